@@ -54,7 +54,13 @@ from judgeline.io import (
 )
 from judgeline.io.anchoring import against, choose_reference, meetings, rate_against
 from judgeline.report import JudgeTables, Picture, in_csv, interval_figure, picture, write_report
-from judgeline.usable import QualityGateError, UnusableJudgeError, readable, require_usable
+from judgeline.usable import (
+    QualityGateError,
+    UnusableJudgeError,
+    printable,
+    readable,
+    require_usable,
+)
 from judgeline.verdict import POOLED
 from judgeline.winrate import adjust_models
 
@@ -188,7 +194,7 @@ class Board:
         board = self.leaderboard
         ratings = zip(board["model"][:3], board["rating"][:3], strict=True)
         best = ", ".join(f"{model} {rating:.0f}" for model, rating in ratings)
-        return f"<Board of {self.source}: {best}, ... ({len(board)} models)>"
+        return printable(f"<Board of {self.source}: {best}, ... ({len(board)} models)>")
 
     def _repr_html_(self) -> str:
         """Show the leaderboard in a notebook; names of models are text there, never markup."""
@@ -348,7 +354,7 @@ def reference_ratings(
     Parameters
     ----------
     battles, judge, outcomes, columns
-        As for `rank`; prompts are told by ``question_id``, without it a battle is a prompt.
+        As for `rank`. A prompt is a ``question_id``; without it each battle is one.
     reference : str, optional
         Name of that model; by default the one whose least-met opponent it met most often.
     miscoverage : float
@@ -370,8 +376,11 @@ def reference_ratings(
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
     scored = readable(source, judge, outcomes, columns, allow_quarantine=False).scored
     chosen = choose_reference(scored, reference)
-    prompts = scored.assign(question_id=scored["question_id"].fillna(scored["battle_id"]))
-    table = against(meetings(prompts, scored.set_index("battle_id")["judge_outcome"]), chosen.model)
+    names = pd.Series([f"battle {place}" for place in range(len(scored))], index=scored.index)
+    prompts = scored.assign(battle_id=names, question_id=scored["question_id"].fillna(names))
+    table = against(
+        meetings(prompts, prompts.set_index("battle_id")["judge_outcome"]), chosen.model
+    )
     ratings = rate_against(table, miscoverage=miscoverage)
     first = ["rank", "model", "gap", "lower", "upper", "std_error", "n_prompts"]
     others = ratings.columns.difference(first, sort=False).tolist()
@@ -400,11 +409,13 @@ def pool(
     Raises
     ------
     ValueError
-        If there are fewer than two judges, a table cannot be read, or a judge scored less than
-        80 % of the battles that would be common.
+        If there are fewer than two judges, a table cannot be read, its battles cannot be told
+        apart, or a judge scored less than 80 % of the battles that would be common.
     QualityGateError
         If a judge fails the gate, or most rows of a table cannot be used.
     """
+    if isinstance(battles, pd.DataFrame | Path | str) or len(battles) < 2:
+        raise ValueError("pool takes a list of two tables or files at least, one of each judge")
     scored: dict[str, pd.DataFrame] = {}
     for place, one in enumerate(battles):
         source = one if isinstance(one, pd.DataFrame) else Path(one)
@@ -414,15 +425,17 @@ def pool(
         is_named = not read.scored["battle_id"].str.fullmatch(r"row-\d+").all()
         scored[name] = read.scored if is_named else by_question(read.scored)
     common = common_battles(scored)
-    if len(common) < 2 or len(common) < len(scored):
-        few = ", ".join(sorted({*scored} - {*common})) or "(none)"
+    if few := sorted({*scored} - {*common}):
+        counts = ", ".join(f"{name} {len(table):,}" for name, table in scored.items())
         raise ValueError(
-            f"{len(scored)} judges have too few battles in common (left out: {few}); pooling takes "
-            "two judges or more with the same battle_id, models and votes"
+            f"too few battles are the same in {', '.join(few)} as in the others (battles: {counts})"
+            "; pooled judges need the same battle_id, models and votes on four in five of them"
         )
     coded = {name: as_coded(one, settings.hard_outcome) for name, one in common.items()}
     rating = RatingSettings(l2=settings.l2, n_resamples=settings.n_resamples, seed=settings.seed)
-    rated = rate_pooled(coded, rating)
+    one = next(iter(common))
+    waiting = votes_that_wait(common[one], coded[one])
+    rated = with_waiting_votes(rate_pooled(coded, rating), waiting)
     board = rank_models(
         rated, method=POOLED, miscoverage=settings.miscoverage, std_error=settings.std_error
     )

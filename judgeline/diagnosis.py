@@ -21,11 +21,12 @@ from judgeline.io import (
     as_numbers,
     file_columns,
 )
-from judgeline.usable import QualityGateError, readable, require_usable
+from judgeline.usable import QualityGateError, printable, readable, require_usable
 
 OF_PROGRAMS = ("alpaca-eval", "arena-hard", "mt-bench")
 """Layouts of verdicts that `judgeline verdicts import` reads, in a checkout."""
 NOBODY = "nobody voted"
+_USEFUL = 0.65  # share of decided battles that a weak but useful judge agrees with people on
 _WIDER = 0.2  # share of misses at which fewer models with votes make intervals finite
 _BIASES = {
     "position_first_preferred": "the judge prefers the response shown first in {share:.0%} of "
@@ -88,7 +89,7 @@ class Diagnosis(NamedTuple):
 
     def __repr__(self) -> str:
         """Return the diagnosis as `judgeline doctor` prints it."""
-        return "\n".join(": ".join(filter(None, line)) for line in self.lines())
+        return "\n".join(printable(": ".join(filter(None, line))) for line in self.lines())
 
 
 def doctor(
@@ -120,6 +121,8 @@ def doctor(
     QualityGateError
         If most rows cannot be used.
     """
+    if not 0 < miscoverage < 1:
+        raise ValueError(f"miscoverage is {miscoverage:g}; it lies between 0 and 1")
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
     name = "a table" if isinstance(source, pd.DataFrame) else str(source)
     layout = _layout(source) if isinstance(source, Path) else ""
@@ -220,9 +223,10 @@ def _concerns(read: JudgedBattles) -> list[str]:
             "tells repeats from other battles."
         )
     if n_decided and not _differs(agreed, n_decided):
+        few = _reach(n_decided) > _USEFUL - agreed
         found.append(
             f"the judge prefers what people prefer in {agreed:.0%} of {n_decided:,} decided "
-            "battles, no better than chance."
+            f"battles{', too few to tell from chance' if few else ', no better than chance'}."
         )
     columns: dict[str, Any] = {name: as_numbers(scored[name]) for name in (*ORDERS, *LENGTHS)}
     biases = diagnose_biases(score, **columns)
@@ -234,7 +238,12 @@ def _concerns(read: JudgedBattles) -> list[str]:
 
 def _differs(share: float, n: int) -> bool:
     """Return whether a share of n is further from one half than chance brings 95 % of them."""
-    return abs(share - 0.5) > 1.96 * 0.5 / math.sqrt(n)
+    return abs(share - 0.5) > _reach(n)
+
+
+def _reach(n: int) -> float:
+    """Return how far from one half chance brings the share of n that 95 % of samples have."""
+    return 1.96 * 0.5 / math.sqrt(n)
 
 
 def _command(

@@ -64,6 +64,11 @@ def _require_mostly_readable(battles: JudgedBattles) -> None:
         )
 
 
+def printable(text: str) -> str:
+    """Return text in which no character commands a terminal, for a line of a prompt."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+
+
 def require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
     """Raise unless the judge has a positive, finite slope, with all votes and in every fold."""
     pooled = fit_beta(as_numbers(scored["score_difference"]), as_numbers(scored["human_outcome"]))

@@ -47,7 +47,7 @@ def make_control(
     if control == _INJECTED:
         carrier = its.carrier or _default_carrier(battles, anchors)
         if carrier not in set(answers["model"]):
-            where = "candidates.controls.injected-instruction.carrier in config/corpora.yaml"
+            where = "candidates.controls.injected-instruction.carrier in corpora.yaml"
             names = answers["model"].unique()
             raise RefusedError("no-carrier", unknown_name("anchor", carrier, names, where))
         answers = answers[answers["model"].eq(carrier)]
@@ -127,7 +127,7 @@ def _null_text(options: ControlOptions) -> str:
     if options.text_file is None:
         return NULL_ANSWER
     path = ROOT / Path(options.text_file).expanduser()
-    remedy = "correct text_file of the null-model in config/corpora.yaml"
+    remedy = "correct text_file of the null-model in corpora.yaml"
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:

@@ -67,7 +67,7 @@ def candidate_verdicts(
     except BudgetError as error:
         raise BudgetError(
             f"{error}. Candidates of {corpus!r} have the budget {' '.join(limit)} per judge and "
-            "run: raise 'candidates.budget' of the corpus in config/corpora.yaml (or the run's "
+            "run: raise 'candidates.budget' of the corpus in corpora.yaml (or the run's "
             "own budget, if that is the smaller), or place them in several runs"
         ) from error
     # with the judge's identity, which is there where it was asked, that says which judge is behind

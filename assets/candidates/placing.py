@@ -295,7 +295,7 @@ def controls_stay_low(
             "Do not trust this judge's ratings of models that may have been tuned to it: read its "
             "verdicts on the control's battles in candidate_verdicts, then change the judge or "
             "its prompt; a bound that is too strict is set under 'candidates.controls' of the "
-            "corpus in config/corpora.yaml."
+            "corpus in corpora.yaml."
         )
     elif len(unknown):
         remedy = "Materialise candidate_verdicts, within a budget that covers the controls."

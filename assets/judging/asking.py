@@ -236,7 +236,7 @@ def why_not_asked(judge: JudgeDefinition, form: FormName, battles: pd.DataFrame)
     if form not in judge.asks:
         return (
             f"judge {judge.slug!r} is not asked in the form {form!r}: add it to the judge's 'asks' "
-            "in config/judges.yaml"
+            "in judges.yaml"
         )
     if battles[["completion_a", "completion_b"]].isna().all(axis=None):
         return (

@@ -134,7 +134,7 @@ def rationale_embeddings(
 def _nothing_to_do(found: Rationales, corpus: str, embedding: str | None, slug: str) -> str:
     if embedding is None:
         return (
-            f"corpus {corpus!r} names no 'embeddings' in config/corpora.yaml, so there are no "
+            f"corpus {corpus!r} names no 'embeddings' in corpora.yaml, so there are no "
             "quantitative judges; name one of config/embeddings.yaml, such as hashed"
         )
     if found.table.empty:

@@ -26,8 +26,8 @@ from resources.tables.rules import within
 
 NO_PREFERENCES = (
     "the judge gave no preferences on battles with the reference: let it choose with "
-    "log-probabilities ('asks: [choice]' in config/judges.yaml) or score with the rubric, or "
-    "choose another 'reference' in config/corpora.yaml"
+    "log-probabilities ('asks: [choice]' in judges.yaml) or score with the rubric, or "
+    "choose another 'reference' in corpora.yaml"
 )
 _SHOWN = ("models_within_reach", "prompts_within_reach", "spearman_with_mean_preference",
           "std_error_difference")  # fmt: skip
@@ -151,7 +151,7 @@ def reference_has_reach(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckRes
         reference_diagnostics[names.str.endswith("_within_reach")],
         [rule],
         ids=["diagnostic"],
-        remedy="Choose a 'reference' nearer to the models in config/corpora.yaml; gaps flagged "
+        remedy="Choose a 'reference' nearer to the models in corpora.yaml; gaps flagged "
         "'beyond-reach' rest on few prompts.",
         severity=dg.AssetCheckSeverity.WARN,
     )

@@ -28,7 +28,7 @@ STD_ERROR_TOLERANCE = 0.12
 N_RESAMPLES = 1000
 """Draws that know a standard error to 2.2 %."""
 
-_NO_RUNS = "needs repeated runs of the judge: set 'replicates' to at least 2 in config/judges.yaml"
+_NO_RUNS = "needs repeated runs of the judge: set 'replicates' to at least 2 in judges.yaml"
 _NO_OTHER = "no other model met at least three of these models besides the reference"
 _LEAST_SHARED = 3  # models that two references need in common for a rank correlation to say a thing
 _Row = tuple[object, ...]  # diagnostic, level, value, unit, n, note, threshold, passed

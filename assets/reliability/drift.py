@@ -31,7 +31,7 @@ from resources.tables.store import ParquetStore
 
 REMEDY = (
     "If the provider changed the model under its name, pin a dated model or revision. If the "
-    "change is to stay, enter it as a judge of its own in config/judges.yaml and backfill that "
+    "change is to stay, enter it as a judge of its own in judges.yaml and backfill that "
     "one; ratings by answers from before and after are not of one judge."
 )
 

@@ -137,7 +137,7 @@ def judge_passed_the_gate(judge_gate: pd.DataFrame) -> dg.AssetCheckResult:
         judge_gate,
         "Ratings by this judge are withheld",
         "Choose a better judge or prompt, or see the note of the criterion in judge_gate; the "
-        "limits are under 'gate' of the corpus in config/corpora.yaml. Then run again.",
+        "limits are under 'gate' of the corpus in corpora.yaml. Then run again.",
         withholding=True,
     )
 

@@ -21,7 +21,7 @@ from resources.tables.trust import CONSISTENCY, SOFT_OUTCOMES
 
 NOT_ASKED = (
     "there are neither single scores nor choices of this judge: the notes of score_verdicts and "
-    "choice_verdicts say why (its 'asks' in config/judges.yaml)"
+    "choice_verdicts say why (its 'asks' in judges.yaml)"
 )
 WARN_COVERED = 0.95
 

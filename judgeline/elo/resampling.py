@@ -185,7 +185,7 @@ class _OwnFit(NamedTuple):
         total, n_resamples = int(self.units.copies.sum()), settings.n_resamples
         if total < 2 or not n_resamples:
             return np.full(self.strengths.size, np.nan)
-        block = max(1, _BLOCK_CELLS // total)
+        block = max(1, _BLOCK_CELLS // max(total, self.units.opponent.size))
         refits = []
         for first in range(0, n_resamples, block):
             counts = self.units.drawn(min(block, n_resamples - first), rng)
@@ -196,7 +196,7 @@ class _OwnFit(NamedTuple):
     def _placed(self, wins: Floats, met: Floats, l2: float) -> Floats:
         """Return placements (K, R) by wins (K, R) over battles (R, A), near those of the sample.
 
-        Expected wins at few strengths near there tell them at all others between.
+        Expected wins are computed at a few strengths near there, and interpolated between them.
         """
         gap, origin = (self.strengths[:, None] - self.anchors)[..., None], 2 * l2 * self.strengths
 

@@ -36,7 +36,10 @@ def choose_reference(battles: pd.DataFrame, named: str | None) -> Reference:
         if named not in names:
             near = difflib.get_close_matches(named, names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"models are {', '.join(names[:20])}."
-            raise ValueError(f"no battle has the reference model {named!r}; {hint} Name another")
+            raise ValueError(
+                f"no battle has the reference model {named!r}; {hint} Name another one (of "
+                "a corpus under 'reference' in corpora.yaml)"
+            )
         return Reference(named, "configured")
     square = pairs.reindex(index=names, columns=names, fill_value=0)
     met = (square + square.to_numpy().T).mask(np.eye(len(names), dtype=bool))
@@ -45,7 +48,7 @@ def choose_reference(battles: pd.DataFrame, named: str | None) -> Reference:
     return Reference(
         str(best.name),
         f"met {int((met.loc[best.name] > 0).sum())} of {len(met) - 1} other models, the least-met "
-        f"one in {best['least']:.0f} battles: more than any other model's least-met one",
+        f"one in {best['least']:.0f} battles: no other model met its least-met one more often",
     )
 
 
@@ -135,7 +138,7 @@ def _narrowing(n_prompts: int, mean_kappa: float | None, n_population: int | Non
     if n_prompts > n_population:
         raise ValueError(
             f"a model has {n_prompts} prompts, more than the population of {n_population} they "
-            "come from; correct 'reference.n_population' in config/corpora.yaml, or remove it"
+            "come from; correct 'reference.n_population' in corpora.yaml, or remove it"
         )
     return factor * float(finite_population_factor(n_prompts, n_population))
 

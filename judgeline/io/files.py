@@ -72,7 +72,7 @@ def layout_of(path: Path, reader: str, found: Sequence[str]) -> list[str]:
     raise ValueError(
         f"{path} lacks {', '.join(nearest)} for reader {reader!r}; it has "
         f"{', '.join(found[:40]) or 'no columns'}. {remedy}: correct the reader or the location "
-        "in config/corpora.yaml."
+        "in corpora.yaml."
     )
 
 

@@ -33,8 +33,8 @@ SCORED_COLUMNS: tuple[str, ...] = tuple(_SCORED.split())
 """Columns of the scored battles."""
 
 LEAST_SHARE = 0.8
-"""Share of battles that those in common must be: judges and methods are compared on the battles
-that all of them scored, and what would leave fewer to the others is left out."""
+"""Judges and methods are compared on the battles that all of them scored. One that would leave the
+others with a smaller share of theirs is left out."""
 
 _ORDERS = ("AB", "BA", "mean")
 
@@ -100,19 +100,29 @@ def by_question(scored: pd.DataFrame) -> pd.DataFrame:
     for name in ("human_outcome", "judge_outcome", "recorded_outcome"):
         table[name] = scored[name].mask(swap, 1 - scored[name])
     keys = ["question_id", "model_a", "model_b"]
-    place = table.groupby(keys, dropna=False).cumcount().astype(str)
-    return table.assign(battle_id=table[keys].astype(str).agg("\0".join, axis=1) + "\0" + place)
+    unclear = table["question_id"].isna() | table.duplicated(keys, keep=False)
+    if unclear.any():
+        raise ValueError(
+            f"{int(unclear.sum())} of {len(table)} battles cannot be told apart: they have no "
+            "battle_id, and no question_id, or the same question and models as another; add a "
+            "battle_id"
+        )
+    return table.assign(battle_id=table[keys].astype(str).agg("\0".join, axis=1))
 
 
 def common_battles(scored: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return the battles that all judges scored, in one order, by judge.
 
     Judges come by the number of battles they scored; one that would leave less than 80 % of the
-    first one's to all is left out. A battle is the same if its models and its vote are.
+    first one's to all is left out. A battle is the same if its models and its vote are. ValueError
+    if a judge has battles without a ``battle_id``, or one twice.
     """
     keyed = {}
     for name, table in scored.items():
         vote = table["human_outcome"].astype("float64").fillna(-1.0)
+        wrong = table["battle_id"].isna() | table["battle_id"].duplicated()
+        if wrong.any():
+            raise ValueError(f"{name}: {int(wrong.sum())} battles have no battle_id of their own")
         columns = table[["battle_id", "model_a", "model_b"]].assign(vote=vote)
         keyed[name] = table.set_index(pd.MultiIndex.from_frame(columns))
     order = sorted(keyed, key=lambda name: (-len(keyed[name]), name))

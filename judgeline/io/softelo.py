@@ -101,7 +101,7 @@ def _require_one_corpus(table: pd.DataFrame) -> None:
     if len(sources) > 1:
         raise ValueError(
             f"the files hold battles of {len(sources)} corpora ({', '.join(sources)}), whose "
-            "voters differ; name the files of one of them as location in config/corpora.yaml"
+            "voters differ; name the files of one of them as location in corpora.yaml"
         )
 
 

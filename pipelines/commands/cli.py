@@ -65,7 +65,7 @@ class Failure(StrEnum):
     epilog="[bold]Examples[/bold]\n\n"
     "  judgeline run --corpus arena\n\n"
     "  judgeline run --corpus arena --judge careful --select 'leaderboard+' --dry-run\n\n"
-    "  judgeline run --corpus lmarena-100k --judge gpt-4o-mini --budget 20USD\n\n" + EXIT_CODES
+    "  judgeline run --corpus mine --judge gpt-4o-mini --budget 20USD\n\n" + EXIT_CODES
 )
 def run(
     corpus: CorpusOption,

@@ -80,7 +80,8 @@ def add_judge(slug: SlugArgument, settings: SetOption = None) -> None:
     from resources.config.judges import KIND
 
     _add(KIND, slug, settings or ())
-    _say(f"  judgeline run --corpus arena --judge {slug} --dry-run    what it would cost there")
+    if KIND.load(None)[slug].kind in ("openai", "vllm"):
+        _say(f"  judgeline run --corpus CORPUS --judge {slug} --dry-run    what it would cost")
 
 
 @corpora_app.command(
@@ -100,10 +101,14 @@ def add_corpus(slug: SlugArgument, settings: SetOption = None) -> None:
     from resources.config.judges import KIND as JUDGES
 
     _add(KIND, slug, settings or ())
-    missing = {*(KIND.load(None)[slug].judges or ())} - {*JUDGES.load(None)}
+    judges = KIND.load(None)[slug].judges
+    missing = {*(judges or ())} - {*JUDGES.load(None)}
     for judge in sorted(missing & JUDGES.examples().keys()):
         _add(JUDGES, judge, ())
-    _say(f"  judgeline run --corpus {slug} --dry-run    what would be asked, and its price")
+    for judge in sorted(missing - JUDGES.examples().keys()):
+        _say(f"Judge {plain(judge)} is not configured yet: judgeline judges add {plain(judge)} ...")
+    of_judge = "" if judges else " --judge JUDGE"
+    _say(f"  judgeline run --corpus {slug}{of_judge} --dry-run    what would be asked, its price")
 
 
 @judges_app.command("remove", epilog=EXIT_CODES)

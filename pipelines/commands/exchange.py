@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+import yaml
 from rich.console import Console
 
 from judgeline.io import SCORE_COLUMNS
@@ -20,6 +21,9 @@ from judgeline.report import in_csv
 from judgeline.terminal import plain, plain_table, show_files
 from judgeline.verdict import slug
 from resources.config.catalog import Catalog
+from resources.config.corpora import KIND as CORPORA
+from resources.config.corpora import load_corpora
+from resources.config.judges import KIND as JUDGES
 from resources.config.judges import load_judges
 from resources.corpora.reading import CorpusRead, read_files
 from resources.corpora.recorded import BATTLES, VERDICTS
@@ -108,6 +112,11 @@ def import_verdicts(
 def _own_slugs(found: CorpusRead) -> tuple[CorpusRead, dict[str, str]]:
     """Keep recorded verdicts apart from a judge of the same name that would be asked, for money."""
     asked = {name for name, judge in load_judges().items() if judge.kind != "recorded"}
+    asked |= {
+        name
+        for name, text in JUDGES.examples().items()
+        if name not in load_judges() and yaml.safe_load(text)[name]["kind"] != "recorded"
+    }
     judges = found.verdicts["judge"]
     taken = asked.union(judges)
     renamed = {name: _free(name, taken) for name in sorted(asked.intersection(judges))}
@@ -116,7 +125,7 @@ def _own_slugs(found: CorpusRead) -> tuple[CorpusRead, dict[str, str]]:
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    """Return a name for recorded verdicts that no judge of the file or configuration has."""
+    """Return a name that is not taken, for what was recorded."""
     numbered = (f"{name}-recorded-{n}" for n in count(2))
     return next(one for one in chain([f"{name}-recorded"], numbered) if one not in taken)
 
@@ -128,12 +137,16 @@ def _commands(found: CorpusRead, battles: Path) -> list[str]:
         name = slug(battles.resolve().parent.name)
     except ValueError:
         name = "imported"
+    place, known = str(battles.resolve()), load_corpora()
+    here = next((corpus for corpus in known if known[corpus].location == place), "")
+    taken = {*known, *CORPORA.examples()}
+    name = here or (_free(name, taken) if name in taken else name)
     recorded = {"kind": "recorded", "family": "unknown"}
-    corpus = {"reader": "battles", "location": str(battles.resolve()), "judges": judges}
+    corpus = {"reader": "battles", "location": place, "judges": judges}
     new = [judge for judge in judges if judge not in load_judges()]
     return [
         *(_command("judges", judge, {**recorded, "display_name": judge}) for judge in new),
-        _command("corpora", name, corpus),
+        *([] if here else [_command("corpora", name, corpus)]),
         f"judgeline run --corpus {name}",
     ]
 
@@ -193,7 +206,7 @@ def _stored(store: ParquetStore, corpus: str, judge: str) -> tuple[pd.DataFrame,
 
 
 def show_imported(console: Console, imported: Imported) -> None:
-    """Print what was read, judge by judge, what was not, and what to add to the configuration."""
+    """Print what was read, judge by judge, what was not, and the commands that rate by it."""
     battles, quarantine, verdicts = imported.found
     by_status = verdicts.groupby("judge")["status"].value_counts()
     rows = [(judge, status, f"{n:,}") for (judge, status), n in by_status.items()]

@@ -20,7 +20,7 @@ def stored_leaderboards(
     """Return the leaderboards of a corpus, below one another, and the corpus."""
     known = load_corpora()
     if corpus not in known:
-        raise ValueError(unknown_name("corpus", corpus, known, "config/corpora.yaml"))
+        raise ValueError(unknown_name("corpus", corpus, known, "corpora.yaml"))
     tables = UPath(tables_uri())
     if judge == POOLED:
         return _pooled(tables / "pooled_leaderboard" / f"{corpus}.parquet", corpus), known[corpus]
@@ -57,7 +57,7 @@ def _configured(corpus: str, stored: dict[str, UPath]) -> list[str]:
         return chosen
     raise ValueError(
         f"all judges with a leaderboard of {corpus!r} are retired: {', '.join(sorted(stored))} no "
-        "longer stand in config/judges.yaml; name one with --judge to see what it left, or run a "
+        "longer stand in judges.yaml; name one with --judge to see what it left, or run a "
         f"judge: judgeline run --corpus {corpus}"
     )
 
@@ -83,7 +83,7 @@ def _none_yet(corpus: str) -> str:
 def _no_leaderboard(corpus: str, judge: str, stored: dict[str, UPath]) -> str:
     judges = load_judges()
     if judge not in judges and judge not in stored:
-        return unknown_name("judge", judge, {*judges, *stored}, "config/judges.yaml")
+        return unknown_name("judge", judge, {*judges, *stored}, "judges.yaml")
     there = f"; there are those of {', '.join(sorted(stored))}" if stored else ""
     return (
         f"no leaderboard of {corpus!r} by judge {judge!r} yet{there}; "

@@ -44,7 +44,7 @@ def judges_of(
     if not able:
         raise ValueError(
             f"no judge of kind {kind!r} is configured, and others cost money: name who is to judge "
-            f"corpus {corpus.slug!r} with --judge, or under its 'judges' in config/corpora.yaml"
+            f"corpus {corpus.slug!r} with --judge, or under its 'judges' in corpora.yaml"
         )
     return able
 
@@ -137,7 +137,7 @@ def cut_short(placing: JudgePlan, texts: Sequence[str]) -> str:
         return (
             f"candidates.budget is {limit}, and the judge has no price in {limit.currency}: "
             "nothing is asked about new models; state candidates.budget in calls, or add "
-            "'price_per_million' to its entry in config/judges.yaml"
+            "'price_per_million' to its entry in judges.yaml"
         )
     over = _first_over(limit, placing.n_calls, placing.n_tokens, placing.money or 0.0)
     if over is None:
@@ -145,7 +145,7 @@ def cut_short(placing: JudgePlan, texts: Sequence[str]) -> str:
     needed, most = over
     return (
         f"about {needed} of this are about new models, where candidates.budget stops the run at "
-        f"{most}: raise candidates.budget of the corpus in config/corpora.yaml, or run it several "
+        f"{most}: raise candidates.budget of the corpus in corpora.yaml, or run it several "
         "times"
     )
 
@@ -203,7 +203,7 @@ def require_covered(plan: Sequence[JudgePlan], cap: Budget) -> None:
         if step.money is None or step.currency != cap.currency:
             raise ValueError(
                 f"the budget is {cap}, but judge {step.judge!r} has no price in "
-                f"{cap.currency}; add 'price_per_million' to its entry in config/judges.yaml"
+                f"{cap.currency}; add 'price_per_million' to its entry in judges.yaml"
             )
     n_calls, n_tokens = sum(step.n_calls for step in plan), sum(step.n_tokens for step in plan)
     over = _first_over(cap, n_calls, n_tokens, sum(step.money or 0.0 for step in priced))

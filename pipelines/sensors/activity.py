@@ -70,8 +70,7 @@ def _why_none(corpus: CorpusDefinition, catalog: Catalog, rated: Collection[str]
     others = [slug for slug in rated if slug in judges and judges[slug].kind != "recorded"]
     if others:
         reasons.append(
-            f"or add {', '.join(others)} to 'judges' of corpus {corpus.slug!r} in "
-            "config/corpora.yaml"
+            f"or add {', '.join(others)} to 'judges' of corpus {corpus.slug!r} in corpora.yaml"
         )
     return "; ".join([*reasons, *filter(None, map(missing_variable, listed))])
 

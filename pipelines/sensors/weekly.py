@@ -168,7 +168,7 @@ def refreshed_corpora(
 # ---------------------------------------------------------------- the drift watch
 
 
-NOBODY_WATCHED = "no corpus has a 'drift' block in config/corpora.yaml"
+NOBODY_WATCHED = "no corpus has a 'drift' block in corpora.yaml"
 
 
 @dg.schedule(

@@ -49,7 +49,7 @@ def arena_options(given: Mapping[str, Any], seed: int, corpus: str) -> ArenaOpti
         key = ".".join(str(part) for part in first["loc"])
         raise ValueError(
             f"corpus {corpus!r}: option 'arena.{key}' is {first['input']!r}: {first['msg']}; "
-            f"correct it in config/corpora.yaml (options: {', '.join(_CHOICES)})"
+            f"correct it in corpora.yaml (options: {', '.join(_CHOICES)})"
         ) from error
 
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -61,10 +62,14 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
+def _fixed(value: Any) -> Any:
+    return value if isinstance(value, str) else tuple(value)
+
+
 def _wordings() -> dict[str, Wording]:
-    told = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    told: Any = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     return {
-        language: Wording(**{k: v if isinstance(v, str) else tuple(v) for k, v in own.items()})
+        language: Wording(**{k: _fixed(v) for k, v in own.items()})
         for language, own in told.items()
     }
 

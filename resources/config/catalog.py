@@ -20,7 +20,7 @@ from resources.suggest import unknown_name
 T = TypeVar("T")
 
 
-class Catalog(dg.ConfigurableResource):
+class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Reads the files on each use, so that an edit needs no restart.
 
     They are those of the configuration folder unless a path is given. A run keeps to what they

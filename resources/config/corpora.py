@@ -1,4 +1,4 @@
-"""The corpora that a person has configured, as `config/corpora.yaml` declares them."""
+"""The corpora that a person has configured, as `corpora.yaml` declares them."""
 
 import os
 import re

@@ -34,6 +34,12 @@ class Entries(NamedTuple):
         return next((self.lines[known] for known in above if known in self.lines), 1)
 
 
+def _is_blank(file: Path) -> bool:
+    """Return whether there is no file, or one of comments alone."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return all(line.split("#")[0].strip() == "" for line in lines)
+
+
 def read_entries(file: Path, what: str) -> Entries:
     """Return the entries of a YAML file: a mapping of slugs, with the line of each key."""
     if not file.is_file():
@@ -57,7 +63,7 @@ def read_entries(file: Path, what: str) -> Entries:
     raise ValueError(problem)
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc] # of a module without types
     """A safe loader that knows the line of the value it came to last."""
 
     reached: int | None = None
@@ -136,8 +142,9 @@ class EntryKind:
         which replace what has the same slug.
         """
         if path is None:
-            shipped, own = self.load(config_dir() / f"{self.plural}.yaml"), self.own_file
-            return {**shipped, **(self.load(own) if own.is_file() else {})}
+            return {**self.load(config_dir() / f"{self.plural}.yaml"), **self.load(self.own_file)}
+        if path == self.own_file and _is_blank(path):
+            return {}
         entries = read_entries(path, self.plural)
         return {slug: self._entry(slug, path, entries) for slug in entries.values}
 

@@ -1,4 +1,4 @@
-"""The judges that a person has configured, as `config/judges.yaml` declares them."""
+"""The judges that a person has configured, as `judges.yaml` declares them."""
 
 from pathlib import Path
 from typing import Literal

@@ -1,6 +1,5 @@
 """Entries of one's own, in `config/local`: added from the examples or from settings, removed."""
 
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,20 +21,23 @@ def add_entry(kind: EntryKind, slug: str, settings: Sequence[str] = ()) -> Path:
     It is the example of that name, as it is or with settings ``KEY=VALUE`` (``a.b=1`` for a key
     under another) in place of its own; without an example it is the settings alone.
     """
-    known = kind.load(None)
-    if slug in known:
-        raise ValueError(f"{kind.what} {slug!r} is configured already; remove it, or name another")
-    examples = kind.examples()
+    file, examples = kind.own_file, kind.examples()
+    if slug in kind.load(file):
+        raise ValueError(
+            f"{kind.what} {slug!r} stands in {file} already; edit it there, or take it out first "
+            f"(judgeline {kind.plural} remove {slug})"
+        )
+    if slug in kind.load(None):
+        raise ValueError(f"{kind.what} {slug!r} comes with judgeline; take another name")
     if slug not in examples and not settings:
         where = f"config/local with --set KEY=VALUE ({kind.expected})"
         raise ValueError(unknown_name(f"example of a {kind.what}", slug, examples, where))
     text = examples.get(slug, "")
     if settings:
-        fields = (yaml.safe_load(text) or {}).get(slug, {}) if text else {}
+        fields = yaml.safe_load(text)[slug] if text else {}
         for setting in settings:
             _set(fields, setting)
         text = yaml.safe_dump({slug: fields}, sort_keys=False, allow_unicode=True)
-    file = kind.own_file
     make_durable_folder(file.parent)
     with FileLock(file.with_suffix(".lock")):
         before = file.read_text(encoding="utf-8") if file.is_file() else _OWN.format(name=file.name)
@@ -44,26 +46,36 @@ def add_entry(kind: EntryKind, slug: str, settings: Sequence[str] = ()) -> Path:
 
 
 def remove_entry(kind: EntryKind, slug: str) -> Path:
-    """Take an entry out of the file of one's own, with the comment above it; return the file."""
+    """Take an entry out of the file of one's own, with the comment above it; return the file.
+
+    Comments that stand elsewhere stay, and so does the file.
+    """
     file = kind.own_file
-    own = read_entries(file, kind.plural) if file.is_file() else None
-    if own is None or slug not in own.values:
+    if slug not in kind.load(file):
         if slug in kind.load(None):
             raise ValueError(f"{kind.what} {slug!r} comes with judgeline; it cannot be removed")
         where = f"{file}, the file of entries of your own"
-        raise ValueError(unknown_name(kind.what, slug, own.values if own else (), where))
+        raise ValueError(unknown_name(kind.what, slug, kind.load(file), where))
     with FileLock(file.with_suffix(".lock")):
+        own = read_entries(file, kind.plural)
+        left = {name: value for name, value in own.values.items() if name != slug}
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-        first = last = own.line(slug) - 1
-        while first and lines[first - 1].startswith("#"):
-            first -= 1
-        while last + 1 < len(lines) and not re.match(r"[^\s]", lines[last + 1]):
-            last += 1
-        if len(own.values) == 1:
-            file.unlink()
-        else:
-            _replace(kind, file, "".join(lines[:first] + lines[last + 1 :]))
+        starts = sorted(own.line(name) - 1 for name in own.values)
+        after = [start for start in starts if start >= own.line(slug)]
+        first = _with_comment(lines, own.line(slug) - 1)
+        last = _with_comment(lines, after[0]) if after else len(lines)
+        text = "".join(lines[:first] + lines[last:])
+        if (yaml.safe_load(text) or {}) != left:
+            raise ValueError(f"{file}: {slug!r} cannot be cut out alone; edit the file")
+        write_whole(file, text.encode())
     return file
+
+
+def _with_comment(lines: list[str], line: int) -> int:
+    """Return the place of the first line of the comment right above a line, or the line's own."""
+    while line and lines[line - 1].startswith("#"):
+        line -= 1
+    return line
 
 
 def _set(fields: dict[str, Any], setting: str) -> None:
@@ -78,8 +90,10 @@ def _set(fields: dict[str, Any], setting: str) -> None:
             raise ValueError(f"--set {key}: {name!r} is a value here and has no keys under it")
     try:
         place[last] = yaml.safe_load(value)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):
         raise ValueError(f"--set {key}: what follows '=' is not valid YAML; quote it") from None
+    if " #" in value and isinstance(place[last], str) and " #" not in place[last]:
+        raise ValueError(f"--set {key}: what follows ' #' is a comment in YAML; quote the value")
 
 
 def _replace(kind: EntryKind, file: Path, text: str) -> None:

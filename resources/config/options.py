@@ -71,7 +71,7 @@ class RefreshOptions(Options):
     budget: Caps = ["2000calls"]
 
 
-def _limit(name: str, **bounds: float) -> Any:
+def _limit(name: str, **bounds: Any) -> Any:
     return Field(default=GATE_CRITERIA[name].threshold, **bounds)
 
 

@@ -41,7 +41,7 @@ def read_arena_hard(paths: Sequence[Path], options: ArenaHardOptions | None) -> 
     if options is None:
         raise ValueError(
             "an Arena-Hard file does not name the model it compares with; name it: 'baseline' "
-            "under 'arena_hard' in config/corpora.yaml, or --baseline"
+            "under 'arena_hard' in corpora.yaml, or --baseline"
         )
     return read_verdict_files(paths, "arena-hard", partial(_convert, options=options))
 

@@ -28,7 +28,7 @@ from resources.corpora.records import encodable
 
 _STATE_CODES = (
     f"State the codes as 'outcomes: {{codes}}' ({STATED_AS}) of this corpus in "
-    "config/corpora.yaml, or convert the column"
+    "corpora.yaml, or convert the column"
 )
 _TEXTS = ("instruction", "completion_a", "completion_b")
 _OPTIONAL = (

@@ -36,7 +36,7 @@ def read_comparia(paths: Sequence[Path]) -> CorpusRead:
     if not votes:
         raise ValueError(
             f"{', '.join(str(path) for path in paths)} holds conversations and no votes; add "
-            "votes.parquet to the location in config/corpora.yaml"
+            "votes.parquet to the location in corpora.yaml"
         )
     known = pd.concat([_languages_of(path) for path in spoken]) if spoken else None
     return assemble(votes, lambda path: _convert(path, known))

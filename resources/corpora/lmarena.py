@@ -43,7 +43,7 @@ def _is_not_sampled(tag: Any) -> bool:
         try:
             tag = json.loads(tag)
         except json.JSONDecodeError:
-            return tag != "sampled"
+            return bool(tag != "sampled")
     return bool(isinstance(tag, dict) and tag.get("sampled") is False)
 
 

@@ -9,7 +9,7 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from urllib.parse import quote, unquote
 
 from judgeline.io import SUFFIXES
@@ -22,7 +22,7 @@ _ADDRESS = re.compile(
 )
 _WILD = re.compile(r"[*?\[]")
 _SHARD = re.compile(r"(.*-)(\d{2,5})-of-(\d{2,5})(.*)")
-_CONFIG = "config/corpora.yaml"
+_CONFIG = "corpora.yaml"
 _IN_FOLDERS = SUFFIXES.keys() - {".json"}  # which describes a data set more often than holds it
 
 
@@ -137,7 +137,6 @@ def is_offline() -> bool:
 
 def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
     from huggingface_hub import HfFileSystem, hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError
 
     pinned = f"datasets/{address.repo}@{quote(address.revision or '', safe='')}/{address.pattern}"
     try:
@@ -151,7 +150,7 @@ def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
             )
             for name in names
         ]
-    except HfHubHTTPError.__bases__ as error:  # OSError, and any error of the HTTP client in use
+    except _hub_errors() as error:
         raise ConnectionError(
             f"corpus {slug!r}: dataset {address.repo} at revision {address.revision} could not be "
             f"downloaded: {error}. Check the network, repository, revision and path; for a gated "
@@ -241,16 +240,22 @@ def _commit(address: HubAddress, definition: CorpusDefinition) -> str:
         parts = corpus_files(definition)[0].parts
         return parts[len(parts) - 1 - parts[::-1].index("snapshots") + 1]
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
 
     try:
         found = HfApi().dataset_info(address.repo, revision=revision, timeout=_HUB_SECONDS)
         return str(found.sha)
-    except HfHubHTTPError.__bases__ as error:
+    except _hub_errors() as error:
         raise ConnectionError(
             f"corpus {definition.slug!r}: the hub does not say which commit {revision!r} of "
             f"{address.repo} is: {error}. Check the network, or pin a commit as revision"
         ) from error
+
+
+def _hub_errors() -> tuple[type[Exception], ...]:
+    """Return OSError, and any error of the HTTP client that the hub's library uses."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return cast(tuple[type[Exception], ...], HfHubHTTPError.__bases__)
 
 
 def _file_hashes(files: Sequence[Path]) -> dict[str, str]:

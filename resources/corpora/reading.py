@@ -51,7 +51,7 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
             len(read.battles) + len(read.quarantine),
             ["unknown-winner"],
             f"corpus {definition.slug!r}",
-            "Correct the files, or write 'allow_quarantine: true' in config/corpora.yaml",
+            "Correct the files, or write 'allow_quarantine: true' in corpora.yaml",
         )
     if definition.outcomes:
         place = f"human_outcome of corpus {definition.slug!r}"

@@ -46,7 +46,7 @@ def without_verdicts(paths: Sequence[Path]) -> list[Path]:
     if not kept:
         raise ValueError(
             f"{paths[0]} holds verdicts, and no battles lie beside it; name the folder or file of "
-            "the battles as location in config/corpora.yaml"
+            "the battles as location in corpora.yaml"
         )
     return kept
 

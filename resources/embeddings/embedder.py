@@ -119,8 +119,6 @@ def _hash(feature: str) -> int:
 def open_embedder(definition: EmbedderDefinition) -> Embedder:
     """Return an embedder; nothing is sent yet."""
     if definition.kind == "hashed":
-        from resources.embeddings.embedder import HashedEmbedder
-
         return HashedEmbedder(definition.dimensions or HASHED_DIMENSIONS)
     # the client takes half a second to import, and hashed vectors do without it
     from resources.embeddings.served import ServedEmbedder

@@ -109,7 +109,7 @@ def _baseline(named: Sequence[str]) -> str | dict[str, str]:
         if not category or not model:
             raise ValueError(
                 f"--baseline {name!r} is one of several and names no category; write "
-                "CATEGORY=NAME for each (a name that holds '=' can stand in config/corpora.yaml)"
+                "CATEGORY=NAME for each (a name that holds '=' can stand in corpora.yaml)"
             )
     return dict(pairs.values())
 
@@ -262,7 +262,7 @@ def write_soft_elo(
     sink = io.StringIO(newline="")
     sheet = csv.DictWriter(sink, COLUMNS, restval="", lineterminator="\n")
     sheet.writeheader()
-    keys = []
+    keys: list[tuple[object, ...]] = []
     for one in judged:
         row = _soft_row(one, account)
         if row is None:

@@ -198,7 +198,7 @@ def recorded_marks(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> 
         there = ", ".join(sorted(verdicts["judge"].unique())) or "none at all"
         raise ValueError(
             f"no recorded verdicts of judge {slug!r} came with this corpus (it has: {there}); "
-            "name one of those in config/judges.yaml, or choose a judge of another kind"
+            "name one of those in judges.yaml, or choose a judge of another kind"
         )
     rows = published[published["battle_id"].isin(battles["battle_id"])]
     return VERDICTS.filled(rows).reset_index(drop=True)

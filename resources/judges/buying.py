@@ -134,8 +134,8 @@ class Buyer:
     def repeating(self, n_covered: int) -> "Buyer":
         """Return a buyer for a table that repeats what another asks, its first runs included.
 
-        What fails for the judge's own sake is not asked for a second time by itself, and only as
-        the runs that are the table's own if `retried` names it.
+        An answer that failed through the judge itself is not asked for again, but for those runs
+        that are the table's own and whose class `retried` names.
         """
         return replace(self, n_covered=n_covered, account=Account())
 
@@ -344,7 +344,7 @@ def several_models_message(named: Mapping[str, Mapping[str, int]]) -> str:
         return ""
     return (
         f"The answers of this judge differ in {' and '.join(several)}: an alias moved, or a router "
-        "asked another model. Name a dated model in config/judges.yaml, or set 'expect_model' to "
+        "asked another model. Name a dated model in judges.yaml, or set 'expect_model' to "
         "prefix or exact."
     )
 

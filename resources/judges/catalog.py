@@ -33,7 +33,7 @@ def open_judge(
         raise ValueError(
             f"judge {definition.slug!r} is not asked for {form!r} (asks: "
             f"[{', '.join(definition.asks)}]), so nothing can rest on it; add {form} to its asks "
-            "in config/judges.yaml, or make what rests on the others alone: --select "
+            "in judges.yaml, or make what rests on the others alone: --select "
             f"{others!r}"
         )
     if definition.kind == "openai":
@@ -76,7 +76,7 @@ def read_template(path: Path | None = None) -> str:
     if not file.is_file():
         raise FileNotFoundError(
             f"no judge prompt at {file}; restore config/prompts/{file.name} from the checkout, or "
-            "correct the judge's 'template' in config/judges.yaml"
+            "correct the judge's 'template' in judges.yaml"
         )
     return file.read_text(encoding="utf-8")
 

@@ -70,9 +70,8 @@ class Answer:
 class Judge(Protocol):
     """A judge ready to answer.
 
-    One that has to know
-    which failures are stored has a method ``acknowledge(stored)``, called before it is asked for
-    them again, with the time of each by identity of the call.
+    One that has to know which failures are stored has a method ``acknowledge(stored)``, called
+    before it is asked for them again, with the time of each by identity of the call.
     """
 
     @property

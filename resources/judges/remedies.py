@@ -21,7 +21,7 @@ REMEDIES = {
     "loosen 'expect_model', then run with --retry other_model",
 }
 _UNREACHED = "see whether the endpoint is up, then run again: only these are asked"
-_UNFIT = "correct the judge's 'model', 'base_url' or options in config/judges.yaml, then run again"
+_UNFIT = "correct the judge's 'model', 'base_url' or options in judges.yaml, then run again"
 _LOCKED = "check the key in the variable that 'api_key_env' names, its rights and its credit"
 
 _STATUS = re.compile(r"HTTP (\d{3})\b")

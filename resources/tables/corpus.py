@@ -17,7 +17,7 @@ RAW_BATTLES = Table(
                 has_columns(_BATTLE.split(), f"the columns are {_BATTLE.replace(' ', ', ')}"),
                 n_rows(1, "there is at least one battle"),
             ],
-            remedy="Check the corpus' reader, location and revision in config/corpora.yaml.",
+            remedy="Check the corpus' reader, location and revision in corpora.yaml.",
             blocking=True,
         )
     ],

@@ -1,6 +1,9 @@
 """Declared tables of intervals: thresholds of the methods, and the boards of ranked models."""
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 
 from judgeline.intervals.board import WITHHELD
 from resources.tables.rules import at_least, cells, holds, known, n_rows, unique, within
@@ -22,12 +25,12 @@ CONFORMAL_CALIBRATION = Table(
 )
 
 
-def _in_order(board):
+def _in_order(board: pd.DataFrame) -> Any:
     ranked = board[board["rank"].notna()].sort_values("rank")
     return ~board.index.isin(ranked.index[ranked["rating"].diff().gt(0)])
 
 
-def _shown(board):
+def _shown(board: pd.DataFrame) -> pd.DataFrame:
     """Leave out ratings that the judge gate withholds: they promise nothing."""
     return board[~board["flags"].str.startswith(WITHHELD)]
 

@@ -1,5 +1,7 @@
 """Declared tables of quantitative judges: vectors of reasons, predicted outcomes, their errors."""
 
+import pandas as pd
+
 from resources.tables.rules import among, cells, holds, known, within
 from resources.tables.schema import Check, Table
 
@@ -38,7 +40,7 @@ RATIONALE_EMBEDDINGS = Table(
 )
 
 
-def _complete(table):
+def _complete(table: pd.DataFrame) -> "pd.Series[bool]":
     n_models = table.groupby("method")["held_out_model"].transform("nunique")
     n_rows = table.groupby(["method", "battle_id"])["held_out_model"].transform("nunique")
     return n_rows.eq(n_models) & ~table.duplicated(["method", "battle_id", "held_out_model"])
@@ -74,7 +76,7 @@ WARN_WORSE = 1.02
 """A judge that learnt from a few hundred votes may err by so much more than its scores alone."""
 
 
-def _largest_training_sets(table):
+def _largest_training_sets(table: pd.DataFrame) -> pd.DataFrame:
     errors = table[table["metric"].eq("mse")]
     most = errors.groupby("method")["n_train"].transform("max")
     return errors[errors["n_train"].eq(most)]

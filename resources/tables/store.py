@@ -241,7 +241,7 @@ class _Held(NamedTuple):
 _CACHE = _TableCache(_CACHE_BYTES)
 
 
-class ParquetTables(dg.ConfigurableIOManagerFactory):
+class ParquetTables(dg.ConfigurableIOManagerFactory):  # type: ignore[type-arg]
     """Table store: the local tables folder, or a URI such as ``s3://bucket/tables``."""
 
     base_uri: str = ""

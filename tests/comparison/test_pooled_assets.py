@@ -188,5 +188,26 @@ def test_tables_of_judges_are_pooled_in_one_call(judges) -> None:
     tables = [pd.concat([unnamed[0][::2], turned[1::2]]), *unnamed[1:]]
     again = judgeline.pool(tables, judgeline.RankSettings(n_resamples=0))
     pd.testing.assert_frame_equal(again[columns], whole[columns], check_dtype=False)
-    with pytest.raises(ValueError, match="1 judges have too few battles in common"):
-        judgeline.pool(unnamed[:1])
+    for wrong in (tables[:1], tables[0], "x.csv"):
+        with pytest.raises(ValueError, match="a list of two tables or files at least"):
+            judgeline.pool(wrong)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"battle_id": lambda t: t["battle_id"].where(t.index % 2 == 0)}, "no battle_id of their"),
+        ({"battle_id": None, "question_id": None}, "cannot be told apart"),
+        ({"battle_id": None, "question_id": "q"}, "the same question and models as another"),
+    ],
+)
+def test_battles_that_cannot_be_told_apart_are_not_pooled(judges, changes, told: str) -> None:
+    """Each would be counted many times, or be matched with another by its row."""
+    tables = [
+        table.assign(**changes)
+        if "battle_id" not in changes or changes["battle_id"]
+        else table.drop(columns="battle_id").assign(question_id=changes["question_id"])
+        for table in (one.reset_index(drop=True) for one in judges.values())
+    ]
+    with pytest.raises(ValueError, match=told):
+        judgeline.pool(tables, judgeline.RankSettings(n_resamples=0))

@@ -44,7 +44,7 @@ def test_every_example_can_be_added_and_is_copied_with_its_comments(own: Path, k
     for slug in kind.examples():
         assert main([kind.plural, "remove", slug]) == 0
     assert list(kind.load(None)) == shipped
-    assert not kind.own_file.exists()
+    assert kind.own_file.is_file()  # of comments alone: what a person wrote there stays
 
 
 def test_a_corpus_brings_the_judges_that_it_names(own: Path, capsys) -> None:
@@ -70,7 +70,10 @@ def test_settings_are_an_entry_or_change_an_example(own: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["judges", "add", "careful"], "'careful' is configured already"),
+        (["judges", "add", "careful"], "'careful' comes with judgeline; take another name"),
+        (["judges", "add", "gpt-5-mini"], "already; edit it there, or take it out first"),
+        (["judges", "add", "s", *settings("display_name=Judge #2")], "is a comment in YAML"),
+        (["judges", "add", "s", *settings("family=2024-13-45")], "--set family: what follows"),
         (["judges", "add", "gpt-4o-minni"], "did you mean 'gpt-4o-mini'"),
         (["judges", "add", "s", *settings(*SERVED)], "lacks the key 'display_name'"),
         (["judges", "add", "s", *settings("kind")], "takes KEY=VALUE"),
@@ -110,6 +113,21 @@ def test_removing_one_leaves_the_others_and_their_comments(own: Path) -> None:
     JUDGES.own_file.write_text(f"# Head.\n\n{first}{last}", encoding="utf-8")
     assert main(["judges", "remove", "a"]) == 0
     assert JUDGES.own_file.read_text("utf-8") == f"# Head.\n\n{last}"
+
+
+def test_a_comment_in_the_first_column_does_not_end_an_entry(own: Path) -> None:
+    """What stands below it would join the entry above, and change what that judge is asked."""
+    own.mkdir()
+    entry = "{}:\n  kind: recorded\n  display_name: A\n# more\n  family: {}\n"
+    JUDGES.own_file.write_text(entry.format("a", "x") + entry.format("b", "y"), encoding="utf-8")
+    assert main(["judges", "remove", "b"]) == 0
+    assert JUDGES.own_file.read_text("utf-8") == entry.format("a", "x")
+
+
+def test_a_judge_that_nobody_knows_is_said_to_be_missing(own: Path, capsys) -> None:
+    where = settings("reader=battles", "location=x.csv", "judges=[typoo]")
+    assert main(["corpora", "add", "mine", *where]) == 0
+    assert "Judge typoo is not configured yet" in capsys.readouterr().out
 
 
 def test_own_entries_are_no_part_of_the_checkout() -> None:

@@ -78,7 +78,7 @@ def test_corpora_of_another_coding(tmp_path: Path, codes: Codes, stated: str, na
         corpus(path)
     assert str(refused.value).count("(40 rows)") == 2
     assert f"'outcomes: {stated}'" in str(refused.value)
-    assert "config/corpora.yaml" in str(refused.value)
+    assert "corpora.yaml" in str(refused.value)
     read = corpus(path, outcomes="/".join(filter(None, codes)))
     assert values(read.battles["human_outcome"]) == read_as(codes)
     assert read.quarantine.empty
@@ -148,7 +148,7 @@ def test_codes_that_are_rare(tmp_path: Path, code: str, n_rows: int, is_refused:
 
 def test_codes_of_a_hostile_file_are_shown_inert_and_short(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", human_outcome=column(("\x1b[31m" + "x" * 999, "0", "1")))
-    with pytest.raises(ValueError, match=r"config/corpora\.yaml") as refused:
+    with pytest.raises(ValueError, match=r"corpora\.yaml") as refused:
         corpus(path)
     assert "\x1b" not in str(refused.value)
     assert len(str(refused.value)) < 600

@@ -218,7 +218,7 @@ def test_what_no_request_can_mend_stops_the_run_without_the_key(
 
     with (
         serving(Closed(always("odd"), extra={"odd": hopeless})) as server,
-        pytest.raises(EndpointError, match=rf"HTTP {status}.*config/judges\.yaml") as caught,
+        pytest.raises(EndpointError, match=rf"HTTP {status}.*judges\.yaml") as caught,
     ):
         answers(server, tmp_path)
     assert KEY not in str(caught.value)

@@ -247,7 +247,7 @@ def test_the_gate_fails_only_by_criteria_that_withhold(values, stops: bool, info
     if stops:
         said = "Ratings by this judge are withheld: kappa 0.05 < 0.20."
         assert found[0].description.startswith(said)
-        assert "config/corpora.yaml" in found[0].metadata["remedy"].value
+        assert "corpora.yaml" in found[0].metadata["remedy"].value
 
 
 WITHHELD = pd.DataFrame(

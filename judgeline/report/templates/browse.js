@@ -36,7 +36,7 @@
 // A link into a folded part of the page unfolds it.
 (() => {
   const unfold = () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = document.getElementById(location.hash.slice(1)); // our ids are plain
     for (let part = target; part; part = part.parentElement) {
       if (part.tagName === "DETAILS") part.open = true;
     }

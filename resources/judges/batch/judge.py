@@ -52,7 +52,7 @@ class LiveJudge(ServedJudge):
             raise RuntimeError(
                 f"{len(pending):,} of {len(wanted):,} calls to judge {self._slug!r} were submitted "
                 "in batches and are not collected; asked live, they would be paid for twice. Set "
-                "'batch: true' in config/judges.yaml and run again to collect them (they may "
+                "'batch: true' in judges.yaml and run again to collect them (they may "
                 f"take a day), or delete {self._records.folder} to give them up"
             )
 
@@ -138,7 +138,7 @@ class BatchJudge(LiveJudge):
         first, *others = dict.fromkeys(fit(problem, self._site.endpoint) for problem in problems)
         more = f" (and {len(others)} other problems)" if others else ""
         raise EndpointError(
-            f"judge {self._slug!r}: {first}{more}. Correct it in config/judges.yaml or in the "
+            f"judge {self._slug!r}: {first}{more}. Correct it in judges.yaml or in the "
             "provider's account, then run again: what was answered is kept, and only the rest "
             "is submitted"
         )

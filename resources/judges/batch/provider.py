@@ -295,7 +295,7 @@ class Provider:
         raise kind(
             f"the endpoint {self._retries.endpoint.url} did not {what}: {outcome.message}. See "
             "that it offers the Batch API (if not, remove 'batch' from the judge in "
-            "config/judges.yaml) and that the key may use it, then run again: what was submitted "
+            "judges.yaml) and that the key may use it, then run again: what was submitted "
             "is collected then, and not paid for twice"
         )
 

@@ -226,7 +226,7 @@ def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
 
 
 class ShortOptions(BaseModel):
-    """Options of a form whose answer is one word and a reason, in `config/judges.yaml`.
+    """Options of a form whose answer is one word and a reason, in `judges.yaml`.
 
     Where there are no log-probabilities each question is asked `samples` times. Answers that are
     `structured` are JSON objects that the endpoint enforces.

@@ -100,7 +100,7 @@ class Asker:
                 return
         raise EndpointError(
             f"the endpoint {self._endpoint.url} cannot be asked: {trouble.message}. Check the "
-            "judge's 'model', 'base_url' and 'api_key_env' in config/judges.yaml, the key's rights "
+            "judge's 'model', 'base_url' and 'api_key_env' in judges.yaml, the key's rights "
             "and the account's credit, then run again: verdicts already given are kept"
         )
 

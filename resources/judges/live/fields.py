@@ -1,4 +1,4 @@
-"""Fields of a served judge in `config/judges.yaml`: address, decoding, price, additions.
+"""Fields of a served judge in `judges.yaml`: address, decoding, price, additions.
 
 Secrets are named by the environment variable that holds them, and stand in headers only: a URL is
 logged, and the body is part of a verdict's identity.

@@ -180,7 +180,7 @@ class ServedJudge:
         if price is None:
             raise ValueError(
                 f"the budget is {budget}, but judge {self._slug!r} has no price; add "
-                "'price_per_million' in config/judges.yaml, or cap calls or tokens instead"
+                "'price_per_million' in judges.yaml, or cap calls or tokens instead"
             )
         if price.currency != budget.currency:
             raise ValueError(

@@ -104,7 +104,7 @@ def require_demands(
         if getattr(fields, key) == "on" and not has:
             raise ValueError(
                 f"judge {slug!r} demands {key!r}, which {url} does not do for {fields.model!r}; "
-                f"set {key}: auto or off in config/judges.yaml"
+                f"set {key}: auto or off in judges.yaml"
             )
     has_logs = comes and fields.log_probabilities != "off"
     if form.needs_alternatives and not has_logs:

@@ -1,4 +1,4 @@
-"""Options of a vLLM server, under a judge's key `vllm` in `config/judges.yaml`, and its host."""
+"""Options of a vLLM server, under a judge's key `vllm` in `judges.yaml`, and its host."""
 
 import logging
 import re

@@ -104,7 +104,7 @@ class Server:
             if now - started > timeout_s:
                 raise self.failure(
                     f"vLLM did not answer within {timeout_s:g} s; if it only needs longer, raise "
-                    "vllm.startup_timeout_s in config/judges.yaml"
+                    "vllm.startup_timeout_s in judges.yaml"
                 )
             if now - told >= _TELL_EVERY_S:
                 told = now

@@ -112,6 +112,12 @@ def test_what_looks_wrong_is_said_and_what_chance_explains_is_not() -> None:
     assert "prefers the longer response in 100%" in concerns(**near)
     votes = chance.integers(0, 2, len(BATTLES)).astype(float)
     assert "no better than chance" in concerns(human_outcome=votes)
+    few = np.where(np.arange(len(BATTLES)) < 5, votes, np.nan)
+    assert "too few to tell from chance" in concerns(human_outcome=few)
+    named = BATTLES.replace("model-00", "\x1b[2Jm")
+    assert "\x1b" not in repr(judgeline.doctor(named)) + repr(judgeline.rank(named))
+    with pytest.raises(ValueError, match="miscoverage is 0; it lies between 0 and 1"):
+        judgeline.doctor(BATTLES, miscoverage=0)
     repeats = int(BATTLES.duplicated().sum())
     assert f"{repeats} rows equal an earlier row" in str(judgeline.doctor(BATTLES))
 

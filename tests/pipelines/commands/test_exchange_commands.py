@@ -92,6 +92,21 @@ def test_recorded_verdicts_never_take_the_name_of_a_judge_that_costs(
     assert set(pd.read_parquet(tmp_path / "out" / "verdicts.parquet")["judge"]) == {"paid-recorded"}
 
 
+def test_an_import_takes_nothing_of_an_example_of_its_name(config, bench, tmp_path, capsys) -> None:
+    """The example's filters and sample size would leave out battles that nobody meant to."""
+    text = bench.read_text(encoding="utf-8").replace("Some Judge", "gpt-4o-mini")
+    bench.write_text(text, encoding="utf-8")
+    out = tmp_path / "lmarena-100k"
+    assert run_import(bench, "--format", "mt-bench", "--out", out) == 0
+    catalog = _catalog(capsys.readouterr().out)
+    corpus = catalog.corpus("lmarena-100k-recorded")
+    assert (corpus.sample_size, corpus.filters.single_turn) == (None, False)
+    assert catalog.judge("gpt-4o-mini-recorded").kind == "recorded"
+    assert run_import(bench, "--format", "mt-bench", "--out", out, "--force") == 0
+    again = capsys.readouterr().out.split("To make a board of it:")[1].split()
+    assert again == ["judgeline", "run", "--corpus", "lmarena-100k-recorded"]
+
+
 def test_a_new_name_is_not_that_of_another_judge_of_the_file(
     config, bench, tmp_path, capsys
 ) -> None:

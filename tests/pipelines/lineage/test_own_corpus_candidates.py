@@ -99,5 +99,5 @@ def test_a_judge_that_the_corpus_does_not_list_is_not_asked_and_the_key_to_chang
     own.workshop.tiny["judges"] = ["careful"]
     own.rate("strict")
     assert own.workshop.catalog.corpus("tiny").judges == ["careful"]
-    change = "add strict to 'judges' of corpus 'tiny' in config/corpora.yaml"
+    change = "add strict to 'judges' of corpus 'tiny' in corpora.yaml"
     assert all(change in line for line in own.lines())
