@@ -186,7 +186,7 @@ class Board:
 
     @property
     def coverage(self) -> pd.DataFrame:
-        """A method per row: its threshold, and how many human ratings its intervals hold."""
+        """A method per row: its threshold, its widths, and its coverage on splits of the models."""
         return self.ranking.conformal_calibration
 
     def __repr__(self) -> str:
@@ -422,7 +422,7 @@ def pool(
         read = readable(source, None, None, None, allow_quarantine=False)
         require_usable(read.scored, fit_beta_folds(as_coded(read.scored, settings.hard_outcome)))
         name = read.judge if read.judge not in scored else f"{read.judge} ({place + 1})"
-        is_named = not read.scored["battle_id"].str.fullmatch(r"row-\d+").all()
+        is_named = not read.scored["battle_id"].astype(str).str.fullmatch(r"row-\d+").all()
         scored[name] = read.scored if is_named else by_question(read.scored)
     common = common_battles(scored)
     if few := sorted({*scored} - {*common}):

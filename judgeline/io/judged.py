@@ -246,12 +246,11 @@ def _with_columns_found(source: _Source) -> _Source:
     if "human_outcome" not in columns and VOTE in columns:
         source = source._replace(vote=VOTE)
     missing = set(NEEDED_COLUMNS) - {*columns, *(["human_outcome"] * (source.vote == VOTE))}
+    sides = next((both for both in _SIDES if set(both) <= set(columns)), None)
+    if "score_difference" in missing and sides:
+        source, missing = source._replace(sides=sides), missing - {"score_difference"}
     if not missing:
         return source
-    if missing == {"score_difference"}:
-        for sides in _SIDES:
-            if set(sides) <= set(columns):
-                return source._replace(sides=sides)
     plain = [name for name in PLAIN_COLUMNS if name in columns]
     alike = [name for name in columns if "score" in name]
     has_scores = difflib.get_close_matches("score_difference", alike, n=1) or {*ORDERS} & set(
@@ -276,7 +275,8 @@ def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
     ]
     return (
         f"{path} has the columns {', '.join(columns[:30]) or '(none)'}; expected scored battles "
-        f"({', '.join(NEEDED_COLUMNS)}, and judge_outcome if there is one), plain verdicts "
+        f"({', '.join(NEEDED_COLUMNS)} or {' and '.join(_SIDES[0])}, and judge_outcome if there is "
+        "one), plain verdicts "
         f"({' or '.join(PLAIN_COLUMNS)}, without any score) or Soft-Elo annotations "
         f"({', '.join(ANNOTATION_COLUMNS)}). Add {', '.join(lacking)}, or state what the columns "
         f"are called with columns={lacking[0]}=NAME{'; ' if hints else ''}{' '.join(hints)}"

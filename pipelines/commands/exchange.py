@@ -229,7 +229,7 @@ def show_imported(console: Console, imported: Imported) -> None:
             "the configuration is no recorded one and would be asked."
         )
     show_files(console, imported.files)
-    console.print("\nTo make a board of it:")
+    console.print("\nTo run it (a board takes votes; without them, ratings against a reference):")
     console.print(plain(" && \\\n".join(imported.commands)), soft_wrap=True)
 
 

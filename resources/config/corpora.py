@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
@@ -149,6 +150,17 @@ class CorpusDefinition(Options):
             parse_codes(outcomes)
         return outcomes
 
+    @field_validator("location")
+    @classmethod
+    def _refuse_secrets(cls, location: str | None) -> str | None:
+        parts = urlsplit(location) if location and "://" in location else None
+        if location and (location.startswith("sk-") or (parts and "@" in parts.netloc)):
+            raise ValueError(
+                "it holds a key or a password, which never belong into this file; the program that "
+                "opens it reads them from the environment"
+            )
+        return location
+
     @field_validator("location", "revision", mode="before")
     @classmethod
     def _expand(cls, text: Any) -> Any:
@@ -179,7 +191,9 @@ def unset_variables(text: str) -> list[str]:
     return [name for name, _ in _VARIABLE.findall(text)]
 
 
-KIND = EntryKind("corpus", "corpora", "display_name, reader and so on", CorpusDefinition)
+KIND = EntryKind(
+    "corpus", "corpora", "display_name, reader and so on", CorpusDefinition, {"location"}
+)
 
 
 def load_corpora(path: Path | None = None) -> dict[str, CorpusDefinition]:

@@ -84,6 +84,13 @@ def test_settings_are_an_entry_or_change_an_example(own: Path) -> None:
             ["judges", "add", "s", *settings(*SERVED, "display_name=S", "api_key_env=sk-secret")],
             "not the name of an environment variable",
         ),
+        *(
+            (
+                ["corpora", "add", "s", *settings("reader=battles", f"location={place}")],
+                "holds a key or a password",
+            )
+            for place in ("sk-secret", "s3://me:sk-secret@bucket/x", "https://u:sk-secret@host/x")
+        ),
         (["judges", "remove", "careful"], "comes with judgeline"),
         (["judges", "remove", "nobody"], "unknown judge 'nobody'"),
         (["run", "--corpus", "comparia", "--dry-run"], "judgeline corpora add comparia"),

@@ -103,7 +103,7 @@ def test_an_import_takes_nothing_of_an_example_of_its_name(config, bench, tmp_pa
     assert (corpus.sample_size, corpus.filters.single_turn) == (None, False)
     assert catalog.judge("gpt-4o-mini-recorded").kind == "recorded"
     assert run_import(bench, "--format", "mt-bench", "--out", out, "--force") == 0
-    again = capsys.readouterr().out.split("To make a board of it:")[1].split()
+    again = capsys.readouterr().out.split("ratings against a reference):")[1].split()
     assert again == ["judgeline", "run", "--corpus", "lmarena-100k-recorded"]
 
 
@@ -149,7 +149,7 @@ def test_files_that_cannot_be_read_leave_nothing(
 
 def _catalog(printed: str) -> Catalog:
     """Type what the import prints, but for the run."""
-    *adding, run = printed.split("To make a board of it:")[1].strip().split(" && \\\n")
+    *adding, run = printed.split("ratings against a reference):")[1].strip().split(" && \\\n")
     assert run.startswith("judgeline run --corpus ")
     for command in adding:
         faster = ["--set", "rating.n_resamples=0"] * ("corpora add" in command)
