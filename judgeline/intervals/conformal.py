@@ -421,9 +421,9 @@ def _note(voted: Calibrating, n_calibration: int, miscoverage: float) -> str:
         if n_above_threshold(count, miscoverage) < 0
     ]
     if short:
+        which = "the threshold on random splits" if len(short) == 1 else "every threshold"
         notes.append(
-            f"{'the threshold on random splits' if len(short) == 1 else 'every threshold'} is infinite: "
-            f"{1 - miscoverage:.0%} coverage needs at least "
+            f"{which} is infinite: {1 - miscoverage:.0%} coverage needs at least "
             f"{math.ceil(1 / miscoverage - 1 - 1e-9)} models to calibrate, there are "
             f"{' and '.join(short)}; have humans vote on more models or raise the miscoverage"
         )
