@@ -14,6 +14,7 @@ selenium = pytest.importorskip("selenium")
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
@@ -98,7 +99,7 @@ def test_battles_are_found_by_model_and_by_text(browser: webdriver.Chrome, repor
     part = browser.find_element(By.CSS_SELECTOR, "#j1-all .whole")
     assert not part.get_property("open")
     browser.find_element(By.CSS_SELECTOR, "nav a[href='#j1-all']").click()
-    assert part.get_property("open")
+    WebDriverWait(browser, 30).until(lambda _: part.get_property("open"))
     battles = browser.find_elements(By.CSS_SELECTOR, "#j1-all .battle")
     told = browser.find_element(By.CSS_SELECTOR, "#j1-all output")
     assert told.text == f"{len(battles)} of {len(battles)} battles" == "12 of 12 battles"
