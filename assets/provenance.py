@@ -34,7 +34,7 @@ SAID = ("content_revision", "sample_seed", "score_basis", "rating_settings", *OR
 
 
 class Made(NamedTuple):
-    """One materialisation: when (UTC, ISO), by which run and code, and what it said of itself."""
+    """One materialisation: its time (UTC, ISO), run, code version and metadata."""
 
     asset: str
     made_at: str

@@ -13,7 +13,7 @@ _MARKS = "osv^D<>P"
 
 
 def _shown(illustration: Illustration) -> dg.MarkdownMetadataValue:
-    """Return a drawing as metadata; its title is what is read where drawings are not shown."""
+    """Return a drawing as metadata; its title is read aloud, or where images are off."""
     if not illustration.svg:
         return dg.MetadataValue.md(illustration.caption)
     data = base64.b64encode(picture(illustration).encode()).decode()

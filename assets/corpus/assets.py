@@ -154,7 +154,7 @@ def choose(
 
 
 def _places(battles: pd.DataFrame, chosen: pd.DataFrame) -> np.ndarray:
-    """Return where chosen battles stand in a table, without those that are not there."""
+    """Return the rows of chosen battles in a table; those that the table lacks are left out."""
     places = pd.Index(battles["battle_id"]).get_indexer(pd.Index(chosen["battle_id"]))
     return np.asarray(places[places >= 0])
 

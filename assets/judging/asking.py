@@ -83,7 +83,7 @@ def ask_judge(
     n_covered: int = 0,
     first_replicate: int = 0,
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """Return the verdicts of the judge of this partition, in one form, and what they took.
+    """Return the verdicts of the partition's judge in one form, with their calls, tokens and cost.
 
     Each question is asked `n_replicates` times, by default as often as the judge is configured; the
     first `n_covered` of these another asset asks too, and pays for (see `Buyer.repeating`).
@@ -174,7 +174,7 @@ def _state(
 
 @contextmanager
 def _recorded(budget: Budget) -> Iterator[None]:
-    """Keep at the end, however it comes, what was spent under the caps of a run."""
+    """Record the run's spending under its caps at the end, also after an error."""
     try:
         yield
     finally:

@@ -139,3 +139,14 @@ def test_a_reference_out_of_reach_and_errors_of_another_size_warn(check, diagnos
     assert result.passed is not bool(said)
     assert result.severity == WARN
     assert all(words in result.description for words in said)
+
+
+@pytest.mark.parametrize(
+    "breakage", [{"gap": np.inf}, {"std_error": np.nan}, {"lower": 900.0}, {"model": "cat"}]
+)
+def test_gaps_that_are_no_numbers_or_twice_there_stop(breakage, made, scored_battles):
+    ratings = made(rate, scored=scored_battles).value
+    row = ratings.index[ratings["model"].eq("bee")]
+    ratings.loc[row, list(breakage)] = list(breakage.values())
+    result = REFERENCE_RATINGS.check("gaps_are_finite", ratings)
+    assert (result.passed, result.severity) == (False, ERROR)

@@ -398,3 +398,23 @@ def test_battles_that_allow_no_correction_are_refused(
 def test_bad_miscoverage_is_refused(miscoverage: float) -> None:
     with pytest.raises(ValueError, match="miscoverage must lie strictly"):
         adjusted(CHECK, miscoverage=miscoverage)
+
+
+def test_the_worked_check_equals_rational_arithmetic() -> None:
+    quantile = Fraction("1.959963984540054235524594430521")
+    estimate, lower, upper = exact_interval(CHECK, quantile)
+    ours = adjusted(CHECK)
+    assert estimate == Fraction(1, 3)
+    assert ours.win_rate == pytest.approx(1 / 3, abs=1e-15)
+    assert ours.lower == pytest.approx(float(lower), abs=1e-13)
+    assert ours.upper == pytest.approx(float(upper), abs=1e-13)
+    assert ours.naive == 0.5
+
+
+@given(counts=skilled_counts())
+def test_exchanging_wins_and_losses_mirrors_everything(counts: JudgeCounts) -> None:
+    n, x, m0, k0, m1, k1 = counts
+    ours, mirrored = (adjusted(c) for c in (counts, JudgeCounts(n, n - x, m1, k1, m0, k0)))
+    assert mirrored.win_rate == pytest.approx(1 - ours.win_rate, abs=1e-9)
+    assert mirrored.lower == pytest.approx(1 - ours.upper, abs=1e-9)
+    assert mirrored.upper == pytest.approx(1 - ours.lower, abs=1e-9)

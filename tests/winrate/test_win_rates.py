@@ -270,6 +270,12 @@ def test_every_estimator_has_a_row_that_is_a_number_in_its_interval_or_says_why(
     assert (found.n_ties[with_ties] == 0).all()
 
 
+def test_lengths_that_are_unknown_leave_out_one_row() -> None:
+    found = adjust(*PLAIN)
+    assert set(rows(found, "binary-by-length").status) == {"no-lengths"}
+    assert set(rows(found, "binary").status) == {"ok"}
+
+
 def test_headlines_of_useless_judges_are_what_votes_say() -> None:
     wrong = adjust(judging(BATTLES, 1 - HUMAN), QUESTION)
     shown = rows(wrong, wrong.headline)  # every battle has a vote: the headline is the votes

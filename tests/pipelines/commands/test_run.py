@@ -286,3 +286,13 @@ def test_where_every_judge_is_stopped_scoring_methods_are_compared_all_the_same(
     assert rows.loc["hard", "mae"] > 0
     assert pd.isna(rows.loc["soft", "mae"])
     assert "No judge has ratings on the human scale" in outcome.report.read_text(encoding="utf-8")
+
+
+def test_a_larger_sample_keeps_what_was_chosen(workshop):
+    workshop.run("careful", select=["group:corpus"])
+    before = workshop.stored("sampled_battles", "tiny")["battle_id"].tolist()
+    workshop.tiny["sample_size"] = 350
+    workshop.run("careful", select=["sampled_battles"])
+    after = workshop.stored("sampled_battles", "tiny")["battle_id"].tolist()
+    assert after[:300] == before
+    assert len(after) == 350
