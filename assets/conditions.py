@@ -63,7 +63,6 @@ FOLLOWS_WITHOUT_CANDIDATES = _follows_without(
         "candidates",
         "candidate_battles",
         "candidate_verdicts",
-        "candidate_scores",
         "candidate_ratings",
     ),
     "follows its inputs, with or without candidates",
@@ -71,7 +70,7 @@ FOLLOWS_WITHOUT_CANDIDATES = _follows_without(
 """The same for what reads the tables of candidates where there are any: most corpora have none."""
 
 FOLLOWS_WITHOUT_SCORES = _follows_without(
-    dg.AssetSelection.assets("scored_battles"),
+    dg.AssetSelection.assets("scored_battles", "verdicts"),
     "follows its inputs, with or without rubric scores",
     checks_count=True,
 )
@@ -83,20 +82,13 @@ FOLLOWS_JUDGED_CANDIDATES = FOLLOWS_WITHOUT_CANDIDATES.ignore(_UNJUDGED).with_la
     "follows the verdicts on candidates"
 )
 """The same for what places candidates: battles that nobody has judged yet place nobody."""
-FOLLOWS_CANDIDATE_VERDICTS = FOLLOWS.ignore(_UNJUDGED).with_label(
-    "follows the verdicts on candidates, where there are any"
-)
-"""The same for what is made of those verdicts alone."""
 
 _ENDS = dg.AssetSelection.assets(
     "leaderboard",
     "judge_diagnostics",
-    "missingness",
-    "missing_bounds",
     "scoring_methods",
     "judge_comparison",
     "pooled_leaderboard",
-    "method_comparison",
     "battle_influences",
     "candidate_ratings",
     "predictions",
@@ -121,8 +113,7 @@ def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> _Condition:
 
 
 COMPARES_JUDGES = fans_in(_ENDS, dg.AssetSelection.assets("leaderboard"))
-COMPARES_METHODS = fans_in(_ENDS, dg.AssetSelection.assets("scoring_methods"))
-REPORTS = fans_in(_ENDS, dg.AssetSelection.assets("judge_comparison", "method_comparison"))
+REPORTS = fans_in(_ENDS, dg.AssetSelection.assets("judge_comparison", "scoring_methods"))
 """A comparison follows the ends of the judges' chains, not every link. It does not wait for
 judges that nobody ran, and never runs without the table that it compares."""
 

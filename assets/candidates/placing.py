@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from assets.candidates.assets import counted
-from assets.candidates.judging import NO_BATTLES
+from assets.candidates.judging import NO_BATTLES, score_candidates
 from assets.columns import as_columns, with_newcomer
 from assets.conditions import (
     FOLLOWS_JUDGED_CANDIDATES,
@@ -51,13 +51,12 @@ takes one of a hundred controls that stand at their bound so high."""
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    code_version="5",
+    code_version="6",
     automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={
         "candidates": of_corpus_if_there("model", "control", "content_hash", "metadata"),
-        "candidate_battles": of_corpus_if_there("battle_id", "candidate"),
-        "candidate_verdicts": if_there("battle_id"),
-        "candidate_scores": if_there(),
+        "candidate_battles": of_corpus_if_there(),
+        "candidate_verdicts": if_there(),
     },
     deps=["judge_gate"],  # of the check
 )
@@ -66,7 +65,6 @@ def candidate_ratings(
     candidates: pd.DataFrame | None,
     candidate_battles: pd.DataFrame | None,
     candidate_verdicts: pd.DataFrame | None,
-    candidate_scores: pd.DataFrame | None,
     scored_battles: pd.DataFrame,
     heldout_ratings: pd.DataFrame,
     catalog: Catalog,
@@ -88,7 +86,7 @@ def candidate_ratings(
         return dg.MaterializeResult(value=none, metadata={"n_candidates": 0, "note": NO_BATTLES})
     superseded = newcomers["model"].isin(heldout.model[np.isfinite(heldout.human_rating)])
     asked = _asked(candidate_battles, candidate_verdicts)
-    scores = pd.DataFrame({"candidate": []}) if candidate_scores is None else candidate_scores
+    scores = score_candidates(candidate_battles, candidate_verdicts)
     anchors = _voted_ratings(heldout_ratings, rating.method)
     tables, problems = [as_table(board).head(0)], {}
     for row in newcomers[~superseded].itertuples():
@@ -118,6 +116,10 @@ def candidate_ratings(
             "superseded": newcomers.loc[superseded, "model"].tolist(),
             "not_placed": dg.MetadataValue.json(problems),
             **_described(table),
+            "scored": counted(scores["candidate"].value_counts(), "scored battles"),
+            "n_left_out": asked.total() - len(scores),
+            "n_not_judged": (0 if candidate_battles is None else len(candidate_battles))
+            - asked.total(),
         },
     )
 

@@ -12,21 +12,19 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.check_results import judge_checks
+from assets.check_results import judge_checks, settled_judges
 from assets.columns import as_columns
 from assets.conditions import REPORTS
-from assets.partitions import (
-    BY_CORPUS,
-    CORPUS,
-    by_judge,
-    if_there,
-    of_every_judge,
-    previews_silenced,
-)
+from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for, missing_bounds
+from assets.elo.methods import SHOWN
+from assets.partitions import CORPUS, by_judge, if_there, of_every_judge, previews_silenced
 from assets.provenance import OF_CORPUS, OF_JUDGE, SAID, last_made, said_of
+from assets.reference.assets import DIAGNOSTICS, diagnostics_of
+from assets.reliability.gate import withheld_judges
 from assets.settings import EVERY_JUDGE, SETTINGS, stated
 from assets.winrate.assets import adjustment_coverage, label_plan
 from judgeline.elo import HeldOutRatings, summarise
+from judgeline.intervals import WITHHELD
 from judgeline.io import as_table
 from judgeline.report import (
     COMPANIONS,
@@ -44,6 +42,7 @@ from resources.config.corpora import CorpusDefinition
 from resources.config.paths import home
 from resources.judges.budget import Price
 from resources.judges.forms.registered import FORM_TABLES
+from resources.method_table import FIGURES
 from resources.tables.store import ParquetStore
 
 Tables = dict[str, pd.DataFrame]
@@ -54,14 +53,21 @@ REPORTED = (
     "beta_folds",
     "conformal_calibration",
     "judge_diagnostics",
-    "missingness",
-    "missing_bounds",
     "scored_battles",
 )
-_LOOKED_UP = "battle_influences"
+_LOOKED_UP, _METHODS = "battle_influences", "scoring_methods"
 _COMPUTED = {"label_plan": label_plan, "adjustment_coverage": adjustment_coverage}
 """Companions that no table holds: they follow at once from the scored battles."""
-_STORED = tuple(name for name in COMPANIONS if name not in _COMPUTED)
+_STORED = tuple(name for name in COMPANIONS if name not in (*_COMPUTED, DIAGNOSTICS))
+_LEADING_TO_METHODS = (
+    "verdicts",
+    "choice_verdicts",
+    "score_verdicts",
+    "scored_battles",
+    "soft_outcomes",
+    "quantitative_outcomes",
+    "scoring_methods",
+)
 _ORIGIN = ("reader", "location", "revision", "sample_size", "seed")
 _REPORT_SETTINGS = ("display_name", *_ORIGIN, "rating", EVERY_JUDGE)
 _MORE = ("reliability_panel", "candidate_verdicts", "drift_answers")
@@ -135,6 +141,30 @@ def _taken(answers: pd.DataFrame, account: Mapping[str, Any]) -> tuple[int, pd.S
     return int(account.get("n_calls", len(answers))), pd.Series(bought, dtype="Int64")
 
 
+def compare_methods(
+    instance: dg.DagsterInstance, corpus: str, scoring_methods: Tables, leaderboards: Tables
+) -> pd.DataFrame | None:
+    """Return the scoring methods of every judge of a corpus in one table; None where there is none.
+
+    Of judges whose last run passed the blocking checks of what methods are made from: scores that
+    cannot be calibrated are one method without numbers, and hide no other. The note has the reason
+    where a judge's ratings are withheld.
+    """
+    judges, _ = settled_judges(instance, corpus, scoring_methods, assets=_LEADING_TO_METHODS)
+    if not judges:
+        return None
+    table = pd.concat(
+        [scoring_methods[judge].assign(judge=judge) for judge in judges], ignore_index=True
+    )
+    withheld = withheld_judges({one: leaderboards[one] for one in judges if one in leaderboards})
+    reason = table["judge"].map(withheld)
+    hidden = reason.notna()
+    why, old = WITHHELD + reason[hidden].astype(str), table.loc[hidden, "note"]
+    table.loc[hidden, list(FIGURES)] = np.nan
+    table.loc[hidden, "note"] = why.where(old.eq(""), why + "; " + old)
+    return table
+
+
 def runs_behind(
     instance: dg.DagsterInstance, corpus: str, judge: str
 ) -> tuple[dict[str, str], pd.DataFrame]:
@@ -168,17 +198,17 @@ with previews_silenced():
     check_specs=[SELF_CONTAINED],
     ins={
         "judge_comparison": if_there(),
-        "method_comparison": if_there(),
         "pooled_leaderboard": if_there(),
-        **{name: of_every_judge() for name in (*REPORTED, *_STORED, _LOOKED_UP)},
+        "sampled_battles": if_there(*FOUGHT),
+        "verdicts": of_every_judge(*ANSWERED),
+        **{name: of_every_judge() for name in (*REPORTED, *_STORED, _LOOKED_UP, _METHODS)},
     },
-    deps=["sampled_battles", dg.AssetDep("verdicts", partition_mapping=BY_CORPUS)],
 )
 def report(
     context: dg.AssetExecutionContext,
     judge_comparison: pd.DataFrame | None,
-    method_comparison: pd.DataFrame | None,
     pooled_leaderboard: pd.DataFrame | None,
+    sampled_battles: pd.DataFrame | None,
     catalog: Catalog,
     io_manager: dg.ResourceParam[ParquetStore],
     **tables: dict[dg.MultiPartitionKey, pd.DataFrame],
@@ -193,7 +223,10 @@ def report(
     if judge_comparison is not None:  # it may be older than the retirement of a judge
         there = judge_comparison["judge"].isin([*by_asset["leaderboard"], POOLED])
         judge_comparison = judge_comparison[there].reset_index(drop=True) if there.any() else None
-    if judge_comparison is None and method_comparison is None:
+    methods = compare_methods(
+        context.instance, corpus.slug, by_asset[_METHODS], by_asset["leaderboard"]
+    )
+    if judge_comparison is None and methods is None:
         raise ValueError(
             f"neither judges nor scoring methods of {corpus.slug!r} are compared yet; run a judge "
             "first"
@@ -206,10 +239,13 @@ def report(
         title=f"Judges of {corpus.display_name}",
         corpus_name=corpus.display_name,
         simulated=corpus.reader == "arena",
-        judges=[_tables_of(context, catalog, io_manager, judge, by_asset) for judge in judges],
+        judges=[
+            _tables_of(context, catalog, io_manager, judge, by_asset, sampled_battles)
+            for judge in judges
+        ],
         provenance=_provenance(corpus),
         comparison=judge_comparison,
-        methods=method_comparison,
+        methods=methods,
         costs=costs_of(context.instance, io_manager, catalog, corpus.slug),
         left_out=left_out,
         pooled=pooled_leaderboard if POOLED in compared else None,
@@ -220,6 +256,7 @@ def report(
             "judges": judges,
             "left_out": left_out,
             "kilobytes": path.stat().st_size / 1000,
+            **_methods_by_error(methods),
             SETTINGS: stated(catalog, corpus.slug, None, _REPORT_SETTINGS),
         },
         check_results=[self_contained(path)],
@@ -232,6 +269,7 @@ def _tables_of(
     store: ParquetStore,
     judge: str,
     tables: Mapping[str, Tables],
+    battles: pd.DataFrame | None,
 ) -> JudgeTables:
     of_judge = {name: by_name[judge] for name, by_name in tables.items() if judge in by_name}
     ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
@@ -241,6 +279,20 @@ def _tables_of(
     rating = catalog.corpus(corpus).rating
     for name, compute in _COMPUTED.items():
         companions[name] = compute(of_judge["scored_battles"], rating)
+    if (diagnostics := diagnostics_of(context.instance, corpus, judge)) is not None:
+        companions[DIAGNOSTICS] = diagnostics
+    missing: dict[str, pd.DataFrame] = {}
+    if battles is not None:
+        missing = {
+            "missingness": account_for(battles, of_judge["verdicts"]),
+            "missing_bounds": missing_bounds(
+                battles,
+                of_judge["scored_battles"],
+                of_judge["beta_folds"],
+                of_judge["heldout_ratings"],
+                rating,
+            ),
+        }
     known = catalog.judges()  # a judge may have left the configuration meanwhile
     return JudgeTables(
         judge=judge,
@@ -248,11 +300,19 @@ def _tables_of(
         summary=as_table(summarise(ratings)),
         checks=judge_checks(context.instance, context.partition_key, judge),
         **{name: table for name, table in of_judge.items() if name in REPORTED},
+        **missing,
         companions=companions,
         battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
         origin=origin,
         runs=runs,
     )
+
+
+def _methods_by_error(methods: pd.DataFrame | None) -> dict[str, dg.MetadataValue[Any]]:
+    if methods is None:
+        return {}
+    known = methods.loc[methods["mae"].notna(), ["judge", *SHOWN]].sort_values("mae").round(3)
+    return {"methods_by_error": dg.MetadataValue.md(known.to_markdown(index=False))}
 
 
 def _provenance(corpus: CorpusDefinition) -> dict[str, str]:

@@ -70,10 +70,15 @@ def covering(covered: Mapping[str, int], *, prefer: str) -> str | None:
 
 
 def preferences_by_run(
-    battles: pd.DataFrame, source: str, verdicts: pd.DataFrame, choice_verdicts: pd.DataFrame
+    battles: pd.DataFrame,
+    source: str,
+    verdicts: pd.DataFrame | None,
+    choice_verdicts: pd.DataFrame,
 ) -> pd.DataFrame:
     """Return A's share by battle (rows) and run of the judge (columns), NaN for a lacking order."""
     if source == RUBRIC:
+        if verdicts is None:
+            return pd.DataFrame()
         runs = {
             replicate: score_battles(battles, run).set_index("battle_id")["judge_outcome"]
             for replicate, run in verdicts.groupby("replicate")

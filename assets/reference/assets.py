@@ -1,27 +1,30 @@
 """Assets of reference-anchored Elo; with their checks."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import (
-    FOLLOWS_WITHOUT_SCORES,
-    OF_CORPUS_AND_JUDGE,
-    checks_of,
-    judge_check,
+from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, checks_of
+from assets.partitions import (
+    CORPUS_JUDGE,
+    corpus_judge_key,
+    if_there,
+    of_corpus,
+    previews_silenced,
 )
-from assets.partitions import corpus_and_judge, if_there, of_corpus
+from assets.provenance import latest, metadata_of
 from assets.reference.anchoring import preferences_by_run, preferences_of, rate_against
-from assets.reference.reach import STD_ERROR_TOLERANCE, diagnose
-from assets.settings import corpus_of, rating_of
+from assets.reference.reach import REFERENCE_DIAGNOSTICS, STD_ERROR_TOLERANCE, diagnose
+from assets.settings import corpus_of
 from judgeline.io.anchoring import against, choose_reference, meetings
 from judgeline.reference import LEAST_WITHIN, REACH
 from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
-from resources.tables.reference import REFERENCE_DIAGNOSTICS, REFERENCE_RATINGS
+from resources.tables.reference import REFERENCE_RATINGS
 from resources.tables.rules import within
 
 NO_PREFERENCES = (
@@ -31,43 +34,87 @@ NO_PREFERENCES = (
 )
 _SHOWN = ("models_within_reach", "prompts_within_reach", "spearman_with_mean_preference",
           "std_error_difference")  # fmt: skip
-_OF_REFERENCE: dict[str, Any] = {
+DIAGNOSTICS = "reference_diagnostics"
+"""Metadata with the diagnostics behind the ratings, a record each."""
+with previews_silenced():
+    _REACH, _ERRORS = (
+        dg.AssetCheckSpec(
+            name, asset="reference_ratings", partitions_def=CORPUS_JUDGE, description=guards
+        )
+        for name, guards in (
+            (
+                "reference_has_reach",
+                "A reference far above or below the models tells them apart by a handful of "
+                "prompts.",
+            ),
+            (
+                "errors_are_those_of_resampling",
+                "A closed standard error that is not that of prompts drawn again misstates the "
+                "intervals.",
+            ),
+        )
+    )
+
+
+@dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    "automation_condition": FOLLOWS_WITHOUT_SCORES,
-    "ins": {"sampled_battles": of_corpus(), "scored_battles": if_there()},
-}
-
-
-@dg.asset(**_OF_REFERENCE, code_version="1")
+    code_version="2",
+    automation_condition=FOLLOWS_WITHOUT_SCORES,
+    check_specs=[_REACH, _ERRORS],
+    ins={
+        "sampled_battles": of_corpus(),
+        "scored_battles": if_there(),
+        "verdicts": if_there(),
+    },
+)
 def reference_ratings(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
     soft_outcomes: pd.DataFrame,
+    choice_verdicts: pd.DataFrame,
     scored_battles: pd.DataFrame | None,
+    verdicts: pd.DataFrame | None,
     catalog: Catalog,
-) -> dg.MaterializeResult[pd.DataFrame]:
+) -> Iterator[dg.MaterializeResult[pd.DataFrame]]:
     """A model's gap to one fixed reference model, with a credible interval, in Elo points.
 
     From the judge's own probabilities where they cover most of the battles with the reference that
     its rubric scores cover, else from outcomes of those.
     Errors are those of one judge and of prompts at large unless the corpus asks for a factor.
+    Metadata have its reach over models and prompts, errors against a bootstrap, what abstaining
+    would leave, and the leaderboard under other references.
     """
-    corpus = corpus_of(context, catalog, "reference", "rating.miscoverage")
+    corpus = corpus_of(context, catalog, "reference", "rating.miscoverage", "rating.seed")
     options = corpus.reference
     reference = choose_reference(sampled_battles, options.model)
     found = preferences_of(sampled_battles, reference.model, soft_outcomes, scored_battles)
-    ratings = REFERENCE_RATINGS.empty()
+    ratings, diagnostics = REFERENCE_RATINGS.empty(), REFERENCE_DIAGNOSTICS.empty()
     if found is not None:
+        met = meetings(sampled_battles, found.share)
+        table = against(met, reference.model)
         ratings = rate_against(
-            against(meetings(sampled_battles, found.share), reference.model),
+            table,
             reference.model,
             found.source,
             options,
             miscoverage=corpus.rating.miscoverage,
         )
+        by_run = preferences_by_run(sampled_battles, found.source, verdicts, choice_verdicts)
+        runs = [
+            against(meetings(sampled_battles, by_run[run]), reference.model).reindex_like(table)
+            for run in by_run
+        ]
+        diagnostics = diagnose(
+            table,
+            ratings,
+            met,
+            np.stack(runs, axis=2).astype(float) if runs else np.empty((*table.shape, 0)),
+            seed=corpus.rating.seed,
+            stream=(corpus.slug,),
+        )
     shown = ratings[["rank", "model", "n_prompts", "win_share", "gap", "lower", "upper", "flags"]]
     page = with_texts(shown.round(3), in_markdown).to_markdown(index=False)
-    return dg.MaterializeResult(
+    yield dg.MaterializeResult(
         value=ratings,
         metadata={
             "reference_model": reference.model,
@@ -81,65 +128,40 @@ def reference_ratings(
                 if len(ratings)
                 else {"note": NO_PREFERENCES}
             ),
+            **_described(diagnostics),
         },
+        check_results=[
+            reference_has_reach(diagnostics),
+            errors_are_those_of_resampling(diagnostics),
+        ],
     )
 
 
-@dg.asset(**_OF_REFERENCE, code_version="2")
-def reference_diagnostics(
-    context: dg.AssetExecutionContext,
-    reference_ratings: pd.DataFrame,
-    sampled_battles: pd.DataFrame,
-    soft_outcomes: pd.DataFrame,
-    scored_battles: pd.DataFrame | None,
-    verdicts: pd.DataFrame,
-    choice_verdicts: pd.DataFrame,
-    catalog: Catalog,
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """One named diagnostic of a judge's reference, with value, unit and threshold if it has one.
-
-    Reach over models and prompts, errors against a bootstrap, what abstaining would leave, and
-    the leaderboard under other references.
-    """
-    corpus, _ = corpus_and_judge(context)
-    seed = rating_of(context, catalog, "seed").seed
-    reference = "" if reference_ratings.empty else reference_ratings["reference_model"].iloc[0]
-    found = preferences_of(sampled_battles, reference, soft_outcomes, scored_battles)
-    if found is None:
-        return REFERENCE_DIAGNOSTICS.without(NO_PREFERENCES)
-    met = meetings(sampled_battles, found.share)
-    table = against(met, reference)
-    by_run = preferences_by_run(sampled_battles, found.source, verdicts, choice_verdicts)
-    runs = [
-        against(meetings(sampled_battles, by_run[run]), reference).reindex_like(table)
-        for run in by_run
-    ]
-    diagnostics = diagnose(
-        table,
-        reference_ratings,
-        met,
-        np.stack(runs, axis=2).astype(float) if runs else np.empty((*table.shape, 0)),
-        seed=seed,
-        stream=(corpus,),
-    )
-    names = diagnostics["diagnostic"]
+def _described(diagnostics: pd.DataFrame) -> dict[str, Any]:
+    names, records = diagnostics["diagnostic"], diagnostics.astype(object)
     overall = diagnostics[names.isin(_SHOWN) & diagnostics["value"].notna()]
     shown = diagnostics[names.ne("std_error_ratio")].drop(columns="note").round(3)
-    return dg.MaterializeResult(
-        value=diagnostics,
-        metadata={
-            **dict(zip(overall["diagnostic"], overall["value"].astype(float), strict=True)),
-            "summary": dg.MetadataValue.md(shown.to_markdown(index=False)),
-        },
-    )
+    return {
+        **dict(zip(overall["diagnostic"], overall["value"].astype(float), strict=True)),
+        "summary": dg.MetadataValue.md(shown.to_markdown(index=False)),
+        DIAGNOSTICS: dg.MetadataValue.json(
+            records.where(diagnostics.notna(), None).to_dict("records")
+        ),
+    }
+
+
+def diagnostics_of(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.DataFrame | None:
+    """Return the diagnostics that the last ratings of a judge came with; None of older ones."""
+    record = latest(instance, "reference_ratings", corpus_judge_key(corpus, judge))
+    rows = metadata_of(record).get(DIAGNOSTICS)
+    return None if rows is None else REFERENCE_DIAGNOSTICS.filled(pd.DataFrame(rows))
 
 
 rating_checks = checks_of(REFERENCE_RATINGS)
 
 
-@judge_check(reference_diagnostics)
 def reference_has_reach(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
-    """A reference far above or below the models tells them apart by a handful of prompts."""
+    """Return whether most win shares lie where a reference tells models apart."""
     rule = within(
         "value",
         LEAST_WITHIN,
@@ -154,12 +176,11 @@ def reference_has_reach(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckRes
         remedy="Choose a 'reference' nearer to the models in corpora.yaml; gaps flagged "
         "'beyond-reach' rest on few prompts.",
         severity=dg.AssetCheckSeverity.WARN,
-    )
+    )._replace(check_name=_REACH.name)
 
 
-@judge_check(reference_diagnostics)
 def errors_are_those_of_resampling(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
-    """A closed standard error that is not that of prompts drawn again misstates the intervals."""
+    """Return whether each closed standard error is that of prompts drawn again."""
     rule = within(
         "value",
         high=STD_ERROR_TOLERANCE,
@@ -171,6 +192,7 @@ def errors_are_those_of_resampling(reference_diagnostics: pd.DataFrame) -> dg.As
         [rule],
         ids=["note"],
         remedy="Judge more battles of the models with few prompts: see 'std_error_ratio' of each "
-        "model in reference_diagnostics. Until then read their intervals as rough.",
+        "model in the reference_diagnostics of reference_ratings. Until then read their intervals "
+        "as rough.",
         severity=dg.AssetCheckSeverity.WARN,
-    )
+    )._replace(check_name=_ERRORS.name)

@@ -17,7 +17,14 @@ from judgeline.reference import (
     diagnose_reference,
 )
 from resources.config.corpora import ReferenceOptions
-from resources.tables.reference import REFERENCE_DIAGNOSTICS
+from resources.tables.schema import Table
+
+REFERENCE_DIAGNOSTICS = Table(
+    "reference_diagnostics",
+    "diagnostic level value unit n threshold passed note",
+    key=["diagnostic", "level"],
+)
+"""Diagnostics of one reference; metadata of its ratings, and no table of the store."""
 
 MAX_SPREADS: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3)
 """Largest standard deviations over a judge's runs at which a prompt still counts."""
