@@ -157,9 +157,15 @@ def compare_methods(
         [scoring_methods[judge].assign(judge=judge) for judge in judges], ignore_index=True
     )
     withheld = withheld_judges({one: leaderboards[one] for one in judges if one in leaderboards})
-    reason = table["judge"].map(withheld)
+    return without_figures(table, withheld)
+
+
+def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
+    """Return a comparison without what rests on ratings of judges whose ratings are withheld."""
+    reason = comparison["judge"].map(dict(withheld))
     hidden = reason.notna()
-    why, old = WITHHELD + reason[hidden].astype(str), table.loc[hidden, "note"]
+    why, old = WITHHELD + reason[hidden].astype(str), comparison.loc[hidden, "note"]
+    table = comparison.copy()
     table.loc[hidden, list(FIGURES)] = np.nan
     table.loc[hidden, "note"] = why.where(old.eq(""), why + "; " + old)
     return table

@@ -123,6 +123,17 @@ def battles_are_accounted_for(
 ) -> dg.AssetCheckResult:
     """Scored and missing battles add up to the sample in every grouping; nothing is lost."""
     missingness = account_for(sampled_battles, verdicts)
+    result = sums_result(missingness, sampled_battles, verdicts, scored_battles)
+    return result._replace(metadata={**result.metadata, **_described(missingness)})
+
+
+def sums_result(
+    missingness: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+) -> dg.AssetCheckResult:
+    """Return whether an account adds up to the tables that it is of."""
     fought = pd.concat([sampled_battles["model_a"], sampled_battles["model_b"]]).value_counts()
     asked = verdicts["battle_id"].isin(sampled_battles["battle_id"]).sum()
     scored = missingness["status"].eq(SCORED)
@@ -143,14 +154,13 @@ def battles_are_accounted_for(
         "n_verdicts": (int(asked), "answers of a grouping add up to the verdicts"),
         "own": (0, "classes of a model add up to its sampled battles"),
     }
-    result = evaluate(
+    return evaluate(
         table,
         [among(column, [total], notes) for column, (total, notes) in wanted.items()],
         ids=["part"],
         remedy="Remake verdicts and scored_battles together: they are of different samples, or an "
         "answer has a fate that nobody counted.",
     )
-    return result._replace(metadata={**result.metadata, **_described(missingness)})
 
 
 def _described(missingness: pd.DataFrame) -> dict[str, Any]:
@@ -170,7 +180,12 @@ def models_are_missing_alike(
     sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Battles of one model missing more often than chance allows may be missing for a reason."""
-    table = missing_by_level(account_for(sampled_battles, verdicts))
+    return chance_result(account_for(sampled_battles, verdicts))
+
+
+def chance_result(missingness: pd.DataFrame) -> dg.AssetCheckResult:
+    """Return whether missing battles fall on models as by chance."""
+    table = missing_by_level(missingness)
     models, whole = (table[table["grouping"].eq(name)] for name in ("model", "all"))
     chance = excess_p_values(
         models["n_missing"],

@@ -10,6 +10,7 @@ import pandas as pd
 from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, checks_of
 from assets.partitions import (
     CORPUS_JUDGE,
+    corpus_and_judge,
     corpus_judge_key,
     if_there,
     of_corpus,
@@ -18,7 +19,7 @@ from assets.partitions import (
 from assets.provenance import latest, metadata_of
 from assets.reference.anchoring import preferences_by_run, preferences_of, rate_against
 from assets.reference.reach import REFERENCE_DIAGNOSTICS, STD_ERROR_TOLERANCE, diagnose
-from assets.settings import corpus_of
+from assets.settings import SETTINGS, stated
 from judgeline.io.anchoring import against, choose_reference, meetings
 from judgeline.reference import LEAST_WITHIN, REACH
 from judgeline.report import in_markdown, with_texts
@@ -34,6 +35,7 @@ NO_PREFERENCES = (
 )
 _SHOWN = ("models_within_reach", "prompts_within_reach", "spearman_with_mean_preference",
           "std_error_difference")  # fmt: skip
+_READ = ("reference", "rating.miscoverage", "rating.seed")
 DIAGNOSTICS = "reference_diagnostics"
 """Metadata with the diagnostics behind the ratings, a record each."""
 with previews_silenced():
@@ -84,7 +86,8 @@ def reference_ratings(
     Metadata have its reach over models and prompts, errors against a bootstrap, what abstaining
     would leave, and the leaderboard under other references.
     """
-    corpus = corpus_of(context, catalog, "reference", "rating.miscoverage", "rating.seed")
+    slug, judge = corpus_and_judge(context)
+    corpus = catalog.corpus(slug)
     options = corpus.reference
     reference = choose_reference(sampled_battles, options.model)
     found = preferences_of(sampled_battles, reference.model, soft_outcomes, scored_battles)
@@ -110,7 +113,7 @@ def reference_ratings(
             met,
             np.stack(runs, axis=2).astype(float) if runs else np.empty((*table.shape, 0)),
             seed=corpus.rating.seed,
-            stream=(corpus.slug,),
+            stream=(slug,),
         )
     shown = ratings[["rank", "model", "n_prompts", "win_share", "gap", "lower", "upper", "flags"]]
     page = with_texts(shown.round(3), in_markdown).to_markdown(index=False)
@@ -129,6 +132,7 @@ def reference_ratings(
                 else {"note": NO_PREFERENCES}
             ),
             **_described(diagnostics),
+            SETTINGS: stated(catalog, slug, judge, _READ),
         },
         check_results=[
             reference_has_reach(diagnostics),

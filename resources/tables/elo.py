@@ -67,7 +67,9 @@ SCORING_METHODS = Table(
             "The judge has one row per scoring method, with every figure on its scale.",
             [
                 unique("method", note="a method has one row"),
-                among("method", list(MEANINGS), "the method is a known one"),
+                among("method", list(MEANINGS), "the method is a known one")._replace(
+                    sound={"method": list(MEANINGS)}
+                ),
                 *(
                     within(name, low, high, note=f"{name} lies on its scale")
                     for name, low, high in (
