@@ -19,11 +19,12 @@ from assets.partitions import (
 from assets.provenance import latest, metadata_of
 from assets.reference.anchoring import preferences_by_run, preferences_of, rate_against
 from assets.reference.reach import REFERENCE_DIAGNOSTICS, STD_ERROR_TOLERANCE, diagnose
-from assets.settings import SETTINGS, stated
+from assets.settings import SETTINGS, narrowed, stated
 from judgeline.io.anchoring import against, choose_reference, meetings
 from judgeline.reference import LEAST_WITHIN, REACH
 from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
+from resources.config.corpora import CorpusDefinition
 from resources.tables.expectations import evaluate
 from resources.tables.reference import REFERENCE_RATINGS
 from resources.tables.rules import within
@@ -87,7 +88,27 @@ def reference_ratings(
     would leave, and the leaderboard under other references.
     """
     slug, judge = corpus_and_judge(context)
-    corpus = catalog.corpus(slug)
+    made = rate_and_diagnose(
+        narrowed(catalog.corpus(slug), {"slug", *_READ}),
+        sampled_battles,
+        soft_outcomes,
+        choice_verdicts,
+        scored_battles,
+        verdicts,
+    )
+    settings = {SETTINGS: stated(catalog, slug, judge, _READ)}
+    yield made._replace(metadata={**(made.metadata or {}), **settings})
+
+
+def rate_and_diagnose(
+    corpus: CorpusDefinition,
+    sampled_battles: pd.DataFrame,
+    soft_outcomes: pd.DataFrame,
+    choice_verdicts: pd.DataFrame,
+    scored_battles: pd.DataFrame | None,
+    verdicts: pd.DataFrame | None,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """Return the ratings of a judge against a reference, with their diagnostics and checks."""
     options = corpus.reference
     reference = choose_reference(sampled_battles, options.model)
     found = preferences_of(sampled_battles, reference.model, soft_outcomes, scored_battles)
@@ -113,11 +134,11 @@ def reference_ratings(
             met,
             np.stack(runs, axis=2).astype(float) if runs else np.empty((*table.shape, 0)),
             seed=corpus.rating.seed,
-            stream=(slug,),
+            stream=(corpus.slug,),
         )
     shown = ratings[["rank", "model", "n_prompts", "win_share", "gap", "lower", "upper", "flags"]]
     page = with_texts(shown.round(3), in_markdown).to_markdown(index=False)
-    yield dg.MaterializeResult(
+    return dg.MaterializeResult(
         value=ratings,
         metadata={
             "reference_model": reference.model,
@@ -132,7 +153,6 @@ def reference_ratings(
                 else {"note": NO_PREFERENCES}
             ),
             **_described(diagnostics),
-            SETTINGS: stated(catalog, slug, judge, _READ),
         },
         check_results=[
             reference_has_reach(diagnostics),

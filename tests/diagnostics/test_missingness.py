@@ -320,8 +320,7 @@ def test_metadata_has_the_totals_by_class(sampled_battles, failing) -> None:
     scored = score_battles(sampled_battles, failing)
     result = module.battles_are_accounted_for(scored, sampled_battles, failing)
     assert result.passed
-    numbers = [result.metadata[name].value for name in ("n_sampled", "n_missing")]
-    assert numbers == [24, 3]
+    assert (result.metadata["n_sampled"], result.metadata["n_missing"]) == (24, 3)
     rows = re.findall(r"\| (\w+) +\| +(\d+) \|", result.metadata["classes"].value)
     assert dict(rows) == {"ok": "21", "parse_error": "1", "refusal": "2"}
     account = account_for(sampled_battles, failing)

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from catalogs import catalog_of
 
-from assets.partitions import corpus_judge_key
 from assets.reference import assets as module
 from assets.reference.reach import REFERENCE_DIAGNOSTICS
 from resources.config.catalog import Catalog
@@ -36,11 +35,9 @@ def made(sampled_battles, verdicts, catalog):
     """Make the ratings of a judge from its soft outcomes and scored battles."""
 
     def make(soft=NO_SOFT, scored=None, **more) -> dg.MaterializeResult:
-        tables = {"sampled_battles": sampled_battles, "catalog": catalog, "verdicts": verdicts}
+        tables = {"sampled_battles": sampled_battles, "verdicts": verdicts}
         tables |= {"soft_outcomes": soft, "scored_battles": scored, "choice_verdicts": NO_CHOICES}
-        context = dg.build_asset_context(partition_key=corpus_judge_key("stub", "stub"))
-        (result,) = module.reference_ratings(context, **tables | more)
-        return result
+        return module.rate_and_diagnose(catalog.corpus("stub"), **tables | more)
 
     return make
 
