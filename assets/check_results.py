@@ -57,14 +57,10 @@ def judge_checks(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.Da
 @functools.cache
 def _specs() -> list[dg.AssetCheckSpec]:
     """Return the checks of every table of a judge; found when asked, since some of them ask."""
-    definitions = (
-        *dg.load_asset_checks_from_package_name("assets"),
-        *dg.load_assets_from_package_name("assets"),
-    )
     specs = [
         spec
-        for definition in definitions
-        for spec in getattr(definition, "check_specs", ())
+        for check in dg.load_asset_checks_from_package_name("assets")
+        for spec in check.check_specs
         if spec.partitions_def == CORPUS_JUDGE and spec.asset_key.to_user_string() not in _APART
     ]
     place = {name: i for i, name in enumerate(TABLES)}

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from catalogs import catalog_of
 
+from assets.partitions import corpus_judge_key
 from assets.reference import assets as module
 from assets.reference.reach import REFERENCE_DIAGNOSTICS
 from resources.config.catalog import Catalog
@@ -37,7 +38,8 @@ def made(sampled_battles, verdicts, catalog):
     def make(soft=NO_SOFT, scored=None, **more) -> dg.MaterializeResult:
         tables = {"sampled_battles": sampled_battles, "verdicts": verdicts}
         tables |= {"soft_outcomes": soft, "scored_battles": scored, "choice_verdicts": NO_CHOICES}
-        return module.rate_and_diagnose(catalog.corpus("stub"), **tables | more)
+        context = dg.build_asset_context(partition_key=corpus_judge_key("stub", "stub"))
+        return module.reference_ratings(context, catalog=catalog, **tables | more)
 
     return make
 
@@ -88,7 +90,8 @@ def test_a_judge_without_preferences_gets_an_empty_table_and_a_reason(made):
     assert "choose with log-probabilities" in rated.metadata["note"]
     assert REFERENCE_RATINGS.check("gaps_are_finite", rated.value).passed
     assert diagnostics_of(rated).empty
-    assert [check.passed for check in rated.check_results] == [True, True]
+    assert module.reach_result(None).passed
+    assert module.errors_result(None).passed
 
 
 def test_repeated_runs_of_the_rubric_let_the_judge_abstain(
@@ -115,12 +118,12 @@ NOTE = "furthest: cat, 1.13 of the bootstrap's on 6 prompts"
 @pytest.mark.parametrize(
     ("check", "diagnostic", "value", "said"),
     [
-        (module.reference_has_reach, "models_within_reach", 0.95, []),
-        (module.reference_has_reach, "models_within_reach", 0.94, ["Choose a 'reference' nearer"]),
-        (module.errors_are_those_of_resampling, "std_error_difference", 0.12, []),
-        (module.errors_are_those_of_resampling, "std_error_difference", np.nan, []),
+        (module.reach_result, "models_within_reach", 0.95, []),
+        (module.reach_result, "models_within_reach", 0.94, ["Choose a 'reference' nearer"]),
+        (module.errors_result, "std_error_difference", 0.12, []),
+        (module.errors_result, "std_error_difference", np.nan, []),
         (
-            module.errors_are_those_of_resampling,
+            module.errors_result,
             "std_error_difference",
             0.13,
             ["furthest: cat", "within 12% of that of resampling"],
