@@ -1,8 +1,4 @@
-"""New models placed among the models that people rated, and attack controls held to bounds.
-
-The ratings of voted models stay as they are. A control is a contestant that no honest judge
-rates high.
-"""
+"""New models placed among the models that people rated, and attack controls held to bounds."""
 
 import json
 from collections import Counter
@@ -87,7 +83,8 @@ def candidate_ratings(
     superseded = newcomers["model"].isin(heldout.model[np.isfinite(heldout.human_rating)])
     asked = _asked(candidate_battles, candidate_verdicts)
     scores = score_candidates(candidate_battles, candidate_verdicts)
-    anchors = _voted_ratings(heldout_ratings, rating.method)
+    voted = heldout_ratings["method"].eq(rating.method) & heldout_ratings["residual"].notna()
+    anchors = dict(heldout_ratings[voted].set_index("model")["rating"].astype(float))
     tables, problems = [as_table(board).head(0)], {}
     for row in newcomers[~superseded].itertuples():
         own = scores[scores["candidate"].eq(row.model)].reset_index(drop=True)
@@ -183,10 +180,7 @@ def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> Hel
 
 
 def _where_it_stands(board: Leaderboard, alone: Leaderboard, miscoverage: float) -> pd.DataFrame:
-    """Return a newcomer's row with the ranks that it alone would have.
-
-    A model of the corpus that bears its name, without votes, is not it.
-    """
+    """Return a newcomer's row with its ranks; a model of the corpus of that name is another one."""
     others = board.take(board.model != alone.model[0])
     joined = as_table(join_newcomers(others, alone, miscoverage=miscoverage))
     return joined[joined["model"].eq(alone.model[0])]
@@ -210,12 +204,6 @@ def honest_rating(
         known = "what ties with everybody it met would give"
         return tied, known if np.isfinite(tied) else "unknown: no battle of it has been scored"
     return np.nan, f"unknown: nothing is known of a control {control!r}"
-
-
-def _voted_ratings(heldout_ratings: pd.DataFrame, method: str) -> dict[str, float]:
-    """Return the judge's rating of every model with votes, by name."""
-    rows = heldout_ratings["method"].eq(method) & heldout_ratings["residual"].notna()
-    return dict(heldout_ratings[rows].set_index("model")["rating"].astype(float))
 
 
 def _tied_rating(
