@@ -1,7 +1,7 @@
 """Automation conditions, owner and partitions of the tables, and the steps of their checks."""
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial, wraps
 from typing import Any
 
 import dagster as dg
@@ -151,6 +151,58 @@ corpus_check = partial(_check, partitions_def=CORPUS)
 judge_check = partial(_check, partitions_def=CORPUS_JUDGE)
 
 
+def checks_together(
+    asset: str,
+    checks: Iterable[tuple[str, str, bool]],
+    *,
+    partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE,
+    **ins: dg.AssetIn,
+) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
+    """Declare checks of an asset as one step, which reads its tables once.
+
+    A check is its name, what it guards, and whether it is blocking; any of them can be executed by
+    itself. `ins` say how the step reads other tables.
+    """
+    key = dg.AssetKey(asset)
+    deps = [
+        dg.AssetDep(name, partition_mapping=how.partition_mapping, metadata=how.metadata)
+        for name, how in ins.items()
+    ]
+
+    def declare(
+        function: Callable[..., Iterator[dg.AssetCheckResult]],
+    ) -> dg.AssetChecksDefinition:
+        @wraps(function)
+        def selected(
+            context: dg.AssetCheckExecutionContext, **tables: Any
+        ) -> Iterator[dg.AssetCheckResult]:
+            names = {one.name for one in context.selected_asset_check_keys}
+            for result in function(context, **tables):
+                if result.check_name in names:
+                    yield result._replace(asset_key=key)
+
+        with previews_silenced():
+            specs = [
+                dg.AssetCheckSpec(
+                    name,
+                    asset=key,
+                    description=guards,
+                    blocking=blocking,
+                    partitions_def=partitions_def,
+                    additional_deps=deps,
+                )
+                for name, guards, blocking in checks
+            ]
+            return dg.multi_asset_check(
+                name=function.__name__,
+                specs=specs,
+                ins={name: dg.AssetIn(name) for name in (asset, *ins)},
+                can_subset=True,
+            )(selected)
+
+    return declare
+
+
 def checks_of(
     table: Table,
     *,
@@ -162,36 +214,15 @@ def checks_of(
     Any of them can be executed by itself. `beside` says how the step reads the other tables that
     checks name; those of the same partition need no entry.
     """
-    key = dg.AssetKey(table.name)
-    deps = {}
-    for name in sorted(table.beside):
-        how = beside.get(name, dg.AssetIn())
-        mapping = how.partition_mapping
-        deps[name] = dg.AssetDep(name, partition_mapping=mapping, metadata=how.metadata)
-    with previews_silenced():
-        specs = [
-            dg.AssetCheckSpec(
-                check.name,
-                asset=key,
-                description=check.guards,
-                blocking=check.blocking,
-                partitions_def=partitions_def,
-                additional_deps=[deps[name] for name in check.beside.split()],
-            )
-            for check in table.checks
-        ]
+    ins = {name: beside.get(name, dg.AssetIn(name)) for name in sorted(table.beside)}
 
-        @dg.multi_asset_check(
-            name=f"checks_of_{table.name}",
-            specs=specs,
-            ins={"rows": dg.AssetIn(table.name), **{name: dg.AssetIn(name) for name in deps}},
-            can_subset=True,
-        )
-        def declared(
-            context: dg.AssetCheckExecutionContext, rows: pd.DataFrame, **others: pd.DataFrame
-        ) -> Iterator[dg.AssetCheckResult]:
-            names = {selected.name for selected in context.selected_asset_check_keys}
-            for result in table.results(rows, names, **others):
-                yield result._replace(asset_key=key)
+    def declared(
+        context: dg.AssetCheckExecutionContext, **tables: pd.DataFrame
+    ) -> Iterator[dg.AssetCheckResult]:
+        names = {selected.name for selected in context.selected_asset_check_keys}
+        yield from table.results(tables.pop(table.name), names, **tables)
 
-    return declared
+    declared.__name__ = f"checks_of_{table.name}"
+    checks = [(check.name, check.guards, check.blocking) for check in table.checks]
+    together = checks_together(table.name, checks, partitions_def=partitions_def, **ins)
+    return together(declared)

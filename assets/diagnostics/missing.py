@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_columns
-from assets.conditions import judge_check
+from assets.conditions import checks_together
 from assets.partitions import corpus_and_judge, of_corpus
 from judgeline.diagnostics import (
     MAX_WIDTH,
@@ -112,19 +112,34 @@ def _count(
     return table.assign(grouping=grouping, share=table["n_battles"] / total)
 
 
-_SCORED_BATTLES, _HELDOUT_RATINGS = dg.AssetKey("scored_battles"), dg.AssetKey("heldout_ratings")
-_FOUGHT = of_corpus("sampled_battles", *FOUGHT)
-_ANSWERED = dg.AssetIn("verdicts", metadata={"columns": [*ANSWERED]})
-
-
-@judge_check(_SCORED_BATTLES, blocking=True, sampled_battles=_FOUGHT, verdicts=_ANSWERED)
-def battles_are_accounted_for(
-    scored_battles: pd.DataFrame, sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
-) -> dg.AssetCheckResult:
-    """Scored and missing battles add up to the sample in every grouping; nothing is lost."""
+@checks_together(
+    "scored_battles",
+    [
+        (
+            "battles_are_accounted_for",
+            "Scored and missing battles add up to the sample in every grouping; nothing is lost.",
+            True,
+        ),
+        (
+            "models_are_missing_alike",
+            "Battles of one model missing more often than chance allows may be missing for a "
+            "reason.",
+            False,
+        ),
+    ],
+    sampled_battles=of_corpus("sampled_battles", *FOUGHT),
+    verdicts=dg.AssetIn("verdicts", metadata={"columns": [*ANSWERED]}),
+)
+def missing_battles(
+    _context: dg.AssetCheckExecutionContext,
+    scored_battles: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
+    verdicts: pd.DataFrame,
+) -> Iterator[dg.AssetCheckResult]:
+    """Hold scored battles, and those that are missing, against the sample and against chance."""
     missingness = account_for(sampled_battles, verdicts)
-    result = sums_result(missingness, sampled_battles, verdicts, scored_battles)
-    return result._replace(metadata={**result.metadata, **_described(missingness)})
+    yield sums_result(missingness, sampled_battles, verdicts, scored_battles)
+    yield chance_result(missingness)
 
 
 def sums_result(
@@ -154,33 +169,21 @@ def sums_result(
         "n_verdicts": (int(asked), "answers of a grouping add up to the verdicts"),
         "own": (0, "classes of a model add up to its sampled battles"),
     }
-    return evaluate(
+    result = evaluate(
         table,
         [among(column, [total], notes) for column, (total, notes) in wanted.items()],
         ids=["part"],
         remedy="Remake verdicts and scored_battles together: they are of different samples, or an "
         "answer has a fate that nobody counted.",
     )
-
-
-def _described(missingness: pd.DataFrame) -> dict[str, Any]:
-    whole = missingness[missingness["grouping"].eq("all")]
-    counts = whole[["status", "n_battles", "n_verdicts"]]
-    n_sampled = int(counts["n_battles"].sum())
-    n_scored = int(counts.loc[counts["status"].eq(SCORED), "n_battles"].sum())
-    return {
-        "n_sampled": n_sampled,
-        "n_missing": n_sampled - n_scored,
-        "classes": dg.MetadataValue.md(counts.to_markdown(index=False)),
-    }
-
-
-@judge_check(_SCORED_BATTLES, sampled_battles=_FOUGHT, verdicts=_ANSWERED)
-def models_are_missing_alike(
-    sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
-) -> dg.AssetCheckResult:
-    """Battles of one model missing more often than chance allows may be missing for a reason."""
-    return chance_result(account_for(sampled_battles, verdicts))
+    counts = missingness[missingness["grouping"].eq("all")]
+    shown = counts[["status", "n_battles", "n_verdicts"]].to_markdown(index=False)
+    n_missing = len(sampled_battles) - len(scored_battles)
+    totals = {"n_sampled": len(sampled_battles), "n_missing": n_missing}
+    described: dict[str, Any] = {**totals, "classes": dg.MetadataValue.md(shown)}
+    return result._replace(
+        check_name="battles_are_accounted_for", metadata={**result.metadata, **described}
+    )
 
 
 def chance_result(missingness: pd.DataFrame) -> dg.AssetCheckResult:
@@ -207,7 +210,7 @@ def chance_result(missingness: pd.DataFrame) -> dg.AssetCheckResult:
         remedy="Look at the classes of these models' missing battles and at the bounds of their "
         f"ratings in the report. {RETRY}.",
         severity=dg.AssetCheckSeverity.WARN,
-    )
+    )._replace(check_name="models_are_missing_alike")
 
 
 def missing_by_level(missingness: pd.DataFrame) -> pd.DataFrame:
@@ -217,9 +220,6 @@ def missing_by_level(missingness: pd.DataFrame) -> pd.DataFrame:
     return counted.groupby(["grouping", "level"], sort=False, as_index=False)[
         ["n_battles", "n_missing"]
     ].sum()
-
-
-# ---------------------------------------------------------------- bounds on ratings
 
 
 def missing_bounds(
@@ -282,30 +282,38 @@ def _widest(table: pd.DataFrame, method: str) -> dict[str, Any]:
     }
 
 
-_PAIRED = of_corpus("sampled_battles", "battle_id", "model_a", "model_b")
-_SCORED, _FOLDS = dg.AssetIn("scored_battles"), dg.AssetIn("beta_folds")
-
-
-@judge_check(
-    _HELDOUT_RATINGS,
-    blocking=True,
-    sampled_battles=_PAIRED,
-    scored_battles=_SCORED,
-    beta_folds=_FOLDS,
+@checks_together(
+    "heldout_ratings",
+    [
+        (
+            "bounds_are_of_the_ratings",
+            "Bounds belong to the ratings that are shown, and a hard rating lies inside its own.",
+            True,
+        ),
+        (
+            "missing_battles_matter_little",
+            "Bounds wider than half the interval: missing battles outweigh the uncertainty.",
+            False,
+        ),
+    ],
+    sampled_battles=of_corpus("sampled_battles", "battle_id", "model_a", "model_b"),
+    scored_battles=dg.AssetIn("scored_battles"),
+    beta_folds=dg.AssetIn("beta_folds"),
 )
-def bounds_are_of_the_ratings(
+def bounds_from_missing_battles(
     context: dg.AssetCheckExecutionContext,
     heldout_ratings: pd.DataFrame,
     sampled_battles: pd.DataFrame,
     scored_battles: pd.DataFrame,
     beta_folds: pd.DataFrame,
     catalog: Catalog,
-) -> dg.AssetCheckResult:
-    """Bounds belong to the ratings that are shown, and a hard rating lies inside its own."""
+) -> Iterator[dg.AssetCheckResult]:
+    """Hold ratings against what they would be had the missing battles been won or lost."""
     rating = catalog.corpus(corpus_and_judge(context)[0]).rating
     bounds = missing_bounds(sampled_battles, scored_battles, beta_folds, heldout_ratings, rating)
     result = bounds_result(bounds, heldout_ratings)
-    return result._replace(metadata={**result.metadata, **_widest(bounds, rating.method)})
+    yield result._replace(metadata={**result.metadata, **_widest(bounds, rating.method)})
+    yield width_result(bounds)
 
 
 def bounds_result(bounds: pd.DataFrame, heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
@@ -331,29 +339,13 @@ def bounds_result(bounds: pd.DataFrame, heldout_ratings: pd.DataFrame) -> dg.Ass
         ],
         ids=["model", "method"],
         remedy="Remake beta_folds and heldout_ratings from the same scored_battles.",
-    )
+    )._replace(check_name="bounds_are_of_the_ratings")
 
 
 def _is_inside(bounds: pd.DataFrame) -> pd.Series:
     outside = bounds["rating"].lt(bounds["worst_rating"])
     outside |= bounds["rating"].gt(bounds["best_rating"])
     return bounds["method"].ne("hard") | ~outside
-
-
-@judge_check(_HELDOUT_RATINGS, sampled_battles=_PAIRED, scored_battles=_SCORED, beta_folds=_FOLDS)
-def missing_battles_matter_little(
-    context: dg.AssetCheckExecutionContext,
-    heldout_ratings: pd.DataFrame,
-    sampled_battles: pd.DataFrame,
-    scored_battles: pd.DataFrame,
-    beta_folds: pd.DataFrame,
-    catalog: Catalog,
-) -> dg.AssetCheckResult:
-    """Bounds wider than half the interval: missing battles outweigh the uncertainty."""
-    rating = catalog.corpus(corpus_and_judge(context)[0]).rating
-    return width_result(
-        missing_bounds(sampled_battles, scored_battles, beta_folds, heldout_ratings, rating)
-    )
 
 
 def width_result(bounds: pd.DataFrame) -> dg.AssetCheckResult:
@@ -375,4 +367,4 @@ def width_result(bounds: pd.DataFrame) -> dg.AssetCheckResult:
         remedy=f"{RETRY}. Verdicts that came with a corpus can only be had from who "
         "published them.",
         severity=dg.AssetCheckSeverity.WARN,
-    )
+    )._replace(check_name="missing_battles_matter_little")

@@ -318,12 +318,12 @@ def failing(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def test_metadata_has_the_totals_by_class(sampled_battles, failing) -> None:
     scored = score_battles(sampled_battles, failing)
-    result = module.battles_are_accounted_for(scored, sampled_battles, failing)
+    account = account_for(sampled_battles, failing)
+    result = module.sums_result(account, sampled_battles, failing, scored)
     assert result.passed
     assert (result.metadata["n_sampled"], result.metadata["n_missing"]) == (24, 3)
     rows = re.findall(r"\| (\w+) +\| +(\d+) \|", result.metadata["classes"].value)
     assert dict(rows) == {"ok": "21", "parse_error": "1", "refusal": "2"}
-    account = account_for(sampled_battles, failing)
     assert account["grouping"].unique().tolist() == ["all", "model", "language", "length"]
 
 
