@@ -204,10 +204,7 @@ def rating_systems(
 
 
 def outcomes_of(scored: pd.DataFrame | None, soft: pd.DataFrame | None) -> "pd.Series[float]":
-    """Return a judge's outcomes by battle, of its rubric scores or of its own probabilities.
-
-    Rubric scores come first where they cover most of the battles that the probabilities cover.
-    """
+    """Return a judge's outcomes by battle, of its rubric scores if they cover enough of them."""
     found: dict[str, pd.Series[float]] = {}
     if scored is not None:
         found[RUBRIC] = scored.set_index("battle_id")["judge_outcome"].dropna()

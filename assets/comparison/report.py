@@ -81,10 +81,7 @@ _COUNTED = ["status", "prompt_tokens", "completion_tokens"]
 def battles_behind(
     store: ParquetStore, corpus: str, judge: str, influences: pd.DataFrame
 ) -> list[Evidence]:
-    """Return the battles that move each rating by a judge most, with texts and answers.
-
-    Only those few rows of the tables of battles and verdicts are kept in memory.
-    """
+    """Return the battles that move each rating by a judge most, with texts and answers."""
     found = []
     for is_candidate, own in influences.groupby("is_candidate", sort=True):
         chosen = strongest(own, MOST_PER_SIDE)
@@ -100,11 +97,7 @@ def battles_behind(
 def costs_of(
     instance: dg.DagsterInstance, store: ParquetStore, catalog: Catalog, corpus: str
 ) -> pd.DataFrame:
-    """Return what judges were asked on a corpus and what that takes, one row per table of answers.
-
-    Tokens are those of every answer that stands in the table, whenever it was bought; the price is
-    that of as many tokens, null where none is configured.
-    """
+    """Return what the answers that stand in each table take; no price where none is configured."""
     judges = catalog.judges()
     rows = []
     for asset in ASKING:
@@ -146,9 +139,7 @@ def compare_methods(
 ) -> pd.DataFrame | None:
     """Return the scoring methods of every judge of a corpus in one table; None where there is none.
 
-    Of judges whose last run passed the blocking checks of what methods are made from: scores that
-    cannot be calibrated are one method without numbers, and hide no other. The note has the reason
-    where a judge's ratings are withheld.
+    Only of judges whose last run passed the blocking checks of what methods are made from.
     """
     judges, _ = settled_judges(instance, corpus, scoring_methods, assets=_LEADING_TO_METHODS)
     if not judges:
@@ -178,12 +169,10 @@ def runs_behind(
     made = last_made(instance, corpus, judge, (*OF_CORPUS, *OF_JUDGE))
     runs = [[one.asset, one.made_at, one.run_id, one.code_version] for one in made]
     columns = ["asset", "made_at", "run_id", "code_version"]
-    return _words(said_of(made)), pd.DataFrame(runs, columns=columns)
-
-
-def _words(said: Mapping[str, Any]) -> dict[str, str]:
+    said = said_of(made)
     plain = {name: said[name] for name in SAID if isinstance(said.get(name), str | int)}
-    return {name.replace("_", " "): str(value) for name, value in plain.items()}
+    words = {name.replace("_", " "): str(value) for name, value in plain.items()}
+    return words, pd.DataFrame(runs, columns=columns)
 
 
 with previews_silenced():
@@ -237,6 +226,8 @@ def report(
             f"neither judges nor scoring methods of {corpus.slug!r} are compared yet; run a judge "
             "first"
         )
+    rated = None if methods is None else methods[methods["mae"].notna()].sort_values("mae")
+    by_error = "" if rated is None else rated[["judge", *SHOWN]].round(3).to_markdown(index=False)
     compared = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
     judges = [judge for judge in compared if judge != POOLED]
     left_out = sorted(set(by_asset["leaderboard"]).difference(judges))
@@ -262,7 +253,7 @@ def report(
             "judges": judges,
             "left_out": left_out,
             "kilobytes": path.stat().st_size / 1000,
-            **_methods_by_error(methods),
+            "methods_by_error": dg.MetadataValue.md(by_error),
             SETTINGS: stated(catalog, corpus.slug, None, _REPORT_SETTINGS),
         },
         check_results=[self_contained(path)],
@@ -312,13 +303,6 @@ def _tables_of(
         origin=origin,
         runs=runs,
     )
-
-
-def _methods_by_error(methods: pd.DataFrame | None) -> dict[str, dg.MetadataValue[Any]]:
-    if methods is None:
-        return {}
-    known = methods.loc[methods["mae"].notna(), ["judge", *SHOWN]].sort_values("mae").round(3)
-    return {"methods_by_error": dg.MetadataValue.md(known.to_markdown(index=False))}
 
 
 def _provenance(corpus: CorpusDefinition) -> dict[str, str]:

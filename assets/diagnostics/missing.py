@@ -51,11 +51,9 @@ MAX_DISAGREEMENT = 1e-6
 def account_for(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     """Return how many battles have each status, in all and by model, language and length.
 
-    Every battle has one status (see `battle_status`), so those of a level add up to its battles; by
-    model, a battle counts for both of its models. Length is the two completions together, in
-    quarters of the battles. A corpus that publishes no language, or no text, has no such grouping.
-    ``share`` is of the level's battles, ``n_verdicts`` counts the answers with that status to any
-    battle of the level, also those to battles that another replicate saved.
+    Every battle has one status (see `battle_status`); by model it counts for both of its models.
+    Length is the two completions together, in quarters of the battles. ``share`` is of the level's
+    battles; ``n_verdicts`` counts also answers to battles that another replicate saved.
     """
     place = pd.Index(battles["battle_id"]).get_indexer(pd.Index(verdicts["battle_id"]))
     answers = verdicts[place >= 0].assign(place=place[place >= 0])
@@ -188,7 +186,9 @@ def sums_result(
 
 def chance_result(missingness: pd.DataFrame) -> dg.AssetCheckResult:
     """Return whether missing battles fall on models as by chance."""
-    table = missing_by_level(missingness)
+    missing = missingness["n_battles"].where(missingness["status"].ne(SCORED), 0)
+    levels = missingness.assign(n_missing=missing).groupby(["grouping", "level"], sort=False)
+    table = levels[["n_battles", "n_missing"]].sum().reset_index()
     models, whole = (table[table["grouping"].eq(name)] for name in ("model", "all"))
     chance = excess_p_values(
         models["n_missing"],
@@ -213,15 +213,6 @@ def chance_result(missingness: pd.DataFrame) -> dg.AssetCheckResult:
     )._replace(check_name="models_are_missing_alike")
 
 
-def missing_by_level(missingness: pd.DataFrame) -> pd.DataFrame:
-    """Return the battles and missing battles of every grouping and level, in their order."""
-    missing = missingness["n_battles"].where(missingness["status"].ne(SCORED), 0)
-    counted = missingness.assign(n_missing=missing)
-    return counted.groupby(["grouping", "level"], sort=False, as_index=False)[
-        ["n_battles", "n_missing"]
-    ].sum()
-
-
 def missing_bounds(
     sampled_battles: pd.DataFrame,
     scored_battles: pd.DataFrame,
@@ -229,10 +220,7 @@ def missing_bounds(
     heldout_ratings: pd.DataFrame,
     rating: RatingOptions,
 ) -> pd.DataFrame:
-    """Return hard and soft ratings with those if a model lost, or won, its missing battles.
-
-    Elo points. Anchors and slopes stay as they are; the half-width of the interval is beside it.
-    """
+    """Return hard and soft ratings, those with missing battles lost or won, and half-widths."""
     missing = sampled_battles[~sampled_battles["battle_id"].isin(scored_battles["battle_id"])]
     bounds = as_table(
         bound_missing(
@@ -258,11 +246,7 @@ def _half_widths(heldout_ratings: pd.DataFrame, rating: RatingOptions) -> pd.Dat
 
 
 def bound_width(missing_bounds: pd.DataFrame) -> pd.Series:
-    """Return how far apart bounds are, in Elo points, row by row.
-
-    Infinite where battles are missing and there is no rating to bound; NaN where there is
-    neither.
-    """
+    """Return how far apart bounds are, in Elo points; infinite where there is no rating."""
     width = missing_bounds["best_rating"] - missing_bounds["worst_rating"]
     unbounded = width.isna() & missing_bounds["n_missing"].gt(0)
     return width.mask(unbounded, np.inf)
