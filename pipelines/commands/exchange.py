@@ -25,8 +25,8 @@ from resources.config.corpora import KIND as CORPORA
 from resources.config.corpora import load_corpora
 from resources.config.judges import KIND as JUDGES
 from resources.config.judges import load_judges
+from resources.corpora.battles import BATTLES, VERDICTS
 from resources.corpora.reading import CorpusRead, read_files
-from resources.corpora.recorded import BATTLES, VERDICTS
 from resources.exchange.formats import (
     UNKNOWN,
     arena_hard_options,

@@ -83,11 +83,13 @@ def read_each(
 
 
 def _conversation(published: Any) -> Conversation | None:
-    return None if _is_null(published) else read_conversation(published)
+    is_null = published is None or (isinstance(published, float) and np.isnan(published))
+    return None if is_null else read_conversation(published)
 
 
-def _is_null(published: Any) -> bool:
-    return published is None or (isinstance(published, float) and np.isnan(published))
+def column_of(table: pd.DataFrame, name: str) -> pd.Series:
+    """Return a column, of nulls where the table lacks it."""
+    return table[name] if name in table else pd.Series(None, index=table.index, dtype=object)
 
 
 def _n_turns(first: Conversation | None, second: Conversation | None) -> int | None:

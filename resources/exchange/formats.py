@@ -11,8 +11,7 @@ from typing import Any
 
 from judgeline.verdict import CRITERIA, text_hash
 from resources.config.corpora import ArenaHardOptions
-from resources.corpora.arena_hard import LABELS
-from resources.corpora.mt_bench import ERROR, WINNERS, turn_id
+from resources.corpora.judgments import ERROR, LABELS, WINNERS, turn_id
 from resources.corpora.verdict_files import split_answer
 from resources.exchange.games import (
     Account,
