@@ -93,16 +93,13 @@ def plan_labels(tables: OutcomeTables, *, half_width: float, miscoverage: float)
                 text = "every battle has a vote: there is none left to label"
                 raise NoWinRateError("all-voted", text)
             require_battles(design, n_questions)
-            smoothed_rates(counts, quantile)
-            refusal = None
+            plans = [
+                _plan_row(grouping, design.calibration, by, counts, half_width, quantile)
+                for by in _WAYS
+            ]
         except NoWinRateError as error:
-            refusal = error
-        for by in _WAYS:
-            if refusal is not None:
-                row = _no_plan(np.nan, half_width, refusal.status, str(refusal))
-            else:
-                row = _plan_row(grouping, design.calibration, by, counts, half_width, quantile)
-            rows.append((grouping, level, by, *row))
+            plans = [_no_plan(np.nan, half_width, error.status, str(error))] * len(_WAYS)
+        rows += [(grouping, level, by, *plan) for by, plan in zip(_WAYS, plans, strict=True)]
     return LabelPlans(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
@@ -158,7 +155,6 @@ def judge_or_humans(
 
 
 def _bernoulli(share: Any) -> Any:
-    """Return the variance of one draw that is 1 with probability `share`, else 0."""
     return share * (1 - share)
 
 
@@ -282,10 +278,7 @@ def plan_by_verdict(counts: JudgeCounts, *, half_width: float, quantile: float) 
     have = (won_right + n_lost - lost_right + 2, lost_right + n_won - won_right + 2)
     if_won, if_lost = (won_right + 1) / have[0], (n_won - won_right + 1) / have[1]
     share = float(rates.share)
-    spread = (
-        share**2 * if_won * (1 - if_won),
-        (1 - share) ** 2 * if_lost * (1 - if_lost),
-    )
+    spread = (share**2 * if_won * (1 - if_won), (1 - share) ** 2 * if_lost * (1 - if_lost))
     sampling = (if_won - if_lost) ** 2 * share * (1 - share) / float(rates.n_test)
     return _fewest_labels(sampling, spread, have, half_width, quantile)
 
