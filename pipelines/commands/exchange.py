@@ -174,16 +174,16 @@ def export_verdicts(
     battles, verdicts = _stored(store or open_store(), corpus, judge)
     judged, account = judged_battles(battles, verdicts)
     if style == "arena-hard":
-        exported = write_arena_hard(judged, account, judge, options)
+        text = write_arena_hard(judged, account, judge, options)
     elif style == "soft-elo":
-        exported = write_soft_elo(judged, account, judge, corpus)
+        text = write_soft_elo(judged, account, judge, corpus)
     else:
         writer = {"mt-bench": write_mt_bench, "alpaca-eval": write_alpaca_eval}[style]
-        exported = writer(judged, account, judge)
+        text = writer(judged, account, judge)
     if not account.n_written:
         reasons = "; ".join(counted(account.left_out)) or "no battle has a verdict"
         raise ValueError(f"nothing to write as {style}: {reasons}. Choose another format or judge")
-    write_together({out: lambda path: path.write_text(exported.text, encoding="utf-8")})
+    write_together({out: lambda path: path.write_text(text, encoding="utf-8")})
     return account
 
 

@@ -84,10 +84,7 @@ class ServedEmbedder:
         try:
             yield from as_completed(batches, work, n_workers=n_workers, closing=connection.close)
         except EndpointError as error:
-            problem = f"embedding {self._definition.slug!r}: {error}"
-        else:
-            return
-        raise EndpointError(problem)
+            raise EndpointError(f"embedding {self._definition.slug!r}: {error}") from None
 
     async def _embedded(self, connection: Connection, texts: Sequence[str]) -> list[Embedding]:
         """Return what becomes of each text.

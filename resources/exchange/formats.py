@@ -6,7 +6,7 @@ One section for each format; what all share is in `games`.
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from judgeline.verdict import CRITERIA, text_hash
@@ -15,7 +15,6 @@ from resources.corpora.judgments import ERROR, LABELS, WINNERS, turn_id
 from resources.corpora.verdict_files import split_answer
 from resources.exchange.games import (
     Account,
-    Exported,
     Game,
     JudgedBattle,
     note_repeats,
@@ -32,7 +31,7 @@ _PLAIN_LABEL = {1.0: "A>B", 0.5: "A=B", 0.0: "B>A"}
 
 def write_arena_hard(
     judged: Sequence[JudgedBattle], account: Account, judge: str, options: ArenaHardOptions | None
-) -> Exported:
+) -> str:
     """Return a JSON line per battle against the baseline, its games in the program's order.
 
     A label that came from such a file is written as it was, any other without strength.
@@ -42,14 +41,16 @@ def write_arena_hard(
             "an Arena-Hard file is about one baseline; name the model that all others met: "
             "--baseline NAME"
         )
-    rows = []
-    for one in judged:
-        row = _hard_row(one, account, judge, options.baseline, options.baseline_first_in)
-        if row is not None:
-            rows.append(row)
-    note_repeats(((row["uid"], row["model"]) for row in rows), account)
-    lines = [json.dumps(row, allow_nan=False) + "\n" for row in rows]
-    return Exported("".join(lines), account)
+    order = (options.baseline, options.baseline_first_in)
+    rows = [_hard_row(one, account, judge, *order) for one in judged]
+    return _lines(rows, ("uid", "model"), account)
+
+
+def _lines(rows: Iterable[dict[str, Any] | None], keys: Sequence[str], account: Account) -> str:
+    """Return the rows that there are as JSON lines; readers join on the keys."""
+    written = [row for row in rows if row is not None]
+    note_repeats((tuple(row[key] for key in keys) for row in written), account)
+    return "".join(json.dumps(row, allow_nan=False) + "\n" for row in written)
 
 
 def _hard_row(
@@ -120,23 +121,19 @@ PROMPT = "judgeline"
 """Second part of ``judge``, where FastChat names the prompt."""
 
 
-def write_mt_bench(judged: Sequence[JudgedBattle], account: Account, judge: str) -> Exported:
+def write_mt_bench(judged: Sequence[JudgedBattle], account: Account, judge: str) -> str:
     """Return a JSON line per battle with a winner per order; a failed game is ``error``.
 
     ``tstamp`` is null: the tables do not say when a judge answered.
     """
-    rows = []
-    for one in judged:
-        pair = per_order(one, account)
-        if pair is not None:
-            rows.append(_bench_row(one.battle, pair, judge))
-    keys = ((row["question_id"], row["turn"], row["model_1"], row["model_2"]) for row in rows)
-    note_repeats(keys, account)
-    lines = [json.dumps(row, allow_nan=False) + "\n" for row in rows]
-    return Exported("".join(lines), account)
+    rows = [_bench_row(one, account, judge) for one in judged]
+    return _lines(rows, ("question_id", "turn", "model_1", "model_2"), account)
 
 
-def _bench_row(battle: Mapping[str, Any], pair: tuple[Game, Game], judge: str) -> dict[str, Any]:
+def _bench_row(judged: JudgedBattle, account: Account, judge: str) -> dict[str, Any] | None:
+    battle, pair = judged.battle, per_order(judged, account)
+    if pair is None:
+        return None
     turn = None if battle["n_turns"] is None else int(battle["n_turns"])
     (first, second), words = zip(*map(_winner_and_words, pair), strict=True)
     return {
@@ -175,7 +172,7 @@ def _question(question: str, turn: int | None) -> str | int:
 NO_TEXT = "without texts, by which such rows are matched"
 
 
-def write_alpaca_eval(judged: Sequence[JudgedBattle], account: Account, judge: str) -> Exported:
+def write_alpaca_eval(judged: Sequence[JudgedBattle], account: Account, judge: str) -> str:
     """Return a JSON list of battles; a preference is 2 minus A's share of the win.
 
     Null where an order failed. The raw completion is written where one verdict stands for the
@@ -206,8 +203,7 @@ def write_alpaca_eval(judged: Sequence[JudgedBattle], account: Account, judge: s
         )
     said = ("preference", "raw_completion")
     note_repeats((tuple(row[name] for name in row if name not in said) for row in rows), account)
-    text = json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    return Exported(text, account)
+    return json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def _completion(judged: JudgedBattle, account: Account) -> Any:
@@ -238,11 +234,11 @@ _COLUMNS = (
     "instruction_index model_a model_b human_pref human_label judge_pref judge_label scores_a "
     "scores_b len_a len_b language source metadata_model_a metadata_model_b parse_error agree"
 )
-COLUMNS = tuple(_COLUMNS.split())
+COLUMNS = _COLUMNS.split()
 _UNKNOWN = (
     "instruction_index human_label judge_label source metadata_model_a metadata_model_b agree"
 )
-UNKNOWN = tuple(_UNKNOWN.split())
+UNKNOWN = _UNKNOWN.split()
 """Columns that are left empty: what they hold is not in the tables."""
 
 NO_QUARTER = "an outcome that is no multiple of a quarter"
@@ -251,7 +247,7 @@ _QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 def write_soft_elo(
     judged: Sequence[JudgedBattle], account: Account, judge: str, corpus: str
-) -> Exported:
+) -> str:
     """Return a CSV row per battle: preferences 0 where A wins, scores averaged over both orders.
 
     A battle of which an order failed is marked with ``parse_error`` and has no scores. Lengths
@@ -270,7 +266,7 @@ def write_soft_elo(
         sheet.writerow(row)
         keys.append((row["original_question_id_hash"], row["model_a"], row["model_b"]))
     note_repeats(keys, account)
-    return Exported(sink.getvalue(), account)
+    return sink.getvalue()
 
 
 def _soft_row(judged: JudgedBattle, account: Account) -> dict[str, Any] | None:
@@ -288,16 +284,16 @@ def _soft_row(judged: JudgedBattle, account: Account) -> dict[str, Any] | None:
         account.changed["verdicts without rubric scores, written as {}"] += 1
     return {
         "battle_id": battle["battle_id"],
-        "instruction_id_hash": _hash(battle["instruction"]),
+        "instruction_id_hash": _given(battle["instruction"], text_hash),
         "original_question_id_hash": battle["question_id"],
         "model_a": battle["model_a"],
         "model_b": battle["model_b"],
-        "human_pref": _preference(battle["human_outcome"]),
-        "judge_pref": _preference(outcome),
+        "human_pref": _given(battle["human_outcome"], lambda share: 1.0 - share),
+        "judge_pref": _given(outcome, lambda share: 1.0 - share),
         "scores_a": _json(scores, 0),
         "scores_b": _json(scores, 1),
-        "len_a": _length(battle["completion_a"]),
-        "len_b": _length(battle["completion_b"]),
+        "len_a": _given(battle["completion_a"], len),
+        "len_b": _given(battle["completion_b"], len),
         "language": battle["language"] or "",
         "parse_error": failed,
     }
@@ -318,13 +314,5 @@ def _json(scores: tuple[float, ...] | None, side: int) -> str:
     return json.dumps(dict(zip(CRITERIA, own, strict=True)), separators=(",", ":"))
 
 
-def _preference(outcome: float | None) -> float | str:
-    return "" if outcome is None else 1.0 - outcome
-
-
-def _length(text: str | None) -> int | str:
-    return "" if text is None else len(text)
-
-
-def _hash(text: str | None) -> str:
-    return "" if text is None else text_hash(text)
+def _given(value: Any, of: Callable[[Any], Any]) -> Any:
+    return "" if value is None else of(value)

@@ -70,13 +70,6 @@ class Account:
         return self.n_battles - self.left_out.total()
 
 
-class Exported(NamedTuple):
-    """The text of a file and the account of it."""
-
-    text: str
-    account: Account
-
-
 def judged_battles(
     battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> tuple[list[JudgedBattle], Account]:
