@@ -25,11 +25,7 @@ from judgeline.winrate.outcomes import (
     strength_strata,
     tabulate_outcomes,
 )
-from judgeline.winrate.powered import (
-    PoweredEstimate,
-    power_tuned_estimate,
-    power_tuned_half_width,
-)
+from judgeline.winrate.powered import PoweredEstimate, power_tuned_estimate, power_tuned_half_width
 
 __all__ = [
     "ADJUSTMENTS", "EACH_MODEL", "HEADLINE_RULE", "NO_VOTE", "N_STRENGTHS", "OUTCOMES", "STRONGEST",

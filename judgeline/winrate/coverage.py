@@ -7,11 +7,7 @@ from numpy.typing import NDArray
 
 from judgeline.winrate.models import ModelWinRates, adjust_models
 from judgeline.winrate.outcomes import OutcomeTables, normal_quantile
-from judgeline.winrate.powered import (
-    MIN_CALIBRATING_VOTES,
-    conformal_spread,
-    difference_estimates,
-)
+from judgeline.winrate.powered import MIN_CALIBRATING_VOTES, conformal_spread, difference_estimates
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

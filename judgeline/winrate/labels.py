@@ -162,10 +162,7 @@ def _bernoulli(share: Any) -> Any:
 
 
 class JudgeCounts(NamedTuple):
-    """Battles behind one binary win rate: without a vote, lost and won as humans say.
-
-    The judge calls `n_test_won` won, `n_lost_right` lost and `n_won_right` won of these.
-    """
+    """Battles without a vote, lost and won as humans say, and how many the judge calls so."""
 
     n_test: Any
     n_test_won: Any
@@ -187,7 +184,7 @@ class JudgeRates(NamedTuple):
 
     @property
     def skill(self) -> Any:
-        """Specificity + sensitivity - 1 (Youden's index): 1 for a perfect judge, 0 at chance."""
+        """Youden's index: 1 for a perfect judge, 0 at chance."""
         return self.specificity + self.sensitivity - 1
 
     @property
@@ -206,10 +203,7 @@ def decisive_counts(test: ArrayLike, labelled: ArrayLike) -> JudgeCounts:
 
 
 def judge_rates(counts: JudgeCounts, quantile: float = 0.0, extra: int = 0) -> JudgeRates:
-    """Return the shares, drawn towards one half by `extra` calibration battles a side.
-
-    The share of test battles gains half the squared normal quantile a side.
-    """
+    """Return shares; `extra` calibration and quantile^2 / 2 test battles are added a side."""
     n_test, n_test_won, n_lost, n_lost_right, n_won, n_won_right = counts
     n, m0, m1 = n_test + quantile**2, n_lost + 2 * extra, n_won + 2 * extra
     share = (n_test_won + quantile**2 / 2) / n

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from judgeline.elo.battles import CodedBattles
+from judgeline.intervals.conformal import require_miscoverage
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,8 +39,7 @@ class NoWinRateError(ValueError):
 
 def normal_quantile(miscoverage: float) -> float:
     """Return the standard normal quantile of a two-sided interval, 1.96 at 0.05."""
-    if not 0 < miscoverage < 1:
-        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
+    require_miscoverage(miscoverage)
     return float(-ndtri(miscoverage / 2))
 
 

@@ -70,10 +70,7 @@ def _enter(number: int, seed: int) -> Contestant:
 
 
 def _complete(
-    prompt: Prompt,
-    contestant: Contestant,
-    chance: NDArray[np.float64],
-    draw: NDArray[np.float64],
+    prompt: Prompt, contestant: Contestant, chance: NDArray[np.float64], draw: NDArray[np.float64]
 ) -> str:
     fates, slips, typos = np.split(draw[4:], [_MAX_ITEMS, 2 * _MAX_ITEMS])
     answer = _answer(prompt, chance, fates.tolist(), slips.tolist())

@@ -31,7 +31,7 @@ ERROR = "error"
 _DIGITS = 16
 
 
-def _told(
+def _verdict(
     order: str,
     published: Any,
     share_of: Callable[[Any], float | None],
@@ -67,9 +67,9 @@ def arena_hard(record: Mapping[str, Any], options: ArenaHardOptions) -> Judged:
     if not isinstance(games, list) or len(games) != 2:
         raise RowError("unreadable-games", "games is no list of two games, one per order")
     orders = ("BA", "AB") if options.baseline_first_in == 1 else ("AB", "BA")
-    told = tuple(_game(game, order) for game, order in zip(games, orders, strict=True))
+    verdicts = tuple(_game(game, order) for game, order in zip(games, orders, strict=True))
     battle = battle_of(joined(question, *models), question, *models)
-    return Judged(battle, name_of(record, "judge", "missing-judge"), told)
+    return Judged(battle, name_of(record, "judge", "missing-judge"), verdicts)
 
 
 def _baseline(record: Mapping[str, Any], options: ArenaHardOptions) -> str:
@@ -95,7 +95,7 @@ def _game(game: Any, order: str) -> Told:
     shares: dict[str | None, float | None] = {None: None}
     shares |= {name: share if order == "AB" else 1 - share for name, share in LABELS.items()}
     expected = "A>>B, A>B, A=B, B>A, B>>A or null"
-    return _told(order, label, shares.__getitem__, expected, labelled(label, text_of(words)))
+    return _verdict(order, label, shares.__getitem__, expected, labelled(label, text_of(words)))
 
 
 def mt_bench(record: Mapping[str, Any]) -> Judged:
@@ -116,8 +116,8 @@ def mt_bench(record: Mapping[str, Any]) -> Judged:
     battle["question_id"] = turn_id(question, turn)
     judge = record.get("judge")
     first = judge[0] if isinstance(judge, list) and judge else judge
-    told = (_bench_game(record, "g1", "AB"), _bench_game(record, "g2", "BA"))
-    return Judged(battle, name_of({"judge": first}, "judge", "missing-judge"), told)
+    verdicts = (_bench_game(record, "g1", "AB"), _bench_game(record, "g2", "BA"))
+    return Judged(battle, name_of({"judge": first}, "judge", "missing-judge"), verdicts)
 
 
 def turn_id(question: str, turn: int | None) -> str:
@@ -129,7 +129,7 @@ def _bench_game(record: Mapping[str, Any], game: str, order: str) -> Told:
     key, shares = f"{game}_winner", {**WINNERS, ERROR: None}
     answer = labelled(record.get(key), text_of(record.get(f"{game}_judgment")))
     expected = "model_1, model_2, tie or error"
-    return _told(order, record.get(key), shares.__getitem__, expected, answer, f"{key}: ")
+    return _verdict(order, record.get(key), shares.__getitem__, expected, answer, f"{key}: ")
 
 
 def alpaca_eval(record: Mapping[str, Any]) -> Judged:
@@ -154,8 +154,10 @@ def alpaca_eval(record: Mapping[str, Any]) -> Judged:
         n_turns=1,
     )
     answer, expected = text_of(record.get("raw_completion")), "1 to 2, or null"
-    told = _told("mean", record.get("preference"), _alpaca_share, expected, answer, "preference: ")
-    return Judged(battle, name_of(record, "annotator", "missing-judge"), (told,))
+    verdicts = _verdict(
+        "mean", record.get("preference"), _alpaca_share, expected, answer, "preference: "
+    )
+    return Judged(battle, name_of(record, "annotator", "missing-judge"), (verdicts,))
 
 
 def _text(record: Mapping[str, Any], key: str) -> str | None:
@@ -193,8 +195,8 @@ def reference_battle(record: Mapping[str, Any]) -> Judged:
     question, models = id_of(record, "question_id"), _names(record, "model", "reference_model")
     battle = battle_of(joined(question, *models), question, *models, n_turns=1)
     expected, published = "0 to 1, or null", record.get("preference")
-    told = _told("mean", published, _probability, expected, None, "preference: ")
-    return Judged(battle, name_of(record, "judge", "missing-judge"), (told,))
+    verdicts = _verdict("mean", published, _probability, expected, None, "preference: ")
+    return Judged(battle, name_of(record, "judge", "missing-judge"), (verdicts,))
 
 
 def _probability(published: Any) -> float | None:

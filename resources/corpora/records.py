@@ -114,9 +114,7 @@ def read_conversation(published: Any) -> Conversation:
     asked = [text for role, text in turns if role == "user"]
     answered = [text for role, text in turns if role == "assistant"]
     return Conversation(
-        asked[0] if asked else None,
-        TURN_SEPARATOR.join(answered) if answered else None,
-        len(asked),
+        asked[0] if asked else None, TURN_SEPARATOR.join(answered) if answered else None, len(asked)
     )
 
 

@@ -71,7 +71,7 @@ def read_verdict_files(
                 if record is None:
                     raise RowError("unreadable-record", trouble)
                 one = convert(record)
-                aside |= _taken(judged, one)
+                aside |= _add(judged, one)
             except RowError as error:
                 aside |= {"reason": error.reason, "detail": str(error)}
             if "reason" in aside:
@@ -87,7 +87,7 @@ def read_verdict_files(
     )
 
 
-def _taken(judged: dict[tuple[str, str], Judged], one: Judged) -> dict[str, str]:
+def _add(judged: dict[tuple[str, str], Judged], one: Judged) -> dict[str, str]:
     """Add a record to those that count; return why it is quarantined all the same, if so."""
     battle = one.battle["battle_id"]
     if one.battle["model_a"] == one.battle["model_b"]:
