@@ -153,11 +153,19 @@ def alpaca_eval(record: Mapping[str, Any]) -> Judged:
         completion_b=texts[1],
         n_turns=1,
     )
-    answer, expected = text_of(record.get("raw_completion")), "1 to 2, or null"
-    verdicts = _verdict(
-        "mean", record.get("preference"), _alpaca_share, expected, answer, "preference: "
-    )
-    return Judged(battle, name_of(record, "annotator", "missing-judge"), (verdicts,))
+    answer = text_of(record.get("raw_completion"))
+    verdict = _preference(record, _alpaca_share, "1 to 2, or null", answer)
+    return Judged(battle, name_of(record, "annotator", "missing-judge"), (verdict,))
+
+
+def _preference(
+    record: Mapping[str, Any],
+    share_of: Callable[[Any], float | None],
+    expected: str,
+    answer: str | None = None,
+) -> Told:
+    published = record.get("preference")
+    return _verdict("mean", published, share_of, expected, answer, "preference: ")
 
 
 def _text(record: Mapping[str, Any], key: str) -> str | None:
@@ -194,9 +202,8 @@ def reference_battle(record: Mapping[str, Any]) -> Judged:
     """
     question, models = id_of(record, "question_id"), _names(record, "model", "reference_model")
     battle = battle_of(joined(question, *models), question, *models, n_turns=1)
-    expected, published = "0 to 1, or null", record.get("preference")
-    verdicts = _verdict("mean", published, _probability, expected, None, "preference: ")
-    return Judged(battle, name_of(record, "judge", "missing-judge"), (verdicts,))
+    verdict = _preference(record, _probability, "0 to 1, or null")
+    return Judged(battle, name_of(record, "judge", "missing-judge"), (verdict,))
 
 
 def _probability(published: Any) -> float | None:
