@@ -125,12 +125,8 @@ def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
         names = [match["pattern"] for name in found if (match := _ADDRESS.fullmatch(name))]
         if not names:
             raise FileNotFoundError(f"no file of it matches {address.pattern!r}")
-        return [
-            Path(
-                hf_hub_download(address.repo, name, repo_type="dataset", revision=address.revision)
-            )
-            for name in names
-        ]
+        at = partial(hf_hub_download, repo_type="dataset", revision=address.revision)
+        return [Path(at(address.repo, name)) for name in names]
     except _hub_errors() as error:
         raise ConnectionError(
             f"corpus {slug!r}: dataset {address.repo} at revision {address.revision} could not be "
@@ -143,21 +139,20 @@ def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
 def _cached_files(address: HubAddress, slug: str) -> list[Path]:
     from huggingface_hub import snapshot_download
 
+    message = (
+        f"corpus {slug!r}: {address.pattern} of dataset {address.repo} at revision "
+        f"{address.revision} is not, or not all, in the hub's local cache, and HF_HUB_OFFLINE is "
+        f"set; on a machine with a network run: hf download {address.repo} --repo-type dataset "
+        f"--revision {address.revision} --include '{address.pattern}'"
+    )
+    at = partial(snapshot_download, repo_type="dataset", revision=address.revision)
     try:
-        folder = Path(
-            snapshot_download(
-                address.repo,
-                repo_type="dataset",
-                revision=address.revision,
-                allow_patterns=address.pattern,
-                local_files_only=True,
-            )
-        )
+        folder = Path(at(address.repo, allow_patterns=address.pattern, local_files_only=True))
     except OSError as error:
-        raise FileNotFoundError(_not_cached(address, slug)) from error
+        raise FileNotFoundError(message) from error
     cached = sorted(path for path in folder.glob(address.pattern) if path.is_file())
     if not cached or ("*" in address.pattern and _missing_shards(cached)):
-        raise FileNotFoundError(_not_cached(address, slug))
+        raise FileNotFoundError(message)
     return cached
 
 
@@ -170,15 +165,6 @@ def _missing_shards(files: Iterable[Path]) -> set[str]:
         for number in range(int(shard[3]))
     }
     return announced - {shard[0] for shard in shards}
-
-
-def _not_cached(address: HubAddress, slug: str) -> str:
-    return (
-        f"corpus {slug!r}: {address.pattern} of dataset {address.repo} at revision "
-        f"{address.revision} is not, or not all, in the hub's local cache, and HF_HUB_OFFLINE is "
-        f"set; on a machine with a network run: hf download {address.repo} --repo-type dataset "
-        f"--revision {address.revision} --include '{address.pattern}'"
-    )
 
 
 # What identifies the present content, without reading all of it again

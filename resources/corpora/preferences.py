@@ -98,7 +98,9 @@ def lmarena_55k(path: Path) -> Converted:
         "winner_model_a, winner_model_b and winner_tie are {winner_model_a!r}, "
         "{winner_model_b!r} and {winner_tie!r}; expected one 1 and two 0"
     )
-    columns = [read_each(table, name, _texts) for name in ("prompt", "response_a", "response_b")]
+    columns = [
+        read_each(table, name, _texts, None) for name in ("prompt", "response_a", "response_b")
+    ]
     (prompts, ours, theirs), faults = zip(*columns, strict=True)
     battles = _battles(
         table,

@@ -113,9 +113,8 @@ def read_conversation(published: Any) -> Conversation:
     turns = [_turn(turn) for turn in _published_list(published)]
     asked = [text for role, text in turns if role == "user"]
     answered = [text for role, text in turns if role == "assistant"]
-    return Conversation(
-        asked[0] if asked else None, TURN_SEPARATOR.join(answered) if answered else None, len(asked)
-    )
+    completion = TURN_SEPARATOR.join(answered) if answered else None
+    return Conversation(asked[0] if asked else None, completion, len(asked))
 
 
 def read_texts(published: Any) -> list[str]:
