@@ -1,7 +1,7 @@
 """Our own layout: battles as Parquet, JSON lines or CSV, with few columns needed."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -125,23 +125,19 @@ def _outcomes(
 def _identified(battles: pd.DataFrame, given: dict[str, pd.Series]) -> dict[str, pd.Series]:
     asked = battles["instruction"].map(lambda text: f"q-{_digest(text)}", na_action="ignore")
     question = given["question_id"].fillna(asked.astype("str"))
-    parts = pd.DataFrame(
-        {"question": question, **battles[["model_a", "model_b", "completion_a", "completion_b"]]}
-    )
-    parts = parts.astype("str").fillna("")
-    content = pd.Series(
-        [_digest("\x1f".join(row)) for row in parts.itertuples(index=False)],
-        index=battles.index,
-        dtype="str",
-    )
+    sides = battles[["model_a", "model_b", "completion_a", "completion_b"]]
+    content = _hashes(pd.DataFrame({"question": question, **sides}), _digest)
     occurrence = content.groupby(content).cumcount().astype(str)
     battle_id = given["battle_id"].fillna(content + "-" + occurrence)
     question = question.fillna(battle_id)
-    return {
-        "battle_id": battle_id,
-        "question_id": question,
-        "cluster_id": given["cluster_id"].fillna(question),
-    }
+    cluster = given["cluster_id"].fillna(question)
+    return {"battle_id": battle_id, "question_id": question, "cluster_id": cluster}
+
+
+def _hashes(parts: pd.DataFrame, digest: Callable[[str], str]) -> pd.Series:
+    rows = parts.astype("str").fillna("").itertuples(index=False)
+    hashes = [digest("\x1f".join(row)) for row in rows]
+    return pd.Series(hashes, index=parts.index, dtype="str")
 
 
 def _digest(text: str) -> str:
@@ -188,18 +184,13 @@ def _read_verdicts(path: Path) -> pd.DataFrame:
         table = typed(filled.fillna({"replicate": 0}), VERDICT_DTYPES)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: a column has another type ({error}); correct it") from error
+    parts = table.drop(columns=["identity", *REPLY_DTYPES])
     return table.assign(
         judge=judge_slugs(table["judge"]),
-        identity=table["identity"].fillna(_identities(table)),
+        identity=table["identity"].fillna(_hashes(parts, text_hash)),
         row=np.arange(len(table)),
         file=path.name,
     )
-
-
-def _identities(table: pd.DataFrame) -> pd.Series:
-    parts = table.drop(columns=["identity", *REPLY_DTYPES]).astype("str").fillna("")
-    texts = ["\x1f".join(row) for row in parts.itertuples(index=False)]
-    return pd.Series([text_hash(text) for text in texts], index=table.index, dtype="str")
 
 
 def _verdict_faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
