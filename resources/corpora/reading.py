@@ -1,8 +1,9 @@
 """Reads a configured corpus with the reader of its layout."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from judgeline.io import (
     CorpusRead,
@@ -21,20 +22,11 @@ from resources.corpora.verdict_files import read_verdict_files
 
 __all__ = ["CorpusRead", "read_corpus", "read_files"]
 
-_READERS: dict[str, Callable[[Sequence[Path]], CorpusRead]] = {
-    "alpaca-eval": partial(read_verdict_files, reader="alpaca-eval", convert=judgments.alpaca_eval),
-    "comparia": read_comparia,
-    "lmarena-100k": partial(assemble, convert=lmarena_100k),
-    "lmarena-140k": partial(assemble, convert=lmarena_140k),
-    "lmarena-55k": partial(assemble, convert=lmarena_55k),
-    "mt-bench": partial(read_verdict_files, reader="mt-bench", convert=judgments.mt_bench),
-    "reference-battles": partial(
-        read_verdict_files,
-        reader="reference-battles",
-        convert=judgments.reference_battle,
-        records_of=judgments.reference_records,
-    ),
-    "softelo-annotations": read_softelo,
+_VOTES = {"lmarena-100k": lmarena_100k, "lmarena-140k": lmarena_140k, "lmarena-55k": lmarena_55k}
+_VERDICTS: dict[str, tuple[Any, ...]] = {
+    "alpaca-eval": (judgments.alpaca_eval,),
+    "mt-bench": (judgments.mt_bench,),
+    "reference-battles": (judgments.reference_battle, judgments.reference_records),
 }
 
 
@@ -80,4 +72,8 @@ def read_files(
             )
         convert = partial(judgments.arena_hard, options=arena_hard)
         return read_verdict_files(paths, reader, convert)
-    return _READERS[reader](paths)
+    if reader in _VOTES:
+        return assemble(paths, _VOTES[reader])
+    if reader in _VERDICTS:
+        return read_verdict_files(paths, reader, *_VERDICTS[reader])
+    return {"comparia": read_comparia, "softelo-annotations": read_softelo}[reader](paths)
