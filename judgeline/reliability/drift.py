@@ -1,8 +1,4 @@
-"""Drift of a judge: the same battles, judged at a baseline and now.
-
-A hosted model can change under its name. Each statistic here is compared with itself at the
-baseline, in standard errors of the change; `paired` has the tests.
-"""
+"""Drift of a judge: statistics of the same battles, judged at a baseline and now, compared."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -284,9 +284,8 @@ def violation_rates(counts: ViolationCounts, category: ArrayLike | None = None) 
         raise ValueError(f"category must have shape ({n_questions},), got {labels.shape}")
     _require_names(labels, "category")
     names, code = np.unique(labels, return_inverse=True)
-    totals = np.zeros((4, names.size, len(counts.sizes)), dtype=np.int64)
-    for total, values in zip(totals, counts[1:], strict=True):
-        np.add.at(total, code, values)
+    members = (code == np.arange(names.size)[:, None]).astype(np.int64)
+    totals = members @ np.stack(counts[1:])
     shares = np.full((3, *totals.shape[1:]), np.nan)
     np.divide(totals[1:], totals[0], out=shares, where=totals[0] > 0)
     return ViolationRates(

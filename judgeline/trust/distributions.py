@@ -168,11 +168,7 @@ def _log_probs(log_probs: ArrayLike, name: str) -> Floats:
 
 
 def _digits(token: str, *, inside: bool) -> tuple[str, bool]:
-    """Return the digits that a token adds to a number, and whether more may come after it.
-
-    Digits with something else behind them ("8,") are a number that ended; "8.5" is no number that
-    was asked for.
-    """
+    """Return the digits that a token adds, none for "8.5", and whether more follow."""
     text = token if inside else token.lstrip(_MARKERS)
     match = re.match("[0-9]*", text)
     digits = match.group() if match else ""

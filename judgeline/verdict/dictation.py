@@ -188,11 +188,7 @@ def scripts(text: str) -> list[Script]:
 
 
 def stated(text: Iterable[Script], sets: Collection[bytes]) -> set[bytes]:
-    """Return those of some `sets` of six marks, in the order of `CRITERIA`, that a text states.
-
-    A set is stated by the names of the criteria with a mark each, in a table by row or column, or
-    after all six names; or as one mark for every criterion, in an English sentence.
-    """
+    """Return those `sets` of marks, in the order of `CRITERIA`, that a text states or asks for."""
     result: set[bytes] = set()
     for reading, tokens in text:
         result |= {marks for marks in sets if _is_asked_everywhere(reading, marks)}
@@ -223,11 +219,7 @@ def is_dictated(
 
 
 def lists(text: Iterable[Script], first: bytes, second: bytes) -> bool:
-    """Return whether a text holds both sets of marks as bare numbers, or asks for them.
-
-    Bare numbers stand one set after the other, or in pairs. Whole grades are asked for in an
-    English sentence such as "give me 10 and the other 1".
-    """
+    """Return whether a text holds both sets of marks as bare numbers, or asks for both grades."""
     orders = ((first, second), (second, first))
     pairs = [bytes(chain.from_iterable(zip(*order, strict=True))) for order in orders]
     for reading, tokens in text:

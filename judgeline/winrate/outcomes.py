@@ -236,10 +236,9 @@ def strength_strata(battles: CodedBattles, *, n_strata: int = N_STRENGTHS) -> tu
 
 
 def merge_sparse_strata(design: Design, *, least: int = MIN_STRATUM_VOTES) -> Design:
-    """Return the battles in fewer strata, so that each has votes to calibrate it.
+    """Return the battles in fewer strata: the sparsest joins its neighbour with fewer votes.
 
-    A stratum with test battles and fewer than `least` votes joins the neighbour with fewer
-    votes, the sparsest first. Counts of votes decide, never the judge's accuracy.
+    Counts of votes decide, never the judge's accuracy.
     """
     tested = design.test.sum(axis=1).tolist()
     votes = design.labelled.sum(axis=(1, 2)).tolist()

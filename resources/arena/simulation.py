@@ -55,11 +55,9 @@ def arena_options(given: Mapping[str, Any], seed: int, corpus: str) -> ArenaOpti
 
 @dataclass(frozen=True)
 class Arena:
-    """A simulated arena; the same options make the same one.
+    """A simulated arena: voted contestants, then new ones; the same options make the same one.
 
-    Contestants are voted ones first, then new ones; `completions` are by contestant, then prompt;
-    `quality` is the true one in [0, 1], shape (n_prompts, M), as the checker reads it from the
-    texts.
+    `completions` are by contestant, then prompt; `quality` (n_prompts, M) is true, in [0, 1].
     """
 
     options: ArenaOptions

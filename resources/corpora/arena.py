@@ -9,11 +9,7 @@ from resources.config.corpora import CorpusDefinition
 
 
 def read_arena(definition: CorpusDefinition) -> CorpusRead:
-    """Return the battles of the arena that a corpus' options and seed make.
-
-    Battle ids name question and models and are unique by construction; the unit of dependence
-    is the question. Nothing is quarantined and no verdicts come with it.
-    """
+    """Return the battles of the arena that a corpus' options and seed make, with unique ids."""
     options = arena_options(definition.arena, definition.seed, definition.slug)
     arena = build_arena(options)
     return CorpusRead(

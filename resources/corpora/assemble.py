@@ -92,10 +92,7 @@ def column_of(table: pd.DataFrame, name: str) -> pd.Series:
 
 
 def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return battles with unique ids between two different models, and the quarantined others.
-
-    Of battles that share an id the first sound one is kept; ``row`` and ``file`` pass through.
-    """
+    """Return battles with unique ids, the first sound one of each, and the quarantined others."""
     table = raw.reset_index(drop=True)
     origin = table.assign(
         row=table.get("row", pd.Series(range(len(table)))), file=table.get("file", "")

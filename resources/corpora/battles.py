@@ -152,11 +152,7 @@ _NEEDED = ("battle_id", "judge", "order", "status")
 
 
 def _with_verdicts(found: CorpusRead, paths: Sequence[Path]) -> CorpusRead:
-    """Return a corpus with the verdicts that lie beside its files.
-
-    Verdicts that fit no rule are quarantined; one that is ok has all scores, or none and an
-    outcome. Columns that are missing are empty, replicates 0.
-    """
+    """Return a corpus with the verdicts beside its files; a missing column is empty."""
     beside = [path.with_name(VERDICTS) for path in paths if path.name == BATTLES]
     verdicts, quarantines = [found.verdicts], [found.quarantine]
     for path in beside:

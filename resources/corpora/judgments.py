@@ -101,11 +101,9 @@ def _game(game: Any, order: str) -> Told:
 def mt_bench(record: Mapping[str, Any]) -> Judged:
     """Return a battle, and a verdict per game, the first of which shows `model_1` first.
 
-    A turn is a question of its own and shares its cluster with the others; ``n_turns`` is the
-    turn. A judge is known by its model; the name of its prompt, the second part of ``judge``, is
-    not kept, since it varies with the question. The published winner is the first line of a
-    verdict's answer, and the judge's words follow. ``tstamp``, the time of judging, has no place
-    here, and prompts are not taken apart into texts.
+    A turn is a question of its own and shares its cluster with the others. The name of the prompt,
+    the second part of ``judge``, is not kept, since it varies with the question; ``tstamp``, the
+    time of judging, has no place here, and prompts are not taken apart into texts.
     """
     question, turn = id_of(record, "question_id"), record.get("turn")
     is_number = isinstance(turn, int) and not isinstance(turn, bool)
@@ -187,19 +185,15 @@ def _alpaca_share(preference: Any) -> float | None:
 def reference_records(path: Path) -> Iterator[Record]:
     """Return the rows of a table of preferences for models over one reference model.
 
-    Tokens behind a preference, where a file has them, are not read: which side a token stood for
-    was drawn anew for every row and is not told, the preference has it undone already.
+    Tokens behind a preference are not read: the side of each is not in the file, and the preference
+    has undone it already.
     """
     rows = read_layout(path, "reference-battles").to_dict("records")
     return ((row, {str(k): v for k, v in record.items()}, "") for row, record in enumerate(rows))
 
 
 def reference_battle(record: Mapping[str, Any]) -> Judged:
-    """Return a battle of ``model`` (A) against ``reference_model`` (B), and a verdict on it.
-
-    The verdict's order is ``mean``: one for the battle. Its outcome is the preference, the
-    probability in [0, 1] that the model wins.
-    """
+    """Return a battle of ``model`` (A) against ``reference_model`` (B), with one verdict on it."""
     question, models = id_of(record, "question_id"), _names(record, "model", "reference_model")
     battle = battle_of(joined(question, *models), question, *models, n_turns=1)
     verdict = _preference(record, _probability, "0 to 1, or null")

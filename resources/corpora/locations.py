@@ -35,11 +35,7 @@ class HubAddress(NamedTuple):
 
 
 def corpus_files(definition: CorpusDefinition) -> list[Path]:
-    """Return the files of a corpus on this machine, sorted by path.
-
-    Files of the hub are downloaded into its cache first, and taken from there when
-    ``HF_HUB_OFFLINE`` is set.
-    """
+    """Return the files of a corpus by path; those of the hub lie in its local cache."""
     address = _hub_address(definition)
     if address is None:
         return _local_files(str(definition.location), definition.slug)
@@ -175,11 +171,7 @@ _HUB_SECONDS = 10.0
 
 
 def content_revision(definition: CorpusDefinition) -> str:
-    """Return a text that changes exactly when a corpus, or how it is read, does.
-
-    Of a hub dataset it names the commit that its revision resolves to; of files here a hash of
-    their content, remembered by size and time of change; of the built-in arena one of its options.
-    """
+    """Return a text that changes exactly when a corpus, or how it is read, does."""
     read_as: dict[str, Any] = {
         "reader": definition.reader,
         "arena_hard": definition.arena_hard.model_dump() if definition.arena_hard else None,
@@ -225,10 +217,7 @@ def _hub_errors() -> tuple[type[Exception], ...]:
 
 
 def _file_hashes(files: Sequence[Path]) -> dict[str, str]:
-    """Return the content hash of each file by name; one that did not change is not read again.
-
-    Each is remembered as soon as it is known: who has no time for all of them goes on from there.
-    """
+    """Return content hashes by name, each stored at once and computed anew after a change."""
     cache = home() / "revisions.json"
     known = _remembered(cache)
     found: dict[str, str] = {}

@@ -39,11 +39,7 @@ def _battles(
 
 
 def lmarena_100k(path: Path) -> Converted:
-    """Return the 100k release: one vote a question, language by name, no session.
-
-    Of prompts that are asked very often the publisher marks the battles to keep; the others are
-    set aside as ``frequent-prompt``.
-    """
+    """Return the 100k release: one vote a question, language by name, marks of frequent prompts."""
     table = read_layout(path, "lmarena-100k", "dedup_tag")
     sentence = "dedup_tag of {question_id!r} is not sampled: its prompt is asked very often"
     left_out = column_of(table, "dedup_tag").map(_is_not_sampled)

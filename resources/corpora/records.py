@@ -105,11 +105,7 @@ class Conversation(NamedTuple):
 
 
 def read_conversation(published: Any) -> Conversation:
-    """Return the texts of a list of turns, or of JSON that holds one.
-
-    The instruction is the first user turn, the completion all assistant turns joined by an empty
-    line; system turns and reasoning are left out.
-    """
+    """Return the first user turn and all assistant turns of a list, or of JSON that holds one."""
     turns = [_turn(turn) for turn in _published_list(published)]
     asked = [text for role, text in turns if role == "user"]
     answered = [text for role, text in turns if role == "assistant"]

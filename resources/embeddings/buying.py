@@ -77,10 +77,7 @@ class Account:
 
 @dataclass
 class VectorBuyer:
-    """Returns stored vectors and has the missing ones made; `account` counts the last call.
-
-    Vectors that are made on this machine are not worth storing.
-    """
+    """Returns stored vectors and buys the missing ones; `account` counts the last call."""
 
     embedder: Embedder
     store: EmbeddingStore

@@ -88,10 +88,7 @@ def _game(game: Game, a_is_first: bool, account: Account) -> dict[str, object]:
 
 
 def arena_hard_options(style: str, named: Sequence[str], first_in: int) -> ArenaHardOptions | None:
-    """Return the options that an Arena-Hard file needs, None where no baseline is named.
-
-    `named` is one name, or ``CATEGORY=NAME`` for each category.
-    """
+    """Return Arena-Hard options from one name, or CATEGORY=NAME each; None without a name."""
     if not named:
         return None
     if style != "arena-hard":
