@@ -110,11 +110,6 @@ def detect_drift(
     false_alarm : float
         Tolerated probability of any alarm without a change, in (0, 1).
 
-    Returns
-    -------
-    Drift
-        One row per statistic, in the order of `UNITS`.
-
     Raises
     ------
     ValueError

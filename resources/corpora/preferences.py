@@ -94,9 +94,8 @@ def lmarena_55k(path: Path) -> Converted:
         "winner_model_a, winner_model_b and winner_tie are {winner_model_a!r}, "
         "{winner_model_b!r} and {winner_tie!r}; expected one 1 and two 0"
     )
-    columns = [
-        read_each(table, name, _texts, None) for name in ("prompt", "response_a", "response_b")
-    ]
+    text_columns = ("prompt", "response_a", "response_b")
+    columns = [read_each(table, name, _texts, None) for name in text_columns]
     (prompts, ours, theirs), faults = zip(*columns, strict=True)
     battles = _battles(
         table,

@@ -27,33 +27,26 @@ def read_records(path: Path) -> Iterator[Record]:
         raise ValueError(f"{path} is not UTF-8 ({error}); download or write it again") from error
     if not text.strip():
         raise ValueError(f"{path} is empty; download or write it again")
-    return _listed(path, text) if text.lstrip().startswith("[") else _lines(text)
-
-
-def _listed(path: Path, text: str) -> Iterator[Record]:
-    try:
-        elements = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} begins like a JSON list and is none ({error}); download or write it again"
-        ) from error
-    for row, element in enumerate(elements):
-        yield row, *_object(element)
-
-
-def _lines(text: str) -> Iterator[Record]:
-    lines = (line for line in text.split("\n") if line.strip())
-    for row, line in enumerate(lines):
+    if text.lstrip().startswith("["):
         try:
-            yield row, *_object(json.loads(line))
+            values = [(value, "") for value in json.loads(text)]
         except (ValueError, RecursionError) as error:
-            yield row, None, f"not JSON: {error}"
+            raise ValueError(
+                f"{path} begins like a JSON list and is none ({error}); download or write it again"
+            ) from error
+    else:
+        values = [_parsed(line) for line in text.split("\n") if line.strip()]
+    for row, (value, trouble) in enumerate(values):
+        is_object = isinstance(value, dict)
+        wrong = trouble or f"{type(value).__name__}, expected an object"
+        yield row, value if is_object else None, "" if is_object else wrong
 
 
-def _object(value: Any) -> tuple[Mapping[str, Any] | None, str]:
-    if isinstance(value, dict):
-        return value, ""
-    return None, f"{type(value).__name__}, expected an object"
+def _parsed(line: str) -> tuple[Any, str]:
+    try:
+        return json.loads(line), ""
+    except (ValueError, RecursionError) as error:
+        return None, f"not JSON: {error}"
 
 
 # Fields of a record
