@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, expit, logit
 
 from judgeline.elo.strengths import ELO_PER_LOGIT
-from judgeline.intervals.conformal import require_miscoverage
 
 Floats = NDArray[np.float64]
 
@@ -209,7 +208,8 @@ def narrow_intervals(elo: AnchoredElo, factor: ArrayLike) -> AnchoredElo:
 def _from_beta(
     model: Floats, reference: Floats, n_prompts: Floats, miscoverage: float
 ) -> AnchoredElo:
-    require_miscoverage(miscoverage)
+    if not 0 < miscoverage < 1:
+        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
     total = model + reference
     share = model / total
     share_lower = np.asarray(betaincinv(model, reference, miscoverage / 2), dtype=float)

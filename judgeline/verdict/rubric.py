@@ -11,7 +11,7 @@ from judgeline.verdict.dictation import is_dictated, scripts, states_any
 from judgeline.verdict.marks import contradiction
 from judgeline.verdict.outcomes import CRITERIA
 
-Scores = tuple[int, int, int, int, int, int]
+Scores = tuple[int, ...]
 
 RESPONSES: tuple[str, str] = ("response_1", "response_2")
 """Keys of the two responses, in the order in which they are shown."""
@@ -161,8 +161,7 @@ def _criteria(marks: Any, response: str) -> Scores:
                 f"{criterion} of {response} is {quoted(mark)}, expected an integer from "
                 f"{LOWEST_SCORE} to {HIGHEST_SCORE}"
             )
-    a, b, c, d, e, f = (marks[criterion] for criterion in CRITERIA)
-    return a, b, c, d, e, f
+    return tuple(marks[criterion] for criterion in CRITERIA)
 
 
 def _require_keys(members: Any, expected: tuple[str, ...], where: str) -> None:
