@@ -17,7 +17,6 @@ from resources.exchange.games import (
     Account,
     Game,
     JudgedBattle,
-    note_repeats,
     note_scores,
     one_outcome,
     per_order,
@@ -43,14 +42,22 @@ def write_arena_hard(
         )
     order = (options.baseline, options.baseline_first_in)
     rows = [_hard_row(one, account, judge, *order) for one in judged]
-    return _lines(rows, ("uid", "model"), account)
+    return _json_lines(_counted(rows, ("uid", "model"), account))
 
 
-def _lines(rows: Iterable[dict[str, Any] | None], keys: Sequence[str], account: Account) -> str:
-    """Return the rows that there are as JSON lines; readers join on the keys."""
+def _counted(
+    rows: Iterable[dict[str, Any] | None], keys: Sequence[str], account: Account
+) -> list[dict[str, Any]]:
+    """Return the rows that there are; readers of the format join on the keys."""
     written = [row for row in rows if row is not None]
-    note_repeats((tuple(row[key] for key in keys) for row in written), account)
-    return "".join(json.dumps(row, allow_nan=False) + "\n" for row in written)
+    n_different = len({tuple(row[key] for key in keys) for row in written})
+    repeats = "rows that share question and models with an earlier one"
+    account.changed[repeats] += len(written) - n_different
+    return written
+
+
+def _json_lines(rows: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
 
 
 def _hard_row(
@@ -124,7 +131,7 @@ def write_mt_bench(judged: Sequence[JudgedBattle], account: Account, judge: str)
     ``tstamp`` is null: the tables do not say when a judge answered.
     """
     rows = [_bench_row(one, account, judge) for one in judged]
-    return _lines(rows, ("question_id", "turn", "model_1", "model_2"), account)
+    return _json_lines(_counted(rows, ("question_id", "turn", "model_1", "model_2"), account))
 
 
 def _bench_row(judged: JudgedBattle, account: Account, judge: str) -> dict[str, Any] | None:
@@ -175,32 +182,29 @@ def write_alpaca_eval(judged: Sequence[JudgedBattle], account: Account, judge: s
     Null where an order failed. The raw completion is written where one verdict stands for the
     battle; two answers have no place.
     """
-    rows = []
-    for one in judged:
-        battle = one.battle
-        texts = {
-            "instruction": battle["instruction"],
-            "output_1": battle["completion_a"],
-            "output_2": battle["completion_b"],
-        }
-        if None in texts.values():
-            account.left_out[NO_TEXT] += 1
-            continue
-        outcome = one_outcome(one, account)
-        note_scores(one.games.values(), account)
-        rows.append(
-            {
-                **texts,
-                "generator_1": battle["model_a"],
-                "generator_2": battle["model_b"],
-                "annotator": judge,
-                "preference": None if outcome is None else 2 - outcome,
-                "raw_completion": _completion(one, account),
-            }
-        )
-    said = ("preference", "raw_completion")
-    note_repeats((tuple(row[name] for name in row if name not in said) for row in rows), account)
+    keys = ("instruction", "output_1", "output_2", "generator_1", "generator_2", "annotator")
+    rows = _counted((_eval_row(one, account, judge) for one in judged), keys, account)
     return json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _eval_row(judged: JudgedBattle, account: Account, judge: str) -> dict[str, Any] | None:
+    battle = judged.battle
+    texts = [battle[name] for name in ("instruction", "completion_a", "completion_b")]
+    if None in texts:
+        account.left_out[NO_TEXT] += 1
+        return None
+    outcome = one_outcome(judged, account)
+    note_scores(judged.games.values(), account)
+    return {
+        "instruction": texts[0],
+        "output_1": texts[1],
+        "output_2": texts[2],
+        "generator_1": battle["model_a"],
+        "generator_2": battle["model_b"],
+        "annotator": judge,
+        "preference": None if outcome is None else 2 - outcome,
+        "raw_completion": _completion(judged, account),
+    }
 
 
 def _completion(judged: JudgedBattle, account: Account) -> Any:
@@ -251,18 +255,13 @@ def write_soft_elo(
     are in characters; ``original_question_id_hash`` is the question's id in the tables, by
     which the same battle is found under another judge.
     """
+    keys = ("original_question_id_hash", "model_a", "model_b")
+    rows = _counted((_soft_row(one, account) for one in judged), keys, account)
     sink = io.StringIO(newline="")
     sheet = csv.DictWriter(sink, COLUMNS, restval="", lineterminator="\n")
     sheet.writeheader()
-    keys: list[tuple[object, ...]] = []
-    for one in judged:
-        row = _soft_row(one, account)
-        if row is None:
-            continue
-        row |= {"source_dataset": corpus, "judge": judge, "row_index": len(keys)}
-        sheet.writerow(row)
-        keys.append((row["original_question_id_hash"], row["model_a"], row["model_b"]))
-    note_repeats(keys, account)
+    for number, row in enumerate(rows):
+        sheet.writerow({**row, "source_dataset": corpus, "judge": judge, "row_index": number})
     return sink.getvalue()
 
 

@@ -164,14 +164,6 @@ def note_scores(games: Iterable[Game], account: Account) -> None:
     )
 
 
-def note_repeats(keys: Iterable[tuple[object, ...]], account: Account) -> None:
-    """Count rows that a reader of the format, which joins on these keys, takes for one."""
-    counts = Counter(keys)
-    account.changed["rows that share question and models with an earlier one"] += (
-        counts.total() - len(counts)
-    )
-
-
 # Files that appear whole or not at all, and never in the place of another unasked
 
 
