@@ -158,9 +158,6 @@ def _bernoulli(share: Any) -> Any:
     return share * (1 - share)
 
 
-# ------------------------------------------------------------------ counts and rates
-
-
 class JudgeCounts(NamedTuple):
     """Battles without a vote, lost and won as humans say, and how many the judge calls so."""
 
@@ -235,9 +232,6 @@ _REMEDY = {
     "n_lost": ("class-absent", "specificity needs battles that humans call lost: label some"),
     "n_won": ("class-absent", "sensitivity needs battles that humans call won: label some"),
 }
-
-
-# ------------------------------------------------------------------ one plan
 
 
 class LabelPlan(NamedTuple):
@@ -324,9 +318,6 @@ def plan_text(plan: LabelPlan, *, said_by: str, won: str, lost: str) -> str:
         f"Label {total} more {'battle' if total == 1 else 'battles'}, {plan.n_won} where {said_by} "
         f"said {won} and {plan.n_lost} where {said_by} said {lost}, for {reach}."
     )
-
-
-# ------------------------------------------------------------------ rows of the table
 
 
 _WAYS: dict[str, tuple[Callable[..., LabelPlan], str]] = {

@@ -239,9 +239,6 @@ def _accuracies(design: Design, with_ties: bool) -> tuple[float, float]:
     )
 
 
-# ------------------------------------------------------------------ the estimates
-
-
 def _transferred(tables: OutcomeTables, miscoverage: float) -> list[_Estimate]:
     """Return each model's difference estimate, its interval calibrated on the other models."""
     models = difference_estimates(tables)

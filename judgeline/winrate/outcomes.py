@@ -203,9 +203,6 @@ def decisive(design: Design) -> Design:
     return design._replace(test=test, labelled=labelled)
 
 
-# ------------------------------------------------------------------ strata
-
-
 def length_strata(length_a: ArrayLike, length_b: ArrayLike) -> tuple[Ints, Ints] | None:
     """Return 0 or 1 for A's and for B's answer: up to the median answer's length, or beyond.
 
