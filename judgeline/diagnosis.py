@@ -13,14 +13,13 @@ import pandas as pd
 from judgeline.diagnostics import diagnose_biases
 from judgeline.elo import code_battles, fit_beta_folds, require_connected
 from judgeline.io import (
-    LAYOUTS,
     LENGTHS,
     ORDERS,
     JudgedBattles,
     MissingColumnsError,
     as_coded,
     as_numbers,
-    file_columns,
+    published_layout,
 )
 from judgeline.usable import QualityGateError, printable, readable, require_usable
 
@@ -121,7 +120,7 @@ def doctor(
         raise ValueError(f"miscoverage is {miscoverage:g}; it lies between 0 and 1")
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
     name = "a table" if isinstance(source, pd.DataFrame) else str(source)
-    layout = _layout(source) if isinstance(source, Path) else ""
+    layout = published_layout(source) if isinstance(source, Path) else ""
     if layout in OF_PROGRAMS:
         return _half_file(name, layout)
     try:
@@ -266,18 +265,6 @@ def _next(
     words = (f"{name}={value!r}" for name, value in given.items() if value)
     call = f"judgeline.{verb}({', '.join([json.dumps(source) if source else 'battles', *words])})"
     return f"python -c {shlex.quote(f'import judgeline; print({call})')}" if source else call
-
-
-def _layout(path: Path) -> str:
-    """Return the published layout of a file that has no verdict of ours; empty for any other."""
-    columns = set(file_columns(path)) if path.is_file() else set()
-    ours = ("battles", "softelo-annotations")
-    fitting = [
-        name
-        for name, layouts in LAYOUTS.items()
-        if name not in ours and any(set(needed.split()) <= columns for needed in layouts)
-    ]
-    return fitting[0] if fitting else ""
 
 
 def _half_file(name: str, layout: str) -> Diagnosis:

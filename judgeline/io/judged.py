@@ -7,6 +7,7 @@ reason, never repaired.
 
 import difflib
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.io.files import published_layout
 from judgeline.io.formats import (
     LOG,
     TEXTS,
@@ -311,6 +313,11 @@ def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
 
 
 def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
+    if path is not _GIVEN and (layout := published_layout(path)):
+        return (
+            f"{path} has the columns of {layout}, which hold no verdicts and votes on the same "
+            f"battles; what can be done with it says: judgeline doctor {shlex.quote(str(path))}"
+        )
     lacking = [name for name in NEEDED_COLUMNS if name in missing]
     hints = [
         f"is {near[0]!r} meant as {name!r}?"
@@ -441,6 +448,8 @@ def _scores(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> dict
         return {"score_difference": 2 * numbers["judge_outcome"] - 1}
     texts, place = table[source.score], source.place(source.score)
     score = scores_of_verdicts(texts)
+    if source.score == "judge_winner":
+        score = score.fillna(2 * outcomes_by_winner(texts, table) - 1)
     if source.stated is not None:
         outcome = outcomes_by_code(texts, parse_codes(source.stated))
         if outcome.notna().any():

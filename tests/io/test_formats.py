@@ -123,6 +123,8 @@ def test_plain_verdicts_may_name_the_winner() -> None:
     read = read_judged_battles(table.assign(judge_winner=["model_a", "MODEL_B", "tie", "both_bad"]))
     assert read.scored["score_difference"].tolist() == [1, -1, 0, 0]
     assert read.plain.startswith("the file holds plain verdicts")
+    named = read_judged_battles(table.assign(judge_winner=[*BATTLES["model_a"][:2], "tie", "tie"]))
+    assert named.scored["score_difference"].tolist() == [1, 1, 0, 0]
 
 
 def test_stated_columns_are_read_and_a_wrong_one_is_named(tmp_path: Path, capsys) -> None:
