@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from arena_truth import mean_outcomes, true_ratings
+from resources.arena.truth import mean_outcomes, true_ratings
 
 from resources.arena.checker import QUALITY_WEIGHTS, quality, read_completion
 from resources.arena.contestants import Contestant, enter_contestants, write_completions
