@@ -159,7 +159,7 @@ def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> list[str
     off, votes = ((board[name] - true).abs().mean() for name in ("rating", "human_rating"))
     held = int(true.between(board["lower"], board["upper"]).sum())
     return [
-        f"This is a simulation, whose truth is known: the board is {off:.0f} Elo from it on average "
+        f"This is a simulation, whose truth is known: the board is {off:.0f} Elo off on average "
         f"(the votes alone {votes:.0f}), and {held} of {len(board)} intervals hold it."
     ]
 
