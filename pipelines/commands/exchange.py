@@ -16,7 +16,7 @@ import pandas as pd
 import yaml
 from rich.console import Console
 
-from judgeline.io import SCORE_COLUMNS
+from judgeline.io import SCORE_COLUMNS, files_of
 from judgeline.report import in_csv
 from judgeline.terminal import plain, plain_table, show_files
 from judgeline.verdict import slug
@@ -81,8 +81,7 @@ def import_verdicts(
     force: bool = False,
 ) -> Imported:
     """Convert files of verdicts to battles and verdicts of our own layout."""
-    if missing := [file for file in files if not file.is_file()]:
-        raise ValueError(f"there is no file {missing[0]}; correct the path")
+    files = [one for file in files for one in files_of(file)]
     places = {name: out / name for name in (BATTLES, VERDICTS, "quarantine.csv")}
     require_free(places, force=force)
     options = arena_hard_options(style, baseline, baseline_first_in)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +82,7 @@ class ArenaBattles(NamedTuple):
     human_outcome: NDArray[np.float64]
 
 
+@lru_cache(maxsize=1)
 def build_arena(options: ArenaOptions) -> Arena:
     """Return the arena of some options: every prompt completed by every contestant, and read."""
     prompts = write_prompts(options.n_prompts, options.seed)
