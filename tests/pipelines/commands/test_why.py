@@ -178,7 +178,9 @@ def test_a_candidate_has_no_votes_and_names_its_file(ask, finished):
         content_hash="c" * 64,
     )
     answers = finished.stored("verdicts", "tiny", "careful")
-    judged = answers[answers["status"].eq("ok")].head(20).assign(battle_id=list(battles["battle_id"]))
+    judged = (
+        answers[answers["status"].eq("ok")].head(20).assign(battle_id=list(battles["battle_id"]))
+    )
     board = finished.stored("leaderboard", "tiny", "careful").head(1)
     row = board.assign(
         model=new, human_rating=np.nan, n_votes=0, flags="candidate", control=None
