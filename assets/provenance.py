@@ -31,6 +31,9 @@ OF_ALL_JUDGES = ("pooled_leaderboard",)
 SAID = ("content_revision", "sample_seed", "score_basis", "rating_settings", *ORIGIN)
 """Metadata of theirs that say what a rating was made of."""
 
+MADE_FROM = "made_from"
+"""Metadata of a leaderboard that holds all of these."""
+
 
 class Made(NamedTuple):
     """One materialisation: its time (UTC, ISO), run, code version and metadata."""
@@ -74,7 +77,7 @@ def _made(asset: str, record: dg.EventLogRecord) -> Made:
         datetime.fromtimestamp(record.timestamp, UTC).isoformat(timespec="seconds"),
         record.run_id,
         tags.get("dagster/code_version", ""),
-        metadata_of(record),
+        {**metadata_of(record), **(metadata_of(record).get(MADE_FROM) or {})},
     )
 
 

@@ -14,7 +14,7 @@ from assets.conditions import (
 )
 from assets.elo.ratings import calibrated, ranking_options
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
-from assets.provenance import sources_of
+from assets.provenance import MADE_FROM, sources_of
 from assets.reliability.gate import gate_of
 from assets.settings import rating_of
 from assets.thumbnails import intervals
@@ -30,6 +30,7 @@ from judgeline.intervals import (
 )
 from judgeline.io import RANKS, as_coded, as_table
 from judgeline.reliability import failures
+from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import check_result, evaluate
@@ -138,24 +139,31 @@ def leaderboard(
     board = _with_candidates(board, candidate_ratings, rating)
     sources = sources_of(context, *_MADE_FROM)
     settings = {**sources.get("rating_settings", {}), **rating.model_dump(mode="json")}
-    origin = {**sources, "rating_settings": dg.MetadataValue.json(settings)}
+    inputs = sources["inputs"].value
+    origin = dg.MetadataValue.json({**sources, "inputs": inputs, "rating_settings": settings})
     if reason := failures(gate_of(judge_gate), withholding=True):
         return dg.MaterializeResult(
-            value=as_table(withhold(board, reason)), metadata={"withheld": reason, **origin}
+            value=as_table(withhold(board, reason)),
+            metadata={"withheld": reason, MADE_FROM: origin},
         )
     table = as_table(board)
     return dg.MaterializeResult(
         value=table,
         metadata={
-            "best": str(table["model"].iloc[0]),
+            "board": dg.MetadataValue.md(_in_markdown(table)),
+            "plot": intervals(table),
             "kept": kept_text(board, rating.miscoverage),
             "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
             "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
-            "plot": intervals(table),
-            **origin,
+            MADE_FROM: origin,
             **_LINEAGE,
         },
     )
+
+
+def _in_markdown(board: pd.DataFrame) -> str:
+    columns = ["rank", "model", "rating", "lower", "upper", "human_rating", "flags"]
+    return with_texts(board[columns].round(0), in_markdown).to_markdown(index=False)
 
 
 def _with_candidates(

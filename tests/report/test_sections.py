@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from report_examples import SCRIPT, Page, example_battles, example_judge, write
 
-from assets.diagnostics.missing import missing_battles_matter_little
+from assets.diagnostics.missing import width_result
 from judgeline.report.battles import browser_of, evidence_of, strongest
 from judgeline.report.companions import COMPANIONS, SECTIONS, companions_of
 from judgeline.report.grid import columns
@@ -170,7 +170,7 @@ def test_the_page_marks_the_rows_that_the_check_warns_of() -> None:
             one = BOUNDS.iloc[:1].assign(worst_rating=1500.0, half_width=half_width)
             one = one.assign(best_rating=1500.0 + width)
             (row,) = missing_section(MISSINGNESS, one).bounds.rows
-            assert row.marked != missing_battles_matter_little(one).passed, (half_width, width)
+            assert row.marked != width_result(one).passed, (half_width, width)
 
 
 def test_the_page_shows_the_section_with_every_name_escaped(tmp_path: Path) -> None:
