@@ -8,6 +8,7 @@ the model left out, and a few matrix products take care of it.
 """
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,14 +172,7 @@ class _SharedInverse:
 
     def _gradient(self, targets: Floats, strengths: Floats, folds: NDArray[np.intp]) -> Floats:
         odds = np.exp(strengths[folds])
-        expected = np.concatenate(
-            [
-                _expected_wins(self.counts, odds[first : first + _FOLD_BLOCK])
-                for first in range(0, folds.size, _FOLD_BLOCK)
-            ]
-        )
-        # the model left out sits at strength 0, odds 1; its battles do not count
-        expected -= self.counts[folds] * odds / (odds + 1)
+        expected = expected_wins(self.counts, odds, self.counts[folds])
         gradient = targets[folds] - expected - 2 * self.l2 * strengths[folds]
         return self._centred(gradient, folds)
 
@@ -216,21 +210,20 @@ class _SharedInverse:
         return step, converging & settled
 
 
-def _expected_wins(counts: Floats, odds: Floats) -> Floats:
+def expected_wins(counts: Floats, odds: Floats, lost: Floats) -> Floats:
     """Return ``odds_i * sum_j n_ij / (odds_i + odds_j)`` for rows of odds, shape (F, M).
 
-    The shares are symmetric in i and j: tiles above the diagonal serve both sides, and stay
-    in the cache.
+    `lost` (F, M) are battles with models left out, which sit at strength 0, odds 1: they do not
+    count. Shares are symmetric: tiles above the diagonal serve both sides, and stay in the cache.
     """
-    sums = np.zeros_like(odds)
-    size = odds.shape[1]
-    for top in range(0, size, _TILE):
-        rows = slice(top, min(top + _TILE, size))
+    sums, size = np.zeros_like(odds), odds.shape[1]
+    for fold, top in product(range(0, len(odds), _FOLD_BLOCK), range(0, size, _TILE)):
+        block, rows = slice(fold, fold + _FOLD_BLOCK), slice(top, min(top + _TILE, size))
         for left in range(top, size, _TILE):
             columns = slice(left, min(left + _TILE, size))
-            share = odds[:, rows, None] + odds[:, None, columns]
+            share = odds[block, rows, None] + odds[block, None, columns]
             np.divide(counts[rows, columns], share, out=share)
-            sums[:, rows] += share @ np.ones(share.shape[2])
+            sums[block, rows] += share @ np.ones(share.shape[2])
             if left > top:
-                sums[:, columns] += np.ones(share.shape[1]) @ share
-    return odds * sums
+                sums[block, columns] += np.ones(share.shape[1]) @ share
+    return odds * sums - lost * odds / (odds + 1)
