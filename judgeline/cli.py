@@ -123,8 +123,14 @@ def rank(
         HardOutcome, typer.Option(help="Take hard outcomes from the scores or from the file.")
     ] = HardOutcome.derived,
     n_resamples: Annotated[
-        int, typer.Option(min=0, help="Bootstrap resamples per model and method; 0 for none.")
-    ] = 200,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Bootstrap resamples per model and method; 0 for none. By default 200, and none "
+            "beyond 100,000 battles.",
+            show_default=False,
+        ),
+    ] = None,
     miscoverage: Annotated[
         float, typer.Option(help="Tolerated share of misses; 0.1 asks for 90 % coverage.")
     ] = 0.1,
