@@ -562,7 +562,9 @@ def _diagnosed(
         folds,
         heldout,
         l2=l2,
-        language=scored["language"].to_numpy(dtype=object, na_value=None),
+        language=scored["language"].to_numpy(dtype=object, na_value=None)
+        if scored["language"].notna().any()
+        else None,
         **numbers,
     )
 
