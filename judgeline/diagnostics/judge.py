@@ -294,11 +294,7 @@ def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> I
 
 
 def equal_mass_bins(x: ArrayLike, y: ArrayLike, *, n_bins: int) -> Binned:
-    """Return `n_bins` of about equally many battles, in order of `x`, with the means of `y`.
-
-    Battles with the same `x` share a bin, so that no figure depends on the order of rows, and bins
-    can be fewer.
-    """
+    """Return at most `n_bins` of about equally many battles; those with equal `x` share one."""
     values, targets = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if not values.size:
         raise ValueError("no battles to put in bins")

@@ -38,11 +38,7 @@ def fit_leave_one_out(
     l2: float,
     names: Sequence[str] | NDArray[np.str_] | None = None,
 ) -> Floats:
-    """Return the anchors' strengths of every fold that leaves one model out.
-
-    Fold ``m`` maximises the penalised Bradley-Terry log-likelihood of `fit_strengths` on the
-    battles without model ``m``, against the fold's own targets.
-    """
+    """Return the strengths of `fit_strengths` without model m, against its targets, in row m."""
     size = wins.size
     others = ~np.eye(size, dtype=bool)
     targets = np.where(np.eye(size, dtype=bool), 0.0, fold_wins)
@@ -79,11 +75,7 @@ def fit_leave_one_out(
 
 
 def fit_anchors(n_battles: Floats, wins: Floats, *, l2: float) -> Floats:
-    """Return the strengths of anchors when nobody among them is left out, shape (A,).
-
-    Equal battles give equal bits here and in `fit_leave_one_out`, whether a model was left out
-    of them or was never there.
-    """
+    """Return strengths (A,) with nobody left out, to the bit those of a fold of equal battles."""
     if wins.size == 1:
         return np.zeros(1)
     return _settled(n_battles, wins, fit_strengths(n_battles, wins, l2=l2), l2)
@@ -179,11 +171,7 @@ class _SharedInverse:
     def _solve(
         self, gradient: Floats, offset: Floats, folds: NDArray[np.intp]
     ) -> tuple[Floats, NDArray[np.bool_]]:
-        """Solve each fold's second-order model for its gradient by applying the shared inverse.
-
-        Contracts by the largest share that the model left out has in an anchor's information;
-        returns the steps and which folds' corrections died out.
-        """
+        """Return each fold's step by its second-order model, and whether corrections died out."""
         removed, lost_third = self.information[folds], self.third.T[folds]
         bent_offset = offset @ self.third.T
         step = np.zeros_like(gradient)

@@ -199,7 +199,10 @@ def _totals_at(
     if not known.any():
         return totals
     nodes, weights = _nodes(beta[known], score, len(kept))
-    totals[known] = weights @ model_sums(kept, kept_score, nodes, _share_of_a, _share_of_b).T
+    of_a, of_b = (
+        lambda beta, s, sign=sign: exact_share(expit(sign * beta * s)) for sign in (1, -1)
+    )
+    totals[known] = weights @ model_sums(kept, kept_score, nodes, of_a, of_b).T
     return totals
 
 
@@ -214,14 +217,6 @@ def _nodes(beta: Floats, score: Floats, n_battles: int) -> tuple[Floats, Floats]
     except ValueError:  # slopes too far apart to interpolate between
         return each
     return nodes, interpolation(nodes, beta)
-
-
-def _share_of_a(beta: float, score: Floats) -> Floats:
-    return exact_share(expit(beta * score))
-
-
-def _share_of_b(beta: float, score: Floats) -> Floats:
-    return exact_share(expit(-beta * score))
 
 
 def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.float64]:

@@ -77,20 +77,16 @@ class _Part(NamedTuple):
         return cls(counts, wins, np.where(battles.voted_models(), strength, np.nan))
 
     def strengths_without(self, deleted: NDArray[np.bool_], l2: float) -> Floats:
-        """Return the strengths (G, M) without the votes on each group of models.
-
-        Newton steps with the inverse curvature of all votes shrink by the groups' largest share in
-        a model's information. NaN where they do not shrink by half, or nothing says that there
-        is a maximum: without a penalty.
-        """
-        if not l2:
+        """Return the strengths (G, M) without the votes on each group; NaN where steps stall."""
+        if not l2:  # whether there is a maximum has to be checked
             return np.full(deleted.shape, np.nan)
-        left, start = 1.0 - deleted, np.nan_to_num(self.strength)
+        left: Floats = np.where(deleted, 0.0, 1.0)
+        start = np.nan_to_num(self.strength)
         chance = expit(start[:, None] - start)
         solve = solver(curvature(self.counts * chance * (1 - chance), l2))
         targets, lost = (left @ self.wins.T) * left, deleted @ self.counts
         strengths, last = left * start, np.full(len(left), np.inf)
-        for _ in range(_MAX_ITERATIONS):
+        for _ in range(_MAX_ITERATIONS):  # steps shrink by a group's share in the information
             expected = expected_wins(self.counts, np.exp(strengths), lost)
             gradient = _centred(targets - expected - 2 * l2 * strengths, left)
             step = _centred(solve(gradient.T).T, left)

@@ -137,10 +137,7 @@ def _own_shares(
 def place_targets(
     targets: Mapping[str, Target], voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
 ) -> dict[str, Placed]:
-    """Fit every fold's anchors, then place the held-out models and those without votes.
-
-    A model's placements by a judge depend on no vote on it, to the last bit.
-    """
+    """Fit every fold's anchors, then place models; by a judge no vote on one changes a bit."""
     fitted = {
         name: fold_anchors(target, voted, l2, names)
         for name, target in targets.items()
@@ -171,11 +168,7 @@ def _is_cut(target: Target, voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def fold_anchors(
     target: Target, voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
 ) -> Floats:
-    """Return the strengths of the A anchors in every model's fold, (M, A) logits.
-
-    A model's own place holds zero; rows are NaN where a fold has no target,
-    or its anchors no chain of battles between them.
-    """
+    """Return anchors' strengths by fold, (M, A) logits, a model's own 0; NaN without a fold."""
     fold_wins = np.asarray(target.fold_wins)
     among, anchors = target.n_battles[voted], np.full(fold_wins.shape, np.nan)
     whole = fold_wins[voted] + among - target.own_wins[voted]

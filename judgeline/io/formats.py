@@ -212,11 +212,7 @@ def _separator(path: Path) -> str:
 
 
 def _require_rectangular(path: Path) -> str:
-    """Return the separator of a CSV file whose rows have as many fields as its header each.
-
-    A row with more would be read with its values in the wrong columns, one with fewer as if
-    something were missing.
-    """
+    """Return the separator of a CSV file whose rows have as many fields as its header each."""
     separator = _separator(path)
     with _text(path) as lines:
         rows = csv.reader(lines, delimiter=separator)

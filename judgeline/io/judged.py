@@ -340,7 +340,10 @@ def _scored(source: _Source, judge: str | None) -> JudgedBattles:
     table = table.astype(dict.fromkeys(coded, "str"))
     table = table.assign(
         # blanks around a name would make one model two
-        **{name: by_value(table[name], _stripped) for name in ("model_a", "model_b")},
+        **{
+            name: by_value(table[name], lambda one: one.strip() if isinstance(one, str) else one)
+            for name in ("model_a", "model_b")
+        },
         **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
     )
     chosen = judge or unpacked(source.path).stem
@@ -359,7 +362,9 @@ def _scored(source: _Source, judge: str | None) -> JudgedBattles:
         origin["battle_id"] = None
     is_kept, quarantine = set_aside(origin, list(_faults(table, read, source)))
     plain = _plain_text(source.score, read["score_difference"][is_kept], table)
-    kept = (read if is_kept.all() else read[is_kept]).drop(columns=[*source.sides, *(name for name in _TEXTS if name in read)])
+    kept = (read if is_kept.all() else read[is_kept]).drop(
+        columns=[*source.sides, *(name for name in _TEXTS if name in read)]
+    )
     n_repeated = 0 if "battle_id" in kept else int(kept.duplicated().sum())
     codes = "; ".join(filter(None, (source.stated or USUAL, plain)))
     scored = _completed(kept.reset_index(drop=True))
@@ -415,10 +420,6 @@ def _plain_text(column: str, scores: pd.Series, table: pd.DataFrame) -> str:
     return f"the file holds {PLAIN}{levels}{c}"
 
 
-def _stripped(name: Any) -> Any:
-    return name.strip() if isinstance(name, str) else name
-
-
 def _given(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.DataFrame:
     return table[columns].reset_index(drop=True)
 
@@ -426,12 +427,12 @@ def _given(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.Dat
 def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iterator[Fault]:
     """Yield the rules that rows break; the first of a row counts."""
     for side in ("model_a", "model_b"):
-        names = table[side]
-        if names.dtype == "str":
-            wrong = names.isna() | names.eq("")
-        else:
-            wrong = by_value(names, lambda name: not (isinstance(name, str) and name))
-        yield fault(table, wrong, "missing-model", f"{side} is {{{side}!r}}, expected a name")
+        yield fault(
+            table,
+            _nameless(table[side]),
+            "missing-model",
+            f"{side} is {{{side}!r}}, expected a name",
+        )
     same = table["model_a"].eq(table["model_b"])
     yield fault(table, same, "self-battle", "{model_a!r} is compared with itself")
     wrong = ~np.isfinite(numbers["score_difference"].astype(float))
@@ -455,6 +456,12 @@ def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iter
     if "battle_id" in table:
         again = table["battle_id"].notna() & table["battle_id"].duplicated()
         yield fault(table, again, "duplicate-battle", "battle {battle_id!r} came before")
+
+
+def _nameless(names: pd.Series) -> pd.Series:
+    if names.dtype == "str":
+        return names.isna() | names.eq("")
+    return by_value(names, lambda name: not (isinstance(name, str) and name))
 
 
 def _sentence(*columns: str) -> str:
