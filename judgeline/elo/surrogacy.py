@@ -85,7 +85,7 @@ class _Part(NamedTuple):
         chance = expit(start[:, None] - start)
         solve = solver(curvature(self.counts * chance * (1 - chance), l2))
         targets, lost = (left @ self.wins.T) * left, deleted @ self.counts
-        strengths, last = left * start, np.full(len(left), np.inf)
+        strengths, last = _centred(left * start, left), np.full(len(left), np.inf)
         for _ in range(_MAX_ITERATIONS):  # steps shrink by a group's share in the information
             expected = expected_wins(self.counts, np.exp(strengths), lost)
             gradient = _centred(targets - expected - 2 * l2 * strengths, left)

@@ -231,24 +231,24 @@ def _require_rectangular(path: Path) -> str:
 
 def _is_plain(path: Path, separator: str, n_fields: int) -> bool:
     """Return whether the bytes alone say that every line has so many fields, none in quotes."""
-    if not encoding_of(path).startswith("utf-8"):
+    if not n_fields or not encoding_of(path).startswith("utf-8"):
         return False
-    ends = np.frombuffer((separator * (n_fields - 1) + "\n").encode(), dtype=np.uint8)
+    ends = np.array([ord(separator)] * (n_fields - 1) + [ord("\n")], dtype=np.uint8)
     rest = b""
     with _unpacked(path) as content:
         while chunk := content.read(_CHUNK):
             lines, end, rest = (rest + chunk).rpartition(b"\n")
-            if not end or b'"' in lines or lines.count(b"\r") > lines.count(b"\r\n") + 1:
+            if not (end and _has_ends(lines + end, ends, separator)):
                 return False
-            if not _has_ends(lines + end, ends):
-                return False
-    return b'"' not in rest and b"\r" not in rest and (not rest or _has_ends(rest + b"\n", ends))
+    return not rest or _has_ends(rest + b"\n", ends, separator)
 
 
-def _has_ends(lines: bytes, ends: np.ndarray) -> bool:
-    """Return whether the ends of fields in whole lines are these, over and over."""
+def _has_ends(lines: bytes, ends: np.ndarray, separator: str) -> bool:
+    """Return whether the fields of whole lines end in this way, over and over, without quotes."""
+    if b'"' in lines or lines.count(b"\r") > lines.count(b"\r\n"):
+        return False
     letters = np.frombuffer(lines, dtype=np.uint8)
-    found = letters[(letters == ends[0]) | (letters == ends[-1])]
+    found = letters[(letters == ord(separator)) | (letters == ord("\n"))]
     return not found.size % ends.size and bool((found.reshape(-1, ends.size) == ends).all())
 
 
