@@ -94,6 +94,9 @@ HELDOUT_COLUMNS = (
     "flags",
 )
 
+MOST_RESAMPLED = 100_000
+"""Battles beyond which resamples add nothing to the closed form of their standard error."""
+
 
 @dataclass(frozen=True)
 class RankSettings:
@@ -105,8 +108,9 @@ class RankSettings:
         Penalty on squared strengths, per squared logit.
     hard_outcome : str
         ``"derived"`` from the scores or ``"recorded"`` in the file.
-    n_resamples : int
-        Bootstrap resamples per model and method; 0 for the closed form alone.
+    n_resamples : int, optional
+        Bootstrap resamples per model and method; 0 for the closed form alone. By default 200, and
+        none beyond `MOST_RESAMPLED` battles, unless the bootstrap scales the intervals.
     miscoverage : float
         Tolerated share of misses, in (0, 1).
     n_splits : int
@@ -122,12 +126,20 @@ class RankSettings:
 
     l2: float = 0.01
     hard_outcome: Literal["derived", "recorded"] = "derived"
-    n_resamples: int = 200
+    n_resamples: int | None = None
     miscoverage: float = 0.1
     n_splits: int = 5
     seed: int = 0
     std_error: Literal["analytic", "bootstrap"] = "analytic"
     methods: tuple[str, ...] = ()
+
+    def for_ratings(self, n_battles: int) -> RatingSettings:
+        """Return what the ratings of so many battles need of these settings."""
+        n_resamples = self.n_resamples
+        if n_resamples is None:
+            wanted = n_battles <= MOST_RESAMPLED or self.std_error == "bootstrap"
+            n_resamples = RatingSettings.n_resamples if wanted else 0
+        return RatingSettings(l2=self.l2, n_resamples=n_resamples, seed=self.seed)
 
 
 class Ranking(NamedTuple):
@@ -236,6 +248,7 @@ class Board:
             f"{battles.n_repeated} equal to an earlier row in the columns that were read",
             "outcomes": battles.outcomes,
             **{name: str(value) for name, value in asdict(self.settings).items()},
+            "n_resamples": str(self.settings.for_ratings(len(battles.scored)).n_resamples),
             "methods": ", ".join(self.settings.methods) or "all",
             "versions": ", ".join(f"{name} {version(name)}" for name in packages),
         }
@@ -435,8 +448,8 @@ def pool(
             "; pooled judges need the same battle_id, models and votes on four in five of them"
         )
     coded = {name: as_coded(one, settings.hard_outcome) for name, one in common.items()}
-    rating = RatingSettings(l2=settings.l2, n_resamples=settings.n_resamples, seed=settings.seed)
     one = next(iter(common))
+    rating = settings.for_ratings(len(common[one]))
     waiting = votes_that_wait(common[one], coded[one])
     rated = with_waiting_votes(rate_pooled(coded, rating), waiting)
     board = rank_models(
@@ -506,7 +519,7 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     require_connected(coded)
     folds = fit_beta_folds(coded)
     require_usable(scored, folds)
-    rating = RatingSettings(l2=settings.l2, n_resamples=settings.n_resamples, seed=settings.seed)
+    rating = settings.for_ratings(len(scored))
     heldout = with_waiting_votes(
         rate(coded, rating, beta_folds=folds), votes_that_wait(scored, coded)
     )
@@ -555,7 +568,9 @@ def _diagnosed(
         folds,
         heldout,
         l2=l2,
-        language=scored["language"].to_numpy(dtype=object, na_value=None),
+        language=scored["language"].to_numpy(dtype=object, na_value=None)
+        if scored["language"].notna().any()
+        else None,
         **numbers,
     )
 

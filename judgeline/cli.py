@@ -123,8 +123,14 @@ def rank(
         HardOutcome, typer.Option(help="Take hard outcomes from the scores or from the file.")
     ] = HardOutcome.derived,
     n_resamples: Annotated[
-        int, typer.Option(min=0, help="Bootstrap resamples per model and method; 0 for none.")
-    ] = 200,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Bootstrap resamples per model and method; 0 for none. By default 200, and none "
+            "beyond 100,000 battles.",
+            show_default=False,
+        ),
+    ] = None,
     miscoverage: Annotated[
         float, typer.Option(help="Tolerated share of misses; 0.1 asks for 90 % coverage.")
     ] = 0.1,
@@ -286,6 +292,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 ok, 1 could not run, 2 a quality gate failed, 130 interrupted.
     """
     gc.set_threshold(*_COLLECTED_AFTER)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: more threads only wait
     try:
         with heed_interrupts():
             code = _answer(arguments)

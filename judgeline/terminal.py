@@ -155,6 +155,14 @@ def show_ranked(console: Console, board: "Board") -> None:
     for found in (surrogacy_text(ranking.judge_diagnostics), groups_text(calibration, method)):
         if found:
             console.print(f"[yellow]Note[/]: {found}", soft_wrap=True)
+    n_battles, settings = len(board.battles.scored), board.settings
+    if settings.n_resamples is None and not settings.for_ratings(n_battles).n_resamples:
+        console.print(
+            f"[yellow]Note[/]: the closed form of the standard error scales the intervals; of "
+            f"{n_battles:,} battles no resamples are drawn unless --n-resamples asks for them, and "
+            "std_error of heldout.csv is empty.",
+            soft_wrap=True,
+        )
     console.print(_agreement(ranking.summary, calibration))
     for note, methods in calibration.groupby("note", sort=False)["method"]:
         if note:

@@ -294,25 +294,18 @@ def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> I
 
 
 def equal_mass_bins(x: ArrayLike, y: ArrayLike, *, n_bins: int) -> Binned:
-    """Return `n_bins` of about equally many battles, in order of `x`, with the means of `y`.
-
-    Battles with the same `x` share a bin, so that no figure depends on the order of rows, and bins
-    can be fewer.
-    """
+    """Return at most `n_bins` of about equally many battles; those with equal `x` share one."""
     values, targets = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if not values.size:
         raise ValueError("no battles to put in bins")
-    order = np.argsort(values, kind="stable")
-    cuts = np.arange(1, n_bins) * values.size // n_bins
-    starts = np.searchsorted(values[order], values[order[cuts]], side="left")
-    parts = np.split(order, np.unique(starts[starts > 0]))
-    return Binned(
-        np.array([values[part].min() for part in parts]),
-        np.array([values[part].max() for part in parts]),
-        np.array([values[part].mean() for part in parts]),
-        np.array([targets[part].mean() for part in parts]),
-        np.array([part.size for part in parts]),
-    )
+    ordered = np.sort(values)
+    cuts = ordered[np.arange(1, n_bins) * values.size // n_bins]
+    starts = np.unique(np.r_[0, np.searchsorted(ordered, cuts)])
+    parts = np.split(ordered, starts[1:])
+    low, n = ordered[starts], np.array([part.size for part in parts])
+    sums = np.bincount(np.searchsorted(low[1:], values, side="right"), targets)
+    means = np.array([part.mean() for part in parts])
+    return Binned(low, np.array([part[-1] for part in parts]), means, sums / n, n)
 
 
 def reliability_curve(score_difference: ArrayLike, human_outcome: ArrayLike, beta: float) -> Binned:

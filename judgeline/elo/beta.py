@@ -94,10 +94,7 @@ def fit_beta(score_difference: ArrayLike, human_outcome: ArrayLike) -> BetaFit:
 
 
 def _fit_margins(margin: Floats, n_alike: NDArray[np.int64]) -> BetaFit:
-    """Return the slope of decisive votes, from score differences that agree with them if positive.
-
-    Each margin counts as often as there are votes alike.
-    """
+    """Return the slope of decisive votes, of margins that agree with them if positive."""
     total = margin * n_alike
     share = total.sum() / max(np.abs(total).sum(), _TINY)
     agree, against = n_alike[margin > 0].sum(), n_alike[margin < 0].sum()
@@ -158,11 +155,7 @@ def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
 def _statuses(
     n_agree: NDArray[np.int64], n_against: NDArray[np.int64], slope_at_zero: Floats
 ) -> NDArray[np.str_]:
-    """Return the status of each fold's slope, as `BetaFit` explains it, shape (F,).
-
-    From the battles whose vote agrees with the score's sign, those whose vote contradicts it, and
-    the likelihood's slope at beta = 0 as a share of its largest possible value.
-    """
+    """Return each fold's status (F,); the slope at beta = 0 is a share of its largest value."""
     return np.select(
         [n_agree + n_against == 0, slope_at_zero <= 1e-12, n_against == 0],
         ["no-decisive-votes", "contradicts-humans", "separable"],
@@ -177,10 +170,7 @@ def _solve(
     low: float = 0.0,
     high: float | None = None,
 ) -> tuple[Floats, Floats]:
-    """Find the root of the likelihood's slope, and its error, in every fold that has one.
-
-    `derivatives` maps betas (F,) to slopes and informations (F,); the slope falls with beta.
-    """
+    """Find the root of the likelihood's slope, and its error, in every fold that has one."""
     fit = status == "ok"
     beta, std_error = np.full(fit.size, np.nan), np.full(fit.size, np.nan)
     if fit.any():
@@ -262,10 +252,7 @@ def _folds_by_refitting(decided: CodedBattles) -> BetaFolds:
 
 
 def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
-    """Fit all folds of many battles on continuous scores, around the slope of all of them.
-
-    None where a fold has no slope or lies too far from the pooled one.
-    """
+    """Fit all folds around the pooled slope; None where one has none or lies too far from it."""
 
     def without(term: Floats) -> Floats:
         """Sum a term over the battles without each model."""

@@ -63,10 +63,7 @@ class GapFit(NamedTuple):
 
     @property
     def own_error(self) -> Floats:
-        """Return the error that a model's own strength by the judge adds to its rating, (M,).
-
-        In logits: each of its battles is predicted with that strength, so that all move together.
-        """
+        """Return the error, logits (M,), that a model's strength by the judge adds to a rating."""
         error: Floats = self.weights[:, 1] * self.features.own_error
         return error
 
@@ -132,10 +129,7 @@ def standardised(features: Floats) -> tuple[Floats, Floats]:
 
 
 def mean_features(judges: Sequence[GapFeatures]) -> GapFeatures:
-    """Return the mean of several judges' features, standardised again.
-
-    Errors of the judges' strengths are taken to go together, which is the worst case.
-    """
+    """Return several judges' mean features; errors of their strengths go together, at worst."""
     values, spread = standardised(np.mean([judge.values.T for judge in judges], axis=0).T)
     strength = np.mean([judge.strength for judge in judges], axis=0) / spread[1]
     error = np.mean([judge.own_error for judge in judges], axis=0) / spread[1]
@@ -209,11 +203,7 @@ def _derivatives(
 def _by_expansion(
     votes: CodedBattles, features: Floats, strength: Floats, centre: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return folds' weights from few passes, and which of them lie close enough for it.
-
-    With many votes a fold's weights lie close to those of all votes, around which the slope of
-    the votes without a model is a short power series. Other folds have no weights from here.
-    """
+    """Return folds' weights by a power series around those of all votes, and which are close."""
     reach = np.abs(features).max(axis=0)
 
     def newton(orders: list[Floats], step: Floats) -> Floats:

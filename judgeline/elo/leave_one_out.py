@@ -8,6 +8,7 @@ the model left out, and a few matrix products take care of it.
 """
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +38,7 @@ def fit_leave_one_out(
     l2: float,
     names: Sequence[str] | NDArray[np.str_] | None = None,
 ) -> Floats:
-    """Return the anchors' strengths of every fold that leaves one model out.
-
-    Fold ``m`` maximises the penalised Bradley-Terry log-likelihood of `fit_strengths` on the
-    battles without model ``m``, against the fold's own targets.
-    """
+    """Return the strengths of `fit_strengths` without model m, against its targets, in row m."""
     size = wins.size
     others = ~np.eye(size, dtype=bool)
     targets = np.where(np.eye(size, dtype=bool), 0.0, fold_wins)
@@ -78,11 +75,7 @@ def fit_leave_one_out(
 
 
 def fit_anchors(n_battles: Floats, wins: Floats, *, l2: float) -> Floats:
-    """Return the strengths of anchors when nobody among them is left out, shape (A,).
-
-    Equal battles give equal bits here and in `fit_leave_one_out`, whether a model was left out
-    of them or was never there.
-    """
+    """Return strengths (A,) with nobody left out, to the bit those of a fold of equal battles."""
     if wins.size == 1:
         return np.zeros(1)
     return _settled(n_battles, wins, fit_strengths(n_battles, wins, l2=l2), l2)
@@ -171,25 +164,14 @@ class _SharedInverse:
 
     def _gradient(self, targets: Floats, strengths: Floats, folds: NDArray[np.intp]) -> Floats:
         odds = np.exp(strengths[folds])
-        expected = np.concatenate(
-            [
-                _expected_wins(self.counts, odds[first : first + _FOLD_BLOCK])
-                for first in range(0, folds.size, _FOLD_BLOCK)
-            ]
-        )
-        # the model left out sits at strength 0, odds 1; its battles do not count
-        expected -= self.counts[folds] * odds / (odds + 1)
+        expected = expected_wins(self.counts, odds, self.counts[folds])
         gradient = targets[folds] - expected - 2 * self.l2 * strengths[folds]
         return self._centred(gradient, folds)
 
     def _solve(
         self, gradient: Floats, offset: Floats, folds: NDArray[np.intp]
     ) -> tuple[Floats, NDArray[np.bool_]]:
-        """Solve each fold's second-order model for its gradient by applying the shared inverse.
-
-        Contracts by the largest share that the model left out has in an anchor's information;
-        returns the steps and which folds' corrections died out.
-        """
+        """Return each fold's step by its second-order model, and whether corrections died out."""
         removed, lost_third = self.information[folds], self.third.T[folds]
         bent_offset = offset @ self.third.T
         step = np.zeros_like(gradient)
@@ -216,21 +198,20 @@ class _SharedInverse:
         return step, converging & settled
 
 
-def _expected_wins(counts: Floats, odds: Floats) -> Floats:
+def expected_wins(counts: Floats, odds: Floats, lost: Floats) -> Floats:
     """Return ``odds_i * sum_j n_ij / (odds_i + odds_j)`` for rows of odds, shape (F, M).
 
-    The shares are symmetric in i and j: tiles above the diagonal serve both sides, and stay
-    in the cache.
+    `lost` (F, M) are battles with models left out, which sit at strength 0, odds 1: they do not
+    count. Shares are symmetric: tiles above the diagonal serve both sides, and stay in the cache.
     """
-    sums = np.zeros_like(odds)
-    size = odds.shape[1]
-    for top in range(0, size, _TILE):
-        rows = slice(top, min(top + _TILE, size))
+    sums, size = np.zeros_like(odds), odds.shape[1]
+    for fold, top in product(range(0, len(odds), _FOLD_BLOCK), range(0, size, _TILE)):
+        block, rows = slice(fold, fold + _FOLD_BLOCK), slice(top, min(top + _TILE, size))
         for left in range(top, size, _TILE):
             columns = slice(left, min(left + _TILE, size))
-            share = odds[:, rows, None] + odds[:, None, columns]
+            share = odds[block, rows, None] + odds[block, None, columns]
             np.divide(counts[rows, columns], share, out=share)
-            sums[:, rows] += share @ np.ones(share.shape[2])
+            sums[block, rows] += share @ np.ones(share.shape[2])
             if left > top:
-                sums[:, columns] += np.ones(share.shape[1]) @ share
-    return odds * sums
+                sums[block, columns] += np.ones(share.shape[1]) @ share
+    return odds * sums - lost * odds / (odds + 1)

@@ -177,11 +177,7 @@ def place(
 
 
 def human_anchors(battles: CodedBattles, *, l2: float) -> tuple[NDArray[np.bool_], Floats]:
-    """Return which models are anchors, (M,), and people's strengths of them in every fold, (M, A).
-
-    Strengths are in logits; a model's own place in its fold holds zero. `l2` is the penalty on
-    squared strengths, per squared logit.
-    """
+    """Return which models are anchors, (M,), and people's strengths of them by fold, (M, A)."""
     voted = require_votes(battles)
     target = linear_target(tally_outcomes(battles).human[:, voted], _HALVES, voted)
     return voted, fold_anchors(target, voted, l2, np.array(battles.models)[voted])

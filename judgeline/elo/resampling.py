@@ -142,11 +142,7 @@ def _units(
     cluster: NDArray[np.intp] | None,
     n_anchors: int,
 ) -> ResamplingUnits:
-    """Return battles as units whose order does not depend on the battles' order.
-
-    `opponent` (n,) holds each opponent's column, `share` (n, K) the model's share of each win by
-    method. Units are clusters of dependent battles, such as all on one question, if there are any.
-    """
+    """Return battles as units, by opponents' columns (n,) and shares of the win (n, K)."""
     order = np.argsort(share[:, 0])  # the first kind determines the others
     narrow = opponent[order].astype(np.min_scalar_type(n_anchors))  # few bits are sorted at once
     order = order[np.argsort(narrow, kind="stable")]
@@ -194,10 +190,7 @@ class _OwnFit(NamedTuple):
         return np.array([row.std(ddof=1) for row in np.concatenate(refits, axis=1)])
 
     def _placed(self, wins: Floats, met: Floats, l2: float) -> Floats:
-        """Return placements (K, R) by wins (K, R) over battles (R, A), near those of the sample.
-
-        Expected wins are computed at a few strengths near there, and interpolated between them.
-        """
+        """Return placements (K, R) by wins (K, R) over battles (R, A), near those of the sample."""
         gap, origin = (self.strengths[:, None] - self.anchors)[..., None], 2 * l2 * self.strengths
 
         def derivatives(offset: Floats) -> tuple[Floats, Floats]:

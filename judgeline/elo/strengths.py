@@ -151,11 +151,8 @@ def curvature(information: Floats, l2: float) -> Floats:
 
 
 def solver(hessian: Floats) -> Callable[[Floats], Floats]:
-    """Return the function that solves equations with a positive definite matrix, factored once.
-
-    LinAlgError if it is not positive definite. LAPACK is called directly: the checks around it
-    take longer than these small matrices.
-    """
+    """Return the function that solves equations with a positive definite matrix, factored once."""
+    # LAPACK is called directly: the checks around it take longer than these small matrices
     factor, failed = dpotrf(hessian, lower=0, clean=0)
     if failed:
         raise np.linalg.LinAlgError(f"minor {failed} of the curvature is not positive definite")

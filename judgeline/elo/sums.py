@@ -100,7 +100,10 @@ def tally_scores(
     as_a, as_b = np.zeros(cells, dtype=np.int64), np.zeros(cells, dtype=np.int64)
     sides = (battles.model_a, battles.model_b, as_a), (battles.model_b, battles.model_a, as_b)
     for part in chunks(len(battles), cells):
-        detail = _score_codes(battles, part, reach)
+        detail = battles.score_difference[part].astype(np.int32)
+        detail += reach
+        detail *= HUMAN_CODES
+        detail += battles.human_outcome[part] & 3
         for codes, others, total in sides:
             key = codes[part].astype(np.int32)
             key *= width * HUMAN_CODES
@@ -111,14 +114,6 @@ def tally_scores(
     shape = (size, width, HUMAN_CODES)
     mirrored = as_b.reshape(shape)[:, ::-1][:, :, [2, 1, 0, 3]]  # B's view: signs and wins turn
     return ScoreTally(as_a.reshape(shape) + mirrored, battles.denominator)
-
-
-def _score_codes(battles: CodedBattles, part: slice, reach: int) -> NDArray[np.int32]:
-    detail = battles.score_difference[part].astype(np.int32)
-    detail += reach
-    detail *= HUMAN_CODES
-    detail += battles.human_outcome[part] & 3
-    return detail
 
 
 class SoftTotals(NamedTuple):
@@ -199,7 +194,10 @@ def _totals_at(
     if not known.any():
         return totals
     nodes, weights = _nodes(beta[known], score, len(kept))
-    totals[known] = weights @ model_sums(kept, kept_score, nodes, _share_of_a, _share_of_b).T
+    of_a, of_b = (
+        lambda beta, s, sign=sign: exact_share(expit(sign * beta * s)) for sign in (1, -1)
+    )
+    totals[known] = weights @ model_sums(kept, kept_score, nodes, of_a, of_b).T
     return totals
 
 
@@ -214,14 +212,6 @@ def _nodes(beta: Floats, score: Floats, n_battles: int) -> tuple[Floats, Floats]
     except ValueError:  # slopes too far apart to interpolate between
         return each
     return nodes, interpolation(nodes, beta)
-
-
-def _share_of_a(beta: float, score: Floats) -> Floats:
-    return exact_share(expit(beta * score))
-
-
-def _share_of_b(beta: float, score: Floats) -> Floats:
-    return exact_share(expit(-beta * score))
 
 
 def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.float64]:

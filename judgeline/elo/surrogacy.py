@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.strengths import fit_strengths
+from judgeline.elo.leave_one_out import expected_wins
+from judgeline.elo.strengths import curvature, fit_strengths, solver
 from judgeline.elo.sums import tally_outcomes
 
 Floats = NDArray[np.float64]
@@ -22,6 +23,7 @@ _MOST_VOTES = 100_000  # drawn at random: more would cost time and tell nothing 
 _MOST_DELETIONS = 60
 _MAX_ITERATIONS = 60
 _SINGULAR = 1e12
+_FINISHED = 1e-11  # logits
 
 
 class Surrogacy(NamedTuple):
@@ -74,8 +76,29 @@ class _Part(NamedTuple):
         strength = fit_strengths(counts, wins.sum(axis=1), l2=l2)
         return cls(counts, wins, np.where(battles.voted_models(), strength, np.nan))
 
+    def strengths_without(self, deleted: NDArray[np.bool_], l2: float) -> Floats:
+        """Return the strengths (G, M) without the votes on each group; NaN where steps stall."""
+        if not l2:  # whether there is a maximum has to be checked
+            return np.full(deleted.shape, np.nan)
+        left: Floats = np.where(deleted, 0.0, 1.0)
+        start = np.nan_to_num(self.strength)
+        chance = expit(start[:, None] - start)
+        solve = solver(curvature(self.counts * chance * (1 - chance), l2))
+        targets, lost = (left @ self.wins.T) * left, deleted @ self.counts
+        strengths, last = _centred(left * start, left), np.full(len(left), np.inf)
+        for _ in range(_MAX_ITERATIONS):  # steps shrink by a group's share in the information
+            expected = expected_wins(self.counts, np.exp(strengths), lost)
+            gradient = _centred(targets - expected - 2 * l2 * strengths, left)
+            step = _centred(solve(gradient.T).T, left)
+            strengths, size = strengths + step, np.abs(step).max(axis=1)
+            strengths[~(size <= np.maximum(last / 2, _FINISHED))] = np.nan
+            if np.nanmax(size, initial=0.0) <= _FINISHED:
+                break
+            last = size
+        return strengths
+
     def strength_without(self, deleted: NDArray[np.bool_], l2: float) -> Floats:
-        """Fit the strengths again without the votes on some models."""
+        """Return the strengths (M,) without the votes on some models, from a fit of their own."""
         left = ~(deleted[:, None] | deleted)
         wins = (self.wins * left).sum(axis=1)
         start = np.where(deleted, 0.0, np.nan_to_num(self.strength))
@@ -134,12 +157,19 @@ def fit_surrogacy(
     votes = votes.take(known & (votes.outcome != 0.5))
     slopes, information = _logistic(votes.design(strength), votes.outcome, np.zeros(2))
     models = rng.permutation(np.flatnonzero(voted.voted_models()))
+    groups = np.array_split(models, min(models.size, _MOST_DELETIONS))
+    deletions = np.array([np.isin(np.arange(len(voted.models)), group) for group in groups])
+    strengths = [fit.strengths_without(deletions, l2) for fit in parts]
     gammas = []
-    for group in np.array_split(models, min(models.size, _MOST_DELETIONS)):
-        deleted = np.isin(np.arange(len(voted.models)), group)
+    for deleted, near in zip(deletions, zip(*strengths, strict=True), strict=True):
         try:
             rest = votes.take(~(deleted[votes.model_a] | deleted[votes.model_b]))
-            strength = np.array([fit.strength_without(deleted, l2) for fit in parts])
+            strength = np.array(
+                [
+                    one if np.isfinite(one).all() else fit.strength_without(deleted, l2)
+                    for fit, one in zip(parts, near, strict=True)
+                ]
+            )
             gammas.append(_logistic(rest.design(strength), rest.outcome, slopes)[0][1])
         except (ValueError, RuntimeError) as reason:
             names = ", ".join(np.array(voted.models)[deleted].tolist())
@@ -148,6 +178,12 @@ def fit_surrogacy(
     beta, gamma = slopes.tolist()
     alone = float(np.sqrt(np.linalg.inv(information)[1, 1]))  # with the strengths as known
     return Surrogacy(beta, gamma, max(spread, alone), votes.outcome.size)
+
+
+def _centred(rows: Floats, left: Floats) -> Floats:
+    """Return rows without the mean of the models that are left, and zero at the others."""
+    mean = (rows * left).sum(axis=1, keepdims=True) / np.maximum(left.sum(axis=1, keepdims=True), 1)
+    return np.asarray((rows - mean) * left)
 
 
 def surrogacy_finding(gamma: float, std_error: float) -> str:

@@ -78,7 +78,8 @@ def outcome_target(
     among = voted[battles.model_a] & voted[battles.model_b]
     for model in range(size):
         share = require_shares(outcomes(model), len(battles), battles.models[model])
-        totals[model] = _wins(battles, share, size, among)
+        totals[model] = np.bincount(battles.model_a[among], share[among], size)
+        totals[model] += np.bincount(battles.model_b[among], 1 - share[among], size)
         own, opponent = _own_shares(battles, share, model)
         own_wins[model] = np.bincount(opponent, own, size)
         own_squares[model] = exact_share(own**2)[voted[opponent]].sum()
@@ -117,13 +118,6 @@ def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:
     return exact_share(share)
 
 
-def _wins(battles: CodedBattles, share: Floats, size: int, kept: NDArray[np.bool_]) -> Floats:
-    of_a = np.bincount(battles.model_a[kept], share[kept], size).astype(float)
-    of_b = np.bincount(battles.model_b[kept], 1 - share[kept], size).astype(float)
-    wins: Floats = of_a + of_b
-    return wins
-
-
 def _own_shares(
     battles: CodedBattles, share: Floats, model: int
 ) -> tuple[Floats, NDArray[np.int64]]:
@@ -137,10 +131,7 @@ def _own_shares(
 def place_targets(
     targets: Mapping[str, Target], voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
 ) -> dict[str, Placed]:
-    """Fit every fold's anchors, then place the held-out models and those without votes.
-
-    A model's placements by a judge depend on no vote on it, to the last bit.
-    """
+    """Fit every fold's anchors, then place models; by a judge no vote on one changes a bit."""
     fitted = {
         name: fold_anchors(target, voted, l2, names)
         for name, target in targets.items()
@@ -161,21 +152,10 @@ def place_targets(
     return {name: Placed(*columns) for name, *columns in rows}
 
 
-def _is_cut(target: Target, voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which models' absence takes other anchors apart, (M,): they have no fold."""
-    cut = np.zeros(voted.size, dtype=bool)
-    cut[voted] = cut_models(target.n_battles[voted])
-    return cut
-
-
 def fold_anchors(
     target: Target, voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
 ) -> Floats:
-    """Return the strengths of the A anchors in every model's fold, (M, A) logits.
-
-    A model's own place holds zero; rows are NaN where a fold has no target,
-    or its anchors no chain of battles between them.
-    """
+    """Return anchors' strengths by fold, (M, A) logits, a model's own 0; NaN without a fold."""
     fold_wins = np.asarray(target.fold_wins)
     among, anchors = target.n_battles[voted], np.full(fold_wins.shape, np.nan)
     whole = fold_wins[voted] + among - target.own_wins[voted]
@@ -186,7 +166,7 @@ def fold_anchors(
     unvoted = np.flatnonzero(~voted & np.isfinite(fold_wins).all(axis=1))
     if unvoted.size:
         anchors[unvoted] = fit_anchors(among, fold_wins[unvoted[0]], l2=l2)
-    anchors[_is_cut(target, voted)] = np.nan
+    anchors[np.flatnonzero(voted)[cut_models(among)]] = np.nan  # others fall apart without them
     return anchors
 
 

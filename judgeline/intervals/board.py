@@ -229,10 +229,7 @@ def range_quantile(share: float, n: int) -> float:
 
 
 def missed(board: Leaderboard) -> NDArray[np.bool_]:
-    """Return which models have an interval that does not hold their human rating, shape (n,).
-
-    A table with the columns of a leaderboard will do.
-    """
+    """Return which models have an interval that does not hold their human rating, shape (n,)."""
     lower, upper, human = _ends_and_human(board)
     outside: NDArray[np.bool_] = (human < lower) | (human > upper)
     return outside

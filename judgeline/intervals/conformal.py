@@ -82,11 +82,8 @@ def require_miscoverage(miscoverage: float) -> None:
 
 
 def n_above_threshold(n_scores: int, miscoverage: float) -> int:
-    """Return how many scores lie above the threshold; -1 when there are too few for any.
-
-    Counting from above keeps the rank exact: in floats (99 + 1) * (1 - 0.45) is
-    55.00000000000001, and its ceiling one rank too far.
-    """
+    """Return how many scores lie above the threshold; -1 when there are too few for any."""
+    # from above the rank is exact: in floats (99 + 1) * (1 - 0.45) is 55.00000000000001
     return math.floor((n_scores + 1) * miscoverage + 1e-9) - 1
 
 
@@ -243,22 +240,13 @@ class Calibrating(NamedTuple):
 
     @property
     def excess_sd(self) -> float:
-        """Standard deviation of the residuals beyond their sampling errors, in Elo points.
-
-        ``sqrt(mean(residual^2 - std_error^2 - human_std_error^2))``, zero where that is negative
-        or no model has both errors.
-        """
+        """``sqrt(mean(residual^2 - std_error^2 - human_std_error^2))``, Elo points; 0 for none."""
         excess = self.residual**2 - self.std_error**2 - self.human_std_error**2
         known = excess[np.isfinite(excess)]
         return math.sqrt(max(float(known.mean()), 0.0)) if known.size else 0.0
 
     def spread(self, std_error: Floats, vote_std_error: Floats) -> Floats:
-        """Return the standard deviation that residuals of some models would have, Elo points.
-
-        The error of the judge's rating, the noise that votes on the same battles would have, and
-        what the calibrating models show beyond both. NaN where a rating has no positive error:
-        nothing is known of its spread.
-        """
+        """Return models' ``sqrt(std_error^2 + vote_std_error^2 + excess_sd^2)``; NaN without."""
         known = np.where(std_error > 0, std_error, math.nan)
         spread: Floats = np.sqrt(known**2 + vote_std_error**2 + self.excess_sd**2)
         return spread
@@ -367,13 +355,7 @@ def _tried(
 def structured_splits(
     voted: Calibrating, first_day: Mapping[str, float]
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield ways to set models apart by what is known without votes, and which then calibrate.
-
-    Those above the judge's upper third are tested on the others, and the reverse; those with
-    fewer battles than most on the others; the third that came last on the older ones, where the
-    first day of all models is known; each family of models, by the letters that their names begin
-    with, on the other families.
-    """
+    """Yield ways to set models apart by what is known without votes, and which then calibrate."""
     if not voted.rating.size:
         return
     upper = voted.rating > np.quantile(voted.rating, 2 / 3)

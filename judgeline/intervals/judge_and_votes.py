@@ -133,10 +133,8 @@ def calibrate_votes(
 ) -> VoteCalibration:
     """Return judge variance and nonconformity for ratings of models with `n_votes` votes.
 
-    Of each calibrating model's votes `n_votes` are drawn at random, at most half of them. They
-    and the judge's rating, whose variance comes from the other models, make a rating; it is
-    compared with the human rating of the model's other votes. Nonconformity is the difference
-    over ``sqrt(std_error^2 + other_std_error^2)``.
+    Nonconformity is the difference between a rating by judge and drawn votes, at most half of a
+    model's, and that by its other votes, over ``sqrt(std_error^2 + other_std_error^2)``.
     """
     everyone = np.arange(len(models.model))
     scores = {
@@ -151,12 +149,7 @@ def calibrate_votes(
 def leave_out(
     calibration: VoteCalibration, models: CalibratingModels, model: str
 ) -> VoteCalibration:
-    """Return the calibration of all models without one of them, for rating that one.
-
-    It differs from `calibrate_votes` on the others in one thing: the variance with which each of
-    these was rated holds the residual of `model` too. It costs nothing, so that one calibration
-    per power of two of votes serves a whole leaderboard.
-    """
+    """Return the calibration without a model, but for its residual in the others' variances."""
     left = tuple(name for name in calibration.model if name != model)
     return VoteCalibration(
         models.variance(np.array(models.model) != model),

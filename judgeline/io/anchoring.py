@@ -26,10 +26,7 @@ class Reference(NamedTuple):
 
 
 def choose_reference(battles: pd.DataFrame, named: str | None) -> Reference:
-    """Return the configured reference, or the model whose least-met opponent it met most often.
-
-    Ties go to the model with most battles, then to the first by name.
-    """
+    """Return the named reference, or the model whose least-met opponent it met most often."""
     pairs = pd.crosstab(battles["model_a"], battles["model_b"])
     names = sorted({*pairs.index, *pairs.columns})
     if named is not None:

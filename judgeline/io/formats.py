@@ -17,11 +17,12 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
-import charset_normalizer
+import numpy as np
 import pandas as pd
 
 SUFFIXES: dict[str, str] = {
@@ -157,6 +158,12 @@ def encoding_of(path: Path) -> str:
 
     ValueError if none fits, or if some of the text is UTF-8 and some is not.
     """
+    state = path.stat()
+    return _encoding(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=8)
+def _encoding(path: Path, _changed: int, _size: int) -> str:
     with _unpacked(path) as content:
         start = content.read(4)
         for mark, name in _MARKS:
@@ -172,6 +179,8 @@ def encoding_of(path: Path) -> str:
                 read = chunk or read
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
+            import charset_normalizer  # takes longer than a small file
+
             fitting = [one.encoding for one in charset_normalizer.from_bytes(read)]
             if not fitting or not is_plain or _UTF8.search(read):
                 raise ValueError(
@@ -229,19 +238,13 @@ def _separator(path: Path) -> str:
 
 
 def _require_rectangular(path: Path) -> str:
-    """Return the separator of a CSV file whose rows have as many fields as its header each.
-
-    A row with more would be read with its values in the wrong columns, one with fewer as if
-    something were missing.
-    """
+    """Return the separator of a CSV file whose rows have as many fields as its header each."""
     separator = _separator(path)
     with _text(path) as lines:
         rows = csv.reader(lines, delimiter=separator)
         n_fields = len(next(rows, []))
-        if all('"' not in line and line.count(separator) == n_fields - 1 for line in lines):
+        if _is_plain(path, separator, n_fields):
             return separator
-        lines.seek(0)
-        rows = csv.reader(lines, delimiter=separator)
         for row in rows:
             if row and len(row) != n_fields:
                 raise ValueError(
@@ -250,6 +253,29 @@ def _require_rectangular(path: Path) -> str:
                     "with a point"
                 )
     return separator
+
+
+def _is_plain(path: Path, separator: str, n_fields: int) -> bool:
+    """Return whether the bytes alone say that every line has so many fields, none in quotes."""
+    if not n_fields or not encoding_of(path).startswith("utf-8"):
+        return False
+    ends = np.array([ord(separator)] * (n_fields - 1) + [ord("\n")], dtype=np.uint8)
+    rest = b""
+    with _unpacked(path) as content:
+        while chunk := content.read(_CHUNK):
+            lines, end, rest = (rest + chunk).rpartition(b"\n")
+            if not (end and _has_ends(lines + end, ends, separator)):
+                return False
+    return not rest or _has_ends(rest + b"\n", ends, separator)
+
+
+def _has_ends(lines: bytes, ends: np.ndarray, separator: str) -> bool:
+    """Return whether the fields of whole lines end in this way, over and over, without quotes."""
+    if b'"' in lines or lines.count(b"\r") > lines.count(b"\r\n"):
+        return False
+    letters = np.frombuffer(lines, dtype=np.uint8)
+    found = letters[(letters == ord(separator)) | (letters == ord("\n"))]
+    return not found.size % ends.size and bool((found.reshape(-1, ends.size) == ends).all())
 
 
 def _decimal(path: Path, separator: str) -> str:

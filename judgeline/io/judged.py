@@ -267,7 +267,7 @@ def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
         encoding = encoding_of(path) if kind_of(path) in TEXTS else "utf-8"
         if not encoding.startswith("utf"):
             yield f"{path.name} is not UTF-8 and was read as {encoding}: look at its names"
-    models = pd.unique(pd.concat([scored["model_a"], scored["model_b"]]))
+    models = list({*scored["model_a"].unique(), *scored["model_b"].unique()})
     folded = pd.Series(models, index=["".join(name.split()).casefold() for name in models])
     pairs = [
         " and ".join(map(repr, sorted(same)))
@@ -393,7 +393,10 @@ def _scored(source: _Source, judge: str | None, with_votes: bool) -> JudgedBattl
     table = table.astype(dict.fromkeys(coded, "str"))
     table = table.assign(
         # blanks around a name would make one model two
-        **{name: by_value(table[name], _stripped) for name in ("model_a", "model_b")},
+        **{
+            name: by_value(table[name], lambda one: one.strip() if isinstance(one, str) else one)
+            for name in ("model_a", "model_b")
+        },
         **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
     )
     chosen = judge or unpacked(source.path).stem
@@ -411,7 +414,9 @@ def _scored(source: _Source, judge: str | None, with_votes: bool) -> JudgedBattl
     is_kept, quarantine = set_aside(origin, list(_faults(table, read, source)))
     plain = _plain_text(source.score, read["score_difference"][is_kept], table)
     texts = (name for name in _TEXTS if name in read)
-    kept = read[is_kept].drop(columns=["file", "row", *source.sides, *texts])
+    kept = (read if is_kept.all() else read[is_kept]).drop(
+        columns=["file", "row", *source.sides, *texts]
+    )
     n_repeated = 0 if "battle_id" in kept else int(kept.duplicated().sum())
     codes = "; ".join(filter(None, (source.stated or USUAL, plain)))
     scored = _completed(kept.reset_index(drop=True))
@@ -469,10 +474,6 @@ def _plain_text(column: str, scores: pd.Series, table: pd.DataFrame) -> str:
     return f"the file holds {PLAIN}{levels}{c}"
 
 
-def _stripped(name: Any) -> Any:
-    return name.strip() if isinstance(name, str) else name
-
-
 def _given(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.DataFrame:
     return table[columns].reset_index(drop=True).assign(file=str(_GIVEN), row=range(len(table)))
 
@@ -480,8 +481,12 @@ def _given(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.Dat
 def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iterator[Fault]:
     """Yield the rules that rows break; the first of a row counts."""
     for side in ("model_a", "model_b"):
-        wrong = by_value(table[side], lambda name: not (isinstance(name, str) and name))
-        yield fault(table, wrong, "missing-model", f"{side} is {{{side}!r}}, expected a name")
+        yield fault(
+            table,
+            _nameless(table[side]),
+            "missing-model",
+            f"{side} is {{{side}!r}}, expected a name",
+        )
     same = table["model_a"].eq(table["model_b"])
     yield fault(table, same, "self-battle", "{model_a!r} is compared with itself")
     wrong = ~np.isfinite(numbers["score_difference"].astype(float))
@@ -507,6 +512,12 @@ def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iter
         yield fault(table, again, "duplicate-battle", "battle {battle_id!r} came before")
 
 
+def _nameless(names: pd.Series) -> pd.Series:
+    if names.dtype == "str":
+        return names.isna() | names.eq("")
+    return by_value(names, lambda name: not (isinstance(name, str) and name))
+
+
 def _sentence(*columns: str) -> str:
     return f"{', '.join(f'{name} is {{{name}!r}}' for name in columns)}, expected {{expected}}"
 
@@ -516,13 +527,12 @@ def _completed(kept: pd.DataFrame) -> pd.DataFrame:
     recorded = kept.get("recorded_outcome", kept.get("judge_outcome", np.nan))
     table = kept.assign(recorded_outcome=recorded, judge_outcome=_derived_outcome(kept))
     if "battle_id" not in kept:
-        table["battle_id"] = [f"row-{row:06d}" for row in range(len(kept))]
+        table["battle_id"] = "row-" + pd.Series(range(len(kept))).astype("str").str.zfill(6)
     for name in OPTIONAL_NUMBERS:
         table[name] = table[name].astype(float) if name in table else np.nan
-    for name in OPTIONAL_TEXT[:-1]:  # the judge has been chosen
-        if name not in table:
-            table[name] = pd.Series(None, index=table.index, dtype=str)
-    return table
+    nothing = pd.Series(None, index=table.index, dtype=str)
+    unknown = [name for name in OPTIONAL_TEXT[:-1] if name not in table]  # the judge was chosen
+    return table.assign(**dict.fromkeys(unknown, nothing))
 
 
 def _derived_outcome(kept: pd.DataFrame) -> "np.ndarray[Any, Any]":

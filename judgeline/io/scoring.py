@@ -290,6 +290,8 @@ def with_waiting_votes(ratings: HeldOutRatings, waiting: Collection[str]) -> Hel
 
 def votes_that_wait(scored_battles: pd.DataFrame, coded: CodedBattles) -> dict[str, int]:
     """Return how many votes there are on each model that has too few of them to count."""
+    if coded.voted_models().all():
+        return {}
     voted = scored_battles[scored_battles["human_outcome"].notna()]
     votes = pd.concat([voted["model_a"], voted["model_b"]]).value_counts()
     counted = set(np.array(coded.models)[coded.voted_models()].tolist())

@@ -60,10 +60,7 @@ class Evidence:
 
 
 def strongest(influences: pd.DataFrame, most: int) -> pd.DataFrame:
-    """Return the battles that raise each model most, then those that lower it most.
-
-    At most `most` of each kind and model, strongest first; ties go by battle.
-    """
+    """Return at most so many battles that raise each model most, and that lower it most."""
     ranked = influences.assign(
         lowers=influences["influence"].lt(0), size=-influences["influence"].abs()
     ).sort_values(["model", "lowers", "size", "battle_id"], kind="stable")
@@ -74,10 +71,7 @@ def strongest(influences: pd.DataFrame, most: int) -> pd.DataFrame:
 def evidence_of(
     influences: pd.DataFrame, battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> list[Evidence]:
-    """Return each row of influences with the texts of its battle and the judge's answers.
-
-    A battle that is not among `battles` has no texts; answers about other battles do not count.
-    """
+    """Return each row of influences with the texts of its battle and the judge's answers."""
     texts = {row["battle_id"]: row for row in battles.to_dict("records")}
     answers = dict(list(verdicts.groupby("battle_id", sort=False)))
     return [

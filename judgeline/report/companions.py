@@ -43,10 +43,7 @@ class Companion:
 
 
 class _Part(NamedTuple):
-    """One table of a section: the asset it is, its caption, its columns, which rows and marks.
-
-    Several parts of one asset are told apart by `suffix`.
-    """
+    """One table of a section; `suffix` tells several parts of one asset apart."""
 
     asset: str
     caption: str

@@ -173,7 +173,8 @@ def _headline(judges: Sequence[JudgeTables]) -> list[tuple[str, str]]:
     battles = pd.concat(
         [tables.scored_battles[["battle_id", "human_outcome"]] for tables in judges]
     )
-    battles = battles.drop_duplicates("battle_id")
+    if len(judges) > 1:
+        battles = battles.drop_duplicates("battle_id")
     return [
         (count(boards["model"].nunique()), "models"),
         (count(new), "without human votes"),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from arenas import code, name
+from arenas import STRESS_GRAPHS, code, name, stress_battles
 from lanes import sized
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -14,6 +14,7 @@ from judgeline.elo import (
     surrogacy_finding,
 )
 from judgeline.elo.sums import tally_outcomes
+from judgeline.elo.surrogacy import _Part
 
 SIZE = 12
 
@@ -150,6 +151,20 @@ def test_std_error_is_that_of_deleting_one_model_at_a_time(
 ) -> None:
     battles = arena(gamma, 1, 3000, size=size, ties=ties)
     assert fit(battles).gamma_std_error == pytest.approx(jackknife_twin(battles), rel=1e-5)
+
+
+@pytest.mark.parametrize("l2", [0.01, 0.0])
+@pytest.mark.parametrize("graph", STRESS_GRAPHS)
+def test_deletions_fitted_together_are_those_fitted_alone(graph: str, l2: float) -> None:
+    votes = _Part.of(code(stress_battles(graph)), 0.01)
+    alone = np.eye(len(votes.strength), dtype=bool)
+    deleted = np.concatenate([alone, alone[::2] | alone[np.arange(0, len(alone), 2) - 1]])
+    together = votes.strengths_without(deleted, l2)
+    done = np.isfinite(together).all(axis=1)
+    assert done.all() if l2 and graph == "everybody meets" else l2 or not done.any()
+    for row in np.flatnonzero(done):
+        expected = votes.strength_without(deleted[row], l2)
+        assert together[row] == pytest.approx(expected, abs=1e-9)
 
 
 def test_std_error_holds_the_error_of_the_strengths() -> None:

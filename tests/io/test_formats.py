@@ -1,18 +1,23 @@
 """Battles in every format, encoding and naming that people have: read alike, or refused by name."""
 
+import csv
 import gzip
+import io
 import json
 import lzma
+import uuid
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 import judgeline
 from judgeline.cli import main
-from judgeline.io import LAYOUTS, ArgumentError, read_judged_battles, read_layout
+from judgeline.io import LAYOUTS, ArgumentError, formats, read_judged_battles, read_layout
 
 BATTLES = pd.DataFrame(
     {
@@ -173,6 +178,25 @@ def test_what_no_rule_reads_is_refused_or_set_aside(tmp_path: Path) -> None:
     assert read_judged_battles(sides).quarantine["detail"].tolist() == [
         "score_a is 'four', score_b is 5, expected a number"
     ]
+
+
+@given(
+    text=st.text(alphabet='a,;"\r\n', max_size=24),
+    n_fields=st.integers(1, 3),
+    chunk=st.integers(1, 9),
+)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(text="a,a\n", n_fields=1, chunk=9)
+@example(text="a,a\ra,a\n", n_fields=2, chunk=9)
+def test_bytes_say_that_lines_are_plain_only_where_a_reader_of_csv_finds_them_so(
+    text: str, n_fields: int, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "_CHUNK", chunk)
+    path = tmp_path / f"{uuid.uuid4()}.csv"  # an encoding is remembered by name, size and time
+    path.write_bytes(text.encode())
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    if text and formats._is_plain(path, ",", n_fields):
+        assert {len(row) for row in rows if row or n_fields > 1} <= {n_fields}
 
 
 def test_text_that_is_utf8_in_part_is_refused(tmp_path: Path) -> None:

@@ -105,6 +105,27 @@ def test_files_hold_what_is_promised(battles_csv: Path, tmp_path: Path) -> None:
     assert len(ranked.battles.scored) == 900
 
 
+def test_many_battles_are_resampled_only_where_somebody_asks(
+    battles_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    monkeypatch.setattr("judgeline.api.MOST_RESAMPLED", 899)
+    resampled = {}
+    for options in ("", "--n-resamples 2", "--std-error bootstrap"):
+        out = tmp_path / f"out{options}"
+        assert main(["rank", str(battles_csv), "--out", str(out), *options.split()]) == 0
+        heldout = pd.read_csv(out / "heldout.csv")
+        resampled[options] = heldout["std_error"].notna().any()
+        assert heldout["std_error_analytic"].notna().all()
+        n_resamples = {"": 0, "--n-resamples 2": 2}.get(options, 200)
+        assert f"<dt>n_resamples</dt><dd><bdi>{n_resamples}</bdi></dd>" in (
+            out / "report.html"
+        ).read_text(encoding="utf-8")
+        said = "no resamples are drawn unless" in " ".join(capsys.readouterr().out.split())
+        assert said == (not options)
+    assert list(resampled.values()) == [False, True, True]
+    assert RankSettings().for_ratings(899).n_resamples == 200
+
+
 def test_result_repeats_and_does_not_depend_on_the_file_name(
     battles_csv: Path, tmp_path: Path
 ) -> None:
