@@ -173,16 +173,16 @@ def learning_curve(
         for train, deal in zip(runs, rng.spawn(len(runs)), strict=True)
     ]
     counted = np.column_stack([np.isin(voted.shown.battle, train) for train in runs])
-    rows = np.asarray(counted.any(axis=1))
     fits = partial(
         fit_many,
-        where.among(rows),
-        voted.weights[rows, None] * counted[rows],
-        voted.target[rows],
+        where,
+        voted.weights[:, None] * counted,
+        voted.target,
         base_penalty=base_penalty,
+        rows=np.asarray(counted.any(axis=1)),
     )
     ours, score_only = (
-        battle_outcomes(expit(where.columns @ fits(gammas)), voted.shown)
+        battle_outcomes(expit(fits(gammas)), voted.shown)
         for gammas in (np.array(chosen_ones), np.full(len(runs), _SCORE_ONLY))
     )
     return _tabulated(voted, splits, runs, ours, score_only)
@@ -216,9 +216,8 @@ def _chosen_penalty(
     for k in range(n_folds):
         require_shares(target[fold != k], int((fold != k).sum()))
     left_out = np.repeat(np.arange(n_folds), grid.size)
-    where = where.among(rows)
-    scores = where.columns @ fit_many(
-        where,
+    scores = fit_many(
+        where._replace(columns=where.columns[rows]),
         weights[:, None] * (fold[:, None] != left_out),
         target,
         np.tile(grid, n_folds),

@@ -5,7 +5,8 @@ those questions predicts the fold's battles. Its penalty is chosen on the same v
 cross-validation over the other folds, so that choosing it reveals nothing either.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations, product
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from judgeline.quantitative.inputs import (
     require_shares,
     require_votes,
 )
-from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
+from judgeline.quantitative.newton import coordinates, fit_many
 from judgeline.quantitative.penalty import (
     BASE_PENALTY,
     N_FOLDS,
@@ -33,7 +34,6 @@ from judgeline.quantitative.penalty import (
 )
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _SELECTION = 1e-3  # logits; differences of penalties matter far above
 
@@ -52,7 +52,7 @@ class CrossFitted(NamedTuple):
 
 
 class _Votes(NamedTuple):
-    """Rows of a fit: weights (r,), outcomes (r,), folds (r,), models (r, 2), has a vote (r,)."""
+    """Rows of fits: weights (r,) or (r, F), outcomes (r,), folds (r,), models (r, 2), has a vote (r,)."""
 
     weights: Floats
     outcome: Floats
@@ -133,13 +133,16 @@ def cross_fitted_outcomes(
     held_out, judge_of = _held_out(votes, n_models)
     where = coordinates(shown.embeddings, shown.base, votes.weights)
     counted = np.column_stack([votes.without(model) for model in held_out])
+    votes = votes._replace(weights=votes.weights[:, None] * counted)
     pairs = list(combinations(range(n_folds), 2)) if grid.size > 1 else []
     _require_contrasts(votes, held_out, [*combinations(range(n_folds), 1), *pairs])
-    chosen = _chosen_penalties(where.single(), votes, counted, pairs, grid, base_penalty)
+    fits = partial(fit_many, base_penalty=base_penalty)
+    chosen = _chosen_penalties(partial(fits, where.single()), votes, pairs, grid)
     logits = np.zeros(counted.shape)
     for k in range(n_folds):
         own = votes.fold == k
-        logits[own] = _scores(where, votes, counted, own, chosen[:, k], base_penalty)
+        scores = fits(where, votes.weights, votes.outcome, chosen[:, k], rows=~own)
+        logits[own] = scores[own]
     outcomes = battle_outcomes(expit(logits), shown).T
     return CrossFitted(outcomes[judge_of], chosen[judge_of], fold)
 
@@ -191,24 +194,19 @@ def _held_out(votes: _Votes, n_models: int) -> tuple[list[int], Rows]:
 
 
 def _chosen_penalties(
-    where: Coordinates,
-    votes: _Votes,
-    counted: Mask,
-    pairs: Sequence[tuple[int, int]],
-    grid: Floats,
-    base_penalty: float,
+    fits: Callable[..., Floats], votes: _Votes, pairs: Sequence[tuple[int, int]], grid: Floats
 ) -> Floats:
     """Return the penalty of each judge (F, n_folds), chosen without its fold and its model."""
-    losses = np.zeros((grid.size, counted.shape[1], int(votes.fold.max()) + 1))
+    n_fits = votes.weights.shape[1]
+    losses = np.zeros((grid.size, n_fits, int(votes.fold.max()) + 1))
     for (j, k), (place, gamma) in product(pairs, enumerate(grid)):
-        pair = (votes.fold == j) | (votes.fold == k)
-        gammas = np.full(counted.shape[1], gamma)
-        scores = _scores(where, votes, counted, pair, gammas, base_penalty, _SELECTION)
-        loss = np.logaddexp(0, scores) - votes.outcome[pair, None] * scores
-        loss *= votes.weights[pair, None] * counted[pair]
-        is_first = votes.fold[pair] == j
-        losses[place, :, k] += loss[is_first].sum(axis=0)
-        losses[place, :, j] += loss[~is_first].sum(axis=0)
+        rows = (votes.fold != j) & (votes.fold != k)
+        gammas = np.full(n_fits, gamma)
+        scores = fits(votes.weights, votes.outcome, gammas, rows=rows, tolerance=_SELECTION)
+        for fold, other in ((j, k), (k, j)):
+            own = votes.fold == fold
+            loss = np.logaddexp(0, scores[own]) - votes.outcome[own, None] * scores[own]
+            losses[place, :, other] += (votes.weights[own] * loss).sum(axis=0)
     best = grid.size - 1 - losses[::-1].argmin(axis=0)  # of equal losses the larger penalty
     return np.asarray(grid[best])
 
@@ -229,25 +227,3 @@ def _require_contrasts(
             require_shares(votes.outcome[rows], int(rows.sum()))
         except TooLittleToLearnError as error:
             raise TooLittleToLearnError(f"without {name}: {error}") from error
-
-
-def _scores(
-    where: Coordinates,
-    votes: _Votes,
-    counted: Mask,
-    asked: Mask,
-    penalties: Floats,
-    base_penalty: float,
-    tolerance: float = 1e-9,
-) -> Floats:
-    """Return the logits of some rows under each of F fits to those others that it counts."""
-    learnt = ~asked
-    coefficients = fit_many(
-        where.among(learnt),
-        votes.weights[learnt, None] * counted[learnt],
-        votes.outcome[learnt],
-        penalties,
-        base_penalty=base_penalty,
-        tolerance=tolerance,
-    )
-    return np.asarray(where.columns[asked] @ coefficients)

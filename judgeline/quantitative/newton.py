@@ -21,6 +21,7 @@ _MAX_STEPS = 60
 _MAX_INNER = 60
 _INNER = 0.1  # share of the gradient that a Newton step may leave over
 _HALVINGS = 12
+_ALL = slice(None)
 
 
 class Coordinates(NamedTuple):
@@ -37,10 +38,6 @@ class Coordinates(NamedTuple):
     columns: Floats
     squares: Floats
     mixing: Floats
-
-    def among(self, rows: NDArray[Any]) -> "Coordinates":
-        """Return the coordinates of some rows."""
-        return self._replace(columns=self.columns[rows])
 
     def single(self) -> "Coordinates":
         """Return the coordinates in single precision, which is enough to compare penalties."""
@@ -167,15 +164,17 @@ def fit_many(
     *,
     base_penalty: float,
     tolerance: float = 1e-9,
+    rows: NDArray[Any] | slice = _ALL,
 ) -> Floats:
-    """Return the coefficients (p, F) of each fit; a row's logit is its columns times these.
+    """Return the logits (r, F) of all rows under each fit, of rows that it leaves out too.
 
     Fit f minimises ``-sum_i weights[i, f] [y_i log p_i + (1 - y_i) log(1 - p_i)] +
     penalties[f] |u|^2 / 2 + base_penalty v^2 / 2``, as `fit_judge` does for ``btl``. A row of
     weight 0 needs any finite outcome. `tolerance` is the largest gradient over curvature of a
-    finished fit, in logits.
+    finished fit, in logits. All that have weight are among some `rows`, which saves time.
     """
-    fits = _Fits(where, weights, outcome, penalties, base_penalty)
+    part = where._replace(columns=where.columns[rows])
+    fits = _Fits(part, weights[rows], outcome[rows], penalties, base_penalty)
     coefficients = np.zeros_like(fits.penalties)
     scores = np.zeros_like(fits.weights)
     value = fits.value(coefficients, scores)
@@ -184,7 +183,7 @@ def fit_many(
         gradient = fits.gradient(coefficients, chance)
         pending = np.abs(gradient / fits.curvature).max(axis=0) > tolerance
         if not pending.any():
-            return coefficients
+            return np.asarray(where.columns @ coefficients)
         step, along = fits.newton_step(gradient, chance)
         slope = (gradient * step).sum(axis=0)
         at = coefficients, scores
