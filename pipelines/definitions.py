@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Mapping
+from itertools import chain
 from pkgutil import iter_modules
 from typing import Any
 
@@ -50,14 +51,10 @@ schedule or a sensor that names it asks for it."""
 def _lineage() -> dict[str, Any]:
     """Return the checks and every asset, in the group that bears the name of its folder."""
     folders = [folder.name for folder in iter_modules(assets.__path__) if folder.ispkg]
-    return {
-        "assets": [
-            asset
-            for name in folders
-            for asset in dg.load_assets_from_package_name(f"assets.{name}", group_name=name)
-        ],
-        "asset_checks": dg.load_asset_checks_from_package_module(assets),
-    }
+    load = dg.load_assets_from_package_name
+    loaded = chain.from_iterable(load(f"assets.{name}", group_name=name) for name in folders)
+    checks = dg.load_asset_checks_from_package_module(assets)
+    return {"assets": [*loaded], "asset_checks": checks}
 
 
 def build_definitions(

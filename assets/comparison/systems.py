@@ -145,8 +145,8 @@ def trueskill_ratings(
             seen, spread = trunc(gap, sqrt(variance), margin, lead == 0)
         except (ArithmeticError, ValueError) as error:
             raise RuntimeError(
-                f"TrueSkill cannot take battle {place} of the order: a skill of {mean_a:g} won or "
-                f"tied against {mean_b:g}, which has a probability that rounds to zero ({error})"
+                f"TrueSkill cannot take battle {place} of the order: skills {mean_a:g} and "
+                f"{mean_b:g} {'decided' if lead else 'tied'}, a chance that is zero ({error})"
             ) from error
         moved, narrowed = (seen - gap) / variance, (1 - spread**2 / variance) / variance
         held[a] = mean_a + variance_a * moved, variance_a * (1 - variance_a * narrowed)

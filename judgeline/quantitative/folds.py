@@ -52,7 +52,7 @@ class CrossFitted(NamedTuple):
 
 
 class _Votes(NamedTuple):
-    """Rows of fits: weights (r,) or (r, F), outcomes (r,), folds (r,), models (r, 2), has a vote (r,)."""
+    """Rows of fits: weights (r,) or (r, F), outcomes, folds, has a vote (r,), models (r, 2)."""
 
     weights: Floats
     outcome: Floats

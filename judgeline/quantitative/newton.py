@@ -22,6 +22,7 @@ _MAX_INNER = 60
 _INNER = 0.1  # share of the gradient that a Newton step may leave over
 _HALVINGS = 12
 _ALL = slice(None)
+_TOGETHER = 160  # fits whose scores are in memory together
 
 
 class Coordinates(NamedTuple):
@@ -173,6 +174,11 @@ def fit_many(
     weight 0 needs any finite outcome. `tolerance` is the largest gradient over curvature of a
     finished fit, in logits. All that have weight are among some `rows`, which saves time.
     """
+    if penalties.size > _TOGETHER:
+        settings: Any = {"base_penalty": base_penalty, "tolerance": tolerance, "rows": rows}
+        first, rest = slice(_TOGETHER), slice(_TOGETHER, None)
+        shares = ((weights[:, own], outcome, penalties[own]) for own in (first, rest))
+        return np.hstack([fit_many(where, *share, **settings) for share in shares])
     part = where._replace(columns=where.columns[rows])
     fits = _Fits(part, weights[rows], outcome[rows], penalties, base_penalty)
     coefficients = np.zeros_like(fits.penalties)
