@@ -1,6 +1,8 @@
 """The table of contents of the lineage: assets, checks, jobs, sensors and resources."""
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Mapping
+from itertools import chain
 from pkgutil import iter_modules
 from typing import Any
 
@@ -45,12 +47,14 @@ SCHEDULES = (
 schedule or a sensor that names it asks for it."""
 
 
-def _assets() -> Iterator[Any]:
-    """Yield every asset, in the group that bears the name of its folder."""
-    for folder in iter_modules(assets.__path__):
-        if folder.ispkg:
-            name = folder.name
-            yield from dg.load_assets_from_package_name(f"assets.{name}", group_name=name)
+@functools.cache
+def _lineage() -> dict[str, Any]:
+    """Return the checks and every asset, in the group that bears the name of its folder."""
+    folders = [folder.name for folder in iter_modules(assets.__path__) if folder.ispkg]
+    load = dg.load_assets_from_package_name
+    loaded = chain.from_iterable(load(f"assets.{name}", group_name=name) for name in folders)
+    checks = dg.load_asset_checks_from_package_module(assets)
+    return {"assets": [*loaded], "asset_checks": checks}
 
 
 def build_definitions(
@@ -65,8 +69,7 @@ def build_definitions(
     """Return the lineage over the given resources, or over those of this installation."""
     tables = tables or ParquetTables()
     return dg.Definitions(
-        assets=[*_assets()],
-        asset_checks=dg.load_asset_checks_from_package_module(assets),
+        **_lineage(),
         jobs=JOBS,
         sensors=SENSORS,
         schedules=SCHEDULES,

@@ -131,22 +131,27 @@ def trueskill_ratings(
     R. Herbrich, T. Minka and T. Graepel (2006), "TrueSkill: A Bayesian Skill Rating System",
     NIPS 19.
     """
-    from trueskillthroughtime import Game, Gaussian, Player
+    from trueskillthroughtime import compute_margin, trunc
 
-    held = [Gaussian(_START, _SIGMA)] * n_models
+    held = [(_START, _SIGMA**2)] * n_models
     p_draw = float((outcome == 0.5).sum() + 0.5) / (outcome.size + 1)
-    battles = zip(first.tolist(), second.tolist(), np.sign(outcome - 0.5).tolist(), strict=True)
-    for place, (a, b, lead) in enumerate(battles):
-        players = [[Player(held[a], _BETA, 0.0)], [Player(held[b], _BETA, 0.0)]]
+    margin = compute_margin(p_draw, sqrt(2) * _BETA)
+    leads = np.sign(outcome - 0.5)
+    ahead, behind = np.where(leads < 0, (second, first), (first, second)).tolist()
+    for place, (a, b, lead) in enumerate(zip(ahead, behind, leads.tolist(), strict=True)):
+        (mean_a, variance_a), (mean_b, variance_b) = held[a], held[b]
+        gap, variance = mean_a - mean_b, variance_a + variance_b + 2 * _BETA**2
         try:
-            (after_a,), (after_b,) = Game(players, [lead, 0.0], p_draw).posteriors()
+            seen, spread = trunc(gap, sqrt(variance), margin, lead == 0)
         except (ArithmeticError, ValueError) as error:
             raise RuntimeError(
-                f"TrueSkill cannot take battle {place} of the order: {held[a]} against {held[b]} "
-                f"with outcome {(lead + 1) / 2:g} has a probability that rounds to zero ({error})"
+                f"TrueSkill cannot take battle {place} of the order: skills {mean_a:g} and "
+                f"{mean_b:g} {'decided' if lead else 'tied'}, a chance that is zero ({error})"
             ) from error
-        held[a], held[b] = after_a, after_b
-    return _ELO_PER_SKILL * np.array([skill.mu for skill in held])
+        moved, narrowed = (seen - gap) / variance, (1 - spread**2 / variance) / variance
+        held[a] = mean_a + variance_a * moved, variance_a * (1 - variance_a * narrowed)
+        held[b] = mean_b - variance_b * moved, variance_b * (1 - variance_b * narrowed)
+    return _ELO_PER_SKILL * np.array([mean for mean, _ in held])
 
 
 def compare_systems(rated: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

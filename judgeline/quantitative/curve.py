@@ -6,6 +6,7 @@ it is.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from judgeline.quantitative.inputs import (
     require_shares,
     require_votes,
 )
-from judgeline.quantitative.newton import Coordinates, coordinates, fit_many, selecting
+from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
 from judgeline.quantitative.penalty import (
     BASE_PENALTY,
     N_FOLDS,
@@ -166,18 +167,22 @@ def learning_curve(
         )
     runs = [train[:size] for size in filled for train, _ in splits]
     where = coordinates(voted.shown.embeddings, voted.shown.base, voted.weights)
-    rough = selecting(where)
+    rough = where.single()
     chosen_ones = [
         _chosen_penalty(rough, voted, train, (grid, n_folds, base_penalty), deal)
         for train, deal in zip(runs, rng.spawn(len(runs)), strict=True)
     ]
     counted = np.column_stack([np.isin(voted.shown.battle, train) for train in runs])
-    weights = voted.weights[:, None] * counted
+    fits = partial(
+        fit_many,
+        where,
+        voted.weights[:, None] * counted,
+        voted.target,
+        base_penalty=base_penalty,
+        rows=np.asarray(counted.any(axis=1)),
+    )
     ours, score_only = (
-        battle_outcomes(
-            expit(fit_many(where, weights, voted.target, gammas, base_penalty=base_penalty)),
-            voted.shown,
-        )
+        battle_outcomes(expit(fits(gammas)), voted.shown)
         for gammas in (np.array(chosen_ones), np.full(len(runs), _SCORE_ONLY))
     )
     return _tabulated(voted, splits, runs, ours, score_only)

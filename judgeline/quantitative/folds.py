@@ -5,8 +5,9 @@ those questions predicts the fold's battles. Its penalty is chosen on the same v
 cross-validation over the other folds, so that choosing it reveals nothing either.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from judgeline.quantitative.inputs import (
     require_shares,
     require_votes,
 )
-from judgeline.quantitative.newton import Coordinates, coordinates, fit_many, selecting
+from judgeline.quantitative.newton import coordinates, fit_many
 from judgeline.quantitative.penalty import (
     BASE_PENALTY,
     N_FOLDS,
@@ -35,7 +36,6 @@ from judgeline.quantitative.penalty import (
 Floats = NDArray[np.float64]
 
 _SELECTION = 1e-3  # logits; differences of penalties matter far above
-_BATCH = 160  # fits whose scores are in memory together
 
 
 class CrossFitted(NamedTuple):
@@ -52,7 +52,7 @@ class CrossFitted(NamedTuple):
 
 
 class _Votes(NamedTuple):
-    """Rows of a fit: weights (r,), outcomes (r,), folds (r,), models (r, 2), has a vote (r,)."""
+    """Rows of fits: weights (r,) or (r, F), outcomes, folds, has a vote (r,), models (r, 2)."""
 
     weights: Floats
     outcome: Floats
@@ -63,11 +63,6 @@ class _Votes(NamedTuple):
     def without(self, model: int) -> NDArray[np.bool_]:
         """Return a mask of rows with a vote and without this model (-1 leaves out none)."""
         return np.asarray(self.voted & (self.models != model).all(axis=1))
-
-    def among(self, rows: NDArray[np.bool_]) -> "_Votes":
-        """Return the votes of some rows."""
-        weights, outcome, fold, models, voted = self
-        return _Votes(weights[rows], outcome[rows], fold[rows], models[rows], voted[rows])
 
 
 def cross_fitted_outcomes(
@@ -123,10 +118,9 @@ def cross_fitted_outcomes(
     -----
     For each model, fits without a pair of folds serve both: each is held out once while the
     penalty of the other is chosen. Every fit starts from zero in coordinates that no vote has
-    touched, so a vote that must not count changes no bit of a prediction. Where penalties are
-    compared, fits are in single precision, and rows that no fit of a model counts are left out:
-    their weight is 0. Whether there is a vote on a fold can thus reach the rounding of losses that
-    are compared, not what they are.
+    touched, together with others of the same folds, on rows that no vote has chosen: those that
+    must not count weigh 0. A vote that must not count thus changes no bit of a prediction. Where
+    penalties are compared, fits are in single precision.
     """
     grid = require_grid(penalties)
     if grid.size > 1 and n_folds < 3:
@@ -138,15 +132,17 @@ def cross_fitted_outcomes(
     votes = _votes(shown, (model_a, model_b), outcome, fold, n_models)
     held_out, judge_of = _held_out(votes, n_models)
     where = coordinates(shown.embeddings, shown.base, votes.weights)
-    rough = selecting(where)
-    chosen = np.array(
-        [_chosen_penalties(rough, votes, m, n_folds, grid, base_penalty) for m in held_out]
-    )
-    counted = [votes.without(m) & (votes.fold != k) for m in held_out for k in range(n_folds)]
-    logits = np.zeros((votes.weights.size, len(held_out)))
-    for number, scores in enumerate(_scores(where, votes, counted, chosen.ravel(), base_penalty)):
-        group, k = divmod(number, n_folds)
-        logits[votes.fold == k, group] = scores[votes.fold == k]
+    counted = np.column_stack([votes.without(model) for model in held_out])
+    votes = votes._replace(weights=votes.weights[:, None] * counted)
+    pairs = list(combinations(range(n_folds), 2)) if grid.size > 1 else []
+    _require_contrasts(votes, held_out, [*combinations(range(n_folds), 1), *pairs])
+    fits = partial(fit_many, base_penalty=base_penalty)
+    chosen = _chosen_penalties(partial(fits, where.single()), votes, pairs, grid)
+    logits = np.zeros(counted.shape)
+    for k in range(n_folds):
+        own = votes.fold == k
+        scores = fits(where, votes.weights, votes.outcome, chosen[:, k], rows=~own)
+        logits[own] = scores[own]
     outcomes = battle_outcomes(expit(logits), shown).T
     return CrossFitted(outcomes[judge_of], chosen[judge_of], fold)
 
@@ -198,63 +194,36 @@ def _held_out(votes: _Votes, n_models: int) -> tuple[list[int], Rows]:
 
 
 def _chosen_penalties(
-    where: Coordinates, votes: _Votes, model: int, n_folds: int, grid: Floats, base_penalty: float
+    fits: Callable[..., Floats], votes: _Votes, pairs: Sequence[tuple[int, int]], grid: Floats
 ) -> Floats:
-    """Return the penalty of each fold's judge (n_folds,), chosen without fold and model."""
-    counted = votes.without(model)
-    name = f"model {model}" if model >= 0 else "leaving out a model"
-    for k in range(n_folds):
-        _require_contrast(votes, counted & (votes.fold != k), f"{name}, fold {k}")
-    if grid.size == 1:
-        return np.full(n_folds, grid[0])
-    pairs = list(combinations(range(n_folds), 2))
-    rests = [counted & (votes.fold != j) & (votes.fold != k) for j, k in pairs]
-    for pair, rest in zip(pairs, rests, strict=True):
-        _require_contrast(votes, rest, f"{name}, folds {pair[0]} and {pair[1]}")
-    rows, where = votes.among(counted), where._replace(columns=where.columns[counted])
-    fits = [rest[counted] for rest in rests for _ in grid]
-    penalties = np.tile(grid, len(pairs))
-    losses = np.zeros((n_folds, grid.size))
-    fitted = _scores(where, rows, fits, penalties, base_penalty, tolerance=_SELECTION)
-    for number, scores in enumerate(fitted):
-        (j, k), place = pairs[number // grid.size], number % grid.size
-        loss = rows.weights * (np.logaddexp(0, scores) - rows.outcome * scores)
-        losses[k, place] += loss[rows.fold == j].sum()
-        losses[j, place] += loss[rows.fold == k].sum()
-    best = grid.size - 1 - losses[:, ::-1].argmin(axis=1)  # of equal losses the larger penalty
+    """Return the penalty of each judge (F, n_folds), chosen without its fold and its model."""
+    n_fits = votes.weights.shape[1]
+    losses = np.zeros((grid.size, n_fits, int(votes.fold.max()) + 1))
+    for (j, k), (place, gamma) in product(pairs, enumerate(grid)):
+        rows = (votes.fold != j) & (votes.fold != k)
+        gammas = np.full(n_fits, gamma)
+        scores = fits(votes.weights, votes.outcome, gammas, rows=rows, tolerance=_SELECTION)
+        for fold, other in ((j, k), (k, j)):
+            own = votes.fold == fold
+            loss = np.logaddexp(0, scores[own]) - votes.outcome[own, None] * scores[own]
+            losses[place, :, other] += (votes.weights[own] * loss).sum(axis=0)
+    best = grid.size - 1 - losses[::-1].argmin(axis=0)  # of equal losses the larger penalty
     return np.asarray(grid[best])
 
 
-def _require_contrast(votes: _Votes, rows: NDArray[np.bool_], left_out: str) -> None:
+def _require_contrasts(
+    votes: _Votes, held_out: Sequence[int], left_out: Sequence[tuple[int, ...]]
+) -> None:
     """Raise if the votes of a fit are none or all alike; say what was left out of it."""
-    if not rows.any():
-        raise TooLittleToLearnError(
-            f"no votes are left without {left_out}; add votes on more questions"
-        )
-    try:
-        require_shares(votes.outcome[rows], int(rows.sum()))
-    except TooLittleToLearnError as error:
-        raise TooLittleToLearnError(f"without {left_out}: {error}") from error
-
-
-def _scores(
-    where: Coordinates,
-    votes: _Votes,
-    counted: Sequence[NDArray[np.bool_]],
-    penalties: Floats,
-    base_penalty: float,
-    *,
-    tolerance: float = 1e-9,
-) -> Iterator[Floats]:
-    """Yield the logits (r,) of each fit, which counts the rows of its mask."""
-    for first in range(0, len(counted), _BATCH):
-        part = slice(first, first + _BATCH)
-        weights = votes.weights[:, None] * np.column_stack(counted[part])
-        yield from fit_many(
-            where,
-            weights,
-            votes.outcome,
-            penalties[part],
-            base_penalty=base_penalty,
-            tolerance=tolerance,
-        ).T
+    for model, folds in product(held_out, left_out):
+        name = f"model {model}" if model >= 0 else "leaving out a model"
+        name += f", fold{'s' * (len(folds) > 1)} {' and '.join(map(str, folds))}"
+        rows = votes.without(model) & ~np.isin(votes.fold, folds)
+        if not rows.any():
+            raise TooLittleToLearnError(
+                f"no votes are left without {name}; add votes on more questions"
+            )
+        try:
+            require_shares(votes.outcome[rows], int(rows.sum()))
+        except TooLittleToLearnError as error:
+            raise TooLittleToLearnError(f"without {name}: {error}") from error

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr, svd
+from scipy.linalg import eigh, svd
 from scipy.special import expit
 
 from judgeline.quantitative.penalty import fit_scaling
@@ -21,15 +21,17 @@ _MAX_STEPS = 60
 _MAX_INNER = 60
 _INNER = 0.1  # share of the gradient that a Newton step may leave over
 _HALVINGS = 12
+_ALL = slice(None)
+_TOGETHER = 160  # fits whose scores are in memory together
 
 
 class Coordinates(NamedTuple):
     """Rows in coordinates in which fits are quick; made by `coordinates`, without any vote.
 
-    `columns` (r, p): principal components of the scaled embedding, what the score and a
-    constant explain taken out; then the standardised score, then ones. With fewer rows than
-    features there is one more, along what the score explains: nothing is left of it in any row,
-    but it trades the score's own weight for the embedding's.
+    `columns` (r, p): one that is zero in every row; principal components of the scaled embedding,
+    what the score and a constant explain taken out; the standardised score; ones. Directions in
+    which no row differs, of which hashed words have many, are one direction: that which trades the
+    score's own weight for the embedding's. All fits are exactly the same in it.
     `squares` (p,): weighted sum of squares of each column. `mixing` (p,): the standardised
     score's own weight as a combination of the p coefficients.
     """
@@ -37,6 +39,10 @@ class Coordinates(NamedTuple):
     columns: Floats
     squares: Floats
     mixing: Floats
+
+    def single(self) -> "Coordinates":
+        """Return the coordinates in single precision, which is enough to compare penalties."""
+        return Coordinates(*(part.astype(np.float32) for part in self))  # type: ignore[arg-type]
 
 
 def coordinates(embeddings: Floats, base: Floats, weights: Floats) -> Coordinates:
@@ -47,26 +53,16 @@ def coordinates(embeddings: Floats, base: Floats, weights: Floats) -> Coordinate
     root = np.sqrt(weights)[:, None]
     explained = np.linalg.lstsq(root * rest, root * features, rcond=None)[0]
     residual = features - rest @ explained
-    _, _, axes = svd(root * residual, full_matrices=False)
-    if len(axes) < features.shape[1]:  # else they span all features
-        axes = qr(np.column_stack([axes.T, explained[0]]), mode="economic")[0].T
-    columns = np.hstack([residual @ axes.T, rest])
-    mixing = np.concatenate([-axes @ explained[0], [1.0, 0.0]])
+    spread = root * residual
+    wide = spread.shape[1] > len(spread)
+    axes = svd(spread, full_matrices=False)[2] if wide else eigh(spread.T @ spread)[1].T
+    squares = weights @ (residual @ axes.T) ** 2
+    axes = axes[squares > 1e-12 * weights.sum()]
+    traded = -axes @ explained[0]
+    left = np.linalg.norm(explained[0] + traded @ axes)
+    columns = np.hstack([np.zeros((base.size, 1)), residual @ axes.T, rest])
+    mixing = np.concatenate([[left], traded, [1.0, 0.0]])
     return Coordinates(columns, weights @ columns**2, mixing)
-
-
-def selecting(where: Coordinates) -> Coordinates:
-    """Return coordinates that are enough to compare penalties: in single precision, and shorter.
-
-    Directions in which no row differs become the single one of them that moves the score's weight:
-    exactly the same fits. Hashed words have many such directions.
-    """
-    empty = where.squares <= 1e-12 * where.squares.max()
-    left = float(np.linalg.norm(where.mixing[empty]))
-    columns = np.column_stack([np.zeros(len(where.columns)), where.columns[:, ~empty]])
-    squares, mixing = np.r_[0.0, where.squares[~empty]], np.r_[left, where.mixing[~empty]]
-    single: list[Any] = [part.astype(np.float32) for part in (columns, squares, mixing)]
-    return Coordinates(*single)
 
 
 class _Fits:
@@ -169,15 +165,22 @@ def fit_many(
     *,
     base_penalty: float,
     tolerance: float = 1e-9,
+    rows: NDArray[Any] | slice = _ALL,
 ) -> Floats:
     """Return the logits (r, F) of all rows under each fit, of rows that it leaves out too.
 
     Fit f minimises ``-sum_i weights[i, f] [y_i log p_i + (1 - y_i) log(1 - p_i)] +
     penalties[f] |u|^2 / 2 + base_penalty v^2 / 2``, as `fit_judge` does for ``btl``. A row of
     weight 0 needs any finite outcome. `tolerance` is the largest gradient over curvature of a
-    finished fit, in logits.
+    finished fit, in logits. All that have weight are among some `rows`, which saves time.
     """
-    fits = _Fits(where, weights, outcome, penalties, base_penalty)
+    if penalties.size > _TOGETHER:
+        settings: Any = {"base_penalty": base_penalty, "tolerance": tolerance, "rows": rows}
+        first, rest = slice(_TOGETHER), slice(_TOGETHER, None)
+        shares = ((weights[:, own], outcome, penalties[own]) for own in (first, rest))
+        return np.hstack([fit_many(where, *share, **settings) for share in shares])
+    part = where._replace(columns=where.columns[rows])
+    fits = _Fits(part, weights[rows], outcome[rows], penalties, base_penalty)
     coefficients = np.zeros_like(fits.penalties)
     scores = np.zeros_like(fits.weights)
     value = fits.value(coefficients, scores)
@@ -186,7 +189,7 @@ def fit_many(
         gradient = fits.gradient(coefficients, chance)
         pending = np.abs(gradient / fits.curvature).max(axis=0) > tolerance
         if not pending.any():
-            return scores
+            return np.asarray(where.columns @ coefficients)
         step, along = fits.newton_step(gradient, chance)
         slope = (gradient * step).sum(axis=0)
         at = coefficients, scores

@@ -22,7 +22,7 @@ from judgeline.quantitative import (
     two_headed,
 )
 from judgeline.quantitative.inputs import battle_outcomes, presentation_weights, presented_outcomes
-from judgeline.quantitative.newton import coordinates, fit_many, selecting
+from judgeline.quantitative.newton import coordinates, fit_many
 
 SEED = np.random.default_rng
 GRID = [0.3, 3.0, 30.0]
@@ -175,7 +175,7 @@ def test_a_fit_is_that_of_its_own_with_more_features_than_rows_too(
     expected = embeddings @ own[:-2] + own[-2] * base + own[-1]
     found = fit_many(where, *rows, base_penalty=0.01, tolerance=1e-10)[:, 0]
     assert found == pytest.approx(expected, abs=1e-7)
-    rough = fit_many(selecting(where), *rows, base_penalty=0.01, tolerance=1e-4)[:, 0]
+    rough = fit_many(where.single(), *rows, base_penalty=0.01, tolerance=1e-4)[:, 0]
     assert rough == pytest.approx(expected, abs=1e-3)
 
 
@@ -186,8 +186,7 @@ def test_directions_without_rows_are_one_and_a_score_that_explains_nothing_adds_
     assert np.isfinite(flat.mixing).all()
     words = rng.normal(size=(50, 30)) * (np.arange(30) < 12)  # 18 features that no row has
     where = coordinates(words, rng.normal(size=50), np.ones(50))
-    assert where.columns.shape == (50, 32)
-    assert selecting(where).columns.shape == (50, 12 + 2 + 1)
+    assert where.columns.shape == (50, 12 + 2 + 1)
 
 
 # ------------------------------------------------------------------ no vote leaks
