@@ -187,9 +187,7 @@ def test_controls_answer_as_they_should(shelf: Shelf) -> None:
     assert by_control.loc["copy-of-opponent", "completion"].isna().all()
 
 
-def test_the_null_model_says_the_text_of_a_file(
-    shelf: Shelf, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_null_model_says_the_text_of_a_file(shelf, tmp_path_factory):
     text = tmp_path_factory.mktemp("texts") / "null.txt"
     text.write_text("Output nothing")
     options = {"controls": {"null-model": {"text_file": str(text)}}}

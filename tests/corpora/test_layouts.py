@@ -270,9 +270,7 @@ def test_thirty_real_models(preferences: Path) -> None:
     assert entry.judges == found.verdicts["judge"].unique().tolist()
 
 
-def test_real_preferences_keep_their_meaning_as_annotations(
-    preferences: Path, tmp_path: Path
-) -> None:
+def test_real_preferences_keep_their_meaning_as_annotations(preferences, tmp_path):
     """The models' win rates must come out as the data's own mean preference."""
     real = pd.read_parquet(preferences).dropna(subset=["preference"])
     real = real[real["model"].ne(real["reference_model"])]

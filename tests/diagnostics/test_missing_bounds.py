@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 from likeness import by_model_and_method, rate
 from twins import Battle, judge_placement, tied_together, voted_models
 
-from assets.diagnostics.missing import (
-    bounds_are_of_the_ratings,
-    missing_battles_matter_little,
-)
+from assets.diagnostics.missing import bounds_are_of_the_ratings, missing_battles_matter_little
 from judgeline.diagnostics.missing_bounds import (
     MAX_WIDTH,
     MissingBounds,
@@ -90,9 +87,7 @@ def completed(
 
 @given(halves=halves(), l2=st.sampled_from([0.01, 0.3]), place=st.integers(0, 2))
 @settings(max_examples=40)
-def test_bounds_are_full_refits_with_every_missing_battle_lost_or_won(
-    halves: Halves, l2: float, place: int
-) -> None:
+def test_bounds_are_full_refits_with_every_missing_battle_lost_or_won(halves, l2, place):
     rows, model = rows_of(bound(*halves, l2=l2)), name(place)
     as_it_stands = completed((halves[0], []), model, [], l2)
     for column, verdict in (("worst_rating", (0.0, -9.0)), ("best_rating", (1.0, 9.0))):
@@ -109,9 +104,7 @@ def test_bounds_are_full_refits_with_every_missing_battle_lost_or_won(
 
 @given(halves=halves(), data=st.data())
 @settings(max_examples=40)
-def test_no_completion_of_a_models_battles_leaves_the_bounds(
-    halves: Halves, data: st.DataObject
-) -> None:
+def test_no_completion_of_a_models_battles_leaves_the_bounds(halves, data):
     model = name(data.draw(st.integers(0, 2)))
     verdict = st.tuples(
         st.sampled_from([0.0, 0.5, 1.0]), st.integers(-108, 108).map(lambda k: k / 12)
@@ -127,9 +120,7 @@ def test_no_completion_of_a_models_battles_leaves_the_bounds(
 
 @given(read=st.integers(1, 108).map(lambda k: k / 12), other=st.integers(-108, 108))
 @settings(max_examples=40)
-def test_where_one_order_was_read_the_bounds_hold_and_are_wider_than_needed(
-    read: float, other: int
-) -> None:
+def test_where_one_order_was_read_the_bounds_hold_and_are_wider_than_needed(read, other):
     """Ahead in the order that was read, a model gets a tie at worst."""
     halves = twice_round(), [Battle(name(0), name(1), None, 0.5, 0.0)]
     both = [read], [other / 12]
@@ -146,9 +137,7 @@ def test_where_one_order_was_read_the_bounds_hold_and_are_wider_than_needed(
 
 @given(halves=halves())
 @settings(max_examples=30)
-def test_ratings_are_those_of_the_held_out_fit_and_nothing_missing_bounds_nothing(
-    halves: Halves,
-) -> None:
+def test_ratings_are_those_of_the_held_out_fit_and_nothing_missing_bounds_nothing(halves):
     scored, missing = halves
     known = by_model_and_method(rate(scored, RatingSettings(n_resamples=0)))
     bounds = bound(scored, [])
@@ -163,9 +152,7 @@ def test_ratings_are_those_of_the_held_out_fit_and_nothing_missing_bounds_nothin
 
 @given(halves=halves(), more=st.integers(1, 10))
 @settings(max_examples=30)
-def test_another_missing_battle_widens_the_bounds_of_its_models_alone(
-    halves: Halves, more: int
-) -> None:
+def test_another_missing_battle_widens_the_bounds_of_its_models_alone(halves, more):
     scored, missing = halves
     pair = Battle(name(0), name(2), None, 0.5, 0.0)
     before, after = (rows_of(bound(scored, [*missing, *[pair] * n])) for n in (0, more))

@@ -250,9 +250,7 @@ def content(path: Path) -> bytes:
         pytest.param("postgres", N_BATTLES, marks=pytest.mark.full),
     ],
 )
-def test_a_backfill_survives_kills_and_buys_nothing_twice(
-    tmp_path: Path, storage: str, n_battles: int
-) -> None:
+def test_a_backfill_survives_kills_and_buys_nothing_twice(tmp_path, storage, n_battles):
     """With few battles there is time for one kill: of SQLite's services, or of the database."""
     with ExitStack() as stack:
         database = stack.enter_context(postgres.running()) if storage == "postgres" else None

@@ -57,9 +57,7 @@ def installed() -> Iterator[Install]:
         yield install
 
 
-def test_faults_that_pass_change_no_verdict_and_no_rating(
-    tmp_path: Path, installed: Install
-) -> None:
+def test_faults_that_pass_change_no_verdict_and_no_rating(tmp_path, installed):
     with serving(FaultServer(answer=graded)) as server:
         calm = installed(tmp_path / "calm", server)
         assert calm.run(select=["+leaderboard"]).errors == ()
@@ -88,9 +86,7 @@ def test_faults_that_pass_change_no_verdict_and_no_rating(
     )
 
 
-def test_faults_that_last_are_accounted_for_to_the_last_battle(
-    tmp_path: Path, installed: Install
-) -> None:
+def test_faults_that_last_are_accounted_for_to_the_last_battle(tmp_path, installed):
     storm = LastingStorm()
     shown = {
         (one.battle_id, one.order): (one.instruction, one.first_completion, one.second_completion)

@@ -57,9 +57,7 @@ def database() -> Iterator[Mapping[str, str]]:
 
 
 @pytest.mark.parametrize("storage", ["sqlite", "postgres", "postgres of several hosts"])
-def test_two_processes_are_never_inside_together(
-    tmp_path: Path, request: pytest.FixtureRequest, storage: str
-) -> None:
+def test_two_processes_are_never_inside_together(tmp_path, request, storage):
     shared = {} if storage == "sqlite" else request.getfixturevalue("database")
     apart = storage.endswith("hosts")  # homes of their own: no file that both could lock
     fork, written = multiprocessing.get_context("spawn"), tmp_path / "spans"

@@ -111,9 +111,7 @@ def test_bad_votes_are_refused_not_dropped(score, outcome, complaint: str) -> No
     vote_share=st.sampled_from([0.3, 1.0]),
 )
 @settings(max_examples=60)
-def test_every_fold_is_the_fit_without_that_model(
-    seed: int, n_models: int, continuous: bool, vote_share: float
-) -> None:
+def test_every_fold_is_the_fit_without_that_model(seed, n_models, continuous, vote_share):
     rng = np.random.default_rng(seed)
     battles = play(
         rng,

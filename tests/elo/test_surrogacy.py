@@ -102,9 +102,7 @@ def star() -> list[Battle]:
     ],
     ids=["too few votes", "scores that do not vary", "a model whose votes carry the finding"],
 )
-def test_votes_that_show_nothing_are_refused(
-    battles: list[Battle], error: type[Exception], complaint: str
-) -> None:
+def test_votes_that_show_nothing_are_refused(battles, error, complaint):
     with pytest.raises(error, match=complaint):
         fit(code(battles))
 
@@ -145,9 +143,7 @@ def jackknife_twin(battles: CodedBattles, seed: int = 0) -> float:
 @pytest.mark.parametrize(
     ("gamma", "size", "ties"), [(0.0, 10, 0.2), (0.8, 10, 0.0), (0.4, 25, 0.1)]
 )
-def test_std_error_is_that_of_deleting_one_model_at_a_time(
-    gamma: float, size: int, ties: float
-) -> None:
+def test_std_error_is_that_of_deleting_one_model_at_a_time(gamma, size, ties):
     battles = arena(gamma, 1, 3000, size=size, ties=ties)
     assert fit(battles).gamma_std_error == pytest.approx(jackknife_twin(battles), rel=1e-5)
 

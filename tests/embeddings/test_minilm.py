@@ -23,9 +23,7 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize(("one", "other", "similarity"), PUBLISHED)
-def test_similarities_are_the_published_ones(
-    minilm: MiniLM, one: str, other: str, similarity: float
-) -> None:
+def test_similarities_are_the_published_ones(minilm, one, other, similarity):
     first, second = minilm.encode([one, other]).vectors
     assert first @ second == pytest.approx(similarity, abs=5.1e-5)
 
@@ -64,9 +62,7 @@ def test_both_encodings_say_the_same(minilm: MiniLM) -> None:
         ({"model": NAME, "input": ["word " * 400]}, openai.BadRequestError),
     ],
 )
-def test_what_the_model_cannot_do_is_refused(
-    minilm: MiniLM, request_of: dict, kind: type[Exception]
-) -> None:
+def test_what_the_model_cannot_do_is_refused(minilm, request_of, kind):
     with (
         serving(minilm) as server,
         openai.OpenAI(base_url=server.url, api_key="x", max_retries=0) as client,

@@ -14,14 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fault_server import (
-    Body,
-    FaultServer,
-    completion,
-    error,
-    judged,
-    shown_texts,
-)
+from fault_server import Body, FaultServer, completion, error, judged, shown_texts
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route

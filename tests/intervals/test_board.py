@@ -89,9 +89,7 @@ def test_the_quantile_of_a_range_is_scipys(n_models: int, share: float) -> None:
 
 @given(st.integers(0, 12), st.integers(0, 10_000), st.floats(0.01, 0.5))
 @settings(max_examples=40)
-def test_rank_intervals_hold_the_rank_and_follow_the_ratings(
-    n_models: int, seed: int, miscoverage: float
-) -> None:
+def test_rank_intervals_hold_the_rank_and_follow_the_ratings(n_models, seed, miscoverage):
     rng = np.random.default_rng(seed)
     rating = np.sort(rng.normal(1500, 100, n_models))[::-1]
     half_width = rng.exponential(60, n_models)

@@ -139,9 +139,7 @@ J = "j:\n  display_name: J\n  family: f\n  kind: openai\n  model: m\n"
         ),
     ],
 )
-def test_mistakes_in_a_file_name_place_and_remedy(
-    tmp_path: Path, text: str, parts: list[str]
-) -> None:
+def test_mistakes_in_a_file_name_place_and_remedy(tmp_path, text, parts):
     message = complaint(tmp_path, text)
     assert [part for part in parts if part not in message] == []
 
@@ -262,9 +260,7 @@ OURS = (
         ),
     ],
 )
-def test_mistakes_in_an_entry_name_line_key_and_remedy(
-    fields: dict[str, Any], parts: list[str], tmp_path: Path
-) -> None:
+def test_mistakes_in_an_entry_name_line_key_and_remedy(fields, parts, tmp_path):
     entry = {name: value for name, value in {**ENTRY, **fields}.items() if value is not None}
     message = complaint(tmp_path, yaml.safe_dump({"j": entry}, sort_keys=False))
     assert [
@@ -279,9 +275,7 @@ def test_a_file_in_another_encoding_is_named(tmp_path: Path) -> None:
         load_judges(file)
 
 
-def test_files_are_found_through_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_found_through_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("JUDGELINE_CONFIG", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="JUDGELINE_CONFIG"):
         load_judges()
@@ -347,9 +341,7 @@ def test_whole_numbers_do_for_fractions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("slug", SERVED)
-def test_shipped_served_judges_open_once_their_variables_are_set(
-    slug: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shipped_served_judges_open_once_their_variables_are_set(slug, monkeypatch):
     judge = SHIPPED[slug]
     with pytest.raises(ValueError, match=f"judge '{slug}' reads its .* is not set; set [A-Z_]+"):
         answered(open_judge(judge, CORPUS), some(1))
@@ -380,9 +372,7 @@ def test_shipped_served_judges_open_once_their_variables_are_set(
         ),
     ],
 )
-def test_endpoints_and_keys_come_from_where_they_are_said_to(
-    fields: dict[str, Any], variables: dict[str, str], expected: Endpoint
-) -> None:
+def test_endpoints_and_keys_come_from_where_they_are_said_to(fields, variables, expected):
     assert find_endpoint("j", ServedFields(model="m", **fields), variables) == expected
 
 
@@ -401,18 +391,14 @@ def test_endpoints_and_keys_come_from_where_they_are_said_to(
         ),
     ],
 )
-def test_bad_variables_are_named_and_not_shown(
-    fields: dict[str, Any], variables: dict[str, str], named: str
-) -> None:
+def test_bad_variables_are_named_and_not_shown(fields, variables, named):
     with pytest.raises(ValueError, match=named) as caught:
         Connection(find_endpoint("j", ServedFields(model="m", **fields), variables), 1.0)
     assert caught.value.__context__ is None
     assert "hush" not in str(caught.value)
 
 
-def test_one_entry_and_one_variable_make_a_judge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_entry_and_one_variable_make_a_judge(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_ORG_ID", "org-of-mine")
     with serving(FaultServer()) as server:
         monkeypatch.setenv("MY_URL", server.url)
@@ -422,9 +408,7 @@ def test_one_entry_and_one_variable_make_a_judge(
     assert "openai-organization" not in server.headers
 
 
-def test_one_word_in_the_entry_asks_in_batches(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_word_in_the_entry_asks_in_batches(home, tmp_path, monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
     news: list[str] = []
     with serving(BatchServer()) as server:
@@ -473,9 +457,7 @@ def test_arguments_about_tokens_that_are_no_secrets_are_taken(tmp_path: Path) ->
     assert TOKEN not in str(refused.value)
 
 
-def test_the_command_ends_with_the_users_arguments_so_that_they_win(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_ends_with_the_users_arguments_so_that_they_win(tmp_path, monkeypatch):
     (tmp_path / "weights").mkdir()
     monkeypatch.chdir(tmp_path)
     options = VllmOptions(extra_args=("--structured-outputs-config", "{}"))
@@ -577,9 +559,7 @@ def test_samples_may_be_wanted_where_they_can_differ(tmp_path: Path) -> None:
         (["--max-logprobs", "5", "--max-logprobs", "30"], "20"),
     ],
 )
-def test_a_server_of_ours_is_asked_for_what_it_was_started_to_list(
-    arguments: list[str], listed: str, tmp_path: Path
-) -> None:
+def test_a_server_of_ours_is_asked_for_what_it_was_started_to_list(arguments, listed, tmp_path):
     judge = define(tmp_path, **VLLM, asks=["choice"], vllm={"extra_args": arguments})
     assert open_judge(judge, CORPUS, form="choice").identity["alternatives"] == listed
 
@@ -594,9 +574,7 @@ def test_a_server_of_ours_is_asked_for_what_it_was_started_to_list(
         ("choice", "{second_completion}"),
     ],
 )
-def test_a_prompt_of_ones_own_must_show_and_say_all(
-    form: Any, left_out: str, tmp_path: Path
-) -> None:
+def test_a_prompt_of_ones_own_must_show_and_say_all(form, left_out, tmp_path):
     names = {
         "score": "delimiter instruction completion lowest highest",
         "choice": "delimiter instruction first_completion second_completion",

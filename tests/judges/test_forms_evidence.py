@@ -53,9 +53,7 @@ def even(tokens: Sequence[str]) -> dict[str, float]:
     weights=st.lists(st.floats(0.01, 1), min_size=11, max_size=11),
     place=st.integers(0, 10),
 )
-def test_digit_by_digit_numbers_have_the_probability_of_their_path(
-    first: int, weights: list[float], place: int
-) -> None:
+def test_digit_by_digit_numbers_have_the_probability_of_their_path(first, weights, place):
     chances = dict(zip([*"0123456789", "\n"], np.array(weights) / sum(weights), strict=True))
     said = list(chances)[place]
     opening = {str(first): 0.99, "x": 0.01}
@@ -317,7 +315,5 @@ def test_thoughts_before_and_marks_after_are_cut(tokens: list[str], thoughts: li
         (["8"], "", None),
     ],
 )
-def test_endings_blanks_and_broken_characters(
-    tokens: list[str], answer: str, expected: Span | None
-) -> None:
+def test_endings_blanks_and_broken_characters(tokens, answer, expected):
     assert answer_span(tokens, answer) == expected

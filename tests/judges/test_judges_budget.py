@@ -189,9 +189,7 @@ def n_stored(folder: Path) -> int:
     return sum(len(store.statuses(key)) for key in store.judge_keys())
 
 
-def test_tokens_are_never_exceeded_and_the_rest_can_be_bought_later(
-    server: FaultServer, tmp_path: Path
-) -> None:
+def test_tokens_are_never_exceeded_and_the_rest_can_be_bought_later(server, tmp_path):
     cap = 20_000
     budget = Budget(tokens=cap)
     with pytest.raises(BudgetError, match=r"of 20,000 tokens is spent: [\d,]+ of the 200") as told:
@@ -250,18 +248,11 @@ def really_taken(server: FaultServer) -> tuple[int, float]:
     "usage", [(1, 1), (10, 20), (400, 1), (1, 40), (0, 0), (10**6, 10**6), (400, 10**6)]
 )
 @pytest.mark.parametrize("cap", [Budget(tokens=60_000), Budget(money=0.3, currency="EUR")])
-def test_a_cap_holds_against_any_usage_that_a_server_states(
-    usage: tuple[int, int], cap: Budget, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_cap_holds_against_any_usage_that_a_server_states(usage, cap, tmp_path, caplog):
     budget = Budget(tokens=cap.tokens, money=cap.money, currency=cap.currency)
     with serving(FaultServer(usage=usage)) as server, pytest.raises(BudgetError):
         purchase(
-            server,
-            tmp_path,
-            budget,
-            300,
-            price_per_million=PRICE,
-            decoding={"max_tokens": 300},
+            server, tmp_path, budget, 300, price_per_million=PRICE, decoding={"max_tokens": 300}
         )
     assert 10 < len(server.presentations) == budget.spent.calls == n_stored(tmp_path)
     tokens, money = really_taken(server)
@@ -355,9 +346,7 @@ def account(**changes: object) -> Account:
         (None, {"seconds": 0.0, "failed": Counter()}, "60,000 tokens"),
     ],
 )
-def test_progress_states_rate_time_left_failures_and_spend(
-    price: Price | None, changes: dict[str, Any], line: str
-) -> None:
+def test_progress_states_rate_time_left_failures_and_spend(price, changes, line):
     told = account(**changes).text("strict", price)
     assert told == f"strict answered 700 of 1,000, {line}"
 

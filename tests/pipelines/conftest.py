@@ -168,9 +168,7 @@ class Workshop:
 
 
 @pytest.fixture(scope="module")
-def make_workshop(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Callable[[], Workshop]]:
+def make_workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Workshop]]:
     """Make workshops, each over an instance that leaves nothing behind."""
     with ExitStack() as instances:
 

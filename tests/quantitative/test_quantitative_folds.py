@@ -158,9 +158,7 @@ def test_predictions_are_those_of_one_fit_at_a_time(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_rows", "n_features"), [(40, 384), (40, 39), (40, 38), (60, 5)])
 @pytest.mark.parametrize("penalty", [0.1, 10.0])
-def test_a_fit_is_that_of_its_own_with_more_features_than_rows_too(
-    n_rows: int, n_features: int, penalty: float
-) -> None:
+def test_a_fit_is_that_of_its_own_with_more_features_than_rows_too(n_rows, n_features, penalty):
     rng = SEED(4)
     base = rng.normal(size=n_rows)
     embeddings = rng.normal(size=(n_rows, n_features)) + base[:, None] * rng.normal(size=n_features)

@@ -390,9 +390,7 @@ def coverage_of_draws(preference: np.ndarray, n_prompts: int, n_draws: int) -> n
         pytest.param(400, 0.90, 0.91, marks=pytest.mark.full),
     ],
 )
-def test_few_prompts_of_real_models_hold_the_gap_at_the_rate(
-    arena, n_prompts: int, alone: float, expected: float
-) -> None:
+def test_few_prompts_of_real_models_hold_the_gap_at_the_rate(arena, n_prompts, alone, expected):
     n_draws = sized(1000, 200)
     found = coverage_of_draws(arena[1], n_prompts, n_draws)
     monte_carlo_error = math.sqrt(0.09 / (29 * n_draws))

@@ -37,9 +37,7 @@ def gate_of(**values: float) -> Gate:
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_a_criterion_is_judged_by_its_threshold_if_it_has_value_and_threshold(
-    criterion: str,
-) -> None:
+def test_a_criterion_is_judged_by_its_threshold_if_it_has_value_and_threshold(criterion):
     direction, threshold = CRITERIA[criterion]
     around = math.nextafter(threshold, -9), threshold, math.nextafter(threshold, 9)
     for value, passes in zip(around, PASSES[direction], strict=True):

@@ -204,9 +204,7 @@ def test_equal_arguments_give_an_equal_file(html: str, tmp_path: Path) -> None:
     assert write(tmp_path / "again.html", simulated=True) == html
 
 
-def test_a_failed_write_leaves_the_old_report_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_report_alone(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("the old report")
 

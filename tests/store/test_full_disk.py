@@ -82,9 +82,7 @@ def test_a_disk_that_fills_up_keeps_every_answer_and_the_rest_is_bought_later(
     assert set(server.asked.values()) == {1}
 
 
-def test_a_disk_without_space_costs_nothing(
-    disk: SimpleNamespace, server: FaultServer, tmp_path: Path
-) -> None:
+def test_a_disk_without_space_costs_nothing(disk, server, tmp_path):
     disk.mount(1 << 10)
     with pytest.raises(OSError, match="takes 16 MiB to begin, and nothing was asked") as told:
         buy(server, disk.place, tmp_path)

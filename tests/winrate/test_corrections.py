@@ -108,9 +108,7 @@ def test_interval_equals_rational_arithmetic(counts: JudgeCounts, miscoverage: f
 
 
 @given(first=skilled_counts(), second=skilled_counts())
-def test_strata_weigh_by_their_test_battles_in_rational_arithmetic(
-    first: JudgeCounts, second: JudgeCounts
-) -> None:
+def test_strata_weigh_by_their_test_battles_in_rational_arithmetic(first, second):
     quantile = Fraction(normal_quantile(0.1))
     tables = [outcome_tables(counts) for counts in (first, second)]
     test, known = (np.concatenate(part) for part in zip(*tables, strict=True))
@@ -386,9 +384,7 @@ GOOD = [[9, 0, 1], [0, 0, 0], [1, 0, 9]]
         (adjusted_shares, [0, 0, 0], TABLE, None, "there is no test battle"),
     ],
 )
-def test_battles_that_allow_no_correction_are_refused(
-    estimate, test, known, status: str | None, message: str
-) -> None:
+def test_battles_that_allow_no_correction_are_refused(estimate, test, known, status, message):
     with pytest.raises(ValueError, match=message) as refusal:
         estimate(test, known)
     assert getattr(refusal.value, "status", None) == status

@@ -420,9 +420,7 @@ def held(found: ModelWinRates, truth: np.ndarray) -> list[bool]:
 
 
 @pytest.mark.parametrize("accuracy", [None, 0.8])
-def test_the_difference_helps_where_naive_rates_fail_and_holds_where_corrections_fail(
-    accuracy: float | None,
-) -> None:
+def test_the_difference_helps_where_naive_rates_fail_and_holds_where_corrections_fail(accuracy):
     hits: list[bool] = []
     errors: dict[str, list[float]] = {"binary": [], "difference": [], "naive": []}
     for seed in range(12):

@@ -4,7 +4,6 @@ import html
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -55,9 +54,7 @@ def complaint(capture: Capture) -> str:
     return shown.err
 
 
-def test_a_good_file_exits_with_0_and_says_where_things_are(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_good_file_exits_with_0_and_says_where_things_are(tmp_path, capsys):
     battles, out = write_battles(tmp_path / "battles.csv"), tmp_path / "out"
     assert rank(battles, out) == 0
     shown = capsys.readouterr()
@@ -118,9 +115,7 @@ def test_a_missing_file_exits_with_1_and_no_traceback(tmp_path: Path, capsys: Ca
         ),
     ],
 )
-def test_bad_input_is_named_with_a_remedy(
-    name: str, content: str | bytes, told: list[str], tmp_path: Path, capsys: Capture
-) -> None:
+def test_bad_input_is_named_with_a_remedy(name, content, told, tmp_path, capsys):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert rank(path, tmp_path / "out") == 1
@@ -133,9 +128,7 @@ def test_a_folder_is_no_file(tmp_path: Path, capsys: Capture) -> None:
     assert "is not a file" in complaint(capsys)
 
 
-def test_output_that_cannot_be_written_is_refused_before_any_work(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, capsys):
     battles = write_battles(tmp_path / "battles.csv")
     assert rank(battles, battles / "out") == 1
     message = complaint(capsys)
@@ -155,9 +148,7 @@ def test_output_that_cannot_be_written_is_refused_before_any_work(
         (["--method", "sofft"], "did you mean 'soft'"),
     ],
 )
-def test_bad_settings_exit_with_1(
-    options: list[str], told: str, tmp_path: Path, capsys: Capture
-) -> None:
+def test_bad_settings_exit_with_1(options, told, tmp_path, capsys):
     battles = write_battles(tmp_path / "battles.csv")
     assert rank(battles, tmp_path / "out", *options) == 1
     assert told in complaint(capsys)
@@ -190,9 +181,7 @@ def test_an_infinite_threshold_is_explained(tmp_path: Path, capsys: Capture) -> 
     assert "at least 19 models" in shown
 
 
-def test_ctrl_c_exits_with_130(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_exits_with_130(tmp_path, capsys, monkeypatch):
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -282,9 +271,7 @@ def stored_board(home: Path) -> pd.DataFrame:
         ("table", lambda text: "[b]old" if "[b]old" in text and "-∞ to ∞" in text else text),
     ],
 )
-def test_leaderboards_print_in_every_format(
-    style: str, read: Callable[[str], str], stored_board: pd.DataFrame, capsys: Capture
-) -> None:
+def test_leaderboards_print_in_every_format(style, read, stored_board, capsys):
     assert main(["leaderboard", "--corpus", "arena", "--format", style]) == 0
     shown = capsys.readouterr()
     assert read(shown.out) == stored_board["model"][0]
@@ -319,9 +306,7 @@ def test_the_interface_refuses_a_port_that_is_taken(home: Path, capsys: Capture)
     assert not home.exists()
 
 
-def test_the_lineage_adds_the_commands_that_its_absence_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_the_lineage_adds_the_commands_that_its_absence_names(tmp_path, monkeypatch, capsys):
     assert main([]) == 0
     added = set(typer.main.get_command(app).commands) - {"doctor", "rank"}
     assert added == set(LINEAGE_COMMANDS)

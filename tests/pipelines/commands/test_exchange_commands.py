@@ -107,9 +107,7 @@ def test_an_import_takes_nothing_of_an_example_of_its_name(config, bench, tmp_pa
     assert again == ["judgeline", "run", "--corpus", "lmarena-100k-recorded"]
 
 
-def test_a_new_name_is_not_that_of_another_judge_of_the_file(
-    config, bench, tmp_path, capsys
-) -> None:
+def test_a_new_name_is_not_that_of_another_judge_of_the_file(config, bench, tmp_path, capsys):
     text = bench.read_text(encoding="utf-8").replace("Some Judge", "Paid")
     others = [
         text.replace("Paid", name) for name in ("Paid recorded", "paid-recorded-2", "Another")
@@ -134,9 +132,7 @@ def test_a_new_name_is_not_that_of_another_judge_of_the_file(
         (["NOBODY", "--format", "mt-bench"], "no row could be read (1 missing-model)"),
     ],
 )
-def test_files_that_cannot_be_read_leave_nothing(
-    config, bench, tmp_path, capsys, arguments, told
-) -> None:
+def test_files_that_cannot_be_read_leave_nothing(config, bench, tmp_path, capsys, arguments, told):
     (tmp_path / "empty").touch()
     nobody = bench.read_text(encoding="utf-8").splitlines()[-1]
     (tmp_path / "nobody").write_text(nobody, encoding="utf-8")

@@ -78,9 +78,7 @@ def test_released_sample_matches_the_published_program(released: Path, expected_
     assert ours["n_battles"].tolist() == published["n_target_rows"].tolist()
 
 
-def test_released_sample_summary_matches_the_published_one(
-    released: Path, expected_dir: Path
-) -> None:
+def test_released_sample_summary_matches_the_published_one(released, expected_dir):
     ours = pd.read_csv(released / "summary.csv").set_index("method")
     published = pd.read_csv(expected_dir / "softelo_sample_summary.csv").set_index("method")
     ours = ours.loc[published.index]
@@ -105,9 +103,7 @@ def test_files_hold_what_is_promised(battles_csv: Path, tmp_path: Path) -> None:
     assert len(ranked.battles.scored) == 900
 
 
-def test_result_repeats_and_does_not_depend_on_the_file_name(
-    battles_csv: Path, tmp_path: Path
-) -> None:
+def test_result_repeats_and_does_not_depend_on_the_file_name(battles_csv, tmp_path):
     renamed = tmp_path / "renamed.csv"
     renamed.write_bytes(battles_csv.read_bytes())
     settings = RankSettings(n_resamples=30, seed=5)
@@ -189,9 +185,7 @@ def _scored(table: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("method", ["hard", "soft", "average"])
-def test_method_chooses_what_is_written_and_what_ranks(
-    battles_csv: Path, tmp_path: Path, method: str
-) -> None:
+def test_method_chooses_what_is_written_and_what_ranks(battles_csv, tmp_path, method):
     settings = RankSettings(n_resamples=0, methods=(method,))
     rank_file(battles_csv, tmp_path / "out", settings)
     for name in ("heldout.csv", "conformal.csv", "summary.csv", "leaderboard.csv"):
@@ -238,9 +232,7 @@ def test_a_file_of_mostly_unusable_rows_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ["model-01,model-02,0,5,1.0", "model-01,model-02,0.5"])
-def test_a_row_of_another_length_is_refused_with_its_line(
-    row: str, battles_csv: Path, tmp_path: Path
-) -> None:
+def test_a_row_of_another_length_is_refused_with_its_line(row, battles_csv, tmp_path):
     lines = battles_csv.read_text().splitlines()
     ragged = tmp_path / "ragged.csv"
     ragged.write_text("\n".join([*lines[:7], row, *lines[7:]]))
@@ -271,9 +263,7 @@ def test_a_failure_names_the_rows_that_were_set_aside(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("a", "b", "tie"), [(1, -1, 0), (1, 2, 0)])
-def test_a_board_of_another_coding_is_that_of_the_usual_one(
-    tmp_path: Path, a: object, b: object, tie: object
-) -> None:
+def test_a_board_of_another_coding_is_that_of_the_usual_one(tmp_path, a, b, tie):
     usual = simulated_battles()
     usual.loc[usual.index % 10 == 0, "human_outcome"] = 0.5
     coded = usual.assign(human_outcome=usual["human_outcome"].map({1.0: a, 0.0: b, 0.5: tie}))
@@ -336,9 +326,7 @@ def test_too_few_models_say_why_a_threshold_is_infinite(tmp_path: Path, n_models
     assert np.isinf(ranked.ranking.leaderboard["upper"]).all()
 
 
-def test_failure_leaves_earlier_files_alone(
-    battles_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failure_leaves_earlier_files_alone(battles_csv, tmp_path, monkeypatch):
     out = tmp_path / "out"
     rank_file(battles_csv, out, QUICK, report=False)
     before = {path.name: path.read_bytes() for path in out.iterdir()}

@@ -14,13 +14,7 @@ from pipelines.commands.leaderboards import print_conclusion
 from pipelines.definitions import build_definitions, defs
 from resources.tables.declared import TABLES
 
-APART = {
-    "drift_answers",
-    "judge_drift",
-    "candidates",
-    "candidate_battles",
-    "candidate_verdicts",
-}
+APART = {"drift_answers", "judge_drift", "candidates", "candidate_battles", "candidate_verdicts"}
 """Tables that a run without candidates, drift watch and plan does not make."""
 
 

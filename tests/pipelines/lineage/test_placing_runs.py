@@ -242,12 +242,7 @@ def test_an_honest_judge_keeps_controls_low_and_off_the_board(placed, arena):
 # automation
 
 
-PLACED = {
-    "candidate_scores",
-    "candidate_ratings",
-    "leaderboard",
-    "predictions",
-}
+PLACED = {"candidate_scores", "candidate_ratings", "leaderboard", "predictions"}
 
 
 def _flags(workshop, model: str) -> str:

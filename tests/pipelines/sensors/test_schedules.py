@@ -11,13 +11,7 @@ from assets.partitions import corpus_judge_key, register
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
 from pipelines.definitions import build_definitions
 from pipelines.sensors.activity import UnreadableError
-from pipelines.sensors.weekly import (
-    Content,
-    drift_watch,
-    due,
-    refreshed_corpora,
-    weekly_refresh,
-)
+from pipelines.sensors.weekly import Content, drift_watch, due, refreshed_corpora, weekly_refresh
 from resources.corpora.locations import content_revision
 from resources.tables.store import ParquetTables
 
