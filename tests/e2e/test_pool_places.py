@@ -84,7 +84,7 @@ def test_two_processes_are_never_inside_together(tmp_path, request, storage):
 
 @pytest.mark.parametrize("step", ["_allocate_concurrency_slots", "claim_concurrency_slot"])
 @pytest.mark.parametrize("limit", [1, None])
-def test_a_host_waits_while_another_gives_a_limit_or_claims_a_place(
+def test_a_host_waits_for_one_that_gives_a_limit_or_claims_a_place(
     tmp_path: Path,
     database: Mapping[str, str],
     monkeypatch: pytest.MonkeyPatch,
@@ -128,9 +128,7 @@ def test_a_host_waits_while_another_gives_a_limit_or_claims_a_place(
             assert other.result(60)
 
 
-def test_a_pool_of_two_lets_two_in_and_tells_the_third_who_they_are(
-    tmp_path: Path, database: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pool_of_two_lets_two_in_and_names_them_to_the_third(tmp_path, database, monkeypatch):
     for name, value in {**database, "JUDGELINE_HOME": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)

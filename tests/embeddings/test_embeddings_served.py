@@ -203,9 +203,7 @@ def test_what_passes_is_tried_again(server: EmbeddingsServer, tmp_path: Path) ->
     ("status", "message"),
     [(401, f"wrong key {KEY}"), (404, "no such model"), (400, "no \x1b[2J dimensions")],
 )
-def test_an_endpoint_that_refuses_everything_is_told_without_the_key(
-    server: EmbeddingsServer, tmp_path: Path, status: int, message: str
-) -> None:
+def test_an_endpoint_that_refuses_all_is_told_without_the_key(server, tmp_path, status, message):
     server.fault = lambda body: error(status, message)
     with pytest.raises(EndpointError, match=f"HTTP {status}") as caught:
         buyer(server, tmp_path).vectors(numbered(8))

@@ -229,7 +229,7 @@ def test_a_newcomer_with_votes_by_now_is_on_the_board_once_as_people_rated_it():
         (1400.0, 1450.0, 3, "new"),
     ],
 )
-def test_of_a_model_without_votes_the_rated_row_stands_or_that_with_more_battles(
+def test_without_votes_the_rated_row_or_one_of_more_battles_stands(
     corpus, own, in_corpus, newcomer
 ):
     calibrating = heldout_of([*voted(), Rated("both", corpus, None, 9.0)])

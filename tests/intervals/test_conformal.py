@@ -290,9 +290,7 @@ def test_the_spread_of_a_residual_by_hand() -> None:
 
 @given(scale=st.floats(0.01, 100), seed=st.integers(0, 99), miscoverage=st.floats(0.1, 0.5))
 @settings(max_examples=50)
-def test_without_an_excess_and_votes_noise_the_standard_errors_alone_scale(
-    scale: float, seed: int, miscoverage: float
-) -> None:
+def test_without_excess_and_votes_noise_standard_errors_alone_scale(scale, seed, miscoverage):
     """And intervals scale with the unit of ratings."""
     rng = np.random.default_rng(seed)
     error = rng.uniform(5, 20, 1 + seed % 40)

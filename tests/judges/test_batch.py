@@ -191,9 +191,7 @@ def without(server: BatchServer, kind: str) -> Callable[[str], None]:
         ("error_file_id", {None: 22, "transport": 8}, 30),
     ],
 )
-def test_results_of_which_one_file_is_gone_keep_what_the_other_holds(
-    kind: str, kept: dict[str | None, int], n_charged: int, tmp_path: Path
-) -> None:
+def test_of_results_that_are_gone_in_part_the_rest_counts(kind, kept, n_charged, tmp_path):
     budget = Budget(calls=30)
     server = BatchServer(line=on_third(turned_down(400, "blocked", "content_filter")))
     server.end, server.share_done = (lambda n: "expired"), 0.8  # 22 answered, 2 turned down, 6 not
@@ -289,9 +287,7 @@ def test_an_outage_while_batches_are_under_way_is_waited_for(step, n_well, tmp_p
 
 
 @pytest.mark.parametrize(("n_well", "outage_s"), [(0, 600.0), (1, 0.0)])
-def test_an_endpoint_that_was_never_reached_or_not_for_too_long_ends_the_wait(
-    n_well: int, outage_s: float, tmp_path: Path
-) -> None:
+def test_an_endpoint_not_reached_for_too_long_ends_the_wait(n_well, outage_s, tmp_path):
     outage = Outage("look", n_well, 10**9)
     with (
         serving(BatchServer(before=outage)) as server,
@@ -314,9 +310,7 @@ REPLIES: dict[str, Callable[[], Response]] = {
 
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize(("n_replies", "keeps_metadata"), [(1, True), (1, False), (100, True)])
-def test_a_creation_whose_reply_says_nothing_is_found_and_not_repeated(
-    reply: str, n_replies: int, keeps_metadata: bool, tmp_path: Path
-) -> None:
+def test_a_creation_with_a_void_reply_is_not_repeated(reply, n_replies, keeps_metadata, tmp_path):
     left = iter(range(n_replies))
 
     def after(name: str) -> Any:

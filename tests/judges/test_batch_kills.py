@@ -157,9 +157,7 @@ def test_kills_at_random_submit_nothing_twice(tmp_path: Path, undisturbed: pd.Da
 
 
 @pytest.mark.slow
-def test_a_creation_that_arrives_after_its_process_was_killed_buys_nothing_twice(
-    tmp_path: Path, undisturbed: pd.DataFrame
-) -> None:
+def test_a_creation_that_outlives_its_process_buys_nothing_twice(tmp_path, undisturbed):
     killer = Killer("create", 1)
     with serving(BatchServer(before=killer)) as server:
         server.late_s = 4.0  # accepted, and not there for a while
@@ -175,9 +173,7 @@ def test_a_creation_that_arrives_after_its_process_was_killed_buys_nothing_twice
 
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [None, in_background])
-def test_an_interrupt_leaves_batches_to_go_on_and_says_how_to_collect_them(
-    begun: Callable[[], object] | None, tmp_path: Path, undisturbed: pd.DataFrame
-) -> None:
+def test_an_interrupt_leaves_batches_and_says_how_to_collect_them(begun, tmp_path, undisturbed):
     def hold(step: str) -> None:
         for made in server.batches.values():
             made["status"] = "in_progress"

@@ -353,9 +353,7 @@ def test_a_name_is_inert_short_and_without_the_key(ask, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_why_an_answer_failed_is_stored_checked_and_in_the_ledger(
-    ask, reply: Callable[..., Any], words: str, advice: str, tmp_path: Path
-) -> None:
+def test_why_an_answer_failed_is_stored_and_in_the_ledger(ask, reply, words, advice, tmp_path):
     told: list[str] = []
     with serving(failing(reply)) as server:
         asked = ask(server, tmp_path)

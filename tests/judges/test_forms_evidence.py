@@ -114,9 +114,7 @@ def test_the_position_after_a_whole_number_is_not_looked_at() -> None:
         (told(("87", even(["87"]))), 87, 1, 1),
     ],
 )
-def test_digits_in_a_token_are_as_declared_where_the_answer_shows_them(
-    read: Tokens, score: int, declared: int, expected: int
-) -> None:
+def test_digits_in_a_token_are_as_declared_where_shown(read, score, declared, expected):
     assert digits_per_token(read, score, declared) == expected
 
 

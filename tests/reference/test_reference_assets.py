@@ -95,9 +95,7 @@ def test_a_judge_without_preferences_gets_empty_tables_and_a_reason(made):
     assert module.errors_are_those_of_resampling(found.value).passed
 
 
-def test_repeated_runs_of_the_rubric_let_the_judge_abstain(
-    made, sampled_battles, scored_battles, verdicts
-):
+def test_repeated_runs_let_the_judge_abstain(made, sampled_battles, scored_battles, verdicts):
     again = verdicts.assign(replicate=1)
     ours = [name for name in again if name.endswith("_a")]
     first_half = again["battle_id"].isin(sampled_battles["battle_id"][:12])  # each pair twice

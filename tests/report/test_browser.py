@@ -64,9 +64,7 @@ def test_the_page_fits_its_window(browser, report, width, scheme):
     assert outside == []
 
 
-def test_the_leaderboard_and_its_coverage_show_their_last_columns_on_a_small_laptop(
-    browser: webdriver.Chrome, report: Path
-) -> None:
+def test_board_and_coverage_show_their_last_columns_on_a_small_laptop(browser, report):
     show(browser, report, width=1366)
     unfold(browser)
     for table in ("board", "coverage"):

@@ -170,9 +170,7 @@ def test_strata_are_of_length_of_strength_and_merged_where_votes_are_few() -> No
         (0, 30, 30, "others", 60),
     ],
 )
-def test_own_votes_calibrate_where_they_are_enough_and_the_judge_does_most(
-    unvoted: int, won: int, lost: int, calibration: str, n_test: int
-) -> None:
+def test_enough_own_votes_calibrate(unvoted, won, lost, calibration, n_test):
     own = np.zeros((1, 1, 3, 4), int)
     own[0, 0, 0, [0, 2, 3]] = won, lost, unvoted
     others = np.full((2, 1, 1, 3, 3), 5)

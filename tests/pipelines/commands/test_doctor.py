@@ -58,9 +58,7 @@ VERDICTS = BATTLES.assign(verdict=["A", "B", "tie"] * 300).drop(columns="score_d
         ),
     ],
 )
-def test_a_file_is_told_what_it_supports(
-    tmp_path: Path, capsys, table: pd.DataFrame, code: int, supported, lacking, missing: str
-) -> None:
+def test_what_a_file_supports(tmp_path, capsys, table, code, supported, lacking, missing):
     path = tmp_path / "my battles.csv"
     table.to_csv(path, index=False)
     assert main(["doctor", str(path), "--format", "json"]) == code

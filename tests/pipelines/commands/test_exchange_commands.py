@@ -80,9 +80,7 @@ def test_what_is_there_is_replaced_on_request_only(config, bench, tmp_path, caps
     assert run_import(bench, "--format", "mt-bench", "--out", out, "--force") == 0
 
 
-def test_recorded_verdicts_never_take_the_name_of_a_judge_that_costs(
-    config, bench, tmp_path, capsys
-) -> None:
+def test_recorded_verdicts_take_no_name_of_a_judge_that_costs(config, bench, tmp_path, capsys):
     bench.write_text(
         bench.read_text(encoding="utf-8").replace("Some Judge", "Paid"), encoding="utf-8"
     )
@@ -153,9 +151,7 @@ def _catalog(printed: str) -> Catalog:
     return Catalog()
 
 
-def test_imported_verdicts_without_scores_are_run_as_far_as_they_go_and_come_out_as_they_came(
-    config, bench, tmp_path, capsys, workshop
-) -> None:
+def test_verdicts_without_scores_come_out_as_they_came(config, bench, tmp_path, capsys, workshop):
     run_import(bench, "--format", "mt-bench", "--out", tmp_path / "out")
     catalog = _catalog(capsys.readouterr().out)
     with pytest.MonkeyPatch.context() as patch:
@@ -192,9 +188,7 @@ def run_export(*arguments: object) -> int:
 
 
 @pytest.mark.parametrize("style", ["arena-hard", "mt-bench", "alpaca-eval", "soft-elo"])
-def test_a_judged_corpus_goes_out_and_comes_back(
-    finished, config, tmp_path, capsys, monkeypatch, style
-) -> None:
+def test_a_judged_corpus_comes_back(finished, config, tmp_path, capsys, monkeypatch, style):
     monkeypatch.setenv("JUDGELINE_HOME", str(finished.home))
     sampled = finished.stored("sampled_battles", "tiny")
     baseline = ["--baseline", sampled["model_a"][0]] if style == "arena-hard" else []

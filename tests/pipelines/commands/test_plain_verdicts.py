@@ -46,9 +46,7 @@ def heldout(path: Path, out: Path, outcomes: str | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-def test_plain_verdicts_of_real_battles_are_rated_like_the_scores_1_0_and_minus_1(
-    real: Path, tmp_path: Path, coding: str
-) -> None:
+def test_plain_verdicts_are_rated_like_the_scores_1_0_and_minus_1(real, tmp_path, coding):
     source = real / "llmfao_gpt4_majority.csv"
     table = pd.read_csv(source)
     codes, stated = CODINGS[coding]

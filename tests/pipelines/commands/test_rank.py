@@ -472,9 +472,7 @@ def test_votes_may_name_the_winner() -> None:
         ),
     ],
 )
-def test_a_remedy_names_the_argument_in_python_and_the_option_in_a_terminal(
-    tmp_path: Path, capsys, change: dict, options: dict, in_python: str, in_terminal: str
-) -> None:
+def test_a_remedy_names_what_to_change(tmp_path, capsys, change, options, in_python, in_terminal):
     table = simulated_battles().assign(**change)
     with pytest.raises(ValueError, match=re.escape(in_python)) as refused:
         judgeline.rank(table, RankSettings(n_resamples=0, **options))
@@ -487,9 +485,7 @@ def test_a_remedy_names_the_argument_in_python_and_the_option_in_a_terminal(
 
 
 @pytest.mark.parametrize(("in_checkout", "told"), [(True, "'.[app]'"), (False, "judgeline rank")])
-def test_a_package_that_is_missing_is_named_with_what_installs_it(
-    monkeypatch: pytest.MonkeyPatch, capsys, in_checkout: bool, told: str
-) -> None:
+def test_a_missing_package_is_named_with_what_installs_it(monkeypatch, capsys, in_checkout, told):
     """A wheel has no lineage: its commands say so, and need no package of it."""
 
     def broken(name: str) -> None:
