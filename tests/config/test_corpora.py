@@ -174,17 +174,11 @@ BEFORE = "first: 1\nsecond:\n  inner: [2024-01-02, 7]\n"
 @pytest.mark.parametrize(
     "value",
     [
-        "!!int sk-secret",
-        "!!int ''",
-        "!!float sk-secret",
-        "!!bool sk-secret",
-        "!!timestamp sk-secret",
-        "2024-13-45",
-        "2024-01-02 03:04:05 +99:99",
-        '"sk-secret \\UFFFFFFFF"',
-        "9" * 5000,
+        "!!int sk-secret", "!!int ''", "!!float sk-secret", "!!bool sk-secret",
+        "!!timestamp sk-secret", "2024-13-45", "2024-01-02 03:04:05 +99:99",
+        '"sk-secret \\UFFFFFFFF"', "9" * 5000,
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize(
     ("form", "line"), [("third: {}\n", 4), ("third:\n  sk-key: [1, {}]\n", 5), ("? {}\n: 3\n", 4)]
 )

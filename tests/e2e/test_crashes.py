@@ -32,15 +32,9 @@ JUDGES = ("j", "k")
 N_BATTLES, FEW_BATTLES, CONCURRENCY, LATENCY_S = 700, 200, 4, 0.12
 DOWN_S = 40  # longer than those who need the database are willing to wait for it
 ASSETS = (
-    "raw_battles",
-    "quarantined_battles",
-    "recorded_verdicts",
-    "battles",
-    "sampled_battles",
-    "verdicts",
-    "scored_battles",
-    "beta_folds",
-)
+    "raw_battles", "quarantined_battles", "recorded_verdicts", "battles", "sampled_battles",
+    "verdicts", "scored_battles", "beta_folds",
+)  # fmt: skip
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "judgeline"}
 
 Call = tuple[str, ...]

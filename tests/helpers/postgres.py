@@ -122,13 +122,9 @@ class Server:
     def connect(self, database: str = DATABASE) -> "psycopg2.extensions.connection":
         """Open a connection; close it after use."""
         return psycopg2.connect(
-            host=HOST,
-            port=self.port,
-            user=USER,
-            password=self.password,
-            dbname=database,
+            host=HOST, port=self.port, user=USER, password=self.password, dbname=database,
             connect_timeout=5,
-        )
+        )  # fmt: skip
 
     @property
     def pids(self) -> list[int]:

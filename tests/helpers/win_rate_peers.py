@@ -12,12 +12,8 @@ import numpy as np
 from judgeline.winrate.labels import JudgeCounts, JudgeRates, judge_rates
 
 ESTIMATORS: tuple[str, ...] = (
-    "naive",
-    "calibration_only",
-    "difference",
-    "conditional",
-    "misclassification_adjusted",
-)
+    "naive", "calibration_only", "difference", "conditional", "misclassification_adjusted",
+)  # fmt: skip
 """The order of the rows of `WinRatePeers`.
 
 ``naive``: the judge's win rate on test battles, unbiased only for a judge whose two errors

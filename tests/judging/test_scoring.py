@@ -10,15 +10,9 @@ from judgeline.verdict.outcomes import CRITERIA
 
 def battles(*ids: str, **columns: Any) -> pd.DataFrame:
     table = pd.DataFrame({"battle_id": list(ids)}).assign(
-        question_id="q",
-        cluster_id="q",
-        model_a="x",
-        model_b="y",
-        language=None,
-        human_outcome=np.nan,
-        completion_a="four",
-        completion_b="eleven, yes",
-    )
+        question_id="q", cluster_id="q", model_a="x", model_b="y", language=None,
+        human_outcome=np.nan, completion_a="four", completion_b="eleven, yes",
+    )  # fmt: skip
     return table.assign(**columns)
 
 

@@ -28,18 +28,10 @@ from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables
 
 QUIET = {
-    "seed": 1,
-    "noise": 0.6,
-    "mood": 0.3,
-    "taste": 0.4,
-    "style_taste": 0.2,
-    "position_bias": 0.1,
-    "verbosity_bias": 0.1,
-    "family_bias": 0.1,
-    "malformed_rate": 0.0,
-    "refusal_rate": 0.0,
+    "seed": 1, "noise": 0.6, "mood": 0.3, "taste": 0.4, "style_taste": 0.2, "position_bias": 0.1,
+    "verbosity_bias": 0.1, "family_bias": 0.1, "malformed_rate": 0.0, "refusal_rate": 0.0,
     "truncated_rate": 0.0,
-}
+}  # fmt: skip
 JUDGES = {
     "careful": {"kind": "builtin", "family": "cedar", "builtin": QUIET},
     "hasty": {"kind": "builtin", "family": "fern", "builtin": {**QUIET, "seed": 2, "noise": 1.2}},

@@ -35,18 +35,9 @@ from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 STORED = Path(__file__).with_name("verdicts_of_2026_11_22")
 PROMPTS = write_prompts(6, seed=2)
 TRAITS = BuiltinTraits(
-    seed=3,
-    noise=1.0,
-    mood=0.3,
-    taste=0.5,
-    style_taste=0.2,
-    position_bias=0.3,
-    verbosity_bias=0.1,
-    family_bias=0.5,
-    malformed_rate=0,
-    refusal_rate=0.25,
-    truncated_rate=0,
-)
+    seed=3, noise=1.0, mood=0.3, taste=0.5, style_taste=0.2, position_bias=0.3,
+    verbosity_bias=0.1, family_bias=0.5, malformed_rate=0, refusal_rate=0.25, truncated_rate=0,
+)  # fmt: skip
 TEMPLATE = "{delimiter} {instruction} {first_completion} {second_completion}"
 DEFAULT: dict[FormName, Form] = {"rubric": RUBRIC, "score": ScoreForm(), "choice": ChoiceForm()}
 FORMS: tuple[FormName, ...] = ("rubric", "score", "choice")

@@ -132,14 +132,8 @@ def test_layouts_agree(layout: str, battles_csv: Path, tmp_path: Path) -> None:
 
 def test_hostile_names_are_inert_in_every_file(tmp_path: Path) -> None:
     names = [
-        "=cmd|'/C calc'!A0",
-        "+1",
-        "-2+3",
-        "@SUM(A1)",
-        "\u202etxt.exe",
-        "red\x1b[31m",
-        "c\x9b31m",
-    ]
+        "=cmd|'/C calc'!A0", "+1", "-2+3", "@SUM(A1)", "\u202etxt.exe", "red\x1b[31m", "c\x9b31m",
+    ]  # fmt: skip
     table = simulated_battles(n_battles=300, n_models=len(names))
     known = {f"model-{place:02d}": name for place, name in enumerate(names)}
     table = table.assign(model_a=table["model_a"].map(known), model_b=table["model_b"].map(known))
@@ -368,15 +362,9 @@ def test_faulty_rows_are_set_aside_with_reasons(tmp_path: Path) -> None:
     assert read.scored["model_a"].tolist() == ["nan", "a"]
     assert math.isnan(read.scored["human_outcome"][1])
     assert dict(zip(read.quarantine["row"], read.quarantine["reason"], strict=True)) == {
-        2: "self-battle",
-        3: "missing-model",
-        4: "nan-score",
-        5: "nan-score",
-        6: "unknown-outcome",
-        7: "duplicate-battle",
-        8: "nan-score",
-        9: "unknown-outcome",
-    }
+        2: "self-battle", 3: "missing-model", 4: "nan-score", 5: "nan-score",
+        6: "unknown-outcome", 7: "duplicate-battle", 8: "nan-score", 9: "unknown-outcome",
+    }  # fmt: skip
     assert read.quarantine["detail"].tolist()[4:] == [
         "human_outcome is '2', expected 1, 0.5, 0 or empty",
         "battle 'kept-1' came before",

@@ -14,15 +14,9 @@ from resources.config.judges import load_judges
 from resources.config.paths import ROOT
 
 PUBLISHED = (
-    "DeepSeek-V3.2",
-    "Gemma4-26B-A4B",
-    "Qwen3.5-27B",
-    "GPT-OSS-120B",
-    "Gemma4-E4B",
-    "Llama-3.3-70B",
-    "GPT-OSS-20B",
-    "Qwen3-32B",
-)
+    "DeepSeek-V3.2", "Gemma4-26B-A4B", "Qwen3.5-27B", "GPT-OSS-120B", "Gemma4-E4B",
+    "Llama-3.3-70B", "GPT-OSS-20B", "Qwen3-32B",
+)  # fmt: skip
 """The judges of the released Soft-Elo annotations of LMArena 100k, by their names there."""
 
 

@@ -18,16 +18,9 @@ from resources.tables.store import ParquetTables
 
 TO_THE_BOARD = ["group:corpus", "+leaderboard"]
 CALL = {
-    "failure": None,
-    "log_probabilities": None,
-    "prompt_tokens": 3,
-    "completion_tokens": 2,
-    "judge": "careful",
-    "battle_id": "b",
-    "order": "AB",
-    "replicate": 0,
-    "parts": "{}",
-}
+    "failure": None, "log_probabilities": None, "prompt_tokens": 3, "completion_tokens": 2,
+    "judge": "careful", "battle_id": "b", "order": "AB", "replicate": 0, "parts": "{}",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

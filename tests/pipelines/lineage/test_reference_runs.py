@@ -11,16 +11,9 @@ from pipelines.definitions import defs
 JUDGE = "recorded"
 TOLD = "recorded preferences without rubric scores: reference-anchored ratings only"
 MADE = {
-    "choice_verdicts",
-    "consistency",
-    "rationale_embeddings",
-    "reference_diagnostics",
-    "reference_ratings",
-    "reliability_panel",
-    "score_verdicts",
-    "soft_outcomes",
-    "verdicts",
-}
+    "choice_verdicts", "consistency", "rationale_embeddings", "reference_diagnostics",
+    "reference_ratings", "reliability_panel", "score_verdicts", "soft_outcomes", "verdicts",
+}  # fmt: skip
 
 
 def write_star(path, n_questions: int = 40) -> pd.DataFrame:
