@@ -203,16 +203,11 @@ def test_a_question_has_as_many_battles_as_rated_models_have_on_it(repeats, expe
 def pool(noise: float, threshold: float, n_battles: int = 900) -> tuple[pd.DataFrame, pd.DataFrame]:
     heldout = pd.DataFrame(
         {
-            "model": ANCHORS,
-            "method": "auto",
-            "human_rating": 1500.0,
-            "residual": 3.0,
-            "std_error": np.nan,
-            "std_error_analytic": 0.6 * noise / np.sqrt(n_battles),
-            "vote_std_error": 0.8 * noise / np.sqrt(n_battles),
-            "n_battles": n_battles,
+            "model": ANCHORS, "method": "auto", "human_rating": 1500.0, "residual": 3.0,
+            "std_error": np.nan, "std_error_analytic": 0.6 * noise / np.sqrt(n_battles),
+            "vote_std_error": 0.8 * noise / np.sqrt(n_battles), "n_battles": n_battles,
         }
-    )
+    )  # fmt: skip
     calibration = {"method": ["hard", "auto"], "threshold": [9.0, threshold], "excess_sd": 0.0}
     return heldout, pd.DataFrame(calibration)
 

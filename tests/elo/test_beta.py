@@ -165,12 +165,9 @@ def test_many_battles_give_the_same_folds_as_few(continuous: bool) -> None:
     outcome = (rng.random(n) < expit(0.5 * score)).astype(float)
     names = np.array([f"m{k:02d}" for k in range(size)])
     battles = code_battles(
-        names[first],
-        names[second],
-        human_outcome=outcome,
-        judge_outcome=np.full(n, 0.5),
+        names[first], names[second], human_outcome=outcome, judge_outcome=np.full(n, 0.5),
         score_difference=score,
-    )
+    )  # fmt: skip
     folds = fit_beta_folds(battles)
     for model in (0, 7, 39):
         rest = (first != model) & (second != model)

@@ -305,14 +305,10 @@ def made(catalog, verdicts, monkeypatch):
         monkeypatch.setattr(module, "rate_methods", changed)
         result = module.scoring_methods(
             dg.build_asset_context(partition_key=corpus_judge_key("tiny", "stub")),
-            scored_battles=scored,
-            soft_outcomes=others,
-            quantitative_outcomes=NO_LEARNT,
-            verdicts=verdicts,
-            choice_verdicts=verdicts.head(10),
-            score_verdicts=verdicts.head(0),
+            scored_battles=scored, soft_outcomes=others, quantitative_outcomes=NO_LEARNT,
+            verdicts=verdicts, choice_verdicts=verdicts.head(10), score_verdicts=verdicts.head(0),
             catalog=catalog,
-        )
+        )  # fmt: skip
         return result, *rated
 
     return make

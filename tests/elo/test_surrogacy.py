@@ -41,12 +41,9 @@ def arena(
     vote[rng.random(n) < ties] = 0.5
     names = np.array([name(model) for model in range(size)])
     return code_battles(
-        names[a],
-        names[b],
-        human_outcome=vote,
-        judge_outcome=(score > 0).astype(float),
+        names[a], names[b], human_outcome=vote, judge_outcome=(score > 0).astype(float),
         score_difference=score,
-    )
+    )  # fmt: skip
 
 
 def fit(battles: CodedBattles, seed: int = 0):

@@ -236,14 +236,9 @@ class BatchServer(FaultServer):
 
     def _file(self, name: str) -> Body:
         return {
-            "id": name,
-            "object": "file",
-            "bytes": len(self.files[name]),
-            "created_at": 0,
-            "filename": f"{name}.jsonl",
-            "purpose": "batch",
-            "status": "processed",
-        }
+            "id": name, "object": "file", "bytes": len(self.files[name]), "created_at": 0,
+            "filename": f"{name}.jsonl", "purpose": "batch", "status": "processed",
+        }  # fmt: skip
 
 
 def missing(kind: str, name: str) -> Response:

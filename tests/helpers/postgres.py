@@ -73,12 +73,9 @@ class Server:
     def variables(self) -> dict[str, str]:
         """The environment that makes an installation use this server."""
         return {
-            "DAGSTER_PG_HOST": HOST,
-            "DAGSTER_PG_PORT": str(self.port),
-            "DAGSTER_PG_DB": DATABASE,
-            "DAGSTER_PG_USERNAME": USER,
-            "DAGSTER_PG_PASSWORD": self.password,
-        }
+            "DAGSTER_PG_HOST": HOST, "DAGSTER_PG_PORT": str(self.port), "DAGSTER_PG_DB": DATABASE,
+            "DAGSTER_PG_USERNAME": USER, "DAGSTER_PG_PASSWORD": self.password,
+        }  # fmt: skip
 
     def initialise(self) -> None:
         """Make the data folder, the user that owns it all, and the database."""
@@ -101,12 +98,9 @@ class Server:
         command = [str(self.programs / "postgres"), "-D", str(self.data), f"-p{self.port}"]
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                _as_server(command),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.folder,
+                _as_server(command), stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
                 start_new_session=True,
-            )
+            )  # fmt: skip
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             try:

@@ -46,9 +46,6 @@ def world(
 def coded(a: np.ndarray, b: np.ndarray, human: np.ndarray, judge: np.ndarray) -> CodedBattles:
     names = np.array([f"m{i:02d}" for i in range(30)])
     return code_battles(
-        names[np.asarray(a)],
-        names[np.asarray(b)],
-        human_outcome=human,
-        judge_outcome=judge,
+        names[np.asarray(a)], names[np.asarray(b)], human_outcome=human, judge_outcome=judge,
         score_difference=np.asarray(judge, dtype=float) - 0.5,
-    )
+    )  # fmt: skip

@@ -37,12 +37,9 @@ def arena(seed: int, *, first_is_new: bool = False) -> HeldOutRatings:
     new = ((first == 0) | (second == 0)) & first_is_new
     names = np.array([f"m{k:02d}" for k in range(SIZE)])
     battles = code_battles(
-        names[first],
-        names[second],
-        human_outcome=np.where(new, math.nan, human),
-        judge_outcome=0.5 + 0.5 * np.sign(score),
-        score_difference=score,
-    )
+        names[first], names[second], human_outcome=np.where(new, math.nan, human),
+        judge_outcome=0.5 + 0.5 * np.sign(score), score_difference=score,
+    )  # fmt: skip
     return rate(battles, RatingSettings(n_resamples=0, smoothing_levels=()))
 
 

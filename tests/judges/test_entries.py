@@ -122,23 +122,17 @@ J = "j:\n  display_name: J\n  family: f\n  kind: openai\n  model: m\n"
         *(
             (f"{J}  {line}", [f"line 6: judge 'j', key '{line.partition(':')[0]}"])
             for line in (
-                "timeout_s: .inf",
-                "timeout_s: true",
+                "timeout_s: .inf", "timeout_s: true",
                 "price_per_million: {prompt: .inf, completion: 1}",
-                "decoding: {temperature: .nan}",
-                "decoding: {seed: true}",
-                "decoding: {max_tokens: 99999999999999999999}",
-                "concurrency: true",
-                "concurrency: '4'",
-                "replicates: 2.0",
-                "base_url: http://h:99999/v1",
-                "base_url: 'http://h/v 1'",
-                "base_url: 'http://h/v\u00e9'",
+                "decoding: {temperature: .nan}", "decoding: {seed: true}",
+                "decoding: {max_tokens: 99999999999999999999}", "concurrency: true",
+                "concurrency: '4'", "replicates: 2.0", "base_url: http://h:99999/v1",
+                "base_url: 'http://h/v 1'", "base_url: 'http://h/v\u00e9'",
                 "base_url: 'http://[::1/v1'",
             )
         ),
     ],
-)
+)  # fmt: skip
 def test_mistakes_in_a_file_name_place_and_remedy(tmp_path, text, parts):
     message = complaint(tmp_path, text)
     assert [part for part in parts if part not in message] == []

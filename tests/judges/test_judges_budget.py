@@ -316,16 +316,10 @@ class Somewhere:
 
 def account(**changes: object) -> Account:
     filled = Account(
-        n_calls=1000,
-        n_resumed=600,
-        n_needed=400,
-        n_asked=100,
-        prompt_tokens=50_000,
-        completion_tokens=10_000,
-        failed=Counter(refusal=2, parse_error=1),
-        charged=Cost(100, 50_000, 10_000, 0.2),
-        seconds=20.0,
-    )
+        n_calls=1000, n_resumed=600, n_needed=400, n_asked=100, prompt_tokens=50_000,
+        completion_tokens=10_000, failed=Counter(refusal=2, parse_error=1),
+        charged=Cost(100, 50_000, 10_000, 0.2), seconds=20.0,
+    )  # fmt: skip
     for name, value in changes.items():
         setattr(filled, name, value)
     return filled

@@ -110,14 +110,9 @@ def twin_logits(
 ) -> np.ndarray:
     shown = given.shown
     found = logistic_weights(
-        shown.embeddings[rows],
-        shown.base[rows],
-        votes[rows],
-        weights[rows],
-        penalty=penalty,
-        base_penalty=0.01,
-        scales=spreads(shown.embeddings, shown.base),
-    )
+        shown.embeddings[rows], shown.base[rows], votes[rows], weights[rows], penalty=penalty,
+        base_penalty=0.01, scales=spreads(shown.embeddings, shown.base),
+    )  # fmt: skip
     return shown.embeddings @ found[:-2] + found[-2] * shown.base + found[-1]
 
 

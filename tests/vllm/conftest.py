@@ -107,13 +107,10 @@ def battles(completions: pd.DataFrame) -> pd.DataFrame:
         model_a, model_b = pair["model"]
         rows.append(
             {
-                "battle_id": f"b{number}",
-                "model_a": model_a,
-                "model_b": model_b,
+                "battle_id": f"b{number}", "model_a": model_a, "model_b": model_b,
                 "instruction": without_numbers(pair["instruction"].iloc[0]),
-                "completion_a": first,
-                "completion_b": second,
+                "completion_a": first, "completion_b": second,
                 "human_outcome": float(len(first) > len(second)),
             }
-        )
+        )  # fmt: skip
     return pd.DataFrame(rows)

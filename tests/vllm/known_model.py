@@ -42,16 +42,10 @@ def write_model(folder: Path, tokenizer: PreTrainedTokenizerFast, chances: dict)
         return tokenizer.convert_tokens_to_ids(word.replace("\n", "\u010a"))
 
     config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=SIZE,
-        intermediate_size=256,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=8192,
-        eos_token_id=0,
-        bos_token_id=None,
-    )
+        vocab_size=len(tokenizer), hidden_size=SIZE, intermediate_size=256, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=8192,
+        eos_token_id=0, bos_token_id=None,
+    )  # fmt: skip
     model = LlamaForCausalLM(config)
     with torch.no_grad():
         layer = model.model.layers[0]

@@ -83,11 +83,8 @@ def test_counts_of_a_table_and_options_in_the_command() -> None:
     table = BATTLES.assign(judge=["one", "two"] * 450, human_outcome=[1, -1, None] * 300)
     found = judgeline.doctor(table, judge="two", outcomes="1/-1")
     assert (found.judge, found.n_battles, found.n_votes, found.n_voted_models) == (
-        "two",
-        450,
-        300,
-        12,
-    )
+        "two", 450, 300, 12,
+    )  # fmt: skip
     assert (found.judge_connected, found.people_connected) == (True, True)
     assert found.next == "judgeline.doctor(battles, judge='two', outcomes='1/-1')"
     assert repr(found).splitlines()[1].startswith("450 battles of 12 models, judged by two; 300")

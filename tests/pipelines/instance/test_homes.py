@@ -12,12 +12,9 @@ from resources.config.paths import ROOT
 
 SECRET = "correct horse battery staple"  # noqa: S105
 GIVEN = {
-    "DAGSTER_PG_HOST": "127.0.0.1",
-    "DAGSTER_PG_PORT": "5432",
-    "DAGSTER_PG_DB": "judgeline",
-    "DAGSTER_PG_USERNAME": "judge",
-    "DAGSTER_PG_PASSWORD": SECRET,
-}
+    "DAGSTER_PG_HOST": "127.0.0.1", "DAGSTER_PG_PORT": "5432", "DAGSTER_PG_DB": "judgeline",
+    "DAGSTER_PG_USERNAME": "judge", "DAGSTER_PG_PASSWORD": SECRET,
+}  # fmt: skip
 
 
 @pytest.fixture

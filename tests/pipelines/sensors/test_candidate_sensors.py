@@ -167,10 +167,7 @@ PLACE_DUE = {
     "another's run": {"last": ran(SUCCESS, began=90)},
     "an older run failed": {"last": ran(FAILURE, began=90)},
     "judged anew, then a run before that": {
-        "anchors": ANEW,
-        "judged": JUDGED,
-        "last": ran(SUCCESS),
-        "identity": "two",
+        "anchors": ANEW, "judged": JUDGED, "last": ran(SUCCESS), "identity": "two",
     },
     "judged anew, and the tag is not there": {
         "anchors": ANEW,
@@ -190,7 +187,7 @@ PLACE_DUE = {
         "judged": JUDGED,
         "identity": "two",
     },
-}
+}  # fmt: skip
 BY_HAND = "run: judgeline run --corpus c --judge j"
 PLACE_NOT_DUE = {
     "at work": ({"last": ran(STARTED)}, "run last places"),

@@ -60,12 +60,9 @@ class Archive:
         defs = build_definitions(catalog=self.catalog, tables=tables)
         job = defs.resolve_job_def("corpus_job")
         return job.execute_in_process(
-            partition_key=request.partition_key,
-            asset_selection=request.asset_selection,
-            tags=dict(request.tags),
-            instance=self.instance,
-            raise_on_error=False,
-        )
+            partition_key=request.partition_key, asset_selection=request.asset_selection,
+            tags=dict(request.tags), instance=self.instance, raise_on_error=False,
+        )  # fmt: skip
 
     def after(self, **tags):
         """What the sensor asks for after a run of the corpus with some tags."""
