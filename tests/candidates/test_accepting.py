@@ -262,13 +262,10 @@ def test_more_votes_change_no_injected_instruction(home: Path, raw_battles: pd.D
             "2 files were set aside. a.jsonl (broken-json): line 2 is broken; fix it. attack "
             "control (no-text): no file.",
         ),
-        (
-            [("a.jsonl", "has-votes-now", "people voted")],
-            True,
-            "Every complete file could be read. a.jsonl (has-votes-now): people voted.",
-        ),
+        ([("a.jsonl", "has-votes-now", "people voted")], True,
+         "Every complete file could be read. a.jsonl (has-votes-now): people voted."),
     ],
-)
+)  # fmt: skip
 def test_every_file_set_aside_is_named_once(rows, passed: bool, description: str) -> None:
     table = pd.DataFrame(rows, columns=["file", "reason", "detail"], dtype="str")
     found = candidate_files_are_readable(table)

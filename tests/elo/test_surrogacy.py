@@ -85,20 +85,14 @@ def star() -> list[Battle]:
 @pytest.mark.parametrize(
     ("battles", "error", "complaint"),
     [
-        (
-            [Battle("a", "b", 0.5, 0.5, 0.0), Battle("a", "b", 1.0, 1.0, 1.0)] * 5,
-            ValueError,
-            "5 decisive votes",
-        ),
-        (
-            [Battle("a", "b", float(k % 10 < 7), 0.5, 0.0) for k in range(400)],
-            RuntimeError,
-            "cannot be told apart",
-        ),
+        ([Battle("a", "b", 0.5, 0.5, 0.0), Battle("a", "b", 1.0, 1.0, 1.0)] * 5, ValueError,
+         "5 decisive votes"),
+        ([Battle("a", "b", float(k % 10 < 7), 0.5, 0.0) for k in range(400)], RuntimeError,
+         "cannot be told apart"),
         (star(), ValueError, f"without the votes on {name(0)}: 0 decisive votes"),
     ],
     ids=["too few votes", "scores that do not vary", "a model whose votes carry the finding"],
-)
+)  # fmt: skip
 def test_votes_that_show_nothing_are_refused(battles, error, complaint):
     with pytest.raises(error, match=complaint):
         fit(code(battles))

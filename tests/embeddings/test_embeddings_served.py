@@ -151,26 +151,20 @@ MALFORMED = {
     "one twice": (changed(lambda data: [data[0], data[0], data[2]]), "two vectors for one text"),
     "no index": (changed(lambda data: [{"embedding": [1.0]}] * 3), "a vector is for text 'None'"),
     "index out of range": (changed(lambda data: [{**d, "index": 7} for d in data]), "text '7'"),
-    "unequal lengths": (
-        changed(with_embedding([1.0])),
-        r"different lengths in one reply: \[1, 2\]",
-    ),
+    "unequal lengths": (changed(with_embedding([1.0])),
+     r"different lengths in one reply: \[1, 2\]"),
     "nan": (changed(with_embedding([math.nan, 1.0])), "text 2 is unusable: 1 of its numbers"),
     "infinite in 32 bits": (changed(with_embedding([1e39, 1.0])), "1 of its numbers"),
     "words": (changed(with_embedding(["x", "y"])), "holds something that is no number"),
     "null": (changed(with_embedding(None)), "text 2 is unusable"),
     "nested": (changed(with_embedding([[1.0, 0.0]])), "its shape is"),
-    "half a number": (
-        changed(with_embedding(base64.b64encode(b"12345").decode())),
-        "text 2 is unusable",
-    ),
+    "half a number": (changed(with_embedding(base64.b64encode(b"12345").decode())),
+     "text 2 is unusable"),
     "no base64": (changed(with_embedding("!!")), "text 2 is unusable"),
     "no data": (lambda body: JSONResponse({"object": "list"}), "no list of vectors"),
-    "a page": (
-        lambda body: Response("<html>login</html>", media_type="text/html"),
-        "JSONDecodeError",
-    ),
-}
+    "a page": (lambda body: Response("<html>login</html>", media_type="text/html"),
+     "JSONDecodeError"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MALFORMED)

@@ -254,13 +254,10 @@ def test_names_that_differ_in_little_are_told() -> None:
     [
         (BATTLES.drop(columns="human_outcome"), "verdicts of a judge without votes", "Votes of"),
         (BATTLES.drop(columns="score_difference"), "votes of people without", "Verdicts of a"),
-        (
-            pd.DataFrame(columns=LAYOUTS["lmarena-55k"][0].split(), index=[0]),
-            "votes of people without",
-            "Verdicts of a",
-        ),
+        (pd.DataFrame(columns=LAYOUTS["lmarena-55k"][0].split(), index=[0]),
+         "votes of people without", "Verdicts of a"),
     ],
-)
+)  # fmt: skip
 def test_half_a_file_is_told_what_it_lacks(table, layout, missing, tmp_path):
     path = tmp_path / "half.csv"
     table.to_csv(path, index=False)

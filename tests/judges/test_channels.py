@@ -331,28 +331,16 @@ def test_a_name_is_inert_short_and_without_the_key(ask, tmp_path: Path) -> None:
         (lambda s, b: error(422, "odd\x1b[2J"), "HTTP 422:", "'base_url' or options"),
         (lambda s, b: error(500, "oops"), "HTTP 500:", "see whether the endpoint is up"),
         (lambda s, b: error(400, "y" * 1000), "HTTP 400:", "yyy"),
-        (
-            lambda s, b: error(400, "maximum context length is 9"),
-            "context length is 9",
-            "a longer context",
-        ),
-        (
-            lambda s, b: JSONResponse(completion(b, "{", "length")),
-            "the limit of its length",
-            "raise 'decoding.max_tokens'",
-        ),
-        (
-            lambda s, b: JSONResponse(completion(b, "Response 1 is better.")),
-            "the answer starts with",
-            "a simpler prompt",
-        ),
-        (
-            lambda s, b: JSONResponse(called("tool_calls")(completion(b, None))),
-            "called a tool",
-            "turn them off",
-        ),
+        (lambda s, b: error(400, "maximum context length is 9"), "context length is 9",
+         "a longer context"),
+        (lambda s, b: JSONResponse(completion(b, "{", "length")), "the limit of its length",
+         "raise 'decoding.max_tokens'"),
+        (lambda s, b: JSONResponse(completion(b, "Response 1 is better.")),
+         "the answer starts with", "a simpler prompt"),
+        (lambda s, b: JSONResponse(called("tool_calls")(completion(b, None))), "called a tool",
+         "turn them off"),
     ],
-)
+)  # fmt: skip
 def test_why_an_answer_failed_is_stored_and_in_the_ledger(ask, reply, words, advice, tmp_path):
     told: list[str] = []
     with serving(failing(reply)) as server:

@@ -206,33 +206,21 @@ OURS = (
         ({**VLLM, "asks": ["scores"]}, ["line 6", "'asks.0'", "'rubric', 'score' or 'choice'"]),
         ({**VLLM, "asks": ["score", "score"]}, ["names a form twice", "name each once"]),
         ({**VLLM, "score": {"samples": 3}}, ["'score' has options but is not in 'asks'"]),
-        (
-            {**VLLM, "asks": ["score"], "score": {"scale": [9, 1]}},
-            ["line 9", "score.scale", "ascending"],
-        ),
+        ({**VLLM, "asks": ["score"], "score": {"scale": [9, 1]}},
+         ["line 9", "score.scale", "ascending"]),
         ({**VLLM, "asks": ["score"], "score": {"scale": [1, True]}}, ["score.scale"]),
         ({**VLLM, "asks": ["score"], "score": {"scale": [1]}}, ["score.scale"]),
-        (
-            {**VLLM, "asks": ["score"], "score": {"digits_per_token": 0}},
-            ["line 9", "digits_per_token"],
-        ),
-        (
-            {**VLLM, "asks": ["score"], "score": {"samples": 1}},
-            ["line 9", "score.samples", "found 1"],
-        ),
-        (
-            {**VLLM, "asks": ["choice"], "choice": {"sample": 3}},
-            ["choice.sample", "mean 'samples'"],
-        ),
-        (
-            {**VLLM, "asks": ["choice"], "log_probabilities": "off"},
-            ["each choice 10 times", "above 0"],
-        ),
+        ({**VLLM, "asks": ["score"], "score": {"digits_per_token": 0}},
+         ["line 9", "digits_per_token"]),
+        ({**VLLM, "asks": ["score"], "score": {"samples": 1}},
+         ["line 9", "score.samples", "found 1"]),
+        ({**VLLM, "asks": ["choice"], "choice": {"sample": 3}},
+         ["choice.sample", "mean 'samples'"]),
+        ({**VLLM, "asks": ["choice"], "log_probabilities": "off"},
+         ["each choice 10 times", "above 0"]),
         ({"kind": "recorded", "model": None, "asks": ["rubric"]}, ["remove ['asks']"]),
-        (
-            {**VLLM, "asks": ["score"], "score": {"structured": True}, "structured_output": "off"},
-            ["remove one of the two"],
-        ),
+        ({**VLLM, "asks": ["score"], "score": {"structured": True}, "structured_output": "off"},
+         ["remove one of the two"]),
         (
             {"kind": "builtin", "model": None, "asks": ["choice"], "builtin": TRAITS}
             | {"choice": {"structured": True}},
@@ -253,7 +241,7 @@ OURS = (
             )
         ),
     ],
-)
+)  # fmt: skip
 def test_mistakes_in_an_entry_name_line_key_and_remedy(fields, parts, tmp_path):
     entry = {name: value for name, value in {**ENTRY, **fields}.items() if value is not None}
     message = complaint(tmp_path, yaml.safe_dump({"j": entry}, sort_keys=False))
@@ -348,24 +336,15 @@ def test_shipped_served_judges_open_once_their_variables_are_set(slug, monkeypat
     ("fields", "variables", "expected"),
     [
         ({}, {"OPENAI_API_KEY": "k"}, Endpoint("https://api.openai.com/v1", "k")),
-        (
-            {},
-            {"OPENAI_API_KEY": " k\n", "OPENAI_BASE_URL": "http://p/v1/"},
-            Endpoint("http://p/v1", "k"),
-        ),
+        ({}, {"OPENAI_API_KEY": " k\n", "OPENAI_BASE_URL": "http://p/v1/"},
+         Endpoint("http://p/v1", "k")),
         # the key to the hosted API goes nowhere else unless somebody says so
-        (
-            {"base_url": "http://h/v1"},
-            {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://p/v1"},
-            Endpoint("http://h/v1", "none"),
-        ),
-        (
-            {"base_url": "MY_URL", "api_key_env": "MY_KEY"},
-            {"MY_URL": "http://h", "MY_KEY": "k"},
-            Endpoint("http://h", "k"),
-        ),
+        ({"base_url": "http://h/v1"}, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://p/v1"},
+         Endpoint("http://h/v1", "none")),
+        ({"base_url": "MY_URL", "api_key_env": "MY_KEY"}, {"MY_URL": "http://h", "MY_KEY": "k"},
+         Endpoint("http://h", "k")),
     ],
-)
+)  # fmt: skip
 def test_endpoints_and_keys_come_from_where_they_are_said_to(fields, variables, expected):
     assert find_endpoint("j", ServedFields(model="m", **fields), variables) == expected
 
@@ -378,13 +357,10 @@ def test_endpoints_and_keys_come_from_where_they_are_said_to(fields, variables, 
         ({}, {"OPENAI_API_KEY": "hush\nhush"}, "OPENAI_API_KEY holds characters"),
         ({}, {"OPENAI_API_KEY": "hüsh"}, "OPENAI_API_KEY holds characters"),
         ({}, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "hush"}, "OPENAI_BASE_URL is no endpoint"),
-        (
-            {"base_url": "http://h/v1", "headers": {"api-key": {"env": "AZURE_KEY"}}},
-            {},
-            "'headers.api-key' .* AZURE_KEY, which is not set",
-        ),
+        ({"base_url": "http://h/v1", "headers": {"api-key": {"env": "AZURE_KEY"}}}, {},
+         "'headers.api-key' .* AZURE_KEY, which is not set"),
     ],
-)
+)  # fmt: skip
 def test_bad_variables_are_named_and_not_shown(fields, variables, named):
     with pytest.raises(ValueError, match=named) as caught:
         Connection(find_endpoint("j", ServedFields(model="m", **fields), variables), 1.0)

@@ -475,18 +475,13 @@ def test_no_cookie_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "variables", "sent"),
     [
-        (
-            {"headers": {"X-Team": {"env": "TEAM"}}, "api_key_env": "KEY"},
-            {"TEAM": "team-of-mine", "KEY": "k"},
-            {"authorization": "Bearer k", "x-team": "team-of-mine"},
-        ),
-        (
-            {"headers": {"authorization": {"env": "OWN"}}},
-            {"OWN": f"Api-Key {SECRET}"},
-            {"authorization": f"Api-Key {SECRET}"},
-        ),
+        ({"headers": {"X-Team": {"env": "TEAM"}}, "api_key_env": "KEY"},
+         {"TEAM": "team-of-mine", "KEY": "k"},
+         {"authorization": "Bearer k", "x-team": "team-of-mine"}),
+        ({"headers": {"authorization": {"env": "OWN"}}}, {"OWN": f"Api-Key {SECRET}"},
+         {"authorization": f"Api-Key {SECRET}"}),
     ],
-)
+)  # fmt: skip
 def test_a_header_goes_with_the_key_or_replaces_it(fields, variables, sent, tmp_path):
     with serving(Noting()) as server:
         answered(opened(server, tmp_path, fields, **variables), some(1))
@@ -576,14 +571,11 @@ def test_the_newer_name_of_the_token_limit_is_found(tmp_path: Path) -> None:
     ("server", "fields", "message"),
     [
         (FaultServer(json_schema="refused"), {"structured_output": "on"}, "'structured_output'"),
-        (
-            FaultServer(log_probabilities=False),
-            {"log_probabilities": "on"},
-            "log_probabilities: auto",
-        ),
+        (FaultServer(log_probabilities=False), {"log_probabilities": "on"},
+         "log_probabilities: auto"),
         (FaultServer(max_model_len=2048), {}, "lower decoding.max_tokens"),
     ],
-)
+)  # fmt: skip
 def test_demands_that_cannot_be_met_are_named(server, fields, message, tmp_path):
     with serving(server), pytest.raises(ValueError, match=message):
         answers(server, tmp_path, **fields)

@@ -36,25 +36,16 @@ JUDGES = {
     "careful": {"kind": "builtin", "family": "cedar", "builtin": QUIET},
     "hasty": {"kind": "builtin", "family": "fern", "builtin": {**QUIET, "seed": 2, "noise": 1.2}},
     "mumbler": {"kind": "builtin", "family": "fern", "builtin": {**QUIET, "malformed_rate": 0.9}},
-    "sloppy": {
-        "kind": "builtin",
-        "family": "fern",
-        "builtin": {**QUIET, "malformed_rate": 0.02, "refusal_rate": 0.01, "truncated_rate": 0.01},
-    },
+    "sloppy": {"kind": "builtin", "family": "fern",
+     "builtin": {**QUIET, "malformed_rate": 0.02, "refusal_rate": 0.01, "truncated_rate": 0.01}},
     # Of this seed the slope happens to be above zero; below it there are no ratings to withhold.
-    "noise": {
-        "kind": "builtin",
-        "family": "fern",
-        "builtin": {**QUIET, "seed": 2, "noise": 9.0, "mood": 9.0},
-    },
+    "noise": {"kind": "builtin", "family": "fern",
+     "builtin": {**QUIET, "seed": 2, "noise": 9.0, "mood": 9.0}},
     # Of this seed it happens to be below.
-    "contrary": {
-        "kind": "builtin",
-        "family": "fern",
-        "builtin": {**QUIET, "seed": 13, "noise": 9.0, "mood": 9.0},
-    },
+    "contrary": {"kind": "builtin", "family": "fern",
+     "builtin": {**QUIET, "seed": 13, "noise": 9.0, "mood": 9.0}},
     "recorded": {"kind": "recorded", "family": "none"},
-}
+}  # fmt: skip
 TINY = {
     "display_name": "Tiny arena",
     "reader": "arena",

@@ -264,18 +264,15 @@ def test_outcomes_are_nearer_the_truth_than_the_base_judge() -> None:
 @pytest.mark.parametrize(
     ("changed", "too_little", "message"),
     [
-        (
-            {"outcome": np.full(60, 0.5)},
-            True,
-            r"without model 0, fold 0: all \d+ outcomes are ties",
-        ),
+        ({"outcome": np.full(60, 0.5)}, True,
+         r"without model 0, fold 0: all \d+ outcomes are ties"),
         ({"outcome": np.full(60, math.nan)}, True, "no votes are left without leaving out a model"),
         ({"question": np.zeros(60)}, True, r"1 question\(s\) for 4 folds"),
         ({"outcome": np.r_[np.ones(59), 2]}, False, r"outcome is 2 in row 59; expected \[0, 1\]"),
         ({"model_a": np.full(60, 7)}, False, r"models are \[7, \d\] in row 0; expected 0 to M - 1"),
         ({"question": np.arange(59)}, False, r"models have shape \(60, 2\).*question \(59,\)"),
     ],
-)
+)  # fmt: skip
 def test_too_little_to_learn_is_told_from_wrong_input(changed, too_little, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         fitted(arena()._replace(**changed))

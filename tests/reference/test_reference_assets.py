@@ -122,14 +122,10 @@ NOTE = "furthest: cat, 1.13 of the bootstrap's on 6 prompts"
         (module.reference_has_reach, "models_within_reach", 0.94, ["Choose a 'reference' nearer"]),
         (module.errors_are_those_of_resampling, "std_error_difference", 0.12, []),
         (module.errors_are_those_of_resampling, "std_error_difference", np.nan, []),
-        (
-            module.errors_are_those_of_resampling,
-            "std_error_difference",
-            0.13,
-            ["furthest: cat", "within 12% of that of resampling"],
-        ),
+        (module.errors_are_those_of_resampling, "std_error_difference", 0.13,
+         ["furthest: cat", "within 12% of that of resampling"]),
     ],
-)
+)  # fmt: skip
 def test_a_reference_out_of_reach_and_errors_of_another_size_warn(check, diagnostic, value, said):
     row = {"diagnostic": diagnostic, "value": value, "level": "", "n": 9, "note": NOTE}
     ratio = {"diagnostic": "std_error_ratio", "value": 1.5, "level": "cat", "n": 6}

@@ -162,14 +162,10 @@ RUNS = RELIABILITY_PANEL.typed(
     )
 )
 DIAGNOSTICS = pd.DataFrame(
-    [
-        ("kappa_both_ways", "", 0.25, 200),
-        ("position_first_score", "", -0.75, 300),
-        ("position_flip_rate", "", 0.125, 280),
-        ("beta_by_language", "en", 0.9, 100),
-    ],
+    [("kappa_both_ways", "", 0.25, 200), ("position_first_score", "", -0.75, 300),
+     ("position_flip_rate", "", 0.125, 280), ("beta_by_language", "en", 0.9, 100)],
     columns=["diagnostic", "level", "value", "n"],
-)
+)  # fmt: skip
 CONSISTENCY = pd.DataFrame(
     [
         ("conflict-ratio", "likelihood", None, "all", "overall", 40, 0.2),

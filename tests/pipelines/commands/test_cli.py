@@ -87,11 +87,8 @@ def test_a_missing_file_exits_with_1_and_no_traceback(tmp_path: Path, capsys: Ca
         ("empty.csv", "", ["is empty (0 bytes)"]),
         ("header.csv", HEADER, ["a header and no rows"]),
         ("wrong.csv", "model_a,model_b,winner\na,b,a\n", ["model_a, model_b, winner", "expected"]),
-        (
-            "near.csv",
-            "model_a,model_b,score_diff,human_outcome\na,b,1,1\n",
-            ["is 'score_diff' meant as 'score_difference'?"],
-        ),
+        ("near.csv", "model_a,model_b,score_diff,human_outcome\na,b,1,1\n",
+         ["is 'score_diff' meant as 'score_difference'?"]),
         ("battles.xlsx", "PK", ["ends in '.xlsx'", ".csv, .tsv, .json"]),
         ("torn.parquet", "PAR1 and no more", ["cannot be read as parquet", "again"]),
         ("torn.feather", "ARROW1 and no more", ["cannot be read as feather", "again"]),
@@ -102,19 +99,13 @@ def test_a_missing_file_exits_with_1_and_no_traceback(tmp_path: Path, capsys: Ca
         ("number.json", "3", ["entry 1: int, expected one object"]),
         ("list.jsonl", "[1, 2]\n", ["line 1", "list, expected one object"]),
         ("torn.jsonl", '{"model_a": \n', ["line 1", "not JSON"]),
-        (
-            "codes.csv",
-            HEADER + "a,b,1,won\nb,c,1,lost\n",
-            ["2 unknown-outcome", "'won'", "A's share of the win"],
-        ),
+        ("codes.csv", HEADER + "a,b,1,won\nb,c,1,lost\n",
+         ["2 unknown-outcome", "'won'", "A's share of the win"]),
         ("self.csv", HEADER + "a,a,1,1\n", ["1 self-battle"]),
-        (
-            "islands.csv",
-            HEADER + "a,b,1,1\na,b,-1,0\na,b,1,0\nc,d,1,1\n",
-            ["2 of 4 models", "c, d"],
-        ),
+        ("islands.csv", HEADER + "a,b,1,1\na,b,-1,0\na,b,1,0\nc,d,1,1\n",
+         ["2 of 4 models", "c, d"]),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_named_with_a_remedy(name, content, told, tmp_path, capsys):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())

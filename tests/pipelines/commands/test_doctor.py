@@ -31,13 +31,8 @@ VERDICTS = BATTLES.assign(verdict=["A", "B", "tie"] * 300).drop(columns="score_d
     [
         (BATTLES, 0, [SCALE, FINITE], [], "Position bias: judge both orders"),
         (BATTLES.assign(human_outcome=None), 2, ["by the judge alone"], [SCALE], "no-decisive-vo"),
-        (
-            BATTLES.assign(score_difference=-BATTLES["score_difference"]),
-            2,
-            ["by the judge alone", "by people"],
-            [SCALE, FINITE],
-            "contradicts-humans",
-        ),
+        (BATTLES.assign(score_difference=-BATTLES["score_difference"]), 2,
+         ["by the judge alone", "by people"], [SCALE, FINITE], "contradicts-humans"),
         (pd.concat([BATTLES, ISLAND]), 2, [], [SCALE, "by people"], "island-1, island-2"),
         (
             simulated_battles(n_models=6),
@@ -57,7 +52,7 @@ VERDICTS = BATTLES.assign(verdict=["A", "B", "tie"] * 300).drop(columns="score_d
             "rows cannot be used, such as: 'island-1' is compared with itself",
         ),
     ],
-)
+)  # fmt: skip
 def test_what_a_file_supports(tmp_path, capsys, table, code, supported, lacking, missing):
     path = tmp_path / "my battles.csv"
     table.to_csv(path, index=False)

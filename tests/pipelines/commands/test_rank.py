@@ -439,27 +439,15 @@ def test_votes_may_name_the_winner() -> None:
 @pytest.mark.parametrize(
     ("change", "options", "in_python", "in_terminal"),
     [
-        (
-            {"human_outcome": [1, -1, -1] * 300},
-            {},
-            "with outcomes=1/-1 (",
-            "with --outcomes 1/-1 (",
-        ),
+        ({"human_outcome": [1, -1, -1] * 300}, {}, "with outcomes=1/-1 (",
+         "with --outcomes 1/-1 ("),
         ({"judge": ["one", "two"] * 450}, {}, "one with 'judge': one", "one with --judge: one"),
-        (
-            {"score_difference": [math.nan] * 90 + [1.0] * 810},
-            {},
-            "left with allow_quarantine=True",
-            "left with --allow-quarantine",
-        ),
-        (
-            {},
-            {"hard_outcome": "recorded"},
-            "rank with hard_outcome=derived",
-            "rank with --hard-outcome derived",
-        ),
+        ({"score_difference": [math.nan] * 90 + [1.0] * 810}, {},
+         "left with allow_quarantine=True", "left with --allow-quarantine"),
+        ({}, {"hard_outcome": "recorded"}, "rank with hard_outcome=derived",
+         "rank with --hard-outcome derived"),
     ],
-)
+)  # fmt: skip
 def test_a_remedy_names_what_to_change(tmp_path, capsys, change, options, in_python, in_terminal):
     table = simulated_battles().assign(**change)
     with pytest.raises(ValueError, match=re.escape(in_python)) as refused:

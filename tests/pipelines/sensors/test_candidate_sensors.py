@@ -169,24 +169,15 @@ PLACE_DUE = {
     "judged anew, then a run before that": {
         "anchors": ANEW, "judged": JUDGED, "last": ran(SUCCESS), "identity": "two",
     },
-    "judged anew, and the tag is not there": {
-        "anchors": ANEW,
-        "last": ran(SUCCESS, identity=None),
-        "identity": "two",
-    },
+    "judged anew, and the tag is not there": {"anchors": ANEW, "last": ran(SUCCESS, identity=None),
+     "identity": "two"},
     "an endpoint that was never asked": {"identity": ""},
     "anchors by nobody knows whom": {"anchors": ANCHORS._replace(judge="")},
     "the same judge's run over the corpus failed": {"anchors": ANCHORS._replace(state="failed")},
-    "withdrawn, without the judge's key": {
-        "chosen": CHOSEN._replace(battles=""),
-        "judged": JUDGED,
-        "lacks": "set KEY",
-    },
-    "withdrawn, by a judge that changed": {
-        "chosen": CHOSEN._replace(battles=""),
-        "judged": JUDGED,
-        "identity": "two",
-    },
+    "withdrawn, without the judge's key": {"chosen": CHOSEN._replace(battles=""), "judged": JUDGED,
+     "lacks": "set KEY"},
+    "withdrawn, by a judge that changed": {"chosen": CHOSEN._replace(battles=""), "judged": JUDGED,
+     "identity": "two"},
 }  # fmt: skip
 BY_HAND = "run: judgeline run --corpus c --judge j"
 PLACE_NOT_DUE = {
