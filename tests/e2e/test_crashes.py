@@ -1,8 +1,4 @@
-"""A backfill through kills of its workers, its services and its database.
-
-What was answered and recorded is never asked again. A kill costs what was on its way at most:
-asked and not answered yet, or answered and not recorded yet, which is a matter of two seconds.
-"""
+"""A backfill through kills of workers, services and database: no recorded call is repeated."""
 
 import os
 import signal
@@ -132,10 +128,7 @@ class Backfill:
         wait_for(f"{share:.0%} to be there", lambda: len(self.recorded()) >= n_wanted, 600)
 
     def count_losses(self, *judges: str) -> None:
-        """Note what of some judges was recorded when their workers were dead, and what was lost.
-
-        Lost is what was asked for and is not recorded: it has to be asked for again.
-        """
+        """Note what dead workers had recorded, and count what they asked for in vain."""
         time.sleep(1)  # what the dead had sent is read
         wait_for("answers", lambda: self.server.in_flight <= self.most_in_flight(judges), 30)
         models = {f"tiny-{judge}" for judge in judges}

@@ -1,7 +1,4 @@
-"""A third of all requests fails in every way there is: what must not change, and what must be told.
-
-The faults are those of `fault_server`; which request meets which is in `weather`.
-"""
+"""A third of all requests fails in every way: what does not change, and what is reported."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,8 +1,5 @@
 """What a page of another site can do to the interface of a browser's user: nothing.
-
-Each attack runs in a real Chromium, against `judgeline ui` and against Dagster's bare web server.
-Of the latter the tests say what gets through, so that an attack which misses would show.
-"""
+Against Dagster's bare web server the same attacks get through, or they would prove nothing."""
 
 import json
 import os

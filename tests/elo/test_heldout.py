@@ -308,10 +308,7 @@ OF_PEOPLE = {"no-votes", "humans-always-prefer", "humans-never-prefer"}
 
 @st.composite
 def votes_changed(draw: st.DrawFn) -> tuple[list[Battle], list[Battle], str]:
-    """Battles, the same with other votes on one model, and that model.
-
-    The other models with votes are the same: they are the anchors.
-    """
+    """Battles, the same with other votes on one model, and that model; anchors stay."""
     battles = draw(arenas())
     model, change = draw(st.sampled_from(all_models(battles))), OWN[draw(st.sampled_from([*OWN]))]
     changed = [

@@ -148,10 +148,7 @@ def test_std_error_holds_the_error_of_the_strengths() -> None:
 
 
 def false_alarms(size: int, n_arenas: int) -> tuple[float, float]:
-    """Shares of arenas whose votes depend on the score alone and whose gamma says otherwise.
-
-    With strengths taken as known, and by the jackknife: 1,000 votes, a third of them ties.
-    """
+    """Shares of false alarms at 1,000 votes, a third ties: strengths known, and jackknife."""
     alarms = []
     for seed in range(n_arenas):
         battles = arena(0.0, seed, 1000, size=size, spread=0.3, ties=0.33)

@@ -1,8 +1,4 @@
-"""The model behind the embeddings server: published similarities, and what a server may be asked.
-
-The similarities are those that the sentence-transformers library prints for this model in its
-documentation, to the digits it prints there.
-"""
+"""The model behind the embeddings server, against similarities that its documentation prints."""
 
 import numpy as np
 import openai

@@ -1,8 +1,4 @@
-"""A PostgreSQL server of Debian's packages for a test: its own data, port, user and password.
-
-`running()` gives a server that is there; its `variables()` are the environment that makes
-an installation keep its runs in it. It can be stopped, started again, and killed.
-"""
+"""A PostgreSQL server of Debian's packages for a test, with data, port and password of its own."""
 
 import contextlib
 import os
@@ -156,10 +152,7 @@ class Server:
 
 @contextlib.contextmanager
 def running() -> Iterator[Server]:
-    """Give a fresh server with an empty database, and leave nothing of it behind.
-
-    Its folder lies beside those of pytest, which the server's user could not enter.
-    """
+    """Give a fresh server with an empty database (not in pytest's folders), and leave no trace."""
     programs = binaries()
     folder = Path(tempfile.mkdtemp(prefix="judgeline-postgres-"))
     _own(folder)

@@ -1,9 +1,4 @@
-"""Five estimators of one binary win rate written out beside each other, and battles for them.
-
-Some hold when the share of wins differs between calibration and test battles while the judge
-errs alike given the human outcome (label shift), some when the judge's verdict means the same
-in both though the verdicts' mix differs, some only when both are samples of one population.
-"""
+"""Five estimators of one binary win rate side by side, and battles on which each of them holds."""
 
 from typing import NamedTuple
 

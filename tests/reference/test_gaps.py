@@ -363,10 +363,7 @@ def spread_of_prompts_alone(preference: np.ndarray) -> np.ndarray:
 
 
 def coverage_of_draws(preference: np.ndarray, n_prompts: int, n_draws: int) -> np.ndarray:
-    """Shares of 90 % intervals from few prompts that hold the gap on all of a model's prompts.
-
-    By the prompts' own spread alone, and with the two half prompts in it.
-    """
+    """Coverage of 90 % intervals from few prompts: plain, and with half prompts."""
     rng, held = np.random.default_rng(n_prompts), []
     for row in preference:
         known = row[np.isfinite(row)]

@@ -1,8 +1,4 @@
-"""Bought verdicts stay bought: identities are pinned, and an older store answers without asking.
-
-The store beside this file was written by the code of 2026-11-22, by simulated judges of which
-some answers are refusals; its tables are pinned by the hash of their rows.
-"""
+"""Identities are pinned, and the store beside this file, of 2026-11-22, answers without asking."""
 
 import hashlib
 import shutil

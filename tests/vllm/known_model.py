@@ -1,10 +1,6 @@
-"""Writes a Llama whose next words have probabilities that are known; run by the server's Python.
-
-    python known_model.py FOLDER JSON
-
-The JSON maps what was said last to the probabilities of what comes next. Attention and layers
-add nothing to an embedding, which has one axis per state; the head holds the log-probabilities.
-"""
+"""Writes a Llama whose next words have known probabilities: python known_model.py FOLDER JSON.
+The JSON maps what was said last to probabilities of what comes next. An embedding has an axis per
+state, to which attention and layers add nothing; the head holds the log-probabilities."""
 
 import json
 import math

@@ -1,9 +1,5 @@
-"""Writes a tiny Llama with random weights, for a real server; run by the server's own Python.
-
-    python tiny_model.py FOLDER TEXT_FILE
-
-The tokenizer learns from the text. Heads have 64 dimensions: vLLM has no smaller ones on a CPU.
-"""
+"""Writes a tiny Llama with random weights: python tiny_model.py FOLDER TEXT_FILE.
+The tokenizer learns from the text; heads have 64 dimensions, vLLM's least on a CPU."""
 
 import sys
 from pathlib import Path

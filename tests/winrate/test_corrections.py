@@ -41,10 +41,7 @@ def counts_of(p: float, q0: float, q1: float, n: int, m0: int, m1: int) -> Judge
 
 def exact_parts(counts: JudgeCounts, quantile: Fraction) -> tuple[Fraction, Fraction, Fraction]:
     """Rogan and Gladen's estimate, the interval's centre and its variance, in rationals.
-
-    Second formulation: with errors e0 = 1 - q0 and e1 = 1 - q1 the estimate is where the share
-    lies between e0 and q1; the variance is summed over a common denominator.
-    """
+    It is where the share lies between e0 = 1 - q0 and q1; the variance has a common denominator."""
     n, x, m0, k0, m1, k1 = (Fraction(int(value)) for value in counts)
     estimate = (x / n - (m0 - k0) / m0) / (k1 / m1 - (m0 - k0) / m0)
     n, x = n + quantile**2, x + quantile**2 / 2

@@ -36,10 +36,7 @@ def battles_of(
     control: str | None = None,
     text: str | None = None,
 ) -> pd.DataFrame:
-    """Return battles of contestant `number` against voted ones, or of what says `text` always.
-
-    ``"{opponent}"`` as the text is a copy of what the opponent says.
-    """
+    """Battles of contestant `number` against voted ones; `text` stands for its answers."""
     model = name or arena.models[number]
     order = np.random.default_rng(number).permutation(len(arena.prompts))
     turn, opponents = np.divmod(np.arange(n_battles), arena.options.n_voted)
