@@ -52,10 +52,7 @@ def _place(item: pytest.Item) -> int:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_storage_of_an_instance_that_ended() -> Iterator[None]:
-    """Dagster remembers the component state of the instance opened last, also once that is gone.
-
-    Which instance that is depends on the garbage collector. This lineage keeps no such state.
-    """
+    """Dagster remembers component state of the instance opened last, gone or not; this has none."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dagster._core.storage.defs_state.base.set_defs_state_storage", nullcontext)
         yield

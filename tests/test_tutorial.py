@@ -5,7 +5,6 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-import pytest
 from typer.testing import CliRunner
 
 from judgeline.cli import app
@@ -26,9 +25,7 @@ def run_code_of(page: str, folder: Path) -> dict[str, Any]:
     return runpy.run_path("code.py")
 
 
-def test_the_readme_rates_the_file_of_the_tutorial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_readme_rates_the_file_of_the_tutorial(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_code_of(PAGE, tmp_path)
     board = run_code_of(README, tmp_path)["board"]
@@ -36,9 +33,7 @@ def test_the_readme_rates_the_file_of_the_tutorial(
     assert "model-23" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_file_of_the_tutorial_gives_its_board(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_of_the_tutorial_gives_its_board(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "110")
     run_code_of(PAGE, tmp_path)

@@ -253,9 +253,7 @@ def test_a_broken_layout_costs_adherence_only(prompt: Prompt, text: str) -> None
         (FAIR, "Sunday, 14:30, Town Hall.", 1, 3 / 4),
     ],
 )
-def test_wrong_and_missing_items_are_told_apart(
-    prompt: Prompt, text: str, factuality: float, completeness: float
-) -> None:
+def test_wrong_and_missing_items_are_told_apart(prompt, text, factuality, completeness):
     read = levels(prompt, text)
     assert read["factuality"] == pytest.approx(factuality)
     assert read["completeness"] == pytest.approx(completeness)
@@ -428,8 +426,6 @@ def test_many_new_models_leave_battles_to_vote_on() -> None:
         ),
     ],
 )
-def test_impossible_options_name_the_key_and_the_remedy(
-    options: dict[str, Any], message: str
-) -> None:
+def test_impossible_options_name_the_key_and_the_remedy(options, message):
     with pytest.raises(ValueError, match=message):
         read_arena(CorpusDefinition(slug="arena", reader="arena", arena=options))

@@ -187,9 +187,7 @@ def test_controls_answer_as_they_should(shelf: Shelf) -> None:
     assert by_control.loc["copy-of-opponent", "completion"].isna().all()
 
 
-def test_the_null_model_says_the_text_of_a_file(
-    shelf: Shelf, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_null_model_says_the_text_of_a_file(shelf, tmp_path_factory):
     text = tmp_path_factory.mktemp("texts") / "null.txt"
     text.write_text("Output nothing")
     options = {"controls": {"null-model": {"text_file": str(text)}}}
@@ -264,13 +262,10 @@ def test_more_votes_change_no_injected_instruction(home: Path, raw_battles: pd.D
             "2 files were set aside. a.jsonl (broken-json): line 2 is broken; fix it. attack "
             "control (no-text): no file.",
         ),
-        (
-            [("a.jsonl", "has-votes-now", "people voted")],
-            True,
-            "Every complete file could be read. a.jsonl (has-votes-now): people voted.",
-        ),
+        ([("a.jsonl", "has-votes-now", "people voted")], True,
+         "Every complete file could be read. a.jsonl (has-votes-now): people voted."),
     ],
-)
+)  # fmt: skip
 def test_every_file_set_aside_is_named_once(rows, passed: bool, description: str) -> None:
     table = pd.DataFrame(rows, columns=["file", "reason", "detail"], dtype="str")
     found = candidate_files_are_readable(table)

@@ -232,18 +232,14 @@ def test_a_file_that_is_being_written_is_not_looked_at(tmp_path: Path) -> None:
         ("a.csv", b"x\n", 30.0, "complete"),
     ],
 )
-def test_a_file_is_complete_when_it_rests_and_has_its_end(
-    tmp_path: Path, name: str, content: bytes, age: float, state: str
-) -> None:
+def test_a_file_is_complete_when_it_rests_and_has_its_end(tmp_path, name, content, age, state):
     put(tmp_path / name, content, age)
     seen = listed(tmp_path)[name]
     assert seen.state == state
     assert seen.content_hash == (hashlib.sha256(content).hexdigest() if state == "complete" else "")
 
 
-def test_a_known_file_is_read_again_when_it_has_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_known_file_is_read_again_when_it_has_changed(tmp_path, monkeypatch):
     for name in ("a.jsonl", "b.jsonl", "c.jsonl"):
         put(tmp_path / name)
     before, read = listed(tmp_path), []
@@ -288,9 +284,7 @@ def test_object_stores_are_read_too() -> None:
     assert list_files(folder, {one.name: one for one in seen}, now=9e12) == seen
 
 
-def test_the_folder_is_at_home_unless_a_variable_moves_it(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_is_at_home_unless_a_variable_moves_it(home, monkeypatch):
     monkeypatch.delenv("JUDGELINE_CANDIDATES", raising=False)
     assert str(folder_of("arena")) == str(home / "candidates" / "arena")
     monkeypatch.setenv("JUDGELINE_CANDIDATES", "s3://bucket/new")
@@ -303,9 +297,7 @@ def test_a_name_of_other_bytes_can_be_stored() -> None:
     assert printable_name("caf\udce9.jsonl") == "caf\\udce9.jsonl"
 
 
-def test_a_file_that_may_not_be_read_is_named_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_may_not_be_read_is_named_and_tried_again(tmp_path, monkeypatch):
     for name in ("a.jsonl", "b.jsonl"):
         put(tmp_path / name)
     kind = type(UPath(str(tmp_path)))

@@ -154,9 +154,7 @@ def test_new_content_is_judged_anew_and_a_withdrawn_model_leaves(twenty: pd.Data
     assert fingerprint(choose(20, twenty, ALL.head(0))) == ""
 
 
-def test_paid_battles_stay_without_a_rating_or_an_answer_and_go_without_votes(
-    twenty: pd.DataFrame,
-) -> None:
+def test_paid_battles_stay_without_a_rating_or_an_answer_and_go_without_votes(twenty):
     """Whatever ratings and answers are gone: the battles that judges saw are kept."""
     others = STRENGTHS.drop("ant")
     unanswered = KNOWN.answers[KNOWN.answers["question_id"].ne("q03")]
@@ -191,9 +189,7 @@ def test_few_questions_give_few_battles() -> None:
     ("repeats", "expected"),
     [([1, 1, 1, 1], 1.0), ([1, 1, 2, 1], 2.0), ([3, 3, 3, 3], 3.0), ([], np.inf)],
 )
-def test_a_question_has_as_many_battles_as_rated_models_have_on_it(
-    repeats: list[int], expected: float
-) -> None:
+def test_a_question_has_as_many_battles_as_rated_models_have_on_it(repeats, expected):
     """Ant and bee meet; `gnu` meets hen a thousand times, and has no votes."""
     rows = [(f"q{q}", "ant", "bee") for q, n in enumerate(repeats) for _ in range(n)]
     rows += [("q9", "gnu", "hen")] * 1000
@@ -207,16 +203,11 @@ def test_a_question_has_as_many_battles_as_rated_models_have_on_it(
 def pool(noise: float, threshold: float, n_battles: int = 900) -> tuple[pd.DataFrame, pd.DataFrame]:
     heldout = pd.DataFrame(
         {
-            "model": ANCHORS,
-            "method": "auto",
-            "human_rating": 1500.0,
-            "residual": 3.0,
-            "std_error": np.nan,
-            "std_error_analytic": 0.6 * noise / np.sqrt(n_battles),
-            "vote_std_error": 0.8 * noise / np.sqrt(n_battles),
-            "n_battles": n_battles,
+            "model": ANCHORS, "method": "auto", "human_rating": 1500.0, "residual": 3.0,
+            "std_error": np.nan, "std_error_analytic": 0.6 * noise / np.sqrt(n_battles),
+            "vote_std_error": 0.8 * noise / np.sqrt(n_battles), "n_battles": n_battles,
         }
-    )
+    )  # fmt: skip
     calibration = {"method": ["hard", "auto"], "threshold": [9.0, threshold], "excess_sd": 0.0}
     return heldout, pd.DataFrame(calibration)
 

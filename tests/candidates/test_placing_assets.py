@@ -126,9 +126,7 @@ def rate(made, scored_battles, heldout_ratings):
 # standard errors
 
 
-def test_standard_errors_depend_on_verdicts_and_not_on_who_gave_them(
-    made, scored_battles, heldout_ratings
-):
+def test_standard_errors_depend_on_verdicts_alone(made, scored_battles, heldout_ratings):
     noise = np.round(12 * np.random.default_rng(2).normal(0, 2, len(scored_battles))) / 12
     other = scored_battles.assign(score_difference=scored_battles["score_difference"] + noise)
 
@@ -218,9 +216,7 @@ def test_a_model_with_votes_by_now_is_no_candidate(rate):
     assert metadata["superseded"] == ["ant"]
 
 
-def test_a_candidate_that_nobody_judged_does_not_borrow_the_rating_of_its_namesake(
-    made, scored_battles
-):
+def test_an_unjudged_candidate_borrows_no_rating_of_its_namesake(made, scored_battles):
     """`eel` is a model of the corpus without votes; a file of that name waits for its verdicts."""
     whole = pd.concat([scored_battles, scores("eel", GOOD)[list(SCORED_COLUMNS)]])
     heldout = rated(whole)
@@ -288,9 +284,7 @@ def test_scores_of_nothing_are_nothing(sampled_battles, verdicts, missing):
 @pytest.mark.parametrize(
     ("n", "note"), [(None, "drop a file"), (0, "drop a file"), (24, "came with the corpus")]
 )
-def test_nobody_is_asked_where_nothing_is_there_or_the_judge_cannot(
-    made, tmp_path, sampled_battles, n, note
-):
+def test_nobody_is_asked_for_nothing_or_in_vain(made, tmp_path, sampled_battles, n, note):
     result = made(
         candidate_judging.candidate_verdicts,
         candidate_battles=None if n is None else sampled_battles.head(n),
@@ -319,9 +313,7 @@ def board_of(
     ).value  # fmt: skip
 
 
-def test_candidates_stand_on_the_board_and_controls_do_not(
-    made, rate, scored_battles, heldout_ratings
-):
+def test_the_board_has_candidates_and_no_controls(made, rate, scored_battles, heldout_ratings):
     placed, _ = rate(
         tables_of(scores("new", GOOD), scores("control:null-model", GOOD, control="null-model"))
     )
@@ -341,18 +333,14 @@ def test_candidates_stand_on_the_board_and_controls_do_not(
         assert LEADERBOARD.check(check, board).passed
 
 
-def test_a_judge_that_fails_its_gate_places_no_candidate(
-    made, rate, scored_battles, heldout_ratings
-):
+def test_a_judge_below_its_gate_places_no_candidate(made, rate, scored_battles, heldout_ratings):
     placed, _ = rate(tables_of(scores("new", GOOD)))
     board = board_of(made, scored_battles, heldout_ratings, placed, kappa=0.05).set_index("model")
     assert board.loc["new", "flags"].startswith("withheld: kappa 0.05 < 0.20;candidate")
     assert board.loc["new", ["rating", "lower", "upper", "rank"]].isna().all()
 
 
-def test_an_unrated_candidate_is_explained_and_one_by_another_method_waits(
-    made, rate, scored_battles, heldout_ratings
-):
+def test_unrated_and_by_another_method(made, rate, scored_battles, heldout_ratings):
     placed, _ = rate(tables_of(scores("once", [1.0])))
     board = board_of(made, scored_battles, heldout_ratings, placed)
     assert "too-few-battles" in board.set_index("model").loc["once", "flags"]
@@ -379,9 +367,7 @@ def control(kind: str, differences: list[float]) -> pd.DataFrame:
     return scores(f"control:{kind}", differences, control=kind)
 
 
-def test_controls_are_held_against_what_an_honest_judge_gives(
-    controls, scored_battles, heldout_ratings
-):
+def test_controls_are_held_against_an_honest_judge(controls, scored_battles, heldout_ratings):
     table = controls(
         control("null-model", [-6.0] * 40),
         control("injected-instruction", GOOD),

@@ -246,9 +246,7 @@ def test_outcomes_are_of_scores_where_there_are_any(scored, soft, expected):
 
 
 @pytest.mark.parametrize("withheld", [False, True])
-def test_systems_rate_the_judges_that_are_not_withheld(
-    withheld, sampled_battles, scored_battles, tmp_path
-):
+def test_withheld_judges_are_not_rated(withheld, sampled_battles, scored_battles, tmp_path):
     entry = "stub: {reader: battles, location: x.csv, reference: {model: ant}}"
     catalog = catalog_of(tmp_path, corpora=entry)
     flags = "withheld: kappa 0.1" if withheld else ""

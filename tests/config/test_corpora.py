@@ -113,9 +113,7 @@ def test_the_shipped_file_loads_without_any_variable(monkeypatch: pytest.MonkeyP
         ("softelo-annotations", "SOFTELO_ANNOTATIONS, which is not set; set it"),
     ],
 )
-def test_a_variable_without_value_is_an_error_when_the_corpus_is_read(
-    slug: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_variable_without_value_is_an_error_when_the_corpus_is_read(slug, message, monkeypatch):
     monkeypatch.delenv("SOFTELO_ANNOTATIONS", raising=False)
     monkeypatch.delenv(f"{slug.upper().replace('-', '_')}_REVISION", raising=False)
     with pytest.raises(ValueError, match=message):
@@ -123,8 +121,7 @@ def test_a_variable_without_value_is_an_error_when_the_corpus_is_read(
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
-    [(None, "data/x.csv"), ("", "data/x.csv"), ("/else", "/else/x.csv")],
+    ("value", "expected"), [(None, "data/x.csv"), ("", "data/x.csv"), ("/else", "/else/x.csv")]
 )
 def test_variables_have_defaults(value, expected, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SOME_FOLDER", raising=False)
@@ -177,24 +174,15 @@ BEFORE = "first: 1\nsecond:\n  inner: [2024-01-02, 7]\n"
 @pytest.mark.parametrize(
     "value",
     [
-        "!!int sk-secret",
-        "!!int ''",
-        "!!float sk-secret",
-        "!!bool sk-secret",
-        "!!timestamp sk-secret",
-        "2024-13-45",
-        "2024-01-02 03:04:05 +99:99",
-        '"sk-secret \\UFFFFFFFF"',
-        "9" * 5000,
+        "!!int sk-secret", "!!int ''", "!!float sk-secret", "!!bool sk-secret",
+        "!!timestamp sk-secret", "2024-13-45", "2024-01-02 03:04:05 +99:99",
+        '"sk-secret \\UFFFFFFFF"', "9" * 5000,
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize(
-    ("form", "line"),
-    [("third: {}\n", 4), ("third:\n  sk-key: [1, {}]\n", 5), ("? {}\n: 3\n", 4)],
+    ("form", "line"), [("third: {}\n", 4), ("third:\n  sk-key: [1, {}]\n", 5), ("? {}\n: 3\n", 4)]
 )
-def test_a_value_that_is_not_what_it_is_written_as_is_told_by_its_line(
-    tmp_path: Path, value: str, form: str, line: int
-) -> None:
+def test_a_value_that_is_not_what_it_is_written_as_is_told_by_its_line(tmp_path, value, form, line):
     file = tmp_path / "some.yaml"
     file.write_text(BEFORE + form.format(value), encoding="utf-8")
     with pytest.raises(ValueError, match=rf"some\.yaml, line {line}: a value here") as caught:

@@ -80,10 +80,8 @@ def test_settings_are_an_entry_or_change_an_example(own: Path) -> None:
         (["judges", "add", "s", *settings("kind={")], "not valid YAML"),
         (["judges", "add", "s", *settings("kind=a", "kind.b=1")], "has no keys under it"),
         (["judges", "add", "../s", *settings(*SERVED, "display_name=S")], "a slug is lower-case"),
-        (
-            ["judges", "add", "s", *settings(*SERVED, "display_name=S", "api_key_env=sk-secret")],
-            "not the name of an environment variable",
-        ),
+        (["judges", "add", "s", *settings(*SERVED, "display_name=S", "api_key_env=sk-secret")],
+         "not the name of an environment variable"),
         *(
             (
                 ["corpora", "add", "s", *settings("reader=battles", f"location={place}")],
@@ -94,12 +92,10 @@ def test_settings_are_an_entry_or_change_an_example(own: Path) -> None:
         (["judges", "remove", "careful"], "comes with judgeline"),
         (["judges", "remove", "nobody"], "unknown judge 'nobody'"),
         (["run", "--corpus", "comparia", "--dry-run"], "judgeline corpora add comparia"),
-        (
-            ["run", "--corpus", "arena", "--judge", "gpt-4o-mini", "--dry-run"],
-            "judgeline judges add gpt-4o-mini",
-        ),
+        (["run", "--corpus", "arena", "--judge", "gpt-4o-mini", "--dry-run"],
+         "judgeline judges add gpt-4o-mini"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_is_told_and_nothing_is_written(own: Path, capsys, command, message) -> None:
     assert main(["judges", "add", "gpt-5-mini"]) == 0
     before = JUDGES.own_file.read_bytes()

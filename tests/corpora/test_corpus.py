@@ -43,13 +43,10 @@ def test_clean_battles_stay_as_they_are() -> None:
         ({}, [0, 1, 2, 3, 4], {}),
         ({"languages": ["en"]}, [0, 3, 4], {"unknown-language": 1, "other-language": 1}),
         ({"single_turn": True}, [0, 1, 2], {"unknown-turns": 1, "multi-turn": 1}),
-        (
-            {"languages": ["en", "de"], "single_turn": True},
-            [0, 1],
-            {"unknown-language": 1, "unknown-turns": 1, "multi-turn": 1},
-        ),
+        ({"languages": ["en", "de"], "single_turn": True}, [0, 1],
+         {"unknown-language": 1, "unknown-turns": 1, "multi-turn": 1}),
     ],
-)
+)  # fmt: skip
 def test_filters(filters, kept, dropped) -> None:
     table = battles(language=["en", "de", None, "en", "en"], n_turns=[1, 1, 1, 2, None])
     passed, counts = filter_battles(table, Filters(**filters))

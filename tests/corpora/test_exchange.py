@@ -141,11 +141,8 @@ def test_arena_hard_by_hand() -> None:
         ["B>A", None],
     ]
     assert [game["judgment"] for game in rows[0]["games"] + rows[1]["games"]] == [
-        "",
-        "yes",
-        "",
-        "banana",
-    ]
+        "", "yes", "", "banana",
+    ]  # fmt: skip
     changed = counted(exported.account.changed)
     assert changed["labels without a strength, which the tables do not have"] == 2
     assert changed["failed games (parse_error), written as failed"] == 1

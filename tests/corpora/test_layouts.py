@@ -1,9 +1,6 @@
 """Every layout of published files: the few rows of `layouts/*.yaml`, and what must come of them.
-
-`battles` and `verdicts` of a case are columns that must come out, one value standing for all rows;
-`quarantine` has the rows set aside, with reason and words of the detail. In a case of `each`, every
-row stands beside the base row alone, and unless the case `keeps` it, leaves nothing but that.
-"""
+`battles` and `verdicts` are columns that come out (a value is of all rows), `quarantine` rows set
+aside with reason and detail. Of `each`, a row beside the base row leaves that, or it `keeps`."""
 
 import ast
 import csv
@@ -270,9 +267,7 @@ def test_thirty_real_models(preferences: Path) -> None:
     assert entry.judges == found.verdicts["judge"].unique().tolist()
 
 
-def test_real_preferences_keep_their_meaning_as_annotations(
-    preferences: Path, tmp_path: Path
-) -> None:
+def test_real_preferences_keep_their_meaning_as_annotations(preferences, tmp_path):
     """The models' win rates must come out as the data's own mean preference."""
     real = pd.read_parquet(preferences).dropna(subset=["preference"])
     real = real[real["model"].ne(real["reference_model"])]

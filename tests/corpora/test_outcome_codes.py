@@ -105,9 +105,7 @@ def test_the_usual_codes_need_no_option(tmp_path: Path, codes: Codes) -> None:
         assert values(read["human_outcome"]) == shares
 
 
-def test_a_judge_of_another_coding_than_people_is_refused_with_every_option(
-    tmp_path: Path,
-) -> None:
+def test_a_judge_of_another_coding_than_people_is_refused_with_every_option(tmp_path):
     """Read by one coding, the other column would call ties what are wins of B."""
     judge = column(("1", "-1", "0"))
     path = write(
@@ -203,9 +201,7 @@ def test_blank_texts_are_no_votes_in_files_without_empty_fields(tmp_path: Path) 
     assert read_judged_battles(path).scored["human_outcome"].isna().sum() == 9
 
 
-def test_a_corpus_in_which_nobody_wins_by_the_stated_code_is_of_another_coding(
-    tmp_path: Path,
-) -> None:
+def test_a_corpus_in_which_nobody_wins_by_the_stated_code_is_of_another_coding(tmp_path):
     path = write(tmp_path / "x.csv", human_outcome=["1", "0"] * 9)
     with pytest.raises(ValueError, match=r"corpus 'mine' has no -1.*1/-1/0"):
         corpus(path, outcomes="1/-1/0")
@@ -220,9 +216,7 @@ def test_stated_codes_belong_to_the_content(tmp_path: Path) -> None:
     assert len(revisions) == 4
 
 
-def test_the_command_refuses_what_it_cannot_read_and_reads_it_as_stated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_refuses_what_it_cannot_read_and_reads_it_as_stated(tmp_path, capsys):
     path = write(
         tmp_path / "x.csv",
         human_outcome=column(("1", "-1", "0")),

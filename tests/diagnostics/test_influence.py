@@ -233,9 +233,7 @@ def test_one_row_per_battle_and_side_strongest_first(scored_battles, folds, held
     assert (own["influence"] * others).sum() == pytest.approx(ELO_PER_LOGIT * pull)
 
 
-def test_rated_candidates_have_their_own_rows_and_move_no_other_models(
-    scored_battles, folds, newcomer
-):
+def test_rated_candidates_have_rows_and_move_no_other_model(scored_battles, folds, newcomer):
     battles, ratings = newcomer
 
     def table_with(rated: pd.DataFrame | None) -> pd.DataFrame:

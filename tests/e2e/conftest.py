@@ -10,10 +10,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def storage() -> Iterator[dict[str, str]]:
-    """The environment that says where runs are recorded: JUDGELINE_E2E_STORAGE chooses.
-
-    `sqlite`, the default, is the home of the installation; `postgres` a server of its own.
-    """
+    """Variables that say where runs are recorded: JUDGELINE_E2E_STORAGE is sqlite or postgres."""
     chosen = os.environ.get("JUDGELINE_E2E_STORAGE") or "sqlite"
     if chosen == "sqlite":
         yield {}

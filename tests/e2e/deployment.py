@@ -27,10 +27,7 @@ _PORTS = {"4000": "JUDGELINE_CODE_PORT", "3000": "WEBSERVER_PORT"}
 
 @dataclass
 class Deployment:
-    """Code location, webserver and daemon, started by the commands of the compose file.
-
-    `variables` say which installation it is; hosts and ports of the file become loopback ones.
-    """
+    """Code location, webserver and daemon by the commands of the compose file, on loopback."""
 
     folder: Path
     variables: Mapping[str, str]
@@ -91,10 +88,7 @@ class Deployment:
         self.kill(*self._processes)
 
     def ask(self, query: str, **variables: Any) -> dict[str, Any]:
-        """Return the data that the webserver answers to a query.
-
-        After a kill of the database each of its connections fails once, and is then made anew.
-        """
+        """Data that the webserver answers; after a database's kill each connection fails once."""
         for _ in range(10):
             told = post(self._ports["WEBSERVER_PORT"], query, variables)
             if "server closed the connection" not in str(told.get("errors", "")):
@@ -125,10 +119,7 @@ class Deployment:
             return probe.connect_ex(("127.0.0.1", self._ports[port])) == 0
 
     def _is_served(self) -> bool:
-        """Whether the webserver answers; one that ended starts again, as compose would have it.
-
-        Webserver and daemon both create the tables of a new database, and one of them may fail.
-        """
+        """Whether the webserver answers; a service that ended starts again, as in compose."""
         for name, process in list(self._processes.items()):
             if process.poll() is not None:
                 self._processes[name] = self._started(name)

@@ -19,21 +19,7 @@ def backfill(
     folder: Path,
     button: str = "Launch",
 ) -> str:
-    """Launch a backfill of the judge job from its page, and return what its dialog said.
-
-    Parameters
-    ----------
-    browser : Browser
-        Where to click.
-    url : str
-        The interface.
-    partitions : mapping of str to sequence of str
-        The keys to choose, by dimension.
-    folder : Path
-        Where a photograph of the filled-in dialog goes.
-    button : str
-        Part of what is written on the button that launches.
-    """
+    """Launch a backfill of the judge job from its page, and return what its dialog said."""
     browser.open(url + JUDGE_JOB, "judge_job", "Materialize all")
     _open_dialog(browser, "Materialize all")
     for dimension, keys in partitions.items():
@@ -45,11 +31,7 @@ def backfill(
 
 
 def _open_dialog(browser: Browser, button: str) -> None:
-    """Press a button until its dialog is there, and say that one is sure where it asks.
-
-    A page that is still loading may take a click for nothing. It asks because tables of candidates
-    need not be there.
-    """
+    """Press a button until its dialog is there (early clicks get lost), and confirm if asked."""
     sure = f'{DIALOG}//button[normalize-space(.)="Confirm"]'
     title = f'{DIALOG}//*[contains(text(), "Select a partition")]'
 

@@ -30,10 +30,7 @@ N_MODELS = 16
 
 
 def contested(n_battles: int) -> pd.DataFrame:
-    """Battles of models of known merit with votes that follow it; the merit stands in the text.
-
-    Two models have no votes: they are what the ratings are for.
-    """
+    """Battles of models of known merit, stated in the text, and votes by it (two have none)."""
     rng = np.random.default_rng(5)
     skill = np.linspace(3.0, 8.0, N_MODELS)
     pairs = np.array([rng.permutation(N_MODELS)[:2] for _ in range(n_battles)])
@@ -74,10 +71,7 @@ def graded(body: Body) -> str:
 
 @dataclass
 class Installation:
-    """A home, and a configuration whose judge ``j`` is at an endpoint.
-
-    The instance records runs in this process; those of the command line have their own.
-    """
+    """A home and a configuration of judge ``j`` at an endpoint; `instance` records runs here."""
 
     folder: Path
     url: str

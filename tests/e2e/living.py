@@ -29,16 +29,7 @@ Timestamps = dict[str, dict[str, str]]
 
 class Living:
     """A home and a configuration in a new folder; `start` serves them, `stop` ends it all.
-
-    Parameters
-    ----------
-    folder : Path
-        An empty folder for the home, the configuration and the log.
-    arena : mapping
-        What the built-in arena is made of, where it differs from the shipped one.
-    variables : mapping of str to str
-        Further environment variables of every process, such as those of a database.
-    """
+    `arena` replaces options of the built-in arena, `variables` are added to each process."""
 
     def __init__(
         self,

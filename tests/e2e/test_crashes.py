@@ -1,8 +1,4 @@
-"""A backfill through kills of its workers, its services and its database.
-
-What was answered and recorded is never asked again. A kill costs what was on its way at most:
-asked and not answered yet, or answered and not recorded yet, which is a matter of two seconds.
-"""
+"""A backfill through kills of workers, services and database: no recorded call is repeated."""
 
 import os
 import signal
@@ -32,15 +28,9 @@ JUDGES = ("j", "k")
 N_BATTLES, FEW_BATTLES, CONCURRENCY, LATENCY_S = 700, 200, 4, 0.12
 DOWN_S = 40  # longer than those who need the database are willing to wait for it
 ASSETS = (
-    "raw_battles",
-    "quarantined_battles",
-    "recorded_verdicts",
-    "battles",
-    "sampled_battles",
-    "verdicts",
-    "scored_battles",
-    "beta_folds",
-)
+    "raw_battles", "quarantined_battles", "recorded_verdicts", "battles", "sampled_battles",
+    "verdicts", "scored_battles", "beta_folds",
+)  # fmt: skip
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "judgeline"}
 
 Call = tuple[str, ...]
@@ -138,10 +128,7 @@ class Backfill:
         wait_for(f"{share:.0%} to be there", lambda: len(self.recorded()) >= n_wanted, 600)
 
     def count_losses(self, *judges: str) -> None:
-        """Note what of some judges was recorded when their workers were dead, and what was lost.
-
-        Lost is what was asked for and is not recorded: it has to be asked for again.
-        """
+        """Note what dead workers had recorded, and count what they asked for in vain."""
         time.sleep(1)  # what the dead had sent is read
         wait_for("answers", lambda: self.server.in_flight <= self.most_in_flight(judges), 30)
         models = {f"tiny-{judge}" for judge in judges}
@@ -250,9 +237,7 @@ def content(path: Path) -> bytes:
         pytest.param("postgres", N_BATTLES, marks=pytest.mark.full),
     ],
 )
-def test_a_backfill_survives_kills_and_buys_nothing_twice(
-    tmp_path: Path, storage: str, n_battles: int
-) -> None:
+def test_a_backfill_survives_kills_and_buys_nothing_twice(tmp_path, storage, n_battles):
     """With few battles there is time for one kill: of SQLite's services, or of the database."""
     with ExitStack() as stack:
         database = stack.enter_context(postgres.running()) if storage == "postgres" else None

@@ -46,17 +46,12 @@ def battles() -> pd.DataFrame:
         wins = rng.random() < 1 / (1 + np.exp(second - first))
         rows.append(
             {
-                "battle_id": f"b{number}",
-                "question_id": f"q{number}",
-                "model_a": f"m{a}",
-                "model_b": f"m{b}",
-                "human_outcome": float(wins),
-                "instruction": f"Question {number}",
-                "completion_a": f"quality {first:.2f}",
-                "completion_b": f"quality {second:.2f}",
-                "language": "en",
+                "battle_id": f"b{number}", "question_id": f"q{number}", "model_a": f"m{a}",
+                "model_b": f"m{b}", "human_outcome": float(wins),
+                "instruction": f"Question {number}", "completion_a": f"quality {first:.2f}",
+                "completion_b": f"quality {second:.2f}", "language": "en",
             }
-        )
+        )  # fmt: skip
     return pd.DataFrame(rows)
 
 

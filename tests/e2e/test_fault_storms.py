@@ -1,7 +1,4 @@
-"""A third of all requests fails in every way there is: what must not change, and what must be told.
-
-The faults are those of `fault_server`; which request meets which is in `weather`.
-"""
+"""A third of all requests fails in every way: what does not change, and what is reported."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -57,9 +54,7 @@ def installed() -> Iterator[Install]:
         yield install
 
 
-def test_faults_that_pass_change_no_verdict_and_no_rating(
-    tmp_path: Path, installed: Install
-) -> None:
+def test_faults_that_pass_change_no_verdict_and_no_rating(tmp_path, installed):
     with serving(FaultServer(answer=graded)) as server:
         calm = installed(tmp_path / "calm", server)
         assert calm.run(select=["+leaderboard"]).errors == ()
@@ -88,9 +83,7 @@ def test_faults_that_pass_change_no_verdict_and_no_rating(
     )
 
 
-def test_faults_that_last_are_accounted_for_to_the_last_battle(
-    tmp_path: Path, installed: Install
-) -> None:
+def test_faults_that_last_are_accounted_for_to_the_last_battle(tmp_path, installed):
     storm = LastingStorm()
     shown = {
         (one.battle_id, one.order): (one.instruction, one.first_completion, one.second_completion)

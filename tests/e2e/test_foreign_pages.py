@@ -1,8 +1,5 @@
 """What a page of another site can do to the interface of a browser's user: nothing.
-
-Each attack runs in a real Chromium, against `judgeline ui` and against Dagster's bare web server.
-Of the latter the tests say what gets through, so that an attack which misses would show.
-"""
+Against Dagster's bare web server the same attacks get through, or they would prove nothing."""
 
 import json
 import os
@@ -262,9 +259,7 @@ def awaited(check: Callable[[], Any], hoped: Any, seconds: float) -> Any:
 
 @pytest.mark.parametrize("site", SITES)
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_foreign_page_achieves_nothing(
-    interface: Interface, stranger: Browser, page: Callable[[str], str], site: str, attack: str
-) -> None:
+def test_a_foreign_page_achieves_nothing(interface, stranger, page, site, attack):
     runs, events = interface.runs(attack), interface.events()
     stranger.driver.get(page(site))
     read = stranger.driver.execute_async_script(ATTACK, attack)
@@ -279,9 +274,7 @@ def test_a_foreign_page_achieves_nothing(
 
 
 @pytest.mark.parametrize("site", SITES)
-def test_a_form_in_the_window_itself_launches_nothing(
-    interface: Interface, stranger: Browser, page: Callable[[str], str], site: str
-) -> None:
+def test_a_form_in_the_window_itself_launches_nothing(interface, stranger, page, site):
     before = interface.runs("form-top")
     stranger.driver.get(page(site))
     stranger.driver.execute_script("attack('form-top')")
@@ -294,9 +287,7 @@ def test_a_form_in_the_window_itself_launches_nothing(
 
 
 @pytest.mark.parametrize("site", SITES)
-def test_a_foreign_page_does_not_frame_the_interface(
-    interface: Interface, stranger: Browser, page: Callable[[str], str], site: str
-) -> None:
+def test_a_foreign_page_does_not_frame_the_interface(interface, stranger, page, site):
     stranger.driver.get(page(site))
     stranger.driver.execute_script("loaded('iframe', { src: SERVER + '/runs' })")
     stranger.driver.switch_to.frame(0)
@@ -306,9 +297,7 @@ def test_a_foreign_page_does_not_frame_the_interface(
         stranger.driver.switch_to.default_content()
 
 
-def test_a_name_that_leads_here_reads_and_launches_nothing(
-    interface: Interface, stranger: Browser
-) -> None:
+def test_a_name_that_leads_here_reads_and_launches_nothing(interface, stranger):
     """The attacker's page comes from the port of the interface, so that both are one origin."""
     stranger.driver.get(f"http://{REBOUND}:{interface.place.port}/server_info")
     told = stranger.text()
@@ -336,9 +325,7 @@ def test_in_the_end_nothing_was_launched_or_written(interface: Interface) -> Non
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
-def test_the_interface_itself_asks_listens_and_launches(
-    interface: Interface, stranger: Browser, name: str
-) -> None:
+def test_the_interface_itself_asks_listens_and_launches(interface, stranger, name):
     """Its own pages do all of it, by either name of this machine."""
     stranger.open(f"http://{name}:{interface.place.port}/runs", "Deployment")
     assert "Runs" in stranger.driver.execute_async_script(ASK, RUNS)

@@ -1,11 +1,8 @@
 """Months in minutes: new judges and new models come to an installation whose servers run."""
 
-from pathlib import Path
-
 import dialogs
 import pandas as pd
 import pytest
-from browsing import Browser
 from living import Living, Timestamps
 
 from assets.partitions import CORPUS
@@ -81,9 +78,7 @@ def test_without_servers_a_backfill_says_how_to_start_them(judged: Living) -> No
     assert "never seen). Start one and leave it running: judgeline ui" in " ".join(told.split())
 
 
-def test_a_judge_added_while_it_runs_is_backfilled_from_the_browser(
-    alive: Living, browser: Browser, tmp_path: Path
-) -> None:
+def test_a_judge_added_while_it_runs_is_backfilled_from_the_browser(alive, browser, tmp_path):
     before = alive.timestamps()
     configure(alive, *FROM_UI)
     chosen = {"corpus": ["arena"], "judge": list(FROM_UI)}
@@ -106,9 +101,7 @@ def test_a_judge_added_while_it_runs_is_backfilled_from_the_browser(
     browser.photograph("partition-matrix", tmp_path)
 
 
-def test_a_further_judge_is_backfilled_from_the_command_line_and_again_for_nothing(
-    alive: Living,
-) -> None:
+def test_a_further_judge_is_backfilled_from_the_command_line_and_again_for_nothing(alive):
     before = alive.timestamps()
     configure(alive, FROM_COMMAND_LINE)
     chosen = ("--judge", FROM_COMMAND_LINE, "--corpus", "arena", "--budget", "9000calls", "--yes")
@@ -136,9 +129,7 @@ def test_a_further_judge_is_backfilled_from_the_command_line_and_again_for_nothi
     assert last["verdicts"][f"arena|{EXAMPLE}"] == before["verdicts"][f"arena|{EXAMPLE}"]
 
 
-def test_a_judge_that_leaves_the_configuration_leaves_the_comparison_and_keeps_its_verdicts(
-    alive: Living,
-) -> None:
+def test_a_judge_that_leaves_the_configuration_leaves_the_comparison_and_keeps_its_verdicts(alive):
     def table(*place: str) -> pd.DataFrame:
         return pd.read_parquet(alive.home.joinpath("tables", *place).with_suffix(".parquet"))
 

@@ -4,11 +4,9 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 import pytest
-from browsing import Browser
 from living import SMALL_ARENA, Living
 from upath import UPath
 
@@ -141,9 +139,7 @@ def test_the_same_answers_under_another_name_start_nothing(alive: Living) -> Non
     assert (alive.timestamps(), bought(alive)) == (before, n_before)
 
 
-def test_a_broken_file_is_one_failed_check_and_stops_nothing(
-    alive: Living, browser: Browser, tmp_path: Path
-) -> None:
+def test_a_broken_file_is_one_failed_check_and_stops_nothing(alive, browser, tmp_path):
     n_before = bought(alive)
     drop(alive, "broken.jsonl", b'{"question_id": "q1", "completion": \n')
     alive.wait("the check to fail", lambda: failures(alive), PLACED_SECONDS)

@@ -57,9 +57,7 @@ def database() -> Iterator[Mapping[str, str]]:
 
 
 @pytest.mark.parametrize("storage", ["sqlite", "postgres", "postgres of several hosts"])
-def test_two_processes_are_never_inside_together(
-    tmp_path: Path, request: pytest.FixtureRequest, storage: str
-) -> None:
+def test_two_processes_are_never_inside_together(tmp_path, request, storage):
     shared = {} if storage == "sqlite" else request.getfixturevalue("database")
     apart = storage.endswith("hosts")  # homes of their own: no file that both could lock
     fork, written = multiprocessing.get_context("spawn"), tmp_path / "spans"
@@ -86,7 +84,7 @@ def test_two_processes_are_never_inside_together(
 
 @pytest.mark.parametrize("step", ["_allocate_concurrency_slots", "claim_concurrency_slot"])
 @pytest.mark.parametrize("limit", [1, None])
-def test_a_host_waits_while_another_gives_a_limit_or_claims_a_place(
+def test_a_host_waits_for_one_that_gives_a_limit_or_claims_a_place(
     tmp_path: Path,
     database: Mapping[str, str],
     monkeypatch: pytest.MonkeyPatch,
@@ -130,9 +128,7 @@ def test_a_host_waits_while_another_gives_a_limit_or_claims_a_place(
             assert other.result(60)
 
 
-def test_a_pool_of_two_lets_two_in_and_tells_the_third_who_they_are(
-    tmp_path: Path, database: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pool_of_two_lets_two_in_and_names_them_to_the_third(tmp_path, database, monkeypatch):
     for name, value in {**database, "JUDGELINE_HOME": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)

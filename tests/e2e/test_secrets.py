@@ -24,13 +24,8 @@ SET = {"MY_KEY": KEY, "PYTHONASYNCIODEBUG": "1"}
 def forms(key: str) -> set[str]:
     """The key as it is, as a URL, a header, JSON and base64 would write it."""
     found = {
-        key,
-        quote(key),
-        quote(key, safe=""),
-        quote_plus(key),
-        json.dumps(key)[1:-1],
-        repr(key),
-    }
+        key, quote(key), quote(key, safe=""), quote_plus(key), json.dumps(key)[1:-1], repr(key),
+    }  # fmt: skip
     for shift in range(3):  # base64 has three alignments of a text within a longer one
         text = base64.b64encode(b"x" * shift + key.encode()).decode().rstrip("=")
         whole = text[4 if shift else 0 : -2]

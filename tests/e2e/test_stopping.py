@@ -63,9 +63,7 @@ def begin_a_run(place: Living) -> None:
         pytest.param(signal.SIGTERM, STOPPED_SECONDS, 130, id="SIGTERM"),
     ],
 )
-def test_servers_and_runs_end_with_the_interface(
-    living: Living, number: signal.Signals, seconds: float, code: int
-) -> None:
+def test_servers_and_runs_end_with_the_interface(living, number, seconds, code):
     with as_in_the_background():
         living.start()
     assert living.server is not None

@@ -30,9 +30,7 @@ def test_asset_graph_shows_the_chain(browser: Browser, served: Living, tmp_path:
     browser.photograph("lineage", tmp_path)
 
 
-def test_leaderboard_page_shows_what_was_made(
-    browser: Browser, served: Living, tmp_path: Path
-) -> None:
+def test_leaderboard_page_shows_what_was_made(browser, served, tmp_path):
     board = json.loads(served.command("leaderboard", "--corpus", "arena", "--format", "json"))
     best, n_models = board[0]["model"], str(len({row["model"] for row in board}))
     shown = browser.open(f"{served.url}/assets/leaderboard", "kept", "row_count", best)

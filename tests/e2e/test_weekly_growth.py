@@ -32,12 +32,9 @@ class Weeks:
 
     def run(self, job: str, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
         return self.defs.resolve_job_def(job).execute_in_process(
-            partition_key=request.partition_key,
-            asset_selection=request.asset_selection,
-            tags=dict(request.tags),
-            instance=self.installation.instance,
-            raise_on_error=False,
-        )
+            partition_key=request.partition_key, asset_selection=request.asset_selection,
+            tags=dict(request.tags), instance=self.installation.instance, raise_on_error=False,
+        )  # fmt: skip
 
     def tick(self) -> list[tuple[str, bool]]:
         """Let a Monday pass; return the jobs that ran, in order, and whether they succeeded."""

@@ -23,10 +23,7 @@ def lot(texts: Texts, what: str) -> np.random.Generator:
 
 
 class Storm:
-    """A fault per request, from a list that depends on the texts; what went out is written down.
-
-    `seen` holds what became of each request about texts: the name of a fault, or None.
-    """
+    """A fault per request, by the texts alone; `seen` has the name of each, or None."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[Texts, str | None]] = []

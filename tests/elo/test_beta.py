@@ -111,9 +111,7 @@ def test_bad_votes_are_refused_not_dropped(score, outcome, complaint: str) -> No
     vote_share=st.sampled_from([0.3, 1.0]),
 )
 @settings(max_examples=60)
-def test_every_fold_is_the_fit_without_that_model(
-    seed: int, n_models: int, continuous: bool, vote_share: float
-) -> None:
+def test_every_fold_is_the_fit_without_that_model(seed, n_models, continuous, vote_share):
     rng = np.random.default_rng(seed)
     battles = play(
         rng,
@@ -167,12 +165,9 @@ def test_many_battles_give_the_same_folds_as_few(continuous: bool) -> None:
     outcome = (rng.random(n) < expit(0.5 * score)).astype(float)
     names = np.array([f"m{k:02d}" for k in range(size)])
     battles = code_battles(
-        names[first],
-        names[second],
-        human_outcome=outcome,
-        judge_outcome=np.full(n, 0.5),
+        names[first], names[second], human_outcome=outcome, judge_outcome=np.full(n, 0.5),
         score_difference=score,
-    )
+    )  # fmt: skip
     folds = fit_beta_folds(battles)
     for model in (0, 7, 39):
         rest = (first != model) & (second != model)

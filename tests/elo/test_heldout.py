@@ -60,9 +60,7 @@ from judgeline.elo.placements import fit_score_slopes
         for l2 in (0.001, 0.005, 1.0)
     ],
 )
-def test_every_stress_graph_matches_the_slow_twin(
-    graph: str, seed: int, continuous: bool, l2: float
-) -> None:
+def test_every_stress_graph_matches_the_slow_twin(graph, seed, continuous, l2):
     assert_like_the_twin(stress_battles(graph, seed, continuous=continuous), l2)
 
 
@@ -269,9 +267,7 @@ def test_the_judge_as_a_scoring_method_is_hard_and_soft(battles: list[Battle]) -
 
 
 @pytest.mark.parametrize("lacking", [(0,), NEW])
-def test_a_fold_without_outcomes_costs_its_models_only(
-    battles: list[Battle], lacking: tuple[int, ...]
-) -> None:
+def test_a_fold_without_outcomes_costs_its_models_only(battles, lacking):
     learnt = learnt_outcomes(battles)
     less = learnt.copy()
     less[list(lacking)] = np.nan
@@ -293,9 +289,7 @@ def test_a_fold_without_outcomes_costs_its_models_only(
         ("hard", {"outcome": np.zeros(500)}, "'hard', which is made from the battles"),
     ],
 )
-def test_impossible_scores_are_refused(
-    battles: list[Battle], called: str, fields: dict[str, np.ndarray], complaint: str
-) -> None:
+def test_impossible_scores_are_refused(battles, called, fields, complaint):
     with pytest.raises(ValueError, match=complaint):
         rate(battles, methods={called: ScoringMethod(**fields)})
 
@@ -314,10 +308,7 @@ OF_PEOPLE = {"no-votes", "humans-always-prefer", "humans-never-prefer"}
 
 @st.composite
 def votes_changed(draw: st.DrawFn) -> tuple[list[Battle], list[Battle], str]:
-    """Battles, the same with other votes on one model, and that model.
-
-    The other models with votes are the same: they are the anchors.
-    """
+    """Battles, the same with other votes on one model, and that model; anchors stay."""
     battles = draw(arenas())
     model, change = draw(st.sampled_from(all_models(battles))), OWN[draw(st.sampled_from([*OWN]))]
     changed = [
@@ -330,9 +321,7 @@ def votes_changed(draw: st.DrawFn) -> tuple[list[Battle], list[Battle], str]:
 
 @given(votes_changed(), st.booleans())
 @settings(max_examples=sized(1500, 80))
-def test_no_vote_on_a_model_has_a_say_in_what_the_judge_says_of_it(
-    changed: tuple[list[Battle], list[Battle], str], clustered: bool
-) -> None:
+def test_no_vote_on_a_model_has_a_say_in_what_the_judge_says_of_it(changed, clustered):
     """To the last bit, by every method."""
     before, after, model = changed
     cluster = np.arange(len(before)) // 3 if clustered else None
@@ -434,8 +423,7 @@ UNVOTED = [Battle("a", "b", None, 1.0, 1.0), Battle("b", "c", None, 1.0, 1.0)]
 
 
 @pytest.mark.parametrize(
-    ("battles", "complaint"),
-    [(ISLANDS, r"2 of 5 voted models .* c, d"), (UNVOTED, "nobody voted")],
+    ("battles", "complaint"), [(ISLANDS, r"2 of 5 voted models .* c, d"), (UNVOTED, "nobody voted")]
 )
 def test_votes_that_make_no_scale_are_refused(battles: list[Battle], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):

@@ -24,9 +24,7 @@ from judgeline.elo import (
     fit_beta_folds,
     gap,
 )
-from judgeline.elo import (
-    rate as rate_battles,
-)
+from judgeline.elo import rate as rate_battles
 from judgeline.elo.gap import GapFit, fit_gap, fit_weights, gap_features
 from judgeline.elo.placements import AVERAGE_FROM, place, ruler_slopes
 from judgeline.elo.sums import tally_outcomes
@@ -68,9 +66,7 @@ def read_real(path: Path) -> CodedBattles:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_ratings_of_real_battles_are_those_of_an_independent_program(
-    file: str, data_dir: Path, expected_dir: Path
-) -> None:
+def test_ratings_of_real_battles_are_those_of_an_independent_program(file, data_dir, expected_dir):
     known = [
         row
         for row in rows_in(expected_dir / "real_headline_methods.csv")
@@ -142,9 +138,7 @@ def test_the_weights_find_both_of_two_causes(many: list[Battle]) -> None:
 
 
 @pytest.mark.parametrize("world", ["many votes", "hub", "lopsided pairs"])
-def test_the_series_for_many_votes_agrees_with_a_fit_of_each_fold(
-    monkeypatch: pytest.MonkeyPatch, world: str, many: list[Battle]
-) -> None:
+def test_the_series_for_many_votes_agrees_with_a_fit_of_each_fold(monkeypatch, world, many):
     """A hub holds nine votes in ten: no series around all votes reaches its fold."""
     rng = np.random.default_rng(8)
     played = many if world == "many votes" else stress_battles(world, continuous=True)
@@ -156,9 +150,7 @@ def test_the_series_for_many_votes_agrees_with_a_fit_of_each_fold(
     assert np.abs(gap_of(battles).weights - each).max() < 2e-9  # one step of their grid
 
 
-def test_no_vote_on_a_model_moves_its_weights_by_a_bit_however_many_there_are(
-    monkeypatch: pytest.MonkeyPatch, many: list[Battle]
-) -> None:
+def test_no_vote_on_a_model_moves_its_weights_by_a_bit_however_many_there_are(monkeypatch, many):
     monkeypatch.setattr(gap, "FEW", 0)
     battles = follow_scores(many[:10_000], np.random.default_rng(11))
     weights = gap_of(battles).weights

@@ -89,13 +89,10 @@ PLACED, AGREE, NEAR = (
         (AGREE, lambda t: t.assign(std_error=29.0), "median"),
         (AGREE, lambda t: t.assign(std_error=np.nan), None),  # no bootstrap, nothing to compare
         (NEAR, lambda t: t.assign(residual=t["residual"].mask(t["method"].eq("auto"), 12.5)), None),
-        (
-            NEAR,
-            lambda t: t.assign(residual=t["residual"].mask(t["method"].eq("auto"), 12.6)),
-            "12.6",
-        ),
+        (NEAR, lambda t: t.assign(residual=t["residual"].mask(t["method"].eq("auto"), 12.6)),
+         "12.6"),
     ],
-)
+)  # fmt: skip
 def test_ratings_are_checked(heldout, scored_battles, check, change, told):
     tables = (change(heldout), scored_battles) if check is PLACED else (change(heldout),)
     result = check(*tables)
@@ -195,15 +192,11 @@ GAPS = pd.concat(
         (soft("choice", battles=range(18)), learnt(17), 17, {"choice": 18, "btl": 17}),
         (soft("choice", battles=range(FEW)), learnt(0), N, {"choice": FEW}),
         (GAPS, learnt(0), 17, {"choice": 17, "score": 17, "score-plain": 0}),
-        (
-            soft("likelihood").assign(soft_outcome=[np.nan, *[0.5] * (N - 1)]),
-            learnt(0),
-            N - 1,
-            {"likelihood": N - 1},
-        ),
+        (soft("likelihood").assign(soft_outcome=[np.nan, *[0.5] * (N - 1)]), learnt(0), N - 1,
+         {"likelihood": N - 1}),
     ],
     ids=["rubric alone", "all of them", "one with gaps", "gaps do not add up", "a missing value"],
-)
+)  # fmt: skip
 def test_methods_keep_the_battles_that_all_of_them_scored(others, learnt_by, n_battles, available):
     gathered = gather_methods(scored(), others, learnt_by)
     assert len(gathered.battles) == n_battles
@@ -220,14 +213,11 @@ def test_methods_keep_the_battles_that_all_of_them_scored(others, learnt_by, n_b
 @pytest.mark.parametrize(
     ("others", "learnt_by", "complaint"),
     [
-        (
-            pd.concat([soft("choice"), soft("choice", battles=[0])]),
-            learnt(0),
-            r"battle 'battle-0' twice for 'choice'",
-        ),
+        (pd.concat([soft("choice"), soft("choice", battles=[0])]), learnt(0),
+         r"battle 'battle-0' twice for 'choice'"),
         (soft(), learnt().query("held_out_model != 'c'"), r"no fold for \['c'\]"),
     ],
-)
+)  # fmt: skip
 def test_tables_that_do_not_fit_are_refused(others, learnt_by, complaint) -> None:
     with pytest.raises(ValueError, match=complaint):
         gather_methods(scored(), others, learnt_by)
@@ -304,14 +294,10 @@ def made(catalog, verdicts, monkeypatch):
         monkeypatch.setattr(module, "rate_methods", changed)
         result = module.scoring_methods(
             dg.build_asset_context(partition_key=corpus_judge_key("tiny", "stub")),
-            scored_battles=scored,
-            soft_outcomes=others,
-            quantitative_outcomes=NO_LEARNT,
-            verdicts=verdicts,
-            choice_verdicts=verdicts.head(10),
-            score_verdicts=verdicts.head(0),
+            scored_battles=scored, soft_outcomes=others, quantitative_outcomes=NO_LEARNT,
+            verdicts=verdicts, choice_verdicts=verdicts.head(10), score_verdicts=verdicts.head(0),
             catalog=catalog,
-        )
+        )  # fmt: skip
         return result, *rated
 
     return make

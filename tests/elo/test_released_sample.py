@@ -1,8 +1,5 @@
 """The real oracle: 1,000 released battles and what a published reference program made of them.
-
-That program penalises half of 0.01 |strength|^2, takes the hard outcome from the file's own
-judgement, and counts a residual as human minus judge.
-"""
+It penalises 0.005 |strength|^2 and takes the file's hard outcome; its residual is human - judge."""
 
 import ast
 import csv

@@ -8,14 +8,7 @@ import pytest
 from arenas import dense_battles, name, play, random_pairs, stress_battles
 from lanes import sized
 from likeness import by_model_and_method, rate
-from twins import (
-    ELO_PER_LOGIT,
-    Battle,
-    all_models,
-    human_placement,
-    judge_placement,
-    place,
-)
+from twins import ELO_PER_LOGIT, Battle, all_models, human_placement, judge_placement, place
 
 from judgeline.elo import RatingSettings, keyed_rng
 from judgeline.elo.resampling import _OwnFit, _units

@@ -68,9 +68,7 @@ def test_matches_the_slow_twin_on_every_graph(graph: str, l2: float) -> None:
 
 @given(seed=st.integers(0, 10_000), n_models=st.integers(2, 12), l2=st.sampled_from([0.01, 0.1]))
 @settings(max_examples=30)
-def test_random_battles_match_the_slow_twin_however_they_are_written(
-    seed: int, n_models: int, l2: float
-) -> None:
+def test_random_battles_match_the_slow_twin_however_they_are_written(seed, n_models, l2):
     battles = arena(seed, n_models, n_battles=4 * n_models, spread=2.0)
     models, counts, wins = totals(battles)
     slow = bradley_terry(battles, models, human_outcome, l2)

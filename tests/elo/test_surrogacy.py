@@ -42,12 +42,9 @@ def arena(
     vote[rng.random(n) < ties] = 0.5
     names = np.array([name(model) for model in range(size)])
     return code_battles(
-        names[a],
-        names[b],
-        human_outcome=vote,
-        judge_outcome=(score > 0).astype(float),
+        names[a], names[b], human_outcome=vote, judge_outcome=(score > 0).astype(float),
         score_difference=score,
-    )
+    )  # fmt: skip
 
 
 def fit(battles: CodedBattles, seed: int = 0):
@@ -89,23 +86,15 @@ def star() -> list[Battle]:
 @pytest.mark.parametrize(
     ("battles", "error", "complaint"),
     [
-        (
-            [Battle("a", "b", 0.5, 0.5, 0.0), Battle("a", "b", 1.0, 1.0, 1.0)] * 5,
-            ValueError,
-            "5 decisive votes",
-        ),
-        (
-            [Battle("a", "b", float(k % 10 < 7), 0.5, 0.0) for k in range(400)],
-            RuntimeError,
-            "cannot be told apart",
-        ),
+        ([Battle("a", "b", 0.5, 0.5, 0.0), Battle("a", "b", 1.0, 1.0, 1.0)] * 5, ValueError,
+         "5 decisive votes"),
+        ([Battle("a", "b", float(k % 10 < 7), 0.5, 0.0) for k in range(400)], RuntimeError,
+         "cannot be told apart"),
         (star(), ValueError, f"without the votes on {name(0)}: 0 decisive votes"),
     ],
     ids=["too few votes", "scores that do not vary", "a model whose votes carry the finding"],
-)
-def test_votes_that_show_nothing_are_refused(
-    battles: list[Battle], error: type[Exception], complaint: str
-) -> None:
+)  # fmt: skip
+def test_votes_that_show_nothing_are_refused(battles, error, complaint):
     with pytest.raises(error, match=complaint):
         fit(code(battles))
 
@@ -146,9 +135,7 @@ def jackknife_twin(battles: CodedBattles, seed: int = 0) -> float:
 @pytest.mark.parametrize(
     ("gamma", "size", "ties"), [(0.0, 10, 0.2), (0.8, 10, 0.0), (0.4, 25, 0.1)]
 )
-def test_std_error_is_that_of_deleting_one_model_at_a_time(
-    gamma: float, size: int, ties: float
-) -> None:
+def test_std_error_is_that_of_deleting_one_model_at_a_time(gamma, size, ties):
     battles = arena(gamma, 1, 3000, size=size, ties=ties)
     assert fit(battles).gamma_std_error == pytest.approx(jackknife_twin(battles), rel=1e-5)
 
@@ -176,10 +163,7 @@ def test_std_error_holds_the_error_of_the_strengths() -> None:
 
 
 def false_alarms(size: int, n_arenas: int) -> tuple[float, float]:
-    """Shares of arenas whose votes depend on the score alone and whose gamma says otherwise.
-
-    With strengths taken as known, and by the jackknife: 1,000 votes, a third of them ties.
-    """
+    """Shares of false alarms at 1,000 votes, a third ties: strengths known, and jackknife."""
     alarms = []
     for seed in range(n_arenas):
         battles = arena(0.0, seed, 1000, size=size, spread=0.3, ties=0.33)

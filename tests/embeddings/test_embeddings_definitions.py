@@ -74,9 +74,7 @@ def test_an_unknown_embedding_of_a_corpus_is_told_with_those_like_it() -> None:
         catalog.embedder("hashd")
 
 
-def test_a_missing_variable_is_told_with_the_file_to_change(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_variable_is_told_with_the_file_to_change(monkeypatch):
     monkeypatch.delenv("EMBEDDINGS_BASE_URL", raising=False)
     shipped = load_embedders(ROOT / "config" / "embeddings.yaml")
     with pytest.raises(

@@ -55,9 +55,7 @@ def numbered(n: int) -> list[str]:
     return [f"Response {i} is better." for i in range(n)]
 
 
-def test_vectors_belong_to_their_texts_however_they_are_packed(
-    server: EmbeddingsServer, minilm: MiniLM, tmp_path: Path
-) -> None:
+def test_vectors_belong_to_their_texts_however_they_are_packed(server, minilm, tmp_path):
     texts = numbered(23)
     found = buyer(server, tmp_path, batch_size=4, concurrency=3).vectors([*texts, *texts])
     assert list(map(len, (body["input"] for body in server.asked))).count(4) == 5
@@ -66,9 +64,7 @@ def test_vectors_belong_to_their_texts_however_they_are_packed(
     assert np.array([found[text] for text in texts]) == pytest.approx(expected, abs=1e-6)
 
 
-def test_nothing_is_bought_twice_and_another_model_is_bought_anew(
-    server: EmbeddingsServer, tmp_path: Path
-) -> None:
+def test_nothing_is_bought_twice_and_another_model_is_bought_anew(server, tmp_path):
     texts = numbered(5)
     first = buyer(server, tmp_path).vectors(texts)
     again = buyer(server, tmp_path)
@@ -80,9 +76,7 @@ def test_nothing_is_bought_twice_and_another_model_is_bought_anew(
     assert server.texts[6:] == texts
 
 
-def test_a_store_that_has_all_needs_no_server_and_no_key(
-    server: EmbeddingsServer, tmp_path: Path
-) -> None:
+def test_a_store_that_has_all_needs_no_server_and_no_key(server, tmp_path):
     texts = numbered(3)
     kept = buyer(server, tmp_path, endpoint_name="here").vectors(texts)
     definition = EmbedderDefinition(slug="e", kind="openai", model=NAME, endpoint_name="here")
@@ -93,9 +87,7 @@ def test_a_store_that_has_all_needs_no_server_and_no_key(
         VectorBuyer(nowhere, EmbeddingStore(UPath(tmp_path))).vectors(["new"])
 
 
-def test_a_text_that_is_too_long_is_counted_and_never_cut(
-    server: EmbeddingsServer, tmp_path: Path
-) -> None:
+def test_a_text_that_is_too_long_is_counted_and_never_cut(server, tmp_path):
     texts = [*numbered(9), LONG, *numbered(20)[9:]]
     bought = buyer(server, tmp_path)
     found = bought.vectors(texts)
@@ -110,9 +102,7 @@ def test_texts_over_the_limit_are_not_sent(server: EmbeddingsServer, tmp_path: P
     assert bought.account.failed == {"context_overflow": 1, "empty": 1}
 
 
-def test_a_limit_holds_for_vectors_that_were_bought_without_it(
-    server: EmbeddingsServer, tmp_path: Path
-) -> None:
+def test_a_limit_holds_for_vectors_that_were_bought_without_it(server, tmp_path):
     long = "x" * 5000
     server.fault = changed(lambda data: data)  # a server that takes any length, and cuts it
     assert set(buyer(server, tmp_path).vectors(["short", long])) == {"short", long}
@@ -129,9 +119,7 @@ def scrambled(body: dict[str, Any], model: MiniLM) -> dict[str, Any]:
     return {**whole, "data": whole["data"][::-1]}
 
 
-def test_vectors_are_taken_by_index_and_decimals_are_read(
-    server: EmbeddingsServer, minilm: MiniLM, tmp_path: Path
-) -> None:
+def test_vectors_are_taken_by_index_and_decimals_are_read(server, minilm, tmp_path):
     server.fault = lambda body: JSONResponse(scrambled(body, minilm))
     texts = numbered(4)
     found = buyer(server, tmp_path).vectors(texts)
@@ -163,32 +151,24 @@ MALFORMED = {
     "one twice": (changed(lambda data: [data[0], data[0], data[2]]), "two vectors for one text"),
     "no index": (changed(lambda data: [{"embedding": [1.0]}] * 3), "a vector is for text 'None'"),
     "index out of range": (changed(lambda data: [{**d, "index": 7} for d in data]), "text '7'"),
-    "unequal lengths": (
-        changed(with_embedding([1.0])),
-        r"different lengths in one reply: \[1, 2\]",
-    ),
+    "unequal lengths": (changed(with_embedding([1.0])),
+     r"different lengths in one reply: \[1, 2\]"),
     "nan": (changed(with_embedding([math.nan, 1.0])), "text 2 is unusable: 1 of its numbers"),
     "infinite in 32 bits": (changed(with_embedding([1e39, 1.0])), "1 of its numbers"),
     "words": (changed(with_embedding(["x", "y"])), "holds something that is no number"),
     "null": (changed(with_embedding(None)), "text 2 is unusable"),
     "nested": (changed(with_embedding([[1.0, 0.0]])), "its shape is"),
-    "half a number": (
-        changed(with_embedding(base64.b64encode(b"12345").decode())),
-        "text 2 is unusable",
-    ),
+    "half a number": (changed(with_embedding(base64.b64encode(b"12345").decode())),
+     "text 2 is unusable"),
     "no base64": (changed(with_embedding("!!")), "text 2 is unusable"),
     "no data": (lambda body: JSONResponse({"object": "list"}), "no list of vectors"),
-    "a page": (
-        lambda body: Response("<html>login</html>", media_type="text/html"),
-        "JSONDecodeError",
-    ),
-}
+    "a page": (lambda body: Response("<html>login</html>", media_type="text/html"),
+     "JSONDecodeError"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_reply_is_refused_with_place_and_remedy(
-    server: EmbeddingsServer, tmp_path: Path, name: str
-) -> None:
+def test_a_malformed_reply_is_refused_with_place_and_remedy(server, tmp_path, name):
     server.fault, told = MALFORMED[name]
     bought = buyer(server, tmp_path)
     with pytest.raises(EndpointError, match=told) as caught:
@@ -217,9 +197,7 @@ def test_what_passes_is_tried_again(server: EmbeddingsServer, tmp_path: Path) ->
     ("status", "message"),
     [(401, f"wrong key {KEY}"), (404, "no such model"), (400, "no \x1b[2J dimensions")],
 )
-def test_an_endpoint_that_refuses_everything_is_told_without_the_key(
-    server: EmbeddingsServer, tmp_path: Path, status: int, message: str
-) -> None:
+def test_an_endpoint_that_refuses_all_is_told_without_the_key(server, tmp_path, status, message):
     server.fault = lambda body: error(status, message)
     with pytest.raises(EndpointError, match=f"HTTP {status}") as caught:
         buyer(server, tmp_path).vectors(numbered(8))
@@ -229,9 +207,7 @@ def test_an_endpoint_that_refuses_everything_is_told_without_the_key(
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
-def test_one_text_that_is_refused_alone_is_counted(
-    server: EmbeddingsServer, tmp_path: Path
-) -> None:
+def test_one_text_that_is_refused_alone_is_counted(server, tmp_path):
     texts = numbered(8)
     server.fault = lambda body: error(400, "odd") if texts[5] in body["input"] else None
     bought = buyer(server, tmp_path)
@@ -239,9 +215,7 @@ def test_one_text_that_is_refused_alone_is_counted(
     assert bought.account.failed == {"transport": 1}
 
 
-def test_a_model_that_changes_under_its_name_is_told(
-    server: EmbeddingsServer, tmp_path: Path
-) -> None:
+def test_a_model_that_changes_under_its_name_is_told(server, tmp_path):
     buyer(server, tmp_path).vectors(["one"])
     server.fault = changed(lambda data: data)
     told = f"2 numbers came after vectors of {DIMENSION}.*revision"
@@ -259,9 +233,7 @@ def test_what_was_bought_before_a_failure_is_kept(server: EmbeddingsServer, tmp_
     assert server.texts[before:] == texts[8:]
 
 
-def test_damaged_files_are_named_and_what_they_held_is_bought_again(
-    server: EmbeddingsServer, tmp_path: Path
-) -> None:
+def test_damaged_files_are_named_and_what_they_held_is_bought_again(server, tmp_path):
     buyer(server, tmp_path).vectors(["one"])
     (shard,) = tmp_path.rglob("*.parquet")
     shard.write_bytes(shard.read_bytes()[:-20])

@@ -1,8 +1,4 @@
-"""The model behind the embeddings server: published similarities, and what a server may be asked.
-
-The similarities are those that the sentence-transformers library prints for this model in its
-documentation, to the digits it prints there.
-"""
+"""The model behind the embeddings server, against similarities that its documentation prints."""
 
 import numpy as np
 import openai
@@ -23,9 +19,7 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize(("one", "other", "similarity"), PUBLISHED)
-def test_similarities_are_the_published_ones(
-    minilm: MiniLM, one: str, other: str, similarity: float
-) -> None:
+def test_similarities_are_the_published_ones(minilm, one, other, similarity):
     first, second = minilm.encode([one, other]).vectors
     assert first @ second == pytest.approx(similarity, abs=5.1e-5)
 
@@ -64,9 +58,7 @@ def test_both_encodings_say_the_same(minilm: MiniLM) -> None:
         ({"model": NAME, "input": ["word " * 400]}, openai.BadRequestError),
     ],
 )
-def test_what_the_model_cannot_do_is_refused(
-    minilm: MiniLM, request_of: dict, kind: type[Exception]
-) -> None:
+def test_what_the_model_cannot_do_is_refused(minilm, request_of, kind):
     with (
         serving(minilm) as server,
         openai.OpenAI(base_url=server.url, api_key="x", max_retries=0) as client,

@@ -85,8 +85,7 @@ def test_failed_answers_have_no_reason_and_silent_ones_are_counted() -> None:
 
 def test_reasons_without_a_vector_have_no_row() -> None:
     found = rationales(
-        verdicts(("x", "AB", "ok", f"{OBJECT} one"), ("x", "BA", "ok", f"{OBJECT} two")),
-        scores(),
+        verdicts(("x", "AB", "ok", f"{OBJECT} one"), ("x", "BA", "ok", f"{OBJECT} two")), scores()
     )
     table = embedded(found, {"two": np.ones(3, np.float32)})
     assert list(table.columns) == ["source", "key", "order", "replicate", "embedding"]

@@ -90,16 +90,9 @@ def stress_pairs(graph: str, rng: np.random.Generator) -> tuple[int, list[tuple[
 
 
 STRESS_GRAPHS = (
-    "star",
-    "hub",
-    "very sparse",
-    "two clusters, one bridge",
-    "long chain",
-    "one weak link",
-    "lopsided pairs",
-    "everybody meets",
-    "deterministic order",
-)
+    "star", "hub", "very sparse", "two clusters, one bridge", "long chain", "one weak link",
+    "lopsided pairs", "everybody meets", "deterministic order",
+)  # fmt: skip
 
 
 def stress_battles(graph: str, seed: int = 0, *, continuous: bool = False) -> list[Battle]:

@@ -1,9 +1,5 @@
-"""A provider of batches on loopback: files, batches, and what their requests are answered.
-
-It speaks the protocol of OpenAI's Batch API, in the shapes that the client parses. A batch goes
-one step further each time it is looked at. What was submitted stays when the server stops and
-starts again.
-"""
+"""A provider of batches on loopback in the protocol of OpenAI's Batch API.
+A batch goes a step further at each look; what was submitted outlives a restart of the server."""
 
 import asyncio
 import email
@@ -14,14 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fault_server import (
-    Body,
-    FaultServer,
-    completion,
-    error,
-    judged,
-    shown_texts,
-)
+from fault_server import Body, FaultServer, completion, error, judged, shown_texts
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -50,23 +39,9 @@ def not_done(code: str) -> Body:
 @dataclass
 class BatchServer(FaultServer):
     """What it does with batches, and what it has seen.
-
-    Attributes
-    ----------
-    line : callable, optional
-        Returns the result of a request body; by default the one that it would have live.
-    end : callable
-        Returns how a batch ends, from how many came before it.
-    share_done : float
-        Part of the requests that are carried out in a batch that does not complete.
-    before, after : callable
-        Called with the name of each step of the protocol as it begins, and once it has its
-        effect but not its reply; what they return, if anything, is sent instead.
-    late_s : float
-        Seconds between the acceptance of a batch and its being there.
-    submitted : Counter
-        How often a request of each ``custom_id`` was accepted to be carried out.
-    """
+    `line` answers a body, `end` says how the n-th batch ends, `share_done` how much of one
+    that ends early is done. `before` and `after` a step's effect are called with its name, and
+    may reply themselves; a batch is there `late_s` after it was accepted."""
 
     line: Line | None = None
     end: Callable[[int], str] = lambda n: "completed"
@@ -243,14 +218,9 @@ class BatchServer(FaultServer):
 
     def _file(self, name: str) -> Body:
         return {
-            "id": name,
-            "object": "file",
-            "bytes": len(self.files[name]),
-            "created_at": 0,
-            "filename": f"{name}.jsonl",
-            "purpose": "batch",
-            "status": "processed",
-        }
+            "id": name, "object": "file", "bytes": len(self.files[name]), "created_at": 0,
+            "filename": f"{name}.jsonl", "purpose": "batch", "status": "processed",
+        }  # fmt: skip
 
 
 def missing(kind: str, name: str) -> Response:

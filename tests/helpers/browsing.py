@@ -15,16 +15,10 @@ LINEAGE = "/assets/leaderboard?view=lineage&lineageDepth=10"
 NEAR_LINEAGE = "/assets/leaderboard?view=lineage&lineageDepth=1&lineageScope=upstream"
 PAGE_SECONDS = 60
 FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--window-size=1600,1000",
-)
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage", "--window-size=1600,1000",
+)  # fmt: skip
 
 
 class Browser:

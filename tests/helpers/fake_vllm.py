@@ -1,11 +1,7 @@
-"""Stands in for vLLM where none is installed: same start, same protocol, judges by arithmetic.
-
-`FAKE_VLLM` holds how it behaves, as JSON: ``crash`` (ends at once, with that code), ``deaf``
-(never opens its port), ``slow_start_s``, ``family`` (children that ignore a polite stop, one of
-them in a session of its own), ``stubborn`` (ignores a polite stop too), ``dies_after`` (answers),
-``latency_s``. What it does lies under ``FAKE_VLLM_NOTES``: a file ``pids`` and one line
-per answer in ``answers``.
-"""
+"""Stands in for vLLM: same start, same protocol, judges by arithmetic.
+`FAKE_VLLM` is JSON: ``crash`` (exit code at once), ``deaf`` (opens no port), ``slow_start_s``,
+``family`` (children that ignore a polite stop, one in a session of its own), ``stubborn`` (so does
+it), ``dies_after`` (answers), ``latency_s``; FAKE_VLLM_NOTES has files ``pids`` and ``answers``."""
 
 import argparse
 import json

@@ -170,10 +170,7 @@ S = TypeVar("S", bound="FaultServer")
 @dataclass
 class FaultServer:
     """What the server supports, how it fails, and what it has seen.
-
-    `fault` is called with the texts shown and how often they were asked about before; it names
-    one of the faults above or of `extra`, or none. Requests without texts are never failed.
-    """
+    `fault` names, by the texts and how often they came, a fault above, of `extra`, or none."""
 
     fault: Callable[[tuple[str, ...], int], str | None] = lambda texts, n: None
     extra: dict[str, Fault] = field(default_factory=dict)

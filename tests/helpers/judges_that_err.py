@@ -63,10 +63,7 @@ def allocate_calibration(
     won_right: np.ndarray | float,
     n_pilot: int = N_PILOT,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels of battles lost and won by the adaptive rule of Lee et al. (2025), pilot included.
-
-    Of `n_pilot` battles of either kind the judge calls `lost_right` and `won_right` the same.
-    """
+    """Labels of lost and won battles by the adaptive rule of Lee et al. (2025), pilot included."""
     error_ratio = (n_pilot - np.asarray(lost_right) + 1) / (n_pilot - np.asarray(won_right) + 1)
     share = np.asarray(judge_share)
     # m / (1 + (1/p - 1) sqrt(kappa)), written so that a share of 0 needs no division by it.

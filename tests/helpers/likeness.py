@@ -44,10 +44,7 @@ def by_model_and_method(heldout: HeldOutRatings) -> Rows:
 
 
 def assert_rating(row: dict[str, Any], expected: Placement | Mixed | None) -> None:
-    """The rating within 1e-7 logits of the twin's, and its closed-form error with it.
-
-    Shares of a win are multiples of 2^-30; where a model wins all, that is 1e-8 logits.
-    """
+    """The rating within 1e-7 logits of the twin's, and its closed-form error with it."""
     if expected is None:
         assert math.isnan(row["rating"]), row
         return

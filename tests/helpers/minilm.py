@@ -1,8 +1,4 @@
-"""all-MiniLM-L6-v2 in numpy: the weights come with a package, the arithmetic is BERT's.
-
-The package declares PyTorch, which nothing here needs: it is installed without what it declares,
-and its files are read where they lie, without importing it.
-"""
+"""all-MiniLM-L6-v2 in numpy: weights of a package that is not imported, the arithmetic of BERT."""
 
 import json
 from importlib.metadata import distribution

@@ -1,8 +1,4 @@
-"""A server of /v1/embeddings on loopback over the real all-MiniLM-L6-v2: OpenAI's protocol.
-
-As a program it prints its URL and serves until it is stopped: ``python minilm_server.py``.
-In tests and benchmarks: ``with serving(MiniLM()) as server: ... server.url``.
-"""
+"""A server of /v1/embeddings over the real all-MiniLM-L6-v2; as a program it prints its URL."""
 
 import argparse
 import base64

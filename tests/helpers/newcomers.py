@@ -16,11 +16,7 @@ class Newcomer(NamedTuple):
 
 
 def newcomer(arena: dict[str, Any], *, seed: int = 0, number: int = 1) -> Newcomer:
-    """Return the contestant that would enter an arena of some options as its `number`-th further.
-
-    `arena` and `seed` are those of the corpus. Nobody else's texts depend on who enters later, so
-    that the arena of the corpus stays the same.
-    """
+    """The contestant that would enter an arena of some options as its `number`-th further."""
     own: ArenaOptions = arena_options(arena, seed, "newcomer")
     larger = build_arena(own.model_copy(update={"n_new": own.n_new + number}))
     contestant, completions = larger.contestants[-1], larger.completions[-1]

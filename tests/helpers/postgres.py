@@ -1,8 +1,4 @@
-"""A PostgreSQL server of Debian's packages for a test: its own data, port, user and password.
-
-`running()` gives a server that is there; its `variables()` are the environment that makes
-an installation keep its runs in it. It can be stopped, started again, and killed.
-"""
+"""A PostgreSQL server of Debian's packages for a test, with data, port and password of its own."""
 
 import contextlib
 import os
@@ -73,12 +69,9 @@ class Server:
     def variables(self) -> dict[str, str]:
         """The environment that makes an installation use this server."""
         return {
-            "DAGSTER_PG_HOST": HOST,
-            "DAGSTER_PG_PORT": str(self.port),
-            "DAGSTER_PG_DB": DATABASE,
-            "DAGSTER_PG_USERNAME": USER,
-            "DAGSTER_PG_PASSWORD": self.password,
-        }
+            "DAGSTER_PG_HOST": HOST, "DAGSTER_PG_PORT": str(self.port), "DAGSTER_PG_DB": DATABASE,
+            "DAGSTER_PG_USERNAME": USER, "DAGSTER_PG_PASSWORD": self.password,
+        }  # fmt: skip
 
     def initialise(self) -> None:
         """Make the data folder, the user that owns it all, and the database."""
@@ -101,12 +94,9 @@ class Server:
         command = [str(self.programs / "postgres"), "-D", str(self.data), f"-p{self.port}"]
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                _as_server(command),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.folder,
+                _as_server(command), stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
                 start_new_session=True,
-            )
+            )  # fmt: skip
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             try:
@@ -122,13 +112,9 @@ class Server:
     def connect(self, database: str = DATABASE) -> "psycopg2.extensions.connection":
         """Open a connection; close it after use."""
         return psycopg2.connect(
-            host=HOST,
-            port=self.port,
-            user=USER,
-            password=self.password,
-            dbname=database,
+            host=HOST, port=self.port, user=USER, password=self.password, dbname=database,
             connect_timeout=5,
-        )
+        )  # fmt: skip
 
     @property
     def pids(self) -> list[int]:
@@ -166,10 +152,7 @@ class Server:
 
 @contextlib.contextmanager
 def running() -> Iterator[Server]:
-    """Give a fresh server with an empty database, and leave nothing of it behind.
-
-    Its folder lies beside those of pytest, which the server's user could not enter.
-    """
+    """Give a fresh server with an empty database (not in pytest's folders), and leave no trace."""
     programs = binaries()
     folder = Path(tempfile.mkdtemp(prefix="judgeline-postgres-"))
     _own(folder)

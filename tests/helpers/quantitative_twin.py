@@ -64,11 +64,7 @@ def ranking_chance(scores: np.ndarray, ranking: tuple[int, ...]) -> float:
 def sklearn_predictions(
     form: str, embeddings: np.ndarray, base: np.ndarray, target: np.ndarray, *, penalty: float
 ) -> np.ndarray:
-    """Predictions of scikit-learn's ridge and logistic regressions on scaled columns.
-
-    Columns of base scores are longer by the root of the penalties' ratio, so that one penalty on
-    all weights is two.
-    """
+    """Predictions of scikit-learn's regressions; columns are scaled so that one penalty is two."""
     columns = log_softmax(np.log(base), axis=1) if form == "mn" else base[:, None]
     stretch = np.sqrt(penalty / (1.0 if form == "mn" else 0.01))
     unit, spread = spreads(embeddings, columns)

@@ -10,10 +10,7 @@ from judgeline.elo import HeldOutRatings
 
 
 class Rated(NamedTuple):
-    """One model by one method; `human` is None without votes.
-
-    Without a human error nothing is known of an excess, and intervals scale by standard errors.
-    """
+    """One model by one method; `human` is None without votes."""
 
     model: str
     rating: float

@@ -121,13 +121,10 @@ def example_judge(
     status = np.where(np.arange(14) == 3, "separable", "ok") if slug == "noisy" else "ok"
     folds = pd.DataFrame(
         {
-            "held_out_model": models,
-            "beta": beta + 0.01 * np.sin(np.arange(14)),
-            "std_error": 0.045,
-            "n_battles": 540,
-            "status": status,
+            "held_out_model": models, "beta": beta + 0.01 * np.sin(np.arange(14)),
+            "std_error": 0.045, "n_battles": 540, "status": status,
         }
-    )
+    )  # fmt: skip
     folds.loc[folds["status"] != "ok", ["beta", "std_error"]] = math.nan
     return JudgeTables(
         judge=slug,
@@ -156,14 +153,9 @@ TOO_FEW = "95 % coverage needs at least 19 models to calibrate, there are 13"
 
 def example_judges() -> list[JudgeTables]:
     noisy = example_judge(
-        "noisy",
-        "Noisy judge <b>",
-        spread=0.4,
-        soft_error=61.3,
-        threshold=math.inf,
-        note=TOO_FEW,
+        "noisy", "Noisy judge <b>", spread=0.4, soft_error=61.3, threshold=math.inf, note=TOO_FEW,
         beta=0.31,
-    )
+    )  # fmt: skip
     return [example_judge(), noisy]
 
 

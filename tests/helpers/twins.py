@@ -1,9 +1,5 @@
 """Slow, obvious twins of the core, written from the method's text alone and never from its code.
-
-One row per battle, plain loops over models, general-purpose optimisers from scipy. Nothing in
-here is shared with `judgeline`: a twin that agrees with the fast code is evidence.
-Strengths are in logits, ratings in Elo points.
-"""
+Nothing is shared with `judgeline`. Strengths are in logits, ratings in Elo points."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -52,10 +48,7 @@ def voted_models(battles: Sequence[Battle]) -> list[str]:
 
 
 def strengths_exist(battles: Sequence[Battle], models: Sequence[str], outcome: Outcome) -> bool:
-    """Whether unpenalised strengths are finite: every model beats every other along a chain.
-
-    L. R. Ford Jr. (1957), "Solution of a ranking problem from binary comparisons".
-    """
+    """Whether unpenalised strengths are finite: wins form a chain to and from all (Ford, 1957)."""
     place = {model: k for k, model in enumerate(models)}
     beats = np.zeros((len(models), len(models)), dtype=bool)
     for battle in battles:
@@ -221,11 +214,7 @@ class Placement:
 
 
 def used_battles(battles: Sequence[Battle], model: str) -> list[Battle]:
-    """Battles that take part when this model is held out.
-
-    A model without votes is placed against the voted ones; other models without votes, and
-    their battles, take no part in anybody's fold.
-    """
+    """Battles of the fold that holds a model out: those of the voted models, and its own."""
     taking_part = {*voted_models(battles), model}
     return [b for b in battles if b.model_a in taking_part and b.model_b in taking_part]
 
@@ -233,10 +222,7 @@ def used_battles(battles: Sequence[Battle], model: str) -> list[Battle]:
 def fold_anchors(
     battles: Sequence[Battle], model: str, outcome: Outcome, l2: float, *, only_votes: bool = False
 ) -> dict[str, float] | None:
-    """Strengths of the voted models other than this one by the battles between them.
-
-    None if those battles leave them in groups with no battle between.
-    """
+    """Strengths of the other voted models by battles between them; None if those do not connect."""
     anchors = [name for name in voted_models(battles) if name != model]
     without = [
         b

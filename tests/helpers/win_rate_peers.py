@@ -1,9 +1,4 @@
-"""Five estimators of one binary win rate written out beside each other, and battles for them.
-
-Some hold when the share of wins differs between calibration and test battles while the judge
-errs alike given the human outcome (label shift), some when the judge's verdict means the same
-in both though the verdicts' mix differs, some only when both are samples of one population.
-"""
+"""Five estimators of one binary win rate side by side, and battles on which each of them holds."""
 
 from typing import NamedTuple
 
@@ -12,12 +7,8 @@ import numpy as np
 from judgeline.winrate.labels import JudgeCounts, JudgeRates, judge_rates
 
 ESTIMATORS: tuple[str, ...] = (
-    "naive",
-    "calibration_only",
-    "difference",
-    "conditional",
-    "misclassification_adjusted",
-)
+    "naive", "calibration_only", "difference", "conditional", "misclassification_adjusted",
+)  # fmt: skip
 """The order of the rows of `WinRatePeers`.
 
 ``naive``: the judge's win rate on test battles, unbiased only for a judge whose two errors

@@ -17,12 +17,9 @@ def world(
     judge_ties: float = 0.6,
     torn: bool = False,
 ) -> tuple[CodedBattles, np.ndarray, np.ndarray]:
-    """Return battles, their questions and what humans say of all, voted or not (A's share).
-
-    With an accuracy the judge is right that often whoever battles; with None its errors depend
-    on how far apart the two models are, as those of real judges do. Of the battles that humans
-    tie it ties a share; on others of them it says what it would without a tie, or, torn, tosses.
-    """
+    """Battles, their questions and what humans say of all, voted or not (A's share).
+    The judge is right with the accuracy, or (None) as far as the models are apart; of human ties it
+    ties a share, and on others of them says what it would without a tie, or, torn, tosses."""
     rng = np.random.default_rng([seed, 17])
     strength = np.linspace(-1.5, 1.5, n_models)
     a = rng.integers(n_models, size=n_battles)
@@ -46,9 +43,6 @@ def world(
 def coded(a: np.ndarray, b: np.ndarray, human: np.ndarray, judge: np.ndarray) -> CodedBattles:
     names = np.array([f"m{i:02d}" for i in range(30)])
     return code_battles(
-        names[np.asarray(a)],
-        names[np.asarray(b)],
-        human_outcome=human,
-        judge_outcome=judge,
+        names[np.asarray(a)], names[np.asarray(b)], human_outcome=human, judge_outcome=judge,
         score_difference=np.asarray(judge, dtype=float) - 0.5,
-    )
+    )  # fmt: skip

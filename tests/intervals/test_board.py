@@ -89,9 +89,7 @@ def test_the_quantile_of_a_range_is_scipys(n_models: int, share: float) -> None:
 
 @given(st.integers(0, 12), st.integers(0, 10_000), st.floats(0.01, 0.5))
 @settings(max_examples=40)
-def test_rank_intervals_hold_the_rank_and_follow_the_ratings(
-    n_models: int, seed: int, miscoverage: float
-) -> None:
+def test_rank_intervals_hold_the_rank_and_follow_the_ratings(n_models, seed, miscoverage):
     rng = np.random.default_rng(seed)
     rating = np.sort(rng.normal(1500, 100, n_models))[::-1]
     half_width = rng.exponential(60, n_models)
@@ -231,7 +229,7 @@ def test_a_newcomer_with_votes_by_now_is_on_the_board_once_as_people_rated_it():
         (1400.0, 1450.0, 3, "new"),
     ],
 )
-def test_of_a_model_without_votes_the_rated_row_stands_or_that_with_more_battles(
+def test_without_votes_the_rated_row_or_one_of_more_battles_stands(
     corpus, own, in_corpus, newcomer
 ):
     calibrating = heldout_of([*voted(), Rated("both", corpus, None, 9.0)])

@@ -131,9 +131,7 @@ def test_four_times_the_battles_halve_an_interval() -> None:
 
 @pytest.mark.parametrize("miscoverage", [0.01, 0.1, 0.5])
 @pytest.mark.parametrize("n_battles", [1, 50, 1234])
-def test_sampling_alone_leaves_the_width_of_the_fisher_information(
-    n_battles: int, miscoverage: float
-) -> None:
+def test_sampling_alone_leaves_the_width_of_the_fisher_information(n_battles, miscoverage):
     """Each battle of equals carries p (1 - p) = 1/4; 400 Elo points are a factor ten in odds."""
     strengths = np.array([-1e-4, 0.0, 1e-4])
     log_likelihood = 0.5 * stats.logistic.logcdf(strengths) + 0.5 * stats.logistic.logsf(strengths)
@@ -292,9 +290,7 @@ def test_the_spread_of_a_residual_by_hand() -> None:
 
 @given(scale=st.floats(0.01, 100), seed=st.integers(0, 99), miscoverage=st.floats(0.1, 0.5))
 @settings(max_examples=50)
-def test_without_an_excess_and_votes_noise_the_standard_errors_alone_scale(
-    scale: float, seed: int, miscoverage: float
-) -> None:
+def test_without_excess_and_votes_noise_standard_errors_alone_scale(scale, seed, miscoverage):
     """And intervals scale with the unit of ratings."""
     rng = np.random.default_rng(seed)
     error = rng.uniform(5, 20, 1 + seed % 40)

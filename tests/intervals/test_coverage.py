@@ -1,8 +1,5 @@
-"""Simulated arenas: does the whole leave-one-out conformal procedure deliver what it promises?
-
-Models are drawn alike, so they are exchangeable. With 19 models to calibrate on, the promise
-at 90 % is kept with probability 18 / 20 exactly.
-"""
+"""Simulated arenas of exchangeable models: the conformal procedure as a whole keeps its promise.
+With 19 models to calibrate on, 90 % is kept with probability 18 / 20 exactly."""
 
 import math
 from functools import cache
@@ -21,10 +18,7 @@ METHODS = ("hard", "soft", "average", "gap")
 
 @cache
 def arena(seed: int, *, first_is_new: bool = False) -> HeldOutRatings:
-    """Models with strengths drawn alike, votes, and a judge with tastes of its own.
-
-    The first model may have none of its votes, as if it were new.
-    """
+    """Models drawn alike, votes (of the first perhaps none), and a judge with tastes."""
     rng = np.random.default_rng([2026, seed])
     strengths, taste = rng.normal(0, 0.7, SIZE), rng.normal(0, 0.25, SIZE)
     first = rng.integers(0, SIZE, N)
@@ -37,12 +31,9 @@ def arena(seed: int, *, first_is_new: bool = False) -> HeldOutRatings:
     new = ((first == 0) | (second == 0)) & first_is_new
     names = np.array([f"m{k:02d}" for k in range(SIZE)])
     battles = code_battles(
-        names[first],
-        names[second],
-        human_outcome=np.where(new, math.nan, human),
-        judge_outcome=0.5 + 0.5 * np.sign(score),
-        score_difference=score,
-    )
+        names[first], names[second], human_outcome=np.where(new, math.nan, human),
+        judge_outcome=0.5 + 0.5 * np.sign(score), score_difference=score,
+    )  # fmt: skip
     return rate(battles, RatingSettings(n_resamples=0, smoothing_levels=()))
 
 

@@ -101,9 +101,7 @@ def changed_votes(own: np.ndarray, vote: np.ndarray) -> Iterator[np.ndarray]:
 
 @pytest.mark.parametrize("model", [0, 4, 8])
 @pytest.mark.parametrize("expanded", [False, True], ids=["few votes", "around all votes"])
-def test_no_vote_on_a_model_moves_its_pooled_rating(
-    model: int, expanded: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_vote_on_a_model_moves_its_pooled_rating(model, expanded, monkeypatch):
     judges = arena(n_judges=1, n=20_000) if expanded else arena()
     settings = RatingSettings(n_resamples=0 if expanded else 20, smoothing_levels=())
     exact = of(rate_pooled(judges, settings), "pooled").tolist()

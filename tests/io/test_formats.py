@@ -239,9 +239,7 @@ def test_models_may_be_called_as_sides_are() -> None:
         (BATTLES.set_axis(range(5), axis=1), {"model_a": "1"}, "Add model_b"),
     ],
 )
-def test_one_column_is_not_read_as_two(
-    table: pd.DataFrame, columns: dict[str, str], told: str
-) -> None:
+def test_one_column_is_not_read_as_two(table, columns, told):
     told = "Add human_outcome" if told == "lacks" else told
     with pytest.raises(ArgumentError, match=told):
         read_judged_battles(table, columns=columns)
@@ -286,16 +284,11 @@ def test_names_that_differ_in_little_are_told() -> None:
             "Human scale: votes",
         ),
         (BATTLES.drop(columns="score_difference"), "votes of people without", "Verdicts of a"),
-        (
-            pd.DataFrame(columns=LAYOUTS["lmarena-55k"][0].split(), index=[0]),
-            "votes of people without",
-            "Verdicts of a",
-        ),
+        (pd.DataFrame(columns=LAYOUTS["lmarena-55k"][0].split(), index=[0]),
+         "votes of people without", "Verdicts of a"),
     ],
-)
-def test_half_a_file_is_told_what_it_lacks(
-    table: pd.DataFrame, layout: str, missing: str, tmp_path: Path
-) -> None:
+)  # fmt: skip
+def test_half_a_file_is_told_what_it_lacks(table, layout, missing, tmp_path):
     path = tmp_path / "half.csv"
     table.to_csv(path, index=False)
     found = judgeline.doctor(path)

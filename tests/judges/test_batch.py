@@ -81,9 +81,7 @@ def test_lines_without_a_usable_reply_are_lost_on_the_way(line: Line, tmp_path: 
 @pytest.mark.parametrize(
     "line", [turned_down(404, "no such model"), turned_down(429, "x", "insufficient_quota")]
 )
-def test_what_no_request_can_mend_stops_the_run_and_keeps_the_others(
-    line: Line, tmp_path: Path
-) -> None:
+def test_what_no_request_can_mend_stops_the_run_and_keeps_the_others(line, tmp_path):
     given: dict[int, Answer] = {}
     with serving(BatchServer(line=on_third(line))) as server:
         asked = batch(server, tmp_path)
@@ -118,9 +116,7 @@ def test_one_refused_batch_of_several_keeps_the_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["expired", "cancelled"])
-def test_what_a_day_did_not_suffice_for_costs_nothing_and_is_asked_again(
-    end: str, tmp_path: Path
-) -> None:
+def test_what_a_day_did_not_suffice_for_costs_nothing_and_is_asked_again(end, tmp_path):
     budget = Budget()
     with serving(BatchServer(end=lambda n: end if n == 1 else "completed")) as server:
         first = dict(batch(server, tmp_path).answer(SHOWN, budget))
@@ -148,9 +144,7 @@ def test_lines_of_strangers_are_counted_and_lines_that_are_missing_are_lost(tmp_
     assert asked.counts["unknown"] == 3
 
 
-def test_a_failure_that_is_stored_is_asked_again_and_one_that_is_not_comes_again(
-    tmp_path: Path,
-) -> None:
+def test_a_failure_that_is_stored_is_asked_again_and_one_that_is_not_comes_again(tmp_path):
     unread = ["parse_error"] * 30
     with serving(BatchServer(line=lambda body: answered(body, "Response 1 is better."))) as server:
         asked = batch(server, tmp_path)
@@ -170,9 +164,7 @@ def test_a_failure_that_is_stored_is_asked_again_and_one_that_is_not_comes_again
 
 
 @pytest.mark.parametrize(("deletes", "n_times"), [(False, 1), (True, 2)])
-def test_a_lost_store_costs_nothing_unless_the_results_are_gone_too(
-    deletes: bool, n_times: int, tmp_path: Path
-) -> None:
+def test_a_lost_store_costs_nothing_unless_the_results_are_gone_too(deletes, n_times, tmp_path):
     with serving(BatchServer()) as server:
         given = all_answers(batch(server, tmp_path), SHOWN)
         if deletes:
@@ -199,9 +191,7 @@ def without(server: BatchServer, kind: str) -> Callable[[str], None]:
         ("error_file_id", {None: 22, "transport": 8}, 30),
     ],
 )
-def test_results_of_which_one_file_is_gone_keep_what_the_other_holds(
-    kind: str, kept: dict[str | None, int], n_charged: int, tmp_path: Path
-) -> None:
+def test_of_results_that_are_gone_in_part_the_rest_counts(kind, kept, n_charged, tmp_path):
     budget = Budget(calls=30)
     server = BatchServer(line=on_third(turned_down(400, "blocked", "content_filter")))
     server.end, server.share_done = (lambda n: "expired"), 0.8  # 22 answered, 2 turned down, 6 not
@@ -286,9 +276,7 @@ def test_a_provider_that_is_gone_is_given_up_at_the_limit_that_was_said(tmp_path
 
 
 @pytest.mark.parametrize(("step", "n_well"), [("look", 1), ("content", 0)])
-def test_an_outage_while_batches_are_under_way_is_waited_for(
-    step: str, n_well: int, tmp_path: Path
-) -> None:
+def test_an_outage_while_batches_are_under_way_is_waited_for(step, n_well, tmp_path):
     news: list[str] = []
     outage = Outage(step, n_well, 5 * QUICK.attempts)
     with serving(BatchServer(before=outage)) as server:
@@ -299,9 +287,7 @@ def test_an_outage_while_batches_are_under_way_is_waited_for(
 
 
 @pytest.mark.parametrize(("n_well", "outage_s"), [(0, 600.0), (1, 0.0)])
-def test_an_endpoint_that_was_never_reached_or_not_for_too_long_ends_the_wait(
-    n_well: int, outage_s: float, tmp_path: Path
-) -> None:
+def test_an_endpoint_not_reached_for_too_long_ends_the_wait(n_well, outage_s, tmp_path):
     outage = Outage("look", n_well, 10**9)
     with (
         serving(BatchServer(before=outage)) as server,
@@ -324,9 +310,7 @@ REPLIES: dict[str, Callable[[], Response]] = {
 
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize(("n_replies", "keeps_metadata"), [(1, True), (1, False), (100, True)])
-def test_a_creation_whose_reply_says_nothing_is_found_and_not_repeated(
-    reply: str, n_replies: int, keeps_metadata: bool, tmp_path: Path
-) -> None:
+def test_a_creation_with_a_void_reply_is_not_repeated(reply, n_replies, keeps_metadata, tmp_path):
     left = iter(range(n_replies))
 
     def after(name: str) -> Any:
@@ -359,9 +343,7 @@ def test_an_endpoint_without_batches_says_so_and_leaves_nothing_behind(tmp_path:
     assert not list((tmp_path / "batches").rglob("*.json"))
 
 
-def test_another_account_is_not_asked_to_pay_again_and_a_damaged_record_is_not_ignored(
-    tmp_path: Path,
-) -> None:
+def test_another_account_is_not_asked_to_pay_again_and_a_damaged_record_is_not_ignored(tmp_path):
     with serving(BatchServer()) as server:
         failures(server, tmp_path)
         (record,) = (tmp_path / "batches").rglob("*.json")
@@ -398,9 +380,7 @@ def test_what_a_batch_left_over_buys_another(tmp_path: Path) -> None:
     assert budget.spent.prompt_tokens + budget.spent.completion_tokens == 30 * sum(USAGE)
 
 
-def test_what_goes_on_without_us_counts_in_full_and_collecting_it_costs_nothing(
-    tmp_path: Path,
-) -> None:
+def test_what_goes_on_without_us_counts_in_full_and_collecting_it_costs_nothing(tmp_path):
     stopped, later = Budget(calls=10), Budget(calls=5)
     with serving(BatchServer()) as server:
         given = batch(server, tmp_path, Limits(5)).answer(SHOWN[:10], stopped)
@@ -426,9 +406,7 @@ def test_news_tell_how_batches_are(tmp_path: Path) -> None:
     assert "of 30 requests" in news[0]
 
 
-def test_a_wrong_key_is_told_at_once_and_shows_nowhere(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_key_is_told_at_once_and_shows_nowhere(tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     with serving(BatchServer()) as server:
         failures(server, tmp_path, SHOWN[:4])

@@ -57,10 +57,7 @@ def bought(judge: ServedJudge, folder: Path) -> pd.DataFrame:
 
 
 def start(
-    server: BatchServer,
-    folder: Path,
-    most: int = 30,
-    begun: Callable[[], object] | None = None,
+    server: BatchServer, folder: Path, most: int = 30, begun: Callable[[], object] | None = None
 ) -> subprocess.Popen[str]:
     program = textwrap.dedent(PROGRAM)
     command = [sys.executable, "-c", program, server.url, str(folder), str(most)]
@@ -127,9 +124,7 @@ class Killer:
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("n", [1, 2])
-def test_a_kill_at_any_step_submits_nothing_twice(
-    step: str, moment: str, n: int, tmp_path: Path, undisturbed: pd.DataFrame
-) -> None:
+def test_a_kill_at_any_step_submits_nothing_twice(step, moment, n, tmp_path, undisturbed):
     killer = Killer(step, n)
     with serving(BatchServer(**{moment: killer})) as server:  # type: ignore[arg-type]
         killer.process = fork(server, tmp_path)
@@ -162,9 +157,7 @@ def test_kills_at_random_submit_nothing_twice(tmp_path: Path, undisturbed: pd.Da
 
 
 @pytest.mark.slow
-def test_a_creation_that_arrives_after_its_process_was_killed_buys_nothing_twice(
-    tmp_path: Path, undisturbed: pd.DataFrame
-) -> None:
+def test_a_creation_that_outlives_its_process_buys_nothing_twice(tmp_path, undisturbed):
     killer = Killer("create", 1)
     with serving(BatchServer(before=killer)) as server:
         server.late_s = 4.0  # accepted, and not there for a while
@@ -180,9 +173,7 @@ def test_a_creation_that_arrives_after_its_process_was_killed_buys_nothing_twice
 
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [None, in_background])
-def test_an_interrupt_leaves_batches_to_go_on_and_says_how_to_collect_them(
-    begun: Callable[[], object] | None, tmp_path: Path, undisturbed: pd.DataFrame
-) -> None:
+def test_an_interrupt_leaves_batches_and_says_how_to_collect_them(begun, tmp_path, undisturbed):
     def hold(step: str) -> None:
         for made in server.batches.values():
             made["status"] = "in_progress"
@@ -290,9 +281,7 @@ def test_a_live_judge_refuses_what_is_under_way_in_batches(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("again", [batch, live])
-def test_an_interrupted_run_leaves_a_failure_its_second_attempt(
-    again: Callable[[BatchServer, Path], ServedJudge], tmp_path: Path
-) -> None:
+def test_an_interrupted_run_leaves_a_failure_its_second_attempt(again, tmp_path):
     def stop(account: Account) -> None:
         if account.n_asked == 2 * N_BATTLES:
             raise KeyboardInterrupt

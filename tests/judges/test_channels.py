@@ -118,9 +118,7 @@ def test_answers_belong_to_their_presentations_and_read_as_scores(ask, tmp_path:
 
 @pytest.mark.parametrize("schema", ["bound", "ignored"])
 @pytest.mark.parametrize("fields", [{}, {"log_probabilities": "on"}])
-def test_all_channels_give_the_same_verdicts_under_one_identity(
-    schema: str, fields: dict[str, Any], tmp_path: Path
-) -> None:
+def test_all_channels_give_the_same_verdicts_under_one_identity(schema, fields, tmp_path):
     with serving(BatchServer(json_schema=schema)) as server:
         in_batches, asked_live = batch(server, tmp_path, **fields), live(server, tmp_path, **fields)
         assert answered(asked_live, SHOWN) == answered(in_batches, SHOWN)
@@ -278,9 +276,7 @@ def quoting(status: int, **parts: Any) -> BatchServer:
         (400, "the context length", "context_length_exceeded", "context_overflow"),
     ],
 )
-def test_what_a_server_quotes_is_not_what_it_says(
-    ask, status: int, words: str, code: str | None, failure: str, tmp_path: Path
-) -> None:
+def test_what_a_server_quotes_is_not_what_it_says(ask, status, words, code, failure, tmp_path):
     shown = Presentation("b", "AB", 0, "q", words, "other", "x", "y")
     with serving(quoting(status, code=code)) as server:
         (answer,) = answered(ask(server, tmp_path), [shown])
@@ -304,9 +300,7 @@ def test_what_a_server_quotes_is_not_what_it_says(
         ("exact", None, "other_model"),
     ],
 )
-def test_an_answer_of_another_model_is_a_failure_of_its_own(
-    ask, rule: str, named: str | None, failure: str | None, tmp_path: Path
-) -> None:
+def test_an_answer_of_another_model_is_a_failure_of_its_own(ask, rule, named, failure, tmp_path):
     answer = one(replying(stating(model=named)), ask, tmp_path, expect_model=rule)
     assert answer.failure == failure
     assert answer.prompt_tokens == USAGE[0]  # it was paid for
@@ -337,31 +331,17 @@ def test_a_name_is_inert_short_and_without_the_key(ask, tmp_path: Path) -> None:
         (lambda s, b: error(422, "odd\x1b[2J"), "HTTP 422:", "'base_url' or options"),
         (lambda s, b: error(500, "oops"), "HTTP 500:", "see whether the endpoint is up"),
         (lambda s, b: error(400, "y" * 1000), "HTTP 400:", "yyy"),
-        (
-            lambda s, b: error(400, "maximum context length is 9"),
-            "context length is 9",
-            "a longer context",
-        ),
-        (
-            lambda s, b: JSONResponse(completion(b, "{", "length")),
-            "the limit of its length",
-            "raise 'decoding.max_tokens'",
-        ),
-        (
-            lambda s, b: JSONResponse(completion(b, "Response 1 is better.")),
-            "the answer starts with",
-            "a simpler prompt",
-        ),
-        (
-            lambda s, b: JSONResponse(called("tool_calls")(completion(b, None))),
-            "called a tool",
-            "turn them off",
-        ),
+        (lambda s, b: error(400, "maximum context length is 9"), "context length is 9",
+         "a longer context"),
+        (lambda s, b: JSONResponse(completion(b, "{", "length")), "the limit of its length",
+         "raise 'decoding.max_tokens'"),
+        (lambda s, b: JSONResponse(completion(b, "Response 1 is better.")),
+         "the answer starts with", "a simpler prompt"),
+        (lambda s, b: JSONResponse(called("tool_calls")(completion(b, None))), "called a tool",
+         "turn them off"),
     ],
-)
-def test_why_an_answer_failed_is_stored_checked_and_in_the_ledger(
-    ask, reply: Callable[..., Any], words: str, advice: str, tmp_path: Path
-) -> None:
+)  # fmt: skip
+def test_why_an_answer_failed_is_stored_and_in_the_ledger(ask, reply, words, advice, tmp_path):
     told: list[str] = []
     with serving(failing(reply)) as server:
         asked = ask(server, tmp_path)
@@ -405,9 +385,7 @@ def test_answers_of_another_model_are_charged_stored_and_not_bought_again(tmp_pa
         (failing(lambda s, b: error(400, "no idea")), {}, r"no idea.*'model', 'base_url'"),
     ],
 )
-def test_a_judge_of_which_every_answer_fails_for_good_stops(
-    server: BatchServer, fields: dict[str, Any], words: str, tmp_path: Path
-) -> None:
+def test_a_judge_of_which_every_answer_fails_for_good_stops(server, fields, words, tmp_path):
     with serving(server), pytest.raises(EndpointError, match=words) as caught:
         answered(live(server, tmp_path, concurrency=2, **fields), some(300))
     assert not isinstance(caught.value, OutOfReachError)

@@ -122,26 +122,18 @@ J = "j:\n  display_name: J\n  family: f\n  kind: openai\n  model: m\n"
         *(
             (f"{J}  {line}", [f"line 6: judge 'j', key '{line.partition(':')[0]}"])
             for line in (
-                "timeout_s: .inf",
-                "timeout_s: true",
+                "timeout_s: .inf", "timeout_s: true",
                 "price_per_million: {prompt: .inf, completion: 1}",
-                "decoding: {temperature: .nan}",
-                "decoding: {seed: true}",
-                "decoding: {max_tokens: 99999999999999999999}",
-                "concurrency: true",
-                "concurrency: '4'",
-                "replicates: 2.0",
-                "base_url: http://h:99999/v1",
-                "base_url: 'http://h/v 1'",
-                "base_url: 'http://h/v\u00e9'",
+                "decoding: {temperature: .nan}", "decoding: {seed: true}",
+                "decoding: {max_tokens: 99999999999999999999}", "concurrency: true",
+                "concurrency: '4'", "replicates: 2.0", "base_url: http://h:99999/v1",
+                "base_url: 'http://h/v 1'", "base_url: 'http://h/v\u00e9'",
                 "base_url: 'http://[::1/v1'",
             )
         ),
     ],
-)
-def test_mistakes_in_a_file_name_place_and_remedy(
-    tmp_path: Path, text: str, parts: list[str]
-) -> None:
+)  # fmt: skip
+def test_mistakes_in_a_file_name_place_and_remedy(tmp_path, text, parts):
     message = complaint(tmp_path, text)
     assert [part for part in parts if part not in message] == []
 
@@ -214,33 +206,21 @@ OURS = (
         ({**VLLM, "asks": ["scores"]}, ["line 6", "'asks.0'", "'rubric', 'score' or 'choice'"]),
         ({**VLLM, "asks": ["score", "score"]}, ["names a form twice", "name each once"]),
         ({**VLLM, "score": {"samples": 3}}, ["'score' has options but is not in 'asks'"]),
-        (
-            {**VLLM, "asks": ["score"], "score": {"scale": [9, 1]}},
-            ["line 9", "score.scale", "ascending"],
-        ),
+        ({**VLLM, "asks": ["score"], "score": {"scale": [9, 1]}},
+         ["line 9", "score.scale", "ascending"]),
         ({**VLLM, "asks": ["score"], "score": {"scale": [1, True]}}, ["score.scale"]),
         ({**VLLM, "asks": ["score"], "score": {"scale": [1]}}, ["score.scale"]),
-        (
-            {**VLLM, "asks": ["score"], "score": {"digits_per_token": 0}},
-            ["line 9", "digits_per_token"],
-        ),
-        (
-            {**VLLM, "asks": ["score"], "score": {"samples": 1}},
-            ["line 9", "score.samples", "found 1"],
-        ),
-        (
-            {**VLLM, "asks": ["choice"], "choice": {"sample": 3}},
-            ["choice.sample", "mean 'samples'"],
-        ),
-        (
-            {**VLLM, "asks": ["choice"], "log_probabilities": "off"},
-            ["each choice 10 times", "above 0"],
-        ),
+        ({**VLLM, "asks": ["score"], "score": {"digits_per_token": 0}},
+         ["line 9", "digits_per_token"]),
+        ({**VLLM, "asks": ["score"], "score": {"samples": 1}},
+         ["line 9", "score.samples", "found 1"]),
+        ({**VLLM, "asks": ["choice"], "choice": {"sample": 3}},
+         ["choice.sample", "mean 'samples'"]),
+        ({**VLLM, "asks": ["choice"], "log_probabilities": "off"},
+         ["each choice 10 times", "above 0"]),
         ({"kind": "recorded", "model": None, "asks": ["rubric"]}, ["remove ['asks']"]),
-        (
-            {**VLLM, "asks": ["score"], "score": {"structured": True}, "structured_output": "off"},
-            ["remove one of the two"],
-        ),
+        ({**VLLM, "asks": ["score"], "score": {"structured": True}, "structured_output": "off"},
+         ["remove one of the two"]),
         (
             {"kind": "builtin", "model": None, "asks": ["choice"], "builtin": TRAITS}
             | {"choice": {"structured": True}},
@@ -261,10 +241,8 @@ OURS = (
             )
         ),
     ],
-)
-def test_mistakes_in_an_entry_name_line_key_and_remedy(
-    fields: dict[str, Any], parts: list[str], tmp_path: Path
-) -> None:
+)  # fmt: skip
+def test_mistakes_in_an_entry_name_line_key_and_remedy(fields, parts, tmp_path):
     entry = {name: value for name, value in {**ENTRY, **fields}.items() if value is not None}
     message = complaint(tmp_path, yaml.safe_dump({"j": entry}, sort_keys=False))
     assert [
@@ -279,9 +257,7 @@ def test_a_file_in_another_encoding_is_named(tmp_path: Path) -> None:
         load_judges(file)
 
 
-def test_files_are_found_through_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_found_through_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("JUDGELINE_CONFIG", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="JUDGELINE_CONFIG"):
         load_judges()
@@ -347,9 +323,7 @@ def test_whole_numbers_do_for_fractions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("slug", SERVED)
-def test_shipped_served_judges_open_once_their_variables_are_set(
-    slug: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shipped_served_judges_open_once_their_variables_are_set(slug, monkeypatch):
     judge = SHIPPED[slug]
     with pytest.raises(ValueError, match=f"judge '{slug}' reads its .* is not set; set [A-Z_]+"):
         answered(open_judge(judge, CORPUS), some(1))
@@ -362,27 +336,16 @@ def test_shipped_served_judges_open_once_their_variables_are_set(
     ("fields", "variables", "expected"),
     [
         ({}, {"OPENAI_API_KEY": "k"}, Endpoint("https://api.openai.com/v1", "k")),
-        (
-            {},
-            {"OPENAI_API_KEY": " k\n", "OPENAI_BASE_URL": "http://p/v1/"},
-            Endpoint("http://p/v1", "k"),
-        ),
+        ({}, {"OPENAI_API_KEY": " k\n", "OPENAI_BASE_URL": "http://p/v1/"},
+         Endpoint("http://p/v1", "k")),
         # the key to the hosted API goes nowhere else unless somebody says so
-        (
-            {"base_url": "http://h/v1"},
-            {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://p/v1"},
-            Endpoint("http://h/v1", "none"),
-        ),
-        (
-            {"base_url": "MY_URL", "api_key_env": "MY_KEY"},
-            {"MY_URL": "http://h", "MY_KEY": "k"},
-            Endpoint("http://h", "k"),
-        ),
+        ({"base_url": "http://h/v1"}, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://p/v1"},
+         Endpoint("http://h/v1", "none")),
+        ({"base_url": "MY_URL", "api_key_env": "MY_KEY"}, {"MY_URL": "http://h", "MY_KEY": "k"},
+         Endpoint("http://h", "k")),
     ],
-)
-def test_endpoints_and_keys_come_from_where_they_are_said_to(
-    fields: dict[str, Any], variables: dict[str, str], expected: Endpoint
-) -> None:
+)  # fmt: skip
+def test_endpoints_and_keys_come_from_where_they_are_said_to(fields, variables, expected):
     assert find_endpoint("j", ServedFields(model="m", **fields), variables) == expected
 
 
@@ -394,25 +357,18 @@ def test_endpoints_and_keys_come_from_where_they_are_said_to(
         ({}, {"OPENAI_API_KEY": "hush\nhush"}, "OPENAI_API_KEY holds characters"),
         ({}, {"OPENAI_API_KEY": "hüsh"}, "OPENAI_API_KEY holds characters"),
         ({}, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "hush"}, "OPENAI_BASE_URL is no endpoint"),
-        (
-            {"base_url": "http://h/v1", "headers": {"api-key": {"env": "AZURE_KEY"}}},
-            {},
-            "'headers.api-key' .* AZURE_KEY, which is not set",
-        ),
+        ({"base_url": "http://h/v1", "headers": {"api-key": {"env": "AZURE_KEY"}}}, {},
+         "'headers.api-key' .* AZURE_KEY, which is not set"),
     ],
-)
-def test_bad_variables_are_named_and_not_shown(
-    fields: dict[str, Any], variables: dict[str, str], named: str
-) -> None:
+)  # fmt: skip
+def test_bad_variables_are_named_and_not_shown(fields, variables, named):
     with pytest.raises(ValueError, match=named) as caught:
         Connection(find_endpoint("j", ServedFields(model="m", **fields), variables), 1.0)
     assert caught.value.__context__ is None
     assert "hush" not in str(caught.value)
 
 
-def test_one_entry_and_one_variable_make_a_judge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_entry_and_one_variable_make_a_judge(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_ORG_ID", "org-of-mine")
     with serving(FaultServer()) as server:
         monkeypatch.setenv("MY_URL", server.url)
@@ -422,9 +378,7 @@ def test_one_entry_and_one_variable_make_a_judge(
     assert "openai-organization" not in server.headers
 
 
-def test_one_word_in_the_entry_asks_in_batches(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_word_in_the_entry_asks_in_batches(home, tmp_path, monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
     news: list[str] = []
     with serving(BatchServer()) as server:
@@ -473,9 +427,7 @@ def test_arguments_about_tokens_that_are_no_secrets_are_taken(tmp_path: Path) ->
     assert TOKEN not in str(refused.value)
 
 
-def test_the_command_ends_with_the_users_arguments_so_that_they_win(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_ends_with_the_users_arguments_so_that_they_win(tmp_path, monkeypatch):
     (tmp_path / "weights").mkdir()
     monkeypatch.chdir(tmp_path)
     options = VllmOptions(extra_args=("--structured-outputs-config", "{}"))
@@ -577,9 +529,7 @@ def test_samples_may_be_wanted_where_they_can_differ(tmp_path: Path) -> None:
         (["--max-logprobs", "5", "--max-logprobs", "30"], "20"),
     ],
 )
-def test_a_server_of_ours_is_asked_for_what_it_was_started_to_list(
-    arguments: list[str], listed: str, tmp_path: Path
-) -> None:
+def test_a_server_of_ours_is_asked_for_what_it_was_started_to_list(arguments, listed, tmp_path):
     judge = define(tmp_path, **VLLM, asks=["choice"], vllm={"extra_args": arguments})
     assert open_judge(judge, CORPUS, form="choice").identity["alternatives"] == listed
 
@@ -594,9 +544,7 @@ def test_a_server_of_ours_is_asked_for_what_it_was_started_to_list(
         ("choice", "{second_completion}"),
     ],
 )
-def test_a_prompt_of_ones_own_must_show_and_say_all(
-    form: Any, left_out: str, tmp_path: Path
-) -> None:
+def test_a_prompt_of_ones_own_must_show_and_say_all(form, left_out, tmp_path):
     names = {
         "score": "delimiter instruction completion lowest highest",
         "choice": "delimiter instruction first_completion second_completion",

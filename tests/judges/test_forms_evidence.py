@@ -53,9 +53,7 @@ def even(tokens: Sequence[str]) -> dict[str, float]:
     weights=st.lists(st.floats(0.01, 1), min_size=11, max_size=11),
     place=st.integers(0, 10),
 )
-def test_digit_by_digit_numbers_have_the_probability_of_their_path(
-    first: int, weights: list[float], place: int
-) -> None:
+def test_digit_by_digit_numbers_have_the_probability_of_their_path(first, weights, place):
     chances = dict(zip([*"0123456789", "\n"], np.array(weights) / sum(weights), strict=True))
     said = list(chances)[place]
     opening = {str(first): 0.99, "x": 0.01}
@@ -116,9 +114,7 @@ def test_the_position_after_a_whole_number_is_not_looked_at() -> None:
         (told(("87", even(["87"]))), 87, 1, 1),
     ],
 )
-def test_digits_in_a_token_are_as_declared_where_the_answer_shows_them(
-    read: Tokens, score: int, declared: int, expected: int
-) -> None:
+def test_digits_in_a_token_are_as_declared_where_shown(read, score, declared, expected):
     assert digits_per_token(read, score, declared) == expected
 
 
@@ -317,7 +313,5 @@ def test_thoughts_before_and_marks_after_are_cut(tokens: list[str], thoughts: li
         (["8"], "", None),
     ],
 )
-def test_endings_blanks_and_broken_characters(
-    tokens: list[str], answer: str, expected: Span | None
-) -> None:
+def test_endings_blanks_and_broken_characters(tokens, answer, expected):
     assert answer_span(tokens, answer) == expected

@@ -225,9 +225,7 @@ def test_battles_without_text_are_refused_and_so_is_asking_never(judge) -> None:
         (Answer("said before it was cut", "truncated", 1, 1), "truncated"),
     ],
 )
-def test_a_failed_answer_keeps_its_class_and_its_words_and_has_no_numbers(
-    form: str, answer: Answer, status: str
-) -> None:
+def test_a_failed_answer_keeps_its_class_and_its_words_and_has_no_numbers(form, answer, status):
     which = next(iter(form_with(form).present(BATTLES, 1)))
     table = annotate(
         Recorded(form, **{f"{which.battle_id}{which.order}": answer}), BATTLES, slug="j"

@@ -169,28 +169,18 @@ def test_identities_tell_forms_scales_and_prompts_apart(tmp_path: Path) -> None:
     [
         (SURE_OF_87, (0.5 * 87 + 0.25 * 90) / 0.75, 0.75),
         (  # a number may follow blanks, and be said with one
-            [
-                ("\n", {"\n": 0.9, "87": 0.1}),
-                (" 87", {" 87": 0.5, "87": 0.3, " 20": 0.2}),
-                *REASON,
-            ],
+            [("\n", {"\n": 0.9, "87": 0.1}), (" 87", {" 87": 0.5, "87": 0.3, " 20": 0.2}), *REASON],
             0.8 * 87 + 0.2 * 20,
             1.0,
         ),
         (  # digits are followed along what was said
-            [
-                ("8", {"8": 0.99, "9": 0.01}),
-                ("7", {"7": 0.6, "5": 0.3, "\n": 0.1}),
-                *REASON,
-            ],
+            [("8", {"8": 0.99, "9": 0.01}), ("7", {"7": 0.6, "5": 0.3, "\n": 0.1}), *REASON],
             0.6 * 87 + 0.3 * 85 + 0.1 * 8,
             0.99,
         ),
     ],
 )
-def test_expected_scores_are_means_of_what_could_have_been_said(
-    tokens: Tokens, mean: float, covered: float
-) -> None:
+def test_expected_scores_are_means_of_what_could_have_been_said(tokens, mean, covered):
     with serving(saying(tokens)) as server:
         table = scores(server)
     assert table["score"].tolist() == [87] * N_COMPLETIONS
@@ -310,9 +300,7 @@ def test_samples_at_temperature_zero_are_refused_before_anything_is_asked() -> N
 
 
 @SHORT
-def test_a_reply_without_log_probabilities_keeps_its_words_and_has_no_chances(
-    form: FormName,
-) -> None:
+def test_a_reply_without_log_probabilities_keeps_its_words_and_has_no_chances(form):
     server = saying(SURE[form])
     server.tells = lambda texts: texts[0] != "Second?"
     with serving(server):

@@ -189,9 +189,7 @@ def n_stored(folder: Path) -> int:
     return sum(len(store.statuses(key)) for key in store.judge_keys())
 
 
-def test_tokens_are_never_exceeded_and_the_rest_can_be_bought_later(
-    server: FaultServer, tmp_path: Path
-) -> None:
+def test_tokens_are_never_exceeded_and_the_rest_can_be_bought_later(server, tmp_path):
     cap = 20_000
     budget = Budget(tokens=cap)
     with pytest.raises(BudgetError, match=r"of 20,000 tokens is spent: [\d,]+ of the 200") as told:
@@ -250,18 +248,11 @@ def really_taken(server: FaultServer) -> tuple[int, float]:
     "usage", [(1, 1), (10, 20), (400, 1), (1, 40), (0, 0), (10**6, 10**6), (400, 10**6)]
 )
 @pytest.mark.parametrize("cap", [Budget(tokens=60_000), Budget(money=0.3, currency="EUR")])
-def test_a_cap_holds_against_any_usage_that_a_server_states(
-    usage: tuple[int, int], cap: Budget, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_cap_holds_against_any_usage_that_a_server_states(usage, cap, tmp_path, caplog):
     budget = Budget(tokens=cap.tokens, money=cap.money, currency=cap.currency)
     with serving(FaultServer(usage=usage)) as server, pytest.raises(BudgetError):
         purchase(
-            server,
-            tmp_path,
-            budget,
-            300,
-            price_per_million=PRICE,
-            decoding={"max_tokens": 300},
+            server, tmp_path, budget, 300, price_per_million=PRICE, decoding={"max_tokens": 300}
         )
     assert 10 < len(server.presentations) == budget.spent.calls == n_stored(tmp_path)
     tokens, money = really_taken(server)
@@ -325,16 +316,10 @@ class Somewhere:
 
 def account(**changes: object) -> Account:
     filled = Account(
-        n_calls=1000,
-        n_resumed=600,
-        n_needed=400,
-        n_asked=100,
-        prompt_tokens=50_000,
-        completion_tokens=10_000,
-        failed=Counter(refusal=2, parse_error=1),
-        charged=Cost(100, 50_000, 10_000, 0.2),
-        seconds=20.0,
-    )
+        n_calls=1000, n_resumed=600, n_needed=400, n_asked=100, prompt_tokens=50_000,
+        completion_tokens=10_000, failed=Counter(refusal=2, parse_error=1),
+        charged=Cost(100, 50_000, 10_000, 0.2), seconds=20.0,
+    )  # fmt: skip
     for name, value in changes.items():
         setattr(filled, name, value)
     return filled
@@ -345,19 +330,14 @@ def account(**changes: object) -> Account:
     [
         # 100 in 20 s is 5 a second, so that the other 300 take a minute
         (PRICES, {}, "5.0/s, 1:00 left, 3 failed, 60,000 tokens, 0.2000 EUR"),
-        (
-            PRICES,
-            {"charged": Cost(100, 90_000, 20_000, 0.57)},
-            "5.0/s, 1:00 left, 3 failed, 60,000 tokens (110,000 counted), 0.5700 EUR",
-        ),
+        (PRICES, {"charged": Cost(100, 90_000, 20_000, 0.57)},
+         "5.0/s, 1:00 left, 3 failed, 60,000 tokens (110,000 counted), 0.5700 EUR"),
         (None, {"seconds": 2000}, "0.1/s, 1:40:00 left, 3 failed, 60,000 tokens"),
         (None, {"seconds": 0.1}, "1,000.0/s, 0:00 left, 3 failed, 60,000 tokens"),
         (None, {"seconds": 0.0, "failed": Counter()}, "60,000 tokens"),
     ],
-)
-def test_progress_states_rate_time_left_failures_and_spend(
-    price: Price | None, changes: dict[str, Any], line: str
-) -> None:
+)  # fmt: skip
+def test_progress_states_rate_time_left_failures_and_spend(price, changes, line):
     told = account(**changes).text("strict", price)
     assert told == f"strict answered 700 of 1,000, {line}"
 

@@ -29,9 +29,7 @@ def shipped_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("slug", "least", "most"), [("careful", 0.7, 0.9), ("hasty", 0.6, 0.85)])
-def test_simulated_judges_agree_with_humans_as_far_as_people_do(
-    slug: str, least: float, most: float
-) -> None:
+def test_simulated_judges_agree_with_humans_as_far_as_people_do(slug, least, most):
     battles = read_arena(SMALL).battles
     verdicts = annotate(open_judge(JUDGES[slug], SMALL), battles, slug=slug)
     assert verdicts["status"].eq("ok").mean() > 0.95

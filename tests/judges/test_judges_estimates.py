@@ -130,8 +130,6 @@ def test_a_tokenizer_beside_the_model_counts_its_prompts(model_folder: Path) -> 
 
 
 @pytest.mark.parametrize("model", ["tiny", "nobody/has-this-model", "not a repository: at all"])
-def test_models_that_are_not_here_have_no_tokenizer(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_that_are_not_here_have_no_tokenizer(model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_tokenizer(fields(model=model)) is None

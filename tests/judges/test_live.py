@@ -147,9 +147,7 @@ def test_retry_after_holds_everybody_back(tmp_path: Path) -> None:
     assert time.monotonic() - started >= 1.0
 
 
-def test_each_closing_of_an_endpoint_is_said_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_closing_of_an_endpoint_is_said_once(tmp_path, monkeypatch):
     monkeypatch.setattr(troubles, "LONG_S", 0.5)
     reply = lambda s, b: error(429, "x", retry_after="1")  # noqa: E731
     warnings: list[str] = []
@@ -206,9 +204,7 @@ def test_backoff_is_jittered_below_a_doubling_cap() -> None:
         (429, None, {"retry_after": "86400"}),
     ],
 )
-def test_what_no_request_can_mend_stops_the_run_without_the_key(
-    status: int, code: str | None, headers: dict[str, str], tmp_path: Path
-) -> None:
+def test_what_no_request_can_mend_stops_the_run_without_the_key(status, code, headers, tmp_path):
     def hopeless(server: FaultServer | None, body: Body) -> Response:
         return error(status, f"wrong key {KEY}", code, **headers)
 
@@ -407,9 +403,7 @@ def test_nobody_is_sent_elsewhere(status: int, tmp_path: Path) -> None:
     assert len(server.bodies) == 1
 
 
-def test_no_proxy_is_asked_for_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_proxy_is_asked_for_this_machine(tmp_path, monkeypatch):
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
@@ -481,21 +475,14 @@ def test_no_cookie_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "variables", "sent"),
     [
-        (
-            {"headers": {"X-Team": {"env": "TEAM"}}, "api_key_env": "KEY"},
-            {"TEAM": "team-of-mine", "KEY": "k"},
-            {"authorization": "Bearer k", "x-team": "team-of-mine"},
-        ),
-        (
-            {"headers": {"authorization": {"env": "OWN"}}},
-            {"OWN": f"Api-Key {SECRET}"},
-            {"authorization": f"Api-Key {SECRET}"},
-        ),
+        ({"headers": {"X-Team": {"env": "TEAM"}}, "api_key_env": "KEY"},
+         {"TEAM": "team-of-mine", "KEY": "k"},
+         {"authorization": "Bearer k", "x-team": "team-of-mine"}),
+        ({"headers": {"authorization": {"env": "OWN"}}}, {"OWN": f"Api-Key {SECRET}"},
+         {"authorization": f"Api-Key {SECRET}"}),
     ],
-)
-def test_a_header_goes_with_the_key_or_replaces_it(
-    fields: dict[str, Any], variables: dict[str, str], sent: dict[str, str], tmp_path: Path
-) -> None:
+)  # fmt: skip
+def test_a_header_goes_with_the_key_or_replaces_it(fields, variables, sent, tmp_path):
     with serving(Noting()) as server:
         answered(opened(server, tmp_path, fields, **variables), some(1))
         headers, _ = server.seen[-1]
@@ -522,9 +509,7 @@ def test_a_secret_header_is_in_no_answer_and_no_file(tmp_path: Path) -> None:
     assert not [file for file in files if SECRET in file.read_text()]
 
 
-def test_words_and_model_of_an_answer_are_explained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_and_model_of_an_answer_are_explained(tmp_path, monkeypatch):
     battles, config = numbered(2), tmp_path / "config"
     (tmp_path / "tables" / "sampled_battles").mkdir(parents=True)
     battles.to_parquet(tmp_path / "tables" / "sampled_battles" / "arena.parquet")
@@ -586,17 +571,12 @@ def test_the_newer_name_of_the_token_limit_is_found(tmp_path: Path) -> None:
     ("server", "fields", "message"),
     [
         (FaultServer(json_schema="refused"), {"structured_output": "on"}, "'structured_output'"),
-        (
-            FaultServer(log_probabilities=False),
-            {"log_probabilities": "on"},
-            "log_probabilities: auto",
-        ),
+        (FaultServer(log_probabilities=False), {"log_probabilities": "on"},
+         "log_probabilities: auto"),
         (FaultServer(max_model_len=2048), {}, "lower decoding.max_tokens"),
     ],
-)
-def test_demands_that_cannot_be_met_are_named(
-    server: FaultServer, fields: dict[str, Any], message: str, tmp_path: Path
-) -> None:
+)  # fmt: skip
+def test_demands_that_cannot_be_met_are_named(server, fields, message, tmp_path):
     with serving(server), pytest.raises(ValueError, match=message):
         answers(server, tmp_path, **fields)
 
@@ -664,9 +644,7 @@ LISTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_a_list_of_models_that_says_nothing_is_no_trouble(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_of_models_that_says_nothing_is_no_trouble(name, tmp_path, monkeypatch):
     class Listing(FaultServer):
         async def models(self, request: Request) -> Response:
             listed: Response = LISTS[name]()
@@ -677,9 +655,7 @@ def test_a_list_of_models_that_says_nothing_is_no_trouble(
         assert live(server, tmp_path).capabilities.max_context is None
 
 
-def test_a_server_that_never_answers_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_never_answers_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(probe, "_PATIENCE_S", 0.5)
     monkeypatch.setattr(served, "_PROBE_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:

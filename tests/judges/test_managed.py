@@ -393,9 +393,7 @@ def test_a_step_that_fails_with_the_answers_half_taken_leaves_no_server(fake, tm
     assert gone(fake)
 
 
-def test_a_server_that_dies_while_it_answers_ends_the_run_and_loses_nothing(
-    fake, tmp_path, monkeypatch
-):
+def test_a_server_that_dies_ends_the_run_and_loses_nothing(fake, tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_VLLM", fake.behaves(dies_after=6)["FAKE_VLLM"])
     monkeypatch.setattr("resources.judges.live.troubles.RetryPolicy.delay", lambda *_: 0.0)
     place = Hosting(logs=tmp_path / "logs")

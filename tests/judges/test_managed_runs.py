@@ -51,9 +51,7 @@ def in_the_pool(instance: dg.DagsterInstance) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_run_starts_one_server_and_another_run_none(
-    place: Household, fake: managed.FakeVllm
-) -> None:
+def test_a_run_starts_one_server_and_another_run_none(place, fake):
     n_calls = 2 * N_BATTLES
     assert f"real|tiny: {n_calls} calls" in place.run("--dry-run")
     assert place.servers == 0
@@ -78,9 +76,7 @@ def test_a_run_starts_one_server_and_another_run_none(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_run_that_is_stopped_stops_its_server_and_gives_its_slot_back(
-    place: Household, fake: managed.FakeVllm, number: int
-) -> None:
+def test_a_run_that_is_stopped_stops_its_server_and_gives_its_slot_back(place, fake, number):
     place.variables |= fake.behaves(latency_s=1.0, family=True)
     run = place.start(*RUN, *VERDICTS)
     managed.wait_for(lambda: n_answers(fake) or run.poll() is not None, "the first answer")
@@ -94,9 +90,7 @@ def test_a_run_that_is_stopped_stops_its_server_and_gives_its_slot_back(
 
 
 @pytest.mark.slow
-def test_a_server_that_does_not_start_is_the_reason_that_the_run_gives(
-    place: Household, fake: managed.FakeVllm
-) -> None:
+def test_a_server_that_does_not_start_is_the_reason_that_the_run_gives(place, fake):
     place.variables |= fake.behaves(crash=7)
     told = place.do(*RUN, *VERDICTS, exit_code=1)
     assert "vLLM stopped with exit code 7" in told

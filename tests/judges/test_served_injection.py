@@ -16,11 +16,7 @@ from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES, parse_answer
 from resources.config.paths import ROOT
 from resources.judges.catalog import read_template
-from resources.judges.forms.form import (
-    Prompt,
-    require_template,
-    write_repair,
-)
+from resources.judges.forms.form import Prompt, require_template, write_repair
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation
 from resources.judges.live import replies

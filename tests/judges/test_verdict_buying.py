@@ -101,9 +101,7 @@ RENAMED = BATTLES.assign(battle_id=[f"new{i}" for i in range(6)], model_a="p", m
         (BATTLES, {}, 2, [f"b{i}{o}1" for i in range(6) for o in ("AB", "BA")]),
     ],
 )
-def test_only_what_is_another_call_is_asked(
-    store: VerdictStore, battles: pd.DataFrame, judge: dict[str, str], n_replicates: int, calls
-) -> None:
+def test_only_what_is_another_call_is_asked(store, battles, judge, n_replicates, calls):
     asked(store)
     assert asked(store, battles, judge=judge, n_replicates=n_replicates) == calls
     assert asked(store, battles, judge=judge, n_replicates=n_replicates) == []
@@ -199,9 +197,7 @@ def _calls() -> list[str]:
     return [f"b{i}{order}0" for i in range(6) for order in ("AB", "BA")]
 
 
-def test_a_budget_is_spent_to_the_end_never_exceeded_and_says_what_is_missing(
-    store: VerdictStore,
-) -> None:
+def test_a_budget_is_spent_to_the_end_never_exceeded_and_says_what_is_missing(store):
     judge = Counting()
     with pytest.raises(
         BudgetError, match=r"budget of 5 calls.*7 of the 12 calls.*larger budget.*JUDGELINE_BUDGET"
@@ -256,9 +252,7 @@ def test_an_answer_left_out_is_an_error_and_no_matter_of_money(store: VerdictSto
 
 
 @pytest.mark.parametrize("failure", ["truncated", "parse_error", "echo"])
-def test_what_fails_dearly_is_tried_twice_and_then_on_request(
-    store: VerdictStore, failure: str
-) -> None:
+def test_what_fails_dearly_is_tried_twice_and_then_on_request(store, failure):
     failing = {"b0AB0": failure}
     runs = [asked(store, judge={"failing": failing}) for _ in range(3)]
     assert runs == [_calls(), ["b0AB0"], []]
@@ -270,9 +264,7 @@ def test_what_fails_dearly_is_tried_twice_and_then_on_request(
     assert willing.asked == ["b0AB0"]
 
 
-def test_an_answer_that_cannot_be_read_back_is_asked_for_and_never_taken_from_another(
-    store: VerdictStore,
-) -> None:
+def test_an_answer_that_cannot_be_read_back_is_asked_for_and_never_taken_from_another(store):
     plain = annotate(Counting(), BATTLES.head(3), slug="s", buyer=Buyer(store))
     annotate(Counting(), BATTLES.tail(3), slug="s", buyer=Buyer(store))
     (key,) = store.judge_keys()

@@ -76,7 +76,7 @@ def run(instance, job, **tags):
         (None, None, None, None),
     ],
 )
-def test_the_tightest_stated_cap_holds_and_replaces_the_default(
+def test_tightest_cap_replaces_the_default(
     instance, monkeypatch, tag, variable, resource, expected, is_watched
 ):
     monkeypatch.setattr(budgets, "is_watched", lambda _: is_watched)

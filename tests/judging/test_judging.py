@@ -78,22 +78,12 @@ def test_battles_without_a_verdict_are_named(verdicts, sampled_battles):
     [
         ("models_are_connected", "ant-bee ant-cat elk-fox", [0.5] * 3, ("elk", "fox"), "ant"),
         ("no_model_holds_others_together", "ant-bee bee-cat", [0.5] * 2, ("rows: 1", "bee"), "ant"),
-        (
-            "no_model_is_undefeated",
-            "ant-bee bee-cat cat-bee ant-cat",
-            [1.0, 0.5, 0.5, 1.0],
-            ("rows: 1", "ant"),
-            "bee",
-        ),
-        (
-            "no_model_is_undefeated",
-            "ant-bee bee-cat cat-bee ant-cat",
-            [0.0, 0.5, 0.5, 0.0],
-            ("ant (share_of_wins=0)",),
-            "bee",
-        ),
+        ("no_model_is_undefeated", "ant-bee bee-cat cat-bee ant-cat", [1.0, 0.5, 0.5, 1.0],
+         ("rows: 1", "ant"), "bee"),
+        ("no_model_is_undefeated", "ant-bee bee-cat cat-bee ant-cat", [0.0, 0.5, 0.5, 0.0],
+         ("ant (share_of_wins=0)",), "bee"),
     ],
-)
+)  # fmt: skip
 def test_models_that_break_the_graph_are_named(check, pairs, outcomes, named, unnamed):
     models = [pair.split("-") for pair in pairs.split()]
     table = pd.DataFrame(models, columns=["model_a", "model_b"]).assign(judge_outcome=outcomes)

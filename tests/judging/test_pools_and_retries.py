@@ -22,20 +22,16 @@ def judge(kind: str, **fields: object) -> JudgeDefinition:
     ("definition", "pool"),
     [
         (judge("recorded"), None),
-        (
-            judge("openai", model="m", base_url="http://127.0.0.1:8000/v1"),
-            "endpoint-127-0-0-1-8000",
-        ),
-        (
-            judge("openai", model="m", base_url="https://api.example.com/v1"),
-            "endpoint-api-example-com",
-        ),
+        (judge("openai", model="m", base_url="http://127.0.0.1:8000/v1"),
+         "endpoint-127-0-0-1-8000"),
+        (judge("openai", model="m", base_url="https://api.example.com/v1"),
+         "endpoint-api-example-com"),
         (judge("openai", model="m", endpoint_name="Our Server/2"), "endpoint-our-server-2"),
         (judge("openai", model="m", endpoint_name="e", batch=True), None),
         (judge("vllm", model="m"), "gpu"),
         (judge("vllm", model="m", vllm={"pool": "gpu-2"}), "gpu-2"),
     ],
-)
+)  # fmt: skip
 def test_judges_of_one_endpoint_share_a_pool(definition, pool):
     assert pool_of(definition) == pool
 

@@ -10,15 +10,9 @@ from judgeline.verdict.outcomes import CRITERIA
 
 def battles(*ids: str, **columns: Any) -> pd.DataFrame:
     table = pd.DataFrame({"battle_id": list(ids)}).assign(
-        question_id="q",
-        cluster_id="q",
-        model_a="x",
-        model_b="y",
-        language=None,
-        human_outcome=np.nan,
-        completion_a="four",
-        completion_b="eleven, yes",
-    )
+        question_id="q", cluster_id="q", model_a="x", model_b="y", language=None,
+        human_outcome=np.nan, completion_a="four", completion_b="eleven, yes",
+    )  # fmt: skip
     return table.assign(**columns)
 
 
@@ -55,9 +49,7 @@ def table(*rows: dict[str, Any]) -> pd.DataFrame:
         ((10, 1), (10, 1), 9.0, 1.0),
     ],
 )
-def test_two_orders_make_a_score_and_an_outcome(
-    ab: tuple[int, int], ba: tuple[int, int], score: float, outcome: float
-) -> None:
+def test_two_orders_make_a_score_and_an_outcome(ab, ba, score, outcome):
     verdicts = table(verdict("b", "AB", *ab), verdict("b", "BA", *ba))
     scored = score_battles(battles("b"), verdicts)
     assert list(scored.columns) == list(SCORED_COLUMNS)
@@ -165,9 +157,7 @@ def bare(battle: str, order: str, outcome: float, **columns: Any) -> dict[str, A
         (1, 0, 0.0, 0.5),  # the orders disagree
     ],
 )
-def test_plain_verdicts_count_as_score_differences(
-    ab: float, ba: float, score: float, outcome: float
-) -> None:
+def test_plain_verdicts_count_as_score_differences(ab, ba, score, outcome):
     scored = score_battles(battles("b"), table(bare("b", "AB", ab), bare("b", "BA", ba)))
     assert scored[["score_difference", "judge_outcome"]].to_numpy().tolist() == [[score, outcome]]
     assert scored["recorded_outcome"].tolist() == [(ab + ba) / 2]
@@ -201,9 +191,7 @@ def test_plain_verdicts_need_both_orders_and_average_replicates() -> None:
         ([bare("p", "AB", 0.3), bare("p", "BA", 1)], "One is 0.3"),
     ],
 )
-def test_outcomes_that_are_no_plain_verdicts_are_refused(
-    rows: list[dict[str, Any]], message: str
-) -> None:
+def test_outcomes_that_are_no_plain_verdicts_are_refused(rows, message):
     with pytest.raises(ValueError, match=message):
         score_battles(battles("p", "q"), table(*rows))
 

@@ -29,41 +29,24 @@ from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables
 
 QUIET = {
-    "seed": 1,
-    "noise": 0.6,
-    "mood": 0.3,
-    "taste": 0.4,
-    "style_taste": 0.2,
-    "position_bias": 0.1,
-    "verbosity_bias": 0.1,
-    "family_bias": 0.1,
-    "malformed_rate": 0.0,
-    "refusal_rate": 0.0,
+    "seed": 1, "noise": 0.6, "mood": 0.3, "taste": 0.4, "style_taste": 0.2, "position_bias": 0.1,
+    "verbosity_bias": 0.1, "family_bias": 0.1, "malformed_rate": 0.0, "refusal_rate": 0.0,
     "truncated_rate": 0.0,
-}
+}  # fmt: skip
 JUDGES = {
     "careful": {"kind": "builtin", "family": "cedar", "builtin": QUIET},
     "hasty": {"kind": "builtin", "family": "fern", "builtin": {**QUIET, "seed": 2, "noise": 1.2}},
     "mumbler": {"kind": "builtin", "family": "fern", "builtin": {**QUIET, "malformed_rate": 0.9}},
-    "sloppy": {
-        "kind": "builtin",
-        "family": "fern",
-        "builtin": {**QUIET, "malformed_rate": 0.02, "refusal_rate": 0.01, "truncated_rate": 0.01},
-    },
+    "sloppy": {"kind": "builtin", "family": "fern",
+     "builtin": {**QUIET, "malformed_rate": 0.02, "refusal_rate": 0.01, "truncated_rate": 0.01}},
     # Of this seed the slope happens to be above zero; below it there are no ratings to withhold.
-    "noise": {
-        "kind": "builtin",
-        "family": "fern",
-        "builtin": {**QUIET, "seed": 2, "noise": 9.0, "mood": 9.0},
-    },
+    "noise": {"kind": "builtin", "family": "fern",
+     "builtin": {**QUIET, "seed": 2, "noise": 9.0, "mood": 9.0}},
     # Of this seed it happens to be below.
-    "contrary": {
-        "kind": "builtin",
-        "family": "fern",
-        "builtin": {**QUIET, "seed": 13, "noise": 9.0, "mood": 9.0},
-    },
+    "contrary": {"kind": "builtin", "family": "fern",
+     "builtin": {**QUIET, "seed": 13, "noise": 9.0, "mood": 9.0}},
     "recorded": {"kind": "recorded", "family": "none"},
-}
+}  # fmt: skip
 TINY = {
     "display_name": "Tiny arena",
     "reader": "arena",
@@ -178,9 +161,7 @@ class Workshop:
 
 
 @pytest.fixture(scope="module")
-def make_workshop(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Callable[[], Workshop]]:
+def make_workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Workshop]]:
     """Make workshops, each over an instance that leaves nothing behind."""
     with ExitStack() as instances:
 

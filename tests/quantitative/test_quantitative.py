@@ -103,14 +103,9 @@ def test_logistic_fit_is_newtons(penalty: float, n: int) -> None:
         embeddings, base, outcome, question, rng=SEED(0), weight=weight, penalties=[penalty]
     )
     twin = logistic_weights(
-        embeddings,
-        base,
-        outcome,
-        weight,
-        penalty=penalty,
-        base_penalty=0.01,
+        embeddings, base, outcome, weight, penalty=penalty, base_penalty=0.01,
         scales=spreads(embeddings, base),
-    )
+    )  # fmt: skip
     found = parameters(judge)
     assert found == pytest.approx(twin, abs=1e-6)
 

@@ -127,9 +127,7 @@ def embeddings(judged, scores, catalog, tmp_path) -> pd.DataFrame:
     return embed(judged, scores, catalog, tmp_path).value
 
 
-def test_every_reason_has_its_vector_and_an_empty_store_stays_empty(
-    judged, scores, catalog, tmp_path
-):
+def test_every_reason_has_a_vector_and_an_empty_store_none(judged, scores, catalog, tmp_path):
     result = embed(judged, scores, catalog, tmp_path)
     assert result.value.groupby("source").size().to_dict() == {"score": 2 * N, "verdict": 2 * N}
     assert {vector.size for vector in result.value["embedding"]} == {256}
@@ -145,9 +143,7 @@ def test_every_reason_has_its_vector_and_an_empty_store_stays_empty(
         ("c", None, f"none of the {2 * N} usable answers"),
     ],
 )
-def test_without_embeddings_everything_is_empty_and_says_why(
-    battles, judged, catalog, tmp_path, corpus, answer, told
-):
+def test_without_embeddings_all_is_empty(battles, judged, catalog, tmp_path, corpus, answer, told):
     silent = judged.assign(answer=pd.Series([answer] * len(judged), dtype="str"))
     result = embed(silent, NO_SCORES, catalog, tmp_path, corpus)
     assert result.value.empty
@@ -164,9 +160,7 @@ def test_without_embeddings_everything_is_empty_and_says_why(
         assert "note of rationale_embeddings" in made.metadata["note"]
 
 
-def test_outcomes_follow_the_reasons_for_every_held_out_model(
-    battles, judged, scores, embeddings, catalog
-):
+def test_outcomes_follow_reasons_in_every_fold(battles, judged, scores, embeddings, catalog):
     result = learn(quantitative_outcomes, battles, judged, scores, embeddings, catalog)
     table = result.value
     assert table.groupby(["method", "held_out_model"]).size().tolist() == [N] * 10
@@ -180,9 +174,7 @@ def test_outcomes_follow_the_reasons_for_every_held_out_model(
     assert not check(pd.concat([table, table.tail(1)])).passed
 
 
-def test_reasons_of_plain_verdicts_are_learnt_from_too(
-    battles, judged, scores, embeddings, catalog
-):
+def test_reasons_of_plain_verdicts_are_learnt_from(battles, judged, scores, embeddings, catalog):
     wins = np.random.default_rng(4).integers(0, 3, len(judged)) / 2
     unscored = {name: np.nan for name in judged if name.rpartition("_")[0] in CRITERIA}
     plain = judged.assign(**unscored, recorded_outcome=wins)
@@ -191,9 +183,7 @@ def test_reasons_of_plain_verdicts_are_learnt_from_too(
     assert by_method.to_dict() == {"btl": 5 * N, "btl2": 5 * N}
 
 
-def test_a_vote_on_a_model_changes_no_outcome_that_holds_it_out(
-    battles, judged, scores, embeddings, catalog
-):
+def test_a_vote_changes_no_outcome_of_its_fold(battles, judged, scores, embeddings, catalog):
     settings = (judged, scores, embeddings, catalog)
     one = learn(quantitative_outcomes, battles, *settings).value
     of_ant = battles["model_a"].eq("ant") & battles["human_outcome"].notna()
@@ -219,9 +209,7 @@ def test_judges_stand_beside_their_base(battles, judged, scores, embeddings, cat
 
 
 @pytest.mark.parametrize(("vote", "told"), [(np.nan, "no votes are left"), (0.5, "ties")])
-def test_votes_that_teach_nothing_are_a_note(
-    battles, judged, scores, embeddings, catalog, vote, told
-):
+def test_votes_without_use_are_a_note(battles, judged, scores, embeddings, catalog, vote, told):
     useless = battles.assign(human_outcome=vote)
     result = learn(quantitative_outcomes, useless, judged, scores, embeddings, catalog)
     assert result.value.empty
@@ -292,9 +280,7 @@ def test_no_vector_at_all_is_told_and_noted(judged, scores, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("asset", [quantitative_outcomes, quantitative_judges])
-def test_a_vote_outside_the_scale_fails_and_is_no_note(
-    battles, judged, scores, embeddings, catalog, asset
-):
+def test_a_vote_off_the_scale_fails(battles, judged, scores, embeddings, catalog, asset):
     wrong = battles.assign(human_outcome=battles["human_outcome"].where(battles.index != 0, 2.0))
     with pytest.raises(ValueError, match=r"outcome is 2 in row 0; expected \[0, 1\] or NaN"):
         learn(asset, wrong, judged, scores, embeddings, catalog)

@@ -110,14 +110,9 @@ def twin_logits(
 ) -> np.ndarray:
     shown = given.shown
     found = logistic_weights(
-        shown.embeddings[rows],
-        shown.base[rows],
-        votes[rows],
-        weights[rows],
-        penalty=penalty,
-        base_penalty=0.01,
-        scales=spreads(shown.embeddings, shown.base),
-    )
+        shown.embeddings[rows], shown.base[rows], votes[rows], weights[rows], penalty=penalty,
+        base_penalty=0.01, scales=spreads(shown.embeddings, shown.base),
+    )  # fmt: skip
     return shown.embeddings @ found[:-2] + found[-2] * shown.base + found[-1]
 
 
@@ -158,9 +153,7 @@ def test_predictions_are_those_of_one_fit_at_a_time(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_rows", "n_features"), [(40, 384), (40, 39), (40, 38), (60, 5)])
 @pytest.mark.parametrize("penalty", [0.1, 10.0])
-def test_a_fit_is_that_of_its_own_with_more_features_than_rows_too(
-    n_rows: int, n_features: int, penalty: float
-) -> None:
+def test_a_fit_is_that_of_its_own_with_more_features_than_rows_too(n_rows, n_features, penalty):
     rng = SEED(4)
     base = rng.normal(size=n_rows)
     embeddings = rng.normal(size=(n_rows, n_features)) + base[:, None] * rng.normal(size=n_features)
@@ -270,18 +263,15 @@ def test_outcomes_are_nearer_the_truth_than_the_base_judge() -> None:
 @pytest.mark.parametrize(
     ("changed", "too_little", "message"),
     [
-        (
-            {"outcome": np.full(60, 0.5)},
-            True,
-            r"without model 0, fold 0: all \d+ outcomes are ties",
-        ),
+        ({"outcome": np.full(60, 0.5)}, True,
+         r"without model 0, fold 0: all \d+ outcomes are ties"),
         ({"outcome": np.full(60, math.nan)}, True, "no votes are left without leaving out a model"),
         ({"question": np.zeros(60)}, True, r"1 question\(s\) for 4 folds"),
         ({"outcome": np.r_[np.ones(59), 2]}, False, r"outcome is 2 in row 59; expected \[0, 1\]"),
         ({"model_a": np.full(60, 7)}, False, r"models are \[7, \d\] in row 0; expected 0 to M - 1"),
         ({"question": np.arange(59)}, False, r"models have shape \(60, 2\).*question \(59,\)"),
     ],
-)
+)  # fmt: skip
 def test_too_little_to_learn_is_told_from_wrong_input(changed, too_little, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         fitted(arena()._replace(**changed))

@@ -363,10 +363,7 @@ def spread_of_prompts_alone(preference: np.ndarray) -> np.ndarray:
 
 
 def coverage_of_draws(preference: np.ndarray, n_prompts: int, n_draws: int) -> np.ndarray:
-    """Shares of 90 % intervals from few prompts that hold the gap on all of a model's prompts.
-
-    By the prompts' own spread alone, and with the two half prompts in it.
-    """
+    """Coverage of 90 % intervals from few prompts: plain, and with half prompts."""
     rng, held = np.random.default_rng(n_prompts), []
     for row in preference:
         known = row[np.isfinite(row)]
@@ -390,9 +387,7 @@ def coverage_of_draws(preference: np.ndarray, n_prompts: int, n_draws: int) -> n
         pytest.param(400, 0.90, 0.91, marks=pytest.mark.full),
     ],
 )
-def test_few_prompts_of_real_models_hold_the_gap_at_the_rate(
-    arena, n_prompts: int, alone: float, expected: float
-) -> None:
+def test_few_prompts_of_real_models_hold_the_gap_at_the_rate(arena, n_prompts, alone, expected):
     n_draws = sized(1000, 200)
     found = coverage_of_draws(arena[1], n_prompts, n_draws)
     monte_carlo_error = math.sqrt(0.09 / (29 * n_draws))

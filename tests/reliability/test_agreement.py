@@ -70,9 +70,7 @@ def test_average_reliability_is_cronbachs_alpha(seed: int) -> None:
 
 
 @given(st.integers(0, 10_000), st.floats(0.01, 100), st.floats(-50, 50))
-def test_unit_origin_and_offsets_of_runs_do_not_count(
-    seed: int, unit: float, origin: float
-) -> None:
+def test_unit_origin_and_offsets_of_runs_do_not_count(seed, unit, origin):
     panel = noisy_panel(seed)
     moved = unit * panel + origin + np.arange(panel.shape[1])
     assert icc_single(moved) == pytest.approx(icc_single(panel), rel=1e-6, abs=1e-8)
@@ -112,9 +110,7 @@ def test_kappa_is_averaged_over_all_pairs() -> None:
 @pytest.mark.parametrize(
     ("kappa", "factor"), [(0.7225, 0.85), (0.25, 0.5), (1.0, 1.0), (0.04, 0.2)]
 )
-def test_factor_takes_one_square_root_and_is_the_limit_of_pooling(
-    kappa: float, factor: float
-) -> None:
+def test_factor_takes_one_square_root_and_is_the_limit_of_pooling(kappa, factor):
     """The tables have 0.85 for a kappa of 0.7225. Two roots, as one sentence has it, give 0.92."""
     assert reliability_factor(kappa) == pytest.approx(factor, rel=1e-12)
     floor = math.sqrt(pooled_variance(12.0**2, kappa, 10**9))
@@ -122,9 +118,7 @@ def test_factor_takes_one_square_root_and_is_the_limit_of_pooling(
 
 
 @given(st.integers(1, 12), st.floats(0, 1))
-def test_pooled_variance_is_that_of_a_mean_of_correlated_ratings(
-    n_judges: int, correlation: float
-) -> None:
+def test_pooled_variance_is_that_of_a_mean_of_correlated_ratings(n_judges, correlation):
     covariance = 9.0 * (correlation + (1 - correlation) * np.eye(n_judges))
     weights = np.full(n_judges, 1 / n_judges)
     expected = weights @ covariance @ weights

@@ -37,9 +37,7 @@ def gate_of(**values: float) -> Gate:
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_a_criterion_is_judged_by_its_threshold_if_it_has_value_and_threshold(
-    criterion: str,
-) -> None:
+def test_a_criterion_is_judged_by_its_threshold_if_it_has_value_and_threshold(criterion):
     direction, threshold = CRITERIA[criterion]
     around = math.nextafter(threshold, -9), threshold, math.nextafter(threshold, 9)
     for value, passes in zip(around, PASSES[direction], strict=True):
@@ -164,14 +162,10 @@ RUNS = RELIABILITY_PANEL.typed(
     )
 )
 DIAGNOSTICS = pd.DataFrame(
-    [
-        ("kappa_both_ways", "", 0.25, 200),
-        ("position_first_score", "", -0.75, 300),
-        ("position_flip_rate", "", 0.125, 280),
-        ("beta_by_language", "en", 0.9, 100),
-    ],
+    [("kappa_both_ways", "", 0.25, 200), ("position_first_score", "", -0.75, 300),
+     ("position_flip_rate", "", 0.125, 280), ("beta_by_language", "en", 0.9, 100)],
     columns=["diagnostic", "level", "value", "n"],
-)
+)  # fmt: skip
 CONSISTENCY = pd.DataFrame(
     [
         ("conflict-ratio", "likelihood", None, "all", "overall", 40, 0.2),

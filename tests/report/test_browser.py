@@ -53,9 +53,7 @@ def column(browser: webdriver.Chrome, place: int) -> list[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390, 320])
-def test_the_page_fits_its_window(
-    browser: webdriver.Chrome, report: Path, width: int, scheme: str
-) -> None:
+def test_the_page_fits_its_window(browser, report, width, scheme):
     show(browser, report, width=width, scheme=scheme)
     unfold(browser)
     assert fits(browser, width)
@@ -66,9 +64,7 @@ def test_the_page_fits_its_window(
     assert outside == []
 
 
-def test_the_leaderboard_and_its_coverage_show_their_last_columns_on_a_small_laptop(
-    browser: webdriver.Chrome, report: Path
-) -> None:
+def test_board_and_coverage_show_their_last_columns_on_a_small_laptop(browser, report):
     show(browser, report, width=1366)
     unfold(browser)
     for table in ("board", "coverage"):
@@ -119,9 +115,7 @@ def test_battles_are_found_by_model_and_by_text(browser: webdriver.Chrome, repor
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_hostile_texts_stay_texts_inside_the_window(
-    browser: webdriver.Chrome, report: Path, width: int
-) -> None:
+def test_hostile_texts_stay_texts_inside_the_window(browser, report, width):
     show(browser, report, width=width)
     browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
     assert browser.title == "Simulation: Judges of an example"
@@ -182,9 +176,7 @@ def test_the_table_is_whole_without_javascript(browser: webdriver.Chrome, report
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_rules_of_axe_core_find_no_violation(
-    browser: webdriver.Chrome, report: Path, width: int, scheme: str
-) -> None:
+def test_the_rules_of_axe_core_find_no_violation(browser, report, width, scheme):
     """Names of controls, order of headings, contrast, what the keyboard reaches, and so on."""
     show(browser, report, width=width, scheme=scheme)
     browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")

@@ -61,9 +61,7 @@ def test_every_colour_has_a_value_in_both_schemes() -> None:
         assert f"--fig-{role}: #" in dark
 
 
-def test_drawings_are_well_formed_named_and_carry_no_style_of_their_own(
-    figures: list[Illustration],
-) -> None:
+def test_drawings_are_well_formed_named_and_carry_no_style_of_their_own(figures):
     for figure in figures:
         root = ElementTree.fromstring(figure.svg)  # noqa: S314 - our own drawing
         assert root.find("title").text == figure.title

@@ -13,17 +13,12 @@ from judgeline.terminal import leaderboard_table, machine_readable, plain_table
 
 FORMULAS = ["=cmd|'/C calc'!A0", "+HYPERLINK(1)", "-2+3", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1"]
 HOSTILE = [
-    *FORMULAS,
-    "red\x1b[31m\x1b]0;title\x07",
-    "nul\0bel\x07csi\x9b31m",
-    "turned \u202ecod.exe\u202c \u2066x\u2069\u200f",
-    "tags\U000e0041\U000e0042",
-    "a | b\n| --- |\nc\r\nd\u2028e",
-    "<script>alert(1)</script>&lt;b>",
+    *FORMULAS, "red\x1b[31m\x1b]0;title\x07", "nul\0bel\x07csi\x9b31m",
+    "turned \u202ecod.exe\u202c \u2066x\u2069\u200f", "tags\U000e0041\U000e0042",
+    "a | b\n| --- |\nc\r\nd\u2028e", "<script>alert(1)</script>&lt;b>",
     "`code` **bold** _it_ [link](https://example.invalid) ![i](x)",
-    "https://example.invalid www.example.invalid",
-    "gpt-4.5",
-]
+    "https://example.invalid www.example.invalid", "gpt-4.5",
+]  # fmt: skip
 ALLOWED = set("\n")
 
 

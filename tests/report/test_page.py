@@ -204,9 +204,7 @@ def test_equal_arguments_give_an_equal_file(html: str, tmp_path: Path) -> None:
     assert write(tmp_path / "again.html", simulated=True) == html
 
 
-def test_a_failed_write_leaves_the_old_report_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_report_alone(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("the old report")
 
@@ -247,11 +245,8 @@ def test_fields_are_columns_of_the_declared_tables_or_made_here() -> None:
 def test_a_list_of_columns_says_what_differs() -> None:
     usual, renamed, unit, form = columns("mae; mae: Error ~two; mae | points; note: Why ~yes")
     assert (usual.label, usual.unit, usual.show(1.25), usual.numeric) == (
-        "Mean absolute error",
-        "Elo",
-        "1.2",
-        True,
-    )
+        "Mean absolute error", "Elo", "1.2", True,
+    )  # fmt: skip
     assert (renamed.label, renamed.unit, renamed.show(1.25)) == ("Error", "", "1.25")
     assert (unit.label, unit.unit) == (usual.label, "points")
     assert (form.label, form.show(True), form.numeric) == ("Why", "yes", False)

@@ -208,11 +208,8 @@ COMPANION_TABLES = {
 def test_what_there_is_has_a_section_and_of_a_withheld_judge_what_places_no_model() -> None:
     shown = companions_of(COMPANION_TABLES, "j1")
     assert [part.title for part in shown] == [
-        "Judge gate",
-        "Adjusted win rates",
-        "Against a reference",
-        "Consistency",
-    ]
+        "Judge gate", "Adjusted win rates", "Against a reference", "Consistency",
+    ]  # fmt: skip
     assert "The reference is hub" in " ".join(shown[2].sentences)
     assert [row.marked for row in shown[0].tables[0].grid.rows] == [True]
     withheld = companions_of(COMPANION_TABLES, "j1", withheld=True)

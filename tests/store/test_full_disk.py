@@ -66,9 +66,7 @@ def n_stored(place: Path) -> int:
 
 
 @pytest.mark.slow
-def test_a_disk_that_fills_up_keeps_every_answer_and_the_rest_is_bought_later(
-    disk: SimpleNamespace, server: FaultServer, tmp_path: Path
-) -> None:
+def test_a_disk_that_fills_up_keeps_every_answer_and_the_rest_waits(disk, server, tmp_path):
     disk.mount((ROOM_BYTES >> 10) + 100)
     with pytest.raises(OSError, match="No space left for verdicts: every answer") as told:
         buy(server, disk.place, tmp_path)
@@ -82,9 +80,7 @@ def test_a_disk_that_fills_up_keeps_every_answer_and_the_rest_is_bought_later(
     assert set(server.asked.values()) == {1}
 
 
-def test_a_disk_without_space_costs_nothing(
-    disk: SimpleNamespace, server: FaultServer, tmp_path: Path
-) -> None:
+def test_a_disk_without_space_costs_nothing(disk, server, tmp_path):
     disk.mount(1 << 10)
     with pytest.raises(OSError, match="takes 16 MiB to begin, and nothing was asked") as told:
         buy(server, disk.place, tmp_path)
@@ -94,9 +90,7 @@ def test_a_disk_without_space_costs_nothing(
 
 
 @pytest.mark.slow
-def test_without_space_held_back_smaller_shards_are_written_and_losses_are_counted(
-    disk: SimpleNamespace, server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_space_shards_are_smaller_and_losses_counted(disk, server, tmp_path, monkeypatch):
     monkeypatch.setattr(Room, "hold", lambda self: None)  # as where a disk cannot promise space
     disk.mount(100)
     with pytest.raises(OSError, match="answers could not be stored") as told:

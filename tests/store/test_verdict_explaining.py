@@ -69,18 +69,12 @@ def explained(store: VerdictStore, judge: Mute, call: Presentation) -> Nearest |
         ({"replicate": 3}, {}, ("replicate (stored 0, now 3)",)),
         ({}, {"model": "n"}, ("judge setting model (stored m, now n)",)),
         ({}, {"seed": "4"}, ("judge setting seed (stored nothing, now 4)",)),
-        (
-            {},
-            {"decoding": json.dumps({"temperature": 0.7, "max_tokens": 4096})},
-            ("judge setting decoding (stored temperature 0, now temperature 0.7)",),
-        ),
-        (
-            {"first_completion": "one."},
-            {"model": "n"},
-            ("the first text", "judge setting model (stored m, now n)"),
-        ),
+        ({}, {"decoding": json.dumps({"temperature": 0.7, "max_tokens": 4096})},
+         ("judge setting decoding (stored temperature 0, now temperature 0.7)",)),
+        ({"first_completion": "one."}, {"model": "n"},
+         ("the first text", "judge setting model (stored m, now n)")),
     ],
-)
+)  # fmt: skip
 def test_what_differs_is_named(store: VerdictStore, changes, judge, told) -> None:
     call = replace(present(BATTLES, 1)[0], **changes)
     found = explained(store, Mute(**judge), call)

@@ -1,8 +1,4 @@
-"""Bought verdicts stay bought: identities are pinned, and an older store answers without asking.
-
-The store beside this file was written by the code of 2026-11-22, by simulated judges of which
-some answers are refusals; its tables are pinned by the hash of their rows.
-"""
+"""Identities are pinned, and the store beside this file, of 2026-11-22, answers without asking."""
 
 import hashlib
 import shutil
@@ -35,18 +31,9 @@ from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 STORED = Path(__file__).with_name("verdicts_of_2026_11_22")
 PROMPTS = write_prompts(6, seed=2)
 TRAITS = BuiltinTraits(
-    seed=3,
-    noise=1.0,
-    mood=0.3,
-    taste=0.5,
-    style_taste=0.2,
-    position_bias=0.3,
-    verbosity_bias=0.1,
-    family_bias=0.5,
-    malformed_rate=0,
-    refusal_rate=0.25,
-    truncated_rate=0,
-)
+    seed=3, noise=1.0, mood=0.3, taste=0.5, style_taste=0.2, position_bias=0.3,
+    verbosity_bias=0.1, family_bias=0.5, malformed_rate=0, refusal_rate=0.25, truncated_rate=0,
+)  # fmt: skip
 TEMPLATE = "{delimiter} {instruction} {first_completion} {second_completion}"
 DEFAULT: dict[FormName, Form] = {"rubric": RUBRIC, "score": ScoreForm(), "choice": ChoiceForm()}
 FORMS: tuple[FormName, ...] = ("rubric", "score", "choice")
@@ -116,51 +103,29 @@ JUDGES = {
 """Judges whose identities are pinned."""
 
 IDENTITIES = {
-    "simulated rubric": (
-        "09dbd3314fd1464e98d6149ca9770e06",
-        "44c2c7f2bffb9ba8f76ce2bbda7b64ed482316b6d09cdf7f402d2a5824b3eea4",
-    ),
-    "simulated score": (
-        "a2f4bbfef6acc87cce381be99cd0b10c",
-        "e9951326ebd631d147916241494a9bd1af6c927344716fab6f15fa3bffe5d0f8",
-    ),
-    "simulated choice": (
-        "5170774b37b0c09a5ea75451167ad479",
-        "410d59147056b52d8f372ef0a40ca2f7e05602a41fb81b7e480d3f9aaec11ef7",
-    ),
-    "served rubric": (
-        "9dc74baef183e1629f9326e14580ba4a",
-        "626c90f6e473c8c239c196cbff875b2b6afe9a95daf41d447154fe41527334ce",
-    ),
-    "served score": (
-        "fdb1124cec85a3953d15764c60396fbc",
-        "68eda023fecb224c5248c72ccc284359ca5c9f7bc8499cb3361acdf79915679b",
-    ),
-    "served choice": (
-        "ad57574c3a1125f59f37c5651b88f382",
-        "5024741a9a23a9f69a76f091b69bf5a31fa3847d19dbbec4f7b43fbc44331934",
-    ),
-    "served score in JSON": (
-        "17140a60db139e69c0e2fc46d75e12c7",
-        "b6ea74538a3dc1faa8f0c5c3e3e8604e9bd31cd886610344b874a5e3c9ec3645",
-    ),
-    "served choice in JSON": (
-        "e1b3e17de73e74a23aa7f29e1e6e4ccb",
-        "4ed21749167554bbb3459a058e55af262793fd7aa4ee0a61031f92beff930f59",
-    ),
-    "managed rubric": (
-        "8340558b63b6bdad5925a434d3a9f8f8",
-        "8e2f193de5b75447c5fddebaa78144afc8daa94931e9bb497dbb8d5f8c365c46",
-    ),
-    "managed score": (
-        "2576466ddb25344997a098d26265fb2c",
-        "774a08cee6a86100715fadd07cc460d2e2deabfa027a7aae51166a7a38e45410",
-    ),
-    "managed choice": (
-        "4a882bd5bc56fb2501294e1061d985d0",
-        "c39c51b9d8801a716340523462842330f0e84241ab60bcd0d13e6be50ffe42ce",
-    ),
-}
+    "simulated rubric": ("09dbd3314fd1464e98d6149ca9770e06",
+     "44c2c7f2bffb9ba8f76ce2bbda7b64ed482316b6d09cdf7f402d2a5824b3eea4"),
+    "simulated score": ("a2f4bbfef6acc87cce381be99cd0b10c",
+     "e9951326ebd631d147916241494a9bd1af6c927344716fab6f15fa3bffe5d0f8"),
+    "simulated choice": ("5170774b37b0c09a5ea75451167ad479",
+     "410d59147056b52d8f372ef0a40ca2f7e05602a41fb81b7e480d3f9aaec11ef7"),
+    "served rubric": ("9dc74baef183e1629f9326e14580ba4a",
+     "626c90f6e473c8c239c196cbff875b2b6afe9a95daf41d447154fe41527334ce"),
+    "served score": ("fdb1124cec85a3953d15764c60396fbc",
+     "68eda023fecb224c5248c72ccc284359ca5c9f7bc8499cb3361acdf79915679b"),
+    "served choice": ("ad57574c3a1125f59f37c5651b88f382",
+     "5024741a9a23a9f69a76f091b69bf5a31fa3847d19dbbec4f7b43fbc44331934"),
+    "served score in JSON": ("17140a60db139e69c0e2fc46d75e12c7",
+     "b6ea74538a3dc1faa8f0c5c3e3e8604e9bd31cd886610344b874a5e3c9ec3645"),
+    "served choice in JSON": ("e1b3e17de73e74a23aa7f29e1e6e4ccb",
+     "4ed21749167554bbb3459a058e55af262793fd7aa4ee0a61031f92beff930f59"),
+    "managed rubric": ("8340558b63b6bdad5925a434d3a9f8f8",
+     "8e2f193de5b75447c5fddebaa78144afc8daa94931e9bb497dbb8d5f8c365c46"),
+    "managed score": ("2576466ddb25344997a098d26265fb2c",
+     "774a08cee6a86100715fadd07cc460d2e2deabfa027a7aae51166a7a38e45410"),
+    "managed choice": ("4a882bd5bc56fb2501294e1061d985d0",
+     "c39c51b9d8801a716340523462842330f0e84241ab60bcd0d13e6be50ffe42ce"),
+}  # fmt: skip
 """Key of each judge, and identity of its second call about `BATTLES`."""
 
 ROWS = {

@@ -129,9 +129,7 @@ def _by_arithmetic(shown: Presentation) -> list[int]:
     return first + second if shown.order == "AB" else second + first
 
 
-def test_kills_over_http_lose_nothing_and_buy_nothing_twice(
-    tmp_path: Path,
-) -> None:
+def test_kills_over_http_lose_nothing_and_buy_nothing_twice(tmp_path):
     context = forking()
     shown = present(numbered(HTTP_BATTLES), 1)
     rng = random.Random(3)  # noqa: S311

@@ -107,9 +107,7 @@ def test_compaction_keeps_every_answer_in_one_shard(store: VerdictStore) -> None
     assert store.compact(KEY) == 0
 
 
-def test_a_crash_while_compacting_loses_nothing_and_doubles_nothing(
-    local: VerdictStore, monkeypatch
-) -> None:
+def test_a_crash_while_compacting_loses_nothing_and_doubles_nothing(local, monkeypatch):
     for index in range(4):
         local.append(KEY, [row(f"i{index}", minutes=index)])
     deleted = []
@@ -232,9 +230,7 @@ def test_a_writer_stores_every_so_many_rows_and_the_rest_at_the_end(local: Verdi
 
 
 @pytest.mark.slow
-def test_whoever_brings_answers_waits_for_a_slow_place_and_not_otherwise(
-    local: VerdictStore, monkeypatch
-) -> None:
+def test_whoever_brings_answers_waits_for_a_slow_place_and_not_otherwise(local, monkeypatch):
     append, is_open = local.append, threading.Event()
 
     def slow(*place: object) -> object:
@@ -338,9 +334,7 @@ def test_writers_readers_and_compactors_at_once_lose_nothing(local: VerdictStore
     assert local.find(KEY, ["common"])[0]["answered_at"].tolist() == [pd.Timestamp(NOON)]
 
 
-def test_storage_that_refuses_to_be_written_to_is_found_out_before_anything_is_bought(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_storage_that_refuses_to_be_written_to_is_found_out_before_anything_is_bought(monkeypatch):
     remote = VerdictStore(UPath(f"memory://verdicts-{next(_spaces)}"))
 
     def deny(self: object, path: str, value: bytes, **settings: object) -> None:

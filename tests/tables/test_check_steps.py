@@ -17,16 +17,11 @@ BOARD = Table(
     checks=[
         Check("known", "Models have names.", known("model"), remedy="Name it.", blocking=True),
         Check("rated", "Ratings are high.", [within("rating", 9, note="9 or more")], "Rate."),
-        Check(
-            "voted",
-            "Each model has votes.",
-            [holds("has_votes", None, "a model has votes")],
-            remedy=lambda board: f"Vote on {len(board)} models.",
-            rows=lambda board, votes: board.assign(has_votes=board["model"].isin(votes["model"])),
-            beside="votes",
-        ),
+        Check("voted", "Each model has votes.", [holds("has_votes", None, "a model has votes")],
+         remedy=lambda board: f"Vote on {len(board)} models.", rows=lambda board,
+         votes: board.assign(has_votes=board["model"].isin(votes["model"])), beside="votes"),
     ],
-)
+)  # fmt: skip
 
 
 @dg.asset(partitions_def=CORPUS)

@@ -6,13 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets.partitions import (
-    CORPUS,
-    CORPUS_JUDGE,
-    corpus_judge_key,
-    of_every_judge,
-    register,
-)
+from assets.partitions import CORPUS, CORPUS_JUDGE, corpus_judge_key, of_every_judge, register
 from resources.tables.elo import BETA_FOLDS
 from resources.tables.store import ParquetTables, _TableCache, open_store, preview, require_slug
 

@@ -99,10 +99,7 @@ def test_only_digits_that_lead_onto_the_scale_are_first_digits() -> None:
 
 def test_begun_numbers_may_be_left_out_on_request_and_are_told() -> None:
     found = score_distribution(
-        at(d8=0.9, d9=0.1),
-        digits_per_token=1,
-        following={"8": of({"7": 1.0})},
-        max_unresolved=0.11,
+        at(d8=0.9, d9=0.1), digits_per_token=1, following={"8": of({"7": 1.0})}, max_unresolved=0.11
     )
     assert plain(found) == pytest.approx({87: 0.9}, abs=1e-15)
     assert found.unresolved == pytest.approx(0.1, abs=1e-15)
@@ -299,12 +296,7 @@ SURPRISE = partial(perplexity_outcome, tolerance=0)
 @pytest.mark.parametrize(
     ("door", "arguments", "settings", "message"),
     [
-        (
-            READ,
-            [TokenPosition([], [])],
-            {},
-            "at the score .* ask the endpoint",
-        ),
+        (READ, [TokenPosition([], [])], {}, "at the score .* ask the endpoint"),
         (READ, [TokenPosition(["5"], None)], {}, "no log-probabilities"),
         (READ, [TokenPosition(["5", "6"], [-0.1])], {}, "2 tokens but 1"),
         (READ, [TokenPosition(["5", "6"], [-0.1, NAN])], {}, r"hold 1 NaN in 2 \(nan at 1\)"),

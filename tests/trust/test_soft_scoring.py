@@ -118,20 +118,14 @@ def test_less_perplexed_order_decides() -> None:
     ("choices", "sources", "soft"),
     [
         # samples have a likelihood and no perplexity
-        (
-            [("AB", 1.0, (0.7, 0.0, 0.3), "samples"), ("BA", 1.0, (0.7, 0.0, 0.3), "samples")],
-            ["likelihood", "choice"],
-            0.7,
-        ),
+        ([("AB", 1.0, (0.7, 0.0, 0.3), "samples"), ("BA", 1.0, (0.7, 0.0, 0.3), "samples")],
+         ["likelihood", "choice"], 0.7),
         # missing log-probabilities leave the choices alone
-        (
-            [("AB", 1.0, (0.9, 0.1, 0.0), "log-probabilities"), ("BA", 1.0, None, "none")],
-            ["choice"],
-            np.nan,
-        ),
+        ([("AB", 1.0, (0.9, 0.1, 0.0), "log-probabilities"), ("BA", 1.0, None, "none")],
+         ["choice"], np.nan),
         ([("mean", None, (0.73, 0.0, 0.27), "published")], ["likelihood"], 0.73),
     ],
-)
+)  # fmt: skip
 def test_sources_are_those_that_were_evidenced(choices, sources, soft) -> None:
     said = [
         choice("b0", order, one, p, evidence=evidence, perplexity=None if p is None else 1.1)
@@ -233,17 +227,11 @@ def test_swapping_the_sides_mirrors_every_outcome(tolerance) -> None:
     [
         ([choice("b0", "AB", 1.0), choice("b0", "BA", 1.0, judge="x")], [], {}, "2 judges"),
         ([choice("b0", "CD", 1.0)], [], {}, r"unknown orders \['CD'\]"),
+        ([choice("b0", "AB", 1.0), choice("b0", "mean", None, (1.0, 0.0, 0.0))], [], {},
+         "both an averaged choice and single orders, the first is 'b0'"),
         (
-            [choice("b0", "AB", 1.0), choice("b0", "mean", None, (1.0, 0.0, 0.0))],
-            [],
-            {},
-            "both an averaged choice and single orders, the first is 'b0'",
-        ),
-        (
-            [
-                choice("b0", "AB", 1.0, (1.0, 0.0, 0.0)),
-                choice("b0", "BA", 1.0, (1.0, 0.0, 0.0), evidence="samples"),
-            ],
+            [choice("b0", "AB", 1.0, (1.0, 0.0, 0.0)),
+             choice("b0", "BA", 1.0, (1.0, 0.0, 0.0), evidence="samples")],
             [],
             {},
             "choice_verdicts rest on log-probabilities and samples",
@@ -255,7 +243,7 @@ def test_swapping_the_sides_mirrors_every_outcome(tolerance) -> None:
         ([], [], {"tolerance": -0.1}, "got -0.1"),
         ([], [], {"tolerance": math.nan}, "got nan"),
     ],
-)
+)  # fmt: skip
 def test_bad_tables_are_refused_by_name(choices, scores, settings, message) -> None:
     with pytest.raises(ValueError, match=message):
         outcomes(ONE, choices, scores, **settings)

@@ -30,10 +30,7 @@ TRAITS = {
     "position_bias": 0.5,
 }
 JUDGE = {"display_name": "Asked", "family": "fern", "kind": "builtin", "builtin": TRAITS}
-JUDGES = {
-    "asked": {**JUDGE, "asks": ["rubric", "score", "choice"]},
-    "plain": JUDGE,
-}
+JUDGES = {"asked": {**JUDGE, "asks": ["rubric", "score", "choice"]}, "plain": JUDGE}
 CORPUS = {
     "display_name": "Tiny",
     "reader": "arena",

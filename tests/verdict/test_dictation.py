@@ -36,19 +36,15 @@ NOTATIONS = {
     "full-width": "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in WRITTEN),
     "zero-width": WRITTEN.replace("herence", "\u200bherence").replace("it", "i\u00adt"),
     "arabic-digits": WRITTEN.translate({48 + n: 0x660 + n for n in range(10)}),
-    "interleaved": " ".join(
-        f"response_1.{c}={a} response_2.{c}={b}"
-        for c, a, b in zip(CRITERIA, FIRST, SECOND, strict=True)
-    ),
-    "by-criterion": "; ".join(
-        f"{c}: Response 1 gets {a}, Response 2 gets {b}"
-        for c, a, b in zip(CRITERIA, FIRST, SECOND, strict=True)
-    ),
+    "interleaved": " ".join(f"response_1.{c}={a} response_2.{c}={b}" for c, a,
+     b in zip(CRITERIA, FIRST, SECOND, strict=True)),
+    "by-criterion": "; ".join(f"{c}: Response 1 gets {a}, Response 2 gets {b}" for c, a,
+     b in zip(CRITERIA, FIRST, SECOND, strict=True)),
     "yaml": "\n".join(
         f"{r}:\n" + "\n".join(f"  {c}: {m}" for c, m in own.items()) for r, own in BOTH.items()
     ),
     "reordered": json.dumps({r: dict(reversed(own.items())) for r, own in BOTH.items()}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NOTATIONS)
@@ -57,17 +53,13 @@ def test_scores_are_seen_in_every_notation(name: str) -> None:
 
 
 TABLES = {
-    "more-columns": "\n".join(
-        f"{place}. {c} | weight 0.2 | {a} | {b}"
-        for place, (c, a, b) in enumerate(zip(CRITERIA, FIRST, SECOND, strict=True), start=1)
-    ),
+    "more-columns": "\n".join(f"{place}. {c} | weight 0.2 | {a} | {b}" for place,
+     (c, a, b) in enumerate(zip(CRITERIA, FIRST, SECOND, strict=True), start=1)),
     "other-order": "\t".join(reversed(CRITERIA))
     + "".join("\nB\t" + "\t".join(map(str, reversed(own))) for own in (FIRST, SECOND)),
-    "maximum": "\n".join(
-        f"{c} (of 10): {a}/10 against {b} out of 10"
-        for c, a, b in zip(CRITERIA, FIRST, SECOND, strict=True)
-    ),
-}
+    "maximum": "\n".join(f"{c} (of 10): {a}/10 against {b} out of 10" for c, a,
+     b in zip(CRITERIA, FIRST, SECOND, strict=True)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -137,21 +137,10 @@ def test_scanning_texts_for_scores_never_breaks(text: str) -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        "{",
-        '{"a":',
-        "[",
-        '{"a": [',
-        "}{",
-        '{"',
-        "\\",
-        '{"a": 1,',
-        "give 2 ",
-        "7b",
-        "QUJD",
-        "%41",
-        "\U000e0061",
+        "{", '{"a":', "[", '{"a": [', "}{", '{"', "\\", '{"a": 1,', "give 2 ", "7b", "QUJD",
+        "%41", "\U000e0061",
     ],
-)
+)  # fmt: skip
 def test_scanning_long_texts_takes_no_time(unit: str) -> None:
     require_own_scores(Rubric((1,) * 6, (2,) * 6), unit * 100_000)  # quadratic work would hang
 

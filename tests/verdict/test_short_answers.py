@@ -134,24 +134,15 @@ def test_a_score_comes_with_its_reason(score: int, reason: str):
 @pytest.mark.parametrize(
     "answer",
     [
-        '{"score": 10, "reason": ""}',
-        '{"score": 0, "reason": ""}',
-        '{"score": 7.0, "reason": ""}',
-        '{"score": "7", "reason": ""}',
-        '{"score": true, "reason": ""}',
-        '{"score": NaN, "reason": ""}',
-        '{"score": 7}',
-        '{"score": 7, "reason": null}',
-        '{"score": 7, "reason": "", "score": 8}',
-        '{"score": 7, "reason": "", "also": 1}',
-        '{"score": 7, "reason": ""',
-        '{"score": 7, "reason": ""} {"score": 8, "reason": ""}',
-        '[["score", 7], ["reason", ""]]',
-        "7",
-        "",
-        '{"score": 7, "reason": {"score": 8}}',
+        '{"score": 10, "reason": ""}', '{"score": 0, "reason": ""}',
+        '{"score": 7.0, "reason": ""}', '{"score": "7", "reason": ""}',
+        '{"score": true, "reason": ""}', '{"score": NaN, "reason": ""}', '{"score": 7}',
+        '{"score": 7, "reason": null}', '{"score": 7, "reason": "", "score": 8}',
+        '{"score": 7, "reason": "", "also": 1}', '{"score": 7, "reason": ""',
+        '{"score": 7, "reason": ""} {"score": 8, "reason": ""}', '[["score", 7], ["reason", ""]]',
+        "7", "", '{"score": 7, "reason": {"score": 8}}',
     ],
-)
+)  # fmt: skip
 def test_any_other_object_is_no_score(answer: str):
     with pytest.raises(RubricError) as failure:
         parse_score_object(answer, scale=(1, 9))

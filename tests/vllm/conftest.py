@@ -1,7 +1,4 @@
-"""A real vLLM server's environment, a tiny model, and texts: real ones where there are any.
-
-Without the environment the tests are skipped; without the real texts those of the arena serve.
-"""
+"""A real vLLM server's environment (or a skip), a tiny model, and texts: real, or the arena's."""
 
 import os
 import re
@@ -75,12 +72,8 @@ def model(python: str, completions: pd.DataFrame, tmp_path_factory: pytest.TempP
 
 
 def without_numbers(text: str) -> str:
-    """A text in which no mark stands, so that no answer can be an echo of it.
-
-    An echo repeats six or twelve marks of a text. Random weights say any marks, and texts hold
-    many: ``I`` is a Roman numeral, ``on`` is the Turkish ten. Only plain words without a digit,
-    that are no number and no criterion, stay as they are.
-    """
+    """A text without a mark, so that no answer of random weights can be an echo of it.
+    Only plain words stay: ``I`` is a Roman numeral, ``on`` is the Turkish ten."""
     return re.sub(r"[\w+/-]+", lambda word: word[0] if is_plain(word[0]) else "some", text)
 
 
@@ -95,10 +88,7 @@ def is_plain(word: str) -> bool:
 
 @pytest.fixture(scope="session")
 def battles(completions: pd.DataFrame) -> pd.DataFrame:
-    """Battles between different models on the same question; the vote goes to the longer text.
-
-    None of their texts holds a mark.
-    """
+    """Battles on one question, texts without marks; the vote goes to the longer text."""
     by_question = [group for _, group in completions.groupby("question_id", sort=True)]
     rows = []
     for number, group in enumerate(by_question[:N_BATTLES]):
@@ -107,13 +97,10 @@ def battles(completions: pd.DataFrame) -> pd.DataFrame:
         model_a, model_b = pair["model"]
         rows.append(
             {
-                "battle_id": f"b{number}",
-                "model_a": model_a,
-                "model_b": model_b,
+                "battle_id": f"b{number}", "model_a": model_a, "model_b": model_b,
                 "instruction": without_numbers(pair["instruction"].iloc[0]),
-                "completion_a": first,
-                "completion_b": second,
+                "completion_a": first, "completion_b": second,
                 "human_outcome": float(len(first) > len(second)),
             }
-        )
+        )  # fmt: skip
     return pd.DataFrame(rows)

@@ -1,10 +1,6 @@
-"""Writes a Llama whose next words have probabilities that are known; run by the server's Python.
-
-    python known_model.py FOLDER JSON
-
-The JSON maps what was said last to the probabilities of what comes next. Attention and layers
-add nothing to an embedding, which has one axis per state; the head holds the log-probabilities.
-"""
+"""Writes a Llama whose next words have known probabilities: python known_model.py FOLDER JSON.
+The JSON maps what was said last to probabilities of what comes next. An embedding has an axis per
+state, to which attention and layers add nothing; the head holds the log-probabilities."""
 
 import json
 import math
@@ -42,16 +38,10 @@ def write_model(folder: Path, tokenizer: PreTrainedTokenizerFast, chances: dict)
         return tokenizer.convert_tokens_to_ids(word.replace("\n", "\u010a"))
 
     config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=SIZE,
-        intermediate_size=256,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=8192,
-        eos_token_id=0,
-        bos_token_id=None,
-    )
+        vocab_size=len(tokenizer), hidden_size=SIZE, intermediate_size=256, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=8192,
+        eos_token_id=0, bos_token_id=None,
+    )  # fmt: skip
     model = LlamaForCausalLM(config)
     with torch.no_grad():
         layer = model.model.layers[0]

@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from resources.config.corpora import CorpusDefinition
@@ -67,9 +66,7 @@ def judge(
     )
 
 
-def test_a_real_server_tells_the_probabilities_that_its_model_has(
-    judge: JudgeDefinition, one_server: Server, battles: pd.DataFrame
-) -> None:
+def test_a_real_server_tells_the_probabilities_that_its_model_has(judge, one_server, battles):
     some = battles.head(5).assign(question_id=[f"q{n}" for n in range(5)])
     scores = annotate(open_judge(judge, CORPUS, form="score"), some, slug="known")
     assert scores["status"].tolist() == ["ok"] * 10

@@ -1,8 +1,4 @@
-"""`judgeline run` with a real vLLM server of our own, on real questions and answers.
-
-The weights are random, so what it says of the models means nothing; that all of it arrives, once,
-and that no server outlives its run, is what these show.
-"""
+"""`judgeline run` with a real vLLM server: all arrives once, and no server outlives its run."""
 
 import json
 import os

@@ -1,9 +1,5 @@
-"""Writes a tiny Llama with random weights, for a real server; run by the server's own Python.
-
-    python tiny_model.py FOLDER TEXT_FILE
-
-The tokenizer learns from the text. Heads have 64 dimensions: vLLM has no smaller ones on a CPU.
-"""
+"""Writes a tiny Llama with random weights: python tiny_model.py FOLDER TEXT_FILE.
+The tokenizer learns from the text; heads have 64 dimensions, vLLM's least on a CPU."""
 
 import sys
 from pathlib import Path
@@ -38,16 +34,10 @@ def write_tokenizer(folder: Path, text: str) -> None:
 def write_model(folder: Path) -> None:
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=CONTEXT,
-        eos_token_id=0,
-        bos_token_id=None,
-    )
+        vocab_size=VOCABULARY, hidden_size=128, intermediate_size=256, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=CONTEXT,
+        eos_token_id=0, bos_token_id=None,
+    )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(folder)
 
 

@@ -41,10 +41,7 @@ def counts_of(p: float, q0: float, q1: float, n: int, m0: int, m1: int) -> Judge
 
 def exact_parts(counts: JudgeCounts, quantile: Fraction) -> tuple[Fraction, Fraction, Fraction]:
     """Rogan and Gladen's estimate, the interval's centre and its variance, in rationals.
-
-    Second formulation: with errors e0 = 1 - q0 and e1 = 1 - q1 the estimate is where the share
-    lies between e0 and q1; the variance is summed over a common denominator.
-    """
+    It is where the share lies between e0 = 1 - q0 and q1; the variance has a common denominator."""
     n, x, m0, k0, m1, k1 = (Fraction(int(value)) for value in counts)
     estimate = (x / n - (m0 - k0) / m0) / (k1 / m1 - (m0 - k0) / m0)
     n, x = n + quantile**2, x + quantile**2 / 2
@@ -108,9 +105,7 @@ def test_interval_equals_rational_arithmetic(counts: JudgeCounts, miscoverage: f
 
 
 @given(first=skilled_counts(), second=skilled_counts())
-def test_strata_weigh_by_their_test_battles_in_rational_arithmetic(
-    first: JudgeCounts, second: JudgeCounts
-) -> None:
+def test_strata_weigh_by_their_test_battles_in_rational_arithmetic(first, second):
     quantile = Fraction(normal_quantile(0.1))
     tables = [outcome_tables(counts) for counts in (first, second)]
     test, known = (np.concatenate(part) for part in zip(*tables, strict=True))
@@ -386,9 +381,7 @@ GOOD = [[9, 0, 1], [0, 0, 0], [1, 0, 9]]
         (adjusted_shares, [0, 0, 0], TABLE, None, "there is no test battle"),
     ],
 )
-def test_battles_that_allow_no_correction_are_refused(
-    estimate, test, known, status: str | None, message: str
-) -> None:
+def test_battles_that_allow_no_correction_are_refused(estimate, test, known, status, message):
     with pytest.raises(ValueError, match=message) as refusal:
         estimate(test, known)
     assert getattr(refusal.value, "status", None) == status

@@ -88,9 +88,7 @@ def test_a_short_enough_interval_needs_no_label() -> None:
     wanted=st.floats(0.06, 0.3),
 )
 @settings(max_examples=40)
-def test_plan_by_verdict_is_the_best_of_a_search(
-    counts: tuple[int, int, int], wanted: float
-) -> None:
+def test_plan_by_verdict_is_the_best_of_a_search(counts, wanted):
     won_test, lost_right, won_right = counts
     pilot = JudgeCounts(1000, won_test, 20, lost_right, 20, won_right)
     plan = plan_by_verdict(pilot, half_width=wanted, quantile=Z)
@@ -132,9 +130,7 @@ def winning_range(accuracy: float) -> tuple[float, float]:
 @given(accuracy=st.floats(0.51, 0.999), win_rate=st.floats(0.001, 0.999))
 @example(accuracy=0.5 + 1 / (2 * math.sqrt(2)) - 1e-9, win_rate=0.5)  # the least accuracy that pays
 @example(accuracy=0.5 + 1 / (2 * math.sqrt(2)) + 1e-9, win_rate=0.5)
-def test_judge_and_labels_beat_humans_in_the_published_range(
-    accuracy: float, win_rate: float
-) -> None:
+def test_judge_and_labels_beat_humans_in_the_published_range(accuracy, win_rate):
     worth = float(judge_or_humans(win_rate, specificity=accuracy, sensitivity=accuracy))
     low, high = winning_range(accuracy)
     assert math.isclose(worth, 1, rel_tol=1e-9) or (worth > 1) is (low < win_rate < high)

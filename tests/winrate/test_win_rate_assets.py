@@ -8,13 +8,7 @@ from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key
 from assets.winrate import assets as module
-from judgeline.winrate import (
-    ADJUSTMENTS,
-    EACH_MODEL,
-    HEADLINE_RULE,
-    STRONGEST,
-    WEAKEST,
-)
+from judgeline.winrate import ADJUSTMENTS, EACH_MODEL, HEADLINE_RULE, STRONGEST, WEAKEST
 from resources.config.catalog import Catalog
 from resources.tables.winrate import ADJUSTED_WIN_RATES
 

@@ -170,9 +170,7 @@ def test_strata_are_of_length_of_strength_and_merged_where_votes_are_few() -> No
         (0, 30, 30, "others", 60),
     ],
 )
-def test_own_votes_calibrate_where_they_are_enough_and_the_judge_does_most(
-    unvoted: int, won: int, lost: int, calibration: str, n_test: int
-) -> None:
+def test_enough_own_votes_calibrate(unvoted, won, lost, calibration, n_test):
     own = np.zeros((1, 1, 3, 4), int)
     own[0, 0, 0, [0, 2, 3]] = won, lost, unvoted
     others = np.full((2, 1, 1, 3, 3), 5)
@@ -200,36 +198,26 @@ CORPORA = {
     "every battle voted": (BATTLES, QUESTION, "ok", "ok", "ok", "no-ties", "ok", "ok"),
     "own votes and ties": (*world(3, share_voted=0.3, ties=0.2)[:2], *["ok"] * 6),
     "people only tie": (with_votes(BATTLES, 0 * HUMAN + 0.5), QUESTION, FEW_OWN, "ok", *[TIES] * 4),
-    "judge only ties": (
-        *(judging(BATTLES, 0 * HUMAN + 0.5), QUESTION, "ok", "ok"),
-        *(CHANCE, "no-ties", TIES, TIES),
-    ),
+    "judge only ties": (*(judging(BATTLES, 0 * HUMAN + 0.5), QUESTION, "ok", "ok"),
+     *(CHANCE, "no-ties", TIES, TIES)),
     "judge of one word": (
         *(judging(NEWCOMER[0], 0 * NEWCOMER[2] + 1), NEWCOMER[1], f"ok {FEW_OWN}", "ok"),
         *(CHANCE, "no-ties", CHANCE, CHANCE),
     ),
-    "judge says the opposite": (
-        *(judging(BATTLES, 1 - HUMAN), QUESTION, "ok", "ok"),
-        *(CHANCE, "no-ties", CHANCE, CHANCE),
-    ),
-    "people always say A": (
-        *(with_votes(BATTLES, 0 * HUMAN + 1), QUESTION, "ok", "ok"),
-        *("class-absent", "no-ties", "class-absent", "class-absent"),
-    ),
+    "judge says the opposite": (*(judging(BATTLES, 1 - HUMAN), QUESTION, "ok", "ok"),
+     *(CHANCE, "no-ties", CHANCE, CHANCE)),
+    "people always say A": (*(with_votes(BATTLES, 0 * HUMAN + 1), QUESTION, "ok", "ok"),
+     *("class-absent", "no-ties", "class-absent", "class-absent")),
     "one question": (BATTLES, 0 * QUESTION, *["one-question"] * 6),
-    "nobody voted": (
-        *(with_votes(BATTLES, 0 * HUMAN + np.nan), QUESTION, FEW_OWN),
-        *["no-battles"] * 5,
-    ),
+    "nobody voted": (*(with_votes(BATTLES, 0 * HUMAN + np.nan), QUESTION, FEW_OWN),
+     *["no-battles"] * 5),
     "votes on one model": (
         *(with_votes(NEWCOMER[0], np.where(OF_FIRST, NEWCOMER[2], np.nan)), NEWCOMER[1]),
         *(f"ok {FEW_OWN}", f"{NO} ok", f"{NO} ok", f"{NO} no-ties", f"{NO} ok"),
         f"{NO} ok class-absent",
     ),
-    "votes on one pair": (
-        *(PAIR, np.arange(200), f"ok {FEW_OWN}", f"{NO} ok", f"{NO} {CHANCE}"),
-        *(f"{NO} no-ties", f"{NO} {CHANCE}", f"{NO} {CHANCE}"),
-    ),
+    "votes on one pair": (*(PAIR, np.arange(200), f"ok {FEW_OWN}", f"{NO} ok", f"{NO} {CHANCE}"),
+     *(f"{NO} no-ties", f"{NO} {CHANCE}", f"{NO} {CHANCE}")),
     "new against new": (
         *(coded(*FEW, np.array([1, 0, np.nan]), np.array([1.0, 0, 1])), np.arange(3), FEW_OWN),
         *[f"{NO} no-battles"] * 5,
@@ -420,9 +408,7 @@ def held(found: ModelWinRates, truth: np.ndarray) -> list[bool]:
 
 
 @pytest.mark.parametrize("accuracy", [None, 0.8])
-def test_the_difference_helps_where_naive_rates_fail_and_holds_where_corrections_fail(
-    accuracy: float | None,
-) -> None:
+def test_the_difference_helps_where_naive_rates_fail_and_holds_where_corrections_fail(accuracy):
     hits: list[bool] = []
     errors: dict[str, list[float]] = {"binary": [], "difference": [], "naive": []}
     for seed in range(12):

@@ -41,9 +41,7 @@ print(*{it["num_threads"] for it in threadpool_info() if it["internal_api"] == "
     ("variables", "n_threads"),
     [({}, 1), ({"OPENBLAS_NUM_THREADS": "2"}, min(2, os.cpu_count() or 1))],
 )
-def test_a_run_computes_in_one_thread_where_nobody_wants_more(
-    tmp_path: Path, variables: dict[str, str], n_threads: int
-) -> None:
+def test_a_run_computes_in_one_thread_where_nobody_wants_more(tmp_path, variables, n_threads):
     others = {name: it for name, it in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     done = subprocess.run(
         [sys.executable, "-c", NARROW],

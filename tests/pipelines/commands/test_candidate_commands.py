@@ -95,9 +95,7 @@ def test_check_says_what_would_be_set_aside(judged: Any, tmp_path: Path, capsys)
     assert main(["candidates", "check", str(tmp_path / "no"), "--corpus", "tiny"]) == COULD_NOT_RUN
 
 
-def test_check_says_that_a_new_version_replaces_the_file_of_its_name(
-    judged: Any, tmp_path: Path, capsys
-) -> None:
+def test_check_says_that_a_new_version_replaces_the_file_of_its_name(judged, tmp_path, capsys):
     folder = judged.home / "candidates" / "tiny"
     version = tmp_path / "sim-cedar-3.jsonl"
     row = {"question_id": "q0001", "completion": "another answer", "model": "sim-cedar-3"}
@@ -146,9 +144,7 @@ def test_list_withholds_what_the_leaderboard_withholds(judged: Any, capsys, monk
     assert not any(number in told for number in numbers)
 
 
-def test_a_file_with_few_answers_is_told_what_more_would_give(
-    judged: Any, tmp_path: Path, capsys
-) -> None:
+def test_a_file_with_few_answers_is_told_what_more_would_give(judged, tmp_path, capsys):
     out, few = tmp_path / "q.jsonl", tmp_path / "few.jsonl"
     main(["candidates", "questions", "--corpus", "tiny", "--out", str(out), "--n", "3"])
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -196,9 +192,7 @@ def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
 
 
 @pytest.mark.parametrize(("budget", "stops"), [("30calls", True), ("3000calls", False)])
-def test_a_dry_run_says_where_the_budget_of_candidates_stops_it(
-    judged: Any, budget: str, stops: bool, capsys
-) -> None:
+def test_a_dry_run_says_where_the_budget_of_candidates_stops_it(judged, budget, stops, capsys):
     """Also where --budget covers everything: both hold, and the smaller one ends the run."""
     run = ["run", "--corpus", "tiny", "--judge", "hasty", "--budget", "9000calls", "--dry-run"]
     before = judged.tiny["candidates"]

@@ -4,7 +4,6 @@ import html
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -55,9 +54,7 @@ def complaint(capture: Capture) -> str:
     return shown.err
 
 
-def test_a_good_file_exits_with_0_and_says_where_things_are(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_good_file_exits_with_0_and_says_where_things_are(tmp_path, capsys):
     battles, out = write_battles(tmp_path / "battles.csv"), tmp_path / "out"
     assert rank(battles, out) == 0
     shown = capsys.readouterr()
@@ -90,11 +87,8 @@ def test_a_missing_file_exits_with_1_and_no_traceback(tmp_path: Path, capsys: Ca
         ("empty.csv", "", ["is empty (0 bytes)"]),
         ("header.csv", HEADER, ["a header and no rows"]),
         ("wrong.csv", "model_a,model_b,winner\na,b,a\n", ["model_a, model_b, winner", "expected"]),
-        (
-            "near.csv",
-            "model_a,model_b,score_diff,human_outcome\na,b,1,1\n",
-            ["is 'score_diff' meant as 'score_difference'?"],
-        ),
+        ("near.csv", "model_a,model_b,score_diff,human_outcome\na,b,1,1\n",
+         ["is 'score_diff' meant as 'score_difference'?"]),
         ("battles.xlsx", "PK", ["ends in '.xlsx'", ".csv, .tsv, .json"]),
         ("torn.parquet", "PAR1 and no more", ["cannot be read as parquet", "again"]),
         ("torn.feather", "ARROW1 and no more", ["cannot be read as feather", "again"]),
@@ -105,22 +99,14 @@ def test_a_missing_file_exits_with_1_and_no_traceback(tmp_path: Path, capsys: Ca
         ("number.json", "3", ["entry 1: int, expected one object"]),
         ("list.jsonl", "[1, 2]\n", ["line 1", "list, expected one object"]),
         ("torn.jsonl", '{"model_a": \n', ["line 1", "not JSON"]),
-        (
-            "codes.csv",
-            HEADER + "a,b,1,won\nb,c,1,lost\n",
-            ["2 unknown-outcome", "'won'", "A's share of the win"],
-        ),
+        ("codes.csv", HEADER + "a,b,1,won\nb,c,1,lost\n",
+         ["2 unknown-outcome", "'won'", "A's share of the win"]),
         ("self.csv", HEADER + "a,a,1,1\n", ["1 self-battle"]),
-        (
-            "islands.csv",
-            HEADER + "a,b,1,1\na,b,-1,0\na,b,1,0\nc,d,1,1\n",
-            ["2 of 4 models", "c, d"],
-        ),
+        ("islands.csv", HEADER + "a,b,1,1\na,b,-1,0\na,b,1,0\nc,d,1,1\n",
+         ["2 of 4 models", "c, d"]),
     ],
-)
-def test_bad_input_is_named_with_a_remedy(
-    name: str, content: str | bytes, told: list[str], tmp_path: Path, capsys: Capture
-) -> None:
+)  # fmt: skip
+def test_bad_input_is_named_with_a_remedy(name, content, told, tmp_path, capsys):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert rank(path, tmp_path / "out") == 1
@@ -133,9 +119,7 @@ def test_a_folder_is_no_file(tmp_path: Path, capsys: Capture) -> None:
     assert "is not a file" in complaint(capsys)
 
 
-def test_output_that_cannot_be_written_is_refused_before_any_work(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, capsys):
     battles = write_battles(tmp_path / "battles.csv")
     assert rank(battles, battles / "out") == 1
     message = complaint(capsys)
@@ -155,9 +139,7 @@ def test_output_that_cannot_be_written_is_refused_before_any_work(
         (["--method", "sofft"], "did you mean 'soft'"),
     ],
 )
-def test_bad_settings_exit_with_1(
-    options: list[str], told: str, tmp_path: Path, capsys: Capture
-) -> None:
+def test_bad_settings_exit_with_1(options, told, tmp_path, capsys):
     battles = write_battles(tmp_path / "battles.csv")
     assert rank(battles, tmp_path / "out", *options) == 1
     assert told in complaint(capsys)
@@ -190,9 +172,7 @@ def test_an_infinite_threshold_is_explained(tmp_path: Path, capsys: Capture) -> 
     assert "at least 19 models" in shown
 
 
-def test_ctrl_c_exits_with_130(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_exits_with_130(tmp_path, capsys, monkeypatch):
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -282,9 +262,7 @@ def stored_board(home: Path) -> pd.DataFrame:
         ("table", lambda text: "[b]old" if "[b]old" in text and "-∞ to ∞" in text else text),
     ],
 )
-def test_leaderboards_print_in_every_format(
-    style: str, read: Callable[[str], str], stored_board: pd.DataFrame, capsys: Capture
-) -> None:
+def test_leaderboards_print_in_every_format(style, read, stored_board, capsys):
     assert main(["leaderboard", "--corpus", "arena", "--format", style]) == 0
     shown = capsys.readouterr()
     assert read(shown.out) == stored_board["model"][0]
@@ -319,9 +297,7 @@ def test_the_interface_refuses_a_port_that_is_taken(home: Path, capsys: Capture)
     assert not home.exists()
 
 
-def test_the_lineage_adds_the_commands_that_its_absence_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_the_lineage_adds_the_commands_that_its_absence_names(tmp_path, monkeypatch, capsys):
     assert main([]) == 0
     added = set(typer.main.get_command(app).commands) - {"doctor", "rank"}
     assert added == set(LINEAGE_COMMANDS)

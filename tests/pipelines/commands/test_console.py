@@ -101,9 +101,7 @@ def test_a_terminal_gets_a_bar_that_disappears():
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_warning_about_a_judge_has_a_line_in_the_terminal_and_in_the_run_log(
-    is_terminal: bool,
-) -> None:
+def test_a_warning_about_a_judge_has_a_line_in_the_terminal_and_in_the_run_log(is_terminal):
     @dg.asset
     def asking(context: dg.AssetExecutionContext) -> None:
         for _ in range(3):

@@ -80,9 +80,7 @@ def test_what_is_there_is_replaced_on_request_only(config, bench, tmp_path, caps
     assert run_import(bench, "--format", "mt-bench", "--out", out, "--force") == 0
 
 
-def test_recorded_verdicts_never_take_the_name_of_a_judge_that_costs(
-    config, bench, tmp_path, capsys
-) -> None:
+def test_recorded_verdicts_take_no_name_of_a_judge_that_costs(config, bench, tmp_path, capsys):
     bench.write_text(
         bench.read_text(encoding="utf-8").replace("Some Judge", "Paid"), encoding="utf-8"
     )
@@ -107,9 +105,7 @@ def test_an_import_takes_nothing_of_an_example_of_its_name(config, bench, tmp_pa
     assert again == ["judgeline", "run", "--corpus", "lmarena-100k-recorded"]
 
 
-def test_a_new_name_is_not_that_of_another_judge_of_the_file(
-    config, bench, tmp_path, capsys
-) -> None:
+def test_a_new_name_is_not_that_of_another_judge_of_the_file(config, bench, tmp_path, capsys):
     text = bench.read_text(encoding="utf-8").replace("Some Judge", "Paid")
     others = [
         text.replace("Paid", name) for name in ("Paid recorded", "paid-recorded-2", "Another")
@@ -134,9 +130,7 @@ def test_a_new_name_is_not_that_of_another_judge_of_the_file(
         (["NOBODY", "--format", "mt-bench"], "no row could be read (1 missing-model)"),
     ],
 )
-def test_files_that_cannot_be_read_leave_nothing(
-    config, bench, tmp_path, capsys, arguments, told
-) -> None:
+def test_files_that_cannot_be_read_leave_nothing(config, bench, tmp_path, capsys, arguments, told):
     (tmp_path / "empty").touch()
     nobody = bench.read_text(encoding="utf-8").splitlines()[-1]
     (tmp_path / "nobody").write_text(nobody, encoding="utf-8")
@@ -157,9 +151,7 @@ def _catalog(printed: str) -> Catalog:
     return Catalog()
 
 
-def test_imported_verdicts_without_scores_are_run_as_far_as_they_go_and_come_out_as_they_came(
-    config, bench, tmp_path, capsys, workshop
-) -> None:
+def test_verdicts_without_scores_come_out_as_they_came(config, bench, tmp_path, capsys, workshop):
     run_import(bench, "--format", "mt-bench", "--out", tmp_path / "out")
     catalog = _catalog(capsys.readouterr().out)
     with pytest.MonkeyPatch.context() as patch:
@@ -196,9 +188,7 @@ def run_export(*arguments: object) -> int:
 
 
 @pytest.mark.parametrize("style", ["arena-hard", "mt-bench", "alpaca-eval", "soft-elo"])
-def test_a_judged_corpus_goes_out_and_comes_back(
-    finished, config, tmp_path, capsys, monkeypatch, style
-) -> None:
+def test_a_judged_corpus_comes_back(finished, config, tmp_path, capsys, monkeypatch, style):
     monkeypatch.setenv("JUDGELINE_HOME", str(finished.home))
     sampled = finished.stored("sampled_battles", "tiny")
     baseline = ["--baseline", sampled["model_a"][0]] if style == "arena-hard" else []

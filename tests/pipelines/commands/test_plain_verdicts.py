@@ -46,9 +46,7 @@ def heldout(path: Path, out: Path, outcomes: str | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-def test_plain_verdicts_of_real_battles_are_rated_like_the_scores_1_0_and_minus_1(
-    real: Path, tmp_path: Path, coding: str
-) -> None:
+def test_plain_verdicts_are_rated_like_the_scores_1_0_and_minus_1(real, tmp_path, coding):
     source = real / "llmfao_gpt4_majority.csv"
     table = pd.read_csv(source)
     codes, stated = CODINGS[coding]
@@ -63,9 +61,7 @@ def test_plain_verdicts_of_real_battles_are_rated_like_the_scores_1_0_and_minus_
 
 
 @pytest.mark.parametrize("name", ["llmfao_gpt4_votes", "mtbench_gpt4"])
-def test_other_real_files_are_rated_the_same_without_their_scores(
-    real: Path, tmp_path: Path, name: str
-) -> None:
+def test_other_real_files_are_rated_the_same_without_their_scores(real, tmp_path, name):
     source = real / f"{name}.csv"
     table = pd.read_csv(source)
     outcome = table.get("judge_outcome", (table["score_difference"] + 1) / 2)
@@ -116,9 +112,7 @@ def test_levels_keep_their_strength(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("texts", [["[[A]]", "[[B]]", "[[C]]", "[[c]]"], ["A", "B", "C", "c"]])
-def test_the_c_of_mt_bench_is_a_tie_and_the_file_is_said_to_hold_it(
-    tmp_path: Path, texts: list[str]
-) -> None:
+def test_the_c_of_mt_bench_is_a_tie_and_the_file_is_said_to_hold_it(tmp_path, texts):
     read = read_judged_battles(write(tmp_path / "c.csv", battles(4), verdict=texts))
     assert read.scored["score_difference"].tolist() == [1, -1, 0, 0]
     assert read.scored["recorded_outcome"].tolist() == [1, 0, 0.5, 0.5]
@@ -146,9 +140,7 @@ def test_stated_outcomes_code_a_column_of_verdicts_too(tmp_path: Path, stated: s
     assert boards[0] == boards[1]
 
 
-def test_stated_outcomes_that_a_column_of_verdicts_does_not_have_are_refused(
-    tmp_path: Path,
-) -> None:
+def test_stated_outcomes_that_a_column_of_verdicts_does_not_have_are_refused(tmp_path):
     table = battles()
     table["human_outcome"] = 2 * table["human_outcome"] - 1
     path = write(tmp_path / "b.csv", table, verdict=table["verdict"].map({"A": 1, "B": 2}))
@@ -172,10 +164,7 @@ def test_verdicts_that_say_nothing_are_set_aside_and_are_no_ties(tmp_path: Path)
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (
-            {"verdict": ["A", "B", "C", "tie"] * 100},
-            "column verdict .*unknown are 'C'.*outcomes=",
-        ),
+        ({"verdict": ["A", "B", "C", "tie"] * 100}, "column verdict .*unknown are 'C'.*outcomes="),
         ({"verdict": ["A", "C", "C", "C"] * 100}, "column verdict .*unknown are 'C'.*outcomes="),
         ({"verdict": ["1", "0", "0.5", "0"] * 100}, "column verdict .*unknown are .*outcomes="),
         ({"verdict": None, "judge_outcome": ["1", "-1"] * 200}, "judge_outcome .*'-1'.*outcomes="),
@@ -185,9 +174,7 @@ def test_verdicts_that_say_nothing_are_set_aside_and_are_no_ties(tmp_path: Path)
         ({"human_outcome": None}, "Add score_difference, human_outcome"),
     ],
 )
-def test_files_that_leave_something_to_guess_are_refused(
-    tmp_path: Path, capsys, change: dict[str, object], told: str
-) -> None:
+def test_files_that_leave_something_to_guess_are_refused(tmp_path, capsys, change, told):
     dropped = [name for name, values in change.items() if values is None]
     added = {name: values for name, values in change.items() if values is not None}
     path = write(tmp_path / "x.csv", battles().drop(columns=dropped), **added)

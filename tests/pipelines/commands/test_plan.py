@@ -280,9 +280,7 @@ def test_a_plan_is_told_in_full() -> None:
         (["5USD"], "the judge has no price in USD: nothing is asked about new models; state"),
     ],
 )
-def test_the_budget_for_candidates_is_held_against_what_they_take(
-    texts: list[str], says: str
-) -> None:
+def test_the_budget_for_candidates_is_held_against_what_they_take(texts, says):
     found = cut_short(STEP, texts)
     assert says in found
     assert bool(found) == bool(says)
@@ -350,9 +348,7 @@ def test_samples_are_counted_where_there_are_no_log_probabilities(desk: Desk) ->
 
 
 @pytest.mark.parametrize("is_half_known", [True, False])
-def test_an_endpoint_that_was_never_asked_says_what_may_come(
-    desk: Desk, is_half_known: bool
-) -> None:
+def test_an_endpoint_that_was_never_asked_says_what_may_come(desk, is_half_known):
     if is_half_known:  # by a program that knew the rubric alone
         known(desk, alternatives=None)
     step = plan_of(desk, asks=["score", "choice"])
@@ -370,9 +366,7 @@ def test_a_budget_must_cover_every_form(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("has_scores", [True, False])
-def test_what_came_with_the_corpus_is_not_asked_and_the_rest_is(
-    desk: Desk, has_scores: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_came_with_the_corpus_is_not_asked_and_the_rest_is(desk, has_scores, monkeypatch):
     """Rubric scores are no choices; preferences without scores stand where choices would."""
     known(desk)
     columns = {"battle_id": ["b0"], "judge": ["j"], "order": ["AB"], "replicate": [0]}

@@ -14,13 +14,7 @@ from pipelines.commands.leaderboards import print_conclusion
 from pipelines.definitions import build_definitions, defs
 from resources.tables.declared import TABLES
 
-APART = {
-    "drift_answers",
-    "judge_drift",
-    "candidates",
-    "candidate_battles",
-    "candidate_verdicts",
-}
+APART = {"drift_answers", "judge_drift", "candidates", "candidate_battles", "candidate_verdicts"}
 """Tables that a run without candidates, drift watch and plan does not make."""
 
 
@@ -112,11 +106,8 @@ def test_a_line_is_printed_per_step_and_check(finished):
 def test_runs_are_on_record_in_the_instance(finished):
     runs = finished.instance.get_runs()
     assert sorted(run.job_name for run in runs) == [
-        "comparison_job",
-        "corpus_job",
-        "judge_job",
-        "judge_job",
-    ]
+        "comparison_job", "corpus_job", "judge_job", "judge_job",
+    ]  # fmt: skip
 
 
 def test_metadata_carries_plain_numbers_tables_and_a_picture(finished):
@@ -231,11 +222,8 @@ def test_selection_makes_what_was_named(workshop):
     assert workshop.files() == {}  # its input is not there
     workshop.run("careful", select=["+battles"])
     assert {name.split("/")[0] for name in workshop.files()} == {
-        "raw_battles",
-        "quarantined_battles",
-        "recorded_verdicts",
-        "battles",
-    }
+        "raw_battles", "quarantined_battles", "recorded_verdicts", "battles",
+    }  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")

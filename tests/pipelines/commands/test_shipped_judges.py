@@ -14,15 +14,9 @@ from resources.config.judges import load_judges
 from resources.config.paths import ROOT
 
 PUBLISHED = (
-    "DeepSeek-V3.2",
-    "Gemma4-26B-A4B",
-    "Qwen3.5-27B",
-    "GPT-OSS-120B",
-    "Gemma4-E4B",
-    "Llama-3.3-70B",
-    "GPT-OSS-20B",
-    "Qwen3-32B",
-)
+    "DeepSeek-V3.2", "Gemma4-26B-A4B", "Qwen3.5-27B", "GPT-OSS-120B", "Gemma4-E4B",
+    "Llama-3.3-70B", "GPT-OSS-20B", "Qwen3-32B",
+)  # fmt: skip
 """The judges of the released Soft-Elo annotations of LMArena 100k, by their names there."""
 
 
@@ -44,20 +38,14 @@ def test_verdicts_that_came_with_a_corpus_are_not_asked_for(tmp_path, monkeypatc
     scores += "'clarity': 5, 'fluency': 5}"
     rows = [
         {
-            "battle_id": f"r{i}",
-            "source_dataset": "made",
-            "judge": "GPT-OSS-20B",
-            "original_question_id_hash": f"q{i}",
-            "model_a": "x",
-            "model_b": "y",
-            "human_pref": i % 2,
-            "judge_pref": i % 2,
+            "battle_id": f"r{i}", "source_dataset": "made", "judge": "GPT-OSS-20B",
+            "original_question_id_hash": f"q{i}", "model_a": "x", "model_b": "y",
+            "human_pref": i % 2, "judge_pref": i % 2,
             "scores_a": (scores % (8 - 6 * (i % 2))).replace("'", '"'),
-            "scores_b": (scores % 5).replace("'", '"'),
-            "parse_error": "False",
+            "scores_b": (scores % 5).replace("'", '"'), "parse_error": "False",
         }
         for i in range(8)
-    ]
+    ]  # fmt: skip
     pd.DataFrame(rows).to_csv(tmp_path / "made.csv", index=False)
     corpora = {
         "made": {

@@ -18,16 +18,9 @@ from resources.tables.store import ParquetTables
 
 TO_THE_BOARD = ["group:corpus", "+leaderboard"]
 CALL = {
-    "failure": None,
-    "log_probabilities": None,
-    "prompt_tokens": 3,
-    "completion_tokens": 2,
-    "judge": "careful",
-    "battle_id": "b",
-    "order": "AB",
-    "replicate": 0,
-    "parts": "{}",
-}
+    "failure": None, "log_probabilities": None, "prompt_tokens": 3, "completion_tokens": 2,
+    "judge": "careful", "battle_id": "b", "order": "AB", "replicate": 0, "parts": "{}",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +146,7 @@ def test_a_run_cut_short_at_a_table_without_gates_leaves_its_judge_out(make_work
         ((("a", "transport", None),), "answers that failed are asked for again"),
     ],
 )
-def test_answers_that_came_after_the_table_are_not_left_in_the_store(
-    make_workshop, tmp_path, later, why
-):
+def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later, why):
     """As after kill -9 between the last answer and its table."""
     workshop, bought = make_workshop(), StoredVerdicts(uri=str(tmp_path / "verdicts"))
     place, rows = Place("tiny", "careful"), [("a", "refusal", "no"), ("b", "ok", "two")]

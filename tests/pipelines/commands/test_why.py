@@ -71,9 +71,7 @@ def test_a_rating_is_that_of_the_board_with_everything_behind_it(ask, finished, 
     assert strongest.completion != strongest.opponent_completion
 
 
-def test_an_interval_is_a_threshold_times_a_spread_and_auto_names_what_it_stands_for(
-    ask, finished, best
-):
+def test_an_interval_is_a_threshold_times_a_spread_and_auto_has_a_name(ask, finished, best):
     why = ask(best, top=0)
     own, ratings = why.rating, finished.stored("heldout_ratings", "tiny", "careful")
     row = ratings[ratings["model"].eq(best) & ratings["method"].eq("auto")].iloc[0]

@@ -13,12 +13,9 @@ from resources.config.paths import ROOT
 
 SECRET = "correct horse battery staple"  # noqa: S105
 GIVEN = {
-    "DAGSTER_PG_HOST": "127.0.0.1",
-    "DAGSTER_PG_PORT": "5432",
-    "DAGSTER_PG_DB": "judgeline",
-    "DAGSTER_PG_USERNAME": "judge",
-    "DAGSTER_PG_PASSWORD": SECRET,
-}
+    "DAGSTER_PG_HOST": "127.0.0.1", "DAGSTER_PG_PORT": "5432", "DAGSTER_PG_DB": "judgeline",
+    "DAGSTER_PG_USERNAME": "judge", "DAGSTER_PG_PASSWORD": SECRET,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -53,9 +50,7 @@ def test_missing_variables_are_all_named(chosen, monkeypatch):
         prepare_home()
 
 
-def test_a_server_that_does_not_answer_is_named_without_the_password(
-    chosen, monkeypatch, free_port
-):
+def test_a_silent_server_is_named_without_the_password(chosen, monkeypatch, free_port):
     monkeypatch.setenv("DAGSTER_PG_PORT", str(free_port))
     with pytest.raises(ValueError, match=f"127.0.0.1:{free_port}.*see whether it runs") as caught:
         prepare_home()

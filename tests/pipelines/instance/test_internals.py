@@ -6,11 +6,9 @@ import logging
 import os
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pytest
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.utils import FuturesAwareThreadPoolExecutor
 
@@ -40,9 +38,7 @@ def test_only_the_instance_imports_them() -> None:
     assert found == {f"pipelines/instance/{name}.py" for name in places}
 
 
-def test_workers_are_forked_from_a_process_that_has_imported_all(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_workers_are_forked_from_a_process_that_has_imported_all(monkeypatch, tmp_path):
     program = tmp_path / "served.py"
     program.write_text(
         "import dagster as dg\n@dg.job\ndef nothing(): ...\ndefs = dg.Definitions(jobs=[nothing])\n"

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -86,9 +85,7 @@ def are_gone(found: list[int], seconds: float = 10) -> bool:
     ],
     ids=["killed", "terminated", "left"],
 )
-def test_an_owner_that_ends_takes_everything_along(
-    folder: Path, then: str, end: Callable[["subprocess.Popen[bytes]"], object]
-) -> None:
+def test_an_owner_that_ends_takes_everything_along(folder, then, end):
     command = [sys.executable, "-c", OWNER, str(folder), str(ROOT), then]
     owner = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)})
     try:

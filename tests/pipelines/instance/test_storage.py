@@ -23,15 +23,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def line(run_id: str, text: str) -> EventLogEntry:
     return EventLogEntry(
-        error_info=None,
-        level=20,
-        user_message=text,
-        run_id=run_id,
-        timestamp=time.time(),
-        step_key=None,
-        job_name="job",
-        dagster_event=None,
-    )
+        error_info=None, level=20, user_message=text, run_id=run_id, timestamp=time.time(),
+        step_key=None, job_name="job", dagster_event=None,
+    )  # fmt: skip
 
 
 def texts(log: SqliteEventLogStorage, run_id: str) -> list[str]:

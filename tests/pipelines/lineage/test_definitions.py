@@ -15,13 +15,8 @@ from resources.config.paths import ROOT
 from resources.tables.store import ParquetTables
 
 JOB_NAMES = (
-    "corpus_job",
-    "judge_job",
-    "comparison_job",
-    "candidate_job",
-    "placing_job",
-    "drift_job",
-)
+    "corpus_job", "judge_job", "comparison_job", "candidate_job", "placing_job", "drift_job",
+)  # fmt: skip
 GRAPH = """
 # corpus, by corpus
 raw_battles <-
@@ -250,14 +245,9 @@ def test_resources_can_be_replaced(tmp_path):
 PAGE = (ROOT / "docs" / "judges-and-schedules.md").read_text(encoding="utf-8")
 BY_ITSELF = "What runs by itself, and what never does"
 ASKING = (
-    "verdicts",
-    "score_verdicts",
-    "choice_verdicts",
-    "reliability_panel",
-    "rationale_embeddings",
-    "candidate_verdicts",
-    "drift_answers",
-)
+    "verdicts", "score_verdicts", "choice_verdicts", "reliability_panel", "rationale_embeddings",
+    "candidate_verdicts", "drift_answers",
+)  # fmt: skip
 
 
 def section(title: str) -> str:

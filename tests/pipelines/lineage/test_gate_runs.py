@@ -38,16 +38,9 @@ def test_a_judge_of_noise_fails_the_gate_and_only_the_gate(gated):
 def test_its_leaderboard_has_reasons_in_the_place_of_ratings(gated):
     board = gated[0].stored("leaderboard", "tiny", "noise")
     numbers = [
-        "rank",
-        "rating",
-        "lower",
-        "upper",
-        "best_rank",
-        "worst_rank",
-        "hard_rating",
-        "soft_rating",
-        "beta",
-    ]
+        "rank", "rating", "lower", "upper", "best_rank", "worst_rank", "hard_rating",
+        "soft_rating", "beta",
+    ]  # fmt: skip
     assert board[numbers].isna().all(axis=None)
     assert board["flags"].str.startswith("withheld: ").all()
     assert board["human_rating"].notna().sum() == 12

@@ -13,12 +13,9 @@ from resources.corpora.reading import read_corpus
 
 SECRET = "sk-not-to-be-shown"  # noqa: S105 - of no account
 STRICT = {
-    "family": "f",
-    "kind": "openai",
-    "model": "m",
-    "base_url": "http://127.0.0.1:9/v1",
+    "family": "f", "kind": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1",
     "api_key_env": "STRICT_KEY",
-}
+}  # fmt: skip
 
 
 class Own:

@@ -156,9 +156,7 @@ def ran(status: dg.DagsterRunStatus, began: float = 120, identity: str | None = 
         ),
     ],
 )
-def test_battles_are_placed_that_a_judge_placed_last_as_it_judges_now(
-    found: dict[str, Any], is_done: bool
-) -> None:
+def test_battles_are_placed_that_a_judge_placed_last_as_it_judges_now(found, is_done):
     assert placing(**found).is_done is is_done
 
 
@@ -169,30 +167,18 @@ PLACE_DUE = {
     "another's run": {"last": ran(SUCCESS, began=90)},
     "an older run failed": {"last": ran(FAILURE, began=90)},
     "judged anew, then a run before that": {
-        "anchors": ANEW,
-        "judged": JUDGED,
-        "last": ran(SUCCESS),
-        "identity": "two",
+        "anchors": ANEW, "judged": JUDGED, "last": ran(SUCCESS), "identity": "two",
     },
-    "judged anew, and the tag is not there": {
-        "anchors": ANEW,
-        "last": ran(SUCCESS, identity=None),
-        "identity": "two",
-    },
+    "judged anew, and the tag is not there": {"anchors": ANEW, "last": ran(SUCCESS, identity=None),
+     "identity": "two"},
     "an endpoint that was never asked": {"identity": ""},
     "anchors by nobody knows whom": {"anchors": ANCHORS._replace(judge="")},
     "the same judge's run over the corpus failed": {"anchors": ANCHORS._replace(state="failed")},
-    "withdrawn, without the judge's key": {
-        "chosen": CHOSEN._replace(battles=""),
-        "judged": JUDGED,
-        "lacks": "set KEY",
-    },
-    "withdrawn, by a judge that changed": {
-        "chosen": CHOSEN._replace(battles=""),
-        "judged": JUDGED,
-        "identity": "two",
-    },
-}
+    "withdrawn, without the judge's key": {"chosen": CHOSEN._replace(battles=""), "judged": JUDGED,
+     "lacks": "set KEY"},
+    "withdrawn, by a judge that changed": {"chosen": CHOSEN._replace(battles=""), "judged": JUDGED,
+     "identity": "two"},
+}  # fmt: skip
 BY_HAND = "run: judgeline run --corpus c --judge j"
 PLACE_NOT_DUE = {
     "at work": ({"last": ran(STARTED)}, "run last places"),
@@ -260,9 +246,7 @@ def record(instance: dg.DagsterInstance, status: dg.DagsterRunStatus, **given: A
         ([FAILURE, FAILURE, SUCCESS], "succeeded"),  # the checks alone: it makes no table
     ],
 )
-def test_a_run_has_succeeded_once_another_attempt_does(
-    instance: dg.DagsterInstance, statuses: list[dg.DagsterRunStatus], state: str
-) -> None:
+def test_a_run_has_succeeded_once_another_attempt_does(instance, statuses, state):
     first = record(instance, statuses[0])
     family = {"dagster/parent_run_id": first, "dagster/root_run_id": first}
     for status in statuses[1:]:
@@ -272,9 +256,7 @@ def test_a_run_has_succeeded_once_another_attempt_does(
     assert state_of(instance, first) == "succeeded"
 
 
-def test_runs_that_ask_are_those_of_the_job_and_those_a_person_put_together(
-    instance: dg.DagsterInstance,
-) -> None:
+def test_runs_that_ask_are_those_of_the_job_and_those_a_person_put_together(instance):
     asking, board = {dg.AssetKey("candidate_verdicts")}, {dg.AssetKey("leaderboard")}
     of_job = record(instance, SUCCESS)
     record(instance, SUCCESS, asset_selection=board)
@@ -285,9 +267,7 @@ def test_runs_that_ask_are_those_of_the_job_and_those_a_person_put_together(
     assert placing_runs(instance, "c", "another") == []
 
 
-def test_a_command_places_while_it_lives_and_elsewhere_for_some_hours(
-    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_places_while_it_lives_and_elsewhere_for_some_hours(instance, monkeypatch):
     own = {PLACES_TAG: "j,other", HOST_TAG: this_host()}
     here = record(instance, SUCCESS, tags=own)
     there = record(instance, SUCCESS, tags={**own, HOST_TAG: "another-host"})
@@ -443,9 +423,7 @@ def test_candidates_are_read_once_and_placed_once_by_each_active_judge(watch: Wa
     assert (str(gone.partition_key), gone.tags[CANDIDATES_TAG]) == ("tiny|careful", "none")
 
 
-def test_a_folder_that_cannot_be_listed_is_told_and_keeps_what_was_seen(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_listed_is_told_and_keeps_what_was_seen(watch, monkeypatch):
     def refuse(*args: object) -> None:
         raise PermissionError(13, "Permission denied", "candidates/tiny")
 
@@ -473,9 +451,7 @@ def test_a_judge_or_corpus_that_is_no_partition_is_not_asked_for(watch: Watch) -
     assert "judgeline run --corpus tiny --judge careful --judge hasty" in why
 
 
-def test_the_sensor_leaves_to_a_command_what_it_places(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sensor_leaves_to_a_command_what_it_places(watch, monkeypatch):
     """Whenever the sensor looks while `judgeline run` is at work, for a changed judge too."""
     looks: list[tuple[str, dg.SensorResult | dg.SkipReason]] = []
     begin = run_module.RunReporter.begin

@@ -15,14 +15,9 @@ from assets.partitions import CORPUS, corpus_judge_key, register
 from pipelines.definitions import defs
 
 ASKING = {
-    "verdicts",
-    "score_verdicts",
-    "choice_verdicts",
-    "reliability_panel",
-    "rationale_embeddings",
-    "candidate_verdicts",
-    "drift_answers",
-}
+    "verdicts", "score_verdicts", "choice_verdicts", "reliability_panel", "rationale_embeddings",
+    "candidate_verdicts", "drift_answers",
+}  # fmt: skip
 """Made by asking judges, or an endpoint for vectors: somebody has to say so."""
 BY_HAND = {
     "candidates",  # read from the folder of candidates, by its sensor

@@ -10,13 +10,9 @@ from pipelines.sensors.partitions import configured_partitions
 from resources.config.catalog import Catalog
 
 RATINGS = (
-    "verdicts",
-    "scored_battles",
-    "heldout_ratings",
-    "judge_diagnostics",
-    "conformal_calibration",
+    "verdicts", "scored_battles", "heldout_ratings", "judge_diagnostics", "conformal_calibration",
     "leaderboard",
-)
+)  # fmt: skip
 TRAITS = (
     "noise: 1, mood: 0, taste: 0, style_taste: 0, position_bias: 0, verbosity_bias: 0, "
     "family_bias: 0, malformed_rate: 0, refusal_rate: 0, truncated_rate: 0, seed: 1"

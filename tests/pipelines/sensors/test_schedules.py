@@ -11,13 +11,7 @@ from assets.partitions import corpus_judge_key, register
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
 from pipelines.definitions import build_definitions
 from pipelines.sensors.activity import UnreadableError
-from pipelines.sensors.weekly import (
-    Content,
-    drift_watch,
-    due,
-    refreshed_corpora,
-    weekly_refresh,
-)
+from pipelines.sensors.weekly import Content, drift_watch, due, refreshed_corpora, weekly_refresh
 from resources.corpora.locations import content_revision
 from resources.tables.store import ParquetTables
 
@@ -66,12 +60,9 @@ class Archive:
         defs = build_definitions(catalog=self.catalog, tables=tables)
         job = defs.resolve_job_def("corpus_job")
         return job.execute_in_process(
-            partition_key=request.partition_key,
-            asset_selection=request.asset_selection,
-            tags=dict(request.tags),
-            instance=self.instance,
-            raise_on_error=False,
-        )
+            partition_key=request.partition_key, asset_selection=request.asset_selection,
+            tags=dict(request.tags), instance=self.instance, raise_on_error=False,
+        )  # fmt: skip
 
     def after(self, **tags):
         """What the sensor asks for after a run of the corpus with some tags."""

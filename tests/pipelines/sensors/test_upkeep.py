@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -269,9 +269,7 @@ def test_every_sensor_looks_as_often_as_the_environment_says() -> None:
     ("variable", "read", "default"),
     [("JUDGELINE_SENSOR_SECONDS", sensor_seconds, 30), ("JUDGELINE_LOG_DAYS", kept_days, 90)],
 )
-def test_durations_are_whole_numbers_of_the_environment(
-    variable: str, read: Callable[[], int], default: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_durations_are_whole_numbers_of_the_environment(variable, read, default, monkeypatch):
     for unset in (None, ""):
         monkeypatch.delenv(variable, raising=False) if unset is None else monkeypatch.setenv(
             variable, unset
