@@ -20,8 +20,10 @@ def mean_outcomes(arena: Arena) -> NDArray[np.float64]:
 
 
 def true_ratings(arena: Arena) -> dict[str, float]:
-    """Rating of every contestant that unlimited votes would give, in Elo points.
-    The fit is to each pair's mean outcome over all questions; 1500 is the mean of the voted."""
+    """Return the rating of every contestant that unlimited votes would give, in Elo points.
+
+    The fit is to each pair's mean outcome over all questions; 1500 is the mean of the voted.
+    """
     wins = mean_outcomes(arena)
     np.fill_diagonal(wins, 0.0)
     strengths = fit_strengths(1.0 - np.eye(len(wins)), wins.sum(axis=1), l2=_HOLDS_THE_ORIGIN)
