@@ -8,10 +8,11 @@ import base64
 import codecs
 import html
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
 from urllib.parse import unquote
 
 from judgeline.verdict.outcomes import CRITERIA
@@ -37,7 +38,9 @@ def _rot13(text: str) -> str:
     return codecs.encode(text, "rot13")
 
 
-_DISGUISES: tuple[Callable[[str], str], ...] = (lambda text: text[::-1], _rot13)
+_TURNS: tuple[Callable[[str], str], ...] = (lambda text: text[::-1], _rot13)
+_DISGUISES = [(turn, [turn(name) for name in _NAMES]) for turn in _TURNS]
+"""Disguises, each with the names of criteria and responses in it."""
 
 
 class _Fold(dict[int, str]):
@@ -93,7 +96,19 @@ def readings(text: str) -> Iterator[str]:
                 continue
             shown = folded(written)
             yield shown
-            yield from (turn(shown) for turn in _DISGUISES if _is_named(shown, turn))
+            for turn, names in _DISGUISES:
+                if any(name in shown for name in names):
+                    yield turn(shown)
+
+
+def _runs(letters: str, n_letters: int) -> Callable[[str], bool]:
+    """Return whether so many of some ASCII letters in a row may stand in a text: a quick look."""
+    table = bytes(ord("x" if chr(code) in letters else " ") for code in range(256))
+    return lambda text: b"x" * n_letters in text.encode("ascii", "replace").translate(table)
+
+
+_may_hold_base64 = _runs(f"{string.ascii_letters}{string.digits}+/_-", 16)
+_may_hold_hex = _runs(f"{string.hexdigits}{string.whitespace}\x1c\x1d\x1e\x1fx\\,:;?", 32)  # ? is any other
 
 
 def _streams(text: str) -> list[str]:
@@ -104,6 +119,8 @@ def _streams(text: str) -> list[str]:
 
 
 def _from_base64(text: str) -> str:
+    if not _may_hold_base64(text):
+        return ""
     return "\n".join(map(_decoded, _BASE64.findall(_WRAPPED.sub("", text))))
 
 
@@ -115,13 +132,10 @@ def _decoded(run: str) -> str:
 
 
 def _from_hex(text: str) -> str:
+    if not _may_hold_hex(text):
+        return ""
     runs = (bytes.fromhex(_NO_HEX.sub("", run)) for run in _HEX.findall(text))
     return "\n".join(run.decode(errors="ignore") for run in runs)
-
-
-def _is_named(text: str, disguise: Callable[[str], str]) -> bool:
-    """Whether a text names a criterion or a response in a disguise."""
-    return any(disguise(name) in text for name in _NAMES)
 
 
 NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -187,41 +201,30 @@ _EVERY = re.compile(
 )
 
 
-class Script(NamedTuple):
-    """A reading of a text, and its tokens without and with number words of other languages."""
-
-    reading: str
-    tokens: frozenset[bytes]
-
-
-def scripts(text: str) -> list[Script]:
+def scripts(text: str) -> list[str]:
     """Return every reading of a text, in time proportional to its length."""
-    return [Script(reading, _tokens(reading)) for reading in readings(text)]
+    return list(readings(text))
 
 
-def stated(text: Iterable[Script], sets: Collection[bytes]) -> set[bytes]:
+def stated(text: Iterable[str], sets: Collection[bytes]) -> set[bytes]:
     """Return those of some `sets` of six marks, in the order of `CRITERIA`, that a text states.
 
     A set is stated by the names of the criteria with a mark each, in a table by row or column, or
     after all six names; or as one mark for every criterion, in an English sentence.
     """
     sets_stated: set[bytes] = set()
-    for reading, tokens in text:
+    for reading in text:
         sets_stated |= {marks for marks in sets if _is_asked_everywhere(reading, marks)}
-        sets_stated |= {marks for some in tokens for marks in _named(some) if marks in sets}
+        sets_stated |= {marks for marks in _named(reading) if marks in sets}
     return sets_stated
 
 
-def states_any(text: Iterable[Script]) -> bool:
+def states_any(text: Iterable[str]) -> bool:
     """Return whether a text states marks of all criteria."""
-    return any(
-        _ABSENT not in marks for _, tokens in text for some in tokens for marks in _named(some)
-    )
+    return any(_ABSENT not in marks for reading in text for marks in _named(reading))
 
 
-def is_dictated(
-    first: bytes, second: bytes, completions: list[Script], request: list[Script]
-) -> bool:
+def is_dictated(first: bytes, second: bytes, completions: list[str], request: list[str]) -> bool:
     """Return whether completions state one set of marks, the request both, or either lists both.
 
     A request may speak of scores, so that both sets have to occur in it.
@@ -234,17 +237,19 @@ def is_dictated(
     )
 
 
-def lists(text: Iterable[Script], first: bytes, second: bytes) -> bool:
+def lists(text: Iterable[str], first: bytes, second: bytes) -> bool:
     """Return whether a text holds both sets of marks as bare numbers, or asks for them.
 
     Bare numbers stand one set after the other, or in pairs. Whole grades are asked for in an
     English sentence such as "give me 10 and the other 1".
     """
     pairs = (_alternating(first, second), _alternating(second, first))
-    for reading, tokens in text:
+    for reading in text:
         if _are_asked(reading, first, second):
             return True
-        for some in tokens:
+        if not _may_hold(reading, first + second):
+            continue
+        for some in _tokens(reading):
             numbers = some.translate(None, _NAMED + _RESPONSES)
             if first in numbers and second in numbers.replace(first, b"", 1):
                 return True
@@ -257,7 +262,21 @@ def _alternating(first: bytes, second: bytes) -> bytes:
     return bytes(chain.from_iterable(zip(first, second, strict=True)))
 
 
+_WRITTEN = {
+    mark: (str(mark), *(word for word, code in _CODES.items() if code in (mark, _WORD + mark)))
+    for mark in range(1, 11)
+}
+
+
+def _may_hold(reading: str, marks: bytes) -> bool:
+    """Whether each of some marks may stand in a text, wherever: a quick look."""
+    wanted = sorted({*marks}, reverse=True)  # small numbers stand in most texts
+    return all(any(word in reading for word in _WRITTEN[mark]) for mark in wanted)
+
+
+@lru_cache(maxsize=16)
 def _tokens(reading: str) -> frozenset[bytes]:
+    """Return the tokens of a text without and with number words of other languages."""
     words = _TOKEN.findall(reading)
     codes = {token: code for token in {*words} if (code := _code(token)) is not None}
     tokens = bytes(codes[token] for token in words if token in codes)
@@ -273,12 +292,14 @@ def _code(token: str) -> int | None:
     return int(mark[1]) if mark else 0
 
 
-def _named(tokens: bytes) -> Iterator[bytes]:
+def _named(reading: str) -> Iterator[bytes]:
     """Yield the sets of marks that stand after the names of the criteria, or before them."""
-    if all(name in tokens for name in _NAMED):
-        for way in (tokens, tokens[::-1]):
-            yield from _assigned(way)
-            yield from _headed(way.translate(None, _RESPONSES))
+    tokens = _tokens(reading) if all(name in reading for name in CRITERIA) else ()
+    for some in tokens:
+        if all(name in some for name in _NAMED):
+            for way in (some, some[::-1]):
+                yield from _assigned(way)
+                yield from _headed(way.translate(None, _RESPONSES))
 
 
 def _assigned(tokens: bytes) -> Iterator[bytes]:
