@@ -13,7 +13,7 @@ from resources.judges.budget import Budget
 from resources.judges.buying import Buyer, Progress, once_each
 from resources.judges.forms.evidence import Tokens, from_value, read_tokens
 from resources.judges.forms.form import Form, Odds, Reading
-from resources.judges.judge import Evidence, Judge, Presentation, call_identity
+from resources.judges.judge import Calls, Evidence, Judge, Presentation
 from resources.judges.remedies import reasons_of
 from resources.tables.judging import CHOICE_VERDICTS, VERDICTS
 
@@ -44,7 +44,7 @@ def annotate(
         readings: Iterable[Reading] = _asked(judge, shown)
     else:
         readings = buyer.readings(judge, shown, slug=slug, on_progress=on_progress)
-    rows = (_row(one, judge, slug) for one in with_odds(readings, form, judge.evidence))
+    rows = (_row(one, form, slug) for one in with_odds(readings, form, judge.evidence))
     verdicts = _tabulated(rows, form)
     if buyer is not None:  # all answers count, those from the store too
         failed = verdicts[verdicts["status"].ne("ok")]
@@ -67,10 +67,10 @@ def runs_of(
 
 
 def _asked(judge: Judge, shown: Sequence[Presentation]) -> list[Reading]:
-    given = dict(once_each(judge.answer(shown, Budget()), len(shown)))
+    given, name = dict(once_each(judge.answer(shown, Budget()), len(shown))), Calls(judge).identity
     if len(given) != len(shown):
         raise RuntimeError(f"the judge gave {len(given)} answers to {len(shown)} presentations")
-    return [given[position] for position in range(len(shown))]
+    return [given[n]._replace(identity=name(one)) for n, one in enumerate(shown)]
 
 
 def with_odds(readings: Iterable[Reading], form: Form, evidence: Evidence) -> Iterable[Reading]:
@@ -124,8 +124,8 @@ def _question(reading: Reading) -> tuple[str, str]:
     return reading.shown.battle_id, reading.shown.order
 
 
-def _row(reading: Reading, judge: Judge, slug: str) -> tuple[Any, ...]:
-    shown, answer, form = reading.shown, reading.answer, judge.form
+def _row(reading: Reading, form: Form, slug: str) -> tuple[Any, ...]:
+    shown, answer = reading.shown, reading.answer
     return (
         *form.subject(shown, slug),
         shown.replicate,
@@ -135,7 +135,7 @@ def _row(reading: Reading, judge: Judge, slug: str) -> tuple[Any, ...]:
         answer.log_probabilities,
         answer.prompt_tokens,
         answer.completion_tokens,
-        call_identity(judge, shown),
+        reading.identity,
         answer.reply_model,
         answer.system_fingerprint,
         answer.said,

@@ -1,10 +1,9 @@
 """Gets answers from the store where it has them, and buys the others, within a budget."""
 
 import contextlib
-import json
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,8 +13,8 @@ import pandas as pd
 
 from judgeline.report import shortened
 from resources.judges.budget import Budget, Cost, JointBudget, Price
-from resources.judges.forms.form import Reading, read
-from resources.judges.judge import Answer, Judge, Presentation, call_identity, call_parts, judge_key
+from resources.judges.forms.form import Form, Reading, read
+from resources.judges.judge import Answer, Calls, Judge, Presentation, judge_key
 from resources.judges.remedies import MOST_REASONS
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import VerdictWriter
@@ -143,7 +142,7 @@ class Buyer:
         self, judge: Judge, presentations: Sequence[Presentation]
     ) -> tuple[list[Presentation], int]:
         """Return the calls that are missing, and the number that the store answers; asks nobody."""
-        calls = _distinct(judge, presentations)
+        calls = distinct(map(Calls(judge).identity, presentations), presentations)
         found, _ = self.store.find(judge_key(judge), calls)
         needed = list(self._needed(calls, found).values())
         return needed, len(calls) - len(needed)
@@ -161,7 +160,9 @@ class Buyer:
         Each call is asked for at most once, and stored within seconds of its answer. Of several
         processes on one machine only one at a time buys from a judge.
         """
-        calls, key = _distinct(judge, presentations), judge_key(judge)
+        named, key = Calls(judge), judge_key(judge)
+        identities = list(map(named.identity, presentations))
+        calls = distinct(identities, presentations)
         found, needed = pd.DataFrame(), dict[str, Presentation]()
         fresh: dict[str, tuple[str, Any]] = {}
 
@@ -183,10 +184,10 @@ class Buyer:
             if lacking:
                 _acknowledge(judge, needed, found)
                 with self.turn():
-                    fresh = self._ask(judge, needed, slug, on_progress)
+                    fresh = self._ask(judge, named, needed, slug, on_progress)
                 self._require_all(slug)
                 found, _ = self.store.find(key, calls)
-        return _in_order(found, presentations, judge, fresh)
+        return _in_order(found, identities, presentations, judge.form, fresh)
 
     def _needed(
         self, calls: Mapping[str, Presentation], found: pd.DataFrame
@@ -202,7 +203,12 @@ class Buyer:
         return {identity: shown for identity, shown in calls.items() if identity not in settled}
 
     def _ask(
-        self, judge: Judge, needed: Mapping[str, Presentation], slug: str, tell: Progress | None
+        self,
+        judge: Judge,
+        calls: Calls,
+        needed: Mapping[str, Presentation],
+        slug: str,
+        tell: Progress | None,
     ) -> dict[str, tuple[str, Any]]:
         """Store the answers to the needed calls; return status and value of each."""
         account, began, budget = self.account, time.monotonic(), JointBudget([self.budget])
@@ -214,9 +220,10 @@ class Buyer:
             contextlib.closing(given),
         ):
             for position, reading in given:
-                writer.add({"identity": identities[position], **_row(judge, reading, slug)})
+                identity = identities[position]
+                writer.add(_row(identity, calls.parts(reading.shown), reading, slug))
                 account.add(reading.answer, reading.status)
-                read_now[identities[position]] = reading.status, reading.value
+                read_now[identity] = reading.status, reading.value
                 account.seconds = time.monotonic() - began
                 account.charged = budget.spent
                 if tell:
@@ -266,11 +273,13 @@ def once_each(
         yield position, reading
 
 
-def _distinct(judge: Judge, presentations: Sequence[Presentation]) -> dict[str, Presentation]:
+def distinct(
+    identities: Iterable[str], presentations: Iterable[Presentation]
+) -> dict[str, Presentation]:
     """Return the calls by identity, in the order of their first presentations."""
     calls: dict[str, Presentation] = {}
-    for shown in presentations:
-        calls.setdefault(call_identity(judge, shown), shown)
+    for identity, shown in zip(identities, presentations, strict=True):
+        calls.setdefault(identity, shown)
     return calls
 
 
@@ -281,9 +290,10 @@ def _acknowledge(judge: Judge, needed: Collection[str], found: pd.DataFrame) -> 
         acknowledge(dict(zip(failed["identity"], failed["answered_at"], strict=True)))
 
 
-def _row(judge: Judge, reading: Reading, slug: str) -> dict[str, Any]:
+def _row(identity: str, parts: str, reading: Reading, slug: str) -> dict[str, Any]:
     presentation, answer = reading.shown, reading.answer
     return {
+        "identity": identity,
         "status": reading.status,
         "answered_at": datetime.now(UTC),
         "answer": answer.text,
@@ -296,18 +306,18 @@ def _row(judge: Judge, reading: Reading, slug: str) -> dict[str, Any]:
         "battle_id": presentation.battle_id,
         "order": presentation.order,
         "replicate": presentation.replicate,
-        "parts": json.dumps(call_parts(judge, presentation), sort_keys=True),
+        "parts": parts,
     }
 
 
 def _in_order(
     found: pd.DataFrame,
+    identities: Sequence[str],
     presentations: Sequence[Presentation],
-    judge: Judge,
+    form: Form,
     fresh: Mapping[str, tuple[str, Any]],
 ) -> Iterator[Reading]:
     """Yield the answer to each presentation; `fresh` has status and value of those read before."""
-    identities = [call_identity(judge, shown) for shown in presentations]
     rows = pd.Index(found["identity"]).get_indexer(pd.Index(identities))
     if (n_lost := int((rows < 0).sum())) > 0:
         raise RuntimeError(
@@ -322,7 +332,8 @@ def _in_order(
             presentations[these], identities[these], answers, strict=True
         ):
             known = fresh.get(identity)
-            yield Reading(shown, answer, *known) if known else read(shown, answer, judge.form)
+            reading = Reading(shown, answer, *known) if known else read(shown, answer, form)
+            yield reading._replace(identity=identity)
 
 
 def models_named(answers: pd.DataFrame) -> dict[str, dict[str, int]]:

@@ -1,7 +1,9 @@
 """Judges, their presentations and answers, and the identity of a call for ever."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import pandas as pd
@@ -118,8 +120,8 @@ _NAMED = {
     "judge_revision": "revision",
 }
 _TEXTS = ("instruction", "completion_a", "completion_b")
-_SHOWN = ("instruction", "first_completion", "second_completion")
 _LONGEST_SETTING = 500
+_TEXTS_AT_HAND = 4096
 
 
 def present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
@@ -150,25 +152,45 @@ def require_texts(battles: pd.DataFrame) -> None:
         )
 
 
+class Calls:
+    """Identities and stored parts of a judge's calls; a text is written and hashed once."""
+
+    def __init__(self, judge: Judge) -> None:
+        own = {f"judge.{name}": value for name, value in judge.identity.items()}
+        short = {k: text_hash(v) if len(v) > _LONGEST_SETTING else v for k, v in own.items()}
+        self._whole = json.dumps(own, sort_keys=True, separators=(",", ":"))[1:-1]
+        self._short = json.dumps(short, sort_keys=True)[1:-1]
+        self._written = lru_cache(_TEXTS_AT_HAND)(json.dumps)
+        self._hash = lru_cache(_TEXTS_AT_HAND)(text_hash)
+
+    def identity(self, shown: Presentation) -> str:
+        """Return the hash of everything that determines an answer: judge, texts in order, run."""
+        write = self._written
+        return text_hash(  # the parts by name, as `identity_hash` writes them
+            f'{{"first_completion":{write(shown.first_completion)},"instruction":'
+            f'{write(shown.instruction)},{self._whole},"replicate":"{shown.replicate}",'
+            f'"second_completion":{write(shown.second_completion)}}}'
+        )
+
+    def parts(self, shown: Presentation) -> str:
+        """Return as JSON the parts that an identity hashes, long ones by their own hash."""
+        text = self._hash
+        return (
+            f'{{"first_completion": "{text(shown.first_completion)}", "instruction": '
+            f'"{text(shown.instruction)}", {self._short}, "replicate": "{shown.replicate}", '
+            f'"second_completion": "{text(shown.second_completion)}"}}'
+        )
+
+
 def call_identity(judge: Judge, presentation: Presentation) -> str:
-    """Return the hash of everything that determines an answer: judge, texts in order, run."""
-    return identity_hash(_whole_parts(judge, presentation))
+    """Return the identity of one call."""
+    return Calls(judge).identity(presentation)
 
 
 def call_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
-    """Return the parts that `call_identity` hashes, each short: texts by their own hash."""
-    return {
-        name: text_hash(value) if name in _SHOWN or len(value) > _LONGEST_SETTING else value
-        for name, value in _whole_parts(judge, presentation).items()
-    }
-
-
-def _whole_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
-    return {
-        **{f"judge.{name}": value for name, value in judge.identity.items()},
-        **{name: getattr(presentation, name) for name in _SHOWN},
-        "replicate": str(presentation.replicate),
-    }
+    """Return the parts that the identity of one call hashes."""
+    parts: dict[str, str] = json.loads(Calls(judge).parts(presentation))
+    return parts
 
 
 def judge_key(judge: Judge) -> str:

@@ -16,7 +16,7 @@ from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge, prompt_of, was_probed
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.registered import FormName, form_with
-from resources.judges.judge import Evidence, Judge, Presentation, call_identity, judge_key
+from resources.judges.judge import Calls, Evidence, Judge, Presentation, judge_key
 from resources.judges.live.fields import ServedFields
 
 BYTES_PER_TOKEN = 4.0
@@ -199,9 +199,10 @@ def expect_calls(
     needed, n_stored = buyer.missing(opened, presentations)
     if more:
         further, _ = buyer.repeating(judge.replicates).missing(opened, more)
-        needed = list({call_identity(opened, one): one for one in (*needed, *further)}.values())
+        identity = Calls(opened).identity
+        needed = list({identity(one): one for one in (*needed, *further)}.values())
         presentations += more
-        n_stored = len({call_identity(opened, one) for one in presentations}) - len(needed)
+        n_stored = len(set(map(identity, presentations))) - len(needed)
     return expected(n_stored, _answered(opened, presentations, buyer) if n_stored else None)
 
 
@@ -211,7 +212,8 @@ def _texts(shown: Presentation) -> tuple[str, str, str, int]:
 
 def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer) -> Answered:
     step = max(1, len(presentations) // _ANSWERS_LOOKED_AT)
-    calls = {call_identity(judge, shown): shown for shown in presentations[::step]}
+    some = presentations[::step]
+    calls = dict(zip(map(Calls(judge).identity, some), some, strict=True))
     found, _ = buyer.store.find(judge_key(judge), calls)
     return [calls[identity] for identity in found["identity"]], found
 

@@ -12,7 +12,7 @@ from resources.judges.batch.provider import Limits, Provider, read_result
 from resources.judges.batch.records import Records
 from resources.judges.budget import Budget, Meter
 from resources.judges.forms.form import Reading
-from resources.judges.judge import Presentation, call_identity, judge_key
+from resources.judges.judge import Calls, Presentation, judge_key
 from resources.judges.live.asking import redacted, seeded
 from resources.judges.live.endpoint import EndpointError
 from resources.judges.live.judge import ServedJudge
@@ -47,7 +47,7 @@ class LiveJudge(ServedJudge):
         under_way = self._records.under_way()
         if not under_way:
             return
-        wanted = {call_identity(self, shown) for shown in presentations}
+        wanted = set(map(Calls(self).identity, presentations))
         if pending := wanted & under_way:
             raise RuntimeError(
                 f"{len(pending):,} of {len(wanted):,} calls to judge {self._slug!r} were submitted "
@@ -87,8 +87,8 @@ class BatchJudge(LiveJudge):
             return
         self.require_price(budget)
         positions: dict[str, list[int]] = {}
-        for position, shown in enumerate(presentations):
-            positions.setdefault(call_identity(self, shown), []).append(position)
+        for position, identity in enumerate(map(Calls(self).identity, presentations)):
+            positions.setdefault(identity, []).append(position)
         wanted = {identity: presentations[at[0]] for identity, at in positions.items()}
         for identity, reading in self._answers(wanted, budget):
             for position in positions[identity]:

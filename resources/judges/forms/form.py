@@ -114,7 +114,7 @@ Odds = tuple[float, ...]
 
 
 class Reading(NamedTuple):
-    """One answer as read: its status, its value if it is ok, and the odds behind it if known."""
+    """One answer as read: status, value if it is ok, odds if known, and the call's identity."""
 
     shown: Presentation
     answer: Answer
@@ -123,6 +123,7 @@ class Reading(NamedTuple):
     tokens: Tokens | None = None
     odds: Odds | None = None
     evidence: str = "none"
+    identity: str = ""
 
 
 class Chances(NamedTuple):
