@@ -7,11 +7,12 @@ that tells what it believes: it errs as the judge does.
 import json
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from judgeline.elo import keyed_rng
 from judgeline.verdict import CRITERIA, LOWEST_SCORE, text_hash
@@ -37,19 +38,17 @@ _IMPRESSIONS = ("useless", "poor", "middling", "good", "excellent")  # for two r
 _EASE = 0.02, 0.3  # mean surprise per piece of the reason, in nats: of a sure judge, and added
 _PIECES = re.compile(r"\s*\S+(?:\s\S+){0,4}")  # a token for five words keeps the tables small
 
-Floats = NDArray[np.float64]
-
 
 class Belief(NamedTuple):
     """Belief of a simulated judge about a text in one presentation: the truth plus its errors.
 
-    `points` is what the judge makes of the text as a whole, in rubric points; `misread` (6,) by how
+    `points` is what the judge makes of the text as a whole, in rubric points; `misread` by how
     many rubric points it errs on each criterion.
     """
 
     reading: Reading
     points: float
-    misread: Floats
+    misread: list[float]
 
 
 class BuiltinFormJudge(BuiltinJudge):
@@ -89,11 +88,12 @@ class BuiltinFormJudge(BuiltinJudge):
         """Return a word and a reason, with the odds of the word."""
         rng = self._rng(shown)
         odds, reason = self._odds(self._beliefs(shown, opinions, rng))
-        ladder = np.cumsum(odds.probabilities)
-        place = int(np.searchsorted(ladder, rng.random() * ladder[-1], side="right"))
+        chances = odds.probabilities.tolist()
+        ladder = list(accumulate(chances))
+        place = bisect_right(ladder, rng.random() * ladder[-1])
         whole = f"{odds.words[place]}\n\n{reason}"
         text, failure = spoilt(whole, self.traits, rng, _MALFORMED)
-        tokens = _write_odds(reason, odds, place, rng) if text == whole else None
+        tokens = _write_odds(reason, odds.words, chances, place, rng) if text == whole else None
         return text, failure, tokens
 
     def _rng(self, shown: Presentation, *purpose: str) -> np.random.Generator:
@@ -104,11 +104,12 @@ class BuiltinFormJudge(BuiltinJudge):
         self, shown: Presentation, opinions: list[Opinion], rng: np.random.Generator
     ) -> list[Belief]:
         """Return the judge's beliefs about one text, or about two beside each other."""
-        readings = [reading for reading, _ in opinions]
-        lean = self.lean(opinions, rng)
+        lean, noise = self.lean(opinions, rng), self.traits.noise
         draws = self._rng(shown, "misreadings").standard_normal((len(opinions), len(CRITERIA)))
-        points, misread = _points(readings) + lean, lean[:, None] + self.traits.noise * draws
-        return [Belief(*each) for each in zip(readings, points, misread, strict=True)]
+        return [
+            Belief(one.reading, one.points + own, [own + noise * draw for draw in errors])
+            for one, own, errors in zip(opinions, lean, draws.tolist(), strict=True)
+        ]
 
     def _odds(self, beliefs: list[Belief]) -> tuple[Chances, str]:
         """Return the odds of the first word, and the reason."""
@@ -120,16 +121,11 @@ class BuiltinFormJudge(BuiltinJudge):
         return odds, f"Response A {first}, response B {second}."
 
 
-def _points(readings: Sequence[Reading]) -> Floats:
-    """Return the worth of texts, all criteria alike, in rubric points."""
-    levels = np.array([reading.levels for reading in readings])
-    return np.asarray(WORST + (BEST - WORST) * levels.mean(axis=1))
-
-
 def _findings(belief: Belief) -> str:
     """Return a judge's findings in words; without its errors they are the truth."""
     reading, points, misread = belief
-    off = dict(zip(CRITERIA, misread / (BEST - WORST), strict=True))  # in shares of a criterion
+    shares = [points / (BEST - WORST) for points in misread]  # of a criterion
+    off = dict(zip(CRITERIA, shares, strict=True))
     n_expected = reading.n_expected
     n_right = round(reading.n_right + off["helpfulness"] * n_expected)
     n_wrong = round(reading.n_wrong - off["factuality"] * n_expected)
@@ -143,20 +139,20 @@ def _findings(belief: Belief) -> str:
     )
 
 
-def _write_odds(reason: str, odds: Chances, said: int, rng: np.random.Generator) -> str:
+def _write_odds(
+    reason: str, words: Sequence[str], chances: list[float], said: int, rng: np.random.Generator
+) -> str:
     """Return the tokens of an answer and their log-probabilities as an endpoint tells them."""
     other, stray = _ELSEWHERE
-    chances = [(word, (1 - stray) * p) for word, p in zip(*odds, strict=True)] + [(other, stray)]
-    listed = sorted(
-        ((word, round(math.log(p), 6)) for word, p in chances if p > 0),
-        key=lambda one: -one[1],
-    )
-    word, own = chances[said]
+    logs = [(word, (1 - stray) * p) for word, p in zip(words, chances, strict=True)]
+    listed = [(word, round(math.log(p), 6)) for word, p in (*logs, (other, stray)) if p > 0]
+    listed.sort(key=lambda one: -one[1])
+    word, own = logs[said]
     sure, added = _EASE
-    surprise = sure + added * (1 - float(odds.probabilities.max()))
+    surprise = sure + added * (1 - max(chances))
     rest = ["\n\n", *_PIECES.findall(reason)]
     ease = np.round(-surprise * rng.standard_exponential(len(rest)), 6).tolist()
-    tokens = [[word, round(math.log(own), 6), listed]]
+    tokens: list[Any] = [[word, round(math.log(own), 6), listed]]
     tokens += [[token, own, []] for token, own in zip(rest, ease, strict=True)]
     return json.dumps(tokens)
 

@@ -6,9 +6,10 @@ What a judge draws depends on its identity and on the texts, not on when it is a
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from judgeline.elo import keyed_rng
@@ -29,8 +30,7 @@ from resources.judges.judge import Answer, Evidence, Presentation
 
 _VERSION = "1"
 BEST, WORST = 9.0, 2.0  # marks of a perfect and a worthless text before noise: room on the ruler
-
-Floats = NDArray[np.float64]
+_READ_AT_HAND = 1 << 14  # texts: judges of one arena, in all forms, read the same ones
 
 
 class BuiltinTraits(BaseModel):
@@ -59,7 +59,17 @@ class BuiltinTraits(BaseModel):
     truncated_rate: float = Field(ge=0, le=1)
 
 
-Opinion = tuple[checker.Reading, float]
+class Opinion(NamedTuple):
+    """A judge's reading of a text, its worth by criterion and as a whole, and a lasting opinion.
+
+    All but the reading are in rubric points.
+    """
+
+    reading: checker.Reading
+    marks: list[float]
+    points: float
+    liking: float
+    n_tokens: int
 
 
 class BuiltinJudge:
@@ -90,14 +100,14 @@ class BuiltinJudge:
         """Yield one answer per presentation, in their order, until the budget is spent."""
         known: dict[tuple[str, str], Opinion] = {}
         for position, shown in enumerate(presentations):
-            texts = self.texts(shown)
-            for text in texts:
-                if (shown.instruction, text) not in known:
-                    known[shown.instruction, text] = self.opinion(shown, text)
-            opinions = [known[shown.instruction, text] for text in texts]
+            instruction, opinions = shown.instruction, []
+            for text in self.texts(shown):
+                if (opinion := known.get((instruction, text))) is None:
+                    opinion = known[instruction, text] = self.opinion(shown, text)
+                opinions.append(opinion)
             text, failure, log_probabilities = self.reply(shown, opinions)
-            n_asked = sum(len(part.split()) for part in (shown.instruction, *texts))
-            n_asked += self.template_tokens
+            n_asked = self.template_tokens + len(instruction.split())
+            n_asked += sum(one.n_tokens for one in opinions)
             answer = Answer(text, failure, n_asked, len(text.split()), log_probabilities)
             if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
                 return
@@ -116,10 +126,11 @@ class BuiltinJudge:
                 "of the built-in arena with these options; simulated judges know no other"
             )
         rng = keyed_rng(self.traits.seed, self.key, "taste", shown.instruction, text)
-        reading = checker.read_completion(prompt, text)
+        reading, marks, points = _read(prompt, text)
         liking = self.traits.style_taste * self._habit(reading.ornament or "")
         favour = self.traits.family_bias if reading.style == self._family else 0.0
-        return reading, self.traits.taste * float(rng.standard_normal()) + favour + liking
+        liking = self.traits.taste * float(rng.standard_normal()) + favour + liking
+        return Opinion(reading, marks, points, liking, len(text.split()))
 
     def _habit(self, ornament: str) -> float:
         """Return how much the judge likes an ornament, in standard deviations of its taste."""
@@ -135,31 +146,38 @@ class BuiltinJudge:
         names = (shown.instruction, *self.texts(shown), str(shown.replicate))
         rng = keyed_rng(self.traits.seed, self.key, *names)
         marks = self._marks(opinions, rng)
-        whole = _write(marks, opinions[0][0], opinions[1][0])
+        whole = _write(marks, *(one.reading for one in opinions))
         return (*spoilt(whole, self.traits, rng, _MALFORMED), None)
 
-    def lean(self, opinions: list[Opinion], rng: np.random.Generator) -> Floats:
+    def lean(self, opinions: list[Opinion], rng: np.random.Generator) -> list[float]:
         """Return by how many points opinion, mood and biases lean on all criteria of each text."""
-        traits = self.traits
-        lean = np.array([liking for _, liking in opinions])
-        lean += traits.mood * rng.standard_normal(len(opinions))
+        traits, moods = self.traits, rng.standard_normal(len(opinions)).tolist()
+        lean = [one.liking + traits.mood * mood for one, mood in zip(opinions, moods, strict=True)]
         if len(opinions) == 2:
-            first, second = (max(reading.n_words, 1) for reading, _ in opinions)
-            longer = math.log2(first / second) / 2
-            lean += np.array([traits.position_bias, 0.0])
-            lean += traits.verbosity_bias * longer * np.array([1.0, -1.0])
+            first, second = (max(one.reading.n_words, 1) for one in opinions)
+            longer = traits.verbosity_bias * (math.log2(first / second) / 2)
+            lean = [lean[0] + traits.position_bias + longer, lean[1] - longer]
         return lean
 
     def _marks(self, opinions: list[Opinion], rng: np.random.Generator) -> list[list[int]]:
         """Return six integer marks for either response, in points."""
-        levels = np.array([reading.levels for reading, _ in opinions])
-        lean = self.lean(opinions, rng)
-        noise = self.traits.noise * rng.standard_normal(levels.shape)
-        points = WORST + (BEST - WORST) * levels + lean[:, None] + noise
-        marks: list[list[int]] = (
-            np.clip(np.rint(points), LOWEST_SCORE, HIGHEST_SCORE).astype(int).tolist()
-        )
-        return marks
+        lean, noise = self.lean(opinions, rng), self.traits.noise
+        draws = rng.standard_normal((len(opinions), len(CRITERIA))).tolist()
+        return [
+            [
+                min(max(round(mark + own + noise * draw), LOWEST_SCORE), HIGHEST_SCORE)
+                for mark, draw in zip(opinion.marks, errors, strict=True)
+            ]
+            for opinion, own, errors in zip(opinions, lean, draws, strict=True)
+        ]
+
+
+@lru_cache(_READ_AT_HAND)
+def _read(prompt: Prompt, text: str) -> tuple[checker.Reading, list[float], float]:
+    """Return the reading of a text, and its worth without errors by criterion and as a whole."""
+    reading = checker.read_completion(prompt, text)
+    marks = [WORST + (BEST - WORST) * level for level in reading.levels]
+    return reading, marks, float(WORST + (BEST - WORST) * np.mean(reading.levels))
 
 
 def _write(marks: list[list[int]], *readings: checker.Reading) -> str:
@@ -187,7 +205,7 @@ def spoilt(
 
     An answer that is cut off ends before its explanation, which an empty line sets off.
     """
-    fate, which, where = rng.random(3)
+    fate, which, where = rng.random(3).tolist()
     if fate < traits.malformed_rate:
         return malformed[int(which * len(malformed))](text), None
     if fate < traits.malformed_rate + traits.refusal_rate:
