@@ -186,7 +186,8 @@ _HEADING = re.compile(rb"[\x20-\x25]*([\x20-\x25]{6})([\x00-\x0a]+)")
 _PLACES = 4  # columns of a table that are read, besides the last
 _ABSENT = 255
 
-_VERB = re.compile(r"\b(?:give|grade|rate|score|mark|award|assign|deserve)")
+_VERBS = ("give", "grade", "rate", "score", "mark", "award", "assign", "deserve")
+_VERB = re.compile(rf"\b(?:{'|'.join(_VERBS)})")
 _REACH, _STRIDE = 120, 60  # characters after a verb in which its marks stand; between two looks
 _VALUE = re.compile(
     rf"(?<![\w.])(10|[1-9]|{'|'.join(NUMBER_WORDS)})(?!\w|\.[0-9])"
@@ -359,7 +360,7 @@ def _are_asked(reading: str, first: bytes, second: bytes) -> bool:
 def _orders(reading: str) -> Iterator[tuple[str, bytes]]:
     """Yield what stands after each verb of grading, and the grades in it."""
     start = -_STRIDE
-    for verb in _VERB.finditer(reading):
+    for verb in _VERB.finditer(reading) if any(verb in reading for verb in _VERBS) else ():
         if verb.start() - start >= _STRIDE:  # the words after a nearer one have been read
             start = verb.start()
             sentence = reading[start : start + _STRIDE + _REACH]

@@ -89,7 +89,7 @@ def _with_told_odds(reading: Reading, form: Form) -> Reading:
     answer = reading.answer
     tokens, odds, _ = _odds_in(answer.text, answer.log_probabilities, reading.value, form)
     evidence = "none" if odds is None else "log-probabilities"
-    return reading._replace(tokens=tokens, odds=odds, evidence=evidence)
+    return Reading(*reading[:4], tokens, odds, evidence, reading.identity)
 
 
 def _odds_in(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from operator import add, sub
+from operator import sub
 from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,7 +28,8 @@ class Cost(NamedTuple):
 
     def plus(self, other: "Cost") -> "Cost":
         """Return the sum of two costs."""
-        return Cost(*map(add, self, other))
+        calls, prompt, completion, money = other
+        return Cost(self[0] + calls, self[1] + prompt, self[2] + completion, self[3] + money)
 
     def minus(self, other: "Cost") -> "Cost":
         """Return the difference of two costs."""
@@ -54,6 +55,7 @@ class Budget:
         self.spent, self.has_refused = Cost(), False
         self._reserved, self._elsewhere = Cost(), Cost()
         self._n_open, self._is_closed = 0, False
+        self._has_no_cap = calls is None and tokens is None and money is None
         self._lock = threading.Lock()
 
     @classmethod
@@ -70,9 +72,7 @@ class Budget:
     def reserve(self, most: Cost) -> bool:
         """Return whether a request of at most this cost may be sent now, and hold it back."""
         with self._lock:
-            fits = not self._is_closed and self._fits(
-                self.spent.plus(self._elsewhere).plus(self._reserved).plus(most)
-            )
+            fits = not self._is_closed and (self._has_no_cap or self._fits(most))
             self.has_refused |= not fits
             if fits:
                 self._reserved = self._reserved.plus(most)
@@ -115,7 +115,8 @@ class Budget:
         ]
         return " and ".join(filter(None, caps)) or "no cap"
 
-    def _fits(self, total: Cost) -> bool:
+    def _fits(self, most: Cost) -> bool:
+        total = self.spent.plus(self._elsewhere).plus(self._reserved).plus(most)
         tokens = total.prompt_tokens + total.completion_tokens
         return (
             (self.calls is None or total.calls <= self.calls)

@@ -331,9 +331,8 @@ def _in_order(
         for shown, identity, answer in zip(
             presentations[these], identities[these], answers, strict=True
         ):
-            known = fresh.get(identity)
-            reading = Reading(shown, answer, *known) if known else read(shown, answer, form)
-            yield reading._replace(identity=identity)
+            known = fresh.get(identity) or read(shown, answer, form)[2:4]
+            yield Reading(shown, answer, *known, identity=identity)
 
 
 def models_named(answers: pd.DataFrame) -> dict[str, dict[str, int]]:

@@ -145,15 +145,19 @@ def _expected(likely: ScoreDistribution) -> Odds:
     return expected_score(likely, target=TARGET_SCALE), likely.covered
 
 
-def completion_ids(battles: pd.DataFrame, side: str) -> list[str]:
-    """Return the id of each battle's completion A or B; `side` is ``a`` or ``b``.
+_SOURCE = ("question_id", "model", "completion")
 
-    The text is in it: a model that answered one question twice has two completions.
-    """
-    columns = ["question_id", f"model_{side}", f"completion_{side}"]
+
+def completion_ids(battles: pd.DataFrame, side: str) -> list[str]:
+    """Return the id of each battle's completion A or B; `side` is ``a`` or ``b``."""
+    return _ids(battles, (_SOURCE[0], *(f"{name}_{side}" for name in _SOURCE[1:])))
+
+
+def _ids(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Return the ids of completions; a model that answered a question twice has two."""
     return [
         identity_hash({"question": question, "model": model, "text": text})
-        for question, model, text in zip(*(battles[c].tolist() for c in columns), strict=True)
+        for question, model, text in zip(*(table[c].tolist() for c in columns), strict=True)
     ]
 
 
@@ -163,7 +167,6 @@ def completions_of(battles: pd.DataFrame) -> pd.DataFrame:
     sides = [
         pd.DataFrame(
             {
-                "completion_id": completion_ids(battles, side),
                 "question_id": battles["question_id"].to_numpy(),
                 "model": battles[f"model_{side}"].to_numpy(),
                 "instruction": battles["instruction"].to_numpy(),
@@ -173,4 +176,6 @@ def completions_of(battles: pd.DataFrame) -> pd.DataFrame:
         )
         for place, side in enumerate("ab")
     ]
-    return pd.concat(sides).sort_index().drop_duplicates("completion_id", ignore_index=True)
+    found = pd.concat(sides).sort_index().drop_duplicates(_SOURCE, ignore_index=True)
+    found.insert(0, "completion_id", _ids(found, _SOURCE))
+    return found

@@ -6,7 +6,7 @@ What a judge draws depends on its identity and on the texts, not on when it is a
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from resources.judges.judge import Answer, Evidence, Presentation
 
 _VERSION = "1"
 BEST, WORST = 9.0, 2.0  # marks of a perfect and a worthless text before noise: room on the ruler
-_READ_AT_HAND = 1 << 14  # texts: judges of one arena, in all forms, read the same ones
+_AT_HAND = 1 << 14  # texts: judges of one arena read the same ones, in every form
 
 
 class BuiltinTraits(BaseModel):
@@ -91,7 +91,6 @@ class BuiltinJudge:
         self.traits, self._family = traits, family
         self.template_tokens = len(template.split())
         self._prompts = {prompt.instruction: prompt for prompt in prompts}
-        self._habits: dict[str, float] = {}
         self.key = identity_hash(self.identity)
 
     def answer(
@@ -125,19 +124,7 @@ class BuiltinJudge:
                 f"battle {shown.battle_id!r} asks {shown.instruction[:60]!r}, which is no prompt "
                 "of the built-in arena with these options; simulated judges know no other"
             )
-        rng = keyed_rng(self.traits.seed, self.key, "taste", shown.instruction, text)
-        reading, marks, points = _read(prompt, text)
-        liking = self.traits.style_taste * self._habit(reading.ornament or "")
-        favour = self.traits.family_bias if reading.style == self._family else 0.0
-        liking = self.traits.taste * float(rng.standard_normal()) + favour + liking
-        return Opinion(reading, marks, points, liking, len(text.split()))
-
-    def _habit(self, ornament: str) -> float:
-        """Return how much the judge likes an ornament, in standard deviations of its taste."""
-        if ornament not in self._habits:
-            rng = keyed_rng(self.traits.seed, self.key, "style", ornament)
-            self._habits[ornament] = float(rng.standard_normal())
-        return self._habits[ornament]
+        return _opinion(self.traits, self._family, self.key, prompt, text)
 
     def reply(
         self, shown: Presentation, opinions: list[Opinion]
@@ -172,7 +159,23 @@ class BuiltinJudge:
         ]
 
 
-@lru_cache(_READ_AT_HAND)
+@lru_cache(_AT_HAND)
+def _opinion(traits: BuiltinTraits, family: str, key: str, prompt: Prompt, text: str) -> Opinion:
+    reading, marks, points = _read(prompt, text)
+    rng = keyed_rng(traits.seed, key, "taste", prompt.instruction, text)
+    liking = traits.taste * float(rng.standard_normal())
+    liking += traits.family_bias if reading.style == family else 0.0
+    liking += traits.style_taste * _habit(traits.seed, key, reading.ornament or "")
+    return Opinion(reading, marks, points, liking, len(text.split()))
+
+
+@cache
+def _habit(seed: int, key: str, ornament: str) -> float:
+    """Return how much the judge likes an ornament, in standard deviations of its taste."""
+    return float(keyed_rng(seed, key, "style", ornament).standard_normal())
+
+
+@lru_cache(_AT_HAND)
 def _read(prompt: Prompt, text: str) -> tuple[checker.Reading, list[float], float]:
     """Return the reading of a text, and its worth without errors by criterion and as a whole."""
     reading = checker.read_completion(prompt, text)
