@@ -44,11 +44,7 @@ Annotate = Callable[..., pd.DataFrame]
 
 
 def pool_of(judge: JudgeDefinition) -> str | None:
-    """Return the pool in which a judge is asked, or None if it needs no place in one.
-
-    A judge of kind ``vllm`` runs in a pool of GPUs. One of kind ``openai`` shares ``endpoint-NAME``
-    with all that are asked at the same endpoint; batches need no place.
-    """
+    """Return the pool in which a judge is asked, by endpoint or GPUs; None if it needs none."""
     if judge.kind == "vllm":
         return (judge.vllm or VllmOptions()).pool
     if judge.kind != "openai" or judge.batch:
@@ -60,10 +56,7 @@ def pool_of(judge: JudgeDefinition) -> str | None:
 def turn_of(
     context: dg.AssetExecutionContext, judge: JudgeDefinition, tell: Callable[[str], None]
 ) -> Turn:
-    """Return the context in which a run asks a hosted judge: a place in its pool.
-
-    A server that is started for its judge claims a place by itself: see `hosting_of`.
-    """
+    """Return a hosted judge's place in its pool; a server that is started claims one by itself."""
     pool = pool_of(judge)
     if pool is None or judge.kind == "vllm":
         return nullcontext

@@ -1,8 +1,4 @@
-"""Budgets of runs: from the resource, the run's tag, and the environment.
-
-A cap by tag or environment is one cap on a run with all its retries, or on all the runs of a
-backfill: what those spent is kept in a tag of each run, and counts.
-"""
+"""Budgets of runs: a cap by tag or environment is on a run with its retries or its backfill."""
 
 import json
 import os
@@ -38,12 +34,7 @@ _PAUSE_S = 5.0
 def capped(
     context: dg.AssetExecutionContext, budget: Budget, *, costs_money: bool = True
 ) -> Budget:
-    """Return the tightest of a budget, the run's tag `BUDGET_TAG` and the variable `VARIABLE`.
-
-    A run that nobody typed and none of them says anything about has `DEFAULT_CAP`, if the judge
-    `costs_money`. ValueError if a text caps nothing, or the currencies differ; nothing has been
-    asked then.
-    """
+    """Return the tightest of budget, run tag and variable; an untyped run has a default."""
     texts = {
         f"the run tag {BUDGET_TAG}": tag_of(context, BUDGET_TAG),
         f"the environment variable {VARIABLE}": _of_environment(),
@@ -95,10 +86,7 @@ def _of_environment() -> str | None:
 
 
 def parse_cap(text: str, where: str) -> Budget:
-    """Return the budget that one text describes, several caps separated by blanks.
-
-    ValueError if it describes none; `where` says in the message where the text stands.
-    """
+    """Return the budget that a text describes; `where` names the text's place in an error."""
     try:
         cap = Budget.parse(text.split())
     except ValueError as error:
@@ -111,12 +99,7 @@ def parse_cap(text: str, where: str) -> Budget:
 
 
 class RunBudget(JointBudget):
-    """Caps of a run, which keeps in the run's tags what it has spent, every few seconds.
-
-    As often it learns what the other runs under the same caps have spent meanwhile. The caps `own`
-    are on this run alone, those `shared` on the run, its retries and the other runs of its
-    backfill together.
-    """
+    """Caps `own` of a run and `shared` with its backfill; the run's tags keep what it spent."""
 
     def __init__(
         self,

@@ -44,12 +44,7 @@ def plan_judge(
     asks: Collection[str] = ASKED,
     further: pd.DataFrame | None = None,
 ) -> JudgePlan:
-    """Return the plan of a judge for the sampled battles of a corpus.
-
-    `came` are the verdicts that came with the corpus, `asks` the tables of `ASKED` that would be
-    made, `further` battles of candidates that the judge would judge as well. Earlier panels and
-    leaderboards lie in `tables`.
-    """
+    """Return the plan of a judge for the sampled battles, and for `further` ones of candidates."""
     further = sample.head(0) if further is None else further
     if own := _asking(judge, sample, came, asks):
         return _plan(judge, corpus, sample, further, tables, buyer, own)

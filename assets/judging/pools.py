@@ -1,8 +1,4 @@
-"""A slot of a Dagster pool, held while a server runs or a hosted endpoint is asked.
-
-Two judges never share a GPU unasked, and a hosted endpoint is asked by as few runs at a time as
-its pool allows.
-"""
+"""A slot of a Dagster pool, held while a server runs or a hosted endpoint is asked."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -50,12 +46,7 @@ def claimed(
     limit: int | None = None,
     tell: Callable[[str], None],
 ) -> Iterator[None]:
-    """Hold a slot of a pool; wait for one while others hold them all.
-
-    The interface shows the pool, who is in it and who waits, and there its limit is changed.
-    Whoever waits frees the slot of a process that died. `limit` is that of a pool without one; by
-    default the instance's default, and where that says nothing no slot is needed.
-    """
+    """Hold a slot of a pool, waiting for one; `limit` is that of a pool without any."""
     storage = instance.event_log_storage
     if not storage.supports_global_concurrency_limits:
         yield
@@ -75,10 +66,7 @@ def claimed(
 
 
 def _has_limit(instance: dg.DagsterInstance, pool: str, limit: int | None) -> bool:
-    """Return whether a pool has a limit, given to it now if it had none.
-
-    A default limit that was changed since is taken over, as Dagster does for its own steps.
-    """
+    """Return whether a pool has a limit, given to it, or taken over from a changed default, now."""
     storage = instance.event_log_storage
     known = {one.name: one for one in storage.get_pool_limits()}.get(pool)
     if limit is not None:
@@ -110,12 +98,7 @@ def _wait(slot: "Slot", tell: Callable[[str], None]) -> None:
 
 @contextmanager
 def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
-    """Keep other processes out for a moment, those of other hosts too.
-
-    Dagster claims a slot by reading a free row and then writing it, on SQLite without a lock and
-    on PostgreSQL with one that ends with the reading: two processes can both believe that the one
-    slot is theirs. A transaction-level advisory lock ends with its connection, however that ends.
-    """
+    """Keep other processes out: Dagster claims a slot by reading a free row and then writing it."""
     storage: Any = instance.event_log_storage  # of SQL: no other has limits
     with storage.index_transaction() as connection:
         if connection.dialect.name == "postgresql":
@@ -134,13 +117,7 @@ def _folder(instance: dg.DagsterInstance) -> Path:
 
 
 class Slot:
-    """A slot that a run holds, or waits for, while it asks a judge.
-
-    From the first try on, a file is locked, which the operating system undoes when the process
-    ends, however it ends: a slot whose file nobody locks was left by the dead. Dagster itself
-    frees a slot only when its holder says so. Of the methods, those that change anything are
-    to be called by one process at a time.
-    """
+    """A slot of a run; the operating system unlocks its file when the process ends."""
 
     def __init__(self, instance: dg.DagsterInstance, run_id: str, pool: str) -> None:
         self.instance, self.run_id, self.pool = instance, run_id, pool
@@ -169,10 +146,7 @@ class Slot:
         return sorted(self._storage.get_concurrency_info(self.pool).active_run_ids)
 
     def free_the_dead(self) -> list[str]:
-        """Free the places of dead processes, in the pool or its queue, and return their runs.
-
-        A place without a file was not taken by us, and nothing is known about it.
-        """
+        """Free the places of dead processes, each with an unlocked file, and return their runs."""
         info = self._storage.get_concurrency_info(self.pool)
         places: list[Any] = [*info.claimed_slots, *info.pending_steps]
         runs = {place.run_id for place in places if place.step_key == self._name}

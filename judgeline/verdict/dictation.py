@@ -108,7 +108,9 @@ def _runs(letters: str, n_letters: int) -> Callable[[str], bool]:
 
 
 _may_hold_base64 = _runs(f"{string.ascii_letters}{string.digits}+/_-", 16)
-_may_hold_hex = _runs(f"{string.hexdigits}{string.whitespace}\x1c\x1d\x1e\x1fx\\,:;?", 32)  # ? is any other
+_may_hold_hex = _runs(
+    f"{string.hexdigits}{string.whitespace}\x1c\x1d\x1e\x1fx\\,:;?", 32
+)  # ? is any other
 
 
 def _streams(text: str) -> list[str]:

@@ -39,12 +39,7 @@ class BudgetError(RuntimeError):
 
 @dataclass
 class Account:
-    """Counts of one annotation's calls; battles with equal texts share one.
-
-    Tokens are of the answers given now. `failed` and `reasons` count those given now while it runs,
-    all in the end. The budget is also `charged` for requests that may have been billed without an
-    answer.
-    """
+    """Counts of one annotation; `charged` has requests billed without an answer, too."""
 
     n_calls: int = 0
     n_resumed: int = 0
@@ -114,13 +109,7 @@ Progress = Callable[[Account], None]
 
 @dataclass
 class Buyer:
-    """Returns stored answers and buys the missing ones; `account` counts the last call.
-
-    Failures of `retried` are asked for again, however often they were; those of `RETRIED_ONCE` a
-    second time and no more. Replicates below `n_covered` belong to another table: of those only
-    transport errors are retried here. `turn` gives what is entered before anything is asked, and
-    may wait: a place at the judge's endpoint, say.
-    """
+    """Returns stored answers and buys the missing ones; another table has runs below `n_covered`."""
 
     store: VerdictStore
     budget: Budget = field(default_factory=Budget)
@@ -131,11 +120,7 @@ class Buyer:
     turn: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
 
     def repeating(self, n_covered: int) -> "Buyer":
-        """Return a buyer for a table that repeats what another asks, its first runs included.
-
-        An answer that failed through the judge itself is not asked for again, but for those runs
-        that are the table's own and whose class `retried` names.
-        """
+        """Return a buyer for a table whose first runs another table asks and pays for."""
         return replace(self, n_covered=n_covered, account=Account())
 
     def missing(
@@ -155,11 +140,7 @@ class Buyer:
         slug: str,
         on_progress: Progress | None = None,
     ) -> Iterator[Reading]:
-        """Return a reading per presentation, in their order, once all answers are stored.
-
-        Each call is asked for at most once, and stored within seconds of its answer. Of several
-        processes on one machine only one at a time buys from a judge.
-        """
+        """Return a reading per presentation, once all answers are stored."""
         named, key = Calls(judge), judge_key(judge)
         identities = list(map(named.identity, presentations))
         calls = distinct(identities, presentations)

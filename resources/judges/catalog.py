@@ -23,10 +23,7 @@ def open_judge(
     hosting: Hosting | None = None,
     form: FormName = "rubric",
 ) -> Judge:
-    """Return a judge that is ready to answer about a corpus, asked in one form.
-
-    ValueError if its kind cannot judge this corpus, or it is not asked in this form.
-    """
+    """Return a judge that is ready to answer about a corpus in one form, or ValueError."""
     hosting = hosting or Hosting()
     if definition.kind != "recorded" and form not in definition.asks:
         others = " ".join(f"{FORM_TABLES[name].name}+" for name in definition.asks)

@@ -33,12 +33,7 @@ FAILURES: tuple[str, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """One question with two completions in the order in which the judge sees them.
-
-    Order ``AB`` shows model A's completion first; `replicate` counts repeated runs from 0. The
-    model names are for simulations. `question_id` is of presentations with one completion, whose
-    `battle_id` is the completion's.
-    """
+    """A question with two completions as shown, or with one, whose id is then `battle_id`."""
 
     battle_id: str
     order: str
@@ -53,11 +48,7 @@ class Presentation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: text, or a failure class, or the text of a failed answer; and tokens.
-
-    `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``. The server
-    named `reply_model` and `system_fingerprint`; `said` is its reason for a failure, without keys.
-    """
+    """Text, a failure class or both, and tokens; `said` is the server's reason, without keys."""
 
     text: str | None
     failure: str | None
@@ -70,11 +61,7 @@ class Answer:
 
 
 class Judge(Protocol):
-    """A judge ready to answer.
-
-    One that has to know which failures are stored has a method ``acknowledge(stored)``, called
-    before it is asked for them again, with the time of each by identity of the call.
-    """
+    """A judge ready to answer; one with `acknowledge` hears the times of stored failures."""
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -94,11 +81,7 @@ class Judge(Protocol):
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, "Reading"]]:
-        """Yield answers, read as they come, each with the position of its presentation.
-
-        Everything that is paid for is reserved in the budget before. A presentation goes without an
-        answer only where the budget refused it; none gets two.
-        """
+        """Yield readings with positions, within the budget; no presentation gets two."""
         ...
 
 

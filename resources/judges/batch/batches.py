@@ -32,10 +32,7 @@ Tell = Callable[[str], None]
 
 
 class Pace(NamedTuple):
-    """Seconds between two looks at a batch, at first and at most.
-
-    Once the endpoint was reached it may be out of reach for `outage_s` seconds at a time.
-    """
+    """Seconds between two looks at a batch, at first and at most, and of an outage."""
 
     first_s: float = 5.0
     longest_s: float = 60.0
@@ -43,11 +40,7 @@ class Pace(NamedTuple):
 
 
 class Reservations:
-    """What a budget holds back by request; a context manager that leaves none held.
-
-    What was submitted and has no result then counts in full: it is carried out and billed all the
-    same.
-    """
+    """Reservations of a budget by request; at the end what was submitted counts in full."""
 
     def __init__(self, meter: Meter) -> None:
         self.meter = meter
@@ -76,10 +69,7 @@ class Reservations:
         self._submitted.update(identities)
 
     def settle(self, identity: str, result: Result) -> bool:
-        """Replace the reservation of a request by its cost; return whether it was ours.
-
-        Requests of an earlier run were paid for under its budget, and cost this one nothing.
-        """
+        """Replace a request's reservation by its cost; return whether it was of this run."""
         held = self._held.pop(identity, None)
         if held is not None:
             self.meter.budget.settle(held[0], self._cost(result, *held))
@@ -103,15 +93,7 @@ class Awaited(NamedTuple):
 
 @dataclass(repr=False)
 class Batches:
-    """Submits each call at most once, however often the program is killed meanwhile, and collects.
-
-    The order is: write down the calls; upload them; write down the file; create the batch; write
-    down the batch. Whoever is killed in between leaves a record without a batch. One without a
-    file has none. For one with a file, the provider's batches are searched; if there is none, the
-    file is deleted, so that a creation still on its way must fail, and they are searched again.
-    `awaited` are the batches with wanted calls, by token. The meter's `counts` are added
-    ``unknown``: lines that belong to no request of their batch.
-    """
+    """Submits each call at most once, however often the program is killed, and collects."""
 
     provider: Provider
     records: Records
@@ -212,11 +194,7 @@ class Batches:
             )
 
     def collected(self, shown: Mapping[str, Presentation]) -> Iterator[tuple[str, Result]]:
-        """Yield the results of the awaited calls, as their batches end.
-
-        Calls whose results the provider has deleted are lost. Those of earlier runs are left out,
-        to be asked anew; what this run submitted and lost is not bought twice in it.
-        """
+        """Yield results as batches end; lost ones of earlier runs are left out."""
         wanted = {
             token: {i: shown[i] for i in one.identities} for token, one in self.awaited.items()
         }

@@ -29,10 +29,7 @@ class LiveJudge(ServedJudge):
         return Records(self._site.folder / "batches" / judge_key(self))
 
     def acknowledge(self, stored: Mapping[str, datetime]) -> None:
-        """Take note of failures that are stored, and of when: they are wanted for a second time.
-
-        Any other is handed over once more, which is free.
-        """
+        """Take note of the times of stored failures, which are wanted for a second time."""
         self._records.close_stored(stored)
 
     def answer(
@@ -58,11 +55,7 @@ class LiveJudge(ServedJudge):
 
 
 class BatchJudge(LiveJudge):
-    """A judge of kind ``openai`` with ``batch: true``.
-
-    It has the identity of the judge that is asked live. An answer that cannot be read is not asked
-    for a second time in the same run.
-    """
+    """A judge of kind ``openai`` with ``batch: true``; asked live it has the same identity."""
 
     def __init__(
         self,
@@ -78,11 +71,7 @@ class BatchJudge(LiveJudge):
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Generator[tuple[int, Reading]]:
-        """Yield answers as their batches end, each with the position of its presentation.
-
-        Calls that an earlier run submitted are collected, whatever became of that run. Closing the
-        iterator, or an interrupt, leaves batches to go on at the provider.
-        """
+        """Yield answers as batches end, also of earlier runs; an interrupt ends no batch."""
         if not presentations:
             return
         self.require_price(budget)

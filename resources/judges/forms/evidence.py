@@ -1,7 +1,4 @@
-"""Odds of the words that a judge could have said, from the log-probabilities of one answer.
-
-Nothing is filled in: where the tokens do not tell, a ValueError says why.
-"""
+"""Odds of the words that a judge could have said, from log-probabilities; nothing is filled in."""
 
 import json
 import re
@@ -36,12 +33,7 @@ class Span(NamedTuple):
 
 
 def answer_span(tokens: Sequence[str], answer: str) -> Span | None:
-    """Return which tokens spell an answer, or None if the last ones do not.
-
-    Endpoints log what a model thought before it answered, and the mark that ended its turn. Blanks
-    do not count. Where a token holds but a part of a character, letters beyond ASCII do not
-    count either. After the answer only marks such as ``<|im_end|>`` may come.
-    """
+    """Return which tokens spell an answer, blanks apart; None if the last ones do not."""
     whole = [token.translate(_NO_BLANKS) for token in tokens]
     found = _tail(tokens, whole, "".join(answer.split()).translate(_NO_BLANKS))
     if found is None and any(map(_BROKEN.fullmatch, tokens)):
@@ -159,11 +151,7 @@ def score_of(
 
 
 def digits_per_token(tokens: Tokens, score: int, declared: int) -> int:
-    """Return how many digits one token held at most, by what one answer shows.
-
-    As declared, if a number of several digits in one token was said or listed where the number
-    begins; else one, since any digit may then be the first of two. No other answer has a say in it.
-    """
+    """Return how many digits one token held at most: as declared if this answer shows several."""
     pieces = _pieces(tokens, str(score))
     numbers = [word.strip(BLANKS) for word, _ in tokens.spelled[0].listed] if tokens.spelled else []
     if len(pieces) > 1:

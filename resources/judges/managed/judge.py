@@ -20,10 +20,7 @@ _NOWHERE = Endpoint("http://127.0.0.1/v1", "none")
 
 
 class ManagedJudge(ServedJudge):
-    """A judge on a vLLM server of our own.
-
-    What the server supports is declared, not asked: answers that are stored need none.
-    """
+    """A judge on a vLLM server of our own; its abilities are declared, not asked."""
 
     def __init__(
         self,

@@ -1,8 +1,4 @@
-"""Simulated judges asked for one word: a score of one completion, or a choice between two.
-
-The judge is the one that grades by the rubric. It says one word drawn by its odds, and a reason
-that tells what it believes: it errs as the judge does.
-"""
+"""Simulated judges asked for one word: they draw it by its odds, and err as in the rubric."""
 
 import json
 import math
@@ -40,11 +36,7 @@ _PIECES = re.compile(r"\s*\S+(?:\s\S+){0,4}")  # a token for five words keeps th
 
 
 class Belief(NamedTuple):
-    """Belief of a simulated judge about a text in one presentation: the truth plus its errors.
-
-    `points` is what the judge makes of the text as a whole, in rubric points; `misread` by how
-    many rubric points it errs on each criterion.
-    """
+    """A judge's belief about a text, in rubric points: its worth, and the error by criterion."""
 
     reading: Reading
     points: float

@@ -1,7 +1,4 @@
-"""Simulated judges: they read the texts of the built-in arena and grade them, with declared flaws.
-
-What a judge draws depends on its identity and on the texts, not on when it is asked.
-"""
+"""Simulated judges: they grade the arena's texts with declared flaws, whenever they are asked."""
 
 import json
 import math
@@ -34,15 +31,7 @@ _AT_HAND = 1 << 14  # texts: judges of one arena read the same ones, in every fo
 
 
 class BuiltinTraits(BaseModel):
-    """Errors of a simulated judge, in rubric points, or as rates in [0, 1].
-
-    `noise` is the standard deviation per criterion and presentation, `mood` per response and
-    presentation, `taste` of a lasting opinion of a completion, `style_taste` of one of a
-    contestant's ornament: an error that more battles do not average out. Biases are added: to the
-    response shown first, per doubling of length over the other (half of it to either), and to a
-    completion in the style of the judge's own family. Rates are shares of answers that nobody can
-    use.
-    """
+    """Errors of a simulated judge in rubric points, as in config/judges.yaml, and rates."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,10 +49,7 @@ class BuiltinTraits(BaseModel):
 
 
 class Opinion(NamedTuple):
-    """A judge's reading of a text, its worth by criterion and as a whole, and a lasting opinion.
-
-    All but the reading are in rubric points.
-    """
+    """A judge's reading of a text, and in rubric points its worth and a lasting liking."""
 
     reading: checker.Reading
     marks: list[float]
@@ -204,10 +190,7 @@ def spoilt(
     rng: np.random.Generator,
     malformed: Sequence[Callable[[str], str]],
 ) -> tuple[str, str | None]:
-    """Return the answer, or at the declared rates what a judge may send in its place.
-
-    An answer that is cut off ends before its explanation, which an empty line sets off.
-    """
+    """Return the answer, or at the declared rates what a judge may send in its place."""
     fate, which, where = rng.random(3).tolist()
     if fate < traits.malformed_rate:
         return malformed[int(which * len(malformed))](text), None
