@@ -109,7 +109,7 @@ Progress = Callable[[Account], None]
 
 @dataclass
 class Buyer:
-    """Returns stored answers and buys the missing ones; another table has runs below `n_covered`."""
+    """Returns stored answers and buys the missing ones; runs below `n_covered` are another's."""
 
     store: VerdictStore
     budget: Budget = field(default_factory=Budget)

@@ -232,8 +232,8 @@ def test_lasting_opinions_are_those_of_the_rubric() -> None:
     marker, own = by_rubric(partial), judge(partial, ScoreForm())
     told = annotate(own, battles(), slug="sim").set_index("completion_id")
     for one in ScoreForm().present(battles(), 1):
-        reading, liking = marker.opinion(one, one.first_completion)
-        points = 2 + 7 * np.mean(reading.levels) + liking
+        opinion = marker.opinion(one, one.first_completion)
+        points = 2 + 7 * np.mean(opinion.reading.levels) + opinion.liking
         expected = told.loc[one.battle_id, "expected_score"]
         assert expected == pytest.approx(np.clip(points, 1, 10), abs=0.06)  # ends cut the normal
 

@@ -35,7 +35,7 @@ _WAIT_S = 0.02
 
 @dataclass(repr=False)
 class Asker:
-    """Asks one endpoint, with bounded concurrency; one that waits for a retry gives its place up."""
+    """Asks one endpoint, with bounded concurrency; a request that waits gives its place up."""
 
     connection: Connection
     retries: Retries
