@@ -19,13 +19,7 @@ from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import evidence_entries
 from resources.judges.budget import Budget, Price
-from resources.judges.buying import (
-    RETRIED,
-    Account,
-    Buyer,
-    models_named,
-    several_models_message,
-)
+from resources.judges.buying import RETRIED, Account, Buyer, models_named, several_models_message
 from resources.judges.catalog import open_judge
 from resources.judges.forms.registered import FormName
 from resources.judges.judge import Judge, origin_of

@@ -19,11 +19,7 @@ from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of
 from resources.tables.store import ParquetStore
 
 _TABLES = {form: table.name for form, table in FORM_TABLES.items()}
-ASKED = (
-    *_TABLES.values(),
-    "reliability_panel",
-    "candidate_verdicts",
-)
+ASKED = (*_TABLES.values(), "reliability_panel", "candidate_verdicts")
 """Tables that are made by asking judges."""
 FORM_OF: dict[str, FormName] = {
     **{table: form for form, table in _TABLES.items()},

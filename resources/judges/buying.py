@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,8 +29,8 @@ filter or a text that is too long would only be paid for again."""
 _CHUNK = 2000
 _LONGEST_WORDS = 100
 _MOST_MODELS = 5
-_SAID = ("reply_model", "system_fingerprint", "said")
-_FIELDS = ("answer", "failure", "prompt_tokens", "completion_tokens", "log_probabilities", *_SAID)
+_FIELDS = tuple(field.name for field in fields(Answer))
+_COLUMNS = ("answer", *_FIELDS[1:])
 
 
 class BudgetError(RuntimeError):
@@ -272,21 +272,16 @@ def _acknowledge(judge: Judge, needed: Collection[str], found: pd.DataFrame) -> 
 
 
 def _row(identity: str, parts: str, reading: Reading, slug: str) -> dict[str, Any]:
-    presentation, answer = reading.shown, reading.answer
+    shown, answer = reading.shown, reading.answer
     return {
         "identity": identity,
         "status": reading.status,
         "answered_at": datetime.now(UTC),
-        "answer": answer.text,
-        "failure": answer.failure,
-        "log_probabilities": answer.log_probabilities,
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        **{name: getattr(answer, name) for name in _SAID},
+        **{column: getattr(answer, name) for column, name in zip(_COLUMNS, _FIELDS, strict=True)},
         "judge": slug,
-        "battle_id": presentation.battle_id,
-        "order": presentation.order,
-        "replicate": presentation.replicate,
+        "battle_id": shown.battle_id,
+        "order": shown.order,
+        "replicate": shown.replicate,
         "parts": parts,
     }
 
@@ -307,7 +302,7 @@ def _in_order(
         )
     for start in range(0, len(rows), _CHUNK):
         chunk, these = found.iloc[rows[start : start + _CHUNK]], slice(start, start + _CHUNK)
-        values = [chunk[name].astype(object).where(chunk[name].notna(), None) for name in _FIELDS]
+        values = [chunk[name].astype(object).where(chunk[name].notna(), None) for name in _COLUMNS]
         answers = (Answer(*row) for row in zip(*values, strict=True))
         for shown, identity, answer in zip(
             presentations[these], identities[these], answers, strict=True

@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 Evidence = Literal["log-probabilities", "samples"]
 """Source of a judge's odds: the tokens of its answers, or counts of repeated runs."""
 
-FAILURES: tuple[str, ...] = (
-    "parse_error",
-    "echo",
-    "refusal",
-    "truncated",
-    "context_overflow",
-    "transport",
-    "content_filter",
-    "tool_call",
-    "other_model",
+FAILURES: tuple[str, ...] = tuple(
+    [
+        "parse_error",
+        "echo",
+        "refusal",
+        "truncated",
+        "context_overflow",
+        "transport",
+        "content_filter",
+        "tool_call",
+        "other_model",
+    ]
 )
 """Every class of a failed answer; the status of any other is ``ok``."""
 
@@ -87,21 +89,15 @@ class Judge(Protocol):
 
 ORDERS: tuple[str, str] = ("AB", "BA")
 
-ORIGIN: tuple[str, ...] = (
-    "prompt_version",
-    "template_hash",
-    "judge_model",
-    "judge_revision",
-    "judge_identity",
-)
-"""What `origin_of` says of a judge; what the judge does not have is left out."""
-
 _NAMED = {
     "prompt_version": "version",
     "template_hash": "template",
     "judge_model": "model",
     "judge_revision": "revision",
 }
+ORIGIN: tuple[str, ...] = (*_NAMED, "judge_identity")
+"""What `origin_of` says of a judge; what the judge does not have is left out."""
+
 _TEXTS = ("instruction", "completion_a", "completion_b")
 _LONGEST_SETTING = 500
 _TEXTS_AT_HAND = 4096

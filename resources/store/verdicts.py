@@ -8,44 +8,18 @@ import pyarrow as pa
 from resources.store.keyed import KeyedStore, Scan
 from resources.store.shards import NOT_THERE
 
-SCHEMA = pa.schema(
-    [
-        ("identity", pa.string()),
-        ("status", pa.string()),
-        ("answered_at", pa.timestamp("us", tz="UTC")),
-        ("answer", pa.string()),
-        ("failure", pa.string()),
-        ("log_probabilities", pa.string()),
-        ("prompt_tokens", pa.int64()),
-        ("completion_tokens", pa.int64()),
-        ("judge", pa.string()),
-        ("battle_id", pa.string()),
-        ("order", pa.string()),
-        ("replicate", pa.int64()),
-        ("parts", pa.string()),
-        ("reply_model", pa.string()),
-        ("system_fingerprint", pa.string()),
-        ("said", pa.string()),
-    ]
+_ROW = (
+    "identity status answered_at answer failure log_probabilities prompt_tokens completion_tokens "
+    "judge battle_id order replicate parts reply_model system_fingerprint said"
 )
-"""A row is one answer. `status` is how it was read when it came; `judge`, `battle_id` and `order`
-are what the call was made for first, which its identity does not hold; `parts` is a JSON object
-of what it does hold, long texts by their hash. `reply_model`, `system_fingerprint` and `said` are
-the server's words about the answer."""
+_COUNTS = ("prompt_tokens", "completion_tokens", "replicate")
+_TYPES = dict.fromkeys(_COUNTS, pa.int64()) | {"answered_at": pa.timestamp("us", tz="UTC")}
+SCHEMA = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _ROW.split()])
+"""A row is one answer, its status as read when it came and its call's `parts`, long ones by hash;
+`judge`, `battle_id` and `order` are what the call was made for first."""
 
-ANSWER = (
-    "identity",
-    "status",
-    "answered_at",
-    "answer",
-    "failure",
-    "log_probabilities",
-    "prompt_tokens",
-    "completion_tokens",
-    "battle_id",
-    "reply_model",
-    "system_fingerprint",
-    "said",
+ANSWER = tuple(
+    name for name in _ROW.split() if name not in ("judge", "order", "replicate", "parts")
 )
 """Columns that make an answer, and say which of several counts."""
 

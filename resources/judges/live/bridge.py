@@ -101,9 +101,7 @@ def run_once(work: Coroutine[Any, Any, R], closing: Callable[[], Awaitable[None]
 
 
 @contextlib.contextmanager
-def _background_loop(
-    closing: Callable[[], Awaitable[None]],
-) -> Iterator[asyncio.AbstractEventLoop]:
+def _background_loop(closing: Callable[[], Awaitable[None]]) -> Iterator[asyncio.AbstractEventLoop]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="served-judge", daemon=True)
     thread.start()

@@ -5,12 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from resources.judges.live.fields import (
-    ENVIRONMENT_NAME,
-    EndpointFields,
-    require_url,
-    variable_of,
-)
+from resources.judges.live.fields import ENVIRONMENT_NAME, EndpointFields, require_url, variable_of
 
 OPENAI_URL = "https://api.openai.com/v1"
 _ACCOUNT = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}

@@ -82,10 +82,7 @@ class Retries:
     """Tries of one endpoint; where the server asks to wait, every request to it does."""
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        policy: RetryPolicy,
-        warn: Callable[[str], None] = _LOG.warning,
+        self, endpoint: Endpoint, policy: RetryPolicy, warn: Callable[[str], None] = _LOG.warning
     ) -> None:
         self.endpoint, self.policy, self._warn = endpoint, policy, warn
         self._closed_until, self._warned_at = 0.0, -math.inf
