@@ -9,5 +9,5 @@ forms/      what is shown, how an answer is read, and the odds in its tokens (ev
 simulated/  computed answers
 live/       judge -> asking -> connection; probe (abilities), replies, troubles (retries)
 batch/      judge -> batches -> provider (files, requests), records (what was submitted)
-managed/    judge -> server -> guard, around a live judge
+managed/    judge and its server -> guard, around a live judge
 """

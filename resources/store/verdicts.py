@@ -18,9 +18,8 @@ SCHEMA = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _ROW.split
 """A row is one answer, its status as read when it came and its call's `parts`, long ones by hash;
 `judge`, `battle_id` and `order` are what the call was made for first."""
 
-ANSWER = tuple(
-    name for name in _ROW.split() if name not in ("judge", "order", "replicate", "parts")
-)
+_CALL = ("judge", "order", "replicate", "parts")
+ANSWER = tuple(name for name in _ROW.split() if name not in _CALL)
 """Columns that make an answer, and say which of several counts."""
 
 _STATUS = _ATTEMPT = ("identity", "status", "answered_at")

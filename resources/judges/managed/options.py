@@ -34,21 +34,12 @@ _SECRETS = re.compile(
     r"--hf-t\w*|--api-k\w*|--(.*[-.])?(token|key|password|passwd|secret|credentials?)",
     re.IGNORECASE,
 )
-_SPEED_ONLY = tuple(
-    [
-        "--gpu-memory-utilization",
-        "--max-num-seqs",
-        "--max-num-batched-tokens",
-        "--cpu-offload-gb",
-        "--swap-space",
-        "--enable-prefix-caching",
-        "--no-enable-prefix-caching",
-        "--data-parallel-",
-        "--disable-log-stats",
-        "--uvicorn-log-level",
-        "--api-server-count",
-    ]
+_FAST = (
+    "--gpu-memory-utilization --max-num-seqs --max-num-batched-tokens --cpu-offload-gb "
+    "--swap-space --enable-prefix-caching --no-enable-prefix-caching --data-parallel- "
+    "--disable-log-stats --uvicorn-log-level --api-server-count"
 )
+_SPEED_ONLY = tuple(_FAST.split())
 
 
 class VllmOptions(BaseModel):
