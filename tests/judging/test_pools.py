@@ -13,7 +13,7 @@ import managed
 import pytest
 
 from assets.judging import pools as pool
-from assets.judging.pools import claimed
+from assets.judging.asking import claimed
 
 pytestmark = pytest.mark.slow
 
