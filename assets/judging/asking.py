@@ -236,13 +236,7 @@ def ask_judge(
     n_covered: int = 0,
     first_replicate: int = 0,
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """Return the verdicts of the partition's judge in one form, with their calls, tokens and cost.
-
-    Each question is asked `n_replicates` times, by default as often as the judge is configured; the
-    first `n_covered` of these another asset asks too, and pays for (see `Buyer.repeating`).
-    BudgetError if the budget is spent, RetryRequested if the endpoint does not answer now, in a run
-    that nobody watches; ValueError if the judge cannot be opened, or a battle has no text.
-    """
+    """Return the verdicts of the partition's judge in one form, with calls, tokens and cost."""
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
     budget = capped(context, budget, costs_money=judge.kind == "openai")

@@ -14,11 +14,7 @@ from assets.run_tags import BUDGET_TAG, SPENT_TAG, run_of, tag_of
 from resources.judges.budget import Budget, Cost, JointBudget
 
 VARIABLE = "JUDGELINE_BUDGET"
-"""Environment variable that caps each run, and each backfill, of this installation.
-
-It is read where a run is at work: by the command, or in the process, or container, of the code
-location. Empty it counts as unset, as where a deployment passes on a variable that nobody set.
-"""
+"""Environment variable that caps each run, and each backfill, where it is at work."""
 
 DEFAULT_CAP = "1000calls 2Mtokens"
 """Cap on runs that nobody typed and nothing else caps, where they ask judges that cost money."""
@@ -40,8 +36,10 @@ def capped(
         f"the environment variable {VARIABLE}": _of_environment(),
     }
     run = run_of(context)
-    if run and costs_money and not any(texts.values()) and _is_uncapped(budget):
-        texts |= _default(context)
+    is_uncapped = not any(texts.values()) and _is_uncapped(budget)
+    if run and costs_money and is_uncapped and not is_watched(context):
+        context.log.info(default_cap_text())
+        texts["the default cap"] = DEFAULT_CAP
     stated = [parse_cap(text, where) for where, text in texts.items() if text not in (None, NO_CAP)]
     if not stated:
         return budget
@@ -52,13 +50,6 @@ def capped(
 
 def _is_uncapped(budget: Budget) -> bool:
     return str(budget) == str(Budget())
-
-
-def _default(context: dg.AssetExecutionContext) -> dict[str, str]:
-    if is_watched(context):
-        return {}
-    context.log.info(default_cap_text())
-    return {"the default cap": DEFAULT_CAP}
 
 
 def default_cap_text() -> str:

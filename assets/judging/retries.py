@@ -13,8 +13,7 @@ FIRST_WAIT_S = 60.0
 """Seconds until the first further attempt; each later one waits four times as long."""
 
 TRANSIENT = (OutOfReachError, ConnectionError, TimeoutError, OperationalError)
-"""Failures of the way to an endpoint, a store or the database of runs. The requests themselves
-were repeated already, for minutes, before it came to this."""
+"""Failures of the way to an endpoint, a store or the database of runs."""
 
 
 @contextmanager

@@ -23,8 +23,7 @@ RETRIED = frozenset({"transport"})
 """Failures that another attempt may mend, and that cost little."""
 
 RETRIED_ONCE = frozenset({"truncated", "parse_error", "echo"})
-"""Failures that another attempt rarely mends, and that are paid for each time. A refusal, a
-filter or a text that is too long would only be paid for again."""
+"""Failures that another attempt rarely mends, and that are paid for each time."""
 
 _CHUNK = 2000
 _LONGEST_WORDS = 100

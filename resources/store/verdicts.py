@@ -15,8 +15,7 @@ _ROW = (
 _COUNTS = ("prompt_tokens", "completion_tokens", "replicate")
 _TYPES = dict.fromkeys(_COUNTS, pa.int64()) | {"answered_at": pa.timestamp("us", tz="UTC")}
 SCHEMA = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _ROW.split()])
-"""A row is one answer, its status as read when it came and its call's `parts`, long ones by hash;
-`judge`, `battle_id` and `order` are what the call was made for first."""
+"""Rows of answers; `judge`, `battle_id` and `order` are what a call was made for first."""
 
 _CALL = ("judge", "order", "replicate", "parts")
 ANSWER = tuple(name for name in _ROW.split() if name not in _CALL)

@@ -252,7 +252,7 @@ def told_and_true(traits: BuiltinTraits, form: ScoreForm | ChoiceForm) -> tuple[
         assert len(said) == len(pair)
         told += [[*map(int, counts), verb == "keeps"] for *counts, verb in said]
         for text in pair:
-            reading, _ = marker.opinion(one, text)
+            reading = marker.opinion(one, text).reading
             counts = (reading.n_right, reading.n_expected, reading.n_wrong, reading.n_typos)
             true.append([*counts, reading.layout_kept])
     return np.array(told), np.array(true)
@@ -279,7 +279,7 @@ def test_reasons_lean_as_lasting_opinions_do() -> None:
     fond = FLAWLESS.model_copy(update={"taste": 3.0})
     marker = by_rubric(fond)
     shown = ScoreForm().present(battles(MIDDLING, POOR), 1)
-    liking = np.array([marker.opinion(one, one.first_completion)[1] for one in shown])
+    liking = np.array([marker.opinion(one, one.first_completion).liking for one in shown])
     told, true = told_and_true(fond, ScoreForm())
     for column, sign in ((0, 1), (2, -1), (3, -1)):  # right, wrong, typos
         ahead = sign * (told - true)[:, column] * np.sign(liking)

@@ -72,9 +72,7 @@ def _from(begin: int, starts: Sequence[int], end: int) -> Span | None:
 
 
 MAX_UNRESOLVED = 0.02
-"""Probability of numbers begun, of which it is not known how they go on, that may be left out.
-
-Left out, it moves a mean score by at most a fiftieth of the scale."""
+"""Probability of unfinished numbers that may be left out: at most a fiftieth of the scale."""
 
 _ROUNDING = 1e-4  # of log-probabilities in the number formats of models
 _DIGITS = re.compile(r"[0-9]+")
@@ -204,14 +202,10 @@ def _path(
     for piece, token, after in zip(pieces, tokens.spelled, tokens.spelled[1:], strict=False):
         so_far += piece
         may_go_on = len(piece) >= digits_per_token and 0 < 10 * int(so_far) <= highest
-        if _is_bare(token) and after.listed and (so_far != number or may_go_on):
+        is_bare = _DIGITS.fullmatch(token.text.strip(BLANKS))  # so that more digits may come
+        if is_bare and after.listed and (so_far != number or may_go_on):
             following[so_far] = _position(after)
     return _position(tokens.spelled[0]), following
-
-
-def _is_bare(token: Token) -> bool:
-    """Whether a token is digits alone, so that more of them may come."""
-    return bool(_DIGITS.fullmatch(token.text.strip(BLANKS)))
 
 
 def _position(token: Token) -> TokenPosition:

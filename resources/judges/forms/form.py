@@ -126,26 +126,19 @@ class Chances(NamedTuple):
 
 
 class Form:
-    """A verdict form; the defaults are of two completions and one answer without odds.
-
-    How it asks: its part of a judge's `identity`, the file of its prompt (`template`; None where
-    the judge names its own), the prompt's `wording`, the request after an unreadable answer
-    (`again`) and the constraint of an answer. How an answer is read: the `key` of the value in
-    JSON, for how many tokens alternatives are kept (`n_listed`; None for all), and how often a
-    question is asked without them (`samples`).
-    """
+    """A verdict form; the defaults are of two completions and one answer without odds."""
 
     name: ClassVar[str]
     table: ClassVar[Table]
-    identity: Mapping[str, str] = {}
-    template: str | None = None
+    identity: Mapping[str, str] = {}  # its part of a judge's
+    template: str | None = None  # file of its prompt; None where the judge names its own
     wording: Wording = PAIR
-    again: str
+    again: str  # request after an unreadable answer
     response_format: dict[str, Any] | None = None
-    key: str | None = None
+    key: str | None = None  # of the value in JSON
     needs_alternatives: bool = False
-    n_listed: int | None = None
-    samples: int = 1
+    n_listed: int | None = None  # tokens of which alternatives are kept; None for all
+    samples: int = 1  # times that a question is asked without alternatives
     typical_tokens: int = 60
 
     def present(self, battles: pd.DataFrame, n_replicates: int) -> Sequence[Presentation]:
@@ -237,14 +230,10 @@ class ShortForm(Form):
         self.key = self.name if is_json else None
         self.n_listed = 16 if is_json else 8  # in JSON a brace, a key and quotes come first
         self.samples = self.options.samples
-        self.response_format = self._constraint() if is_json else None
+        # a pattern or a greatest length of the reason breaks some servers' grammars
+        members = {self.name: self.value_schema(), "reason": {"type": "string"}} if is_json else {}
+        self.response_format = named_schema(self.name, members) if is_json else None
 
     def value_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the value."""
         raise NotImplementedError
-
-    def _constraint(self) -> dict[str, Any]:
-        """Return the constraint to the value and then the reason."""
-        reason = {"type": "string"}  # a pattern or a greatest length breaks some servers' grammars
-        members = {self.name: self.value_schema(), "reason": reason}
-        return named_schema(self.name, members)
