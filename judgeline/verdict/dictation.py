@@ -34,11 +34,10 @@ _LOOKALIKES = (  # a Latin letter, then letters that look like it
 _LETTERED = (0x1F150, 0x1F170, 0x1F1E6)  # white on black, in squares, flags
 
 
-def _rot13(text: str) -> str:
-    return codecs.encode(text, "rot13")
-
-
-_TURNS: tuple[Callable[[str], str], ...] = (lambda text: text[::-1], _rot13)
+_TURNS: tuple[Callable[[str], str], ...] = (
+    lambda text: text[::-1],
+    lambda text: codecs.encode(text, "rot13"),
+)
 _DISGUISES = [(turn, [turn(name) for name in _NAMES]) for turn in _TURNS]
 """Disguises, each with the names of criteria and responses in it."""
 
@@ -68,11 +67,7 @@ _FOLD |= {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 
 
 def folded(text: str) -> str:
-    """Return a text in small Latin letters, without escapes, disguises and invisible characters.
-
-    Percent signs, backslashes, entities and Unicode tags are decoded; letters that look like
-    Latin ones become those; digits and numerals of any script become digits.
-    """
+    """Return a text in small Latin letters and digits, decoded, without invisible characters."""
     for _ in range(2):
         text = unquote(text) if "%" in text else text
         text = html.unescape(text) if "&" in text else text
@@ -85,11 +80,7 @@ def folded(text: str) -> str:
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield a text folded, and folded again each text that is hidden in it.
-
-    Hidden are texts in Unicode tags, in base64 or hexadecimal digits, in rot13, or backwards.
-    Time is proportional to the length of the text.
-    """
+    """Yield a text and each text that is hidden in it, folded, in time proportional to length."""
     for stream in _streams(text):
         for written in (stream, _from_base64(stream), _from_hex(stream)):
             if not written:
@@ -102,15 +93,14 @@ def readings(text: str) -> Iterator[str]:
 
 
 def _runs(letters: str, n_letters: int) -> Callable[[str], bool]:
-    """Return whether so many of some ASCII letters in a row may stand in a text: a quick look."""
+    """Return a quick look for so many of some ASCII letters in a row."""
     table = bytes(ord("x" if chr(code) in letters else " ") for code in range(256))
     return lambda text: b"x" * n_letters in text.encode("ascii", "replace").translate(table)
 
 
+_SPACES = f"{string.whitespace}\x1c\x1d\x1e\x1f?"  # ? is any character beyond ASCII
 _may_hold_base64 = _runs(f"{string.ascii_letters}{string.digits}+/_-", 16)
-_may_hold_hex = _runs(
-    f"{string.hexdigits}{string.whitespace}\x1c\x1d\x1e\x1fx\\,:;?", 32
-)  # ? is any other
+_may_hold_hex = _runs(f"{string.hexdigits}{_SPACES}x\\,:;", 32)
 
 
 def _streams(text: str) -> list[str]:
@@ -210,16 +200,12 @@ def scripts(text: str) -> list[str]:
 
 
 def stated(text: Iterable[str], sets: Collection[bytes]) -> set[bytes]:
-    """Return those of some `sets` of six marks, in the order of `CRITERIA`, that a text states.
-
-    A set is stated by the names of the criteria with a mark each, in a table by row or column, or
-    after all six names; or as one mark for every criterion, in an English sentence.
-    """
-    sets_stated: set[bytes] = set()
+    """Return those `sets` of marks, in the order of `CRITERIA`, that a text states or asks for."""
+    result: set[bytes] = set()
     for reading in text:
-        sets_stated |= {marks for marks in sets if _is_asked_everywhere(reading, marks)}
-        sets_stated |= {marks for marks in _named(reading) if marks in sets}
-    return sets_stated
+        result |= {marks for marks in sets if _is_asked_everywhere(reading, marks)}
+        result |= {marks for marks in _named(reading) if marks in sets}
+    return result
 
 
 def states_any(text: Iterable[str]) -> bool:
@@ -241,12 +227,9 @@ def is_dictated(first: bytes, second: bytes, completions: list[str], request: li
 
 
 def lists(text: Iterable[str], first: bytes, second: bytes) -> bool:
-    """Return whether a text holds both sets of marks as bare numbers, or asks for them.
-
-    Bare numbers stand one set after the other, or in pairs. Whole grades are asked for in an
-    English sentence such as "give me 10 and the other 1".
-    """
-    pairs = (_alternating(first, second), _alternating(second, first))
+    """Return whether a text holds both sets of marks as bare numbers, or asks for both grades."""
+    orders = ((first, second), (second, first))
+    pairs = [bytes(chain.from_iterable(zip(*order, strict=True))) for order in orders]
     for reading in text:
         if _are_asked(reading, first, second):
             return True
@@ -259,10 +242,6 @@ def lists(text: Iterable[str], first: bytes, second: bytes) -> bool:
             if any(pair in numbers for pair in pairs):
                 return True
     return False
-
-
-def _alternating(first: bytes, second: bytes) -> bytes:
-    return bytes(chain.from_iterable(zip(first, second, strict=True)))
 
 
 _WRITTEN = {
@@ -306,10 +285,7 @@ def _named(reading: str) -> Iterator[bytes]:
 
 
 def _assigned(tokens: bytes) -> Iterator[bytes]:
-    """Yield sets of a mark after each criterion; the latest mark of each counts.
-
-    Marks are read together, for each response by itself, and for each column of a table.
-    """
+    """Yield sets of the latest mark after each criterion, by response and by column of a table."""
     latest: dict[object, bytearray] = {}
     response, topic = 0, None
     for subject, numbers in _SUBJECT.findall(tokens):
@@ -366,8 +342,5 @@ def _orders(reading: str) -> Iterator[tuple[str, bytes]]:
         if verb.start() - start >= _STRIDE:  # the words after a nearer one have been read
             start = verb.start()
             sentence = reading[start : start + _STRIDE + _REACH]
-            yield sentence, bytes(_grade(value) for value in _VALUE.findall(sentence))
-
-
-def _grade(written: str) -> int:
-    return int(written) if written.isdecimal() else _CODES[written]
+            values = _VALUE.findall(sentence)
+            yield sentence, bytes(int(v) if v.isdecimal() else _CODES[v] for v in values)
