@@ -34,7 +34,9 @@ class Span(NamedTuple):
 
 def answer_span(tokens: Sequence[str], answer: str) -> Span | None:
     """Return which tokens spell an answer, blanks apart; None if the last ones do not."""
-    whole = [token.translate(_NO_BLANKS) for token in tokens]
+    whole = "\0".join(tokens).translate(_NO_BLANKS).split("\0")
+    if len(whole) != len(tokens):  # one of them holds the mark
+        whole = [token.translate(_NO_BLANKS) for token in tokens]
     found = _tail(tokens, whole, "".join(answer.split()).translate(_NO_BLANKS))
     if found is None and any(map(_BROKEN.fullmatch, tokens)):
         folded = ["" if _BROKEN.fullmatch(token) else _folded(token) for token in tokens]
