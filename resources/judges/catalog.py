@@ -13,8 +13,7 @@ from resources.judges.forms.registered import FORM_TABLES, FormName, form_with
 from resources.judges.judge import Judge
 from resources.judges.live.endpoint import find_endpoint
 from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.simulated.forms import BuiltinFormJudge
-from resources.judges.simulated.judge import BuiltinJudge
+from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge
 
 
 def open_judge(

@@ -23,8 +23,7 @@ from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Prompt, ShortForm
 from resources.judges.forms.score import ScoreForm, ScoreOptions
 from resources.judges.judge import Judge, Presentation
-from resources.judges.simulated.forms import BuiltinFormJudge
-from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
+from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge, BuiltinTraits
 
 PROMPTS = write_prompts(100, seed=2)
 FLAWLESS = BuiltinTraits(**dict.fromkeys(BuiltinTraits.model_fields, 0))

@@ -36,8 +36,7 @@ from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
 from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.simulated.forms import BuiltinFormJudge
-from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
+from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge, BuiltinTraits
 
 STORED = Path(__file__).with_name("verdicts_of_2026_11_22")
 PROMPTS = write_prompts(6, seed=2)
