@@ -144,8 +144,24 @@ def print_conclusion(console: Console, corpus: str) -> None:
     console.print()
     title = f"{definition.display_name} by {nearest}, in Elo"
     show_leaderboard(console, board, plain(title), definition.rating.miscoverage)
-    for sentence in _sentences(errors, ranked, corpus):
+    truth = _beside_truth(board, definition) if definition.reader == "arena" else []
+    for sentence in [*truth, *_sentences(errors, ranked, corpus)]:
         console.print(plain(sentence), highlight=False, soft_wrap=True)
+
+
+def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> list[str]:
+    """Say how far a simulation's board is from its truth, which no real arena tells."""
+    from resources.arena.simulation import arena_options, build_arena
+    from resources.arena.truth import true_ratings
+
+    options = arena_options(definition.arena, definition.seed, definition.slug)
+    true = board["model"].map(true_ratings(build_arena(options)))
+    off, votes = ((board[name] - true).abs().mean() for name in ("rating", "human_rating"))
+    held = int(true.between(board["lower"], board["upper"]).sum())
+    return [
+        f"This is a simulation, whose truth is known: the board is {off:.0f} Elo off on average "
+        f"(the votes alone {votes:.0f}), and {held} of {len(board)} intervals hold it."
+    ]
 
 
 def _sentences(errors: pd.DataFrame, ranked: pd.Series, corpus: str) -> list[str]:
