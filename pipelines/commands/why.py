@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 from sqlalchemy.exc import SQLAlchemyError
 
+from assets.candidates.judging import score_candidates
 from assets.columns import as_columns
 from assets.diagnostics.influences import influence_table
+from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for
 from assets.elo.ratings import ranking_options
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.elo import HeldOutRatings
@@ -181,6 +183,9 @@ class _Tables:
         found = self._store.matching(asset, *self._keys(asset), column="battle_id", among=battles)
         return pd.DataFrame({"battle_id": []}) if found is None else found
 
+    def picked(self, asset: str, columns: Sequence[str]) -> pd.DataFrame | None:
+        return self._store.picked(asset, *self._keys(asset), columns=columns)
+
     def need(self, asset: str) -> pd.DataFrame:
         table = self.read(asset)
         if table is None:
@@ -337,7 +342,9 @@ def _influences(
             tables.need("beta_folds"),
             definition.rating,
             method=method,
-            candidate_scores=tables.read("candidate_scores"),
+            candidate_scores=score_candidates(
+                tables.read("candidate_battles"), tables.read("candidate_verdicts")
+            ),
             candidate_ratings=tables.read("candidate_ratings"),
         )
     return found[found["model"].eq(model) & found["is_candidate"].eq(is_candidate)]
@@ -364,9 +371,11 @@ def _fold(tables: _Tables, row: Mapping[str, Any], is_candidate: bool) -> dict[s
 
 
 def _missing(tables: _Tables, model: str) -> dict[str, int]:
-    account = tables.read("missingness")
-    if account is None:
+    battles = tables.picked("sampled_battles", FOUGHT)
+    verdicts = tables.picked("verdicts", ANSWERED)
+    if battles is None or verdicts is None:
         return {}
+    account = account_for(battles, verdicts)
     own = account[account["grouping"].eq("model") & account["level"].eq(model)]
     failed = own[own["status"].ne("ok") & own["n_battles"].gt(0)]
     return {row.status: int(row.n_battles) for row in failed.itertuples()}

@@ -28,11 +28,10 @@ _NEEDED: dict[str, tuple[str, ...]] = {
         "scored_battles",
     ),
     "pooled_leaderboard": ("leaderboard", "scored_battles"),
-    "method_comparison": ("scoring_methods",),
+    "report": ("scoring_methods",),
     "rating_systems": ("reference_ratings",),
 }
 """Tables that a judge must have, all of them, to be part of a comparison."""
-_REPORTED = {"judge_comparison", "method_comparison"}
 
 
 _SEEN = "configured"
@@ -194,7 +193,7 @@ def _compared_again(
             and any(corpus_judge_key(corpus, judge) in partitions for judge in wanted["judge"])
         }
         if there:
-            report = {"report"} if there & _REPORTED else set()
+            report = {"report"} if "judge_comparison" in there else set()
             yield dg.RunRequest(
                 job_name=comparison_job.name,
                 partition_key=corpus,
