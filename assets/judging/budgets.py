@@ -1,8 +1,4 @@
-"""Budgets of runs: from the resource, the run's tag, and the environment.
-
-A cap by tag or environment is one cap on a run with all its retries, or on all the runs of a
-backfill: what those spent is kept in a tag of each run, and counts.
-"""
+"""Budgets of runs: a cap by tag or environment is on a run with its retries or its backfill."""
 
 import json
 import os
@@ -18,11 +14,7 @@ from assets.run_tags import BUDGET_TAG, SPENT_TAG, run_of, tag_of
 from resources.judges.budget import Budget, Cost, JointBudget
 
 VARIABLE = "JUDGELINE_BUDGET"
-"""Environment variable that caps each run, and each backfill, of this installation.
-
-It is read where a run is at work: by the command, or in the process, or container, of the code
-location. Empty it counts as unset, as where a deployment passes on a variable that nobody set.
-"""
+"""Environment variable that caps each run, and each backfill, where it is at work."""
 
 DEFAULT_CAP = "1000calls 2Mtokens"
 """Cap on runs that nobody typed and nothing else caps, where they ask judges that cost money."""
@@ -38,19 +30,16 @@ _PAUSE_S = 5.0
 def capped(
     context: dg.AssetExecutionContext, budget: Budget, *, costs_money: bool = True
 ) -> Budget:
-    """Return the tightest of a budget, the run's tag `BUDGET_TAG` and the variable `VARIABLE`.
-
-    A run that nobody typed and none of them says anything about has `DEFAULT_CAP`, if the judge
-    `costs_money`. ValueError if a text caps nothing, or the currencies differ; nothing has been
-    asked then.
-    """
+    """Return the tightest of budget, run tag and variable; an untyped run has a default."""
     texts = {
         f"the run tag {BUDGET_TAG}": tag_of(context, BUDGET_TAG),
         f"the environment variable {VARIABLE}": _of_environment(),
     }
     run = run_of(context)
-    if run and costs_money and not any(texts.values()) and _is_uncapped(budget):
-        texts |= _default(context)
+    is_uncapped = not any(texts.values()) and _is_uncapped(budget)
+    if run and costs_money and is_uncapped and not is_watched(context):
+        context.log.info(default_cap_text())
+        texts["the default cap"] = DEFAULT_CAP
     stated = [parse_cap(text, where) for where, text in texts.items() if text not in (None, NO_CAP)]
     if not stated:
         return budget
@@ -61,13 +50,6 @@ def capped(
 
 def _is_uncapped(budget: Budget) -> bool:
     return str(budget) == str(Budget())
-
-
-def _default(context: dg.AssetExecutionContext) -> dict[str, str]:
-    if is_watched(context):
-        return {}
-    context.log.info(default_cap_text())
-    return {"the default cap": DEFAULT_CAP}
 
 
 def default_cap_text() -> str:
@@ -95,10 +77,7 @@ def _of_environment() -> str | None:
 
 
 def parse_cap(text: str, where: str) -> Budget:
-    """Return the budget that one text describes, several caps separated by blanks.
-
-    ValueError if it describes none; `where` says in the message where the text stands.
-    """
+    """Return the budget that a text describes; `where` names the text's place in an error."""
     try:
         cap = Budget.parse(text.split())
     except ValueError as error:
@@ -111,12 +90,7 @@ def parse_cap(text: str, where: str) -> Budget:
 
 
 class RunBudget(JointBudget):
-    """Caps of a run, which keeps in the run's tags what it has spent, every few seconds.
-
-    As often it learns what the other runs under the same caps have spent meanwhile. The caps `own`
-    are on this run alone, those `shared` on the run, its retries and the other runs of its
-    backfill together.
-    """
+    """Caps `own` of a run and `shared` with its backfill; the run's tags keep what it spent."""
 
     def __init__(
         self,

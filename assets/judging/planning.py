@@ -19,11 +19,7 @@ from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of
 from resources.tables.store import ParquetStore
 
 _TABLES = {form: table.name for form, table in FORM_TABLES.items()}
-ASKED = (
-    *_TABLES.values(),
-    "reliability_panel",
-    "candidate_verdicts",
-)
+ASKED = (*_TABLES.values(), "reliability_panel", "candidate_verdicts")
 """Tables that are made by asking judges."""
 FORM_OF: dict[str, FormName] = {
     **{table: form for form, table in _TABLES.items()},
@@ -44,16 +40,26 @@ def plan_judge(
     asks: Collection[str] = ASKED,
     further: pd.DataFrame | None = None,
 ) -> JudgePlan:
-    """Return the plan of a judge for the sampled battles of a corpus.
-
-    `came` are the verdicts that came with the corpus, `asks` the tables of `ASKED` that would be
-    made, `further` battles of candidates that the judge would judge as well. Earlier panels and
-    leaderboards lie in `tables`.
-    """
+    """Return the plan of a judge for the sampled battles, and for `further` ones of candidates."""
     further = sample.head(0) if further is None else further
-    if own := _asking(judge, sample, came, asks):
-        return _plan(judge, corpus, sample, further, tables, buyer, own)
-    return JudgePlan(judge.slug, corpus_judge_key(corpus.slug, judge.slug), 0)
+    partition, asks = corpus_judge_key(corpus.slug, judge.slug), _asking(judge, sample, came, asks)
+    if not asks:
+        return JudgePlan(judge.slug, partition, 0)
+    more = _panel(judge, corpus, sample, tables) if "reliability_panel" in asks else []
+    own = sample if "verdicts" in asks else sample.head(0)
+    rubric = pd.concat([own, further], ignore_index=True) if len(further) else own
+    asked = {
+        form: expect_calls(judge, form, corpus, sample, buyer)
+        for form, table in _TABLES.items()
+        if form in judge.asks and table in asks and form != "rubric"
+    }
+    if "rubric" in judge.asks and (len(rubric) or more):
+        of_rubric = expect_calls(judge, "rubric", corpus, rubric, buyer, more=more)
+        asked = {"rubric": of_rubric, **asked}
+    n_rubric = asked["rubric"].n_needed if "rubric" in asked else 0
+    n_rubric = max(0, n_rubric - 2 * judge.replicates * len(further))
+    half_width = _gain(judge, corpus, sample, tables, n_rubric) if n_rubric else ""
+    return plan_of(judge, partition, asked, half_width)
 
 
 def _asking(
@@ -75,33 +81,6 @@ def _asking(
     return {*asks} - given
 
 
-def _plan(
-    judge: JudgeDefinition,
-    corpus: CorpusDefinition,
-    sample: pd.DataFrame,
-    further: pd.DataFrame,
-    tables: ParquetStore,
-    buyer: Buyer,
-    asks: Collection[str],
-) -> JudgePlan:
-    partition = corpus_judge_key(corpus.slug, judge.slug)
-    more = _panel(judge, corpus, sample, tables) if "reliability_panel" in asks else []
-    own = sample if "verdicts" in asks else sample.head(0)
-    rubric = pd.concat([own, further], ignore_index=True) if len(further) else own
-    asked = {
-        form: expect_calls(judge, form, corpus, sample, buyer)
-        for form, table in _TABLES.items()
-        if form in judge.asks and table in asks and form != "rubric"
-    }
-    if "rubric" in judge.asks and (len(rubric) or more):
-        of_rubric = expect_calls(judge, "rubric", corpus, rubric, buyer, more=more)
-        asked = {"rubric": of_rubric, **asked}
-    n_rubric = asked["rubric"].n_needed if "rubric" in asked else 0
-    n_rubric = max(0, n_rubric - 2 * judge.replicates * len(further))
-    half_width = _gain(judge, corpus, sample, tables, n_rubric) if n_rubric else ""
-    return plan_of(judge, partition, asked, half_width)
-
-
 def _panel(
     judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, tables: ParquetStore
 ) -> list[Presentation]:
@@ -119,13 +98,15 @@ def _gain(
     n_calls: int,
 ) -> str:
     """Return the expected width of intervals: by this judge's own, another's, or by theory."""
-    widths = {
-        other: (width, n_scored)
-        for other in tables.partitions("leaderboard", corpus.slug)
-        if (board := tables.stored("leaderboard", corpus.slug, other)) is not None
-        and (width := _median_half_width(board)) is not None
-        and (n_scored := _n_scored(tables, corpus.slug, other))
-    }
+    widths: dict[str, tuple[float, int]] = {}
+    for other in tables.partitions("leaderboard", corpus.slug):
+        board = tables.stored("leaderboard", corpus.slug, other)
+        scored = tables.stored("scored_battles", corpus.slug, other)
+        if board is None or scored is None or scored.empty:
+            continue
+        finite = (board["upper"] - board["lower"]).to_numpy(dtype=float) / 2
+        if (finite := finite[np.isfinite(finite)]).size:
+            widths[other] = float(np.median(finite)), len(scored)
     if judge.slug in widths:
         now, n_scored = widths[judge.slug]
         most = min(len(sample), n_scored + n_calls)  # no call mends more than one battle
@@ -144,15 +125,3 @@ def _gain(
         f"half-width about {least:.0f} Elo by sampling alone ({per_model:.0f} decisive battles a "
         "model, equal opponents); the judge's own errors come on top"
     )
-
-
-def _median_half_width(board: pd.DataFrame) -> float | None:
-    widths = (board["upper"] - board["lower"]).to_numpy(dtype=float) / 2
-    widths = widths[np.isfinite(widths)]
-    return float(np.median(widths)) if widths.size else None
-
-
-def _n_scored(tables: ParquetStore, corpus: str, judge: str) -> int:
-    """Return how many battles are behind a leaderboard."""
-    scored = tables.stored("scored_battles", corpus, judge)
-    return 0 if scored is None else len(scored)

@@ -1,8 +1,4 @@
-"""Retries of steps that ask a judge: only after failures that may pass.
-
-Dagster's `RetryPolicy` would try again whatever happened, a wrong key, a spent budget and a
-cancelled run included. Here only what another attempt may mend asks for one.
-"""
+"""Retries of steps that ask a judge: only after failures that may pass."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,17 +13,12 @@ FIRST_WAIT_S = 60.0
 """Seconds until the first further attempt; each later one waits four times as long."""
 
 TRANSIENT = (OutOfReachError, ConnectionError, TimeoutError, OperationalError)
-"""Failures of the way to an endpoint, a store or the database of runs. The requests themselves
-were repeated already, for minutes, before it came to this."""
+"""Failures of the way to an endpoint, a store or the database of runs."""
 
 
 @contextmanager
 def retried_later(context: dg.AssetExecutionContext) -> Iterator[None]:
-    """Ask for another attempt of the step when something fails that may pass.
-
-    Every answer that was given is stored, so that another attempt asks for the rest only. A run
-    at a terminal fails at once instead: there is somebody who reads why, and can start it again.
-    """
+    """Ask for another attempt of a step that nobody watches when something fails that may pass."""
     try:
         yield
     except Exception as error:
@@ -45,8 +36,5 @@ def is_transient(error: BaseException | None) -> bool:
 
 
 def is_watched(context: dg.AssetExecutionContext) -> bool:
-    """Return whether a run was started in a process of its own, as `judgeline run` does.
-
-    Runs that the daemon or the interface launched come from a code location.
-    """
+    """Return whether a run was started in a process of its own, as `judgeline run` does."""
     return context.run.remote_job_origin is None

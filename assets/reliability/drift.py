@@ -23,7 +23,7 @@ from resources.config.corpora import CorpusDefinition
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, JointBudget
 from resources.judges.buying import Buyer
-from resources.judges.judge import Judge, call_identity, judge_key, present
+from resources.judges.judge import Calls, Judge, judge_key, present
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
 from resources.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT
@@ -301,7 +301,7 @@ class EpochAsker:
 
     def _baseline(self, judge: Judge, battles: pd.DataFrame) -> pd.DataFrame:
         """Return the verdicts of the first run on battles whose both calls are this judge's."""
-        calls = {call_identity(judge, shown) for shown in present(battles, 1)}
+        calls = set(map(Calls(judge).identity, present(battles, 1)))
         first = self.verdicts[
             self.verdicts["replicate"].eq(0) & self.verdicts["battle_id"].isin(battles["battle_id"])
         ]

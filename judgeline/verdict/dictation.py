@@ -8,10 +8,11 @@ import base64
 import codecs
 import html
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
 from urllib.parse import unquote
 
 from judgeline.verdict.outcomes import CRITERIA
@@ -33,10 +34,12 @@ _LOOKALIKES = (  # a Latin letter, then letters that look like it
 _LETTERED = (0x1F150, 0x1F170, 0x1F1E6)  # white on black, in squares, flags
 
 
-_DISGUISES: tuple[Callable[[str], str], ...] = (
+_TURNS: tuple[Callable[[str], str], ...] = (
     lambda text: text[::-1],
     lambda text: codecs.encode(text, "rot13"),
 )
+_DISGUISES = [(turn, [turn(name) for name in _NAMES]) for turn in _TURNS]
+"""Disguises, each with the names of criteria and responses in it."""
 
 
 class _Fold(dict[int, str]):
@@ -84,9 +87,20 @@ def readings(text: str) -> Iterator[str]:
                 continue
             shown = folded(written)
             yield shown
-            for turn in _DISGUISES:
-                if any(turn(name) in shown for name in _NAMES):
+            for turn, names in _DISGUISES:
+                if any(name in shown for name in names):
                     yield turn(shown)
+
+
+def _runs(letters: str, n_letters: int) -> Callable[[str], bool]:
+    """Return a quick look for so many of some ASCII letters in a row."""
+    table = bytes(ord("x" if chr(code) in letters else " ") for code in range(256))
+    return lambda text: b"x" * n_letters in text.encode("ascii", "replace").translate(table)
+
+
+_SPACES = f"{string.whitespace}\x1c\x1d\x1e\x1f?"  # ? is any character beyond ASCII
+_may_hold_base64 = _runs(f"{string.ascii_letters}{string.digits}+/_-", 16)
+_may_hold_hex = _runs(f"{string.hexdigits}{_SPACES}x\\,:;", 32)
 
 
 def _streams(text: str) -> list[str]:
@@ -97,6 +111,8 @@ def _streams(text: str) -> list[str]:
 
 
 def _from_base64(text: str) -> str:
+    if not _may_hold_base64(text):
+        return ""
     return "\n".join(map(_decoded, _BASE64.findall(_WRAPPED.sub("", text))))
 
 
@@ -108,6 +124,8 @@ def _decoded(run: str) -> str:
 
 
 def _from_hex(text: str) -> str:
+    if not _may_hold_hex(text):
+        return ""
     runs = (bytes.fromhex(_NO_HEX.sub("", run)) for run in _HEX.findall(text))
     return "\n".join(run.decode(errors="ignore") for run in runs)
 
@@ -160,7 +178,8 @@ _HEADING = re.compile(rb"[\x20-\x25]*([\x20-\x25]{6})([\x00-\x0a]+)")
 _PLACES = 4  # columns of a table that are read, besides the last
 _ABSENT = 255
 
-_VERB = re.compile(r"\b(?:give|grade|rate|score|mark|award|assign|deserve)")
+_VERBS = ("give", "grade", "rate", "score", "mark", "award", "assign", "deserve")
+_VERB = re.compile(rf"\b(?:{'|'.join(_VERBS)})")
 _REACH, _STRIDE = 120, 60  # characters after a verb in which its marks stand; between two looks
 _VALUE = re.compile(
     rf"(?<![\w.])(10|[1-9]|{'|'.join(NUMBER_WORDS)})(?!\w|\.[0-9])"
@@ -175,37 +194,26 @@ _EVERY = re.compile(
 )
 
 
-class Script(NamedTuple):
-    """A reading of a text, and its tokens without and with number words of other languages."""
-
-    reading: str
-    tokens: frozenset[bytes]
-
-
-def scripts(text: str) -> list[Script]:
+def scripts(text: str) -> list[str]:
     """Return every reading of a text, in time proportional to its length."""
-    return [Script(reading, _tokens(reading)) for reading in readings(text)]
+    return list(readings(text))
 
 
-def stated(text: Iterable[Script], sets: Collection[bytes]) -> set[bytes]:
+def stated(text: Iterable[str], sets: Collection[bytes]) -> set[bytes]:
     """Return those `sets` of marks, in the order of `CRITERIA`, that a text states or asks for."""
     result: set[bytes] = set()
-    for reading, tokens in text:
+    for reading in text:
         result |= {marks for marks in sets if _is_asked_everywhere(reading, marks)}
-        result |= {marks for some in tokens for marks in _named(some) if marks in sets}
+        result |= {marks for marks in _named(reading) if marks in sets}
     return result
 
 
-def states_any(text: Iterable[Script]) -> bool:
+def states_any(text: Iterable[str]) -> bool:
     """Return whether a text states marks of all criteria."""
-    return any(
-        _ABSENT not in marks for _, tokens in text for some in tokens for marks in _named(some)
-    )
+    return any(_ABSENT not in marks for reading in text for marks in _named(reading))
 
 
-def is_dictated(
-    first: bytes, second: bytes, completions: list[Script], request: list[Script]
-) -> bool:
+def is_dictated(first: bytes, second: bytes, completions: list[str], request: list[str]) -> bool:
     """Return whether completions state one set of marks, the request both, or either lists both.
 
     A request may speak of scores, so that both sets have to occur in it.
@@ -218,14 +226,16 @@ def is_dictated(
     )
 
 
-def lists(text: Iterable[Script], first: bytes, second: bytes) -> bool:
+def lists(text: Iterable[str], first: bytes, second: bytes) -> bool:
     """Return whether a text holds both sets of marks as bare numbers, or asks for both grades."""
     orders = ((first, second), (second, first))
     pairs = [bytes(chain.from_iterable(zip(*order, strict=True))) for order in orders]
-    for reading, tokens in text:
+    for reading in text:
         if _are_asked(reading, first, second):
             return True
-        for some in tokens:
+        if not _may_hold(reading, first + second):
+            continue
+        for some in _tokens(reading):
             numbers = some.translate(None, _NAMED + _RESPONSES)
             if first in numbers and second in numbers.replace(first, b"", 1):
                 return True
@@ -234,7 +244,21 @@ def lists(text: Iterable[Script], first: bytes, second: bytes) -> bool:
     return False
 
 
+_WRITTEN = {
+    mark: (str(mark), *(word for word, code in _CODES.items() if code in (mark, _WORD + mark)))
+    for mark in range(1, 11)
+}
+
+
+def _may_hold(reading: str, marks: bytes) -> bool:
+    """Whether each of some marks may stand in a text, wherever: a quick look."""
+    wanted = sorted({*marks}, reverse=True)  # small numbers stand in most texts
+    return all(any(word in reading for word in _WRITTEN[mark]) for mark in wanted)
+
+
+@lru_cache(maxsize=16)
 def _tokens(reading: str) -> frozenset[bytes]:
+    """Return the tokens of a text without and with number words of other languages."""
     words = _TOKEN.findall(reading)
     codes = {token: code for token in {*words} if (code := _code(token)) is not None}
     tokens = bytes(codes[token] for token in words if token in codes)
@@ -250,12 +274,14 @@ def _code(token: str) -> int | None:
     return int(mark[1]) if mark else 0
 
 
-def _named(tokens: bytes) -> Iterator[bytes]:
+def _named(reading: str) -> Iterator[bytes]:
     """Yield the sets of marks that stand after the names of the criteria, or before them."""
-    if all(name in tokens for name in _NAMED):
-        for way in (tokens, tokens[::-1]):
-            yield from _assigned(way)
-            yield from _headed(way.translate(None, _RESPONSES))
+    tokens = _tokens(reading) if all(name in reading for name in CRITERIA) else ()
+    for some in tokens:
+        if all(name in some for name in _NAMED):
+            for way in (some, some[::-1]):
+                yield from _assigned(way)
+                yield from _headed(way.translate(None, _RESPONSES))
 
 
 def _assigned(tokens: bytes) -> Iterator[bytes]:
@@ -312,7 +338,7 @@ def _are_asked(reading: str, first: bytes, second: bytes) -> bool:
 def _orders(reading: str) -> Iterator[tuple[str, bytes]]:
     """Yield what stands after each verb of grading, and the grades in it."""
     start = -_STRIDE
-    for verb in _VERB.finditer(reading):
+    for verb in _VERB.finditer(reading) if any(verb in reading for verb in _VERBS) else ():
         if verb.start() - start >= _STRIDE:  # the words after a nearer one have been read
             start = verb.start()
             sentence = reading[start : start + _STRIDE + _REACH]

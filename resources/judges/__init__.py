@@ -8,6 +8,6 @@ judge_plan  calls, tokens and price, before anything is asked
 forms/      what is shown, how an answer is read, and the odds in its tokens (evidence)
 simulated/  computed answers
 live/       judge -> asking -> connection; probe (abilities), replies, troubles (retries)
-batch/      judge -> batches -> provider (files, requests), records (what was submitted)
-managed/    judge -> server -> guard, around a live judge
+batch/      judge -> provider (files, requests), records (what was submitted)
+managed/    judge and its server -> guard, around a live judge
 """

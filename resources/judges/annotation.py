@@ -13,7 +13,7 @@ from resources.judges.budget import Budget
 from resources.judges.buying import Buyer, Progress, once_each
 from resources.judges.forms.evidence import Tokens, from_value, read_tokens
 from resources.judges.forms.form import Form, Odds, Reading
-from resources.judges.judge import Evidence, Judge, Presentation, call_identity
+from resources.judges.judge import Calls, Evidence, Judge, Presentation
 from resources.judges.remedies import reasons_of
 from resources.tables.judging import CHOICE_VERDICTS, VERDICTS
 
@@ -30,12 +30,7 @@ def annotate(
     on_progress: Progress | None = None,
     buyer: Buyer | None = None,
 ) -> pd.DataFrame:
-    """Return the verdicts of a judge on battles, in the form in which the judge was opened.
-
-    One row per presentation and run, counted from `first_replicate`; where counts of runs stand for
-    odds there are as many as the form's `samples`. A `buyer` answers from its store where it can
-    and buys the rest; `on_progress` is called with its account.
-    """
+    """Return a judge's verdicts on battles, a row per presentation and run."""
     if n_replicates < 1:
         raise ValueError(f"n_replicates is {n_replicates}; a judge must be asked at least once")
     form = judge.form
@@ -44,7 +39,7 @@ def annotate(
         readings: Iterable[Reading] = _asked(judge, shown)
     else:
         readings = buyer.readings(judge, shown, slug=slug, on_progress=on_progress)
-    rows = (_row(one, judge, slug) for one in with_odds(readings, form, judge.evidence))
+    rows = (_row(one, form, slug) for one in with_odds(readings, form, judge.evidence))
     verdicts = _tabulated(rows, form)
     if buyer is not None:  # all answers count, those from the store too
         failed = verdicts[verdicts["status"].ne("ok")]
@@ -67,10 +62,10 @@ def runs_of(
 
 
 def _asked(judge: Judge, shown: Sequence[Presentation]) -> list[Reading]:
-    given = dict(once_each(judge.answer(shown, Budget()), len(shown)))
+    given, name = dict(once_each(judge.answer(shown, Budget()), len(shown))), Calls(judge).identity
     if len(given) != len(shown):
         raise RuntimeError(f"the judge gave {len(given)} answers to {len(shown)} presentations")
-    return [given[position] for position in range(len(shown))]
+    return [given[n]._replace(identity=name(one)) for n, one in enumerate(shown)]
 
 
 def with_odds(readings: Iterable[Reading], form: Form, evidence: Evidence) -> Iterable[Reading]:
@@ -89,7 +84,7 @@ def _with_told_odds(reading: Reading, form: Form) -> Reading:
     answer = reading.answer
     tokens, odds, _ = _odds_in(answer.text, answer.log_probabilities, reading.value, form)
     evidence = "none" if odds is None else "log-probabilities"
-    return reading._replace(tokens=tokens, odds=odds, evidence=evidence)
+    return Reading(*reading[:4], tokens, odds, evidence, reading.identity)
 
 
 def _odds_in(
@@ -124,8 +119,8 @@ def _question(reading: Reading) -> tuple[str, str]:
     return reading.shown.battle_id, reading.shown.order
 
 
-def _row(reading: Reading, judge: Judge, slug: str) -> tuple[Any, ...]:
-    shown, answer, form = reading.shown, reading.answer, judge.form
+def _row(reading: Reading, form: Form, slug: str) -> tuple[Any, ...]:
+    shown, answer = reading.shown, reading.answer
     return (
         *form.subject(shown, slug),
         shown.replicate,
@@ -135,7 +130,7 @@ def _row(reading: Reading, judge: Judge, slug: str) -> tuple[Any, ...]:
         answer.log_probabilities,
         answer.prompt_tokens,
         answer.completion_tokens,
-        call_identity(judge, shown),
+        reading.identity,
         answer.reply_model,
         answer.system_fingerprint,
         answer.said,
@@ -205,12 +200,7 @@ def recorded_marks(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> 
 
 
 def recorded_choices(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:
-    """Return the published preferences of a judge on the battles at hand, as choices.
-
-    A published mean of both orders is a probability, and so is every preference of a judge some of
-    whose preferences are neither a win nor a draw. Empty if the judge has scores; failed ones are
-    kept if no verdict of the judge has.
-    """
+    """Return a judge's published preferences on the battles as choices; none if it has scores."""
     rows = verdicts[verdicts["judge"].eq(slug) & verdicts["battle_id"].isin(battles["battle_id"])]
     if rows[list(SCORE_COLUMNS)].notna().any(axis=None) or rows["recorded_outcome"].isna().all():
         rows = rows.head(0)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from operator import add, sub
+from operator import sub
 from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,7 +28,8 @@ class Cost(NamedTuple):
 
     def plus(self, other: "Cost") -> "Cost":
         """Return the sum of two costs."""
-        return Cost(*map(add, self, other))
+        calls, prompt, completion, money = other
+        return Cost(self[0] + calls, self[1] + prompt, self[2] + completion, self[3] + money)
 
     def minus(self, other: "Cost") -> "Cost":
         """Return the difference of two costs."""
@@ -36,11 +37,7 @@ class Cost(NamedTuple):
 
 
 class Budget:
-    """A hard cap on paid requests, on tokens or on money, shared by everything that draws on it.
-
-    The most that a request can cost is reserved before it is sent, and its cost settled after: the
-    cap holds for what is in flight, too. None is no cap; `spent` is what is settled.
-    """
+    """A hard cap on calls, tokens or money; the most of a request is reserved before it."""
 
     def __init__(
         self,
@@ -54,6 +51,7 @@ class Budget:
         self.spent, self.has_refused = Cost(), False
         self._reserved, self._elsewhere = Cost(), Cost()
         self._n_open, self._is_closed = 0, False
+        self._has_no_cap = calls is None and tokens is None and money is None
         self._lock = threading.Lock()
 
     @classmethod
@@ -70,9 +68,7 @@ class Budget:
     def reserve(self, most: Cost) -> bool:
         """Return whether a request of at most this cost may be sent now, and hold it back."""
         with self._lock:
-            fits = not self._is_closed and self._fits(
-                self.spent.plus(self._elsewhere).plus(self._reserved).plus(most)
-            )
+            fits = not self._is_closed and (self._has_no_cap or self._fits(most))
             self.has_refused |= not fits
             if fits:
                 self._reserved = self._reserved.plus(most)
@@ -115,7 +111,8 @@ class Budget:
         ]
         return " and ".join(filter(None, caps)) or "no cap"
 
-    def _fits(self, total: Cost) -> bool:
+    def _fits(self, most: Cost) -> bool:
+        total = self.spent.plus(self._elsewhere).plus(self._reserved).plus(most)
         tokens = total.prompt_tokens + total.completion_tokens
         return (
             (self.calls is None or total.calls <= self.calls)
@@ -125,10 +122,7 @@ class Budget:
 
 
 class JointBudget(Budget):
-    """Several caps at once: a request must fit each of them, and counts towards each.
-
-    Earlier spending counts against its own cap; `spent` begins at nothing.
-    """
+    """Several caps at once: a request must fit each of them, and counts towards each."""
 
     def __init__(self, caps: Sequence[Budget]) -> None:
         currencies = sorted({cap.currency for cap in caps if cap.currency is not None})
@@ -240,11 +234,7 @@ def text_bytes(messages: Sequence[Mapping[str, str]]) -> int:
 
 
 def may_be_billed(status: int, failure: str) -> bool:
-    """Return whether a request that failed with an HTTP status may have been worked on.
-
-    A gateway that gives up leaves the model writing, a filter has read the prompt, and an answer
-    that was cut in its thoughts was thought.
-    """
+    """Return whether a failed request may have been worked on, as behind a gateway."""
     worked_on = status >= 500 and status not in (501, 503, 529)
     return worked_on or status == 408 or failure in ("content_filter", "truncated")
 
@@ -257,10 +247,7 @@ def priced(prompt_tokens: int, completion_tokens: int, price: Price | None) -> C
 
 @dataclass(repr=False)
 class Meter:
-    """Counts requests against a budget: what each may cost before it is sent, and its cost after.
-
-    `counts` is added ``implausible_usage``; the first of it is a warning.
-    """
+    """Counts requests against a budget: what each may cost before, and its cost after."""
 
     budget: Budget
     price: Price | None
@@ -268,12 +255,7 @@ class Meter:
     warn: Callable[[str], None]
 
     def cost(self, usage: Usage, most: Cost) -> Cost:
-        """Return the cost of an answered request.
-
-        Usage that is missing, or below a floor of one token per 16 bytes, counts as the
-        reservation `most`. Usage above the reservation is clamped to it; an answer longer than the
-        limit counts up to its bytes.
-        """
+        """Return the cost of an answered request: its usage if plausible, else the reservation."""
         stated, sizes = usage[:2], usage[2:]
         if not all(stated):
             return most

@@ -1,12 +1,11 @@
 """Gets answers from the store where it has them, and buys the others, within a budget."""
 
 import contextlib
-import json
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,8 +13,8 @@ import pandas as pd
 
 from judgeline.report import shortened
 from resources.judges.budget import Budget, Cost, JointBudget, Price
-from resources.judges.forms.form import Reading, read
-from resources.judges.judge import Answer, Judge, Presentation, call_identity, call_parts, judge_key
+from resources.judges.forms.form import Form, Reading, read
+from resources.judges.judge import Answer, Calls, Judge, Presentation, judge_key
 from resources.judges.remedies import MOST_REASONS
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import VerdictWriter
@@ -24,14 +23,13 @@ RETRIED = frozenset({"transport"})
 """Failures that another attempt may mend, and that cost little."""
 
 RETRIED_ONCE = frozenset({"truncated", "parse_error", "echo"})
-"""Failures that another attempt rarely mends, and that are paid for each time. A refusal, a
-filter or a text that is too long would only be paid for again."""
+"""Failures that another attempt rarely mends, and that are paid for each time."""
 
 _CHUNK = 2000
 _LONGEST_WORDS = 100
 _MOST_MODELS = 5
-_SAID = ("reply_model", "system_fingerprint", "said")
-_FIELDS = ("answer", "failure", "prompt_tokens", "completion_tokens", "log_probabilities", *_SAID)
+_FIELDS = tuple(field.name for field in fields(Answer))
+_COLUMNS = ("answer", *_FIELDS[1:])
 
 
 class BudgetError(RuntimeError):
@@ -40,12 +38,7 @@ class BudgetError(RuntimeError):
 
 @dataclass
 class Account:
-    """Counts of one annotation's calls; battles with equal texts share one.
-
-    Tokens are of the answers given now. `failed` and `reasons` count those given now while it runs,
-    all in the end. The budget is also `charged` for requests that may have been billed without an
-    answer.
-    """
+    """Counts of one annotation; `charged` has requests billed without an answer, too."""
 
     n_calls: int = 0
     n_resumed: int = 0
@@ -115,13 +108,7 @@ Progress = Callable[[Account], None]
 
 @dataclass
 class Buyer:
-    """Returns stored answers and buys the missing ones; `account` counts the last call.
-
-    Failures of `retried` are asked for again, however often they were; those of `RETRIED_ONCE` a
-    second time and no more. Replicates below `n_covered` belong to another table: of those only
-    transport errors are retried here. `turn` gives what is entered before anything is asked, and
-    may wait: a place at the judge's endpoint, say.
-    """
+    """Returns stored answers and buys the missing ones; runs below `n_covered` are another's."""
 
     store: VerdictStore
     budget: Budget = field(default_factory=Budget)
@@ -132,18 +119,14 @@ class Buyer:
     turn: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
 
     def repeating(self, n_covered: int) -> "Buyer":
-        """Return a buyer for a table that repeats what another asks, its first runs included.
-
-        An answer that failed through the judge itself is not asked for again, but for those runs
-        that are the table's own and whose class `retried` names.
-        """
+        """Return a buyer for a table whose first runs another table asks and pays for."""
         return replace(self, n_covered=n_covered, account=Account())
 
     def missing(
         self, judge: Judge, presentations: Sequence[Presentation]
     ) -> tuple[list[Presentation], int]:
         """Return the calls that are missing, and the number that the store answers; asks nobody."""
-        calls = _distinct(judge, presentations)
+        calls = distinct(map(Calls(judge).identity, presentations), presentations)
         found, _ = self.store.find(judge_key(judge), calls)
         needed = list(self._needed(calls, found).values())
         return needed, len(calls) - len(needed)
@@ -156,12 +139,10 @@ class Buyer:
         slug: str,
         on_progress: Progress | None = None,
     ) -> Iterator[Reading]:
-        """Return a reading per presentation, in their order, once all answers are stored.
-
-        Each call is asked for at most once, and stored within seconds of its answer. Of several
-        processes on one machine only one at a time buys from a judge.
-        """
-        calls, key = _distinct(judge, presentations), judge_key(judge)
+        """Return a reading per presentation, once all answers are stored."""
+        named, key = Calls(judge), judge_key(judge)
+        identities = list(map(named.identity, presentations))
+        calls = distinct(identities, presentations)
         found, needed = pd.DataFrame(), dict[str, Presentation]()
         fresh: dict[str, tuple[str, Any]] = {}
 
@@ -183,10 +164,10 @@ class Buyer:
             if lacking:
                 _acknowledge(judge, needed, found)
                 with self.turn():
-                    fresh = self._ask(judge, needed, slug, on_progress)
+                    fresh = self._ask(judge, named, needed, slug, on_progress)
                 self._require_all(slug)
                 found, _ = self.store.find(key, calls)
-        return _in_order(found, presentations, judge, fresh)
+        return _in_order(found, identities, presentations, judge.form, fresh)
 
     def _needed(
         self, calls: Mapping[str, Presentation], found: pd.DataFrame
@@ -202,7 +183,12 @@ class Buyer:
         return {identity: shown for identity, shown in calls.items() if identity not in settled}
 
     def _ask(
-        self, judge: Judge, needed: Mapping[str, Presentation], slug: str, tell: Progress | None
+        self,
+        judge: Judge,
+        calls: Calls,
+        needed: Mapping[str, Presentation],
+        slug: str,
+        tell: Progress | None,
     ) -> dict[str, tuple[str, Any]]:
         """Store the answers to the needed calls; return status and value of each."""
         account, began, budget = self.account, time.monotonic(), JointBudget([self.budget])
@@ -214,9 +200,10 @@ class Buyer:
             contextlib.closing(given),
         ):
             for position, reading in given:
-                writer.add({"identity": identities[position], **_row(judge, reading, slug)})
+                identity = identities[position]
+                writer.add(_row(identity, calls.parts(reading.shown), reading, slug))
                 account.add(reading.answer, reading.status)
-                read_now[identities[position]] = reading.status, reading.value
+                read_now[identity] = reading.status, reading.value
                 account.seconds = time.monotonic() - began
                 account.charged = budget.spent
                 if tell:
@@ -266,11 +253,13 @@ def once_each(
         yield position, reading
 
 
-def _distinct(judge: Judge, presentations: Sequence[Presentation]) -> dict[str, Presentation]:
+def distinct(
+    identities: Iterable[str], presentations: Iterable[Presentation]
+) -> dict[str, Presentation]:
     """Return the calls by identity, in the order of their first presentations."""
     calls: dict[str, Presentation] = {}
-    for shown in presentations:
-        calls.setdefault(call_identity(judge, shown), shown)
+    for identity, shown in zip(identities, presentations, strict=True):
+        calls.setdefault(identity, shown)
     return calls
 
 
@@ -281,33 +270,29 @@ def _acknowledge(judge: Judge, needed: Collection[str], found: pd.DataFrame) -> 
         acknowledge(dict(zip(failed["identity"], failed["answered_at"], strict=True)))
 
 
-def _row(judge: Judge, reading: Reading, slug: str) -> dict[str, Any]:
-    presentation, answer = reading.shown, reading.answer
+def _row(identity: str, parts: str, reading: Reading, slug: str) -> dict[str, Any]:
+    shown, answer = reading.shown, reading.answer
     return {
+        "identity": identity,
         "status": reading.status,
         "answered_at": datetime.now(UTC),
-        "answer": answer.text,
-        "failure": answer.failure,
-        "log_probabilities": answer.log_probabilities,
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        **{name: getattr(answer, name) for name in _SAID},
+        **{column: getattr(answer, name) for column, name in zip(_COLUMNS, _FIELDS, strict=True)},
         "judge": slug,
-        "battle_id": presentation.battle_id,
-        "order": presentation.order,
-        "replicate": presentation.replicate,
-        "parts": json.dumps(call_parts(judge, presentation), sort_keys=True),
+        "battle_id": shown.battle_id,
+        "order": shown.order,
+        "replicate": shown.replicate,
+        "parts": parts,
     }
 
 
 def _in_order(
     found: pd.DataFrame,
+    identities: Sequence[str],
     presentations: Sequence[Presentation],
-    judge: Judge,
+    form: Form,
     fresh: Mapping[str, tuple[str, Any]],
 ) -> Iterator[Reading]:
     """Yield the answer to each presentation; `fresh` has status and value of those read before."""
-    identities = [call_identity(judge, shown) for shown in presentations]
     rows = pd.Index(found["identity"]).get_indexer(pd.Index(identities))
     if (n_lost := int((rows < 0).sum())) > 0:
         raise RuntimeError(
@@ -316,13 +301,13 @@ def _in_order(
         )
     for start in range(0, len(rows), _CHUNK):
         chunk, these = found.iloc[rows[start : start + _CHUNK]], slice(start, start + _CHUNK)
-        values = [chunk[name].astype(object).where(chunk[name].notna(), None) for name in _FIELDS]
+        values = [chunk[name].astype(object).where(chunk[name].notna(), None) for name in _COLUMNS]
         answers = (Answer(*row) for row in zip(*values, strict=True))
         for shown, identity, answer in zip(
             presentations[these], identities[these], answers, strict=True
         ):
-            known = fresh.get(identity)
-            yield Reading(shown, answer, *known) if known else read(shown, answer, judge.form)
+            known = fresh.get(identity) or read(shown, answer, form)[2:4]
+            yield Reading(shown, answer, *known, identity=identity)
 
 
 def models_named(answers: pd.DataFrame) -> dict[str, dict[str, int]]:

@@ -13,8 +13,7 @@ from resources.judges.forms.registered import FORM_TABLES, FormName, form_with
 from resources.judges.judge import Judge
 from resources.judges.live.endpoint import find_endpoint
 from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.simulated.forms import BuiltinFormJudge
-from resources.judges.simulated.judge import BuiltinJudge
+from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge
 
 
 def open_judge(
@@ -23,10 +22,7 @@ def open_judge(
     hosting: Hosting | None = None,
     form: FormName = "rubric",
 ) -> Judge:
-    """Return a judge that is ready to answer about a corpus, asked in one form.
-
-    ValueError if its kind cannot judge this corpus, or it is not asked in this form.
-    """
+    """Return a judge that is ready to answer about a corpus in one form, or ValueError."""
     hosting = hosting or Hosting()
     if definition.kind != "recorded" and form not in definition.asks:
         others = " ".join(f"{FORM_TABLES[name].name}+" for name in definition.asks)

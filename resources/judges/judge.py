@@ -1,7 +1,9 @@
 """Judges, their presentations and answers, and the identity of a call for ever."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import pandas as pd
@@ -15,28 +17,17 @@ if TYPE_CHECKING:
 Evidence = Literal["log-probabilities", "samples"]
 """Source of a judge's odds: the tokens of its answers, or counts of repeated runs."""
 
-FAILURES: tuple[str, ...] = (
-    "parse_error",
-    "echo",
-    "refusal",
-    "truncated",
-    "context_overflow",
-    "transport",
-    "content_filter",
-    "tool_call",
-    "other_model",
+_FAILURES = (
+    "parse_error echo refusal truncated context_overflow transport content_filter tool_call "
+    "other_model"
 )
+FAILURES: tuple[str, ...] = tuple(_FAILURES.split())
 """Every class of a failed answer; the status of any other is ``ok``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """One question with two completions in the order in which the judge sees them.
-
-    Order ``AB`` shows model A's completion first; `replicate` counts repeated runs from 0. The
-    model names are for simulations. `question_id` is of presentations with one completion, whose
-    `battle_id` is the completion's.
-    """
+    """A question with two completions as shown, or with one, whose id is then `battle_id`."""
 
     battle_id: str
     order: str
@@ -51,11 +42,7 @@ class Presentation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: text, or a failure class, or the text of a failed answer; and tokens.
-
-    `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``. The server
-    named `reply_model` and `system_fingerprint`; `said` is its reason for a failure, without keys.
-    """
+    """Text, a failure class or both, and tokens; `said` is the server's reason, without keys."""
 
     text: str | None
     failure: str | None
@@ -68,11 +55,7 @@ class Answer:
 
 
 class Judge(Protocol):
-    """A judge ready to answer.
-
-    One that has to know which failures are stored has a method ``acknowledge(stored)``, called
-    before it is asked for them again, with the time of each by identity of the call.
-    """
+    """A judge ready to answer; one with `acknowledge` hears the times of stored failures."""
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -92,24 +75,11 @@ class Judge(Protocol):
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, "Reading"]]:
-        """Yield answers, read as they come, each with the position of its presentation.
-
-        Everything that is paid for is reserved in the budget before. A presentation goes without an
-        answer only where the budget refused it; none gets two.
-        """
+        """Yield readings with positions, within the budget; no presentation gets two."""
         ...
 
 
 ORDERS: tuple[str, str] = ("AB", "BA")
-
-ORIGIN: tuple[str, ...] = (
-    "prompt_version",
-    "template_hash",
-    "judge_model",
-    "judge_revision",
-    "judge_identity",
-)
-"""What `origin_of` says of a judge; what the judge does not have is left out."""
 
 _NAMED = {
     "prompt_version": "version",
@@ -117,9 +87,12 @@ _NAMED = {
     "judge_model": "model",
     "judge_revision": "revision",
 }
+ORIGIN: tuple[str, ...] = (*_NAMED, "judge_identity")
+"""What `origin_of` says of a judge; what the judge does not have is left out."""
+
 _TEXTS = ("instruction", "completion_a", "completion_b")
-_SHOWN = ("instruction", "first_completion", "second_completion")
 _LONGEST_SETTING = 500
+_TEXTS_AT_HAND = 4096
 
 
 def present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
@@ -150,25 +123,45 @@ def require_texts(battles: pd.DataFrame) -> None:
         )
 
 
+class Calls:
+    """Identities and stored parts of a judge's calls; a text is written and hashed once."""
+
+    def __init__(self, judge: Judge) -> None:
+        own = {f"judge.{name}": value for name, value in judge.identity.items()}
+        short = {k: text_hash(v) if len(v) > _LONGEST_SETTING else v for k, v in own.items()}
+        self._whole = json.dumps(own, sort_keys=True, separators=(",", ":"))[1:-1]
+        self._short = json.dumps(short, sort_keys=True)[1:-1]
+        self._written = lru_cache(_TEXTS_AT_HAND)(json.dumps)
+        self._hash = lru_cache(_TEXTS_AT_HAND)(text_hash)
+
+    def identity(self, shown: Presentation) -> str:
+        """Return the hash of everything that determines an answer: judge, texts in order, run."""
+        write = self._written
+        return text_hash(  # the parts by name, as `identity_hash` writes them
+            f'{{"first_completion":{write(shown.first_completion)},"instruction":'
+            f'{write(shown.instruction)},{self._whole},"replicate":"{shown.replicate}",'
+            f'"second_completion":{write(shown.second_completion)}}}'
+        )
+
+    def parts(self, shown: Presentation) -> str:
+        """Return as JSON the parts that an identity hashes, long ones by their own hash."""
+        text = self._hash
+        return (
+            f'{{"first_completion": "{text(shown.first_completion)}", "instruction": '
+            f'"{text(shown.instruction)}", {self._short}, "replicate": "{shown.replicate}", '
+            f'"second_completion": "{text(shown.second_completion)}"}}'
+        )
+
+
 def call_identity(judge: Judge, presentation: Presentation) -> str:
-    """Return the hash of everything that determines an answer: judge, texts in order, run."""
-    return identity_hash(_whole_parts(judge, presentation))
+    """Return the identity of one call."""
+    return Calls(judge).identity(presentation)
 
 
 def call_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
-    """Return the parts that `call_identity` hashes, each short: texts by their own hash."""
-    return {
-        name: text_hash(value) if name in _SHOWN or len(value) > _LONGEST_SETTING else value
-        for name, value in _whole_parts(judge, presentation).items()
-    }
-
-
-def _whole_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
-    return {
-        **{f"judge.{name}": value for name, value in judge.identity.items()},
-        **{name: getattr(presentation, name) for name in _SHOWN},
-        "replicate": str(presentation.replicate),
-    }
+    """Return the parts that the identity of one call hashes."""
+    parts: dict[str, str] = json.loads(Calls(judge).parts(presentation))
+    return parts
 
 
 def judge_key(judge: Judge) -> str:

@@ -16,7 +16,7 @@ from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge, prompt_of, was_probed
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.registered import FormName, form_with
-from resources.judges.judge import Evidence, Judge, Presentation, call_identity, judge_key
+from resources.judges.judge import Calls, Evidence, Judge, Presentation, judge_key
 from resources.judges.live.fields import ServedFields
 
 BYTES_PER_TOKEN = 4.0
@@ -28,11 +28,7 @@ _ANSWERS_LOOKED_AT = 500
 
 
 class TokenEstimate(NamedTuple):
-    """Expected tokens of some calls, the most that they can cost, and where the numbers are from.
-
-    `most_` counts every byte of a prompt as a token and every answer at its full length, once:
-    repairs and lost requests come on top.
-    """
+    """Expected tokens of calls, the most without repairs and losses, and their source."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -54,10 +50,7 @@ def _total(estimates: Mapping[str, TokenEstimate]) -> TokenEstimate:
 
 
 class Expected(NamedTuple):
-    """Expected calls of a judge in one form, and how many of them are stored.
-
-    `tokens` is None where nothing served is asked; `note` says what would change the calls.
-    """
+    """Expected calls of a judge in one form; `tokens` is None where nothing served is asked."""
 
     n_needed: int
     n_stored: int
@@ -67,11 +60,7 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgePlan:
-    """Calls of a judge's plan, and calls that the verdict store answers.
-
-    What the ratings' intervals would gain (`half_width`), what would change the number of calls
-    (`note`) and the cap that stops the run before them (`cut_short`) are words, or empty.
-    """
+    """Calls of a judge's plan, their tokens and price, and in words what they give."""
 
     judge: str
     partition: str
@@ -169,11 +158,7 @@ def expect_calls(
     n_replicates: int | None = None,
     first_replicate: int = 0,
 ) -> Expected:
-    """Return the expected calls of a judge about battles.
-
-    `more` is shown besides by the reliability panel, whose first runs are calls of the verdicts
-    too; runs before `first_replicate` are asked by others.
-    """
+    """Return the expected calls about battles; `more` are shown by the reliability panel."""
     asked, n_times = form_with(form, judge), n_replicates or judge.replicates
 
     def shown(evidence: Evidence) -> list[Presentation]:
@@ -199,9 +184,10 @@ def expect_calls(
     needed, n_stored = buyer.missing(opened, presentations)
     if more:
         further, _ = buyer.repeating(judge.replicates).missing(opened, more)
-        needed = list({call_identity(opened, one): one for one in (*needed, *further)}.values())
+        identity = Calls(opened).identity
+        needed = list({identity(one): one for one in (*needed, *further)}.values())
         presentations += more
-        n_stored = len({call_identity(opened, one) for one in presentations}) - len(needed)
+        n_stored = len(set(map(identity, presentations))) - len(needed)
     return expected(n_stored, _answered(opened, presentations, buyer) if n_stored else None)
 
 
@@ -211,7 +197,8 @@ def _texts(shown: Presentation) -> tuple[str, str, str, int]:
 
 def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer) -> Answered:
     step = max(1, len(presentations) // _ANSWERS_LOOKED_AT)
-    calls = {call_identity(judge, shown): shown for shown in presentations[::step]}
+    some = presentations[::step]
+    calls = dict(zip(map(Calls(judge).identity, some), some, strict=True))
     found, _ = buyer.store.find(judge_key(judge), calls)
     return [calls[identity] for identity in found["identity"]], found
 
@@ -222,11 +209,7 @@ def estimate_tokens(
     needed: Sequence[Presentation],
     answered: Answered | None = None,
 ) -> TokenEstimate:
-    """Return the tokens that calls would take.
-
-    Prompts are counted with the model's tokenizer where it lies on this machine, else by stored
-    answers of the same judge, else by their bytes; the `basis` says which.
-    """
+    """Return the tokens of calls by the model's tokenizer, stored answers, or bytes."""
     if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")
     n_bytes = sum(_size(prompt, shown) for shown in needed)

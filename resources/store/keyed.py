@@ -1,8 +1,4 @@
-"""Rows that many processes add to one folder per key, and none ever changes.
-
-What belongs here: how rows of one schema are appended, scanned and merged, whatever they mean.
-What does not: which of several rows about one thing counts (`store`).
-"""
+"""Rows of one schema that many processes add to one folder per key, and none ever changes."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,12 +26,7 @@ class Scan(NamedTuple):
 
 
 class KeyedStore:
-    """The rows under a local folder or URI, by key; many processes may read and write at a time.
-
-    A kind of row derives from this class. `row` names the columns, `identity` among them, that
-    tell two rows apart: equal ones are copies of one. Columns of `later` are null in older shards
-    that lack them. `what` is stored, in the plural; the environment `variable` says where.
-    """
+    """Rows by key under a folder or URI; rows equal in the columns of `row` are copies."""
 
     schema: ClassVar[pa.Schema]
     row: ClassVar[tuple[str, ...]]
@@ -48,10 +39,7 @@ class KeyedStore:
 
     @contextlib.contextmanager
     def exclusive(self, key: str, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-        """Keep other processes of this machine from buying what goes under the same key.
-
-        The lock goes with the process, however it ends. Object storage has none.
-        """
+        """Keep other processes of this machine from buying under a key."""
         if not is_local(self.base):
             yield
             return
@@ -70,11 +58,7 @@ class KeyedStore:
     def buying(
         self, key: str, is_lacking: Callable[[], bool], on_wait: Callable[[], None] | None
     ) -> Iterator[bool]:
-        """Give whether something is to be bought, which then no other process buys meanwhile.
-
-        A store that lacks nothing is only read. After a wait it is looked into once more: another
-        process may have bought what was lacking.
-        """
+        """Give whether something is to be bought, looked up anew after a wait, alone."""
         if not is_lacking():
             yield False
             return
@@ -103,10 +87,7 @@ class KeyedStore:
             write_shard(self.base / key, pa.concat_tables(fitting))
 
     def scan(self, key: str, columns: Sequence[str], among: pa.Array | None = None) -> Scan:
-        """Return some columns of everything stored under a key, repeated attempts included.
-
-        Only rows `among` those identities, where they are given.
-        """
+        """Return some columns of everything stored under a key, or `among` identities."""
         for _ in range(_ATTEMPTS):
             shards, unfinished = list_shards(self.base / key)
             try:
@@ -127,12 +108,7 @@ class KeyedStore:
         )
 
     def compact(self, key: str, *, min_shards: int = 2) -> int:
-        """Merge the small shards of a key into one, and return how many were merged.
-
-        Large ones stay, so that the work and the memory do not grow with the store. The merged
-        shard is durable before the first old one goes: a crash in between leaves rows twice,
-        which readers collapse. Damaged files stay where they are.
-        """
+        """Merge a key's small whole shards; the new one is durable before an old one goes."""
         read: dict[UPath, pa.Table | None] = {}
         for shard in list_shards(self.base / key)[0]:
             with contextlib.suppress(FileNotFoundError):  # another process merged it

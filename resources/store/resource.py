@@ -12,10 +12,7 @@ from resources.store.verdicts import VerdictStore
 
 
 class StoredVerdicts(dg.ConfigurableResource[Any]):
-    """The verdict store: the local folder, or a URI such as ``s3://bucket/verdicts``.
-
-    `retry_also` names failure classes to ask for again beside those that always are.
-    """
+    """The verdict store by folder or URI; `retry_also` names failures to ask again."""
 
     uri: str = ""
     storage_options: dict[str, Any] = Field(default={})

@@ -1,8 +1,4 @@
-"""Parquet files that are written once and whole, in a folder that many processes share.
-
-What belongs here: how a shard gets onto disk or into object storage so that nobody ever sees
-half of one, and how shards are listed and read. What does not: what a row means (`store`).
-"""
+"""Parquet files that are written once and whole, in a folder that many processes share."""
 
 import contextlib
 import os
@@ -27,11 +23,7 @@ SUFFIX, UNFINISHED = ".parquet", ".part"
 
 
 def write_shard(folder: UPath, table: pa.Table) -> UPath:
-    """Write a table as a new shard and return its place.
-
-    When this returns, the shard survives a kill of the process and, on a local disk, a power
-    cut. Names never collide: time, process and chance are in them.
-    """
+    """Write a table as a new shard and return its place; then no kill and no power cut loses it."""
     name = f"{time.time_ns():020d}-{os.getpid()}-{token_hex(8)}{SUFFIX}"
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
@@ -58,10 +50,7 @@ def list_shards(folder: UPath) -> tuple[list[UPath], list[UPath]]:
 def read_shard(
     shard: UPath, columns: Sequence[str], later: Collection[str] = ()
 ) -> pa.Table | None:
-    """Return some columns of a shard, or None if it is damaged or no shard at all.
-
-    Columns of `later` that an older shard lacks are null.
-    """
+    """Return columns of a shard, `later` ones null where it lacks them; None if damaged."""
     written = shard.read_bytes()  # what fails here is the storage; what fails below, the shard
     try:
         source = pa.BufferReader(written)
@@ -75,10 +64,7 @@ def read_shard(
 
 
 def make_folder(folder: UPath, what: str, variable: str) -> None:
-    """Make a local folder so that it survives a power cut; object storage has none.
-
-    `what` is stored there, and the environment `variable` says where: for the message.
-    """
+    """Make a local folder so that it survives a power cut, or raise where nothing can be stored."""
     if not is_local(folder):
         _require_writable(folder, what, variable)
         return

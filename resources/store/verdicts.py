@@ -1,9 +1,4 @@
-"""Verdict store: bought answers by judge and identity of the call.
-
-A judge's answers lie in a folder of their own, named by the hash of what identifies the judge,
-so that a lookup reads no other judge's. Rows are never changed: a second attempt is a second
-row, and readers agree on which of them counts and how many there were.
-"""
+"""Verdict store: bought answers by judge and identity of the call; rows are never changed."""
 
 from collections.abc import Collection
 
@@ -13,45 +8,17 @@ import pyarrow as pa
 from resources.store.keyed import KeyedStore, Scan
 from resources.store.shards import NOT_THERE
 
-SCHEMA = pa.schema(
-    [
-        ("identity", pa.string()),
-        ("status", pa.string()),
-        ("answered_at", pa.timestamp("us", tz="UTC")),
-        ("answer", pa.string()),
-        ("failure", pa.string()),
-        ("log_probabilities", pa.string()),
-        ("prompt_tokens", pa.int64()),
-        ("completion_tokens", pa.int64()),
-        ("judge", pa.string()),
-        ("battle_id", pa.string()),
-        ("order", pa.string()),
-        ("replicate", pa.int64()),
-        ("parts", pa.string()),
-        ("reply_model", pa.string()),
-        ("system_fingerprint", pa.string()),
-        ("said", pa.string()),
-    ]
+_ROW = (
+    "identity status answered_at answer failure log_probabilities prompt_tokens completion_tokens "
+    "judge battle_id order replicate parts reply_model system_fingerprint said"
 )
-"""A row is one answer. `status` is how it was read when it came; `judge`, `battle_id` and `order`
-are what the call was made for first, which its identity does not hold; `parts` is a JSON object
-of what it does hold, long texts by their hash. `reply_model`, `system_fingerprint` and `said` are
-the server's words about the answer."""
+_COUNTS = ("prompt_tokens", "completion_tokens", "replicate")
+_TYPES = dict.fromkeys(_COUNTS, pa.int64()) | {"answered_at": pa.timestamp("us", tz="UTC")}
+SCHEMA = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _ROW.split()])
+"""Rows of answers; `judge`, `battle_id` and `order` are what a call was made for first."""
 
-ANSWER = (
-    "identity",
-    "status",
-    "answered_at",
-    "answer",
-    "failure",
-    "log_probabilities",
-    "prompt_tokens",
-    "completion_tokens",
-    "battle_id",
-    "reply_model",
-    "system_fingerprint",
-    "said",
-)
+_CALL = ("judge", "order", "replicate", "parts")
+ANSWER = tuple(name for name in _ROW.split() if name not in _CALL)
 """Columns that make an answer, and say which of several counts."""
 
 _STATUS = _ATTEMPT = ("identity", "status", "answered_at")
@@ -70,18 +37,12 @@ class VerdictStore(KeyedStore):
         return dict(zip(found["identity"], found["status"], strict=True))
 
     def find(self, judge_key: str, identities: Collection[str]) -> tuple[pd.DataFrame, Scan]:
-        """Return the answers to some calls, and what was scanned for them.
-
-        One row per identity, with the columns of `ANSWER` and the number of attempts.
-        """
+        """Return a row per answered call with its number of attempts, and the scan."""
         scan = self.scan(judge_key, ANSWER, among=pa.array(list(identities), pa.string()))
         return collapse(scan.table), scan
 
     def first_statuses(self, judge_key: str, identities: Collection[str]) -> dict[str, str]:
-        """Return how the first answer to some calls was read, whatever later ones mended.
-
-        Answers that were lost on their way are none; a call that has no other is left out.
-        """
+        """Return how the first answer to some calls was read; those lost on their way are none."""
         among = pa.array(list(identities), pa.string())
         rows = self.without_copies(self.scan(judge_key, _STATUS, among=among).table).to_pandas()
         given = rows[rows["status"].ne("transport")].sort_values(["answered_at", "status"])
@@ -97,11 +58,7 @@ class VerdictStore(KeyedStore):
 
 
 def collapse(table: pa.Table) -> pd.DataFrame:
-    """Return one row per identity, whichever shards, in whatever order, the rows came from.
-
-    Of usable answers the first counts, so that what was concluded from it stays; of failures
-    the last. `n_attempts` counts the rows that there were.
-    """
+    """Return a row per identity: of usable answers the first, of failures the last."""
     rows = VerdictStore.without_copies(table).to_pandas()
     if rows["identity"].is_unique:
         return rows.assign(n_attempts=1)

@@ -15,8 +15,8 @@ import postgres
 import pytest
 import sqlalchemy
 
-from assets.judging import pools as pool
-from assets.judging.pools import claimed
+from assets.judging import asking as pool
+from assets.judging.asking import claimed
 from pipelines.instance.homes import open_instance
 
 pytestmark = pytest.mark.slow

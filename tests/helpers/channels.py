@@ -8,8 +8,7 @@ from typing import Any
 from fault_server import KEY, FaultServer
 
 from resources.config.paths import ROOT
-from resources.judges.batch.batches import Pace
-from resources.judges.batch.judge import BatchJudge, LiveJudge
+from resources.judges.batch.judge import BatchJudge, LiveJudge, Pace
 from resources.judges.batch.provider import Limits
 from resources.judges.catalog import read_template
 from resources.judges.forms.form import Prompt

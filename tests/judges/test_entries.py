@@ -28,9 +28,8 @@ from resources.judges.live.endpoint import Endpoint, find_endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
-from resources.judges.managed.judge import ManagedJudge
+from resources.judges.managed.judge import ManagedJudge, server_command, server_environment
 from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.managed.server import server_command, server_environment
 from resources.judges.simulated.judge import BuiltinTraits
 
 SHIPPED = {

@@ -27,8 +27,7 @@ from resources.judges.catalog import open_judge
 from resources.judges.forms.form import Prompt, Reading, read
 from resources.judges.forms.registered import FORM_TABLES, form_with
 from resources.judges.judge import FAILURES, Answer, Evidence, Judge, Presentation
-from resources.judges.simulated.forms import BuiltinFormJudge
-from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
+from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge, BuiltinTraits
 from resources.tables.words import WORDS
 
 PROMPTS = write_prompts(6, seed=2)

@@ -23,10 +23,9 @@ from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import present
 from resources.judges.live.fields import Decoding, ServedFields
-from resources.judges.managed import server as servers
-from resources.judges.managed.judge import ManagedJudge
+from resources.judges.managed import judge as servers
+from resources.judges.managed.judge import ManagedJudge, Server, VllmError, running, vllm_python
 from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.managed.server import Server, VllmError, running, vllm_python
 
 pytestmark = [
     pytest.mark.slow,
@@ -39,7 +38,7 @@ import sys, time
 from pathlib import Path
 from resources.judges.managed.options import Hosting
 from resources.judges.managed.options import VllmOptions
-from resources.judges.managed.server import running
+from resources.judges.managed.judge import running
 from resources.judges.live.fields import ServedFields
 
 place = Hosting(print, logs=Path(sys.argv[1]))

@@ -23,8 +23,7 @@ from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Prompt, ShortForm
 from resources.judges.forms.score import ScoreForm, ScoreOptions
 from resources.judges.judge import Judge, Presentation
-from resources.judges.simulated.forms import BuiltinFormJudge
-from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
+from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge, BuiltinTraits
 
 PROMPTS = write_prompts(100, seed=2)
 FLAWLESS = BuiltinTraits(**dict.fromkeys(BuiltinTraits.model_fields, 0))
@@ -232,8 +231,8 @@ def test_lasting_opinions_are_those_of_the_rubric() -> None:
     marker, own = by_rubric(partial), judge(partial, ScoreForm())
     told = annotate(own, battles(), slug="sim").set_index("completion_id")
     for one in ScoreForm().present(battles(), 1):
-        reading, liking = marker.opinion(one, one.first_completion)
-        points = 2 + 7 * np.mean(reading.levels) + liking
+        opinion = marker.opinion(one, one.first_completion)
+        points = 2 + 7 * np.mean(opinion.reading.levels) + opinion.liking
         expected = told.loc[one.battle_id, "expected_score"]
         assert expected == pytest.approx(np.clip(points, 1, 10), abs=0.06)  # ends cut the normal
 
@@ -252,7 +251,7 @@ def told_and_true(traits: BuiltinTraits, form: ScoreForm | ChoiceForm) -> tuple[
         assert len(said) == len(pair)
         told += [[*map(int, counts), verb == "keeps"] for *counts, verb in said]
         for text in pair:
-            reading, _ = marker.opinion(one, text)
+            reading = marker.opinion(one, text).reading
             counts = (reading.n_right, reading.n_expected, reading.n_wrong, reading.n_typos)
             true.append([*counts, reading.layout_kept])
     return np.array(told), np.array(true)
@@ -279,7 +278,7 @@ def test_reasons_lean_as_lasting_opinions_do() -> None:
     fond = FLAWLESS.model_copy(update={"taste": 3.0})
     marker = by_rubric(fond)
     shown = ScoreForm().present(battles(MIDDLING, POOR), 1)
-    liking = np.array([marker.opinion(one, one.first_completion)[1] for one in shown])
+    liking = np.array([marker.opinion(one, one.first_completion).liking for one in shown])
     told, true = told_and_true(fond, ScoreForm())
     for column, sign in ((0, 1), (2, -1), (3, -1)):  # right, wrong, typos
         ahead = sign * (told - true)[:, column] * np.sign(liking)

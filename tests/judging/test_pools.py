@@ -12,8 +12,8 @@ import dagster as dg
 import managed
 import pytest
 
-from assets.judging import pools as pool
-from assets.judging.pools import claimed
+from assets.judging import asking as pool
+from assets.judging.asking import claimed
 
 pytestmark = pytest.mark.slow
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from buyer_process import numbered, store_in
 
+from judgeline.verdict import identity_hash, text_hash
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
 from resources.judges.annotation import annotate
@@ -18,15 +19,20 @@ from resources.judges.forms.form import Form, Prompt
 from resources.judges.forms.registered import FormName
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.forms.score import ScoreForm, ScoreOptions
-from resources.judges.judge import Judge, call_identity, judge_key
+from resources.judges.judge import (
+    Judge,
+    Presentation,
+    call_identity,
+    call_parts,
+    judge_key,
+)
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
 from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.simulated.forms import BuiltinFormJudge
-from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
+from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge, BuiltinTraits
 
 STORED = Path(__file__).with_name("verdicts_of_2026_11_22")
 PROMPTS = write_prompts(6, seed=2)
@@ -141,6 +147,17 @@ def test_an_identity_never_changes(name: str) -> None:
     judge = JUDGES[name]
     shown = judge.form.present(BATTLES, 1)[1]
     assert (judge_key(judge), call_identity(judge, shown)) == IDENTITIES[name]
+
+
+@pytest.mark.parametrize("text", ['"quoted" \\ \n', "\u00e9\u2028\U0001f600", "\ud800", ""])
+def test_an_identity_hashes_the_parts_by_their_names(text: str) -> None:
+    judge = JUDGES["served choice"]
+    shown = Presentation("b", "AB", 3, text, f"{text}1", f"{text}2", "m", "n")
+    texts = {"instruction": text, "first_completion": f"{text}1", "second_completion": f"{text}2"}
+    own = {f"judge.{name}": value for name, value in judge.identity.items()}
+    assert call_identity(judge, shown) == identity_hash({**own, **texts, "replicate": "3"})
+    short = {name: text_hash(value) for name, value in texts.items()}
+    assert call_parts(judge, shown) == {**own, **short, "replicate": "3"}
 
 
 def rows_hash(table: pd.DataFrame) -> str:

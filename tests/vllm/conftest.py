@@ -10,7 +10,7 @@ import pytest
 
 from judgeline.verdict.dictation import _CODES
 from resources.arena.simulation import arena_options, build_arena
-from resources.judges.managed.server import PYTHON_VARIABLE, VllmError, vllm_python
+from resources.judges.managed.judge import PYTHON_VARIABLE, VllmError, vllm_python
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

@@ -15,8 +15,8 @@ from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import annotate
 from resources.judges.catalog import open_judge
 from resources.judges.managed import judge as managed_judge
+from resources.judges.managed.judge import Server, running
 from resources.judges.managed.options import Hosting
-from resources.judges.managed.server import Server, running
 
 pytestmark = pytest.mark.slow
 

@@ -1,22 +1,312 @@
-"""Served judges beside the Batch API: asked in batches, or live where no batch is under way."""
+"""Judges beside the Batch API: each call is submitted once, waited for, and its result read."""
 
 import contextlib
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple, Self, TypeVar
 
-from resources.judges.batch.batches import Awaited, Batches, Pace, Reservations, Tell
-from resources.judges.batch.provider import Limits, Provider, read_result
-from resources.judges.batch.records import Records
-from resources.judges.budget import Budget, Meter
+from resources.judges.batch.provider import (
+    LOST,
+    NOTHING,
+    Limits,
+    Part,
+    Provider,
+    Result,
+    read_lines,
+    read_result,
+    write_parts,
+)
+from resources.judges.batch.records import Record, Records
+from resources.judges.budget import Budget, Cost, Meter, Usage, most_of, text_bytes
 from resources.judges.forms.form import Reading
-from resources.judges.judge import Presentation, call_identity, judge_key
+from resources.judges.judge import Calls, Presentation, judge_key
 from resources.judges.live.asking import redacted, seeded
-from resources.judges.live.endpoint import EndpointError
+from resources.judges.live.endpoint import EndpointError, OutOfReachError
 from resources.judges.live.judge import ServedJudge
+from resources.judges.live.replies import member
 from resources.judges.live.troubles import Retries, fit
+
+_ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_GROWTH = 1.5
+_SHOWN = 3
+
+R = TypeVar("R")
+Tell = Callable[[str], None]
+
+
+class Pace(NamedTuple):
+    """Seconds between two looks at a batch, at first and at most, and of an outage."""
+
+    first_s: float = 5.0
+    longest_s: float = 60.0
+    outage_s: float = 7200.0
+
+
+class Reservations:
+    """Reservations of a budget by request; at the end what was submitted counts in full."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+        self._held: dict[str, tuple[Cost, int]] = {}
+        self._submitted: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for identity, (most, _size) in self._held.items():
+            self.meter.budget.settle(most, most if identity in self._submitted else Cost())
+
+    def reserve(self, identity: str, body: dict[str, Any]) -> bool:
+        """Return whether the budget covers a request, and hold back what it may cost."""
+        if identity in self._held:
+            return True
+        most = most_of(body["messages"], body, self.meter.price)
+        if not self.meter.budget.reserve(most):
+            return False
+        self._held[identity] = most, text_bytes(body["messages"])
+        return True
+
+    def submit(self, identities: list[str]) -> None:
+        """Note that requests are about to be submitted."""
+        self._submitted.update(identities)
+
+    def settle(self, identity: str, result: Result) -> bool:
+        """Replace a request's reservation by its cost; return whether it was of this run."""
+        held = self._held.pop(identity, None)
+        if held is not None:
+            self.meter.budget.settle(held[0], self._cost(result, *held))
+        return held is not None
+
+    def _cost(self, result: Result, most: Cost, prompt_bytes: int) -> Cost:
+        if not result.is_billed:
+            return Cost()
+        answer = result.answer
+        said = len((answer.text or "").encode("utf-8", "surrogatepass"))
+        usage = Usage(answer.prompt_tokens, answer.completion_tokens, prompt_bytes, said)
+        return self.meter.cost(usage, most)
+
+
+class Awaited(NamedTuple):
+    """A batch, and the calls in it whose results are wanted."""
+
+    record: Record
+    identities: list[str]
+
+
+@dataclass(repr=False)
+class Batches:
+    """Submits each call at most once, however often the program is killed, and collects."""
+
+    provider: Provider
+    records: Records
+    held: Reservations
+    write: Callable[[Presentation], dict[str, Any]]
+    read: Callable[[dict[str, Any], Presentation], Result]
+    limits: Limits
+    pace: Pace
+    tell: Tell
+    awaited: dict[str, Awaited] = field(default_factory=dict)
+    _was_reached: bool = False
+
+    def cover(self, wanted: Mapping[str, Presentation]) -> None:
+        """Await a batch for each of the wanted calls that the budget covers."""
+        with self.records.exclusive():
+            there = self._there(wanted)
+            missing = {i: shown for i, shown in wanted.items() if i not in there}
+            for identity, record in there.items():
+                self._await(record, identity)
+            for part in write_parts(self._requests(missing), self.limits):
+                self._await(self._submit(part), *part.identities)
+
+    def _await(self, record: Record, *identities: str) -> None:
+        self.awaited.setdefault(record.token, Awaited(record, [])).identities.extend(identities)
+
+    def _there(self, wanted: Mapping[str, Presentation]) -> dict[str, Record]:
+        """Return the latest record of each wanted call that is not to be asked anew."""
+        latest: dict[str, Record] = {}
+        for record in map(self._resolved, self.records.all()):
+            if record is not None:
+                latest |= dict.fromkeys(wanted.keys() & set(record.identities), record)
+                for identity in record.answered:
+                    latest.pop(identity, None)
+        return {identity: latest[identity] for identity in wanted if identity in latest}
+
+    def _requests(
+        self, missing: Mapping[str, Presentation]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        for identity, shown in missing.items():
+            body = self.write(shown)
+            if not self.held.reserve(identity, body):
+                return
+            yield identity, body
+
+    def _submit(self, part: Part) -> Record:
+        self.held.submit(part.identities)
+        for _ in self.provider.attempts():
+            if (record := self._attempt(part)) is not None:
+                return record
+        raise EndpointError(
+            f"the provider took {len(part.identities)} requests, but made no batch of them however "
+            "often it was asked to; nothing was submitted, run again later"
+        )
+
+    def _attempt(self, part: Part) -> Record | None:
+        """Return the record of a batch made of a part, or None if certainly none was."""
+        record = self.records.open(part.identities)
+        try:
+            file_id = self.provider.upload(f"{record.token}.jsonl", part.file)
+            record = self.records.save(replace(record, file_id=file_id))
+            batch_id = self.provider.create(record)
+        except EndpointError:
+            self.records.drop(record)
+            raise
+        if batch_id is None:
+            return self._resolved(record)
+        return self.records.save(replace(record, batch_id=batch_id))
+
+    def _resolved(self, record: Record) -> Record | None:
+        """Return a record with its batch, or None, and forget it, if no batch can come of it."""
+        if record.batch_id is not None:
+            return record
+        batch_id = self._search(record) if record.file_id is not None else None
+        if batch_id is None:
+            self.records.drop(record)
+            return None
+        return self.records.save(replace(record, batch_id=batch_id))
+
+    def _search(self, record: Record) -> str | None:
+        file_id = record.file_id or ""
+        found = self.provider.find(record)
+        if found is None:
+            if not record.is_withdrawn:
+                self._require_known(record, file_id)
+                self.records.save(replace(record, is_withdrawn=True))
+            self.provider.delete(file_id)
+            self.provider.pause()
+            found = self.provider.find(record)
+        return found
+
+    def _require_known(self, record: Record, file_id: str) -> None:
+        if not self.provider.has_file(file_id):
+            raise EndpointError(
+                f"{len(record.identities)} requests were uploaded on {record.written_at[:10]} as "
+                f"file {file_id}, which this endpoint does not show to this key; use the key that "
+                "uploaded it, or, if you are sure that no batch came of it, delete "
+                f"{self.records.file(record.token)}"
+            )
+
+    def collected(self, shown: Mapping[str, Presentation]) -> Iterator[tuple[str, Result]]:
+        """Yield results as batches end; lost ones of earlier runs are left out."""
+        wanted = {
+            token: {i: shown[i] for i in one.identities} for token, one in self.awaited.items()
+        }
+        for record, batch in self._watch([one.record for one in self.awaited.values()]):
+            results = self._read(record, batch, wanted[record.token])
+            gone = [i for i, result in results.items() if result.is_lost or not result.is_billed]
+            self.records.close(record.token, gone)
+            del self.awaited[record.token]
+            ours = [i for i, one in results.items() if self.held.settle(i, one) or not one.is_lost]
+            yield from ((i, results[i]) for i in ours)
+
+    def _watch(self, records: Sequence[Record]) -> Iterator[tuple[Record, Any]]:
+        """Yield batches as they end, looking less and less often."""
+        awaited = {record.batch_id or "": record for record in records}
+        told: dict[str, str] = {}
+        wait = min(self.pace.first_s, self.pace.longest_s)
+        while True:
+            for batch_id, record in list(awaited.items()):
+                batch = self._look(record)
+                state = _state(batch)
+                if told.get(batch_id) != state:
+                    self.tell(f"batch {batch_id} of {len(record.identities):,} requests: {state}")
+                told[batch_id] = state
+                if batch.get("status") in _ENDED:
+                    del awaited[batch_id]
+                    yield record, batch
+            if not awaited:
+                return
+            time.sleep(wait)
+            wait = min(_GROWTH * wait, self.pace.longest_s)
+
+    def _patiently(self, ask: Callable[[], R]) -> R:
+        """Return the provider's reply, after an outage too: a batch goes on through it."""
+        began, is_told = time.monotonic(), False
+        while True:
+            try:
+                said = ask()
+                self._was_reached = True
+                return said
+            except OutOfReachError as error:
+                if not self._was_reached or time.monotonic() - began > self.pace.outage_s:
+                    raise
+                if not is_told:
+                    self.held.meter.warn(
+                        f"tried again for {self.pace.outage_s:,.0f} s at most: {error}"
+                    )
+                is_told = True
+            time.sleep(self.pace.longest_s)
+
+    def _look(self, record: Record) -> Any:
+        batch = self._patiently(lambda: self.provider.look(record.batch_id or ""))
+        if batch is None:
+            raise EndpointError(
+                f"batch {record.batch_id}, submitted on {record.written_at[:10]} with "
+                f"{len(record.identities)} requests, is unknown to this endpoint and key; use the "
+                f"key that submitted it, or delete {self.records.file(record.token)} to ask, and "
+                "pay, anew"
+            )
+        return batch
+
+    def _read(
+        self, record: Record, batch: Any, wanted: Mapping[str, Presentation]
+    ) -> dict[str, Result]:
+        """Return the results of an ended batch by call; also of those that were not carried out."""
+        files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
+        if batch["status"] == "failed" and not files:
+            self.records.drop(record)
+            refused = f"batch {batch['id']} was refused: {_reasons(batch)}"
+            return dict.fromkeys(wanted, NOTHING._replace(hopeless=refused))
+        found: dict[str, Result] = {}
+        contents = [self._patiently(partial(self.provider.lines, name)) for name in files]
+        there = [lines for lines in contents if lines is not None]
+        own = set(record.identities)
+        for identity, line in chain.from_iterable(map(read_lines, there)):
+            if identity not in own:
+                self.held.meter.counts["unknown"] += 1
+            elif identity in wanted and identity not in found:
+                found[identity] = self.read(line, wanted[identity])
+        missing = wanted.keys() - found.keys()
+        is_whole = len(there) == len(files)
+        if missing and not is_whole:
+            self.tell(f"results of batch {batch['id']} are gone: {len(missing):,} calls are lost")
+        return found | dict.fromkeys(missing, NOTHING if is_whole else LOST)
+
+
+def _state(batch: Any) -> str:
+    status, counts = str(batch.get("status")), batch.get("request_counts")
+    if not isinstance(counts, dict):
+        return status
+    done, failed = counts.get("completed"), counts.get("failed")
+    return f"{status}, {done or 0:,} answered, {failed or 0:,} failed"
+
+
+def _reasons(batch: Any) -> str:
+    listed = member(batch.get("errors"), "data")
+    errors = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    said = [
+        f"{one.get('message') or one.get('code')}"
+        + (f" (line {line})" if (line := one.get("line")) else "")
+        for one in errors[:_SHOWN]
+    ]
+    more = f" and {len(errors) - _SHOWN} more" if len(errors) > _SHOWN else ""
+    return "; ".join(said) + more if said else "the provider does not say why"
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,10 +319,7 @@ class LiveJudge(ServedJudge):
         return Records(self._site.folder / "batches" / judge_key(self))
 
     def acknowledge(self, stored: Mapping[str, datetime]) -> None:
-        """Take note of failures that are stored, and of when: they are wanted for a second time.
-
-        Any other is handed over once more, which is free.
-        """
+        """Take note of the times of stored failures, which are wanted for a second time."""
         self._records.close_stored(stored)
 
     def answer(
@@ -47,7 +334,7 @@ class LiveJudge(ServedJudge):
         under_way = self._records.under_way()
         if not under_way:
             return
-        wanted = {call_identity(self, shown) for shown in presentations}
+        wanted = set(map(Calls(self).identity, presentations))
         if pending := wanted & under_way:
             raise RuntimeError(
                 f"{len(pending):,} of {len(wanted):,} calls to judge {self._slug!r} were submitted "
@@ -58,11 +345,7 @@ class LiveJudge(ServedJudge):
 
 
 class BatchJudge(LiveJudge):
-    """A judge of kind ``openai`` with ``batch: true``.
-
-    It has the identity of the judge that is asked live. An answer that cannot be read is not asked
-    for a second time in the same run.
-    """
+    """A judge of kind ``openai`` with ``batch: true``; asked live it has the same identity."""
 
     def __init__(
         self,
@@ -78,17 +361,13 @@ class BatchJudge(LiveJudge):
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Generator[tuple[int, Reading]]:
-        """Yield answers as their batches end, each with the position of its presentation.
-
-        Calls that an earlier run submitted are collected, whatever became of that run. Closing the
-        iterator, or an interrupt, leaves batches to go on at the provider.
-        """
+        """Yield answers as batches end, also of earlier runs; an interrupt ends no batch."""
         if not presentations:
             return
         self.require_price(budget)
         positions: dict[str, list[int]] = {}
-        for position, shown in enumerate(presentations):
-            positions.setdefault(call_identity(self, shown), []).append(position)
+        for position, identity in enumerate(map(Calls(self).identity, presentations)):
+            positions.setdefault(identity, []).append(position)
         wanted = {identity: presentations[at[0]] for identity, at in positions.items()}
         for identity, reading in self._answers(wanted, budget):
             for position in positions[identity]:

@@ -1,8 +1,4 @@
-"""Records of batches: written before a provider gets one, so that none is paid twice.
-
-A record is written whole or not at all, and survives a power cut: what it says was submitted is
-looked for at the provider, never submitted again.
-"""
+"""Records of batches: written whole before a provider gets one, so that none is paid twice."""
 
 import contextlib
 import json
@@ -20,13 +16,7 @@ from resources.atomic import sync_folder, write_whole
 
 @dataclass(frozen=True)
 class Record:
-    """One batch, from the intention to submit it, written at a time in UTC.
-
-    The identities of its calls are its requests' ``custom_id``. A batch may exist that has no
-    `batch_id` here: the process that created it was killed before it could write that. A withdrawn
-    record's file is being deleted at the provider. `answered` are calls whose failure was handed
-    over: wanted once more, they are asked anew.
-    """
+    """One batch from the intention on; failures in `answered` may be asked anew."""
 
     token: str
     written_at: str
@@ -51,10 +41,7 @@ class Records:
             yield
 
     def all(self) -> list[Record]:
-        """Return all records, the oldest first.
-
-        A damaged file raises ValueError: what was paid for could not be told without it.
-        """
+        """Return all records, the oldest first; ValueError where one is damaged."""
         found = [_read(file) for file in self.folder.glob("*.json")]
         return sorted(found, key=lambda record: (record.written_at, record.token))
 
@@ -85,11 +72,7 @@ class Records:
                 self.save(replace(record, answered=answered))
 
     def close_stored(self, stored: Mapping[str, datetime]) -> None:
-        """Note failures that were stored after a batch of theirs was opened, so handed over.
-
-        Nothing else could have been stored since: a call under way is in one batch alone, and not
-        asked live.
-        """
+        """Note failures that were stored after a batch of theirs was opened, and so handed over."""
         for record in self.all():
             opened = datetime.fromisoformat(record.written_at)
             known = stored.keys() & (set(record.identities) - set(record.answered))

@@ -1,8 +1,4 @@
-"""A form of question: how battles are shown to a judge, and how its answer is read.
-
-Texts under judgement are fenced off as data. Each fence carries a mark drawn for the one request,
-which no completion can know or close.
-"""
+"""A form of question: how texts are fenced off as data, and how its answer is read."""
 
 import re
 import secrets
@@ -30,11 +26,7 @@ Message = dict[str, str]
 
 
 class Wording(NamedTuple):
-    """Values of a prompt's placeholders.
-
-    `quoted` maps them to the texts of a presentation, which are fenced off; `stated` to words of
-    ours. The mark of the fences is ``delimiter``.
-    """
+    """Values of placeholders: `quoted` texts, fenced off, and `stated` words of ours."""
 
     quoted: Mapping[str, str]
     stated: Mapping[str, str]
@@ -114,7 +106,7 @@ Odds = tuple[float, ...]
 
 
 class Reading(NamedTuple):
-    """One answer as read: its status, its value if it is ok, and the odds behind it if known."""
+    """One answer as read: status, value if it is ok, odds if known, and the call's identity."""
 
     shown: Presentation
     answer: Answer
@@ -123,6 +115,7 @@ class Reading(NamedTuple):
     tokens: Tokens | None = None
     odds: Odds | None = None
     evidence: str = "none"
+    identity: str = ""
 
 
 class Chances(NamedTuple):
@@ -133,26 +126,19 @@ class Chances(NamedTuple):
 
 
 class Form:
-    """A verdict form; the defaults are of two completions and one answer without odds.
-
-    How it asks: its part of a judge's `identity`, the file of its prompt (`template`; None where
-    the judge names its own), the prompt's `wording`, the request after an unreadable answer
-    (`again`) and the constraint of an answer. How an answer is read: the `key` of the value in
-    JSON, for how many tokens alternatives are kept (`n_listed`; None for all), and how often a
-    question is asked without them (`samples`).
-    """
+    """A verdict form; the defaults are of two completions and one answer without odds."""
 
     name: ClassVar[str]
     table: ClassVar[Table]
-    identity: Mapping[str, str] = {}
-    template: str | None = None
+    identity: Mapping[str, str] = {}  # its part of a judge's
+    template: str | None = None  # file of its prompt; None where the judge names its own
     wording: Wording = PAIR
-    again: str
+    again: str  # request after an unreadable answer
     response_format: dict[str, Any] | None = None
-    key: str | None = None
+    key: str | None = None  # of the value in JSON
     needs_alternatives: bool = False
-    n_listed: int | None = None
-    samples: int = 1
+    n_listed: int | None = None  # tokens of which alternatives are kept; None for all
+    samples: int = 1  # times that a question is asked without alternatives
     typical_tokens: int = 60
 
     def present(self, battles: pd.DataFrame, n_replicates: int) -> Sequence[Presentation]:
@@ -175,10 +161,7 @@ class Form:
         raise NotImplementedError
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return the first words of a simulated judge of texts worth so many rubric points.
-
-        `spread` is the standard deviation of its doubt about one text, in rubric points.
-        """
+        """Return the first words of a simulated judge who doubts points by a `spread`."""
         raise NotImplementedError
 
     def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
@@ -210,10 +193,7 @@ class Prompt(NamedTuple):
 
 
 def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
-    """Return an answer with ``ok`` and its value, or with its failure class and None.
-
-    Halves of characters, which no file can hold, are left out of its text.
-    """
+    """Return an answer as read, without halves of characters, which no file can hold."""
     if answer.text is not None and not answer.text.isascii():
         whole = answer.text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
         answer = replace(answer, text=whole)
@@ -226,11 +206,7 @@ def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
 
 
 class ShortOptions(BaseModel):
-    """Options of a form whose answer is one word and a reason, in `judges.yaml`.
-
-    Where there are no log-probabilities each question is asked `samples` times. Answers that are
-    `structured` are JSON objects that the endpoint enforces.
-    """
+    """Options of a form of one word; without log-probabilities it is asked `samples` times."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -254,14 +230,10 @@ class ShortForm(Form):
         self.key = self.name if is_json else None
         self.n_listed = 16 if is_json else 8  # in JSON a brace, a key and quotes come first
         self.samples = self.options.samples
-        self.response_format = self._constraint() if is_json else None
+        # a pattern or a greatest length of the reason breaks some servers' grammars
+        members = {self.name: self.value_schema(), "reason": {"type": "string"}} if is_json else {}
+        self.response_format = named_schema(self.name, members) if is_json else None
 
     def value_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the value."""
         raise NotImplementedError
-
-    def _constraint(self) -> dict[str, Any]:
-        """Return the constraint to the value and then the reason."""
-        reason = {"type": "string"}  # a pattern or a greatest length breaks some servers' grammars
-        members = {self.name: self.value_schema(), "reason": reason}
-        return named_schema(self.name, members)

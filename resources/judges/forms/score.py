@@ -35,11 +35,7 @@ _HIGHEST = 1_000_000
 
 
 class ScoreOptions(ShortOptions):
-    """Options of the form that asks for one number about one completion.
-
-    `scale` is in points of the judge's own scale; `digits_per_token` the most digits that the
-    judge's tokenizer puts in one token: 1 where "87" is "8", "7".
-    """
+    """Options of the form of one number: its scale, and the most digits of the judge's tokens."""
 
     scale: tuple[StrictInt, StrictInt] = (1, 100)
     digits_per_token: int = Field(default=3, ge=1, le=9, strict=True)
@@ -56,10 +52,7 @@ class ScoreOptions(ShortOptions):
 
 
 class ScoreForm(ShortForm):
-    """One integer on a scale, then a reason; see `Form`.
-
-    Its odds are the expected score in points of `TARGET_SCALE`, and what they cover.
-    """
+    """One integer on a scale, then a reason; its odds are the expected score in `TARGET_SCALE`."""
 
     name = "score"
     table = SCORE_VERDICTS
@@ -113,10 +106,7 @@ class ScoreForm(ShortForm):
         return _expected(ScoreDistribution(self.scale, values, shares, covered, 0.0))
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return the chances of at most `MOST_CHANCES` numbers, each said in one token.
-
-        They are normal around the points, which may lie off the scale; the likeliest comes first.
-        """
+        """Return the chances of at most `MOST_CHANCES` numbers, normal around the points."""
         (low, high), digits = self.scale, self.options.digits_per_token
         if len(str(high)) > digits:
             raise ValueError(
@@ -145,15 +135,19 @@ def _expected(likely: ScoreDistribution) -> Odds:
     return expected_score(likely, target=TARGET_SCALE), likely.covered
 
 
-def completion_ids(battles: pd.DataFrame, side: str) -> list[str]:
-    """Return the id of each battle's completion A or B; `side` is ``a`` or ``b``.
+_SOURCE = ("question_id", "model", "completion")
 
-    The text is in it: a model that answered one question twice has two completions.
-    """
-    columns = ["question_id", f"model_{side}", f"completion_{side}"]
+
+def completion_ids(battles: pd.DataFrame, side: str) -> list[str]:
+    """Return the id of each battle's completion A or B; `side` is ``a`` or ``b``."""
+    return _ids(battles, (_SOURCE[0], *(f"{name}_{side}" for name in _SOURCE[1:])))
+
+
+def _ids(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Return the ids of completions; a model that answered a question twice has two."""
     return [
         identity_hash({"question": question, "model": model, "text": text})
-        for question, model, text in zip(*(battles[c].tolist() for c in columns), strict=True)
+        for question, model, text in zip(*(table[c].tolist() for c in columns), strict=True)
     ]
 
 
@@ -163,7 +157,6 @@ def completions_of(battles: pd.DataFrame) -> pd.DataFrame:
     sides = [
         pd.DataFrame(
             {
-                "completion_id": completion_ids(battles, side),
                 "question_id": battles["question_id"].to_numpy(),
                 "model": battles[f"model_{side}"].to_numpy(),
                 "instruction": battles["instruction"].to_numpy(),
@@ -173,4 +166,6 @@ def completions_of(battles: pd.DataFrame) -> pd.DataFrame:
         )
         for place, side in enumerate("ab")
     ]
-    return pd.concat(sides).sort_index().drop_duplicates("completion_id", ignore_index=True)
+    found = pd.concat(sides).sort_index().drop_duplicates(_SOURCE, ignore_index=True)
+    found.insert(0, "completion_id", _ids(found, _SOURCE))
+    return found

@@ -30,12 +30,7 @@ def as_completed(
     n_workers: int,
     closing: Callable[[], Awaitable[None]],
 ) -> Generator[tuple[int, R]]:
-    """Yield the position and the result of each item, in the order in which they are done.
-
-    What `work` raises is raised here, after what was in flight has ended and its results were
-    taken. After an interrupt what is done is still yielded, and what is in flight cancelled.
-    `closing` is awaited at the end, also when the consumer stops early.
-    """
+    """Yield positions and results as they are done; an error comes after those in flight."""
     results: _Results[R] = queue.SimpleQueue()
     end: BaseException
     with _background_loop(closing) as loop:
@@ -106,9 +101,7 @@ def run_once(work: Coroutine[Any, Any, R], closing: Callable[[], Awaitable[None]
 
 
 @contextlib.contextmanager
-def _background_loop(
-    closing: Callable[[], Awaitable[None]],
-) -> Iterator[asyncio.AbstractEventLoop]:
+def _background_loop(closing: Callable[[], Awaitable[None]]) -> Iterator[asyncio.AbstractEventLoop]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="served-judge", daemon=True)
     thread.start()

@@ -5,12 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from resources.judges.live.fields import (
-    ENVIRONMENT_NAME,
-    EndpointFields,
-    require_url,
-    variable_of,
-)
+from resources.judges.live.fields import ENVIRONMENT_NAME, EndpointFields, require_url, variable_of
 
 OPENAI_URL = "https://api.openai.com/v1"
 _ACCOUNT = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
@@ -28,10 +23,7 @@ class OutOfReachError(EndpointError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A URL and the key to it; the key shows in no representation.
-
-    Without a key (`no_key` says why) what was asked before can still be looked up.
-    """
+    """A URL and its key, which shows in no representation; `no_key` says why there is none."""
 
     url: str
     key: str | None = field(repr=False)
@@ -59,10 +51,7 @@ class Endpoint:
 
     @property
     def sent_headers(self) -> dict[str, str]:
-        """Headers of every request: no key where only other headers hold a secret.
-
-        A short packed body may unpack to more than the memory holds, so that none is accepted.
-        """
+        """Headers of every request; a packed body, which may unpack to too much, is refused."""
         sent = {"Accept-Encoding": "identity", **dict(self.headers)}
         if self.url == OPENAI_URL:  # others need not know whose account there is
             sent |= {
@@ -81,10 +70,7 @@ def find_endpoint(
     *,
     what: str = "judge",
 ) -> Endpoint:
-    """Return the endpoint of a judge, from its definition and the environment.
-
-    A key that is missing is missed when the endpoint is first asked.
-    """
+    """Return an entry's endpoint; a missing key is missed when it is first asked."""
     variables = _Variables(what, slug, os.environ if environment is None else environment)
     url, query = _url(fields, variables), tuple(fields.query.items())
     try:

@@ -1,7 +1,4 @@
-"""Failures of requests, and the reaction to each: try again, record a failure, or stop.
-
-`Retries` is the one driver of every channel: live answers, batches and embeddings.
-"""
+"""Failures of requests of every channel, and the reaction to each: try again, record, or stop."""
 
 import asyncio
 import datetime
@@ -50,11 +47,7 @@ _READ = 2000
 
 
 class Trouble(NamedTuple):
-    """One failed request: the reaction, the class of failure, and the server's words.
-
-    `is_doubtful` marks a stop that may concern this one request only: a firewall that dislikes a
-    text says the same as one that dislikes a key. The message may hold the key.
-    """
+    """One failed request; `is_doubtful` marks a stop that may concern this one request only."""
 
     action: Literal["retry", "note", "stop"]
     failure: str
@@ -66,10 +59,7 @@ class Trouble(NamedTuple):
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Exponential backoff with full jitter: uniform between 0 and a doubling, capped bound.
-
-    Seconds. A server that asks to wait longer than `longest_wait_s` ends the run instead.
-    """
+    """Exponential backoff with full jitter, in seconds; too long a wait ends the run."""
 
     attempts: int = 8
     base_s: float = 0.5
@@ -89,16 +79,10 @@ _SHOWN = 300
 
 
 class Retries:
-    """Tries of one endpoint: how long each waits for the next, and what is said of it.
-
-    Where the server asks to wait, every request to it does.
-    """
+    """Tries of one endpoint; where the server asks to wait, every request to it does."""
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        policy: RetryPolicy,
-        warn: Callable[[str], None] = _LOG.warning,
+        self, endpoint: Endpoint, policy: RetryPolicy, warn: Callable[[str], None] = _LOG.warning
     ) -> None:
         self.endpoint, self.policy, self._warn = endpoint, policy, warn
         self._closed_until, self._warned_at = 0.0, -math.inf
@@ -138,10 +122,7 @@ class Retries:
         return (wait or 0.0) + self.policy.delay(number, self._rng)
 
     def diagnose(self, error: Exception, shown: str = "") -> Trouble:
-        """Return the trouble with a failed request, in words without the key.
-
-        A server that quotes `shown`, the text of the request, says nothing about itself by that.
-        """
+        """Return the trouble with a failed request; a quotation of `shown` says nothing."""
         if isinstance(error, StatusError):
             words, codes = said_in(error.error) or error.text[:_READ], codes_in(error.error)
             given = (error.status, words, error.headers, self.policy)

@@ -1,10 +1,22 @@
-"""A judge of kind ``vllm``: known without its server, which runs only while it answers."""
+"""A judge of kind ``vllm``, and its server: started, waited for, and stopped for certain."""
 
+import contextlib
+import http.client
 import json
+import os
+import secrets
 import shlex
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
 
 from resources.judges.budget import Budget
 from resources.judges.forms.form import Prompt, Reading
@@ -13,17 +25,301 @@ from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
+from resources.judges.managed import guard
 from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.managed.server import Server, running
+
+Tell = Callable[[str], None]
+
+PYTHON_VARIABLE = "JUDGELINE_VLLM_PYTHON"
+HOST = "127.0.0.1"
+
+# its `vllm` command looks for a distribution of that name, which the builds for a CPU are not
+_MODULE = "vllm.entrypoints.openai.api_server"
+_COMPACT = '{"backend": "xgrammar", "disable_any_whitespace": true}'
+_IS_THERE = (
+    "import importlib.util, sys; found = importlib.util.find_spec('vllm');"
+    "sys.exit(3 if found is None or found.origin is None else 0)"
+)
+_LONGEST_LOOK_S = 60.0
+
+PATIENCE_S = 20.0
+"""Seconds between asking a server to stop and killing it."""
+
+_LOOK_EVERY_S = 0.25
+_LOOK_AT_REST_EVERY_S = 0.05
+_LONGEST_BURIAL_S = 30.0
+_LONGEST_END_S = 5.0
+_TELL_EVERY_S = 5.0
+_LAST_LINES = 20
+_TAIL_BYTES = 16384
+_LONGEST_WORD = 120
+
+
+class VllmError(RuntimeError):
+    """The server could not be started, or did not stay up."""
+
+
+@dataclass(repr=False)
+class Server:
+    """A running server: where it is, how it was started, and whether it still runs."""
+
+    process: subprocess.Popen[bytes]
+    endpoint: Endpoint
+    command: list[str]
+    log: Path
+    model: str
+    report: IO[str] | None = None
+    version: str = "unknown"
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code of the server; None while it runs."""
+        return self.process.poll()
+
+    def has_ended(self) -> bool:
+        """Return whether the server is gone, after a moment in which its end can become known."""
+        if self._is_ready():
+            return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_LONGEST_END_S)
+        return self.exit_code is not None
+
+    def last_lines(self, n_lines: int = _LAST_LINES) -> list[str]:
+        """Return the end of the server's log, without the key."""
+        with self.log.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = stream.read().decode("utf-8", "replace")
+        lines = [line.rstrip() for line in text.replace("\r", "\n").split("\n") if line.strip()]
+        return [self.endpoint.redact(line) for line in lines[-n_lines:]]
+
+    def failure(self, what: str) -> VllmError:
+        """Return an error with a sentence about the server and the end of its log."""
+        said = "\n".join(f"  {line}" for line in self.last_lines()) or "  (nothing)"
+        return VllmError(f"{what}; its log is {self.log} and ends with:\n{said}")
+
+    def wait_until_ready(self, timeout_s: float, tell: Tell) -> None:
+        """Return once the server answers with its model and our key."""
+        started = told = time.monotonic()
+        while not self._is_ready():
+            now = time.monotonic()
+            if self.exit_code is not None:
+                raise self.failure(
+                    f"vLLM stopped with exit code {self.exit_code} after {now - started:.0f} s, "
+                    "before it could answer"
+                )
+            if now - started > timeout_s:
+                raise self.failure(
+                    f"vLLM did not answer within {timeout_s:g} s; if it only needs longer, raise "
+                    "vllm.startup_timeout_s in judges.yaml"
+                )
+            if now - told >= _TELL_EVERY_S:
+                told = now
+                latest = "".join(self.last_lines(1))[:_LONGEST_WORD]
+                tell(f"vllm: loading, {now - started:.0f} s: {latest}")
+            time.sleep(_LOOK_EVERY_S)
+        self.version = str((self._get("/version") or {}).get("version", "unknown"))
+        tell(f"vllm: ready after {time.monotonic() - started:.0f} s, version {self.version}")
+
+    def stop(self) -> None:
+        """Stop the server and everything it started; return when all of it is gone."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        if self.process.wait() < 0:  # somebody killed the guard, which kept its word till then
+            said = "" if self.report is None else self.report.read()
+            clear_up(int(said) if said else None, str(self.endpoint.key), PATIENCE_S)
+        if self.report is not None:
+            self.report.close()
+
+    def _is_ready(self) -> bool:
+        """Whether our model is served there, to our key; another server on the port has neither."""
+        return (
+            self.exit_code is None
+            and self._get("/health") is not None
+            and self.model in _model_names(self._get("/v1/models"))
+        )
+
+    def _get(self, path: str) -> dict[str, object] | None:
+        """Return the object at a path, empty if there is none, or None if that fails."""
+        port = int(self.endpoint.url.rpartition(":")[2].partition("/")[0])
+        connection = http.client.HTTPConnection(HOST, port, timeout=5)
+        try:
+            connection.request(
+                "GET", path, headers={"Authorization": f"Bearer {self.endpoint.key}"}
+            )
+            reply = connection.getresponse()
+            body = reply.read()
+            found = json.loads(body) if body.strip() else {}
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+        finally:
+            connection.close()
+        return found if reply.status == http.client.OK and isinstance(found, dict) else None
+
+
+@contextmanager
+def running(
+    slug: str, fields: ServedFields, options: VllmOptions, hosting: Hosting
+) -> Iterator[Server]:
+    """Run a judge's server for a while: ready inside, gone outside."""
+    tell = hosting.tell
+    python = vllm_python(slug)
+    port, key = _free_port(), secrets.token_urlsafe(32)
+    command = server_command(python, fields, options, port)
+    log = _new_log(hosting.logs, slug)
+    tell(f"vllm: starting {fields.model} for judge {slug}; its log is {log}")
+    process, report = _launch(command, server_environment(python, key), log)
+    endpoint = Endpoint(f"http://{HOST}:{port}/v1", key)
+    server = Server(process, endpoint, command, log, model=str(fields.model), report=report)
+    try:
+        server.wait_until_ready(options.startup_timeout_s, tell)
+        yield server
+    finally:
+        server.stop()
+
+
+def _launch(
+    command: list[str], environment: dict[str, str], log: Path
+) -> tuple[subprocess.Popen[bytes], IO[str]]:
+    """Start a server's guard; return it, and what it will say about the server."""
+    reading, writing = os.pipe()
+    report = os.fdopen(reading, encoding="ascii")
+    given = [str(value) for value in (os.getpid(), PATIENCE_S, writing)]
+    try:
+        with log.open("ab") as stream:
+            process = subprocess.Popen(  # noqa: S603 - the command is ours
+                [sys.executable, "-I", guard.__file__, *given, *command],
+                stdin=subprocess.PIPE,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                pass_fds=[writing],
+                start_new_session=True,  # an interrupt at the terminal is ours to pass on
+            )
+    finally:
+        os.close(writing)
+    return process, report
+
+
+def _model_names(listed: dict[str, object] | None) -> list[object]:
+    models = (listed or {}).get("data")
+    if not isinstance(models, list):
+        return []
+    return [model.get("id") for model in models if isinstance(model, dict)]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _new_log(logs: Path, slug: str) -> Path:
+    logs.mkdir(parents=True, exist_ok=True)
+    when = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    return logs / f"{slug}-{when}-{os.getpid()}-{secrets.token_hex(2)}.log"
+
+
+def clear_up(session: int | None, mark: str, patience_s: float) -> None:
+    """Return when a session's, and a mark's, processes are gone; kill them after a while."""
+    started = time.monotonic()
+    while left := list(_members(session, mark)):
+        waited = time.monotonic() - started
+        if waited > patience_s + _LONGEST_BURIAL_S:
+            return
+        if waited >= patience_s:
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(_LOOK_AT_REST_EVERY_S)
+    if session is not None and not Path("/proc/self").exists():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(session, signal.SIGKILL)
+
+
+def _members(session: int | None, mark: str) -> Iterator[int]:
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            stat = (place / "stat").read_text(encoding="utf-8", errors="replace")
+            state, _, _, led_by = stat.rpartition(")")[2].split()[:4]
+            if state != "Z" and (int(led_by) == session or _has(place, mark)):
+                yield int(place.name)
+
+
+def _has(place: Path, mark: str) -> bool:
+    try:
+        return mark.encode() in (place / "environ").read_bytes()
+    except OSError:  # somebody else's
+        return False
+
+
+def vllm_python(slug: str, variables: Mapping[str, str] | None = None) -> str:
+    """Return the interpreter in which vLLM is installed: ``JUDGELINE_VLLM_PYTHON``, or this one."""
+    variables = os.environ if variables is None else variables
+    named = variables.get(PYTHON_VARIABLE, "").strip()
+    python = named or sys.executable
+    try:
+        look = subprocess.run(  # noqa: S603 - the interpreter that the user named
+            [python, "-c", _IS_THERE],
+            env={**variables, "PYTHONSAFEPATH": "1"},
+            capture_output=True,
+            timeout=_LONGEST_LOOK_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise VllmError(
+            f"judge {slug!r}: {PYTHON_VARIABLE} names {python!r}, which does not run "
+            f"({error}); set it to the Python of an environment that holds vLLM"
+        ) from error
+    if look.returncode:
+        raise VllmError(
+            f"judge {slug!r} needs vLLM, which {python} does not have; install it into an "
+            f"environment of its own (python3 -m venv ENV; ENV/bin/pip install vllm) and set "
+            f"{PYTHON_VARIABLE}=ENV/bin/python"
+        )
+    return python
+
+
+def server_command(python: str, fields: ServedFields, options: VllmOptions, port: int) -> list[str]:
+    """Return the command that serves a judge's model on a loopback port; no key is in it."""
+    model = str(fields.model)
+    local = Path(model).expanduser()
+    optional = {"--revision": fields.revision, "--max-model-len": options.max_model_len}
+    settings = {
+        "--model": str(local.resolve()) if local.is_dir() else model,
+        "--served-model-name": model,
+        "--host": HOST,
+        "--port": port,
+        "--tensor-parallel-size": options.tensor_parallel_size,
+        "--data-parallel-size": options.data_parallel_size,
+        "--dtype": options.dtype,
+        # free whitespace lets a small model fill its answer with line breaks
+        "--structured-outputs-config": _COMPACT,
+        **{name: value for name, value in optional.items() if value is not None},
+    }
+    words = [str(word) for pair in settings.items() for word in pair]
+    return [python, "-m", _MODULE, *words, "--disable-uvicorn-access-log", *options.extra_args]
+
+
+def server_environment(
+    python: str, key: str, variables: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the environment of the server: ours, its key, and the tools of its interpreter."""
+    variables = os.environ if variables is None else variables
+    tools = str(Path(python).absolute().parent)
+    return {
+        **variables,
+        "VLLM_API_KEY": key,
+        "PATH": os.pathsep.join((tools, variables.get("PATH", os.defpath))),
+        "PYTHONSAFEPATH": "1",  # the folder we run in is none of the server's
+        "PYTHONUNBUFFERED": "1",
+    }
+
 
 _NOWHERE = Endpoint("http://127.0.0.1/v1", "none")
 
 
 class ManagedJudge(ServedJudge):
-    """A judge on a vLLM server of our own.
-
-    What the server supports is declared, not asked: answers that are stored need none.
-    """
+    """A judge on a vLLM server of our own; its abilities are declared, not asked."""
 
     def __init__(
         self,

@@ -34,27 +34,16 @@ _SECRETS = re.compile(
     r"--hf-t\w*|--api-k\w*|--(.*[-.])?(token|key|password|passwd|secret|credentials?)",
     re.IGNORECASE,
 )
-_SPEED_ONLY = (
-    "--gpu-memory-utilization",
-    "--max-num-seqs",
-    "--max-num-batched-tokens",
-    "--cpu-offload-gb",
-    "--swap-space",
-    "--enable-prefix-caching",
-    "--no-enable-prefix-caching",
-    "--data-parallel-",
-    "--disable-log-stats",
-    "--uvicorn-log-level",
-    "--api-server-count",
+_FAST = (
+    "--gpu-memory-utilization --max-num-seqs --max-num-batched-tokens --cpu-offload-gb "
+    "--swap-space --enable-prefix-caching --no-enable-prefix-caching --data-parallel- "
+    "--disable-log-stats --uvicorn-log-level --api-server-count"
 )
+_SPEED_ONLY = tuple(_FAST.split())
 
 
 class VllmOptions(BaseModel):
-    """Options that start the server of a judge of kind ``vllm``.
-
-    GPUs share one copy of the model, copies share the work. A slot of the Dagster pool is held
-    while the server runs. A start may include a download.
-    """
+    """Options that start the server of a judge of kind ``vllm``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -83,10 +72,7 @@ class VllmOptions(BaseModel):
 
     @property
     def alternatives(self) -> Literal[5, 20]:
-        """Number of log-probabilities that the server tells at a place.
-
-        Its limit is 20 unless ``--max-logprobs`` says otherwise; -1 is none.
-        """
+        """Log-probabilities that the server tells: 20 unless ``--max-logprobs`` is less."""
         words = [word for argument in self.extra_args for word in re.split(r"[=\s]", argument)]
         limits = [
             int(value)
@@ -127,11 +113,7 @@ Claim = Callable[[str], AbstractContextManager[object]]
 
 @dataclass
 class Hosting:
-    """Needs of a judge at its host; no server runs on after it.
-
-    `tell` hears how batches and the start of a server go, `warn` each warning for a person. `claim`
-    returns a context that holds a slot of a pool; by default none.
-    """
+    """Needs of a judge at its host: hearers, slots of pools, and no server left running."""
 
     tell: Callable[[str], None] = _LOG.info
     claim: Claim = nullcontext

@@ -1,14 +1,15 @@
-"""Simulated judges: they read the texts of the built-in arena and grade them, with declared flaws.
-
-What a judge draws depends on its identity and on the texts, not on when it is asked.
-"""
+"""Simulated judges: they grade the arena's texts with declared flaws, whenever they are asked."""
 
 import json
 import math
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from judgeline.elo import keyed_rng
@@ -21,28 +22,19 @@ from judgeline.verdict import (
     text_hash,
 )
 from resources.arena import checker
-from resources.arena.prompts import Prompt
+from resources.arena.prompts import Prompt as ArenaPrompt
 from resources.judges.budget import Budget, Cost
-from resources.judges.forms.form import Form, Reading, read
+from resources.judges.forms.form import Chances, Form, Prompt, Reading, read
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Evidence, Presentation
 
 _VERSION = "1"
 BEST, WORST = 9.0, 2.0  # marks of a perfect and a worthless text before noise: room on the ruler
-
-Floats = NDArray[np.float64]
+_AT_HAND = 1 << 14  # texts: judges of one arena read the same ones, in every form
 
 
 class BuiltinTraits(BaseModel):
-    """Errors of a simulated judge, in rubric points, or as rates in [0, 1].
-
-    `noise` is the standard deviation per criterion and presentation, `mood` per response and
-    presentation, `taste` of a lasting opinion of a completion, `style_taste` of one of a
-    contestant's ornament: an error that more battles do not average out. Biases are added: to the
-    response shown first, per doubling of length over the other (half of it to either), and to a
-    completion in the style of the judge's own family. Rates are shares of answers that nobody can
-    use.
-    """
+    """Errors of a simulated judge in rubric points, as in config/judges.yaml, and rates."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,7 +51,14 @@ class BuiltinTraits(BaseModel):
     truncated_rate: float = Field(ge=0, le=1)
 
 
-Opinion = tuple[checker.Reading, float]
+class Opinion(NamedTuple):
+    """A judge's reading of a text, and in rubric points its worth and a lasting liking."""
+
+    reading: checker.Reading
+    marks: list[float]
+    points: float
+    liking: float
+    n_tokens: int
 
 
 class BuiltinJudge:
@@ -69,7 +68,7 @@ class BuiltinJudge:
     evidence: Evidence = "log-probabilities"
 
     def __init__(
-        self, traits: BuiltinTraits, family: str, prompts: Sequence[Prompt], template: str
+        self, traits: BuiltinTraits, family: str, prompts: Sequence[ArenaPrompt], template: str
     ) -> None:
         self.identity: Mapping[str, str] = {
             "kind": "builtin",
@@ -81,7 +80,6 @@ class BuiltinJudge:
         self.traits, self._family = traits, family
         self.template_tokens = len(template.split())
         self._prompts = {prompt.instruction: prompt for prompt in prompts}
-        self._habits: dict[str, float] = {}
         self.key = identity_hash(self.identity)
 
     def answer(
@@ -90,14 +88,14 @@ class BuiltinJudge:
         """Yield one answer per presentation, in their order, until the budget is spent."""
         known: dict[tuple[str, str], Opinion] = {}
         for position, shown in enumerate(presentations):
-            texts = self.texts(shown)
-            for text in texts:
-                if (shown.instruction, text) not in known:
-                    known[shown.instruction, text] = self.opinion(shown, text)
-            opinions = [known[shown.instruction, text] for text in texts]
+            instruction, opinions = shown.instruction, []
+            for text in self.texts(shown):
+                if (opinion := known.get((instruction, text))) is None:
+                    opinion = known[instruction, text] = self.opinion(shown, text)
+                opinions.append(opinion)
             text, failure, log_probabilities = self.reply(shown, opinions)
-            n_asked = sum(len(part.split()) for part in (shown.instruction, *texts))
-            n_asked += self.template_tokens
+            n_asked = self.template_tokens + len(instruction.split())
+            n_asked += sum(one.n_tokens for one in opinions)
             answer = Answer(text, failure, n_asked, len(text.split()), log_probabilities)
             if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
                 return
@@ -115,18 +113,7 @@ class BuiltinJudge:
                 f"battle {shown.battle_id!r} asks {shown.instruction[:60]!r}, which is no prompt "
                 "of the built-in arena with these options; simulated judges know no other"
             )
-        rng = keyed_rng(self.traits.seed, self.key, "taste", shown.instruction, text)
-        reading = checker.read_completion(prompt, text)
-        liking = self.traits.style_taste * self._habit(reading.ornament or "")
-        favour = self.traits.family_bias if reading.style == self._family else 0.0
-        return reading, self.traits.taste * float(rng.standard_normal()) + favour + liking
-
-    def _habit(self, ornament: str) -> float:
-        """Return how much the judge likes an ornament, in standard deviations of its taste."""
-        if ornament not in self._habits:
-            rng = keyed_rng(self.traits.seed, self.key, "style", ornament)
-            self._habits[ornament] = float(rng.standard_normal())
-        return self._habits[ornament]
+        return _opinion(self.traits, self._family, self.key, prompt, text)
 
     def reply(
         self, shown: Presentation, opinions: list[Opinion]
@@ -135,31 +122,56 @@ class BuiltinJudge:
         names = (shown.instruction, *self.texts(shown), str(shown.replicate))
         rng = keyed_rng(self.traits.seed, self.key, *names)
         marks = self._marks(opinions, rng)
-        whole = _write(marks, opinions[0][0], opinions[1][0])
+        whole = _write(marks, *(one.reading for one in opinions))
         return (*spoilt(whole, self.traits, rng, _MALFORMED), None)
 
-    def lean(self, opinions: list[Opinion], rng: np.random.Generator) -> Floats:
+    def lean(self, opinions: list[Opinion], rng: np.random.Generator) -> list[float]:
         """Return by how many points opinion, mood and biases lean on all criteria of each text."""
-        traits = self.traits
-        lean = np.array([liking for _, liking in opinions])
-        lean += traits.mood * rng.standard_normal(len(opinions))
+        traits, moods = self.traits, rng.standard_normal(len(opinions)).tolist()
+        lean = [one.liking + traits.mood * mood for one, mood in zip(opinions, moods, strict=True)]
         if len(opinions) == 2:
-            first, second = (max(reading.n_words, 1) for reading, _ in opinions)
-            longer = math.log2(first / second) / 2
-            lean += np.array([traits.position_bias, 0.0])
-            lean += traits.verbosity_bias * longer * np.array([1.0, -1.0])
+            first, second = (max(one.reading.n_words, 1) for one in opinions)
+            longer = traits.verbosity_bias * (math.log2(first / second) / 2)
+            lean = [lean[0] + traits.position_bias + longer, lean[1] - longer]
         return lean
 
     def _marks(self, opinions: list[Opinion], rng: np.random.Generator) -> list[list[int]]:
         """Return six integer marks for either response, in points."""
-        levels = np.array([reading.levels for reading, _ in opinions])
-        lean = self.lean(opinions, rng)
-        noise = self.traits.noise * rng.standard_normal(levels.shape)
-        points = WORST + (BEST - WORST) * levels + lean[:, None] + noise
-        marks: list[list[int]] = (
-            np.clip(np.rint(points), LOWEST_SCORE, HIGHEST_SCORE).astype(int).tolist()
-        )
-        return marks
+        lean, noise = self.lean(opinions, rng), self.traits.noise
+        draws = rng.standard_normal((len(opinions), len(CRITERIA))).tolist()
+        return [
+            [
+                min(max(round(mark + own + noise * draw), LOWEST_SCORE), HIGHEST_SCORE)
+                for mark, draw in zip(opinion.marks, errors, strict=True)
+            ]
+            for opinion, own, errors in zip(opinions, lean, draws, strict=True)
+        ]
+
+
+@lru_cache(_AT_HAND)
+def _opinion(
+    traits: BuiltinTraits, family: str, key: str, prompt: ArenaPrompt, text: str
+) -> Opinion:
+    reading, marks, points = _read(prompt, text)
+    rng = keyed_rng(traits.seed, key, "taste", prompt.instruction, text)
+    liking = traits.taste * float(rng.standard_normal())
+    liking += traits.family_bias if reading.style == family else 0.0
+    liking += traits.style_taste * _habit(traits.seed, key, reading.ornament or "")
+    return Opinion(reading, marks, points, liking, len(text.split()))
+
+
+@cache
+def _habit(seed: int, key: str, ornament: str) -> float:
+    """Return how much the judge likes an ornament, in standard deviations of its taste."""
+    return float(keyed_rng(seed, key, "style", ornament).standard_normal())
+
+
+@lru_cache(_AT_HAND)
+def _read(prompt: ArenaPrompt, text: str) -> tuple[checker.Reading, list[float], float]:
+    """Return the reading of a text, and its worth without errors by criterion and as a whole."""
+    reading = checker.read_completion(prompt, text)
+    marks = [WORST + (BEST - WORST) * level for level in reading.levels]
+    return reading, marks, float(WORST + (BEST - WORST) * np.mean(reading.levels))
 
 
 def _write(marks: list[list[int]], *readings: checker.Reading) -> str:
@@ -183,11 +195,8 @@ def spoilt(
     rng: np.random.Generator,
     malformed: Sequence[Callable[[str], str]],
 ) -> tuple[str, str | None]:
-    """Return the answer, or at the declared rates what a judge may send in its place.
-
-    An answer that is cut off ends before its explanation, which an empty line sets off.
-    """
-    fate, which, where = rng.random(3)
+    """Return the answer, or at the declared rates what a judge may send in its place."""
+    fate, which, where = rng.random(3).tolist()
     if fate < traits.malformed_rate:
         return malformed[int(which * len(malformed))](text), None
     if fate < traits.malformed_rate + traits.refusal_rate:
@@ -205,4 +214,137 @@ _MALFORMED: tuple[Callable[[str], str], ...] = (
     lambda text: text.replace('"fluency"', '"style"', 1),
     lambda text: text.replace('"clarity": ', '"clarity": 1', 1),  # 15 out of 10
     lambda text: text.replace("}", ".5}", 1),
+)
+
+
+_SHORT_VERSION = "2"
+
+_ELSEWHERE = ("The", 0.01)  # a word that is no answer, and how probable the judge finds it
+_ONE_MARK = 0.25  # of the noise of a criterion is left where it is doubt, which one mark shows
+_SUREST = 0.05  # rubric points: spread of a judge without noise
+_IMPRESSIONS = ("useless", "poor", "middling", "good", "excellent")  # for two rubric points each
+_EASE = 0.02, 0.3  # mean surprise per piece of the reason, in nats: of a sure judge, and added
+_PIECES = re.compile(r"\s*\S+(?:\s\S+){0,4}")  # a token for five words keeps the tables small
+
+
+class Belief(NamedTuple):
+    """A judge's belief about a text, in rubric points: its worth, and the error by criterion."""
+
+    reading: checker.Reading
+    points: float
+    misread: list[float]
+
+
+class BuiltinFormJudge(BuiltinJudge):
+    """A simulated judge asked in another form than the rubric."""
+
+    def __init__(
+        self,
+        traits: BuiltinTraits,
+        family: str,
+        prompts: Sequence[ArenaPrompt],
+        template: str,
+        asked: Prompt,
+    ) -> None:
+        super().__init__(traits, family, prompts, template)
+        self.form = asked.form
+        try:
+            self.form.chances([BEST, WORST], _SUREST)
+        except NotImplementedError:
+            problem = f"simulated judges are not asked in the form {self.form.name!r}"
+            raise ValueError(f"{problem}: remove it from 'asks'") from None
+        self.identity = {
+            **self.identity,
+            "version": _SHORT_VERSION,
+            "template": text_hash(asked.template),
+            **self.form.identity,
+        }
+        self.template_tokens = len(asked.template.split())
+
+    def texts(self, shown: Presentation) -> list[str]:
+        """Return one completion, or two."""
+        quoted = self.form.wording.quoted.values()
+        return [getattr(shown, text) for text in quoted if text != "instruction"]
+
+    def reply(
+        self, shown: Presentation, opinions: list[Opinion]
+    ) -> tuple[str, str | None, str | None]:
+        """Return a word and a reason, with the odds of the word."""
+        rng = self._rng(shown)
+        odds, reason = self._odds(self._beliefs(shown, opinions, rng))
+        chances = odds.probabilities.tolist()
+        ladder = list(accumulate(chances))
+        place = bisect_right(ladder, rng.random() * ladder[-1])
+        whole = f"{odds.words[place]}\n\n{reason}"
+        text, failure = spoilt(whole, self.traits, rng, _MALFORMED_WORDS)
+        tokens = _write_odds(reason, odds.words, chances, place, rng) if text == whole else None
+        return text, failure, tokens
+
+    def _rng(self, shown: Presentation, *purpose: str) -> np.random.Generator:
+        names = (self.form.name, *purpose, shown.instruction, *self.texts(shown))
+        return keyed_rng(self.traits.seed, self.key, *names, str(shown.replicate))
+
+    def _beliefs(
+        self, shown: Presentation, opinions: list[Opinion], rng: np.random.Generator
+    ) -> list[Belief]:
+        """Return the judge's beliefs about one text, or about two beside each other."""
+        lean, noise = self.lean(opinions, rng), self.traits.noise
+        draws = self._rng(shown, "misreadings").standard_normal((len(opinions), len(CRITERIA)))
+        return [
+            Belief(one.reading, one.points + own, [own + noise * draw for draw in errors])
+            for one, own, errors in zip(opinions, lean, draws.tolist(), strict=True)
+        ]
+
+    def _odds(self, beliefs: list[Belief]) -> tuple[Chances, str]:
+        """Return the odds of the first word, and the reason."""
+        spread = max(_SUREST, _ONE_MARK * self.traits.noise)
+        odds = self.form.chances([one.points for one in beliefs], spread)
+        if len(beliefs) == 1:
+            return odds, f"The response {_findings(beliefs[0])}."
+        first, second = map(_findings, beliefs)
+        return odds, f"Response A {first}, response B {second}."
+
+
+def _findings(belief: Belief) -> str:
+    """Return a judge's findings in words; without its errors they are the truth."""
+    reading, points, misread = belief
+    shares = [points / (BEST - WORST) for points in misread]  # of a criterion
+    off = dict(zip(CRITERIA, shares, strict=True))
+    n_expected = reading.n_expected
+    n_right = round(reading.n_right + off["helpfulness"] * n_expected)
+    n_wrong = round(reading.n_wrong - off["factuality"] * n_expected)
+    n_typos = round(reading.n_typos - off["fluency"] * checker.TYPOS_TO_ZERO)
+    layout = (1.0 if reading.layout_kept else checker.BROKEN_LAYOUT) + off["adherence"]
+    impression = _IMPRESSIONS[min(max(int(points - LOWEST_SCORE) // 2, 0), len(_IMPRESSIONS) - 1)]
+    return (
+        f"is {impression}, has {min(max(n_right, 0), n_expected)} of {n_expected} items right, "
+        f"{max(n_wrong, 0)} wrong and {max(n_typos, 0)} typos, and "
+        f"{'keeps' if layout > (1 + checker.BROKEN_LAYOUT) / 2 else 'breaks'} the format"
+    )
+
+
+def _write_odds(
+    reason: str, words: Sequence[str], chances: list[float], said: int, rng: np.random.Generator
+) -> str:
+    """Return the tokens of an answer and their log-probabilities as an endpoint tells them."""
+    other, stray = _ELSEWHERE
+    logs = [(word, (1 - stray) * p) for word, p in zip(words, chances, strict=True)]
+    listed = [(word, round(math.log(p), 6)) for word, p in (*logs, (other, stray)) if p > 0]
+    listed.sort(key=lambda one: -one[1])
+    word, own = logs[said]
+    sure, added = _EASE
+    surprise = sure + added * (1 - max(chances))
+    rest = ["\n\n", *_PIECES.findall(reason)]
+    ease = np.round(-surprise * rng.standard_exponential(len(rest)), 6).tolist()
+    tokens: list[Any] = [[word, round(math.log(own), 6), listed]]
+    tokens += [[token, own, []] for token, own in zip(rest, ease, strict=True)]
+    return json.dumps(tokens)
+
+
+_MALFORMED_WORDS: tuple[Callable[[str], str], ...] = (
+    lambda text: text.partition("\n\n")[2],  # the reason only
+    lambda text: "My answer is: " + text,
+    lambda text: "-" + text,
+    lambda text: text.replace("\n\n", " or rather B or 5\n\n", 1),
+    lambda text: text.replace("\n\n", ".5\n\n", 1),
 )

@@ -208,7 +208,7 @@ def test_every_asset_and_check_says_what_it_is(graph):
         assert node.owners == ["team:evaluation"], key
         assert node.kinds, key
         assert node.code_version, key
-        assert not node.pools, key  # places are claimed per endpoint by who asks: judging.pools
+        assert not node.pools, key  # places are claimed per endpoint by who asks: judging.asking
     for key in graph.asset_check_keys:
         assert len(graph.get_check_spec(key).description or "") > 40, key
         expected = graph.get(key.asset_key).partitions_def
