@@ -6,8 +6,8 @@ that `--help` answers at once.
 
 import json
 import sys
-from enum import StrEnum
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Literal
 
 import typer
 
@@ -31,34 +31,17 @@ app.info.help = (
 )
 
 
-class Format(StrEnum):
-    """Format of a printed leaderboard."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    md = "md"
-
-
-class WhyFormat(StrEnum):
-    """What `why` prints: for people in a terminal, for programs, or for a page."""
-
-    table = "table"
-    json = "json"
-    md = "md"
-
-
-class Failure(StrEnum):
-    """Failures that are asked for again only on request."""
-
-    refusal = "refusal"
-    content_filter = "content_filter"
-    context_overflow = "context_overflow"
-    truncated = "truncated"
-    parse_error = "parse_error"
-    echo = "echo"
-    tool_call = "tool_call"
-    other_model = "other_model"
+Failure = Literal[
+    "refusal",
+    "content_filter",
+    "context_overflow",
+    "truncated",
+    "parse_error",
+    "echo",
+    "tool_call",
+    "other_model",
+]
+"""Failures that are asked for again only on request."""
 
 
 @app.command(
@@ -118,28 +101,28 @@ def run(
     from resources.judges.budget import Budget
     from resources.store.resource import StoredVerdicts
 
-    asked: dict[str, Any] = {
-        "corpus": corpus,
-        "judges": judge or None,
-        "select": select or None,
-        "verdict_store": StoredVerdicts(retry_also=list(retry or ())),
-    }
     console = open_console()
-    if budget:
-        cap = Budget.parse(budget)
-        plan = run_lineage(**asked, dry_run=True, console=console)
+    lineage = partial(
+        run_lineage,
+        corpus=corpus,
+        judges=judge or None,
+        select=select or None,
+        verdict_store=StoredVerdicts(retry_also=list(retry or ())),
+        console=console,
+    )
+    cap = Budget.parse(budget) if budget else None
+    if cap:
+        plan = lineage(dry_run=True)
         if plan.exit_code:
             raise typer.Exit(plan.exit_code)
         require_covered(plan.plan, cap)
         if dry_run:
-            told = f"The budget of {cap} covers what is expected"
-            if any(step.cut_short for step in plan.plan):
-                told += ", but candidates.budget stops the run before"
-            console.print(f"{told}.", highlight=False, soft_wrap=True)
+            stops = any(step.cut_short for step in plan.plan)
+            but = ", but candidates.budget stops the run before" if stops else ""
+            console.print(f"The budget of {cap} covers what is expected{but}.", soft_wrap=True)
             raise typer.Exit(OK)
-        asked["budget"] = cap
-    outcome = run_lineage(**asked, dry_run=dry_run, console=console, force=force, verbose=verbose)
-    raise typer.Exit(outcome.exit_code)
+    done = lineage(dry_run=dry_run, budget=cap, force=force, verbose=verbose)
+    raise typer.Exit(done.exit_code)
 
 
 @app.command(
@@ -159,8 +142,9 @@ def leaderboard(
         ),
     ] = None,
     style: Annotated[
-        Format, typer.Option("--format", help="A table to read, or something to process.")
-    ] = Format.table,
+        Literal["table", "csv", "json", "md"],
+        typer.Option("--format", help="A table to read, or something to process."),
+    ] = "table",
 ) -> None:
     """Print the leaderboards that `judgeline run` made of a corpus."""
     from judgeline.terminal import machine_readable, show_leaderboard
@@ -168,13 +152,13 @@ def leaderboard(
     from resources.config.paths import home
 
     boards, definition = stored_leaderboards(corpus, judge)
-    what = definition.display_name
-    if definition.reader == "arena" and "simulat" not in what.lower():
+    what, is_simulated = definition.display_name, definition.reader == "arena"
+    if is_simulated and "simulat" not in what.lower():
         what = f"{what} (simulation)"
-    if style is not Format.table:
-        if definition.reader == "arena":
+    if style != "table":
+        if is_simulated:
             complain("Note", f"these are ratings of the {what}", style="yellow")
-        sys.stdout.write(machine_readable(boards, style.value))
+        sys.stdout.write(machine_readable(boards, style))
         return
     console = open_console()
     for name, board in boards.groupby("judge", sort=False):
@@ -188,10 +172,7 @@ def leaderboard(
     epilog="[bold]Example[/bold]\n\n"
     "  judgeline labels --corpus arena --judge careful\n\n" + EXIT_CODES
 )
-def labels(
-    corpus: CorpusOption,
-    judge: JudgeOption,
-) -> None:
+def labels(corpus: CorpusOption, judge: JudgeOption) -> None:
     """Say how many more battles to label, and of which kind, for shorter win-rate intervals.
 
     Labels chosen by the judge's verdict must not enter adjusted win rates: they serve the
@@ -227,9 +208,9 @@ def why(
             help="Such as hard or human; by default the one that ranks.", show_default=False
         ),
     ] = None,
-    style: Annotated[WhyFormat, typer.Option("--format", help="How to print it.")] = (
-        WhyFormat.table
-    ),
+    style: Annotated[
+        Literal["table", "json", "md"], typer.Option("--format", help="How to print it.")
+    ] = "table",
     full_text: Annotated[
         bool, typer.Option("--full-text", help="Show texts and answers whole.")
     ] = False,
@@ -242,14 +223,13 @@ def why(
     from pipelines.commands.why_shown import lines_of, markdown_of, show_why
 
     found = explain_rating(model, corpus, judge, top=top, method=method)
-    if style is WhyFormat.json:
-        print(json.dumps(found.as_record(), indent=1, allow_nan=False))  # noqa: T201
-        return
     lines = lines_of(found, full_text=full_text)
-    if style is WhyFormat.md:
-        print(markdown_of(lines), end="")  # noqa: T201
-        return
-    show_why(open_console(), lines)
+    if style == "table":
+        show_why(open_console(), lines)
+    elif style == "md":
+        sys.stdout.write(markdown_of(lines))
+    else:
+        typer.echo(json.dumps(found.as_record(), indent=1, allow_nan=False))
 
 
 @app.command(
@@ -290,21 +270,20 @@ def backfill(
     `judgeline ui` starts: this command only follows it, and can be left with Ctrl-C. New models
     are not part of it: a sensor places them afterwards.
     """
-    if cancel is not None:
-        from pipelines.commands.backfill import cancel as end
-        from pipelines.instance.homes import open_instance
+    from pipelines.commands import backfill as work
+    from pipelines.instance.homes import open_instance
 
+    if cancel is not None:
         with open_instance() as instance:
-            end(instance, cancel)
+            work.cancel(instance, cancel)
         open_console().print("The daemon ends it and its runs. What was bought is kept.")
         raise typer.Exit(OK)
     if not judge:
         raise ValueError("name a judge: judgeline backfill --judge SLUG; `judgeline judges` lists")
-    from pipelines.commands.backfill import run_backfill
-
     asked = (judge, corpus or (), budget or ())
-    done = run_backfill(*asked, open_console(), yes=yes, dry_run=dry_run, here=here, wait=wait)
-    raise typer.Exit(done)
+    raise typer.Exit(
+        work.run_backfill(*asked, open_console(), yes=yes, dry_run=dry_run, here=here, wait=wait)
+    )
 
 
 @app.command()

@@ -3,9 +3,8 @@
 What belongs here: options and help. Anything heavy is imported by the command that needs it.
 """
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -41,15 +40,6 @@ candidates_app = typer.Typer(
 )
 
 
-class VerdictFormat(StrEnum):
-    """Formats of verdicts that other programs read and write."""
-
-    alpaca_eval = "alpaca-eval"
-    arena_hard = "arena-hard"
-    mt_bench = "mt-bench"
-    soft_elo = "soft-elo"
-
-
 @verdicts_app.command(
     epilog="[bold]Example[/bold]\n\n"
     "  judgeline verdicts explain battle-17 --judge strict --corpus arena\n\n" + EXIT_CODES
@@ -77,7 +67,8 @@ def explain(
 
 
 FormatOption = Annotated[
-    VerdictFormat, typer.Option("--format", help="Format of the file.", show_default=False)
+    Literal["alpaca-eval", "arena-hard", "mt-bench", "soft-elo"],
+    typer.Option("--format", help="Format of the file.", show_default=False),
 ]
 BaselineOption = Annotated[
     list[str] | None,
@@ -120,15 +111,8 @@ def import_files(
     """
     from pipelines.commands.exchange import import_verdicts, show_imported
 
-    imported = import_verdicts(
-        files,
-        style.value,
-        out,
-        baseline=baseline or (),
-        baseline_first_in=baseline_first_in,
-        force=force,
-    )
-    show_imported(open_console(), imported)
+    of_arena_hard = (baseline or (), baseline_first_in)
+    show_imported(open_console(), import_verdicts(files, style, out, *of_arena_hard, force=force))
 
 
 @verdicts_app.command(
@@ -151,16 +135,9 @@ def export(
     """
     from pipelines.commands.exchange import export_verdicts, show_exported
 
-    account = export_verdicts(
-        corpus,
-        judge,
-        style.value,
-        out,
-        baseline=baseline or (),
-        baseline_first_in=baseline_first_in,
-        force=force,
-    )
-    show_exported(open_console(), account, style.value, out)
+    of_arena_hard = (baseline or (), baseline_first_in)
+    account = export_verdicts(corpus, judge, style, out, *of_arena_hard, force=force)
+    show_exported(open_console(), account, style, out)
 
 
 @candidates_app.command(
@@ -204,11 +181,9 @@ def check(
     """Say what would become of FILE in the candidates folder; nothing is run or asked."""
     from pipelines.commands.candidates import check_file
 
-    told = check_file(file, corpus)
-    console = open_console()
-    for line in told.lines:
-        console.print(plain(line), highlight=False, soft_wrap=True)
-    if not told.is_taken:
+    is_taken, lines = check_file(file, corpus)
+    open_console().print(plain("\n".join(lines)), soft_wrap=True)
+    if not is_taken:
         raise typer.Exit(GATE_FAILED)
 
 
@@ -216,11 +191,13 @@ def check(
 def list_candidates(corpus: CorpusOption) -> None:
     """List the candidate files of a corpus: what became of each, its battles and its rating."""
     from judgeline.terminal import plain_table
-    from pipelines.commands.candidates import candidate_rows, list_notes, where
+    from pipelines.commands.candidates import candidate_rows
+    from resources.candidates.folder import folder_of
 
     console = open_console()
+    rows, notes = candidate_rows(corpus)
     columns = ("file", "model", "state", "battles", "rating")
-    console.print(plain_table(f"Candidates of {corpus}", columns, candidate_rows(corpus)))
-    for note in list_notes(corpus):
-        console.print(f"[bold red]{plain(note)}[/]", highlight=False, soft_wrap=True)
-    console.print(f"Drop files into {plain(where(corpus))}", soft_wrap=True)
+    console.print(plain_table(f"Candidates of {corpus}", columns, rows))
+    for note in notes:
+        console.print(f"[bold red]{plain(note)}[/]", soft_wrap=True)
+    console.print(f"Drop files into {plain(folder_of(corpus))}", soft_wrap=True)

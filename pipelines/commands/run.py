@@ -127,7 +127,7 @@ def run_lineage(
                     force=force,
                     may_fork=budget is None and recorded.is_persistent,
                 )
-                outcome = lineage.run(definition, chosen)
+                outcome = lineage.run(definition, partial(judges_of, definition, catalog, judges))
     except dg.DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
     except (ValueError, OSError) as error:
@@ -179,11 +179,17 @@ class _Lineage:
         self._record, self._selected, self._force = record, selected, force
         self._came = _Came()
 
-    def run(self, definition: CorpusDefinition, chosen: Sequence[JudgeDefinition]) -> RunOutcome:
+    def run(
+        self, definition: CorpusDefinition, choose: Callable[..., list[JudgeDefinition]]
+    ) -> RunOutcome:
         """Run the corpus, each judge, the candidates, and the comparison of what got through."""
-        corpus, judges = definition.slug, tuple(judge.slug for judge in chosen)
-        register(self._instance, corpora=[corpus], judges=judges)
-        if self._job("corpus_job", corpus):
+        corpus = definition.slug
+        register(self._instance, corpora=[corpus])
+        is_read = self._job("corpus_job", corpus)
+        chosen = choose(self._instance if is_read else None)
+        judges = tuple(judge.slug for judge in chosen)
+        register(self._instance, judges=judges)
+        if is_read:
             parts = {j: supported_part(self._graph, self._store, corpus, j) for j in judges}
             placing = [judge.slug for judge in chosen if judge.kind != "recorded"]
             placing = placing if _ASKED_ABOUT_THEM in self._selected else []
