@@ -6,6 +6,7 @@ that `--help` answers at once.
 
 import json
 import sys
+from enum import StrEnum
 from functools import partial
 from typing import Annotated, Literal
 
@@ -31,16 +32,10 @@ app.info.help = (
 )
 
 
-Failure = Literal[
-    "refusal",
-    "content_filter",
-    "context_overflow",
-    "truncated",
-    "parse_error",
-    "echo",
-    "tool_call",
-    "other_model",
-]
+Failure = StrEnum(
+    "Failure",
+    "refusal content_filter context_overflow truncated parse_error echo tool_call other_model",
+)
 """Failures that are asked for again only on request."""
 
 

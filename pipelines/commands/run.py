@@ -28,8 +28,7 @@ from pipelines.commands.console import (
     FailedCheck,
     RunOutcome,
     RunReporter,
-    blocked,
-    cause,
+    errors_of,
     exit_code,
     failed_check,
     interrupted,
@@ -347,11 +346,7 @@ class _Lineage:
         failures = [event for event in result.all_events if event.is_step_failure]
         if any(interrupted(event) for event in failures):
             raise KeyboardInterrupt
-        self._came.errors += [
-            f"{event.step_key} of {partition}: {cause(event)}"
-            for event in failures
-            if not blocked(event)
-        ]
+        self._came.errors += errors_of(failures, partition)
         if not result.success and not failures:
             self._came.errors.append(f"{partition}: {result.get_run_failure_event().message}")
         for event in result.get_asset_materialization_events():
