@@ -366,7 +366,7 @@ class Watcher:
 
     def _runs(self) -> list[dg.DagsterRun]:
         tags = {"dagster/backfill": self._id}
-        return self._instance.get_runs(dg.RunsFilter(tags=tags))[::-1]
+        return [*reversed(self._instance.get_runs(dg.RunsFilter(tags=tags)))]
 
     def _look(self) -> None:
         runs = self._runs()

@@ -33,7 +33,7 @@ def stored_leaderboards(
     folder = tables / "leaderboard" / corpus
     stored = {path.stem: path for path in folder.glob("*.parquet")} if folder.exists() else {}
     if judge not in stored if judge else not stored:
-        raise ValueError(_why_none(definition, judge, sorted(stored), tables))
+        raise ValueError(no_leaderboard(definition, judge, sorted(stored)))
     chosen = [judge] if judge else sorted(stored.keys() & load_judges().keys())
     if not chosen:
         raise ValueError(
@@ -53,30 +53,25 @@ def no_pooled(corpus: str) -> str:
     )
 
 
-def _why_none(
-    definition: CorpusDefinition, judge: str | None, stored: Sequence[str], tables: UPath
+def no_leaderboard(
+    definition: CorpusDefinition, judge: str | None = None, stored: Sequence[str] = ()
 ) -> str:
     """Return why a judge, or any, has no leaderboard of a corpus, and what would make one."""
-    corpus, judges = definition.slug, load_judges()
+    corpus, judges, tables = definition.slug, load_judges(), UPath(tables_uri())
     if judge and judge not in judges:
         return unknown_name("judge", judge, {*judges, *stored}, "judges.yaml")
-    by, of, file = (
-        (f" by judge {judge!r}", f" --judge {judge}", f"{judge}.parquet") if judge else ("", "", "")
-    )
-    anchored, scored = (
-        tables / name / corpus / file for name in ("reference_ratings", "scored_battles")
-    )
+    by, of = (f" by judge {judge!r}", f" --judge {judge}") if judge else ("", "")
+    run, file = f"judgeline run --corpus {corpus}{of}", f"{judge}.parquet" if judge else ""
+    anchored = tables / "reference_ratings" / corpus / file
     if not anchored.exists():
         there = f"; there are those of {', '.join(stored)}" if stored else ""
-        return (
-            f"no leaderboard of {corpus!r}{by} yet{there}; run: judgeline run --corpus {corpus}{of}"
-        )
-    why, remedy = "ran into a gate before it, which a run names", ""
-    if not scored.exists():
+        return f"no leaderboard of {corpus!r}{by} yet{there}; run: {run}"
+    why, remedy = f"ran into a gate before it, which a run names ({run})", ""
+    if not (tables / "scored_battles" / corpus / file).exists():
         why = "has verdicts without rubric scores"
         remedy = (
-            ". Wins, ties and losses are rated where people voted on the battles: add the column "
-            f"human_outcome to {definition.location}, and run it again"
+            ". Wins, ties and losses are rated where people voted on the battles: write votes into "
+            f"the column human_outcome of {definition.location}, and run it again"
         )
     return (
         f"{corpus!r} has no leaderboard on the human scale{by}: it {why}; its reference-anchored "
@@ -98,21 +93,19 @@ def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
     from resources.tables.store import open_store
 
     catalog = Catalog()
-    rating = catalog.corpus(corpus).rating
+    definition = catalog.corpus(corpus)
     catalog.judge(judge)  # an unknown name is said before a table that is missing
     scored = open_store().stored("scored_battles", corpus, judge)
     if scored is None:
-        raise ValueError(
-            f"no battle of corpus {corpus!r} was scored by judge {judge!r} yet; make it first: "
-            f"judgeline run --corpus {corpus} --judge {judge}"
-        )
+        why = no_leaderboard(definition, judge)
+        raise ValueError(f"no battle of {corpus!r} was scored by judge {judge!r}: {why}")
     return [
         (
             "the corpus" if row["grouping"] == "all" else str(row["level"]),
             str(row["chosen_by"]),
             "; ".join(filter(None, row[["plan", "note"]].dropna().astype(str))),
         )
-        for _, row in label_plan(scored, rating).iterrows()
+        for _, row in label_plan(scored, definition.rating).iterrows()
     ]
 
 

@@ -20,7 +20,7 @@ from judgeline.intervals import OF_THE_JUDGE, calibrating_models, rank_models, w
 from judgeline.io import as_table
 from judgeline.report import Evidence, evidence_of, strongest
 from judgeline.verdict import POOLED
-from pipelines.commands.leaderboards import no_pooled
+from pipelines.commands.leaderboards import no_leaderboard, no_pooled
 from pipelines.instance.homes import open_instance
 from resources.config.catalog import Catalog
 from resources.config.paths import home
@@ -205,7 +205,7 @@ class _Rating:
         found = self._read("heldout_ratings")
         own = None if found is None else found[found["model"].eq(self._model)].set_index("method")
         if own is None or own.empty:  # a candidate
-            named = {name: self.row.get(f"{name}_rating") for name in ("hard", "soft")}
+            named = {name: self.row.get(f"{name}_rating", np.nan) for name in ("hard", "soft")}
             return {name: rating for name, rating in named.items() if pd.notna(rating)}
         return {str(name): rating for name, rating in own["rating"].dropna().items()}
 
@@ -239,10 +239,7 @@ class _Rating:
                 "name a judge"
             )
         if board is None:
-            raise ValueError(
-                f"no leaderboard of {self._corpus!r} by judge {self._judge!r} yet; "
-                f"run: judgeline run --corpus {self._corpus} --judge {self._judge}"
-            )
+            raise ValueError(no_leaderboard(self._definition, self._judge))
         return board
 
     def _row_of(self, board: pd.DataFrame) -> tuple[dict[str, Any], bool]:
