@@ -1,8 +1,4 @@
-"""A backfill: judges on corpora that are there already, made by the daemon of the instance.
-
-It is Dagster's own asset backfill, of exactly what each judge's verdicts support. The command
-states what it costs, has it confirmed, and follows it.
-"""
+"""Dagster's own backfill of judges on corpora that were read: stated, confirmed and followed."""
 
 import sys
 import time
@@ -262,10 +258,7 @@ def submit(
     pairs: Sequence[Pair],
     budget: Sequence[str] = (),
 ) -> str:
-    """Hand a backfill to the daemon of an instance, and return its id.
-
-    Its partitions are those of each judge, and the comparison of each corpus.
-    """
+    """Hand the daemon a backfill of each judge, and of each corpus' comparison; return its id."""
     of_corpus: dict[str, list[str]] = {}
     for pair in sorted(pairs, key=lambda pair: pair.corpus.slug):
         of_corpus.setdefault(pair.corpus.slug, []).append(pair.judge.slug)
@@ -345,10 +338,7 @@ class Watcher:
                 time.sleep(pause)
 
     def _failures(self) -> tuple[list[FailedCheck], list[str]]:
-        """Return the checks that failed and what could not run; a retried run counts by its last.
-
-        A retry of a run has the partition of that run.
-        """
+        """Return the checks that failed, and what could not run; of retries the last counts."""
         checks: list[FailedCheck] = []
         errors: list[str] = []
         runs = self._runs()

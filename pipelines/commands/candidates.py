@@ -152,11 +152,7 @@ def _unasked_notes(corpus: CorpusDefinition, tables: ParquetStore) -> list[str]:
 
 
 def candidate_rows(corpus: str) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Return a row per file or control, and what keeps ratings back.
-
-    A row has file, model, state, battles, and ratings by judge. Where the leaderboard has no
-    ratings, nor has this.
-    """
+    """Return file, model, state, battles and ratings by row, and what keeps ratings back."""
     definition, battles = _battles(corpus)
     tables = open_store()
     withheld = withheld_judges(tables_by_judge(tables, "leaderboard", corpus))

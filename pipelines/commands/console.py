@@ -35,11 +35,7 @@ _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
 
 
 class RunReporter(logging.Handler):
-    """Turns the events of runs into readable lines; a context manager around them.
-
-    There is a line per asset and check where it is `verbose`; otherwise one per job, with what
-    was made and passed as counts, and one per check that did not pass.
-    """
+    """Turns events of runs into lines: per table and check where it is `verbose`, else per job."""
 
     def __init__(self, console: Console, *, verbose: bool = True) -> None:
         super().__init__()
@@ -259,11 +255,7 @@ def failed_check(evaluation: dg.AssetCheckEvaluation, partition: str) -> FailedC
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """Outcome of a run of the lineage of a corpus; of a dry run, `n_battles` and `plan`.
-
-    `judges` are those asked for, or that the corpus implies; `errors` are paragraphs; `report` is
-    the one that this run wrote; `n_made` and `n_up_to_date` count tables.
-    """
+    """Outcome of a run of a corpus, its tables counted; of a dry run, `n_battles` and `plan`."""
 
     exit_code: int
     corpus: str

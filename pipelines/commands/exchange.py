@@ -1,7 +1,4 @@
-"""`judgeline verdicts import` and `export`: which files and tables take part, and their account.
-
-Formats are read by `resources.corpora` and written by `resources.exchange`.
-"""
+"""`judgeline verdicts import` and `export`: which files and tables take part, and their account."""
 
 import json
 import shlex

@@ -33,8 +33,7 @@ def judges_of(
 ) -> list[JudgeDefinition]:
     """Return the judges to run on a corpus: those named, its own, or those without a price.
 
-    Without a price are the simulated judges of an arena, and recorded ones; of these an instance
-    knows whose verdicts came with the corpus.
+    Of recorded judges these are the ones whose verdicts came with it, where an instance knows that.
     """
     wanted = named or corpus.judges
     simulated = corpus.reader == "arena"
@@ -79,10 +78,7 @@ def asked_judges(
     buyer: Buyer,
     asks: Collection[str],
 ) -> list[JudgeDefinition]:
-    """Return those of some served judges that a run would ask, for tables `asks`.
-
-    The battles are those sampled before. A corpus that was never sampled is read for it.
-    """
+    """Return those served judges that a run would ask, by the last sample if there is one."""
     if not served or not asks:
         return []
     sample = tables.stored("sampled_battles", corpus.slug)
@@ -117,11 +113,7 @@ def plan_run(
     *,
     asks: Collection[str] = ASKED,
 ) -> tuple[int, tuple[JudgePlan, ...]]:
-    """Return how many battles would be judged, and what each judge would be asked.
-
-    The corpus is read and sampled as a run would. A judge's plan says where the budget of the
-    corpus for candidates is expected to stop it.
-    """
+    """Return how many battles of a corpus, read for it, would be judged, and each judge's plan."""
     read = read_corpus(corpus)
     battles, _ = filter_battles(read.battles, corpus.filters)
     sample = choose(battles, corpus, tables.stored("sampled_battles", corpus.slug))
@@ -184,10 +176,7 @@ def _battles_of_candidates(
     judges: Sequence[JudgeDefinition],
     tables: ParquetStore,
 ) -> pd.DataFrame:
-    """Return the battles of candidates that a run would judge, by what is known of the noise now.
-
-    Before any judge has ratings that is nothing: then as many as the corpus allows.
-    """
+    """Return the battles of candidates that a run would judge, by what is known of noise now."""
     _, found = read_candidates(corpus, battles, tables)
     heldout, calibration = (
         tables_by_judge(tables, name, corpus.slug)
@@ -274,10 +263,7 @@ def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
 
 
 def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | None:
-    """Return the part that a comparison of judges supports: that of the fullest one that ran.
-
-    None where no judge got through, and the whole where there is no judge to wait for.
-    """
+    """Return the part that judges support together: the fullest; None where none got through."""
     if not parts:
         return WHOLE
     able = [parts[judge] for judge in parts if succeeded[judge]]
@@ -286,10 +272,7 @@ def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | No
 
 
 def methods_part(graph: AssetGraph, made: Collection[dg.AssetKey]) -> Part | None:
-    """Return the part of a comparison left where gates stopped every judge: scoring methods.
-
-    None where not even those were made.
-    """
+    """Return the part left where gates stopped every judge; None without scoring methods."""
     if dg.AssetKey("scoring_methods") not in made:
         return None
     kept = {dg.AssetKey("method_comparison"), dg.AssetKey("report")}

@@ -2,7 +2,6 @@
 
 A table is up to date where its code version, the data versions of its inputs and the settings that
 its code reads are those that it was made by, its file is there, and its checks came to an end.
-What belongs here: reading the instance's record. What does not: making anything (`run`).
 """
 
 from collections.abc import Collection, Iterable, Mapping

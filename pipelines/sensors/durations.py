@@ -6,11 +6,7 @@ SENSOR_SECONDS = "JUDGELINE_SENSOR_SECONDS"
 
 
 def sensor_seconds() -> int:
-    """Return how many seconds pass between two looks of a sensor: JUDGELINE_SENSOR_SECONDS, or 30.
-
-    Definitions hold the number from when they were loaded. Dagster's daemon goes through its
-    sensors every five seconds: less makes none of them faster.
-    """
+    """Return the seconds between two looks of a sensor; Dagster's daemon looks every five."""
     return whole_number(SENSOR_SECONDS, 30, "seconds")
 
 

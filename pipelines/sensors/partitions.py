@@ -57,8 +57,7 @@ def due(
 ) -> tuple[dict[str, Changes], list[str]]:
     """Return the changes by dimension, and what is said of them and of those that wait.
 
-    What is not wanted is retired if it was `missed` at the look before as well, and while nothing
-    is `busy`.
+    What was `missed` at the look before as well is retired, while nothing is `busy`.
     """
     changes, lines, first = {}, [], []
     for name in known:
@@ -90,9 +89,8 @@ def due(
 def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog) -> dg.SensorResult:
     """Make partitions equal to the configured corpora and judges that are in use.
 
-    A file that cannot be read changes nothing. Nobody is retired who was there at the look
-    before, since half a file can be whole YAML, nor while a run or a backfill could be at work on
-    them. What compares the judges of a corpus is made again where those changed.
+    A file that cannot be read changes nothing. Nobody is retired who was there at the look before,
+    since half a file can be whole YAML, nor while a run or a backfill could be at work on them.
     """
     cursor, instance = json.loads(context.cursor or "{}"), context.instance
     try:
@@ -134,10 +132,7 @@ def _wanted(
     configured: Mapping[str, Mapping[str, Any]],
     seen: Mapping[str, list[str]] | None,
 ) -> dict[str, list[str]]:
-    """Return the corpora and judges to have as partitions: in use, or new in the configuration.
-
-    What was registered, or added in the interface, stays as long as it is configured.
-    """
+    """Return the corpora and judges to have: in use, new in the configuration, or registered."""
     wanted = dict(zip(configured, in_use(instance, catalog), strict=True))
     for name, entries in configured.items():
         if seen is not None:
@@ -147,10 +142,7 @@ def _wanted(
 
 
 def in_use(instance: dg.DagsterInstance, catalog: Catalog) -> tuple[set[str], set[str]]:
-    """Return the corpora that were read, and the judges that were asked or that those name.
-
-    An arena names its simulated judges, who cost nothing.
-    """
+    """Return the corpora that were read, and the judges that were asked or that those name."""
     read = instance.get_materialized_partitions(dg.AssetKey("raw_battles"))
     asked = instance.get_materialized_partitions(dg.AssetKey("verdicts"))
     judges = {judge for pair in asked for judge in pair.split("|")[1:]}
@@ -174,10 +166,7 @@ def _busy(instance: dg.DagsterInstance) -> str:
 def _compared_again(
     instance: dg.DagsterInstance, wanted: Mapping[str, Collection[str]], changed: Changes
 ) -> Iterator[dg.RunRequest]:
-    """Request what compares judges and is joined or left by one, where another has what it needs.
-
-    A judge that was run in part is part of what its tables are enough for.
-    """
+    """Request comparisons that are joined or left by a judge, where another has what it needs."""
     made = {
         name: instance.get_materialized_partitions(dg.AssetKey(name))
         for names in _NEEDED.values()

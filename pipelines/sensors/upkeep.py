@@ -1,7 +1,4 @@
-"""Upkeep: runs whose process is gone, attempts that were forgotten, and logs that are old.
-
-Events are the lineage: nothing here deletes them.
-"""
+"""Upkeep: lost runs, forgotten attempts and old logs. Events are the lineage: none is deleted."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -40,8 +37,7 @@ _FINISHED = [
 def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """Fail the runs whose process is gone; the instance's run retries start them again.
 
-    The server that launched a run notices when its process ends, unless it ended too. Run
-    monitoring looks after runs of other launchers; those of Dagster's default one it cannot see.
+    Run monitoring looks after other launchers; runs of Dagster's default one it cannot see.
     """
     instance = context.instance
     forgotten = ask_again(instance, datetime.now(UTC) - _LEFT_TO_THE_DAEMON)
@@ -57,8 +53,7 @@ def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 def ask_again(instance: dg.DagsterInstance, before: datetime) -> list[str]:
     """Report once more the failures whose promised attempt nobody made; return those runs' ids.
 
-    Dagster's daemon looks once, when a failure is recorded, and passes over a run whose state is
-    written a moment later than its event.
+    Dagster's daemon passes over a run whose state is written a moment later than its failure.
     """
     promised = dg.RunsFilter(
         statuses=[dg.DagsterRunStatus.FAILURE],
@@ -132,10 +127,7 @@ def kept_days() -> int:
 
 
 def prune(instance: dg.DagsterInstance, cutoff: datetime) -> int:
-    """Delete the captured output of runs that ended before a moment; return how many those are.
-
-    Runs that had theirs deleted before count again: their events are still there.
-    """
+    """Delete captured output of runs that ended before a moment; return how many, again or not."""
     ended = list(_ended_before(instance, cutoff))
     for run_id in ended:
         instance.compute_log_manager.delete_logs(prefix=[run_id])

@@ -1,9 +1,4 @@
-"""Weekly schedules: the refresh of corpora, and the drift watch of judges.
-
-The refresh requests the corpus job where there is new content, or further battles are wanted; when
-that succeeds, a sensor requests the job of each judge that works on its own. What fails starts
-nothing. The drift watch asks each active judge about its panel.
-"""
+"""Weekly schedules: the refresh of corpora, whose judges follow, and the drift watch of judges."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -24,11 +19,7 @@ _ROWS = "dagster/partition_row_count"
 
 
 class Content(NamedTuple):
-    """A corpus as it was read, and as it is now; `behind` are judges that lack its last sample.
-
-    `now` is empty where its revision cannot be found, and `error` says why. `extend_by` further
-    battles are wanted at each refresh.
-    """
+    """A corpus as it was read, and as it is now; `behind` are judges that lack its last sample."""
 
     before: str = ""
     now: str = ""
@@ -40,10 +31,7 @@ class Content(NamedTuple):
 
 
 class Refresh(NamedTuple):
-    """What is to be done with a corpus, and why; nothing where `why` is empty.
-
-    `sample_size` is how many battles to choose in all, None for as many as it always has.
-    """
+    """Why and how a corpus is refreshed, to `sample_size` battles; not where `why` is empty."""
 
     why: str = ""
     reads_again: bool = False
@@ -51,10 +39,7 @@ class Refresh(NamedTuple):
 
 
 def due(content: Content) -> Refresh:
-    """Return what a corpus needs: to be read again, further battles, its judges, or nothing.
-
-    A corpus whose revision cannot be found is read again: that run says what is wrong.
-    """
+    """Return what a corpus needs: to be read again, further battles, its judges, or nothing."""
     wanted = content.n_sampled + content.extend_by if content.extend_by else None
     if content.error:
         return Refresh(f"its revision cannot be told: {content.error}", True, wanted)
@@ -79,8 +64,7 @@ def weekly_refresh(
 ) -> Iterator[dg.RunRequest | dg.SkipReason]:
     """Request the corpus job of each corpus that is kept up to date and has something new.
 
-    A file that cannot be read fails the tick, which is tried again each minute: a week is long. A
-    tick that is repeated asks for nothing twice.
+    A file that cannot be read fails the tick, which is tried again each minute: a week is long.
     """
     require_readable(catalog, "nothing is refreshed before a tick can read it")
     kept = [one for one in catalog.corpora().values() if one.refresh is not None]
@@ -180,10 +164,7 @@ NOBODY_WATCHED = "no corpus has a 'drift' block in corpora.yaml"
 def drift_watch(
     context: dg.ScheduleEvaluationContext, catalog: Catalog
 ) -> Iterator[dg.RunRequest | dg.SkipReason]:
-    """Request a run per corpus and judge that are watched; a tick that is repeated asks once.
-
-    A file that cannot be read fails the tick, which is tried again each minute: a week is long.
-    """
+    """Request a run per corpus and judge that are watched; a tick that is repeated asks once."""
     require_readable(catalog, "nobody is watched before a tick can read it")
     corpora = [corpus for corpus in catalog.corpora().values() if corpus.drift is not None]
     requests = [

@@ -21,11 +21,7 @@ T = TypeVar("T")
 
 
 class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Reads the files on each use, so that an edit needs no restart.
-
-    They are those of the configuration folder unless a path is given. A run keeps to what they
-    held when it began: an edit in the middle of it, or half of one, is for the next.
-    """
+    """Reads the files on each use: an edit needs no restart; a run keeps to what they held."""
 
     corpora_file: str | None = None
     judges_file: str | None = None

@@ -173,11 +173,7 @@ class CorpusDefinition(Options):
 
 
 def expand_variables(text: str) -> str:
-    """Return text with ``${NAME}`` and ``${NAME:-default}`` replaced from the environment.
-
-    As in a shell the default stands in for an empty variable too. A variable without value and
-    default is left as it is.
-    """
+    """Return text with ``${NAME}`` and ``${NAME:-default}`` replaced where they have a value."""
 
     def value(found: re.Match[str]) -> str:
         name, default = found.groups()

@@ -138,8 +138,7 @@ class EntryKind:
     def load(self, path: Path | None, text: str | None = None) -> dict[str, Any]:
         """Return the checked entries of a file, or of a text for it, by slug in its order.
 
-        Without a path they are those of the configuration folder, then those of one's own there,
-        which replace what has the same slug.
+        Without a path they are those of the configuration folder, and one's own in their place.
         """
         if path is None:
             return {**self.load(config_dir() / f"{self.plural}.yaml"), **self.load(self.own_file)}

@@ -17,8 +17,7 @@ _OWN = "# Entries of one's own; they stand beside those of ../{name}.\n"
 def add_entry(kind: EntryKind, slug: str, settings: Sequence[str] = ()) -> Path:
     """Write an entry into the file of one's own, whole and checked or not at all; return the file.
 
-    It is the example of that name, with settings ``KEY=VALUE`` (``a.b=1`` for a key under another)
-    in place of its own; without an example it is the settings alone.
+    It is the example of that name, or nothing, with settings ``KEY=VALUE`` or ``a.b=1``.
     """
     file, examples = kind.own_file, kind.examples()
     if slug in kind.load(file):
@@ -51,10 +50,7 @@ def add_entry(kind: EntryKind, slug: str, settings: Sequence[str] = ()) -> Path:
 
 
 def remove_entry(kind: EntryKind, slug: str) -> Path:
-    """Take an entry out of the file of one's own, with the comment above it; return the file.
-
-    Comments that stand elsewhere stay, and so does the file.
-    """
+    """Take an entry and the comment above it out of the file of one's own; return the file."""
     file = kind.own_file
     if slug not in kind.load(file):
         if slug in kind.load(None):

@@ -8,10 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def home() -> Path:
-    """Return the folder of everything this installation writes: ``JUDGELINE_HOME``, or default.
-
-    The default is ``.judgeline`` in the checkout. The folder need not exist yet.
-    """
+    """Return the folder of all that is written here: ``JUDGELINE_HOME``, or ``.judgeline``."""
     return _folder("JUDGELINE_HOME", ROOT / ".judgeline")
 
 
