@@ -20,7 +20,11 @@ from pipelines.commands.file_commands import (
     CorpusOption,
     DryRunOption,
     JudgeOption,
+    Text,
+    Texts,
     candidates_app,
+    examples,
+    option,
     verdicts_app,
 )
 
@@ -40,46 +44,40 @@ Failure = StrEnum(
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline run --corpus arena\n\n"
-    "  judgeline run --corpus arena --judge careful --select 'leaderboard+' --dry-run\n\n"
-    "  judgeline run --corpus mine --judge gpt-4o-mini --budget 20USD\n\n" + EXIT_CODES
+    epilog=examples(
+        "run --corpus arena",
+        "run --corpus arena --judge careful --select 'leaderboard+' --dry-run",
+        "run --corpus mine --judge gpt-4o-mini --budget 20USD",
+    )
 )
 def run(
     corpus: CorpusOption,
     judge: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Slug of a judge; repeat for more. All that make sense for the corpus by default.",
-            show_default=False,
-        ),
+        Texts,
+        option("Slug of a judge; repeat for more. All that make sense for the corpus by default."),
     ] = None,
     select: Annotated[
-        list[str] | None,
-        typer.Option(
+        Texts,
+        option(
+            "Only this asset, or a selection such as 'scored_battles+'; repeat for more.",
             metavar="ASSETS",
-            help="Only this asset, or a selection such as 'scored_battles+'; repeat for more.",
-            show_default=False,
         ),
     ] = None,
     dry_run: DryRunOption = False,
     budget: BudgetOption = None,
     retry: Annotated[
         list[Failure] | None,
-        typer.Option(
-            help="Ask again where a judge failed like this; repeat for more. Answers lost on the "
-            "way are always asked for again; those cut short, unreadable or an echo, once.",
-            show_default=False,
+        option(
+            "Ask again where a judge failed like this; repeat for more. Answers lost on the "
+            "way are always asked for again; those cut short, unreadable or an echo, once."
         ),
     ] = None,
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", help="Make every table again, changed or not; stored answers are reused."
-        ),
+        option("Make every table again, changed or not; stored answers are reused.", "--force"),
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print a line per table and check.")
+        bool, option("Print a line per table and check.", "--verbose", "-v")
     ] = False,
 ) -> None:
     """Make the tables of a corpus, in this process, with progress; those up to date stay.
@@ -121,24 +119,24 @@ def run(
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline leaderboard --corpus arena\n\n"
-    "  judgeline leaderboard --corpus arena --judge careful --format csv > ratings.csv\n\n"
-    "In CSV a text that begins like a formula has an apostrophe before it. "
-    'In JSON an infinite bound is the text "inf" or "-inf".\n\n' + EXIT_CODES
+    epilog=examples(
+        "leaderboard --corpus arena",
+        "leaderboard --corpus arena --judge careful --format csv > ratings.csv",
+        then="In CSV a text that begins like a formula has an apostrophe before it. "
+        'In JSON an infinite bound is the text "inf" or "-inf".\n\n' + EXIT_CODES,
+    )
 )
 def leaderboard(
     corpus: CorpusOption,
     judge: Annotated[
-        str | None,
-        typer.Option(
-            help="Slug of a judge, or 'pooled', all together; all that have a leaderboard by "
-            "default."
+        Text,
+        option(
+            "Slug of a judge, or 'pooled', all together; all that have a leaderboard by default."
         ),
     ] = None,
     style: Annotated[
         Literal["table", "csv", "json", "md"],
-        typer.Option("--format", help="A table to read, or something to process."),
+        option("A table to read, or something to process.", "--format", show_default=True),
     ] = "table",
 ) -> None:
     """Print the leaderboards that `judgeline run` made of a corpus."""
@@ -163,10 +161,7 @@ def leaderboard(
         console.print(f"Report: {plain(report)}", soft_wrap=True)
 
 
-@app.command(
-    epilog="[bold]Example[/bold]\n\n"
-    "  judgeline labels --corpus arena --judge careful\n\n" + EXIT_CODES
-)
+@app.command(epilog=examples("labels --corpus arena --judge careful"))
 def labels(corpus: CorpusOption, judge: JudgeOption) -> None:
     """Say how many more battles to label, and of which kind, for shorter win-rate intervals.
 
@@ -183,32 +178,23 @@ def labels(corpus: CorpusOption, judge: JudgeOption) -> None:
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline why some-model --corpus arena --judge careful\n\n"
-    "  judgeline why some-model --corpus arena --judge careful --top 1 --full-text --format md\n\n"
-    + EXIT_CODES
+    epilog=examples(
+        "why some-model --corpus arena --judge careful",
+        "why some-model --corpus arena --judge careful --top 1 --full-text --format md",
+    )
 )
 def why(
     model: Annotated[
         str, typer.Argument(help="Name on the leaderboard, or of a candidate.", show_default=False)
     ],
     corpus: CorpusOption,
-    judge: Annotated[
-        str, typer.Option(help="Slug of a judge, or 'pooled', all together.", show_default=False)
-    ],
-    top: Annotated[int, typer.Option(min=0, max=50, help="Battles each way.")] = 5,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="Such as hard or human; by default the one that ranks.", show_default=False
-        ),
-    ] = None,
+    judge: Annotated[str, option("Slug of a judge, or 'pooled', all together.")],
+    top: Annotated[int, option("Battles each way.", min=0, max=50, show_default=True)] = 5,
+    method: Annotated[Text, option("Such as hard or human; by default the one that ranks.")] = None,
     style: Annotated[
-        Literal["table", "json", "md"], typer.Option("--format", help="How to print it.")
+        Literal["table", "json", "md"], option("How to print it.", "--format", show_default=True)
     ] = "table",
-    full_text: Annotated[
-        bool, typer.Option("--full-text", help="Show texts and answers whole.")
-    ] = False,
+    full_text: Annotated[bool, option("Show texts and answers whole.", "--full-text")] = False,
 ) -> None:
     """Say where a rating comes from: interval, slope, battles, verdicts, prompt, judge and runs.
 
@@ -228,36 +214,31 @@ def why(
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline backfill --judge gpt-4o-mini --budget 20USD\n\n"
-    "  judgeline backfill --judge strict --corpus arena --yes --here\n\n" + EXIT_CODES
+    epilog=examples(
+        "backfill --judge gpt-4o-mini --budget 20USD",
+        "backfill --judge strict --corpus arena --yes --here",
+    )
 )
 def backfill(
-    judge: Annotated[
-        list[str] | None,
-        typer.Option(help="Slug of a judge; repeat for more.", show_default=False),
-    ] = None,
+    judge: Annotated[Texts, option("Slug of a judge; repeat for more.")] = None,
     corpus: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Slug of a corpus; repeat for more. By default all that were read and that the "
-            "judge can judge.",
-            show_default=False,
+        Texts,
+        option(
+            "Slug of a corpus; repeat for more. By default all that were read and that the "
+            "judge can judge."
         ),
     ] = None,
     budget: BudgetOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, option("Do not ask for confirmation.", "--yes", "-y")] = False,
     dry_run: DryRunOption = False,
     here: Annotated[
-        bool, typer.Option("--here", help="Do the work in this process; needs no daemon.")
+        bool, option("Do the work in this process; needs no daemon.", "--here")
     ] = False,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Follow it to its end, or leave it running.")
+        bool,
+        option("Follow it to its end, or leave it running.", "--wait/--no-wait", show_default=True),
     ] = True,
-    cancel: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="End a backfill that runs.", show_default=False),
-    ] = None,
+    cancel: Annotated[Text, option("End a backfill that runs.", metavar="ID")] = None,
 ) -> None:
     """Have judges judge corpora that were read before; other judges' tables stay untouched.
 
@@ -283,7 +264,7 @@ def backfill(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
+    port: Annotated[int, option("Port on 127.0.0.1.", min=1, max=65535, show_default=True)] = 3000,
 ) -> None:
     """Open the lineage, its checks and its runs in a browser: Dagster's UI over the same home.
 

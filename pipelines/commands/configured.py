@@ -11,6 +11,7 @@ import typer
 
 from judgeline.cli import EXIT_CODES
 from judgeline.terminal import open_console, plain
+from pipelines.commands.file_commands import examples, option
 
 if TYPE_CHECKING:
     from resources.config.entries import EntryKind
@@ -18,12 +19,11 @@ if TYPE_CHECKING:
 SlugArgument = Annotated[str, typer.Argument(metavar="SLUG", show_default=False)]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "A setting, in YAML; a.b=1 sets b under a. Repeat for more. It takes the place of the "
+        "example's; without an example of that name the settings are the entry.",
         "--set",
         metavar="KEY=VALUE",
-        help="A setting, in YAML; a.b=1 sets b under a. Repeat for more. It takes the place of the "
-        "example's; without an example of that name the settings are the entry.",
-        show_default=False,
     ),
 ]
 _CELLS: dict[str, dict[str, Callable[[Any], str]]] = {
@@ -90,10 +90,11 @@ judges_app, corpora_app = _group("judge", "judges"), _group("corpus", "corpora")
 
 @judges_app.command(
     "add",
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline judges add gpt-4o-mini\n\n"
-    "  judgeline judges add strict --set kind=openai --set model=gpt-4o-mini-2024-07-18 "
-    "--set api_key_env=OPENAI_API_KEY --set display_name=Strict --set family=gpt\n\n" + EXIT_CODES,
+    epilog=examples(
+        "judges add gpt-4o-mini",
+        "judges add strict --set kind=openai --set model=gpt-4o-mini-2024-07-18 --set "
+        "api_key_env=OPENAI_API_KEY --set display_name=Strict --set family=gpt",
+    ),
 )
 def add_judge(slug: SlugArgument, settings: SetOption = None) -> None:
     """Write a judge into config/local/judges.yaml, from an example or from settings.
@@ -108,10 +109,10 @@ def add_judge(slug: SlugArgument, settings: SetOption = None) -> None:
 
 @corpora_app.command(
     "add",
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline corpora add lmarena-100k\n\n"
-    "  judgeline corpora add mine --set reader=battles --set location=data/mine.parquet\n\n"
-    + EXIT_CODES,
+    epilog=examples(
+        "corpora add lmarena-100k",
+        "corpora add mine --set reader=battles --set location=data/mine.parquet",
+    ),
 )
 def add_corpus(slug: SlugArgument, settings: SetOption = None) -> None:
     """Write a corpus into config/local/corpora.yaml, from an example or from settings.

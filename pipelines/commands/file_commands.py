@@ -4,28 +4,40 @@ What belongs here: options and help. Anything heavy is imported by the command t
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from judgeline.cli import EXIT_CODES, GATE_FAILED
 from judgeline.terminal import open_console, plain
 
-CorpusOption = Annotated[
-    str, typer.Option(help="Slug of a corpus; `judgeline corpora` lists them.", show_default=False)
-]
-JudgeOption = Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)]
+Text = str | None
+Texts = list[str] | None
+
+
+def option(text: str, *names: str, show_default: bool = False, **more: Any) -> Any:
+    """Return an option with its help."""
+    return typer.Option(*names, help=text, show_default=show_default, **more)
+
+
+def examples(*commands: str, then: str = EXIT_CODES) -> str:
+    """Return what stands below the help of a command: examples of it, then its exit codes."""
+    head = "Examples" if len(commands) > 1 else "Example"
+    return "".join([f"[bold]{head}[/bold]\n\n", *(f"  judgeline {c}\n\n" for c in commands), then])
+
+
+CorpusOption = Annotated[str, option("Slug of a corpus; `judgeline corpora` lists them.")]
+JudgeOption = Annotated[str, option("Slug of a judge.")]
 BudgetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CAP",
-        help="Hard cap on what the judges are asked: 5000calls, 2Mtokens or 12.50USD; repeat to "
+    Texts,
+    option(
+        "Hard cap on what the judges are asked: 5000calls, 2Mtokens or 12.50USD; repeat to "
         "cap several. What is stored costs nothing. Starts nothing if more is expected.",
-        show_default=False,
+        metavar="CAP",
     ),
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be asked and its price; ask nobody.")
+    bool, option("Say what would be asked and its price; ask nobody.", "--dry-run")
 ]
 
 verdicts_app = typer.Typer(
@@ -40,16 +52,12 @@ candidates_app = typer.Typer(
 )
 
 
-@verdicts_app.command(
-    epilog="[bold]Example[/bold]\n\n"
-    "  judgeline verdicts explain battle-17 --judge strict --corpus arena\n\n" + EXIT_CODES
-)
+@verdicts_app.command(epilog=examples("verdicts explain battle-17 --judge strict --corpus arena"))
 def explain(
     battle: Annotated[str, typer.Argument(metavar="BATTLE", show_default=False)],
     judge: JudgeOption,
     corpus: Annotated[
-        str | None,
-        typer.Option(help="Slug of the battle's corpus; by default the first that has it."),
+        Text, option("Slug of the battle's corpus; by default the first that has it.")
     ] = None,
 ) -> None:
     """Say per order and replicate whether BATTLE would be asked again, and why; asks nothing.
@@ -68,38 +76,38 @@ def explain(
 
 FormatOption = Annotated[
     Literal["alpaca-eval", "arena-hard", "mt-bench", "soft-elo"],
-    typer.Option("--format", help="Format of the file.", show_default=False),
+    option("Format of the file.", "--format"),
 ]
 BaselineOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Of arena-hard: the model that all others met. CATEGORY=NAME, repeated, where a "
-        "file to import has several.",
-        show_default=False,
+    Texts,
+    option(
+        "Of arena-hard: the model that all others met. CATEGORY=NAME, repeated, where a "
+        "file to import has several."
     ),
 ]
 FirstInOption = Annotated[
     int,
-    typer.Option(
-        min=1, max=2, help="Of arena-hard: the game that shows the baseline as assistant A."
+    option(
+        "Of arena-hard: the game that shows the baseline as assistant A.",
+        min=1,
+        max=2,
+        show_default=True,
     ),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+ForceOption = Annotated[bool, option("Replace files that are there.", "--force")]
 
 
 @verdicts_app.command(
     "import",
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline verdicts import annotations.json --format alpaca-eval --out alpaca\n\n"
-    "  judgeline verdicts import some-model.jsonl --format arena-hard --baseline gpt-4-0314 "
-    "--out hard\n\n" + EXIT_CODES,
+    epilog=examples(
+        "verdicts import annotations.json --format alpaca-eval --out alpaca",
+        "verdicts import some-model.jsonl --format arena-hard --baseline gpt-4-0314 --out hard",
+    ),
 )
 def import_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)],
     style: FormatOption,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the tables; made if missing.", show_default=False)
-    ],
+    out: Annotated[Path, option("Folder for the tables; made if missing.")],
     baseline: BaselineOption = None,
     baseline_first_in: FirstInOption = 1,
     force: ForceOption = False,
@@ -116,15 +124,15 @@ def import_files(
 
 
 @verdicts_app.command(
-    epilog="[bold]Example[/bold]\n\n"
-    "  judgeline verdicts export --corpus arena --judge careful --format soft-elo "
-    "--out careful.csv\n\n" + EXIT_CODES
+    epilog=examples(
+        "verdicts export --corpus arena --judge careful --format soft-elo --out careful.csv"
+    )
 )
 def export(
     corpus: CorpusOption,
     judge: JudgeOption,
     style: FormatOption,
-    out: Annotated[Path, typer.Option(help="The file.", show_default=False)],
+    out: Annotated[Path, option("The file.")],
     baseline: BaselineOption = None,
     baseline_first_in: FirstInOption = 1,
     force: ForceOption = False,
@@ -141,21 +149,16 @@ def export(
 
 
 @candidates_app.command(
-    epilog="[bold]Example[/bold]\n\n"
-    "  judgeline candidates questions --corpus arena --out questions.jsonl"
+    epilog=examples("candidates questions --corpus arena --out questions.jsonl", then="")
 )
 def questions(
     corpus: CorpusOption,
-    out: Annotated[Path, typer.Option(help="A new file, .jsonl or .parquet.", show_default=False)],
+    out: Annotated[Path, option("A new file, .jsonl or .parquet.")],
     n: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="How many; by default as many as a candidate has battles at most.",
-            show_default=False,
-        ),
+        option("How many; by default as many as a candidate has battles at most.", min=1),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: ForceOption = False,
 ) -> None:
     """Write the questions that a new model should answer: question_id, instruction, language.
 
@@ -171,12 +174,14 @@ def questions(
 
 
 @candidates_app.command(
-    epilog="[bold]Example[/bold]\n\n  judgeline candidates check answers.jsonl --corpus arena\n\n"
-    "[bold]Exit codes[/bold]  0 it would be taken · 1 could not run · 2 it would be set aside"
+    epilog=examples(
+        "candidates check answers.jsonl --corpus arena",
+        then="[bold]Exit codes[/bold]  0 it would be taken · 1 could not run · "
+        "2 it would be set aside",
+    )
 )
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
-    corpus: CorpusOption,
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)], corpus: CorpusOption
 ) -> None:
     """Say what would become of FILE in the candidates folder; nothing is run or asked."""
     from pipelines.commands.candidates import check_file

@@ -17,7 +17,7 @@ from resources.judges.judge import judge_key
 def active_judges(
     corpus: CorpusDefinition, catalog: Catalog, instance: dg.DagsterInstance
 ) -> list[JudgeDefinition]:
-    """Return judges of a corpus that a person ran, so that they may be asked, and did not retire."""
+    """Return judges of a corpus that a person ran, so that they may be asked, and not retired."""
     return _active_among(corpus, catalog, rated_by(corpus, instance))
 
 
