@@ -46,8 +46,8 @@ _CELLS: dict[str, dict[str, Callable[[Any], str]]] = {
 }
 
 
-def _kind(plural: str) -> "EntryKind":
-    kind: EntryKind = import_module(f"resources.config.{plural}").KIND
+def _kind(plural: str) -> "EntryKind[Any]":
+    kind: EntryKind[Any] = import_module(f"resources.config.{plural}").KIND
     return kind
 
 
@@ -132,7 +132,7 @@ def add_corpus(slug: SlugArgument, settings: SetOption = None) -> None:
     _say(f"  judgeline run --corpus {slug}{of_judge} --dry-run    what would be asked, its price")
 
 
-def _add(kind: "EntryKind", slug: str, settings: Sequence[str]) -> None:
+def _add(kind: "EntryKind[Any]", slug: str, settings: Sequence[str]) -> None:
     from resources.config.local import add_entry
 
     file = add_entry(kind, slug, settings)

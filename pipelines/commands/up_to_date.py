@@ -42,13 +42,14 @@ class Place(NamedTuple):
     @classmethod
     def of(cls, partition: str) -> "Place":
         """Return the parts of a partition key."""
-        is_pair = isinstance(partition, dg.MultiPartitionKey)
-        return cls(**partition.keys_by_dimension) if is_pair else cls(partition)
+        if isinstance(partition, dg.MultiPartitionKey):
+            return cls(**partition.keys_by_dimension)
+        return cls(partition)
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The corpus, and the judge where there is one."""
-        return self[: 1 + (self.judge is not None)]
+        return (self.corpus,) if self.judge is None else (self.corpus, self.judge)
 
 
 class Record:

@@ -55,16 +55,14 @@ def _why_none(corpus: CorpusDefinition, catalog: Catalog, rated: Collection[str]
     wanted = [] if corpus.judges is None else judges_of(corpus, catalog)
     listed = [judge for judge in wanted if judge.kind != "recorded"]
     named = " ".join(f"--judge {judge.slug}" for judge in listed) or "--judge SLUG"
-    reasons = [
-        "candidates wait for a leaderboard by a judge that can be asked; run: judgeline run "
-        f"--corpus {corpus.slug} {named}"
-    ]
+    how = f"run: judgeline run --corpus {corpus.slug}"
+    place = f"'judges' of corpus {corpus.slug!r} in corpora.yaml"
+    how = f"name one under {place}, then {how}" if wanted and not listed else f"{how} {named}"
     others = [slug for slug in rated if slug in judges and judges[slug].kind != "recorded"]
-    if others:
-        reasons.append(
-            f"or add {', '.join(others)} to 'judges' of corpus {corpus.slug!r} in corpora.yaml"
-        )
-    return "; ".join([*reasons, *filter(None, map(missing_variable, listed))])
+    also = [f"or add {', '.join(others)} to {place}"] if others else []
+    lacks = filter(None, map(missing_variable, listed))
+    waits = "candidates wait for a leaderboard by a judge that can be asked"
+    return "; ".join([waits, how, *also, *lacks])
 
 
 def identity_now(

@@ -358,8 +358,10 @@ def placing_of(
     """Return what the tables say of a judge and the battles chosen for candidates."""
     partition = corpus_judge_key(corpus, judge)
     chosen = Table(chosen) if isinstance(chosen, str) else chosen
-    tables = (_table(instance, name, partition) for name in ("verdicts", "candidate_verdicts"))
-    return Placing(corpus, judge, chosen, *tables)
+    anchors, judged = (
+        _table(instance, name, partition) for name in ("verdicts", "candidate_verdicts")
+    )
+    return Placing(corpus, judge, chosen, anchors, judged)
 
 
 def _in_full(

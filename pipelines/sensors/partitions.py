@@ -33,13 +33,9 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 }
 """Tables that a judge must have, all of them, to be part of a comparison."""
 _REPORTED = {"judge_comparison", "method_comparison"}
-
-
 _SEEN = "configured"
-"""What was configured at the look before, in a cursor; without it, unused partitions are retired.
-
-Versions before this one made partitions of all that was configured.
-"""
+"""What was configured at the look before, in a cursor; without it, as in versions before this one,
+unused partitions are retired."""
 
 
 class Changes(NamedTuple):
@@ -59,19 +55,18 @@ def due(
 
     What was `missed` at the look before as well is retired, while nothing is `busy`.
     """
-    changes, lines, first = {}, [], []
+    changes, lines, first, waits = {}, [], [], False
     for name in known:
-        gone = sorted({*known[name]} - {*wanted[name]})
-        first += [one for one in gone if one not in missed.get(name, ())]
-        retired = tuple(one for one in gone if one in missed.get(name, ()))
-        changes[name] = Changes(tuple(sorted({*wanted[name]} - {*known[name]})), retired)
-    waits = bool(busy) and any(found.gone for found in changes.values())
-    for name, found in changes.items():
-        changes[name] = found._replace(gone=()) if waits else found
-        if found.added:
-            lines.append(f"{name} added: {', '.join(found.added)}")
-        if changes[name].gone:
-            lines.append(f"{name} retired, tables and verdicts stay: {', '.join(found.gone)}")
+        absent = sorted({*known[name]} - {*wanted[name]})
+        gone = tuple(one for one in absent if one in missed.get(name, ()))
+        first += [one for one in absent if one not in gone]
+        added = tuple(sorted({*wanted[name]} - {*known[name]}))
+        if added:
+            lines.append(f"{name} added: {', '.join(added)}")
+        if gone and not busy:
+            lines.append(f"{name} retired, tables and verdicts stay: {', '.join(gone)}")
+        waits |= bool(gone and busy)
+        changes[name] = Changes(added, () if busy else gone)
     if first:
         lines.append(f"not configured, or never used; retired at the next look: {', '.join(first)}")
     if waits:
@@ -94,10 +89,7 @@ def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog)
     """
     cursor, instance = json.loads(context.cursor or "{}"), context.instance
     try:
-        configured: dict[str, dict[str, Any]] = {
-            "corpus": catalog.corpora(),
-            "judge": catalog.judges(),
-        }
+        configured: dict[str, Any] = {"corpus": catalog.corpora(), "judge": catalog.judges()}
     except (ValueError, OSError) as error:
         why = f"partitions stay as they are: {error}"
         context.log.error(why)
@@ -109,8 +101,7 @@ def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog)
     changes, lines = due(known, wanted, cursor, _busy(instance))
     context.log.info("; ".join(lines))
     requests: list[Any] = []
-    for definition in (CORPUS, JUDGE):
-        added, gone = changes[str(definition.name)]
+    for definition, (added, gone) in zip((CORPUS, JUDGE), changes.values(), strict=True):
         requests += [definition.build_add_request(list(added))] if added else []
         requests += [definition.build_delete_request(list(gone))] if gone else []
     counts = f"{len(wanted['corpus'])} corpora and {len(wanted['judge'])} judges, all known"
@@ -149,7 +140,7 @@ def in_use(instance: dg.DagsterInstance, catalog: Catalog) -> tuple[set[str], se
     known = catalog.corpora()
     for corpus in (known[slug] for slug in read & set(known)):
         with suppress(ValueError):  # a corpus that nobody can judge names nobody
-            judges |= {judge.slug for judge in judges_of(corpus, catalog)}
+            judges |= {judge.slug for judge in judges_of(corpus, catalog, instance=instance)}
         if corpus.reader == "arena":
             judges |= {slug for slug, one in catalog.judges().items() if one.kind == "builtin"}
     return set(read), judges
@@ -167,21 +158,16 @@ def _compared_again(
     instance: dg.DagsterInstance, wanted: Mapping[str, Collection[str]], changed: Changes
 ) -> Iterator[dg.RunRequest]:
     """Request comparisons that are joined or left by a judge, where another has what it needs."""
-    made = {
-        name: instance.get_materialized_partitions(dg.AssetKey(name))
-        for names in _NEEDED.values()
-        for name in names
-    }
+    tables = {one for needed in _NEEDED.values() for one in needed}
+    made = {one: instance.get_materialized_partitions(dg.AssetKey(one)) for one in tables}
     able = {name: set.intersection(*(made[one] for one in of)) for name, of in _NEEDED.items()}
     known = set(instance.get_dynamic_partitions("corpus"))
-    moved = (*changed.added, *changed.gone)
     for corpus in sorted(known.intersection(wanted["corpus"])):
-        there = {
-            name
-            for name, partitions in able.items()
-            if any(corpus_judge_key(corpus, judge) in partitions for judge in moved)
-            and any(corpus_judge_key(corpus, judge) in partitions for judge in wanted["judge"])
-        }
+        moved, left = (
+            {corpus_judge_key(corpus, judge) for judge in judges}
+            for judges in ((*changed.added, *changed.gone), wanted["judge"])
+        )
+        there = {name for name, parts in able.items() if parts & moved and parts & left}
         if there:
             report = {"report"} if there & _REPORTED else set()
             yield dg.RunRequest(

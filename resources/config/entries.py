@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -113,14 +113,17 @@ def _lines(node: Any, path: tuple[str, ...], file: Path) -> Iterator[tuple[tuple
         yield from _lines(value, (*path, name), file)
 
 
+M = TypeVar("M", bound=BaseModel)
+
+
 @dataclass(frozen=True)
-class EntryKind:
+class EntryKind(Generic[M]):
     """The entries of one file: `what` they are, their `model`, and keys whose values are secret."""
 
     what: str
     plural: str
     expected: str
-    model: type[BaseModel]
+    model: type[M]
     never_shown: Collection[str] = ()
 
     @property
@@ -135,7 +138,7 @@ class EntryKind:
         heads = [re.search(r"^([a-z0-9][a-z0-9._-]*):", part, re.MULTILINE) for part in parts]
         return {head[1]: part for head, part in zip(heads, parts, strict=True) if head}
 
-    def load(self, path: Path | None, text: str | None = None) -> dict[str, Any]:
+    def load(self, path: Path | None = None, text: str | None = None) -> dict[str, M]:
         """Return the checked entries of a file, or of a text for it, by slug in its order.
 
         Without a path they are those of the configuration folder, and one's own in their place.
@@ -151,7 +154,7 @@ class EntryKind:
 
         return {slug: self.entry(slug, own, place) for slug, own in entries.values.items()}
 
-    def entry(self, slug: Any, fields: Any, place: Callable[..., str] = lambda *_: "") -> Any:
+    def entry(self, slug: Any, fields: Any, place: Callable[..., str] = lambda *_: "") -> M:
         """Return a checked entry; `place` gives the words before a mistake in one of its keys."""
         here = f"{place(slug)}{self.what} {slug!r}"
         if not isinstance(fields, dict):

@@ -14,7 +14,7 @@ from resources.suggest import unknown_name
 _OWN = "# Entries of one's own; they stand beside those of ../{name}.\n"
 
 
-def add_entry(kind: EntryKind, slug: str, settings: Sequence[str] = ()) -> Path:
+def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> Path:
     """Write an entry into the file of one's own, whole and checked or not at all; return the file.
 
     It is the example of that name, or nothing, with settings ``KEY=VALUE`` or ``a.b=1``.
@@ -49,7 +49,7 @@ def add_entry(kind: EntryKind, slug: str, settings: Sequence[str] = ()) -> Path:
     return file
 
 
-def remove_entry(kind: EntryKind, slug: str) -> Path:
+def remove_entry(kind: EntryKind[Any], slug: str) -> Path:
     """Take an entry and the comment above it out of the file of one's own; return the file."""
     file = kind.own_file
     if slug not in kind.load(file):
