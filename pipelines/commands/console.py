@@ -12,16 +12,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
+from rich import progress
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.text import Text
 
 from assets.judging.asking import PROGRESS
@@ -174,14 +167,14 @@ class RunReporter(logging.Handler):
         self.line("done", f"{name}{count}", str(kept.value) if kept else None)
 
 
-def progress_bar(console: Console) -> Progress:
+def progress_bar(console: Console) -> progress.Progress:
     """Return the bar below the lines, which is gone at the end; none where nobody looks."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
+    return progress.Progress(
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(bar_width=24),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,

@@ -34,14 +34,6 @@ from resources.exchange.formats import (
 from resources.exchange.games import Account, judged_battles, require_free, write_together
 from resources.tables.store import ParquetStore, open_store
 
-READERS: dict[str, str] = {
-    "alpaca-eval": "alpaca-eval",
-    "arena-hard": "arena-hard",
-    "mt-bench": "mt-bench",
-    "soft-elo": "softelo-annotations",
-}
-"""Reader in corpora.yaml by the name of a format."""
-
 NOTES: dict[str, str] = {
     "alpaca-eval": "a draw is 1.5; several rubric criteria become one preference",
     "arena-hard": "models, questions and labels only: texts stay in the tables",
@@ -74,7 +66,8 @@ def import_verdicts(
     places = {name: out / name for name in (BATTLES, VERDICTS, "quarantine.csv")}
     require_free(places, force=force)
     options = arena_hard_options(style, baseline, baseline_first_in)
-    found = read_files(READERS[style], files, options)
+    reader = "softelo-annotations" if style == "soft-elo" else style
+    found = read_files(reader, files, options)
     if found.battles.empty:
         counts = found.quarantine["reason"].value_counts()
         reasons = ", ".join(f"{n} {reason}" for reason, n in counts.items())

@@ -20,7 +20,7 @@ from assets.run_tags import BUDGET_TAG
 from pipelines.instance.workers import is_gone, is_here
 from pipelines.jobs import candidate_job, placing_job
 from pipelines.sensors.activity import active_or_why, identity_now, rated_by
-from pipelines.sensors.durations import sensor_seconds
+from pipelines.sensors.durations import RUNNING
 from resources.candidates.folder import Seen, folder_of, list_files
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
@@ -130,8 +130,7 @@ def _why_not_again(folder: Folder, wanted: str, now: float) -> str:
 
 @dg.sensor(
     job=candidate_job,
-    minimum_interval_seconds=sensor_seconds(),
-    default_status=dg.DefaultSensorStatus.RUNNING,
+    **RUNNING,
     description="Sees what is dropped into the candidates folder, and has it read and given "
     "battles; asks no judge.",
 )
@@ -304,8 +303,7 @@ def _is_about(run: Run, chosen: Table, anchors: Table | None) -> bool:
 
 @dg.sensor(
     job=placing_job,
-    minimum_interval_seconds=sensor_seconds(),
-    default_status=dg.DefaultSensorStatus.RUNNING,
+    **RUNNING,
     description="Has each active judge place the candidates of a corpus, within its budget, "
     "when their battles are others than those that it placed last.",
 )

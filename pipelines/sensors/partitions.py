@@ -11,7 +11,7 @@ from assets.partitions import CORPUS, JUDGE, corpus_judge_key
 from pipelines.commands.plan import judges_of
 from pipelines.instance.internals import backfill_at_work
 from pipelines.jobs import comparison_job
-from pipelines.sensors.durations import sensor_seconds
+from pipelines.sensors.durations import RUNNING
 from resources.config.catalog import Catalog
 
 _UNFINISHED = [
@@ -76,8 +76,7 @@ def due(
 
 @dg.sensor(
     jobs=[comparison_job],
-    minimum_interval_seconds=sensor_seconds(),
-    default_status=dg.DefaultSensorStatus.RUNNING,
+    **RUNNING,
     description="Adds corpora that were read and the judges that they name, or that were asked, as "
     "partitions, and retires those that left the configuration; deletes no table and no verdict.",
 )

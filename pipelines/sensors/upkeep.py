@@ -22,11 +22,7 @@ leaves a hundred kilobytes for each table, and Dagster keeps them for 30 days.""
 _LEFT_TO_THE_DAEMON = timedelta(seconds=60)
 _LOOKED_BACK = timedelta(days=1)
 _PAGE = 500
-_FINISHED = [
-    dg.DagsterRunStatus.SUCCESS,
-    dg.DagsterRunStatus.FAILURE,
-    dg.DagsterRunStatus.CANCELED,
-]
+_FINISHED = [dg.DagsterRunStatus[name] for name in ("SUCCESS", "FAILURE", "CANCELED")]
 
 
 @dg.sensor(
@@ -63,12 +59,8 @@ def ask_again(instance: dg.DagsterInstance, before: datetime) -> list[str]:
     )
     forgotten = []
     for run in instance.get_runs(promised):
-        is_settled = (
-            "dagster/auto_retry_run_id" in run.tags or run.tags.get(ASKED_TAG) == run.run_id
-        )
-        if is_settled:
-            continue
-        if not _is_launched(run):  # the daemon cannot start what a terminal ran
+        is_asked = run.tags.get(ASKED_TAG) == run.run_id
+        if is_asked or "dagster/auto_retry_run_id" in run.tags or not _is_launched(run):
             continue
         instance.add_run_tags(run.run_id, {ASKED_TAG: run.run_id})
         instance.report_run_failed(run, "The attempt that was to follow did not: it is due again.")
@@ -77,6 +69,7 @@ def ask_again(instance: dg.DagsterInstance, before: datetime) -> list[str]:
 
 
 def _is_launched(run: dg.DagsterRun) -> bool:
+    """Return whether the daemon could start a run, and not a terminal alone."""
     return run.remote_job_origin is not None
 
 

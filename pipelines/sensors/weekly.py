@@ -10,7 +10,7 @@ from assets.provenance import latest, metadata_of
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
 from pipelines.jobs import corpus_job, drift_job, judge_job
 from pipelines.sensors.activity import active_judges, require_readable
-from pipelines.sensors.durations import sensor_seconds
+from pipelines.sensors.durations import RUNNING
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.locations import content_revision
@@ -67,13 +67,20 @@ def weekly_refresh(
     A file that cannot be read fails the tick, which is tried again each minute: a week is long.
     """
     require_readable(catalog, "nothing is refreshed before a tick can read it")
+    day = context.scheduled_execution_time.date().isoformat()
     kept = [one for one in catalog.corpora().values() if one.refresh is not None]
     known = set(context.instance.get_dynamic_partitions("corpus"))
     found = {one.slug: due(_content(context, one, catalog)) for one in kept if one.slug in known}
     for slug, refresh in found.items():
         context.log.info(f"{slug}: {refresh.why or 'nothing new'}")
         if refresh.why:
-            yield _request(slug, refresh, context.scheduled_execution_time.date().isoformat())
+            size = {SAMPLE_TAG: str(refresh.sample_size)} if refresh.sample_size else {}
+            yield dg.RunRequest(
+                run_key=f"{slug}:{day}",
+                partition_key=slug,
+                tags={REFRESH_TAG: day, **size},
+                asset_selection=None if refresh.reads_again else [dg.AssetKey("sampled_battles")],
+            )
     if not any(refresh.why for refresh in found.values()):
         quiet = ", ".join(found) or "no corpus has a 'refresh' block and was read before"
         yield dg.SkipReason(f"nothing new: {quiet}")
@@ -82,35 +89,29 @@ def weekly_refresh(
 def _content(
     context: dg.ScheduleEvaluationContext, corpus: CorpusDefinition, catalog: Catalog
 ) -> Content:
-    instance, slug = context.instance, corpus.slug
+    instance, slug, now, error = context.instance, corpus.slug, "", ""
     try:
-        now, error = content_revision(corpus), ""
+        now = content_revision(corpus)
     except (ValueError, OSError) as failure:
-        now, error = "", str(failure)
-    read = metadata_of(latest(instance, "raw_battles", slug))
-    sampled_at = _made_at(instance, "sampled_battles", slug)
+        error = str(failure)
+    sampled, read = (latest(instance, name, slug) for name in ("sampled_battles", "raw_battles"))
+    verdicts = {
+        judge: latest(instance, "verdicts", corpus_judge_key(slug, judge))
+        for judge in _judges(context, corpus, catalog)
+    }
+    sampled_at = sampled.timestamp if sampled else 0.0
     return Content(
-        before=str(read.get("content_revision") or ""),
+        before=str(metadata_of(read).get("content_revision") or ""),
         now=now,
         error=error,
-        n_sampled=_rows(instance, "sampled_battles", slug),
-        n_battles=_rows(instance, "battles", slug),
+        n_sampled=int(metadata_of(sampled).get(_ROWS, 0)),
+        n_battles=int(metadata_of(latest(instance, "battles", slug)).get(_ROWS, 0)),
         extend_by=corpus.refresh.extend_by if corpus.refresh else 0,
         behind=[
             judge
-            for judge in _judges(context, corpus, catalog)
-            if _made_at(instance, "verdicts", corpus_judge_key(slug, judge)) < sampled_at
+            for judge, made in verdicts.items()
+            if (made.timestamp if made else 0.0) < sampled_at
         ],
-    )
-
-
-def _request(slug: str, refresh: Refresh, day: str) -> dg.RunRequest:
-    size = {} if refresh.sample_size is None else {SAMPLE_TAG: str(refresh.sample_size)}
-    return dg.RunRequest(
-        run_key=f"{slug}:{day}",
-        partition_key=slug,
-        tags={REFRESH_TAG: day, **size},
-        asset_selection=None if refresh.reads_again else [dg.AssetKey("sampled_battles")],
     )
 
 
@@ -118,8 +119,7 @@ def _request(slug: str, refresh: Refresh, day: str) -> dg.RunRequest:
     run_status=dg.DagsterRunStatus.SUCCESS,
     monitored_jobs=[corpus_job],
     request_jobs=[judge_job],
-    minimum_interval_seconds=sensor_seconds(),
-    default_status=dg.DefaultSensorStatus.RUNNING,
+    **RUNNING,
     description="After a scheduled refresh of a corpus: has the judges that work on their own "
     "judge its new battles, within 'refresh.budget'.",
 )
@@ -147,9 +147,6 @@ def refreshed_corpora(
             partition_key=corpus_judge_key(slug, judge.slug),
             tags={REFRESH_TAG: day, BUDGET_TAG: " ".join(corpus.refresh.budget)},
         )
-
-
-# ---------------------------------------------------------------- the drift watch
 
 
 NOBODY_WATCHED = "no corpus has a 'drift' block in corpora.yaml"
@@ -185,9 +182,6 @@ def drift_watch(
         )
 
 
-# ---------------------------------------------------------------- what both read
-
-
 def _judges(
     context: dg.ScheduleEvaluationContext, corpus: CorpusDefinition, catalog: Catalog
 ) -> list[str]:
@@ -197,13 +191,3 @@ def _judges(
     except (ValueError, OSError) as error:
         context.log.error(f"corpus {corpus.slug!r}: nobody is asked: {error}")
         return []
-
-
-def _made_at(instance: dg.DagsterInstance, asset: str, partition: str) -> float:
-    record = latest(instance, asset, partition)
-    return record.timestamp if record else 0.0
-
-
-def _rows(instance: dg.DagsterInstance, asset: str, partition: str) -> int:
-    rows = metadata_of(latest(instance, asset, partition)).get(_ROWS, 0)
-    return int(rows) if isinstance(rows, int) else 0

@@ -9,16 +9,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judgeline.elo import HEADLINE, JUDGE_METHODS
 from judgeline.io import LAYOUTS, language_code, parse_codes
+from resources.config import options
 from resources.config.entries import SLUG, EntryKind
-from resources.config.options import (
-    CandidateOptions,
-    DriftOptions,
-    GateOptions,
-    Options,
-    PanelOptions,
-    RefreshOptions,
-    known,
-)
 
 READERS = tuple(sorted(("arena", *LAYOUTS)))
 
@@ -31,7 +23,7 @@ def _has_spread(n_resamples: int) -> int:
     return n_resamples
 
 
-class RatingOptions(Options):
+class RatingOptions(options.Options):
     """How the models of a corpus are rated."""
 
     l2: float = Field(default=0.01, gt=0)  # per squared logit
@@ -40,7 +32,9 @@ class RatingOptions(Options):
     miscoverage: float = Field(default=0.1, gt=0, lt=1)
     n_splits: int = Field(default=5, ge=1)
     seed: int = Field(default=0, ge=0)
-    method: Annotated[str, known("method", JUDGE_METHODS, "judgeline/elo/placements.py")] = HEADLINE
+    method: Annotated[
+        str, options.known("method", JUDGE_METHODS, "judgeline/elo/placements.py")
+    ] = HEADLINE
     std_error: Literal["analytic", "bootstrap"] = "analytic"
     resample_by: Literal["battle", "question"] = "battle"
     win_rate_half_width: float = Field(default=0.05, gt=0, lt=0.5)  # share of battles
@@ -55,21 +49,21 @@ def _as_codes(languages: list[str]) -> list[str]:
     return [str(codes[name]) for name in languages]
 
 
-class Filters(Options):
+class Filters(options.Options):
     """Which battles of a corpus count."""
 
     languages: Annotated[list[str], AfterValidator(_as_codes)] | None = None
     single_turn: bool = False
 
 
-class ArenaHardOptions(Options):
+class ArenaHardOptions(options.Options):
     """The baseline of an Arena-Hard file, one name or one per category, and the game it leads."""
 
     baseline: str | dict[str, str] = Field(min_length=1)
     baseline_first_in: Literal[1, 2] = 1
 
 
-class ReferenceOptions(Options):
+class ReferenceOptions(options.Options):
     """The fixed opponent of reference-anchored ratings; two factors narrow their errors."""
 
     model: str | None = Field(default=None, min_length=1)
@@ -118,7 +112,7 @@ def _named(reference: Any) -> Any:
 _Location = Annotated[str, AfterValidator(_refuse_secrets)]
 
 
-class CorpusDefinition(Options):
+class CorpusDefinition(options.Options):
     """A corpus by name, where it lies, and what is done with it.
 
     ``${NAME}`` and ``${NAME:-default}`` in location and revision stand for environment variables;
@@ -127,7 +121,7 @@ class CorpusDefinition(Options):
 
     slug: str = Field(pattern=SLUG)
     display_name: str = ""
-    reader: Annotated[str, known("reader", READERS, "resources/corpora/reading.py")]
+    reader: Annotated[str, options.known("reader", READERS, "resources/corpora/reading.py")]
     location: Annotated[_Location | None, BeforeValidator(_expand)] = None
     revision: Annotated[str | None, BeforeValidator(_expand)] = None
     outcomes: Annotated[str, AfterValidator(_codes)] | None = None
@@ -138,12 +132,12 @@ class CorpusDefinition(Options):
     judges: list[str] | None = None
     embeddings: str | None = Field(default=None, pattern=SLUG)
     rating: RatingOptions = Field(default_factory=RatingOptions)
-    panel: PanelOptions | None = None
-    drift: DriftOptions | None = None
-    gate: GateOptions = Field(default_factory=GateOptions)
+    panel: options.PanelOptions | None = None
+    drift: options.DriftOptions | None = None
+    gate: options.GateOptions = Field(default_factory=options.GateOptions)
     reference: Annotated[ReferenceOptions, BeforeValidator(_named)] = ReferenceOptions()
-    refresh: RefreshOptions | None = None
-    candidates: CandidateOptions = Field(default_factory=CandidateOptions)
+    refresh: options.RefreshOptions | None = None
+    candidates: options.CandidateOptions = Field(default_factory=options.CandidateOptions)
     arena: dict[str, Any] = Field(default_factory=dict)
     arena_hard: ArenaHardOptions | None = None
 
