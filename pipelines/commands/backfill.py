@@ -16,17 +16,7 @@ from assets.partitions import corpus_judge_key, register
 from assets.run_tags import BUDGET_TAG
 from judgeline.cli import COULD_NOT_RUN, OK
 from judgeline.terminal import plain
-from pipelines.commands.console import (
-    FailedCheck,
-    RunOutcome,
-    errors_of,
-    exit_code,
-    failed_check,
-    print_outcome,
-    print_plan,
-    progress_bar,
-    said,
-)
+from pipelines.commands import console as terminal
 from pipelines.commands.plan import (
     WHOLE,
     common_part,
@@ -95,9 +85,9 @@ def run_backfill(
     catalog, store = Catalog(), open_store()
     pairs = choose_pairs(catalog, store, judges, corpora)
     plan = plan_backfill(pairs, store, Buyer(StoredVerdicts().open()))
-    print_plan(plan, console)
+    terminal.print_plan(plan, console)
     for line in (f"Together: {together(plan)}", *_left_to_sensor(pairs, store)):
-        said(console, line)
+        terminal.said(console, line)
     if cap is not None:
         require_covered(plan, cap)
     if dry_run:
@@ -113,10 +103,11 @@ def run_backfill(
                 pair.judge for pair, step in steps if step.n_calls and pair.judge.kind == "openai"
             )
         except ValueError as error:
-            said(console, f"Not from here: {error}. The daemon has an environment of its own.")
+            why = f"Not from here: {error}. The daemon has an environment of its own."
+            terminal.said(console, why)
         _confirm(plan, yes=yes)
         backfill_id = submit(instance, build_definitions(), store, pairs, budget)
-        said(console, f"Backfill {backfill_id} is with the daemon.")
+        terminal.said(console, f"Backfill {backfill_id} is with the daemon.")
         n_runs = len(pairs) + len({pair.corpus.slug for pair in pairs})
         return Watcher(instance, backfill_id, console, n_runs).watch() if wait else OK
 
@@ -300,7 +291,7 @@ class Watcher:
     ) -> None:
         self._id, self._instance, self._console = backfill_id, instance, console
         self._seen: dict[str, dg.DagsterRunStatus] = {}
-        self._progress = progress_bar(console)
+        self._progress = terminal.progress_bar(console)
         self._task = self._progress.add_task("waiting for the daemon", total=n_expected)
 
     def watch(self) -> int:
@@ -310,7 +301,7 @@ class Watcher:
         except KeyboardInterrupt as stop:
             stop.is_answered = True  # type: ignore[attr-defined]
             end = f"judgeline backfill --cancel {self._id}"
-            said(
+            terminal.said(
                 self._console, f"No longer watching; backfill {self._id} goes on. To end it: {end}"
             )
             return OK
@@ -318,12 +309,12 @@ class Watcher:
         if status == BulkActionStatus.CANCELED:
             errors.append(f"backfill {self._id} was cancelled; what was bought is kept")
         done = (BulkActionStatus.COMPLETED_SUCCESS, BulkActionStatus.COMPLETED)
-        if exit_code(checks, errors) == OK and status not in done:
+        if terminal.exit_code(checks, errors) == OK and status not in done:
             end = status.value.lower()
             errors.append(f"backfill {self._id} ended as {end}; the UI has its log")
-        code = exit_code(checks, errors)
-        outcome = RunOutcome(code, "", failed_checks=tuple(checks), errors=tuple(errors))
-        print_outcome(outcome, self._console)
+        code = terminal.exit_code(checks, errors)
+        outcome = terminal.RunOutcome(code, "", failed_checks=tuple(checks), errors=tuple(errors))
+        terminal.print_outcome(outcome, self._console)
         return code
 
     def follow(self, pause: float = 2.0) -> BulkActionStatus:
@@ -337,16 +328,18 @@ class Watcher:
                     return status
                 time.sleep(pause)
 
-    def _failures(self) -> tuple[list[FailedCheck], list[str]]:
+    def _failures(self) -> tuple[list[terminal.FailedCheck], list[str]]:
         """Return the checks that failed, and what could not run; of retries the last counts."""
-        checks: list[FailedCheck] = []
+        checks: list[terminal.FailedCheck] = []
         errors: list[str] = []
         runs = self._runs()
         repeated = {run.parent_run_id for run in runs}
         for run in (run for run in runs if run.run_id not in repeated):
             events = self._events(run, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
             found = (event.asset_check_evaluation_data for event in events)
-            checks += [failed_check(one, _partition(run)) for one in found if not one.passed]
+            checks += [
+                terminal.failed_check(one, _partition(run)) for one in found if not one.passed
+            ]
             if run.status == dg.DagsterRunStatus.FAILURE:
                 errors += self._errors(run)
         backfill = self._instance.get_backfill(self._id)
@@ -392,7 +385,7 @@ class Watcher:
     def _errors(self, run: dg.DagsterRun) -> list[str]:
         failures = list(self._events(run, dg.DagsterEventType.STEP_FAILURE))
         if failures:
-            return errors_of(failures, _partition(run))
+            return terminal.errors_of(failures, _partition(run))
         events = list(self._events(run, dg.DagsterEventType.RUN_FAILURE))
         return [f"{_partition(run)}: {events[-1].message if events else 'its process ended'}"]
 

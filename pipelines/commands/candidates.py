@@ -15,16 +15,8 @@ from assets.reliability.gate import withheld_judges
 from pipelines.commands.plan import tables_by_judge
 from pipelines.sensors.activity import active_or_why
 from resources.atomic import write_whole
+from resources.candidates import folder as folders
 from resources.candidates.file import quoted
-from resources.candidates.folder import (
-    PATIENCE_SECONDS,
-    SETTLED_SECONDS,
-    folder_of,
-    is_passed_over,
-    list_files,
-    look,
-    printable_name,
-)
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.exchange.games import require_free
@@ -75,17 +67,18 @@ def check_file(file: Path, corpus: str) -> tuple[bool, list[str]]:
     """Return whether a file would be taken as a candidate of a corpus, and what becomes of it."""
     definition, battles = _battles(corpus)
     tables = open_store()
-    if file.is_file() and is_passed_over(file.name):
-        return False, [f"{file.name!r} is passed over: its name says it is being written."]
-    after: Any = _AfterDrop(folder_of(corpus), UPath(str(file.absolute())))
-    is_file = file.is_file()
-    own = look(after.file, now=file.stat().st_mtime + PATIENCE_SECONDS) if is_file else None
+    after: Any = _AfterDrop(folders.folder_of(corpus), UPath(str(file.absolute())))
+    own = None
+    if file.is_file():
+        if folders.is_passed_over(file.name):
+            return False, [f"{file.name!r} is passed over: its name says it is being written."]
+        own = folders.look(after.file, now=file.stat().st_mtime + folders.PATIENCE_SECONDS)
     if own is None:
         problem = f"there is no file {file}; correct the name"
         if file.is_dir():
             problem = f"{file} is a folder; name one of the files in it"
         raise FileNotFoundError(problem)
-    files = list_files(after.folder)
+    files = folders.list_files(after.folder)
     found = accept(
         after,
         [own, *(one for one in files if one.name != own.name)],
@@ -112,7 +105,7 @@ def check_file(file: Path, corpus: str) -> tuple[bool, list[str]]:
     if twins:
         lines.append(f"Its content is there already, as {twins[0]!r}: nothing would happen.")
     lines += _battle_lines(definition, battles, tables, taken)
-    lines.append(f"A file is read {SETTLED_SECONDS:.0f} s after its last change.")
+    lines.append(f"A file is read {folders.SETTLED_SECONDS:.0f} s after its last change.")
     return True, [*lines, *_unasked_notes(definition, tables)]
 
 
@@ -180,7 +173,7 @@ def candidate_rows(corpus: str) -> tuple[list[tuple[str, ...]], list[str]]:
         for file, reason in found.refused[["file", "reason"]].to_numpy()
     ]
     states += [
-        (printable_name(seen.name), f"waiting: {_WAITS[seen.state]}")
+        (folders.printable_name(seen.name), f"waiting: {_WAITS[seen.state]}")
         for seen in files
         if seen.is_waiting
     ]
@@ -189,7 +182,8 @@ def candidate_rows(corpus: str) -> tuple[list[tuple[str, ...]], list[str]]:
     states += [
         (name, f"same content as {taken[seen.content_hash]}")
         for seen in files
-        if (name := printable_name(seen.name)) not in listed and taken.get(seen.content_hash)
+        if (name := folders.printable_name(seen.name)) not in listed
+        and taken.get(seen.content_hash)
     ]
     rows += [(name, "-", state, "-", "-") for name, state in states]
     return sorted(rows), [*notes, *_unasked_notes(definition, tables)]

@@ -16,13 +16,7 @@ from assets.partitions import CORPUS, corpus_judge_key
 from assets.provenance import latest, metadata_of
 from assets.settings import SETTINGS, value
 from pipelines.commands.console import FailedCheck, failed_check
-from pipelines.instance.internals import (
-    CODE_VERSION_TAG,
-    AssetGraph,
-    check_records,
-    data_version,
-    input_version,
-)
+from pipelines.instance import internals
 from pipelines.sensors.activity import identity_now
 from resources.config.catalog import Catalog
 from resources.judges.buying import RETRIED, is_retried
@@ -58,7 +52,7 @@ class Record:
     def __init__(
         self,
         instance: dg.DagsterInstance,
-        graph: AssetGraph,
+        graph: internals.AssetGraph,
         store: ParquetStore,
         catalog: Catalog,
         verdict_store: StoredVerdicts,
@@ -104,12 +98,12 @@ class Record:
         )
         if not is_there:
             return "its file is gone"
-        if tags.get(CODE_VERSION_TAG) != node.code_version:
+        if tags.get(internals.CODE_VERSION_TAG) != node.code_version:
             return "its code has changed"
         changed = [
             parent.to_user_string()
             for parent in sorted(node.parent_keys)
-            if input_version(tags, parent) != self._version_of(parent, place)
+            if internals.input_version(tags, parent) != self._version_of(parent, place)
         ]
         if changed:
             return f"{', '.join(changed)} changed"
@@ -185,13 +179,13 @@ class Record:
 
     def _version_of(self, parent: dg.AssetKey, place: Place) -> str:
         if (parent, place) not in self._versions:
-            judges = (
-                [place.judge] if place.judge else self._instance.get_dynamic_partitions("judge")
-            )
-            partitions: list[str] = [corpus_judge_key(place.corpus, judge) for judge in judges]
+            judges = [place.judge] if place.judge else None
+            known = judges or self._instance.get_dynamic_partitions("judge")
+            places: list[str] = [corpus_judge_key(place.corpus, judge) for judge in known]
             if self._graph.get(parent).partitions_def == CORPUS:
-                partitions = [place.corpus]
-            self._versions[parent, place] = data_version(self._instance, parent, partitions)
+                places = [place.corpus]
+            version = internals.data_version(self._instance, parent, places)
+            self._versions[parent, place] = version
         return self._versions[parent, place]
 
     def _why_stopped(self, place: Place, metadata: Mapping[str, Any]) -> str:
@@ -203,7 +197,7 @@ class Record:
 
     def _checks(self, keys: Iterable[dg.AssetKey], partition: str) -> dict[dg.AssetCheckKey, Any]:
         wanted = self._graph.get_check_keys_for_assets({*keys})
-        return check_records(self._instance, wanted, partition)
+        return internals.check_records(self._instance, wanted, partition)
 
 
 def _why_left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> str:
@@ -215,7 +209,7 @@ def _why_left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -
 
 
 def first_wave(
-    graph: AssetGraph, keys: Collection[dg.AssetKey], due: Collection[dg.AssetKey]
+    graph: internals.AssetGraph, keys: Collection[dg.AssetKey], due: Collection[dg.AssetKey]
 ) -> set[dg.AssetKey]:
     """Return the assets that are due and cannot be found unchanged by what is made before them.
 
@@ -234,6 +228,6 @@ def first_wave(
     return wave
 
 
-def following(graph: AssetGraph, keys: Collection[dg.AssetKey]) -> set[dg.AssetKey]:
+def following(graph: internals.AssetGraph, keys: Collection[dg.AssetKey]) -> set[dg.AssetKey]:
     """Return assets and what follows from them, near and far."""
     return {*dg.AssetSelection.assets(*keys).downstream().resolve(graph)}

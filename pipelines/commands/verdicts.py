@@ -9,16 +9,9 @@ from upath import UPath
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.config.paths import verdicts_uri
+from resources.judges import judge as calls
 from resources.judges.buying import is_retried
 from resources.judges.catalog import open_judge, was_probed
-from resources.judges.judge import (
-    Judge,
-    Presentation,
-    call_identity,
-    call_parts,
-    judge_key,
-    present,
-)
 from resources.store.explaining import nearest, verdicts_of_battle
 from resources.store.verdicts import VerdictStore
 from resources.tables.store import open_store
@@ -38,12 +31,14 @@ def explain_battle(
         )
     found, row = _find(battle, corpus)
     store = store or VerdictStore(UPath(verdicts_uri()))
-    shown = present(row, definition.replicates)
+    shown = calls.present(row, definition.replicates)
     if definition.kind == "openai" and not was_probed(definition):
         why = "its endpoint was never asked what it supports: no verdict of it can be stored"
         return found.slug, [(one.order, one.replicate, "miss", why) for one in shown]
     opened = open_judge(definition, found)
-    stored, _ = store.find(judge_key(opened), [call_identity(opened, one) for one in shown])
+    stored, _ = store.find(
+        calls.judge_key(opened), [calls.call_identity(opened, one) for one in shown]
+    )
     known = {row["identity"]: row for row in stored.to_dict("records")}
     return found.slug, [
         (one.order, one.replicate, *_fate(store, opened, one, known)) for one in shown
@@ -51,11 +46,11 @@ def explain_battle(
 
 
 def _fate(
-    store: VerdictStore, judge: Judge, call: Presentation, known: Mapping[str, Any]
+    store: VerdictStore, judge: calls.Judge, call: calls.Presentation, known: Mapping[str, Any]
 ) -> tuple[str, str]:
-    row = known.get(call_identity(judge, call))
+    row = known.get(calls.call_identity(judge, call))
     if row is None:
-        parts = call_parts(judge, call)
+        parts = calls.call_parts(judge, call)
         near = nearest(verdicts_of_battle(store, call.battle_id, parts), call.order, parts)
         return "miss", (
             "no verdict of this battle is stored"

@@ -160,10 +160,7 @@ def new_candidates(
 
 
 def _folder(
-    instance: dg.DagsterInstance,
-    catalog: Catalog,
-    corpus: CorpusDefinition,
-    known: dict[str, Seen],
+    instance: dg.DagsterInstance, catalog: Catalog, corpus: CorpusDefinition, known: dict[str, Seen]
 ) -> Folder:
     files = list_files(folder_of(corpus.slug), known)
     wanted: dict[str, Any] = {"job_name": candidate_job.name, "tags": {_PARTITION: corpus.slug}}
