@@ -3,7 +3,7 @@
 What belongs here: options, help and lists. The files are written by `resources.config.local`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,29 +26,24 @@ SetOption = Annotated[
         metavar="KEY=VALUE",
     ),
 ]
-_CELLS: dict[str, dict[str, Callable[[Any], str]]] = {
-    "judges": {
-        "slug": lambda judge: judge.slug,
-        "name": lambda judge: judge.display_name,
-        "kind": lambda judge: judge.kind,
-        "family": lambda judge: judge.family,
-        "asks": lambda judge: "-" if judge.kind == "recorded" else ", ".join(judge.asks),
-    },
-    "corpora": {
-        "slug": lambda corpus: corpus.slug,
-        "name": lambda corpus: corpus.display_name,
-        "reader": lambda corpus: corpus.reader,
-        "location": lambda corpus: corpus.location or "-",
-        "judges": lambda corpus: (
-            "(each run decides)" if corpus.judges is None else ", ".join(corpus.judges)
-        ),
-    },
+_LISTED = {
+    "judges": ("slug", "display_name", "kind", "family", "asks"),
+    "corpora": ("slug", "display_name", "reader", "location", "judges"),
 }
 
 
 def _kind(plural: str) -> "EntryKind[Any]":
     kind: EntryKind[Any] = import_module(f"resources.config.{plural}").KIND
     return kind
+
+
+def _cell(entry: Any, name: str) -> str:
+    value = getattr(entry, name)
+    if name == "judges" and value is None:
+        return "(each run decides)"
+    if value is None or (name == "asks" and entry.kind == "recorded"):
+        return "-"
+    return value if isinstance(value, str) else ", ".join(value)
 
 
 def _group(what: str, plural: str) -> typer.Typer:
@@ -64,10 +59,10 @@ def _group(what: str, plural: str) -> typer.Typer:
 
         if context.invoked_subcommand is not None:
             return
-        kind, cells = _kind(plural), _CELLS[plural]
-        known = kind.load(None)
-        rows = [[cell(entry) for cell in cells.values()] for entry in known.values()]
-        open_console().print(plain_table(plural.capitalize(), [*cells], rows))
+        kind, fields = _kind(plural), _LISTED[plural]
+        known, columns = kind.load(), [name.removeprefix("display_") for name in fields]
+        rows = [[_cell(entry, name) for name in fields] for entry in known.values()]
+        open_console().print(plain_table(plural.capitalize(), columns, rows))
         others = ", ".join(sorted(kind.examples().keys() - known))
         _say(f"Yours stand in {plain(kind.own_file)}.")
         _say(f"To add: judgeline {plural} add SLUG. Examples: {plain(others)}")
@@ -103,7 +98,7 @@ def add_judge(slug: SlugArgument, settings: SetOption = None) -> None:
     the environment variable that has one.
     """
     _add(_kind("judges"), slug, settings or ())
-    if _kind("judges").load(None)[slug].kind in ("openai", "vllm"):
+    if _kind("judges").load()[slug].kind in ("openai", "vllm"):
         _say(f"  judgeline run --corpus CORPUS --judge {slug} --dry-run    what it would cost")
 
 
@@ -122,8 +117,8 @@ def add_corpus(slug: SlugArgument, settings: SetOption = None) -> None:
     """
     kind, judges = _kind("corpora"), _kind("judges")
     _add(kind, slug, settings or ())
-    named = kind.load(None)[slug].judges or ()
-    for judge in sorted({*named} - {*judges.load(None)}):
+    named = kind.load()[slug].judges or ()
+    for judge in sorted({*named} - {*judges.load()}):
         if judge in judges.examples():
             _add(judges, judge, ())
             continue
