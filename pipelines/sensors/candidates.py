@@ -407,6 +407,7 @@ def state_of(instance: dg.DagsterInstance, run_id: str) -> State:
         return "succeeded"
     group = instance.get_runs(dg.RunsFilter(tags={_ROOT: run.root_run_id or run_id}))
     later = takewhile(lambda one: one.run_id != run_id, group)  # newest first
+    # an attempt from where a run failed makes only the rest: what that run made keeps its id
     statuses = {run.status, *(one.status for one in later)}
     if dg.DagsterRunStatus.SUCCESS in statuses:
         return "succeeded"
