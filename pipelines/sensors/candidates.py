@@ -17,7 +17,7 @@ from assets.candidates.assets import CONTENTS, FINGERPRINT
 from assets.partitions import corpus_judge_key
 from assets.provenance import latest, metadata_of
 from assets.run_tags import BUDGET_TAG
-from pipelines.instance.workers import is_gone, is_here
+from pipelines.instance.workers import ENDED, UNFINISHED, is_gone, is_here
 from pipelines.jobs import candidate_job, placing_job
 from pipelines.sensors.activity import active_or_why, identity_now, rated_by
 from pipelines.sensors.durations import RUNNING
@@ -46,8 +46,6 @@ State = Literal["succeeded", "unfinished", "failed"]
 _ASKED = dg.AssetKey("candidate_verdicts")
 _NONE = "none"  # for no candidate at all, in tags and keys
 _PARTITION, _ROOT, _KEY = "dagster/partition", "dagster/root_run_id", "dagster/run_key"
-_ENDED = {dg.DagsterRunStatus[name] for name in ("SUCCESS", "FAILURE", "CANCELED")}
-_UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
 _N_RUNS = 50
 
 
@@ -91,7 +89,7 @@ class Folder(NamedTuple):
 def read_due(folder: Folder, now: float) -> tuple[str, str]:
     """Return the key of the run to ask for, or empty text and why none is due."""
     last = next(iter(folder.runs), None)
-    if last is not None and last.status not in _ENDED:
+    if last is not None and last.status not in ENDED:
         return "", f"run {last.run_id} reads the candidates"
     waiting = [seen for seen in folder.files if seen.is_waiting]
     why = f"{', '.join(repr(seen.name) for seen in waiting)} not complete yet" if waiting else ""
@@ -164,7 +162,7 @@ def _folder(
 ) -> Folder:
     files = list_files(folder_of(corpus.slug), known)
     wanted: dict[str, Any] = {"job_name": candidate_job.name, "tags": {_PARTITION: corpus.slug}}
-    unfinished = instance.get_run_records(dg.RunsFilter(**wanted, statuses=_UNFINISHED), limit=1)
+    unfinished = instance.get_run_records(dg.RunsFilter(**wanted, statuses=UNFINISHED), limit=1)
     latest = instance.get_run_records(dg.RunsFilter(**wanted), limit=MOST_READS)
     folder = Folder(
         corpus.slug,
@@ -257,7 +255,7 @@ def place_due(placing: Placing) -> tuple[str, str]:
     """
     chosen, anchors, last = placing.chosen, placing.anchors, placing.last
     by_hand = f"judgeline run --corpus {placing.corpus} --judge {placing.judge}"
-    if last is not None and last.status not in _ENDED:
+    if last is not None and last.status not in ENDED:
         return "", f"run {last.run_id} places"
     if last is not None and _is_about(last, chosen, anchors):
         if last.status == dg.DagsterRunStatus.SUCCESS:
@@ -411,7 +409,7 @@ def state_of(instance: dg.DagsterInstance, run_id: str) -> State:
     statuses = {run.status, *(one.status for one in later)}
     if dg.DagsterRunStatus.SUCCESS in statuses:
         return "succeeded"
-    return "unfinished" if statuses - _ENDED else "failed"
+    return "unfinished" if statuses - ENDED else "failed"
 
 
 def _table(instance: dg.DagsterInstance, asset: str, partition: str) -> Table | None:

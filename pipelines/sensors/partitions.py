@@ -10,14 +10,11 @@ import dagster as dg
 from assets.partitions import CORPUS, JUDGE, corpus_judge_key
 from pipelines.commands.plan import judges_of
 from pipelines.instance.internals import backfill_at_work
+from pipelines.instance.workers import UNFINISHED
 from pipelines.jobs import comparison_job
 from pipelines.sensors.durations import RUNNING
 from resources.config.catalog import Catalog
 
-_UNFINISHED = [
-    dg.DagsterRunStatus[name]
-    for name in ("QUEUED", "NOT_STARTED", "MANAGED", "STARTING", "STARTED", "CANCELING")
-]
 _NEEDED: dict[str, tuple[str, ...]] = {
     "judge_comparison": (
         "leaderboard",
@@ -149,7 +146,7 @@ def _busy(instance: dg.DagsterInstance) -> str:
     """Return what is at work and could need a partition, in words; empty where nothing is."""
     if backfill := backfill_at_work(instance):
         return f"backfill {backfill}"
-    runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED), limit=1)
+    runs = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED), limit=1)
     return f"run {runs[0].run_id}" if runs else ""
 
 

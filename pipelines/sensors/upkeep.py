@@ -7,13 +7,11 @@ import dagster as dg
 from dagster import DefaultRunLauncher
 
 from pipelines.instance.homes import recover
+from pipelines.instance.workers import ENDED
 from pipelines.sensors.durations import sensor_seconds, whole_number
 
 ASKED_TAG = "judgeline/retry-asked"
-"""Tag with the id of a run for which another attempt was asked for twice; there is no third time.
-
-The id, since a run takes over the tags of the one it follows.
-"""
+"""Tag with the id of a run, since runs take over tags, for which an attempt was asked for twice."""
 VARIABLE = "JUDGELINE_LOG_DAYS"
 DEFAULT_DAYS = 90
 EVALUATIONS_KEPT = timedelta(minutes=10)
@@ -22,7 +20,6 @@ leaves a hundred kilobytes for each table, and Dagster keeps them for 30 days.""
 _LEFT_TO_THE_DAEMON = timedelta(seconds=60)
 _LOOKED_BACK = timedelta(days=1)
 _PAGE = 500
-_FINISHED = [dg.DagsterRunStatus[name] for name in ("SUCCESS", "FAILURE", "CANCELED")]
 
 
 @dg.sensor(
@@ -129,7 +126,7 @@ def prune(instance: dg.DagsterInstance, cutoff: datetime) -> int:
 
 def _ended_before(instance: dg.DagsterInstance, cutoff: datetime) -> Iterator[str]:
     cursor = None
-    wanted = dg.RunsFilter(statuses=_FINISHED, created_before=cutoff)
+    wanted = dg.RunsFilter(statuses=[*ENDED], created_before=cutoff)
     while records := instance.get_run_records(wanted, limit=_PAGE, cursor=cursor):
         for record in records:
             ended = record.end_time or record.update_timestamp.timestamp()
