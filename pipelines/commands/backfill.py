@@ -364,17 +364,12 @@ class Watcher:
                 self._progress.update(self._task, description=plain(self._last_word(run)))
 
     def _print(self, run: dg.DagsterRun) -> None:
-        if run.status not in _STATES:
-            return
-        mark, style, state = _STATES[run.status]
-        again = " again" if run.parent_run_id and state == "started" else ""
-        n_assets = len(run.asset_selection or ())
-        self._console.print(
-            f"  [{style}]{mark:<4}[/] {plain(_partition(run))}: {state}{again}"
-            f" ({n_assets} tables, run {run.run_id[:8]})",
-            highlight=False,
-            soft_wrap=True,
-        )
+        if run.status in _STATES:
+            mark, style, state = _STATES[run.status]
+            again = " again" if run.parent_run_id and state == "started" else ""
+            made = f"{len(run.asset_selection or ())} tables, run {run.run_id[:8]}"
+            text = f"{_partition(run)}: {state}{again} ({made})"
+            terminal.marked(self._console, mark, style, text)
 
     def _last_word(self, run: dg.DagsterRun) -> str:
         found = self._instance.get_records_for_run(run.run_id, limit=_LAST_WORDS, ascending=False)

@@ -98,10 +98,7 @@ class RunReporter(logging.Handler):
         self._passed[mark] += 1
         if mark != "FAIL" and not self._verbose:
             return
-        style = _MARKS[mark]
-        self.console.print(
-            f"  [{style}]{mark:<4}[/{style}] {plain(text)}", highlight=False, soft_wrap=True
-        )
+        marked(self.console, mark, _MARKS[mark], text)
         if detail:
             seen = Text(inert(detail), style="dim")
             if is_short := mark == "ok" and self.console.is_terminal:  # what fits one line
@@ -217,6 +214,11 @@ def errors_of(failures: Iterable[dg.DagsterEvent], partition: str) -> list[str]:
         for event in failures
         if not blocked(event)
     ]
+
+
+def marked(console: Console, mark: str, style: str, text: str) -> None:
+    """Print a line with a mark before it."""
+    console.print(f"  [{style}]{mark:<4}[/] {plain(text)}", highlight=False, soft_wrap=True)
 
 
 def said(console: Console, text: str) -> None:
