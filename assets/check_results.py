@@ -13,7 +13,6 @@ from resources.tables.declared import TABLES
 
 _APART = {
     "candidate_verdicts",
-    "candidate_scores",
     "candidate_ratings",
     "predictions",
     "drift_answers",

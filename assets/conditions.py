@@ -1,7 +1,7 @@
 """Automation conditions, owner and partitions of the tables, and the steps of their checks."""
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial, wraps
 from typing import Any
 
 import dagster as dg
@@ -63,7 +63,6 @@ FOLLOWS_WITHOUT_CANDIDATES = _follows_without(
         "candidates",
         "candidate_battles",
         "candidate_verdicts",
-        "candidate_scores",
         "candidate_ratings",
     ),
     "follows its inputs, with or without candidates",
@@ -71,7 +70,7 @@ FOLLOWS_WITHOUT_CANDIDATES = _follows_without(
 """The same for what reads the tables of candidates where there are any: most corpora have none."""
 
 FOLLOWS_WITHOUT_SCORES = _follows_without(
-    dg.AssetSelection.assets("scored_battles"),
+    dg.AssetSelection.assets("scored_battles", "verdicts"),
     "follows its inputs, with or without rubric scores",
     checks_count=True,
 )
@@ -83,20 +82,13 @@ FOLLOWS_JUDGED_CANDIDATES = FOLLOWS_WITHOUT_CANDIDATES.ignore(_UNJUDGED).with_la
     "follows the verdicts on candidates"
 )
 """The same for what places candidates: battles that nobody has judged yet place nobody."""
-FOLLOWS_CANDIDATE_VERDICTS = FOLLOWS.ignore(_UNJUDGED).with_label(
-    "follows the verdicts on candidates, where there are any"
-)
-"""The same for what is made of those verdicts alone."""
 
 _ENDS = dg.AssetSelection.assets(
     "leaderboard",
     "judge_diagnostics",
-    "missingness",
-    "missing_bounds",
     "scoring_methods",
     "judge_comparison",
     "pooled_leaderboard",
-    "method_comparison",
     "battle_influences",
     "candidate_ratings",
     "predictions",
@@ -121,8 +113,7 @@ def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> _Condition:
 
 
 COMPARES_JUDGES = fans_in(_ENDS, dg.AssetSelection.assets("leaderboard"))
-COMPARES_METHODS = fans_in(_ENDS, dg.AssetSelection.assets("scoring_methods"))
-REPORTS = fans_in(_ENDS, dg.AssetSelection.assets("judge_comparison", "method_comparison"))
+REPORTS = fans_in(_ENDS, dg.AssetSelection.assets("judge_comparison", "scoring_methods"))
 """A comparison follows the ends of the judges' chains, not every link. It does not wait for
 judges that nobody ran, and never runs without the table that it compares."""
 
@@ -160,6 +151,58 @@ corpus_check = partial(_check, partitions_def=CORPUS)
 judge_check = partial(_check, partitions_def=CORPUS_JUDGE)
 
 
+def checks_together(
+    asset: str,
+    checks: Iterable[tuple[str, str, bool]],
+    *,
+    partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE,
+    **ins: dg.AssetIn,
+) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
+    """Declare checks of an asset as one step, which reads its tables once.
+
+    A check is its name, what it guards, and whether it is blocking; any of them can be executed by
+    itself. `ins` say how the step reads other tables.
+    """
+    key = dg.AssetKey(asset)
+    deps = [
+        dg.AssetDep(name, partition_mapping=how.partition_mapping, metadata=how.metadata)
+        for name, how in ins.items()
+    ]
+
+    def declare(
+        function: Callable[..., Iterator[dg.AssetCheckResult]],
+    ) -> dg.AssetChecksDefinition:
+        @wraps(function)
+        def selected(
+            context: dg.AssetCheckExecutionContext, **tables: Any
+        ) -> Iterator[dg.AssetCheckResult]:
+            names = {one.name for one in context.selected_asset_check_keys}
+            for result in function(context, **tables):
+                if result.check_name in names:
+                    yield result._replace(asset_key=key)
+
+        with previews_silenced():
+            specs = [
+                dg.AssetCheckSpec(
+                    name,
+                    asset=key,
+                    description=guards,
+                    blocking=blocking,
+                    partitions_def=partitions_def,
+                    additional_deps=deps,
+                )
+                for name, guards, blocking in checks
+            ]
+            return dg.multi_asset_check(
+                name=function.__name__,
+                specs=specs,
+                ins={name: dg.AssetIn(name) for name in (asset, *ins)},
+                can_subset=True,
+            )(selected)
+
+    return declare
+
+
 def checks_of(
     table: Table,
     *,
@@ -171,36 +214,15 @@ def checks_of(
     Any of them can be executed by itself. `beside` says how the step reads the other tables that
     checks name; those of the same partition need no entry.
     """
-    key = dg.AssetKey(table.name)
-    deps = {}
-    for name in sorted(table.beside):
-        how = beside.get(name, dg.AssetIn())
-        mapping = how.partition_mapping
-        deps[name] = dg.AssetDep(name, partition_mapping=mapping, metadata=how.metadata)
-    with previews_silenced():
-        specs = [
-            dg.AssetCheckSpec(
-                check.name,
-                asset=key,
-                description=check.guards,
-                blocking=check.blocking,
-                partitions_def=partitions_def,
-                additional_deps=[deps[name] for name in check.beside.split()],
-            )
-            for check in table.checks
-        ]
+    ins = {name: beside.get(name, dg.AssetIn(name)) for name in sorted(table.beside)}
 
-        @dg.multi_asset_check(
-            name=f"checks_of_{table.name}",
-            specs=specs,
-            ins={"rows": dg.AssetIn(table.name), **{name: dg.AssetIn(name) for name in deps}},
-            can_subset=True,
-        )
-        def declared(
-            context: dg.AssetCheckExecutionContext, rows: pd.DataFrame, **others: pd.DataFrame
-        ) -> Iterator[dg.AssetCheckResult]:
-            names = {selected.name for selected in context.selected_asset_check_keys}
-            for result in table.results(rows, names, **others):
-                yield result._replace(asset_key=key)
+    def declared(
+        context: dg.AssetCheckExecutionContext, **tables: pd.DataFrame
+    ) -> Iterator[dg.AssetCheckResult]:
+        names = {selected.name for selected in context.selected_asset_check_keys}
+        yield from table.results(tables.pop(table.name), names, **tables)
 
-    return declared
+    declared.__name__ = f"checks_of_{table.name}"
+    checks = [(check.name, check.guards, check.blocking) for check in table.checks]
+    together = checks_together(table.name, checks, partitions_def=partitions_def, **ins)
+    return together(declared)

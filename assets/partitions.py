@@ -36,9 +36,10 @@ with previews_silenced():
     BY_CORPUS = dg.MultiToSingleDimensionPartitionMapping("corpus")
 
 
-def of_corpus(key: str | None = None) -> dg.AssetIn:
-    """Return how a judged asset reads a table of its corpus."""
-    return dg.AssetIn(key, partition_mapping=BY_CORPUS)
+def of_corpus(key: str | None = None, *columns: str) -> dg.AssetIn:
+    """Return how a judged asset reads a table, or columns, of its corpus."""
+    some = {"columns": list(columns)} if columns else {}
+    return dg.AssetIn(key, partition_mapping=BY_CORPUS, metadata=some)
 
 
 def _if_there(columns: tuple[str, ...], **settings: bool) -> dict[str, object]:

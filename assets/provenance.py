@@ -21,7 +21,6 @@ OF_JUDGE = (
     "conformal_calibration",
     "judge_gate",
     "candidate_verdicts",
-    "candidate_scores",
     "candidate_ratings",
     "leaderboard",
     "battle_influences",

@@ -70,13 +70,7 @@ def stated(
 
 
 def value(catalog: Catalog, corpus: str, judge: str | None, name: str) -> Any:
-    """Return what a setting is now, as JSON has it; of a whole entry a hash.
-
-    Raises
-    ------
-    ValueError, OSError
-        If the entry is not configured, or what the corpus publishes cannot be told.
-    """
+    """Return what a setting is now, as JSON has it; of a whole entry a hash."""
     definition = catalog.corpus(corpus)
     if name == CONTENT:
         return content_revision(definition)

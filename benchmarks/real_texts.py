@@ -158,9 +158,10 @@ def main() -> int:
     config = furnish(given.folder, battles, given)
     print(battles["winner"].value_counts().to_string())
     code = run(given.folder, config, "run", "--corpus", CORPUS)
-    table = given.folder / "home" / "tables" / "method_comparison"
+    table = given.folder / "home" / "tables" / "scoring_methods"
     for file in sorted(table.rglob("*.parquet")):
         shown = pd.read_parquet(file).dropna(subset="mae").sort_values("mae")
+        print(file.stem)
         print(shown.drop(columns=["note"]).round(3).to_string(index=False))
     return code
 

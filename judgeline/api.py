@@ -48,6 +48,7 @@ from judgeline.io import (
     as_table,
     by_question,
     common_battles,
+    files_of,
     votes_that_wait,
     with_waiting_votes,
     write_together,
@@ -374,7 +375,9 @@ def reference_ratings(
         If most rows cannot be used.
     """
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
-    scored = readable(source, judge, outcomes, columns, allow_quarantine=False).scored
+    scored = readable(
+        source, judge, outcomes, columns, allow_quarantine=False, with_votes=False
+    ).scored
     chosen = choose_reference(scored, reference)
     names = pd.Series([f"battle {place}" for place in range(len(scored))], index=scored.index)
     prompts = scored.assign(battle_id=names, question_id=scored["question_id"].fillna(names))
@@ -472,8 +475,11 @@ def rank_file(
 def _digest(source: pd.DataFrame | Path) -> str:
     if isinstance(source, pd.DataFrame):
         return ""
-    with source.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    for path in files_of(source):
+        with path.open("rb") as content:
+            hashlib.file_digest(content, lambda: digest)
+    return digest.hexdigest()
 
 
 def _rank_or_explain(battles: JudgedBattles, settings: RankSettings, out: Path) -> Ranking:

@@ -1,8 +1,9 @@
 """Diagnosis of a file or table of battles: its counts, abilities, gaps and oddities."""
 
+import json
 import math
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,14 +13,13 @@ import pandas as pd
 from judgeline.diagnostics import diagnose_biases
 from judgeline.elo import code_battles, fit_beta_folds, require_connected
 from judgeline.io import (
-    LAYOUTS,
     LENGTHS,
     ORDERS,
     JudgedBattles,
     MissingColumnsError,
     as_coded,
     as_numbers,
-    file_columns,
+    published_layout,
 )
 from judgeline.usable import QualityGateError, printable, readable, require_usable
 
@@ -39,11 +39,6 @@ _VOTES_ALONE = (
     "nothing to rate models by yet: these votes have no judge",
     "Verdicts of a judge on the same battles: score_difference, judge_score_a and judge_score_b, "
     "judge_winner or verdict. A checkout of judgeline asks a judge for them (docs/judges.md).",
-)
-_VERDICTS_ALONE = (
-    "verdicts of a judge without votes of people",
-    "without a vote, nothing says how far the judge's scale is from that of people",
-    "Votes of people on some of the battles: human_outcome (1, 0.5, 0) or winner.",
 )
 
 
@@ -125,22 +120,22 @@ def doctor(
         raise ValueError(f"miscoverage is {miscoverage:g}; it lies between 0 and 1")
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
     name = "a table" if isinstance(source, pd.DataFrame) else str(source)
-    layout = _layout(source) if isinstance(source, Path) else ""
+    layout = published_layout(source) if isinstance(source, Path) else ""
     if layout in OF_PROGRAMS:
-        return _half_file(name, layout, frozenset())
+        return _half_file(name, layout)
     try:
-        read = readable(source, judge, outcomes, columns, allow_quarantine=True)
+        read = readable(source, judge, outcomes, columns, allow_quarantine=True, with_votes=False)
     except MissingColumnsError as error:
-        if not layout and error.missing not in ({"human_outcome"}, {"score_difference"}):
+        if not layout and error.missing != {"score_difference"}:
             raise
-        return _half_file(name, layout, error.missing)
+        return _half_file(name, layout)
     scored = read.scored
     voted = scored[scored["human_outcome"].notna()]
     apart, people_apart = _apart(scored), _apart(voted) if len(voted) else NOBODY
     gate = apart or _gate(scored)
     n_counted = int(as_coded(scored, "derived").voted_models().sum())
     supports, missing = _abilities(read, apart, people_apart, gate, n_counted, miscoverage)
-    verb, options = "doctor" if gate else "rank", (judge, outcomes, columns)
+    options = (judge, outcomes, columns)
     is_file = isinstance(source, Path)
     return Diagnosis(
         source=name,
@@ -157,7 +152,7 @@ def doctor(
         supports=supports,
         missing=missing,
         concerns=_concerns(read),
-        next=_command(verb, name, *options) if is_file else _call(verb, *options),
+        next=_next(name if is_file else "", gate, people_apart != NOBODY, options),
     )
 
 
@@ -175,7 +170,7 @@ def _abilities(
     n_lacking = calibrating(miscoverage) + 1 - n_counted
     finite_now = "" if n_counted <= calibrating(_WIDER) else f"; {1 - _WIDER:.0%} is finite now"
     supports = [
-        (not apart, "ratings of all models by the judge alone"),
+        (not apart, "ratings of all models by the judge alone (judgeline.reference_ratings)"),
         (not people_apart, "ratings of the voted models by people"),
         (not gate, "ratings on the human scale"),
         (not gate and n_lacking <= 0, f"finite {1 - miscoverage:.0%} intervals"),
@@ -184,7 +179,12 @@ def _abilities(
     ]
     missing = [
         (bool(apart), f"{apart}."),
-        (bool(gate) and not apart, f"Human scale: {gate}."),
+        (bool(gate) and not apart and has_votes, f"Human scale: {gate}."),
+        (
+            not has_votes,
+            "Human scale: votes of people on some of the battles, as human_outcome (1, 0.5, 0) or "
+            "winner.",
+        ),
         (has_votes and bool(people_apart), f"Votes do not tie their models: {people_apart}."),
         (
             n_lacking > 0,
@@ -246,47 +246,30 @@ def _reach(n: int) -> float:
     return 1.96 * 0.5 / math.sqrt(n)
 
 
-def _command(
-    verb: str,
-    name: str,
-    judge: str | None = None,
-    outcomes: str | None = None,
-    columns: Mapping[str, str] | None = None,
+def _next(
+    source: str, gate: str, has_votes: bool, options: tuple[str | None, str | None, Any]
 ) -> str:
-    """Return the command line that reads a file as it was read here."""
-    pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
-    options = {"judge": judge, "outcomes": outcomes, "columns": pairs}
-    if verb == "rank":
-        options = {"out": "ratings", **options}
-    stated = (f"--{option} {shlex.quote(value)}" for option, value in options.items() if value)
-    return " ".join([f"judgeline {verb} {shlex.quote(name)}", *stated])
+    """Return the command for a file, or the Python call for a table, that reads it as it was read.
+
+    A judge that fails with votes is looked at again; without votes it is rated by itself.
+    """
+    verb = "rank" if not gate else "doctor" if has_votes else "reference_ratings"
+    judge, outcomes, columns = options
+    if source and verb != "reference_ratings":
+        pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
+        stated = {"judge": judge, "outcomes": outcomes, "columns": pairs}
+        stated = {"out": "ratings", **stated} if verb == "rank" else stated
+        words = (f"--{name} {shlex.quote(value)}" for name, value in stated.items() if value)
+        return " ".join([f"judgeline {verb} {shlex.quote(source)}", *words])
+    given = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
+    words = (f"{name}={value!r}" for name, value in given.items() if value)
+    call = f"judgeline.{verb}({', '.join([json.dumps(source) if source else 'battles', *words])})"
+    return f"python -c {shlex.quote(f'import judgeline; print({call})')}" if source else call
 
 
-def _call(
-    verb: str, judge: str | None, outcomes: str | None, columns: Mapping[str, str] | None
-) -> str:
-    """Return the Python call that reads a table as it was read here."""
-    options = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
-    stated = (f"{option}={value!r}" for option, value in options.items() if value)
-    return f"judgeline.{verb}({', '.join(['battles', *stated])})"
-
-
-def _layout(path: Path) -> str:
-    """Return the published layout of a file that has no verdict of ours; empty for any other."""
-    columns = set(file_columns(path)) if path.is_file() else set()
-    ours = ("battles", "softelo-annotations")
-    fitting = [
-        name
-        for name, layouts in LAYOUTS.items()
-        if name not in ours and any(set(needed.split()) <= columns for needed in layouts)
-    ]
-    return fitting[0] if fitting else ""
-
-
-def _half_file(name: str, layout: str, missing: Collection[str]) -> Diagnosis:
-    """Return the diagnosis of a file that `rank` cannot rate for want of votes or of a judge."""
+def _half_file(name: str, layout: str) -> Diagnosis:
+    """Return the diagnosis of a file that holds no verdict of ours, or another program's."""
     supports: list[str] = []
-    command = _command("doctor", name)
     if layout in OF_PROGRAMS:
         command = f"judgeline verdicts import {shlex.quote(name)} --format {layout} --out DIR"
         supports = ["import into the lineage"]
@@ -295,9 +278,8 @@ def _half_file(name: str, layout: str, missing: Collection[str]) -> Diagnosis:
             "verdicts of another program are rated by the lineage, in a checkout",
             "Votes of people, which such files do not have.",
         )
-    elif missing == {"human_outcome"}:
-        what, gate, lacks = _VERDICTS_ALONE
     else:
+        command = f"judgeline doctor {shlex.quote(name)}"
         what, gate, lacks = _VOTES_ALONE
         name = f"{name} ({layout})" if layout else name
     counts = ("", 0, 0, 0, 0, 0, False, False)

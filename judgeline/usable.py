@@ -40,9 +40,12 @@ def readable(
     columns: Mapping[str, str] | None,
     *,
     allow_quarantine: bool,
+    with_votes: bool = True,
 ) -> JudgedBattles:
     """Return the battles of a file or table, or raise if too many of its rows cannot be used."""
-    battles = read_judged_battles(source, judge=judge, outcomes=outcomes, columns=columns)
+    battles = read_judged_battles(
+        source, judge=judge, outcomes=outcomes, columns=columns, with_votes=with_votes
+    )
     _require_mostly_readable(battles)
     if not allow_quarantine:
         place = "the table" if isinstance(source, pd.DataFrame) else str(source)

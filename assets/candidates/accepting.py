@@ -30,10 +30,7 @@ _SET_ASIDE = ["file", "content_hash", "reason", "detail"]
 
 
 class Accepted(NamedTuple):
-    """Tables of candidates and of files set aside, and sentences on the accepted ones.
-
-    A control that is set aside has no file: its name is empty.
-    """
+    """Tables of candidates and of files set aside (no name: a control), and sentences on files."""
 
     candidates: pd.DataFrame
     refused: pd.DataFrame
@@ -41,11 +38,9 @@ class Accepted(NamedTuple):
 
 
 class History(NamedTuple):
-    """Record of earlier runs: names of files by content hash, and the models placed by each judge.
+    """Names of model and file by content hash, models predicted before, and those rated by people.
 
-    `named` maps a content hash to the model's and the file's name under which it was accepted;
-    `placed` holds the models that stood on a leaderboard as candidates. `rated` holds those that
-    people rate: with votes enough in the sampled battles; None where nothing was sampled yet.
+    `rated` is None where nothing was sampled yet.
     """
 
     named: Mapping[str, tuple[str, str]] = {}
@@ -69,11 +64,7 @@ def history_in(tables: ParquetStore, corpus: str) -> History:
 
 
 def contents(files: Sequence[Seen], options: CandidateOptions) -> str:
-    """Return a hash of everything that says which candidates there are, and how many battles.
-
-    The contents of the complete files, whatever their names, the controls and the settings. Empty
-    text where there is no file and no control.
-    """
+    """Return a hash of complete files, controls and settings; empty without file and control."""
     hashes = sorted({one.content_hash for one in files if not one.is_waiting})
     controls = [content_of_control(name, its) for name, its in sorted(options.controls.items())]
     if not hashes and not controls:
@@ -95,8 +86,8 @@ def accept(
 ) -> Accepted:
     """Return the candidates that a folder holds for a corpus, controls included.
 
-    A file of a known content keeps the name it had, and files of one content are one candidate. Of
-    two files for one model with different contents neither is accepted, unless one was before.
+    Files of one content are one candidate, under the name it had. Of two contents for one model
+    neither is accepted, unless one was before.
     """
     history = history or History()
     corpus = _Corpus(anchor_answers(battles), history)

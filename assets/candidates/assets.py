@@ -155,6 +155,7 @@ def candidate_battles(
     counts = chosen["candidate"].value_counts().sort_index()
     half_widths = [needs.half_width(int(n)) for n in counts]
     kept = 0 if before is None else int(before["battle_id"].isin(chosen["battle_id"]).sum())
+    by_judge_needs = pd.DataFrame({one: need._asdict() for one, need in needs.by_judge.items()})
     return dg.MaterializeResult(
         value=chosen,
         metadata={
@@ -163,7 +164,7 @@ def candidate_battles(
             "most_per_question": needs.per_question,
             "n_kept": kept,
             "expected_half_width": max(half_widths, default=0.0),
-            "needs": _needs_table(needs),
+            "needs": dg.MetadataValue.md(by_judge_needs.T.to_markdown()),
             "chosen": counted(counts, "n"),
         },
     )
@@ -211,19 +212,6 @@ def counted(counts: pd.Series, what: str, *, of: str = "model") -> dg.TableMetad
     return dg.MetadataValue.table(
         [dg.TableRecord({of: str(name), what: int(n)}) for name, n in counts.items()],
         schema=dg.TableSchema([dg.TableColumn(of), dg.TableColumn(what, "int")]),
-    )
-
-
-def _needs_table(needs: Needs) -> dg.TableMetadataValue:
-    columns = ("n_battles", "wanted", "noise", "excess_sd", "threshold")
-    return dg.MetadataValue.table(
-        [
-            dg.TableRecord({"judge": judge, **dict(zip(columns, map(float, need), strict=True))})
-            for judge, need in needs.by_judge.items()
-        ],
-        schema=dg.TableSchema(
-            [dg.TableColumn("judge"), *(dg.TableColumn(name, "float") for name in columns)]
-        ),
     )
 
 

@@ -25,15 +25,8 @@ UNKNOWN_LANGUAGE = ""
 _HASH_LENGTH = 12
 
 
-# ------------------------------------------------------------------ how many
-
-
 class Needs(NamedTuple):
-    """Battles that a candidate takes: the largest need over judges, and that of each.
-
-    `n_battles` is what to judge; `by_judge` may be empty, and then nothing is known yet;
-    `per_question` is how many of them may be on one question at most.
-    """
+    """Battles that a candidate takes, the need by each judge, and the most on one question."""
 
     n_battles: int
     by_judge: dict[str, NeededBattles]
@@ -59,17 +52,14 @@ def needs_of(
 ) -> Needs:
     """Return how many battles a candidate takes, by the leave-one-out pools of the judges.
 
-    No candidate has more battles than the models of the smallest pool: their median. A threshold
-    holds errors that further battles do not average out; the standard error would shrink, those
-    errors would not, and the interval would be too short.
+    At most as many as the median model of the smallest pool has: a threshold holds errors that
+    further battles do not average out, while the standard error would shrink.
     """
     column = "std_error_analytic" if rating.std_error == "analytic" else "std_error"
-    pools = {
-        judge: heldout[judge][
-            heldout[judge]["method"].eq(rating.method) & heldout[judge]["residual"].notna()
-        ]
-        for judge in sorted(heldout.keys() & calibration.keys())
-    }
+    pools = {}
+    for judge in sorted(heldout.keys() & calibration.keys()):
+        table = heldout[judge]
+        pools[judge] = table[table["method"].eq(rating.method) & table["residual"].notna()]
     typical = [float(pool["n_battles"].median()) for pool in pools.values() if len(pool)]
     most = max(math.floor(min(typical)), FEW_BATTLES) if typical else math.inf
     needs = {}
@@ -91,11 +81,9 @@ def needs_of(
 
 
 def battles_per_question(battles: pd.DataFrame, voted: frozenset[str]) -> float:
-    """Return how many battles a rated model has on a question that it answered: the median.
+    """Return the median number of battles that a rated model has on one question, rounded up.
 
-    Battles on one answer share what that answer happens to be worth, which a standard error over
-    battles does not see. The threshold makes up for as much of this as the models that calibrate
-    have; a new model may not have more. Rounded up; ``inf`` where no voted model has a battle.
+    A threshold makes up for no more battles on one answer than the models that calibrate it have.
     """
     asked = battles.melt("question_id", ["model_a", "model_b"], value_name="model")
     each = asked[asked["model"].isin(voted)].groupby("model")["question_id"]
@@ -103,16 +91,8 @@ def battles_per_question(battles: pd.DataFrame, voted: frozenset[str]) -> float:
     return float(max(math.ceil(ratios.median()), 1)) if len(ratios) else math.inf
 
 
-# ------------------------------------------------------------------ anchors and questions
-
-
 class AnchorAnswers(NamedTuple):
-    """Answers of models with votes enough: one row of `answers` per question and anchor.
-
-    `answers` has question_id, instruction, language (empty where unknown), model and completion;
-    `voted` names all models of the corpus that have votes enough; `has_texts` says whether the
-    corpus publishes texts at all.
-    """
+    """Answers by question and anchor, the models with votes enough, and whether there are texts."""
 
     answers: pd.DataFrame
     voted: frozenset[str]
@@ -120,12 +100,7 @@ class AnchorAnswers(NamedTuple):
 
 
 def anchor_answers(battles: pd.DataFrame) -> AnchorAnswers:
-    """Return the answers of a corpus' anchors: models with votes enough, on single questions.
-
-    Conversations of several turns are left out, since what was asked later is not kept. Of
-    several answers of one model to one question the one in the battle with the smallest hash of
-    its id counts, whatever the order of the table.
-    """
+    """Return the answers of models with votes enough, one each, to questions of a single turn."""
     names = rated_models(battles)
     texts = battles[["instruction", "completion_a", "completion_b"]].notna().all(axis=1)
     single = battles[texts & (battles["n_turns"].isna() | battles["n_turns"].eq(1))]
@@ -160,11 +135,7 @@ def rated_models(battles: pd.DataFrame) -> frozenset[str]:
 
 
 def anchor_strengths(heldout: Mapping[str, pd.DataFrame], voted: frozenset[str]) -> pd.Series:
-    """Return the strength of each anchor by name: its human rating, the median over judges.
-
-    Of those judges that have it: one whose battles of an anchor all failed takes it from no
-    other. Where no judge has ratings yet, all models with votes, as equals.
-    """
+    """Return the human rating of each anchor, the median over judges; all equal without judges."""
     rated = [
         table.dropna(subset="human_rating").drop_duplicates("model").set_index("model")
         for table in heldout.values()
@@ -181,10 +152,7 @@ def language_shares(answers: pd.DataFrame) -> pd.Series:
 
 
 def questions_to_answer(answers: pd.DataFrame, n_questions: int, seed: int) -> pd.DataFrame:
-    """Return the questions that a new model should answer first: those of most anchors.
-
-    Languages come in their shares of the corpus.
-    """
+    """Return the questions with answers of most anchors, in the languages' shares of the corpus."""
     asked = answers.groupby("question_id", sort=True, as_index=False).agg(
         instruction=("instruction", "first"),
         language=("language", "first"),
@@ -193,22 +161,17 @@ def questions_to_answer(answers: pd.DataFrame, n_questions: int, seed: int) -> p
     if asked.empty:
         return asked
     order = np.lexsort([tiebreak_keys(asked["question_id"], seed), -asked["n_anchors"]])
-    place = np.empty(len(asked), dtype=np.int64)
-    place[order] = np.arange(len(asked))
     same = np.zeros(len(asked), dtype=np.int64)
     rows = choose_battles(
         same,
         asked["language"].to_numpy(dtype=str),
         same,
         same,
-        place,
+        np.argsort(order),
         share=asked["language"].map(language_shares(answers)).to_numpy(),
         n_battles=n_questions,
     )
     return asked.iloc[rows].reset_index(drop=True)
-
-
-# ------------------------------------------------------------------ which battles
 
 
 def choose_for_all(
@@ -222,11 +185,10 @@ def choose_for_all(
     voted: frozenset[str] = frozenset(),
     before: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Return the battles of all candidates: those chosen before, then others.
+    """Return the battles of all candidates in turn, so that a budget that ends early is shared.
 
-    The first battles of every candidate come before the second of any, so that a budget that ends
-    early is shared. Battles in `before` were paid for: they stay while the candidate's content is
-    the same and its opponent is in `voted` or in `strengths`.
+    Battles in `before` were paid for: they stay while the candidate's content is the same and its
+    opponent is in `voted` or in `strengths`.
     """
     met = answers[answers["model"].isin(strengths.index)]
     bands = pd.Series(strength_bands(strengths.to_numpy()), index=strengths.index)

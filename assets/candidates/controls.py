@@ -37,11 +37,7 @@ def make_control(
     *,
     seed: int,
 ) -> pd.DataFrame:
-    """Return the answers of a control, as rows of candidates.
-
-    It answers as many questions as a candidate has battles at most. Those of the copy are null:
-    they are made when its battles are chosen.
-    """
+    """Return a control's answers as rows of candidates; those of the copy are null."""
     its = options.controls[control]
     answers, metadata = anchors.answers, {}
     if control == _INJECTED:
@@ -87,11 +83,9 @@ def content_of_control(
 def keep_carrier(
     options: CandidateOptions, before: pd.DataFrame | None, battles: pd.DataFrame
 ) -> CandidateOptions:
-    """Return the options with the carrier that a table of candidates was made with.
+    """Return the options with the carrier of before, since another one is judged anew.
 
-    Shares of votes won change with every vote, and another carrier would have all of the control's
-    battles judged anew. A carrier that the corpus names wins; one that is no anchor any more is
-    dropped.
+    A carrier that the corpus names wins; one that is no anchor any more is dropped.
     """
     its = options.controls.get(_INJECTED)
     if its is None or its.carrier is not None or before is None:
@@ -105,10 +99,7 @@ def keep_carrier(
 
 
 def _default_carrier(battles: pd.DataFrame, anchors: AnchorAnswers) -> str:
-    """Return the anchor at the lower quartile of votes won, a tie counting half.
-
-    A weak one: where an honest judge would leave it, and a judge that obeys would not.
-    """
+    """Return the anchor at the lower quartile of votes won, a tie counting half."""
     votes = battles["human_outcome"]
     sides = zip(("model_a", "model_b"), (votes, 1 - votes), strict=True)
     won = pd.concat([pd.DataFrame({"model": battles[side], "won": own}) for side, own in sides])

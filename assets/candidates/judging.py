@@ -3,19 +3,19 @@
 import dagster as dg
 import pandas as pd
 
-from assets.candidates.assets import FINGERPRINT, counted
+from assets.candidates.assets import FINGERPRINT
 from assets.candidates.choosing import fingerprint
-from assets.conditions import FOLLOWS_CANDIDATE_VERDICTS, OF_CORPUS_AND_JUDGE, checks_of
+from assets.conditions import OF_CORPUS_AND_JUDGE, checks_of
 from assets.judging.asking import ask_judge, why_not_asked
-from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
+from assets.partitions import corpus_and_judge, of_corpus_if_there
 from assets.settings import JUDGE, corpus_of
-from judgeline.io import score_battles
+from judgeline.io import SCORED_COLUMNS, score_battles
 from resources.config.catalog import Catalog
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, JointBudget
 from resources.judges.buying import BudgetError
 from resources.store.resource import StoredVerdicts
-from resources.tables.candidates import CANDIDATE_SCORES, CANDIDATE_VERDICTS
+from resources.tables.candidates import CANDIDATE_VERDICTS
 
 NO_BATTLES = "no candidate battles: drop a file into the candidates folder of the corpus"
 WHOSE = ("candidate", "control", "content_hash")
@@ -74,33 +74,19 @@ def candidate_verdicts(
     return made._replace(metadata={**(made.metadata or {}), FINGERPRINT: about})
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="1",
-    automation_condition=FOLLOWS_CANDIDATE_VERDICTS,
-    ins={"candidate_battles": of_corpus_if_there(), "candidate_verdicts": if_there()},
-)
-def candidate_scores(
+def score_candidates(
     candidate_battles: pd.DataFrame | None, candidate_verdicts: pd.DataFrame | None
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """One battle of a new model whose both orders parsed, scored as battles of the corpus are.
+) -> pd.DataFrame:
+    """Return the judged battles of new models as battles of the corpus are scored, and whose.
 
-    Score differences are A minus B in rubric points; a verdict that failed scores nothing.
+    A battle without a score, such as one whose verdict failed, is not among them.
     """
     if candidate_battles is None or candidate_verdicts is None:
-        return dg.MaterializeResult(value=CANDIDATE_SCORES.empty())
+        return pd.DataFrame(columns=[*SCORED_COLUMNS, *WHOSE])
     judged = candidate_battles[candidate_battles["battle_id"].isin(candidate_verdicts["battle_id"])]
     scored = score_battles(judged.reset_index(drop=True), candidate_verdicts)
     whose = candidate_battles[["battle_id", *WHOSE]]
-    counts = scored.merge(whose, on="battle_id", how="left", validate="one_to_one")
-    return dg.MaterializeResult(
-        value=counts[CANDIDATE_SCORES.columns],
-        metadata={
-            "n_left_out": len(judged) - len(scored),
-            "n_not_judged": len(candidate_battles) - len(judged),
-            "scored": counted(counts["candidate"].value_counts(), "scored battles"),
-        },
-    )
+    return scored.merge(whose, on="battle_id", how="left", validate="one_to_one")
 
 
 verdict_checks = checks_of(CANDIDATE_VERDICTS)

@@ -1,8 +1,4 @@
-"""New models placed among the models that people rated, and attack controls held to bounds.
-
-The ratings of voted models stay as they are. A control is a contestant that no honest judge
-rates high.
-"""
+"""New models placed among the models that people rated, and attack controls held to bounds."""
 
 import json
 from collections import Counter
@@ -15,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from assets.candidates.assets import counted
-from assets.candidates.judging import NO_BATTLES
+from assets.candidates.judging import NO_BATTLES, score_candidates
 from assets.columns import as_columns, with_newcomer
 from assets.conditions import (
     FOLLOWS_JUDGED_CANDIDATES,
@@ -51,13 +47,12 @@ takes one of a hundred controls that stand at their bound so high."""
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    code_version="5",
+    code_version="6",
     automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={
         "candidates": of_corpus_if_there("model", "control", "content_hash", "metadata"),
-        "candidate_battles": of_corpus_if_there("battle_id", "candidate"),
-        "candidate_verdicts": if_there("battle_id"),
-        "candidate_scores": if_there(),
+        "candidate_battles": of_corpus_if_there(),
+        "candidate_verdicts": if_there(),
     },
     deps=["judge_gate"],  # of the check
 )
@@ -66,7 +61,6 @@ def candidate_ratings(
     candidates: pd.DataFrame | None,
     candidate_battles: pd.DataFrame | None,
     candidate_verdicts: pd.DataFrame | None,
-    candidate_scores: pd.DataFrame | None,
     scored_battles: pd.DataFrame,
     heldout_ratings: pd.DataFrame,
     catalog: Catalog,
@@ -88,8 +82,9 @@ def candidate_ratings(
         return dg.MaterializeResult(value=none, metadata={"n_candidates": 0, "note": NO_BATTLES})
     superseded = newcomers["model"].isin(heldout.model[np.isfinite(heldout.human_rating)])
     asked = _asked(candidate_battles, candidate_verdicts)
-    scores = pd.DataFrame({"candidate": []}) if candidate_scores is None else candidate_scores
-    anchors = _voted_ratings(heldout_ratings, rating.method)
+    scores = score_candidates(candidate_battles, candidate_verdicts)
+    voted = heldout_ratings["method"].eq(rating.method) & heldout_ratings["residual"].notna()
+    anchors = dict(heldout_ratings[voted].set_index("model")["rating"].astype(float))
     tables, problems = [as_table(board).head(0)], {}
     for row in newcomers[~superseded].itertuples():
         own = scores[scores["candidate"].eq(row.model)].reset_index(drop=True)
@@ -118,6 +113,10 @@ def candidate_ratings(
             "superseded": newcomers.loc[superseded, "model"].tolist(),
             "not_placed": dg.MetadataValue.json(problems),
             **_described(table),
+            "scored": counted(scores["candidate"].value_counts(), "scored battles"),
+            "n_left_out": asked.total() - len(scores),
+            "n_not_judged": (0 if candidate_battles is None else len(candidate_battles))
+            - asked.total(),
         },
     )
 
@@ -181,10 +180,7 @@ def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> Hel
 
 
 def _where_it_stands(board: Leaderboard, alone: Leaderboard, miscoverage: float) -> pd.DataFrame:
-    """Return a newcomer's row with the ranks that it alone would have.
-
-    A model of the corpus that bears its name, without votes, is not it.
-    """
+    """Return a newcomer's row with its ranks; a model of the corpus of that name is another one."""
     others = board.take(board.model != alone.model[0])
     joined = as_table(join_newcomers(others, alone, miscoverage=miscoverage))
     return joined[joined["model"].eq(alone.model[0])]
@@ -208,12 +204,6 @@ def honest_rating(
         known = "what ties with everybody it met would give"
         return tied, known if np.isfinite(tied) else "unknown: no battle of it has been scored"
     return np.nan, f"unknown: nothing is known of a control {control!r}"
-
-
-def _voted_ratings(heldout_ratings: pd.DataFrame, method: str) -> dict[str, float]:
-    """Return the judge's rating of every model with votes, by name."""
-    rows = heldout_ratings["method"].eq(method) & heldout_ratings["residual"].notna()
-    return dict(heldout_ratings[rows].set_index("model")["rating"].astype(float))
 
 
 def _tied_rating(

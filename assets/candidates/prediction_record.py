@@ -48,11 +48,8 @@ def state_predictions(
 ) -> pd.DataFrame:
     """Return a record with a row more for each model that is rated without votes at last.
 
-    Such a model has a second row once it is rated by the judge and its votes together.
-
-    Models with a human rating are the anchors: a rating is relative to their mean. A rating that is
-    withheld, comes from few battles or has an interval without ends is not stated: the first that
-    is worth it is.
+    It has a second row once it is rated by the judge and its votes together. Models with a human
+    rating are the anchors. A rating that is withheld, of few battles or without ends waits.
     """
     unvoted = leaderboard["n_votes"].eq(0) & ~leaderboard["model"].isin(record["model"])
     alone = _worth_it(leaderboard[unvoted])
@@ -94,15 +91,12 @@ def score_predictions(
 ) -> pd.DataFrame:
     """Return a record with people's ratings in the rows of models that have them by now.
 
-    A prediction is scored once: as soon as its model has as many votes as the tenth with fewest of
-    the models that calibrate (their lowest decile). Residuals hold the noise of the votes too: one
-    against a rating from fewer votes is larger than those that the interval was made from. Others
-    may have got votes meanwhile: people's rating is moved to the anchors that the prediction was
-    made among, by `origin_shift`. Where none of those is left, nothing is scored.
+    A prediction is scored once, as soon as its model has as many votes as the lowest decile of the
+    models that calibrate. People's rating is moved to the anchors that the prediction was made
+    among, by `origin_shift`; where none of those is left, nothing is scored.
 
-    A prediction by judge and votes is scored by votes that it had not seen. Those that it had seen
-    make up for up to half as many, as in the votes that calibrate it. It is about the rating that
-    unlimited votes would give. As there, the noise of the votes compared with is added: the
+    A prediction by judge and votes is scored by votes that it had not seen; those that it had seen
+    make up for up to half as many. It is about the rating that unlimited votes would give: the
     interval is ``sqrt(std_error^2 + human_std_error^2) / std_error`` times as wide.
     """
     voted = leaderboard[leaderboard["human_rating"].notna()].set_index("model")
@@ -136,10 +130,7 @@ def score_predictions(
 
 
 def _origin_shift(human_rating: pd.Series, prediction: Any) -> float:
-    """Return the shift from the anchors of a prediction to those that have votes now.
-
-    Zero for a prediction that is older than the record of its anchors.
-    """
+    """Return the shift from a prediction's anchors to those of now; 0 where none were recorded."""
     if not isinstance(prediction.anchors, str):
         return 0.0
     others = human_rating.drop(prediction.model, errors="ignore")
@@ -148,10 +139,7 @@ def _origin_shift(human_rating: pd.Series, prediction: Any) -> float:
 
 
 def coverage_of(record: pd.DataFrame, heldout_ratings: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Return the running coverage of scored predictions by method, and how many promise nothing.
-
-    An interval that is the whole line promises nothing, and is left out.
-    """
+    """Return coverage of scored predictions by method, and how many intervals have no ends."""
     scored = record[record["scored_at"].notna()]
     counted = scored[np.isfinite(scored[["lower", "upper"]]).all(axis=1)]
     coverage = [pd.DataFrame(columns=["method", *RunningCoverage._fields])]
@@ -166,10 +154,7 @@ def coverage_of(record: pd.DataFrame, heldout_ratings: pd.DataFrame) -> tuple[pd
 
 
 def pool_of(heldout_ratings: pd.DataFrame, method: str, record: pd.DataFrame) -> pd.DataFrame:
-    """Return the leave-one-out rows that calibrate a method, without models that were predicted.
-
-    Judge and votes together are no method there: all models with a residual calibrate them.
-    """
+    """Return the leave-one-out rows that calibrate a method, without models that were predicted."""
     rows = heldout_ratings["method"].eq(method) | (method == JUDGE_AND_VOTES)
     rows &= heldout_ratings["residual"].notna()
     return heldout_ratings[rows & ~heldout_ratings["model"].isin(record["model"])]
@@ -178,10 +163,7 @@ def pool_of(heldout_ratings: pd.DataFrame, method: str, record: pd.DataFrame) ->
 def rank_tests(
     record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
 ) -> pd.DataFrame:
-    """Return rank tests of scored residuals, in spreads, against those that calibrate.
-
-    Two rows per method: signed residuals (shifted either way?) and their sizes (larger?).
-    """
+    """Return rank tests of scored residuals, signed and by size, against those that calibrate."""
     rows = []
     for fresh, new, old in _in_spreads(record, heldout_ratings, std_error):
         method = fresh["method"].iloc[0]
@@ -209,10 +191,7 @@ def strangeness(
 def _in_spreads(
     record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
 ) -> Iterator[tuple[pd.DataFrame, np.ndarray, np.ndarray]]:
-    """Yield scored predictions of each method, with their residuals and the pool's in spreads.
-
-    The spread is that of the interval; predictions stored without `vote_std_error` have none.
-    """
+    """Yield scored predictions of each method, with their residuals and the pool's in spreads."""
     ranked = record[record["scored_at"].notna() & record["vote_std_error"].notna()]
     for method, fresh in ranked.groupby("method", sort=True):
         table = pool_of(heldout_ratings, str(method), record)
@@ -251,8 +230,7 @@ def further_ratings(
 ) -> pd.DataFrame:
     """Return people's ratings (Elo points) by the votes that a model's prediction had not seen.
 
-    `anchors` are people's strengths (logits) of the anchors (columns) in the fold of each model
-    (rows). No row for a model without further votes, or whose fold gives an opponent no strength.
+    `anchors` are people's strengths (logits) of the anchors (columns) in each model's fold (rows).
     """
     found = {}
     for row in waiting.itertuples():

@@ -1,6 +1,5 @@
-"""Judges, scoring methods and rating systems of a corpus side by side; with the checks on each."""
+"""Judges and rating systems of a corpus side by side; with the checks on each."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -18,41 +17,22 @@ from assets.comparison.systems import (
     rate_by_systems,
     summarise_systems,
 )
-from assets.conditions import (
-    COMPARES_JUDGES,
-    COMPARES_METHODS,
-    OF_CORPUS,
-    checks_of,
-    corpus_check,
-    fans_in,
-)
-from assets.elo.methods import SHOWN
+from assets.conditions import COMPARES_JUDGES, OF_CORPUS, checks_of, corpus_check, fans_in
 from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
 from assets.reference.anchoring import LIKELIHOOD, RUBRIC, covering
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of, rating_of
 from judgeline.elo import HeldOutRatings, summarise
-from judgeline.intervals import WITHHELD
 from judgeline.io import as_table
 from judgeline.io.anchoring import choose_reference
 from resources.config.catalog import Catalog
-from resources.method_table import FIGURES
-from resources.tables.comparison import JUDGE_COMPARISON, METHOD_COMPARISON, RATING_SYSTEMS
+from resources.tables.comparison import JUDGE_COMPARISON, RATING_SYSTEMS
 from resources.tables.expectations import evaluate
 from resources.tables.rules import within
 
 LEAST_KENDALL = 0.7
 
 _OF_RATINGS = ["mae", "spearman", "kendall", "mean_beta", "threshold", "coverage", "median_width"]
-_LEADING_TO_METHODS = (
-    "verdicts",
-    "choice_verdicts",
-    "score_verdicts",
-    "scored_battles",
-    "soft_outcomes",
-    "quantitative_outcomes",
-    "scoring_methods",
-)
 _NEEDED = dg.AssetSelection.assets("reference_ratings")
 _FOLLOWED = dg.AssetSelection.assets("reference_ratings", "leaderboard")
 
@@ -156,68 +136,6 @@ comparison_checks = checks_of(JUDGE_COMPARISON, partitions_def=CORPUS)
 @dg.asset(
     **OF_CORPUS,
     code_version="1",
-    automation_condition=COMPARES_METHODS,
-    ins={
-        "scoring_methods": of_every_judge(),
-        "leaderboard": of_every_judge("model", "flags"),
-    },
-)
-def method_comparison(
-    context: dg.AssetExecutionContext,
-    scoring_methods: dict[str, pd.DataFrame],
-    leaderboard: dict[str, pd.DataFrame],
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """A judge by one scoring method: error, order, coverage, width, calls and tokens.
-
-    Errors and widths in Elo points. Only judges whose last run got through the blocking checks of
-    what these numbers are made from; a rubric whose scores cannot be calibrated is one method
-    without numbers, no reason to hide the others. Figures are null, and the note says why, for a
-    judge whose ratings are withheld.
-    """
-    tables = by_judge(scoring_methods)
-    judges, left_out = settled_judges(
-        context.instance, context.partition_key, tables, assets=_LEADING_TO_METHODS
-    )
-    if not judges:
-        raise ValueError(
-            f"no judge of {context.partition_key!r} has scoring methods that passed their checks; "
-            "run a judge first"
-        )
-    table = pd.concat([tables[judge].assign(judge=judge) for judge in judges], ignore_index=True)
-    boards = by_judge(leaderboard)
-    withheld = withheld_judges({judge: boards[judge] for judge in judges if judge in boards})
-    table = without_figures(table[METHOD_COMPARISON.columns], withheld)
-    known = table[table["mae"].notna()].sort_values("mae")
-    shown = ["judge", *SHOWN]
-    return dg.MaterializeResult(
-        value=table,
-        metadata={
-            "by_error": dg.MetadataValue.md(known[shown].round(3).to_markdown(index=False)),
-            "judges": judges,
-            "left_out": left_out,
-            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
-        },
-    )
-
-
-def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
-    """Return a comparison without what rests on ratings of judges whose ratings are withheld."""
-    reason = comparison["judge"].map(dict(withheld))
-    hidden = reason.notna()
-    why = WITHHELD + reason[hidden].astype(str)
-    old = comparison.loc[hidden, "note"]
-    table = comparison.copy()
-    table.loc[hidden, list(FIGURES)] = np.nan
-    table.loc[hidden, "note"] = why.where(old.eq(""), why + "; " + old)
-    return table
-
-
-method_checks = checks_of(METHOD_COMPARISON, partitions_def=CORPUS)
-
-
-@dg.asset(
-    **OF_CORPUS,
-    code_version="1",
     automation_condition=fans_in(_FOLLOWED, _NEEDED),
     ins={
         "scored_battles": of_every_judge("battle_id", "judge_outcome"),
@@ -286,10 +204,7 @@ def rating_systems(
 
 
 def outcomes_of(scored: pd.DataFrame | None, soft: pd.DataFrame | None) -> "pd.Series[float]":
-    """Return a judge's outcomes by battle, of its rubric scores or of its own probabilities.
-
-    Rubric scores come first where they cover most of the battles that the probabilities cover.
-    """
+    """Return a judge's outcomes by battle, of its rubric scores if they cover enough of them."""
     found: dict[str, pd.Series[float]] = {}
     if scored is not None:
         found[RUBRIC] = scored.set_index("battle_id")["judge_outcome"].dropna()

@@ -7,12 +7,13 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
+from assets.candidates.judging import score_candidates
 from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
 from assets.check_results import UP_TO_LEADERBOARD, settled_judges
 from assets.columns import as_columns, with_newcomer
 from assets.conditions import COMPARES_JUDGES, OF_CORPUS
 from assets.elo.ratings import calibrated, clusters_of, settings_of
-from assets.partitions import by_judge, of_every_judge
+from assets.partitions import by_judge, if_there, of_every_judge
 from assets.reliability.gate import withheld_judges
 from assets.settings import rating_of
 from judgeline.elo import HeldOutRatings, summarise
@@ -49,14 +50,16 @@ _OF_RATINGS = [
     ins={
         "leaderboard": of_every_judge("model", "rating", "flags"),
         "scored_battles": of_every_judge(),
-        "candidate_scores": of_every_judge(),
+        "candidate_battles": if_there(),
+        "candidate_verdicts": of_every_judge(),
     },
 )
 def pooled_leaderboard(
     context: dg.AssetExecutionContext,
     leaderboard: dict[str, pd.DataFrame],
     scored_battles: dict[str, pd.DataFrame],
-    candidate_scores: dict[str, pd.DataFrame],
+    candidate_battles: pd.DataFrame | None,
+    candidate_verdicts: dict[str, pd.DataFrame],
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A model's rating by all judges together, with rank and interval, on their common battles.
@@ -72,9 +75,9 @@ def pooled_leaderboard(
     )
     withheld = withheld_judges({judge: boards[judge] for judge in judges})
     common = common_battles({judge: scored[judge] for judge in judges if judge not in withheld})
-    candidates = candidate_tables(
-        {judge: boards[judge] for judge in common}, by_judge(candidate_scores)
-    )
+    verdicts = by_judge(candidate_verdicts)
+    scores = {one: score_candidates(candidate_battles, verdicts.get(one)) for one in common}
+    candidates = candidate_tables({judge: boards[judge] for judge in common}, scores)
     table, said = pooled_board(common, rating, context.partition_key, candidates)
     return dg.MaterializeResult(
         value=table,

@@ -12,21 +12,19 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.check_results import judge_checks
+from assets.check_results import judge_checks, settled_judges
 from assets.columns import as_columns
 from assets.conditions import REPORTS
-from assets.partitions import (
-    BY_CORPUS,
-    CORPUS,
-    by_judge,
-    if_there,
-    of_every_judge,
-    previews_silenced,
-)
+from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for, missing_bounds
+from assets.elo.methods import SHOWN
+from assets.partitions import CORPUS, by_judge, if_there, of_every_judge, previews_silenced
 from assets.provenance import OF_CORPUS, OF_JUDGE, SAID, last_made, said_of
+from assets.reference.assets import DIAGNOSTICS, diagnostics_of
+from assets.reliability.gate import withheld_judges
 from assets.settings import EVERY_JUDGE, SETTINGS, stated
 from assets.winrate.assets import adjustment_coverage, label_plan
 from judgeline.elo import HeldOutRatings, summarise
+from judgeline.intervals import WITHHELD
 from judgeline.io import as_table
 from judgeline.report import (
     COMPANIONS,
@@ -44,6 +42,7 @@ from resources.config.corpora import CorpusDefinition
 from resources.config.paths import home
 from resources.judges.budget import Price
 from resources.judges.forms.registered import FORM_TABLES
+from resources.method_table import FIGURES
 from resources.tables.store import ParquetStore
 
 Tables = dict[str, pd.DataFrame]
@@ -54,14 +53,21 @@ REPORTED = (
     "beta_folds",
     "conformal_calibration",
     "judge_diagnostics",
-    "missingness",
-    "missing_bounds",
     "scored_battles",
 )
-_LOOKED_UP = "battle_influences"
+_LOOKED_UP, _METHODS = "battle_influences", "scoring_methods"
 _COMPUTED = {"label_plan": label_plan, "adjustment_coverage": adjustment_coverage}
 """Companions that no table holds: they follow at once from the scored battles."""
-_STORED = tuple(name for name in COMPANIONS if name not in _COMPUTED)
+_STORED = tuple(name for name in COMPANIONS if name not in (*_COMPUTED, DIAGNOSTICS))
+_LEADING_TO_METHODS = (
+    "verdicts",
+    "choice_verdicts",
+    "score_verdicts",
+    "scored_battles",
+    "soft_outcomes",
+    "quantitative_outcomes",
+    "scoring_methods",
+)
 _ORIGIN = ("reader", "location", "revision", "sample_size", "seed")
 _REPORT_SETTINGS = ("display_name", *_ORIGIN, "rating", EVERY_JUDGE)
 _MORE = ("reliability_panel", "candidate_verdicts", "drift_answers")
@@ -75,10 +81,7 @@ _COUNTED = ["status", "prompt_tokens", "completion_tokens"]
 def battles_behind(
     store: ParquetStore, corpus: str, judge: str, influences: pd.DataFrame
 ) -> list[Evidence]:
-    """Return the battles that move each rating by a judge most, with texts and answers.
-
-    Only those few rows of the tables of battles and verdicts are kept in memory.
-    """
+    """Return the battles that move each rating by a judge most, with texts and answers."""
     found = []
     for is_candidate, own in influences.groupby("is_candidate", sort=True):
         chosen = strongest(own, MOST_PER_SIDE)
@@ -94,11 +97,7 @@ def battles_behind(
 def costs_of(
     instance: dg.DagsterInstance, store: ParquetStore, catalog: Catalog, corpus: str
 ) -> pd.DataFrame:
-    """Return what judges were asked on a corpus and what that takes, one row per table of answers.
-
-    Tokens are those of every answer that stands in the table, whenever it was bought; the price is
-    that of as many tokens, null where none is configured.
-    """
+    """Return what the answers that stand in each table take; no price where none is configured."""
     judges = catalog.judges()
     rows = []
     for asset in ASKING:
@@ -135,6 +134,34 @@ def _taken(answers: pd.DataFrame, account: Mapping[str, Any]) -> tuple[int, pd.S
     return int(account.get("n_calls", len(answers))), pd.Series(bought, dtype="Int64")
 
 
+def compare_methods(
+    instance: dg.DagsterInstance, corpus: str, scoring_methods: Tables, leaderboards: Tables
+) -> pd.DataFrame | None:
+    """Return the scoring methods of every judge of a corpus in one table; None where there is none.
+
+    Only of judges whose last run passed the blocking checks of what methods are made from.
+    """
+    judges, _ = settled_judges(instance, corpus, scoring_methods, assets=_LEADING_TO_METHODS)
+    if not judges:
+        return None
+    table = pd.concat(
+        [scoring_methods[judge].assign(judge=judge) for judge in judges], ignore_index=True
+    )
+    withheld = withheld_judges({one: leaderboards[one] for one in judges if one in leaderboards})
+    return without_figures(table, withheld)
+
+
+def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
+    """Return a comparison without what rests on ratings of judges whose ratings are withheld."""
+    reason = comparison["judge"].map(dict(withheld))
+    hidden = reason.notna()
+    why, old = WITHHELD + reason[hidden].astype(str), comparison.loc[hidden, "note"]
+    table = comparison.copy()
+    table.loc[hidden, list(FIGURES)] = np.nan
+    table.loc[hidden, "note"] = why.where(old.eq(""), why + "; " + old)
+    return table
+
+
 def runs_behind(
     instance: dg.DagsterInstance, corpus: str, judge: str
 ) -> tuple[dict[str, str], pd.DataFrame]:
@@ -142,12 +169,10 @@ def runs_behind(
     made = last_made(instance, corpus, judge, (*OF_CORPUS, *OF_JUDGE))
     runs = [[one.asset, one.made_at, one.run_id, one.code_version] for one in made]
     columns = ["asset", "made_at", "run_id", "code_version"]
-    return _words(said_of(made)), pd.DataFrame(runs, columns=columns)
-
-
-def _words(said: Mapping[str, Any]) -> dict[str, str]:
+    said = said_of(made)
     plain = {name: said[name] for name in SAID if isinstance(said.get(name), str | int)}
-    return {name.replace("_", " "): str(value) for name, value in plain.items()}
+    words = {name.replace("_", " "): str(value) for name, value in plain.items()}
+    return words, pd.DataFrame(runs, columns=columns)
 
 
 with previews_silenced():
@@ -168,17 +193,17 @@ with previews_silenced():
     check_specs=[SELF_CONTAINED],
     ins={
         "judge_comparison": if_there(),
-        "method_comparison": if_there(),
         "pooled_leaderboard": if_there(),
-        **{name: of_every_judge() for name in (*REPORTED, *_STORED, _LOOKED_UP)},
+        "sampled_battles": if_there(*FOUGHT),
+        "verdicts": of_every_judge(*ANSWERED),
+        **{name: of_every_judge() for name in (*REPORTED, *_STORED, _LOOKED_UP, _METHODS)},
     },
-    deps=["sampled_battles", dg.AssetDep("verdicts", partition_mapping=BY_CORPUS)],
 )
 def report(
     context: dg.AssetExecutionContext,
     judge_comparison: pd.DataFrame | None,
-    method_comparison: pd.DataFrame | None,
     pooled_leaderboard: pd.DataFrame | None,
+    sampled_battles: pd.DataFrame | None,
     catalog: Catalog,
     io_manager: dg.ResourceParam[ParquetStore],
     **tables: dict[dg.MultiPartitionKey, pd.DataFrame],
@@ -193,11 +218,16 @@ def report(
     if judge_comparison is not None:  # it may be older than the retirement of a judge
         there = judge_comparison["judge"].isin([*by_asset["leaderboard"], POOLED])
         judge_comparison = judge_comparison[there].reset_index(drop=True) if there.any() else None
-    if judge_comparison is None and method_comparison is None:
+    methods = compare_methods(
+        context.instance, corpus.slug, by_asset[_METHODS], by_asset["leaderboard"]
+    )
+    if judge_comparison is None and methods is None:
         raise ValueError(
             f"neither judges nor scoring methods of {corpus.slug!r} are compared yet; run a judge "
             "first"
         )
+    rated = None if methods is None else methods[methods["mae"].notna()].sort_values("mae")
+    by_error = "" if rated is None else rated[["judge", *SHOWN]].round(3).to_markdown(index=False)
     compared = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
     judges = [judge for judge in compared if judge != POOLED]
     left_out = sorted(set(by_asset["leaderboard"]).difference(judges))
@@ -206,10 +236,13 @@ def report(
         title=f"Judges of {corpus.display_name}",
         corpus_name=corpus.display_name,
         simulated=corpus.reader == "arena",
-        judges=[_tables_of(context, catalog, io_manager, judge, by_asset) for judge in judges],
+        judges=[
+            _tables_of(context, catalog, io_manager, judge, by_asset, sampled_battles)
+            for judge in judges
+        ],
         provenance=_provenance(corpus),
         comparison=judge_comparison,
-        methods=method_comparison,
+        methods=methods,
         costs=costs_of(context.instance, io_manager, catalog, corpus.slug),
         left_out=left_out,
         pooled=pooled_leaderboard if POOLED in compared else None,
@@ -220,6 +253,7 @@ def report(
             "judges": judges,
             "left_out": left_out,
             "kilobytes": path.stat().st_size / 1000,
+            "methods_by_error": dg.MetadataValue.md(by_error),
             SETTINGS: stated(catalog, corpus.slug, None, _REPORT_SETTINGS),
         },
         check_results=[self_contained(path)],
@@ -232,6 +266,7 @@ def _tables_of(
     store: ParquetStore,
     judge: str,
     tables: Mapping[str, Tables],
+    battles: pd.DataFrame | None,
 ) -> JudgeTables:
     of_judge = {name: by_name[judge] for name, by_name in tables.items() if judge in by_name}
     ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
@@ -241,6 +276,20 @@ def _tables_of(
     rating = catalog.corpus(corpus).rating
     for name, compute in _COMPUTED.items():
         companions[name] = compute(of_judge["scored_battles"], rating)
+    if (diagnostics := diagnostics_of(context.instance, corpus, judge)) is not None:
+        companions[DIAGNOSTICS] = diagnostics
+    missing: dict[str, pd.DataFrame] = {}
+    if battles is not None:
+        missing = {
+            "missingness": account_for(battles, of_judge["verdicts"]),
+            "missing_bounds": missing_bounds(
+                battles,
+                of_judge["scored_battles"],
+                of_judge["beta_folds"],
+                of_judge["heldout_ratings"],
+                rating,
+            ),
+        }
     known = catalog.judges()  # a judge may have left the configuration meanwhile
     return JudgeTables(
         judge=judge,
@@ -248,6 +297,7 @@ def _tables_of(
         summary=as_table(summarise(ratings)),
         checks=judge_checks(context.instance, context.partition_key, judge),
         **{name: table for name, table in of_judge.items() if name in REPORTED},
+        **missing,
         companions=companions,
         battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
         origin=origin,

@@ -4,9 +4,10 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
+from assets.candidates.judging import score_candidates
 from assets.columns import as_columns, columns_from, with_newcomer
-from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
-from assets.partitions import corpus_and_judge, if_there
+from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.settings import rating_of
 from judgeline.diagnostics import fit_influences
 from judgeline.elo import HEADLINE, BetaFolds, fit_beta_folds, rating_to_strength
@@ -35,8 +36,12 @@ _LINEAGE = columns_from(
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     code_version="2",
-    automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
-    ins={"candidate_scores": if_there(), "candidate_ratings": if_there()},
+    automation_condition=FOLLOWS_JUDGED_CANDIDATES,
+    ins={
+        "candidate_battles": of_corpus_if_there(),
+        "candidate_verdicts": if_there(),
+        "candidate_ratings": if_there(),
+    },
     deps=["heldout_ratings"],
     metadata=_LINEAGE,
 )
@@ -44,7 +49,8 @@ def battle_influences(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
     beta_folds: pd.DataFrame,
-    candidate_scores: pd.DataFrame | None,
+    candidate_battles: pd.DataFrame | None,
+    candidate_verdicts: pd.DataFrame | None,
     candidate_ratings: pd.DataFrame | None,
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -58,7 +64,7 @@ def battle_influences(
         scored_battles,
         beta_folds,
         rating,
-        candidate_scores=candidate_scores,
+        candidate_scores=score_candidates(candidate_battles, candidate_verdicts),
         candidate_ratings=candidate_ratings,
     )
     size = table["influence"].abs()

@@ -1,7 +1,8 @@
 """Battles that a judge left without a score: whose they are, whether by chance, and what of it.
 
-A missing verdict is never a tie and never enters a fit. `missingness` counts them by class,
-`missing_bounds` says what their absence could do to each rating.
+A missing verdict is never a tie and never enters a fit. `account_for` counts them by class,
+`missing_bounds` says what their absence could do to each rating: no tables, but what checks of
+scored battles and of ratings are about, and a section of the report.
 """
 
 from collections.abc import Iterator
@@ -12,9 +13,8 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_columns
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
-from assets.partitions import of_corpus
-from assets.settings import rating_of
+from assets.conditions import checks_together
+from assets.partitions import corpus_and_judge, of_corpus
 from judgeline.diagnostics import (
     MAX_WIDTH,
     SCORED,
@@ -29,7 +29,6 @@ from judgeline.intervals import rank_models
 from judgeline.io import as_coded, as_table
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.diagnostics import MISSINGNESS
 from resources.tables.expectations import evaluate
 from resources.tables.rules import among, at_least, holds, unique, within
 
@@ -37,59 +36,24 @@ MAX_CHANCE = 0.01
 """Chance, over all models together, below which missing battles no longer look alike."""
 UNKNOWN = "unknown"
 """Level of battles whose language or length the corpus does not publish."""
+FOUGHT = ("battle_id", "model_a", "model_b", "language", "completion_a", "completion_b")
+ANSWERED = ("battle_id", "order", "replicate", "status")
+"""Columns of sampled battles and of verdicts that are read."""
+_COUNTED = ("grouping", "level", "status", "n_battles", "share", "n_verdicts")
 RETRY = (
     "`judgeline run` again asks for what was lost, and once more for what was cut short, "
     "unreadable or an echo; `--retry CLASS` asks again for any class, such as refusal"
 )
-_READ = ("hard_outcome", "l2", "method", "miscoverage", "std_error")
 MAX_DISAGREEMENT = 1e-6
 """Elo points by which a rating may differ from the one in heldout_ratings: rounding only."""
-
-
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="1",
-    automation_condition=FOLLOWS,
-    ins={"sampled_battles": of_corpus()},
-)
-def missingness(
-    sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """How many sampled battles have a score or lack it, by failure class.
-
-    In all and by model, language and length; a battle has one class, so that classes add up.
-    """
-    account = account_for(sampled_battles, verdicts)
-    whole = account[account["grouping"].eq("all")]
-    n_battles = whole.set_index("status")["n_battles"]
-    counts = whole[["status", "n_battles", "n_verdicts"]]
-    return dg.MaterializeResult(
-        value=account,
-        metadata={
-            "n_sampled": int(n_battles.sum()),
-            "n_missing": int(n_battles.drop(SCORED, errors="ignore").sum()),
-            "classes": dg.MetadataValue.table(
-                [dg.TableRecord(record) for record in counts.to_dict("records")],
-                schema=dg.TableSchema(
-                    [
-                        dg.TableColumn(name, "string" if name == "status" else "int")
-                        for name in counts
-                    ]
-                ),
-            ),
-            "groupings": account["grouping"].unique().tolist(),
-        },
-    )
 
 
 def account_for(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     """Return how many battles have each status, in all and by model, language and length.
 
-    Every battle has one status (see `battle_status`), so those of a level add up to its battles; by
-    model, a battle counts for both of its models. Length is the two completions together, in
-    quarters of the battles. A corpus that publishes no language, or no text, has no such grouping.
-    ``share`` is of the level's battles, ``n_verdicts`` counts the answers with that status to any
-    battle of the level, also those to battles that another replicate saved.
+    Every battle has one status (see `battle_status`); by model it counts for both of its models.
+    Length is the two completions together, in quarters of the battles. ``share`` is of the level's
+    battles; ``n_verdicts`` counts also answers to battles that another replicate saved.
     """
     place = pd.Index(battles["battle_id"]).get_indexer(pd.Index(verdicts["battle_id"]))
     answers = verdicts[place >= 0].assign(place=place[place >= 0])
@@ -103,7 +67,7 @@ def account_for(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     fates = pd.DataFrame({"status": status})
     answers = answers.set_index("place")[["status"]]
     parts = [_count(name, levels, fates, answers) for name, levels in _groupings(battles)]
-    return pd.concat(parts, ignore_index=True)[MISSINGNESS.columns]
+    return pd.concat(parts, ignore_index=True)[list(_COUNTED)]
 
 
 def _groupings(battles: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
@@ -146,20 +110,43 @@ def _count(
     return table.assign(grouping=grouping, share=table["n_battles"] / total)
 
 
-@judge_check(
-    missingness,
-    blocking=True,
-    sampled_battles=of_corpus("sampled_battles"),
-    verdicts=dg.AssetIn("verdicts"),
-    scored_battles=dg.AssetIn("scored_battles"),
+@checks_together(
+    "scored_battles",
+    [
+        (
+            "battles_are_accounted_for",
+            "Scored and missing battles add up to the sample in every grouping; nothing is lost.",
+            True,
+        ),
+        (
+            "models_are_missing_alike",
+            "Battles of one model missing more often than chance allows may be missing for a "
+            "reason.",
+            False,
+        ),
+    ],
+    sampled_battles=of_corpus("sampled_battles", *FOUGHT),
+    verdicts=dg.AssetIn("verdicts", metadata={"columns": [*ANSWERED]}),
 )
-def battles_are_accounted_for(
+def missing_battles(
+    _context: dg.AssetCheckExecutionContext,
+    scored_battles: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
+    verdicts: pd.DataFrame,
+) -> Iterator[dg.AssetCheckResult]:
+    """Hold scored battles, and those that are missing, against the sample and against chance."""
+    missingness = account_for(sampled_battles, verdicts)
+    yield sums_result(missingness, sampled_battles, verdicts, scored_battles)
+    yield chance_result(missingness)
+
+
+def sums_result(
     missingness: pd.DataFrame,
     sampled_battles: pd.DataFrame,
     verdicts: pd.DataFrame,
     scored_battles: pd.DataFrame,
 ) -> dg.AssetCheckResult:
-    """Scored and missing battles add up to the sample in every grouping; nothing is lost."""
+    """Return whether an account adds up to the tables that it is of."""
     fought = pd.concat([sampled_battles["model_a"], sampled_battles["model_b"]]).value_counts()
     asked = verdicts["battle_id"].isin(sampled_battles["battle_id"]).sum()
     scored = missingness["status"].eq(SCORED)
@@ -180,19 +167,28 @@ def battles_are_accounted_for(
         "n_verdicts": (int(asked), "answers of a grouping add up to the verdicts"),
         "own": (0, "classes of a model add up to its sampled battles"),
     }
-    return evaluate(
+    result = evaluate(
         table,
         [among(column, [total], notes) for column, (total, notes) in wanted.items()],
         ids=["part"],
-        remedy="Remake verdicts, scored_battles and missingness together: they are of different "
-        "samples, or an answer has a fate that nobody counted.",
+        remedy="Remake verdicts and scored_battles together: they are of different samples, or an "
+        "answer has a fate that nobody counted.",
+    )
+    counts = missingness[missingness["grouping"].eq("all")]
+    shown = counts[["status", "n_battles", "n_verdicts"]].to_markdown(index=False)
+    n_missing = len(sampled_battles) - len(scored_battles)
+    totals = {"n_sampled": len(sampled_battles), "n_missing": n_missing}
+    described: dict[str, Any] = {**totals, "classes": dg.MetadataValue.md(shown)}
+    return result._replace(
+        check_name="battles_are_accounted_for", metadata={**result.metadata, **described}
     )
 
 
-@judge_check(missingness)
-def models_are_missing_alike(missingness: pd.DataFrame) -> dg.AssetCheckResult:
-    """Battles of one model missing more often than chance allows may be missing for a reason."""
-    table = missing_by_level(missingness)
+def chance_result(missingness: pd.DataFrame) -> dg.AssetCheckResult:
+    """Return whether missing battles fall on models as by chance."""
+    missing = missingness["n_battles"].where(missingness["status"].ne(SCORED), 0)
+    levels = missingness.assign(n_missing=missing).groupby(["grouping", "level"], sort=False)
+    table = levels[["n_battles", "n_missing"]].sum().reset_index()
     models, whole = (table[table["grouping"].eq(name)] for name in ("model", "all"))
     chance = excess_p_values(
         models["n_missing"],
@@ -211,43 +207,20 @@ def models_are_missing_alike(missingness: pd.DataFrame) -> dg.AssetCheckResult:
             )
         ],
         ids=["level"],
-        remedy="Look at the classes of these models' missing battles and at their bounds in "
-        f"missing_bounds. {RETRY}.",
+        remedy="Look at the classes of these models' missing battles and at the bounds of their "
+        f"ratings in the report. {RETRY}.",
         severity=dg.AssetCheckSeverity.WARN,
-    )
+    )._replace(check_name="models_are_missing_alike")
 
 
-def missing_by_level(missingness: pd.DataFrame) -> pd.DataFrame:
-    """Return the battles and missing battles of every grouping and level, in their order."""
-    missing = missingness["n_battles"].where(missingness["status"].ne(SCORED), 0)
-    counted = missingness.assign(n_missing=missing)
-    return counted.groupby(["grouping", "level"], sort=False, as_index=False)[
-        ["n_battles", "n_missing"]
-    ].sum()
-
-
-# ---------------------------------------------------------------- bounds on ratings
-
-
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="1",
-    automation_condition=FOLLOWS,
-    ins={"sampled_battles": of_corpus()},
-)
 def missing_bounds(
-    context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
     scored_battles: pd.DataFrame,
     beta_folds: pd.DataFrame,
     heldout_ratings: pd.DataFrame,
-    catalog: Catalog,
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """A model's hard or soft rating with the ratings if it lost, or won, its missing battles.
-
-    Elo points. Anchors and slopes stay as they are; the half-width of the interval is beside it.
-    """
-    rating = rating_of(context, catalog, *_READ)
+    rating: RatingOptions,
+) -> pd.DataFrame:
+    """Return hard and soft ratings, those with missing battles lost or won, and half-widths."""
     missing = sampled_battles[~sampled_battles["battle_id"].isin(scored_battles["battle_id"])]
     bounds = as_table(
         bound_missing(
@@ -258,10 +231,7 @@ def missing_bounds(
             l2=rating.l2,
         )
     )
-    table = bounds.merge(_half_widths(heldout_ratings, rating), on=["model", "method"], how="left")
-    return dg.MaterializeResult(
-        value=table, metadata={"n_missing": len(missing), **_widest(table, rating.method)}
-    )
+    return bounds.merge(_half_widths(heldout_ratings, rating), on=["model", "method"], how="left")
 
 
 def _half_widths(heldout_ratings: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
@@ -276,11 +246,7 @@ def _half_widths(heldout_ratings: pd.DataFrame, rating: RatingOptions) -> pd.Dat
 
 
 def bound_width(missing_bounds: pd.DataFrame) -> pd.Series:
-    """Return how far apart bounds are, in Elo points, row by row.
-
-    Infinite where battles are missing and there is no rating to bound; NaN where there is
-    neither.
-    """
+    """Return how far apart bounds are, in Elo points; infinite where there is no rating."""
     width = missing_bounds["best_rating"] - missing_bounds["worst_rating"]
     unbounded = width.isna() & missing_bounds["n_missing"].gt(0)
     return width.mask(unbounded, np.inf)
@@ -300,14 +266,45 @@ def _widest(table: pd.DataFrame, method: str) -> dict[str, Any]:
     }
 
 
-@judge_check(missing_bounds, blocking=True, heldout_ratings=dg.AssetIn("heldout_ratings"))
-def bounds_are_of_the_ratings(
-    missing_bounds: pd.DataFrame, heldout_ratings: pd.DataFrame
-) -> dg.AssetCheckResult:
-    """Bounds belong to the ratings that are shown, and a hard rating lies inside its own."""
+@checks_together(
+    "heldout_ratings",
+    [
+        (
+            "bounds_are_of_the_ratings",
+            "Bounds belong to the ratings that are shown, and a hard rating lies inside its own.",
+            True,
+        ),
+        (
+            "missing_battles_matter_little",
+            "Bounds wider than half the interval: missing battles outweigh the uncertainty.",
+            False,
+        ),
+    ],
+    sampled_battles=of_corpus("sampled_battles", "battle_id", "model_a", "model_b"),
+    scored_battles=dg.AssetIn("scored_battles"),
+    beta_folds=dg.AssetIn("beta_folds"),
+)
+def bounds_from_missing_battles(
+    context: dg.AssetCheckExecutionContext,
+    heldout_ratings: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+    beta_folds: pd.DataFrame,
+    catalog: Catalog,
+) -> Iterator[dg.AssetCheckResult]:
+    """Hold ratings against what they would be had the missing battles been won or lost."""
+    rating = catalog.corpus(corpus_and_judge(context)[0]).rating
+    bounds = missing_bounds(sampled_battles, scored_battles, beta_folds, heldout_ratings, rating)
+    result = bounds_result(bounds, heldout_ratings)
+    yield result._replace(metadata={**result.metadata, **_widest(bounds, rating.method)})
+    yield width_result(bounds)
+
+
+def bounds_result(bounds: pd.DataFrame, heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
+    """Return whether bounds are of these ratings, in order, and hold the hard ones."""
     shown = heldout_ratings[["model", "method", "rating"]].rename(columns={"rating": "shown"})
     return evaluate(
-        missing_bounds.merge(shown, on=["model", "method"], how="left"),
+        bounds.merge(shown, on=["model", "method"], how="left"),
         [
             unique("model", "method", note="a model has one row by each method"),
             holds(
@@ -325,8 +322,8 @@ def bounds_are_of_the_ratings(
             holds("inside", _is_inside, "a hard rating lies between its worst and its best"),
         ],
         ids=["model", "method"],
-        remedy="Remake heldout_ratings and missing_bounds together from the same scored_battles.",
-    )
+        remedy="Remake beta_folds and heldout_ratings from the same scored_battles.",
+    )._replace(check_name="bounds_are_of_the_ratings")
 
 
 def _is_inside(bounds: pd.DataFrame) -> pd.Series:
@@ -335,13 +332,12 @@ def _is_inside(bounds: pd.DataFrame) -> pd.Series:
     return bounds["method"].ne("hard") | ~outside
 
 
-@judge_check(missing_bounds)
-def missing_battles_matter_little(missing_bounds: pd.DataFrame) -> dg.AssetCheckResult:
-    """Bounds wider than half the interval: missing battles outweigh the uncertainty."""
+def width_result(bounds: pd.DataFrame) -> dg.AssetCheckResult:
+    """Return whether bounds are no wider than half the interval."""
     return evaluate(
-        missing_bounds.assign(
-            width=bound_width(missing_bounds).fillna(0.0),
-            limit=width_limit(missing_bounds["half_width"]),
+        bounds.assign(
+            width=bound_width(bounds).fillna(0.0),
+            limit=width_limit(bounds["half_width"]),
         ),
         [
             at_least(
@@ -355,4 +351,4 @@ def missing_battles_matter_little(missing_bounds: pd.DataFrame) -> dg.AssetCheck
         remedy=f"{RETRY}. Verdicts that came with a corpus can only be had from who "
         "published them.",
         severity=dg.AssetCheckSeverity.WARN,
-    )
+    )._replace(check_name="missing_battles_matter_little")

@@ -90,10 +90,7 @@ def conformal_calibration(
 
 
 def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
-    """Return the day (UTC, since 1970) of each model's first battle with a time.
-
-    A day and no moment: models that were there when a corpus begins are of one age.
-    """
+    """Return the day (UTC, since 1970) of each model's first battle with a time."""
     if battles is None:
         return {}
     sides = battles.melt("timestamp", ["model_a", "model_b"], value_name="model")

@@ -31,10 +31,7 @@ def preferences_of(
     soft_outcomes: pd.DataFrame,
     scored_battles: pd.DataFrame | None,
 ) -> Preferences | None:
-    """Return probabilities that cover enough battles with the reference, else rubric outcomes.
-
-    Preferences come from one source, never a mixture; None where neither covers such a battle.
-    """
+    """Return probabilities that cover enough battles with the reference, else rubric outcomes."""
     is_in = battles["model_a"].eq(reference) | battles["model_b"].eq(reference)
     with_reference = battles.loc[is_in, "battle_id"]
     own = soft_outcomes[soft_outcomes["source"].eq(LIKELIHOOD)].set_index("battle_id")
@@ -59,10 +56,7 @@ def preferences_of(
 
 
 def covering(covered: Mapping[str, int], *, prefer: str) -> str | None:
-    """Return the preferred source where it covers `LEAST_COVERED` of the best one's battles.
-
-    Otherwise it is the source that covers most battles; None where none covers any.
-    """
+    """Return the preferred source if it covers `LEAST_COVERED` of the best, else the best one."""
     most = max(covered, key=lambda source: covered[source], default=prefer)
     if not covered.get(most):
         return None
@@ -70,10 +64,15 @@ def covering(covered: Mapping[str, int], *, prefer: str) -> str | None:
 
 
 def preferences_by_run(
-    battles: pd.DataFrame, source: str, verdicts: pd.DataFrame, choice_verdicts: pd.DataFrame
+    battles: pd.DataFrame,
+    source: str,
+    verdicts: pd.DataFrame | None,
+    choice_verdicts: pd.DataFrame,
 ) -> pd.DataFrame:
     """Return A's share by battle (rows) and run of the judge (columns), NaN for a lacking order."""
     if source == RUBRIC:
+        if verdicts is None:
+            return pd.DataFrame()
         runs = {
             replicate: score_battles(battles, run).set_index("battle_id")["judge_outcome"]
             for replicate, run in verdicts.groupby("replicate")

@@ -1,4 +1,4 @@
-"""Assets of reference-anchored Elo; with their checks."""
+"""Ratings against a reference, with their diagnostics and checks."""
 
 from typing import Any
 
@@ -6,22 +6,18 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import (
-    FOLLOWS_WITHOUT_SCORES,
-    OF_CORPUS_AND_JUDGE,
-    checks_of,
-    judge_check,
-)
-from assets.partitions import corpus_and_judge, if_there, of_corpus
+from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, checks_of, judge_check
+from assets.partitions import corpus_and_judge, corpus_judge_key, if_there, of_corpus
+from assets.provenance import latest, metadata_of
 from assets.reference.anchoring import preferences_by_run, preferences_of, rate_against
-from assets.reference.reach import STD_ERROR_TOLERANCE, diagnose
-from assets.settings import corpus_of, rating_of
+from assets.reference.reach import REFERENCE_DIAGNOSTICS, STD_ERROR_TOLERANCE, diagnose
+from assets.settings import corpus_of
 from judgeline.io.anchoring import against, choose_reference, meetings
 from judgeline.reference import LEAST_WITHIN, REACH
 from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
-from resources.tables.reference import REFERENCE_DIAGNOSTICS, REFERENCE_RATINGS
+from resources.tables.reference import REFERENCE_RATINGS
 from resources.tables.rules import within
 
 NO_PREFERENCES = (
@@ -31,19 +27,27 @@ NO_PREFERENCES = (
 )
 _SHOWN = ("models_within_reach", "prompts_within_reach", "spearman_with_mean_preference",
           "std_error_difference")  # fmt: skip
-_OF_REFERENCE: dict[str, Any] = {
+DIAGNOSTICS = "reference_diagnostics"
+"""Metadata with the diagnostics behind the ratings, a record each."""
+
+
+@dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    "automation_condition": FOLLOWS_WITHOUT_SCORES,
-    "ins": {"sampled_battles": of_corpus(), "scored_battles": if_there()},
-}
-
-
-@dg.asset(**_OF_REFERENCE, code_version="1")
+    code_version="2",
+    automation_condition=FOLLOWS_WITHOUT_SCORES,
+    ins={
+        "sampled_battles": of_corpus(),
+        "scored_battles": if_there(),
+        "verdicts": if_there(),
+    },
+)
 def reference_ratings(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
     soft_outcomes: pd.DataFrame,
+    choice_verdicts: pd.DataFrame,
     scored_battles: pd.DataFrame | None,
+    verdicts: pd.DataFrame | None,
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A model's gap to one fixed reference model, with a credible interval, in Elo points.
@@ -51,19 +55,28 @@ def reference_ratings(
     From the judge's own probabilities where they cover most of the battles with the reference that
     its rubric scores cover, else from outcomes of those.
     Errors are those of one judge and of prompts at large unless the corpus asks for a factor.
+    Metadata have its reach over models and prompts, errors against a bootstrap, what abstaining
+    would leave, and the leaderboard under other references.
     """
-    corpus = corpus_of(context, catalog, "reference", "rating.miscoverage")
-    options = corpus.reference
+    corpus = corpus_of(context, catalog, "reference", "rating.miscoverage", "rating.seed")
+    options, rating = corpus.reference, corpus.rating
     reference = choose_reference(sampled_battles, options.model)
     found = preferences_of(sampled_battles, reference.model, soft_outcomes, scored_battles)
-    ratings = REFERENCE_RATINGS.empty()
+    ratings, diagnostics = REFERENCE_RATINGS.empty(), REFERENCE_DIAGNOSTICS.empty()
     if found is not None:
+        by_run = preferences_by_run(sampled_battles, found.source, verdicts, choice_verdicts)
+        met, *runs = (
+            meetings(sampled_battles, share)
+            for share in (found.share, *(by_run[run] for run in by_run))
+        )
+        table = against(met, reference.model)
         ratings = rate_against(
-            against(meetings(sampled_battles, found.share), reference.model),
-            reference.model,
-            found.source,
-            options,
-            miscoverage=corpus.rating.miscoverage,
+            table, reference.model, found.source, options, miscoverage=rating.miscoverage
+        )
+        tables = [against(run, reference.model).reindex_like(table) for run in runs]
+        stacked = np.stack(tables, axis=2) if runs else np.empty((*table.shape, 0))
+        diagnostics = diagnose(
+            table, ratings, met, stacked.astype(float), seed=rating.seed, stream=(corpus.slug,)
         )
     shown = ratings[["rank", "model", "n_prompts", "win_share", "gap", "lower", "upper", "flags"]]
     page = with_texts(shown.round(3), in_markdown).to_markdown(index=False)
@@ -81,74 +94,49 @@ def reference_ratings(
                 if len(ratings)
                 else {"note": NO_PREFERENCES}
             ),
+            **_described(diagnostics),
         },
     )
 
 
-@dg.asset(**_OF_REFERENCE, code_version="2")
-def reference_diagnostics(
-    context: dg.AssetExecutionContext,
-    reference_ratings: pd.DataFrame,
-    sampled_battles: pd.DataFrame,
-    soft_outcomes: pd.DataFrame,
-    scored_battles: pd.DataFrame | None,
-    verdicts: pd.DataFrame,
-    choice_verdicts: pd.DataFrame,
-    catalog: Catalog,
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """One named diagnostic of a judge's reference, with value, unit and threshold if it has one.
-
-    Reach over models and prompts, errors against a bootstrap, what abstaining would leave, and
-    the leaderboard under other references.
-    """
-    corpus, _ = corpus_and_judge(context)
-    seed = rating_of(context, catalog, "seed").seed
-    reference = "" if reference_ratings.empty else reference_ratings["reference_model"].iloc[0]
-    found = preferences_of(sampled_battles, reference, soft_outcomes, scored_battles)
-    if found is None:
-        return REFERENCE_DIAGNOSTICS.without(NO_PREFERENCES)
-    met = meetings(sampled_battles, found.share)
-    table = against(met, reference)
-    by_run = preferences_by_run(sampled_battles, found.source, verdicts, choice_verdicts)
-    runs = [
-        against(meetings(sampled_battles, by_run[run]), reference).reindex_like(table)
-        for run in by_run
-    ]
-    diagnostics = diagnose(
-        table,
-        reference_ratings,
-        met,
-        np.stack(runs, axis=2).astype(float) if runs else np.empty((*table.shape, 0)),
-        seed=seed,
-        stream=(corpus,),
-    )
-    names = diagnostics["diagnostic"]
+def _described(diagnostics: pd.DataFrame) -> dict[str, Any]:
+    names, cells = diagnostics["diagnostic"], diagnostics.astype(object)
     overall = diagnostics[names.isin(_SHOWN) & diagnostics["value"].notna()]
     shown = diagnostics[names.ne("std_error_ratio")].drop(columns="note").round(3)
-    return dg.MaterializeResult(
-        value=diagnostics,
-        metadata={
-            **dict(zip(overall["diagnostic"], overall["value"].astype(float), strict=True)),
-            "summary": dg.MetadataValue.md(shown.to_markdown(index=False)),
-        },
-    )
+    return {
+        **dict(zip(overall["diagnostic"], overall["value"].astype(float), strict=True)),
+        "summary": dg.MetadataValue.md(shown.to_markdown(index=False)),
+        DIAGNOSTICS: dg.MetadataValue.json(cells.where(cells.notna(), None).to_dict("records")),
+    }
+
+
+def diagnostics_of(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.DataFrame | None:
+    """Return the diagnostics that the last ratings of a judge came with; None of older ones."""
+    record = latest(instance, "reference_ratings", corpus_judge_key(corpus, judge))
+    rows = metadata_of(record).get(DIAGNOSTICS)
+    return None if rows is None else REFERENCE_DIAGNOSTICS.filled(pd.DataFrame(rows))
 
 
 rating_checks = checks_of(REFERENCE_RATINGS)
 
 
-@judge_check(reference_diagnostics)
-def reference_has_reach(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
+@judge_check(reference_ratings)
+def reference_has_reach(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """A reference far above or below the models tells them apart by a handful of prompts."""
+    return reach_result(diagnostics_of(context.instance, *corpus_and_judge(context)))
+
+
+def reach_result(diagnostics: pd.DataFrame | None) -> dg.AssetCheckResult:
+    """Return whether most win shares lie where a reference tells models apart."""
+    table = REFERENCE_DIAGNOSTICS.empty() if diagnostics is None else diagnostics
     rule = within(
         "value",
         LEAST_WITHIN,
         note=f"at least {LEAST_WITHIN:.0%} of win shares, over models and over prompts, "
         "lie in [{:g}, {:g}]".format(*REACH),
     )
-    names = reference_diagnostics["diagnostic"].astype("str")
     return evaluate(
-        reference_diagnostics[names.str.endswith("_within_reach")],
+        table[table["diagnostic"].astype("str").str.endswith("_within_reach")],
         [rule],
         ids=["diagnostic"],
         remedy="Choose a 'reference' nearer to the models in corpora.yaml; gaps flagged "
@@ -157,9 +145,15 @@ def reference_has_reach(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckRes
     )
 
 
-@judge_check(reference_diagnostics)
-def errors_are_those_of_resampling(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
+@judge_check(reference_ratings)
+def errors_are_those_of_resampling(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """A closed standard error that is not that of prompts drawn again misstates the intervals."""
+    return errors_result(diagnostics_of(context.instance, *corpus_and_judge(context)))
+
+
+def errors_result(diagnostics: pd.DataFrame | None) -> dg.AssetCheckResult:
+    """Return whether each closed standard error is that of prompts drawn again."""
+    table = REFERENCE_DIAGNOSTICS.empty() if diagnostics is None else diagnostics
     rule = within(
         "value",
         high=STD_ERROR_TOLERANCE,
@@ -167,10 +161,11 @@ def errors_are_those_of_resampling(reference_diagnostics: pd.DataFrame) -> dg.As
         f"{STD_ERROR_TOLERANCE:.0%} of that of resampling its prompts",
     )
     return evaluate(
-        reference_diagnostics[reference_diagnostics["diagnostic"].eq("std_error_difference")],
+        table[table["diagnostic"].eq("std_error_difference")],
         [rule],
         ids=["note"],
         remedy="Judge more battles of the models with few prompts: see 'std_error_ratio' of each "
-        "model in reference_diagnostics. Until then read their intervals as rough.",
+        "model in the reference_diagnostics of reference_ratings. Until then read their intervals "
+        "as rough.",
         severity=dg.AssetCheckSeverity.WARN,
     )

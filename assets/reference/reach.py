@@ -17,7 +17,14 @@ from judgeline.reference import (
     diagnose_reference,
 )
 from resources.config.corpora import ReferenceOptions
-from resources.tables.reference import REFERENCE_DIAGNOSTICS
+from resources.tables.schema import Table
+
+REFERENCE_DIAGNOSTICS = Table(
+    "reference_diagnostics",
+    "diagnostic level value unit n threshold passed note",
+    key=["diagnostic", "level"],
+)
+"""Diagnostics of one reference; metadata of its ratings, and no table of the store."""
 
 MAX_SPREADS: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3)
 """Largest standard deviations over a judge's runs at which a prompt still counts."""
@@ -45,9 +52,8 @@ def diagnose(
 ) -> pd.DataFrame:
     """Return every diagnostic of a reference, those that could not be had with the reason.
 
-    `table` is as `against` returns it, `ratings` as `rate_against` made them of it, `met` as
-    `meetings` returns them; `runs` (models, questions, runs) are the preferences of `table` by
-    run, NaN where one is missing; `stream` names the bootstrap's streams, by corpus and judge.
+    `table` is as of `against`, `ratings` of `rate_against`, `met` of `meetings`; `runs` are
+    preferences by model, question and run; `stream` names the bootstrap's streams.
     """
     reference, source = (str(ratings[name].iloc[0]) for name in ("reference_model", "source"))
     plain = rate_against(table, reference, source, ReferenceOptions(), miscoverage=0.1)
@@ -83,10 +89,7 @@ def _agreement(ratings: pd.DataFrame) -> _Row:
 def _std_errors(
     table: pd.DataFrame, closed: "pd.Series[float]", seed: int, stream: tuple[str, ...]
 ) -> Iterator[_Row]:
-    """Yield each model's closed standard error, before any factor, over its bootstrap twin.
-
-    The last row is the ratio furthest from 1.
-    """
+    """Yield each model's closed standard error over its bootstrap twin, then the furthest ratio."""
     worst, furthest, n_worst = np.nan, "", 0
     for model, values in zip(map(str, table.index), table.to_numpy(dtype=float), strict=True):
         rng = keyed_rng(seed, *stream, model, "reference")

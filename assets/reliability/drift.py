@@ -158,9 +158,8 @@ def drift_table(
 ) -> pd.DataFrame:
     """Return the change of each statistic in each epoch since the baseline.
 
-    Only the version of the judge that answered last counts, since answers of another model, prompt
-    or decoding are no drift; so do only the sampled `battles`, with their votes. The reliability
-    `panel` of the judge says how far repeats of one day differ.
+    Only answers by the version of the judge that answered last, on sampled `battles`, count; the
+    `panel` says how far repeats of one day differ.
     """
     own = answers[answers["judge_version"].eq(answers["judge_version"].iloc[-1:].max())]
     baseline = own[own["epoch"].eq(0)]
@@ -208,11 +207,7 @@ def _judgement(battles: pd.DataFrame, answers: pd.DataFrame) -> Judgement:
 def _panel_runs(
     battles: pd.DataFrame, baseline: Judgement, panel: pd.DataFrame | None
 ) -> np.ndarray | None:
-    """Return score differences by run of the time of the baseline, or None without repeats.
-
-    A battle whose first run in the panel is not the baseline was judged there by another
-    version of the judge, and has none.
-    """
+    """Return score differences by run of the panel, NaN where its first is not the baseline."""
     if panel is None or panel["replicate"].nunique() < 2:
         return None
     runs = by_run(panel, "score_difference").reindex(battles["battle_id"]).to_numpy(dtype=float)
@@ -280,9 +275,8 @@ last answer is younger than this; an older one is of a table that was lost."""
 class EpochAsker:
     """Asks for one more epoch of answers; called as `annotate` is.
 
-    Epoch 0 is the first run of the `verdicts`. None of the rows of the epochs `before` changes. One
-    run with all its retries (`run_id`) asks for one epoch, whose answers lie in the verdict store
-    under its number: what a run bought before it was killed is found by the next one.
+    Epoch 0 is the first run of the `verdicts`; no row of `before` changes. One run with all its
+    retries (`run_id`) asks for one epoch, whose answers lie in the verdict store by its number.
     """
 
     verdicts: pd.DataFrame
@@ -292,11 +286,7 @@ class EpochAsker:
     def __call__(
         self, judge: Judge, battles: pd.DataFrame, *, buyer: Buyer, **asked: Any
     ) -> pd.DataFrame:
-        """Return the rows that `before` lacks: of the baseline, and of the epoch asked for now.
-
-        A battle counts if the verdicts hold both of its first answers by this very judge, of
-        this model, prompt and decoding: without them there is nothing to compare with.
-        """
+        """Return the rows that `before` lacks: of the baseline, and of the epoch asked for now."""
         baseline = self._baseline(judge, battles)
         battles = battles[battles["battle_id"].isin(baseline["battle_id"])]
         known = self.before[self.before["judge_version"].eq(judge_key(judge))]
@@ -356,10 +346,7 @@ class EpochAsker:
 
 
 def _as_first_said(verdicts: pd.DataFrame, first: dict[str, str]) -> pd.DataFrame:
-    """Return verdicts as they were before a second attempt at an unreadable answer.
-
-    An epoch asks once. Held against answers of two attempts it would seem to fail more often.
-    """
+    """Return verdicts as they were before a second attempt, since an epoch asks once."""
     status = verdicts["identity"].map(first).fillna(verdicts["status"])
     mended = verdicts["status"].eq("ok") & status.ne("ok")
     nothing = verdicts[list(SCORE_COLUMNS)].mask(mended)

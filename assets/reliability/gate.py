@@ -118,10 +118,7 @@ def gate_of(table: pd.DataFrame) -> Gate:
 
 
 def withheld_judges(leaderboards: Mapping[str, pd.DataFrame]) -> dict[str, str]:
-    """Return why ratings are withheld, by judge, from leaderboards; others are not in it.
-
-    A judge without a leaderboard never came to the gate: nothing is withheld of it.
-    """
+    """Return why ratings are withheld, by judge, from leaderboards; others are not in it."""
     reasons = {
         judge: withheld_reason(str(flags))
         for judge, board in leaderboards.items()

@@ -123,9 +123,7 @@ def _result(panel: pd.DataFrame, ledger: Mapping[str, Any]) -> dg.MaterializeRes
 def panel_table(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     """Return a judge's judgements of a panel's battles, by battle in the order of choice and run.
 
-    The ``replicate`` of verdicts counts the runs; those on other battles do not count. ``status``
-    is ok where the run scored the battle, else the failure of its first order that failed, or
-    ``missing``. Score differences are A minus B in rubric points, outcomes A's share.
+    ``status`` is ok, or the failure of the first order that failed, or ``missing``.
     """
     own = verdicts[verdicts["battle_id"].isin(battles["battle_id"])]
     if battles.empty or own.empty:

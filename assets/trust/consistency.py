@@ -35,11 +35,7 @@ _Row = dict[str, Any]
 
 
 def rubric_outcomes(battles: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return by dimension, overall and each criterion alone, the rubric's outcome by ``battle_id``.
-
-    Failed verdicts do not count, replicates are averaged; battles judged in both orders (or whose
-    published mean is known) have an outcome by the rule of `hard_outcome`.
-    """
+    """Return the rubric's outcomes by battle, overall and by criterion, as of `hard_outcome`."""
     ours, theirs = ([f"{criterion}_{side}" for criterion in CRITERIA] for side in "ab")
     parsed = verdicts[verdicts["status"].eq("ok")].dropna(subset=[*ours, *theirs])
     scores = [parsed[side].to_numpy(dtype=float) for side in (ours, theirs)]
@@ -71,13 +67,9 @@ def consistency_table(
     """Return conflict ratios and non-transitivity ratios of one judge, overall and by language.
 
     A column ``category`` of the battles takes the place of the language. Outcomes are A's share of
-    the win by ``battle_id``, by source and dimension; score differences are A minus B in points.
-    Scores at most `tolerance` points apart are equal.
-
-    In `CONSISTENCY`, ``n`` counts what a ratio is a share of: battles both scored and
-    compared, or subsets of ``size`` answers whose pairs were all compared. Where it is 0 the
-    ratio is null: there are none, or a question has over `MOST_SUBSETS` and none is counted.
-    Several battles of one pair on one question are one comparison, the sign of their mean.
+    the win, score differences A minus B in points, equal within `tolerance`. ``n`` counts battles
+    scored and compared, or subsets of ``size`` answers whose pairs were all compared; it is 0, and
+    the ratio null, where a question has over `MOST_SUBSETS`.
     """
     keyed = _keyed(battles)
     rows = [*_conflicts(keyed, outcomes, score_differences, tolerance)]

@@ -30,16 +30,12 @@ def outcomes_by_source(
 ) -> pd.DataFrame:
     """Return the outcomes of battles by a judge's choices, and by its scores of either side.
 
-    Replicates are averaged first, perplexities on the log scale. A source counts a battle only
-    if it has both orders, or the published mean of both; respectively both scores. Failed verdicts
-    count nowhere. The plain choice follows `hard_outcome`: opposite choices are a tie, a
-    choice in one order and a tie in the other is that choice. Source: Y. Wang et al. (2025),
+    Replicates are averaged first, perplexities on the log scale. A battle counts with both orders,
+    or their published mean; respectively both scores. The plain choice follows `hard_outcome`.
+    `scale` is that of the scores; differences are A minus B in points of 1 to 10. `tolerance` is
+    delta in [0, 1]: masses of the two likeliest choices less than twice this apart are a tie, and
+    so are perplexities and scores (in points) at most this apart. Source: Y. Wang et al. (2025),
     "TrustJudge", arXiv:2509.21117.
-
-    `scale` is the judge's, on which the scores were asked; score differences are A minus B in
-    points of 1 to 10. `tolerance` is delta in [0, 1], the same for all: masses of the two likeliest
-    choices less than twice this apart are a tie, and so are perplexities and scores (in points) at
-    most this apart.
     """
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance must lie in [0, 1], got {tolerance}")

@@ -1,7 +1,13 @@
 """Files of judged battles, read: columns, codes of outcomes, rows set aside with their reasons."""
 
-from judgeline.io.files import LAYOUTS, layout_of, read_layout, write_together
-from judgeline.io.formats import SUFFIXES, file_columns, kind_of
+from judgeline.io.files import (
+    LAYOUTS,
+    layout_of,
+    published_layout,
+    read_layout,
+    write_together,
+)
+from judgeline.io.formats import SUFFIXES, file_columns, files_of, kind_of
 from judgeline.io.judged import (
     LENGTHS,
     ORDERS,
@@ -64,10 +70,11 @@ __all__ = [
     "STATED_AS", "SUFFIXES", "VERDICT_DTYPES", "VERDICT_LEVELS", "ArgumentError", "CorpusRead",
     "Fault", "JudgedBattles", "MissingColumnsError", "are_plain", "as_coded", "as_numbers",
     "as_outcome_tables", "as_table", "by_question", "common_battles", "empty", "fault",
-    "file_columns", "in_file_order", "judge_slugs", "kind_of", "language_code", "languages",
-    "layout_of", "missing_models", "names", "no_verdicts", "outcomes", "outcomes_by_code",
-    "outcomes_by_winner", "parse_codes", "read_judged_battles", "read_layout", "read_softelo",
-    "require_both_winners", "require_few_lost", "require_known_codes", "score_battles",
+    "file_columns", "files_of", "in_file_order", "judge_slugs", "kind_of", "language_code",
+    "languages", "layout_of", "missing_models", "names", "no_verdicts", "outcomes",
+    "outcomes_by_code", "outcomes_by_winner", "parse_codes", "published_layout",
+    "read_judged_battles", "read_layout", "read_softelo", "require_both_winners",
+    "require_few_lost", "require_known_codes", "score_battles",
     "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",
     "with_waiting_votes", "without_blanks", "write_together",
 ]  # fmt: skip

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from judgeline.io.formats import TEXTS, encoding_of, file_columns, kind_of, read_columns
+from judgeline.io.formats import (
+    LOG,
+    TEXTS,
+    encoding_of,
+    file_columns,
+    files_of,
+    kind_of,
+    read_columns,
+)
 
 LAYOUTS: dict[str, tuple[str, ...]] = {
     "lmarena-100k": (
@@ -35,6 +43,7 @@ LAYOUTS: dict[str, tuple[str, ...]] = {
     "reference-battles": ("question_id model reference_model judge preference",),
 }
 """Columns that a reader needs; the first layout whose columns are all there is the file's."""
+_OURS = ("battles", "softelo-annotations")
 
 
 def read_layout(path: Path, reader: str, optional: str = "") -> pd.DataFrame:
@@ -74,6 +83,18 @@ def layout_of(path: Path, reader: str, found: Sequence[str]) -> list[str]:
         f"{', '.join(found[:40]) or 'no columns'}. {remedy}: correct the reader or the location "
         "in corpora.yaml."
     )
+
+
+def published_layout(path: Path) -> str:
+    """Return the published layout of a file, or of a folder's first; empty for battles of ours."""
+    file = files_of(path)[0]
+    columns = set() if file.suffix == LOG else set(file_columns(file))
+    fitting = [
+        name
+        for name, layouts in LAYOUTS.items()
+        if name not in _OURS and any(set(needed.split()) <= columns for needed in layouts)
+    ]
+    return fitting[0] if fitting else ""
 
 
 def write_together(writers: Mapping[Path, Callable[[Path], object]]) -> None:

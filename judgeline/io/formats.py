@@ -7,6 +7,8 @@ also in gzip, bzip2, xz or zip.
 import bz2
 import codecs
 import csv
+import difflib
+import glob
 import gzip
 import io
 import json
@@ -33,6 +35,8 @@ SUFFIXES: dict[str, str] = {
     ".feather": "feather",
     ".arrow": "feather",
 }
+LOG = ".eval"
+"""Evaluation logs of Inspect AI."""
 TEXTS = ("csv", "json", "jsonl")
 """Formats that are text, in some encoding."""
 _PACKED: dict[str, Callable[[Path], Any]] = {
@@ -54,6 +58,28 @@ _UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
 _CHUNK = 1 << 20
 _SAMPLE_ROWS = 1000
 _MISSING = ("", "nan", "NaN", "NA", "null", "None")
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the file at a path, or those of a folder or a pattern, by name.
+
+    ValueError if there is none; in a folder, files of other formats are passed over.
+    """
+    if path.is_file():
+        return [path]
+    inside = [*path.iterdir()] if path.is_dir() else [*map(Path, glob.glob(str(path)))]
+    files = sorted(one for one in inside if one.is_file())
+    if found := [one for one in files if unpacked(one).suffix.lower() in (*SUFFIXES, LOG)]:
+        return found
+    if path.is_dir():
+        raise ValueError(
+            f"{path} holds no file that ends in one of {', '.join([*SUFFIXES, LOG])}; name a file, "
+            "or a folder of them"
+        )
+    neighbours = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, neighbours, n=1)
+    hint = f"did you mean {path.with_name(near[0])}?" if near else "check the path"
+    raise ValueError(f"no file at {path}; {hint}")
 
 
 def kind_of(path: Path) -> str:

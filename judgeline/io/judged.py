@@ -7,7 +7,8 @@ reason, never repaired.
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.io.formats import TEXTS, encoding_of, file_columns, kind_of, read_columns, unpacked
+from judgeline.io.files import published_layout
+from judgeline.io.formats import (
+    LOG,
+    TEXTS,
+    encoding_of,
+    file_columns,
+    files_of,
+    kind_of,
+    read_columns,
+    unpacked,
+)
 from judgeline.io.outcome_codes import (
     EXPECTED_VERDICTS,
     EXPECTED_WINNERS,
@@ -33,6 +44,7 @@ from judgeline.io.outcome_codes import (
     scores_of_verdicts,
     without_blanks,
 )
+from judgeline.io.programs import JUDGE_ARENA, from_judge_arena, read_logs
 from judgeline.io.schema import Fault, fault, set_aside
 from judgeline.io.scoring import score_battles
 from judgeline.io.softelo import read_softelo
@@ -109,6 +121,7 @@ class _Source(NamedTuple):
     """
 
     path: Path
+    files: Sequence[Path]
     columns: Mapping[str, str]
     read: Callable[[list[str], list[str]], pd.DataFrame]
     stated: str | None
@@ -128,7 +141,8 @@ class _Source(NamedTuple):
 
     def shown(self, column: str) -> str:
         """Return the source's own name of a column."""
-        return self.columns[self.vote if column == "human_outcome" else column]
+        name = self.vote if column == "human_outcome" else column
+        return self.columns.get(name, name)
 
 
 def read_judged_battles(
@@ -137,6 +151,7 @@ def read_judged_battles(
     judge: str | None = None,
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
+    with_votes: bool = True,
 ) -> JudgedBattles:
     """Return the scored battles of a file or a table.
 
@@ -144,8 +159,10 @@ def read_judged_battles(
     ----------
     source : Path or DataFrame
         Soft-Elo annotations, or battles with scores or plain verdicts, as a table or a file:
-        CSV with any separator, JSON, JSON lines, Parquet or Feather. Votes are ``human_outcome``
-        (1, 0.5, 0) or ``winner`` (model_a, model_b, tie, both_bad, or a model's name).
+        CSV with any separator, JSON, JSON lines, Parquet or Feather; several of them as a folder
+        or a pattern such as ``runs/*.csv``. Votes are ``human_outcome`` (1, 0.5, 0) or ``winner``
+        (model_a, model_b, tie, both_bad, or a model's name). Logs of Inspect AI (``.eval``) and
+        JudgeArena's battles are read as these programs write them.
     judge : str, optional
         Which judge to rank by, where a file holds several.
     outcomes : str, optional
@@ -153,6 +170,8 @@ def read_judged_battles(
     columns : mapping of str to str, optional
         The source's own name of a column that it calls otherwise. Letters, blanks and hyphens
         may differ from ours without being named here.
+    with_votes : bool
+        Whether a source without a column of votes is refused.
 
     Returns
     -------
@@ -167,18 +186,55 @@ def read_judged_battles(
         named, has outcomes of another coding, or no row of it can be scored; the message says
         what to do.
     """
+    found = _opened(source, columns or {}, outcomes)
+    is_annotated = set(ANNOTATION_COLUMNS) <= found.columns.keys()
+    battles = (
+        _annotations(found, judge) if is_annotated else _scored(found, judge, with_votes=with_votes)
+    )
+    if battles.scored.empty:
+        raise ValueError(_nothing_scored(found.path, battles))
+    return battles._replace(notes=tuple(_notes(found, battles.scored)))
+
+
+def _opened(
+    source: Path | pd.DataFrame, stated: Mapping[str, str], outcomes: str | None
+) -> _Source:
+    """Return a source whose columns are battles: as they stand, or as another program's results."""
+    path = _GIVEN if isinstance(source, pd.DataFrame) else source
+    files = () if isinstance(source, pd.DataFrame) else files_of(source)
     if isinstance(source, pd.DataFrame):
         named = source.rename(columns=str)
-        path, own, read = _GIVEN, list(named.columns), partial(_given, named)
+        own, read = list(named.columns), partial(_given, named)
+    elif any(one.suffix == LOG for one in files):
+        logs = read_logs([one for one in files if one.suffix == LOG])
+        own, read, files = list(logs.columns), partial(_given, logs), ()
     else:
-        _require_file(source)
-        path, own, read = source, file_columns(source), partial(read_columns, source)
-    found = _Source(path, _named(path, own, columns or {}), read, outcomes)
-    is_annotated = set(ANNOTATION_COLUMNS) <= found.columns.keys()
-    battles = _annotations(found, judge) if is_annotated else _scored(found, judge)
-    if battles.scored.empty:
-        raise ValueError(_nothing_scored(path, battles))
-    return battles._replace(notes=tuple(_notes(found, battles.scored)))
+        own, read = _common_columns(files), partial(_read_files, files)
+    if {*JUDGE_ARENA} <= {*own}:
+        table = from_judge_arena(read([*JUDGE_ARENA], [*JUDGE_ARENA]))
+        own, read = list(table.columns), partial(_given, table)
+    return _Source(path, files, _named(path, own, stated), read, outcomes)
+
+
+def _common_columns(files: Sequence[Path]) -> list[str]:
+    own = file_columns(files[0])
+    for path in files[1:]:
+        if set(own) != (found := set(file_columns(path))):
+            raise ValueError(
+                f"{files[0]} and {path} have other columns ({', '.join(found ^ {*own})}): name one "
+                "of them, or a pattern of files that are alike"
+            )
+    return own
+
+
+def _read_files(files: Sequence[Path], columns: list[str], texts: list[str]) -> pd.DataFrame:
+    """Return columns of files one after the other, with the file and row of each battle."""
+    tables = [read_columns(path, columns, texts=texts) for path in files]
+    read = tables[0] if len(files) == 1 else pd.concat(tables, ignore_index=True)
+    lengths = [len(table) for table in tables]
+    names = [files[0].name] if len(files) == 1 else [*map(str, files)]
+    file = pd.Categorical.from_codes(np.repeat(range(len(files)), lengths), names)
+    return read.assign(file=file, row=np.concatenate([*map(np.arange, lengths)]))
 
 
 def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str, str]:
@@ -207,10 +263,10 @@ def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str,
 
 def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
     """Yield what a person should look at: a guessed encoding, names that differ in little."""
-    if source.path is not _GIVEN and kind_of(source.path) in TEXTS:
-        encoding = encoding_of(source.path)
+    for path in source.files:
+        encoding = encoding_of(path) if kind_of(path) in TEXTS else "utf-8"
         if not encoding.startswith("utf"):
-            yield f"the file is not UTF-8 and was read as {encoding}: look at its names"
+            yield f"{path.name} is not UTF-8 and was read as {encoding}: look at its names"
     models = pd.unique(pd.concat([scored["model_a"], scored["model_b"]]))
     folded = pd.Series(models, index=["".join(name.split()).casefold() for name in models])
     pairs = [
@@ -226,18 +282,7 @@ def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def _require_file(path: Path) -> None:
-    if path.is_file():
-        return
-    if path.exists():
-        raise ValueError(f"{path} is not a file; name one file of battles")
-    neighbours = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = difflib.get_close_matches(path.name, neighbours, n=1)
-    hint = f"did you mean {path.with_name(near[0])}?" if near else "check the path"
-    raise ValueError(f"no file at {path}; {hint}")
-
-
-def _with_columns_found(source: _Source) -> _Source:
+def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
     """Return a source with the columns of its votes and scores: their own, or what stands for them.
 
     A file without score_difference that holds scores all the same leaves something to guess.
@@ -249,6 +294,7 @@ def _with_columns_found(source: _Source) -> _Source:
     sides = next((both for both in _SIDES if set(both) <= set(columns)), None)
     if "score_difference" in missing and sides:
         source, missing = source._replace(sides=sides), missing - {"score_difference"}
+    missing -= set() if with_votes else {"human_outcome"}
     if not missing:
         return source
     plain = [name for name in PLAIN_COLUMNS if name in columns]
@@ -267,6 +313,11 @@ def _with_columns_found(source: _Source) -> _Source:
 
 
 def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
+    if path is not _GIVEN and (layout := published_layout(path)):
+        return (
+            f"{path} has the columns of {layout}, which hold no verdicts and votes on the same "
+            f"battles; what can be done with it says: judgeline doctor {shlex.quote(str(path))}"
+        )
     lacking = [name for name in NEEDED_COLUMNS if name in missing]
     hints = [
         f"is {near[0]!r} meant as {name!r}?"
@@ -307,7 +358,7 @@ def _annotations(source: _Source, judge: str | None) -> JudgedBattles:
         raise ValueError(
             "the table holds Soft-Elo annotations, which are read from their file: name its path"
         )
-    battles, quarantine, verdicts = read_softelo([source.path])
+    battles, quarantine, verdicts = read_softelo(source.files)
     chosen = _choose(judge, sorted(verdicts["judge"].unique()), source.path)
     answers = verdicts[verdicts["judge"].eq(chosen)]
     scored = score_battles(battles, answers)
@@ -327,12 +378,14 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
     )
 
 
-def _scored(source: _Source, judge: str | None) -> JudgedBattles:
-    source = _with_columns_found(source)
+def _scored(source: _Source, judge: str | None, with_votes: bool) -> JudgedBattles:
+    source = _with_columns_found(source, with_votes)
     named = (*NEEDED_COLUMNS, source.vote, source.score, *source.sides)
     wanted = dict.fromkeys((*named, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT))
     table = source.take([name for name in wanted if name in source.columns])
     table = table.rename(columns={source.vote: "human_outcome"})
+    if "human_outcome" not in table:
+        table["human_outcome"] = None
     if source.sides:
         first, second = (pd.to_numeric(table[side], errors="coerce") for side in source.sides)
         table["score_difference"] = first - second
@@ -354,12 +407,11 @@ def _scored(source: _Source, judge: str | None) -> JudgedBattles:
     )
     read = read.assign(**_outcomes(table, read, source))
     read = read.assign(**_scores(table, read, source))
-    origin = table.assign(row=range(len(table)), file=source.path.name)
-    if "battle_id" not in table:
-        origin["battle_id"] = None
+    origin = table if "battle_id" in table else table.assign(battle_id=None)
     is_kept, quarantine = set_aside(origin, list(_faults(table, read, source)))
     plain = _plain_text(source.score, read["score_difference"][is_kept], table)
-    kept = read[is_kept].drop(columns=[*source.sides, *(name for name in _TEXTS if name in read)])
+    texts = (name for name in _TEXTS if name in read)
+    kept = read[is_kept].drop(columns=["file", "row", *source.sides, *texts])
     n_repeated = 0 if "battle_id" in kept else int(kept.duplicated().sum())
     codes = "; ".join(filter(None, (source.stated or USUAL, plain)))
     scored = _completed(kept.reset_index(drop=True))
@@ -396,6 +448,8 @@ def _scores(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> dict
         return {"score_difference": 2 * numbers["judge_outcome"] - 1}
     texts, place = table[source.score], source.place(source.score)
     score = scores_of_verdicts(texts)
+    if source.score == "judge_winner":
+        score = score.fillna(2 * outcomes_by_winner(texts, table) - 1)
     if source.stated is not None:
         outcome = outcomes_by_code(texts, parse_codes(source.stated))
         if outcome.notna().any():
@@ -420,7 +474,7 @@ def _stripped(name: Any) -> Any:
 
 
 def _given(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.DataFrame:
-    return table[columns].reset_index(drop=True)
+    return table[columns].reset_index(drop=True).assign(file=str(_GIVEN), row=range(len(table)))
 
 
 def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iterator[Fault]:

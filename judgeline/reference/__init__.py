@@ -19,17 +19,7 @@ from judgeline.reference.reach import (
 )
 
 __all__ = [
-    "LEAST_WITHIN",
-    "REACH",
-    "AnchoredElo",
-    "Reach",
-    "abstain",
-    "anchored_elo",
-    "anchored_elo_of_preferences",
-    "bootstrap_gap_std_error",
-    "compare_references",
-    "diagnose_reference",
-    "finite_population_factor",
-    "narrow_intervals",
-    "soft_counts",
-]
+    "LEAST_WITHIN", "REACH", "AnchoredElo", "Reach", "abstain", "anchored_elo",
+    "anchored_elo_of_preferences", "bootstrap_gap_std_error", "compare_references",
+    "diagnose_reference", "finite_population_factor", "narrow_intervals", "soft_counts",
+]  # fmt: skip

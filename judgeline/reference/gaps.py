@@ -73,8 +73,8 @@ def anchored_elo(
     LLM-based Scoring via Reference-Anchored Elo Estimation" (2025) for its use on Elo gaps.
     """
     counts = {"wins": wins, "ties": ties, "losses": losses}
-    won, tied, lost = (np.asarray(values, dtype=float) for values in counts.values())
-    for name, values in zip(counts, (won, tied, lost), strict=True):
+    won, tied, lost = arrays = [np.asarray(values, dtype=float) for values in counts.values()]
+    for name, values in zip(counts, arrays, strict=True):
         wrong = values[~(np.isfinite(values) & (values >= 0))]
         if wrong.size:
             raise ValueError(f"{name} holds {wrong[0]:g}; counts are finite and at least 0")
@@ -133,10 +133,7 @@ def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0
     # Variance of a Beta is share (1 - share) / (concentration + 1); solved for the latter.
     concentration = share * (1 - share) / variance - 1
     return _from_beta(
-        share * concentration,
-        (losses + JEFFREYS) / total * concentration,
-        n_prompts,
-        miscoverage,
+        share * concentration, (losses + JEFFREYS) / total * concentration, n_prompts, miscoverage
     )
 
 

@@ -1,8 +1,4 @@
-"""Reach of a reference model: the models that it can anchor, and what abstentions leave.
-
-A share near 0 or 1 says that the reference is out of a model's reach: there a gap rests on a
-handful of prompts, and Elo points per prompt are many.
-"""
+"""Reach of a reference model: the models that it can anchor, and what abstentions leave."""
 
 from typing import NamedTuple
 

@@ -21,23 +21,8 @@ from judgeline.reliability.gate import (
 from judgeline.reliability.paired import LEAST_BATTLES
 
 __all__ = [
-    "CRITERIA",
-    "FALSE_ALARM",
-    "LEAST_BATTLES",
-    "UNITS",
-    "WITHHOLD",
-    "Drift",
-    "Gate",
-    "Judgement",
-    "Measurement",
-    "cohen_kappa",
-    "detect_drift",
-    "failures",
-    "hold_to",
-    "icc_average",
-    "mean_pairwise_kappa",
-    "panel_measurements",
-    "pooled_variance",
-    "reliability_factor",
+    "CRITERIA", "FALSE_ALARM", "LEAST_BATTLES", "UNITS", "WITHHOLD", "Drift", "Gate", "Judgement",
+    "Measurement", "cohen_kappa", "detect_drift", "failures", "hold_to", "icc_average",
+    "mean_pairwise_kappa", "panel_measurements", "pooled_variance", "reliability_factor",
     "single_run_reliability",
-]
+]  # fmt: skip

@@ -1,8 +1,4 @@
-"""Drift of a judge: the same battles, judged at a baseline and now.
-
-A hosted model can change under its name. Each statistic here is compared with itself at the
-baseline, in standard errors of the change; `paired` has the tests.
-"""
+"""Drift of a judge: statistics of the same battles, judged at a baseline and now, compared."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -113,11 +109,6 @@ def detect_drift(
         points; NaN where a battle was not judged so often.
     false_alarm : float
         Tolerated probability of any alarm without a change, in (0, 1).
-
-    Returns
-    -------
-    Drift
-        One row per statistic, in the order of `UNITS`.
 
     Raises
     ------

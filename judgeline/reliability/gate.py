@@ -140,17 +140,16 @@ def panel_measurements(score_difference: ArrayLike, outcome: ArrayLike) -> dict[
     whole = np.isfinite(scores).all(axis=1) & np.isfinite(outcomes).all(axis=1)
     n_runs = scores.shape[1]
     basis = f"{int(whole.sum())} of {len(whole)} battles in {n_runs} runs"
-    names = ("icc_average", "single_run_reliability", "run_kappa")
-    if whole.sum() < 2 or n_runs < 2:
-        return dict.fromkeys(names, Measurement(math.nan, f"too few scores: {basis}"))
     scores, outcomes = scores[whole], outcomes[whole]
-    figures: tuple[Callable[[], float], ...] = (
-        lambda: icc_average(scores),
-        lambda: single_run_reliability(icc_average(scores), n_runs),
-        lambda: mean_pairwise_kappa(outcomes.T),
-    )
+    figures: dict[str, Callable[[], float]] = {
+        "icc_average": lambda: icc_average(scores),
+        "single_run_reliability": lambda: single_run_reliability(icc_average(scores), n_runs),
+        "run_kappa": lambda: mean_pairwise_kappa(outcomes.T),
+    }
+    if len(scores) < 2 or n_runs < 2:
+        return dict.fromkeys(figures, Measurement(math.nan, f"too few scores: {basis}"))
     measured = {}
-    for name, figure in zip(names, figures, strict=True):
+    for name, figure in figures.items():
         try:
             measured[name] = Measurement(figure(), basis)
         except ValueError as reason:

@@ -55,11 +55,10 @@ def mean_change(before: ArrayLike, after: ArrayLike, *, only_rises: bool = False
     there is no p-value, else it is that of their signs. B. Efron (1969), JASA 64(328): differences
     that are symmetric about zero, however distributed, keep the tails of t from growing.
     """
-    known = known_in_all(before, after)
-    first, second = (np.asarray(one, dtype=float)[known] for one in (before, after))
+    first, second = _known_in_all(before, after)
     n, difference = first.size, second - first
     if n < LEAST_BATTLES:
-        return too_few(n)
+        return _too_few(n)
     centre = float(first.mean()), float(second.mean())
     if not difference.any():
         note = "nothing differs from the baseline"
@@ -83,8 +82,7 @@ def share_change(before: ArrayLike, after: ArrayLike) -> PairedChange:
     doubled for both directions: Q. McNemar (1947), Psychometrika 12(2).
     """
     test = mean_change(before, after)
-    known = known_in_all(before, after)
-    first, second = (np.asarray(one, dtype=float)[known] for one in (before, after))
+    first, second = _known_in_all(before, after)
     for odd in np.setdiff1d([first, second], (0, 1))[:1]:
         raise ValueError(f"a share is of battles that count, 1, or do not, 0; got {odd}")
     if math.isnan(test.z):
@@ -122,10 +120,7 @@ def call_change(
     Szekely and M. L. Rizzo (2013), "Energy statistics: A class of statistics based on distances",
     Journal of Statistical Planning and Inference 143(8).
     """
-    known_in_all(ab_before, ba_before, ab_after, ba_after)
-    first, turned, latest, latest_turned = (
-        np.asarray(column, dtype=float) for column in (ab_before, ba_before, ab_after, ba_after)
-    )
+    first, turned, latest, latest_turned = _known_in_all(ab_before, ba_before, ab_after, ba_after)
     within = np.abs(first - turned) + np.abs(latest - latest_turned)
     across = np.abs(first - latest_turned) + np.abs(latest - turned)
     sums = np.round([within, across], _DECIMALS) / 2  # sums of the same distances are equal
@@ -152,13 +147,10 @@ def beta_change(
     Sources: D. D. Boos (1992), "On Generalized Score Tests", The American Statistician 46(4);
     B. Efron (1969), JASA 64(328), on t under symmetry.
     """
-    votes = np.asarray(human_outcome, dtype=float)
-    known = known_in_all(score_before, score_after, votes)
-    first, second = (np.asarray(score, dtype=float)[known] for score in (score_before, score_after))
-    votes = votes[known]
+    first, second, votes = _known_in_all(score_before, score_after, human_outcome)
     n_battles = fit_beta(first, votes).n_battles  # names a vote without a meaning
     if n_battles < LEAST_BATTLES:
-        return too_few(n_battles, "with a decisive vote ")
+        return _too_few(n_battles, "with a decisive vote ")
     decisive = votes != 0.5
     margins = [score[decisive] * (2 * votes[decisive] - 1) for score in (first, second)]
     slopes, common = [_slope(margin) for margin in margins], _slope(np.concatenate(margins))
@@ -205,13 +197,13 @@ def _without_slope(slopes: list[BetaFit]) -> str:
     )
 
 
-def known_in_all(*columns: ArrayLike) -> NDArray[np.bool_]:
-    """Return the battles that are finite in every column; the columns must be of one length."""
+def _known_in_all(*columns: ArrayLike) -> Floats:
+    """Return columns of one length without the battles that are not finite in all of them."""
     arrays = [np.asarray(column, dtype=float) for column in columns]
     if any(array.ndim != 1 or array.shape != arrays[0].shape for array in arrays):
         raise ValueError(f"columns of battles differ: {[array.shape for array in arrays]}")
-    known: NDArray[np.bool_] = np.isfinite(np.stack(arrays)).all(axis=0)
-    return known
+    both = np.stack(arrays)
+    return both[:, np.isfinite(both).all(axis=0)]
 
 
 def _sign_test(difference: Floats, only_rises: bool) -> float:
@@ -220,8 +212,7 @@ def _sign_test(difference: Floats, only_rises: bool) -> float:
     return tail if only_rises else min(1.0, 2 * tail)
 
 
-def too_few(n_battles: int, what: str = "") -> PairedChange:
-    """Return a change that is refused since fewer than `LEAST_BATTLES` can tell of it."""
+def _too_few(n_battles: int, what: str = "") -> PairedChange:
     return refused(
         f"{n_battles} battles {what}were judged both times; {LEAST_BATTLES} are needed", n_battles
     )

@@ -2,7 +2,8 @@
 
 import hashlib
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -76,8 +77,7 @@ def balanced_sample(
     first = require_positions(chosen, n)
     if not 0 <= n_battles <= n:
         raise ValueError(f"n_battles must lie in 0..{n} (the battles there are), got {n_battles}")
-    coverage = _Coverage(models, order, first)
-    further = [coverage.take() for _ in range(n_battles - first.size)]
+    further = list(islice(_evenly(models, order, first), max(n_battles - first.size, 0)))
     return np.concatenate([first, np.asarray(further, dtype=np.int64)])
 
 
@@ -99,49 +99,36 @@ def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> A
     )
 
 
-class _Coverage:
-    """The greedy choice: how often each model appeared, and which battle it would get next.
+def _evenly(
+    models: NDArray[np.intp], order: NDArray[np.intp], chosen: NDArray[np.int64]
+) -> Iterator[int]:
+    """Yield the greedy choice of battles, one after the other.
 
     Only the two models of a battle taken change, so the heap gets two new entries a step and
     entries of older counts are skipped when they come up.
     """
-
-    def __init__(
-        self, models: NDArray[np.intp], order: NDArray[np.intp], chosen: NDArray[np.int64]
-    ) -> None:
-        n_models = int(models.max(initial=-1)) + 1
-        ranked = models[:, order]  # everything below is by rank of the tiebreak
-        self._pairs: Sequence[tuple[int, int]] = list(zip(*ranked.tolist(), strict=True))
-        self._battles: list[int] = order.tolist()
-        self._taken = np.isin(order, chosen).tolist()
-        self._counts = np.bincount(models[:, chosen].ravel(), minlength=n_models).tolist()
-        self._queues: list[list[int]] = [  # ranks of each model's battles, the best one last
-            np.flatnonzero((ranked == model).any(axis=0))[::-1].tolist()
-            for model in range(n_models)
-        ]
-        self._heap: list[tuple[int, int, int]] = []
-        for model in range(n_models):
-            self._push(model)
-
-    def take(self) -> int:
-        """Return the next battle; only called while one is left."""
-        while True:
-            count, rank, model = heapq.heappop(self._heap)
-            if count == self._counts[model] and not self._taken[rank]:
-                break
-        self._taken[rank] = True
-        for seen in self._pairs[rank]:
-            self._counts[seen] += 1
-        for seen in set(self._pairs[rank]):
-            self._push(seen)
-        return self._battles[rank]
-
-    def _push(self, model: int) -> None:
-        queue = self._queues[model]
-        while queue and self._taken[queue[-1]]:
-            queue.pop()
-        if queue:
-            heapq.heappush(self._heap, (self._counts[model], queue[-1], model))
+    n_models = int(models.max(initial=-1)) + 1
+    ranked = models[:, order]  # everything below is by rank of the tiebreak
+    taken = np.isin(order, chosen).tolist()
+    counts = np.bincount(models[:, chosen].ravel(), minlength=n_models).tolist()
+    queues = [  # ranks of each model's battles, the best one last
+        np.flatnonzero((ranked == model).any(axis=0))[::-1].tolist() for model in range(n_models)
+    ]
+    pairs, heap, changed = ranked.T.tolist(), list[tuple[int, int, int]](), {*range(n_models)}
+    while True:
+        for model in changed:
+            queue = queues[model]
+            while queue and taken[queue[-1]]:
+                queue.pop()
+            if queue:
+                heapq.heappush(heap, (counts[model], queue[-1], model))
+        count, rank, model = heapq.heappop(heap)
+        while count != counts[model] or taken[rank]:
+            count, rank, model = heapq.heappop(heap)
+        taken[rank], changed = True, {*pairs[rank]}
+        for model in pairs[rank]:
+            counts[model] += 1
+        yield int(order[rank])
 
 
 def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:

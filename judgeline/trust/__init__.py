@@ -22,20 +22,8 @@ from judgeline.trust.distributions import (
 )
 
 __all__ = [
-    "MOST_SUBSETS",
-    "RELEASED_TEMPERATURE",
-    "ChoiceProbabilities",
-    "ScoreDistribution",
-    "TokenPosition",
-    "ViolationCounts",
-    "aggregate_orders",
-    "choice_probabilities",
-    "count_violations",
-    "expected_score",
-    "outcome_matrices",
-    "perplexity",
-    "perplexity_outcome",
-    "score_conflicts",
-    "score_distribution",
-    "violation_rates",
-]
+    "MOST_SUBSETS", "RELEASED_TEMPERATURE", "ChoiceProbabilities", "ScoreDistribution",
+    "TokenPosition", "ViolationCounts", "aggregate_orders", "choice_probabilities",
+    "count_violations", "expected_score", "outcome_matrices", "perplexity", "perplexity_outcome",
+    "score_conflicts", "score_distribution", "violation_rates",
+]  # fmt: skip

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,11 +164,8 @@ def count_violations(
     """Return, exactly, how many subsets of each question's answers are not a weak order.
 
     A subset is a weak order (a ranking with ties) unless three of its answers break a rule: x >= y
-    and y >= z, one of them strict, force x > z; x = y and y = z force x = z. A set of four or more
-    breaks a rule if and only if one of the sets left by taking out any four fixed members, one at a
-    time, does: three culprits cannot include all four. So every size takes four look-ups a subset
-    in the table of the size below. Source: Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117,
-    non-transitivity ratio.
+    and y >= z, one of them strict, force x > z; x = y and y = z force x = z. Source: Y. Wang et al.
+    (2025), "TrustJudge", arXiv:2509.21117, non-transitivity ratio.
 
     An outcome matrix (n, n) holds, in row i and column j, the share of the win of answer i over j:
     1, 0.5, 0, or NaN where the two were not compared. The two triangles mirror each other, else it
@@ -217,23 +214,26 @@ def _count_stack(stack: Floats, sizes: tuple[int, ...]) -> Counts:
     """Count in Q questions of n answers at once; `stack` has shape (n, n, Q)."""
     n, n_questions = stack.shape[0], stack.shape[2]
     counts = np.zeros((4, n_questions, len(sizes)), dtype=np.int64)
-    flags = _triple_flags(stack)
-    for size in range(3, min(max(sizes), n) + 1):
-        if size > 3:
-            below = _subsets_below(n, size)
-            flags = flags[below[0]] | flags[below[1]] | flags[below[2]] | flags[below[3]]
-        for column in (k for k, wanted in enumerate(sizes) if wanted == size):
-            complete = np.where(flags & _MISSING, 0, flags)
-            counts[0, :, column] = (flags & _MISSING == 0).sum(axis=0)
-            counts[1, :, column] = (complete != 0).sum(axis=0)
-            counts[2, :, column] = (complete & _CIRCULAR != 0).sum(axis=0)
-            counts[3, :, column] = (complete & _EQUALITY != 0).sum(axis=0)
+    triples = _subsets(n, 3)
+    row = np.empty((n, n, n), dtype=np.intp)
+    row[*triples] = np.arange(triples.shape[1])
+    kinds = _triple_flags(stack, triples)
+    for column, size in enumerate(sizes):
+        members = _subsets(n, size)
+        flags = np.zeros((members.shape[1], n_questions), dtype=np.uint8)
+        for triple in combinations(members, 3):
+            flags |= kinds[row[*triple]]
+        whole = flags & _MISSING == 0
+        counts[0, :, column] = whole.sum(axis=0)
+        counts[1, :, column] = (whole & (flags != 0)).sum(axis=0)
+        for kind, flag in ((2, _CIRCULAR), (3, _EQUALITY)):
+            counts[kind, :, column] = (whole & (flags & flag != 0)).sum(axis=0)
     return counts
 
 
-def _triple_flags(stack: Floats) -> NDArray[np.uint8]:
-    """Mark triples a, b, c of every question: shape (triples, Q)."""
-    a, b, c = _triples(stack.shape[0])
+def _triple_flags(stack: Floats, triples: NDArray[np.intp]) -> NDArray[np.uint8]:
+    """Mark triples (3, T) of answers of every question: shape (T, Q)."""
+    a, b, c = triples
     steps = np.stack([stack[a, b], stack[b, c], stack[c, a]]) * 2 - 1
     missing = np.isnan(steps).any(axis=0)
     # Once around: a ranking goes both up and down, or stays level all the way.
@@ -244,31 +244,10 @@ def _triple_flags(stack: Floats) -> NDArray[np.uint8]:
 
 
 @lru_cache(maxsize=8)
-def _triples(n: int) -> NDArray[np.intp]:
-    return _subsets(n, 3).T
-
-
 def _subsets(n: int, size: int) -> NDArray[np.intp]:
-    """List the subsets of 0..n-1, members ascending, so that row `_rank` is its own."""
-    members = np.array(list(combinations(range(n), size)), dtype=np.intp).reshape(-1, size)
-    return members[np.argsort(_rank(members))]
-
-
-def _rank(members: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Number subsets in colexicographic order: the sum of C(member, 1-based position)."""
-    rank = np.zeros(len(members), dtype=np.intp)
-    top = int(members.max(initial=0)) + 1
-    for position, column in enumerate(members.T, start=1):
-        rank += np.array([math.comb(k, position) for k in range(top)], dtype=np.intp)[column]
-    return rank
-
-
-@lru_cache(maxsize=8)
-def _subsets_below(n: int, size: int) -> NDArray[np.int32]:
-    """Rows of `_subsets(n, size - 1)` without the first to fourth member: shape (4, subsets)."""
-    members = _subsets(n, size)
-    ranks = [_rank(np.delete(members, left_out, axis=1)) for left_out in range(4)]
-    return np.stack(ranks).astype(np.int32)
+    """Return the subsets of 0..n-1, members ascending: shape (size, subsets)."""
+    members = chain.from_iterable(combinations(range(n), size))
+    return np.fromiter(members, dtype=np.intp).reshape(-1, size).T.copy()
 
 
 class ViolationRates(NamedTuple):
@@ -305,9 +284,8 @@ def violation_rates(counts: ViolationCounts, category: ArrayLike | None = None) 
         raise ValueError(f"category must have shape ({n_questions},), got {labels.shape}")
     _require_names(labels, "category")
     names, code = np.unique(labels, return_inverse=True)
-    totals = np.zeros((4, names.size, len(counts.sizes)), dtype=np.int64)
-    for total, values in zip(totals, counts[1:], strict=True):
-        np.add.at(total, code, values)
+    members = (code == np.arange(names.size)[:, None]).astype(np.int64)
+    totals = members @ np.stack(counts[1:])
     shares = np.full((3, *totals.shape[1:]), np.nan)
     np.divide(totals[1:], totals[0], out=shares, where=totals[0] > 0)
     return ViolationRates(

@@ -168,11 +168,7 @@ def _log_probs(log_probs: ArrayLike, name: str) -> Floats:
 
 
 def _digits(token: str, *, inside: bool) -> tuple[str, bool]:
-    """Return the digits that a token adds to a number, and whether more may come after it.
-
-    Digits with something else behind them ("8,") are a number that ended; "8.5" is no number that
-    was asked for.
-    """
+    """Return the digits that a token adds, none for "8.5", and whether more follow."""
     text = token if inside else token.lstrip(_MARKERS)
     match = re.match("[0-9]*", text)
     digits = match.group() if match else ""
@@ -182,15 +178,10 @@ def _digits(token: str, *, inside: bool) -> tuple[str, bool]:
 
 def _extends(text: str, scale: tuple[int, int]) -> bool:
     """Whether more digits after these could make a number on the scale."""
-    if text.startswith("0"):
-        return False
     low, high = scale
-    number, unit = int(text), 10
-    while number * unit <= high:
-        if (number + 1) * unit > low:
-            return True
-        unit *= 10
-    return False
+    units = (10**n for n in range(1, len(str(high)) - len(text) + 1))
+    number = int(text)
+    return text[0] != "0" and any(low < (number + 1) * u and number * u <= high for u in units)
 
 
 def _on_scale(text: str, scale: tuple[int, int]) -> bool:

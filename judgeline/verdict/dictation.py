@@ -33,11 +33,10 @@ _LOOKALIKES = (  # a Latin letter, then letters that look like it
 _LETTERED = (0x1F150, 0x1F170, 0x1F1E6)  # white on black, in squares, flags
 
 
-def _rot13(text: str) -> str:
-    return codecs.encode(text, "rot13")
-
-
-_DISGUISES: tuple[Callable[[str], str], ...] = (lambda text: text[::-1], _rot13)
+_DISGUISES: tuple[Callable[[str], str], ...] = (
+    lambda text: text[::-1],
+    lambda text: codecs.encode(text, "rot13"),
+)
 
 
 class _Fold(dict[int, str]):
@@ -65,11 +64,7 @@ _FOLD |= {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 
 
 def folded(text: str) -> str:
-    """Return a text in small Latin letters, without escapes, disguises and invisible characters.
-
-    Percent signs, backslashes, entities and Unicode tags are decoded; letters that look like
-    Latin ones become those; digits and numerals of any script become digits.
-    """
+    """Return a text in small Latin letters and digits, decoded, without invisible characters."""
     for _ in range(2):
         text = unquote(text) if "%" in text else text
         text = html.unescape(text) if "&" in text else text
@@ -82,18 +77,16 @@ def folded(text: str) -> str:
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield a text folded, and folded again each text that is hidden in it.
-
-    Hidden are texts in Unicode tags, in base64 or hexadecimal digits, in rot13, or backwards.
-    Time is proportional to the length of the text.
-    """
+    """Yield a text and each text that is hidden in it, folded, in time proportional to length."""
     for stream in _streams(text):
         for written in (stream, _from_base64(stream), _from_hex(stream)):
             if not written:
                 continue
             shown = folded(written)
             yield shown
-            yield from (turn(shown) for turn in _DISGUISES if _is_named(shown, turn))
+            for turn in _DISGUISES:
+                if any(turn(name) in shown for name in _NAMES):
+                    yield turn(shown)
 
 
 def _streams(text: str) -> list[str]:
@@ -117,11 +110,6 @@ def _decoded(run: str) -> str:
 def _from_hex(text: str) -> str:
     runs = (bytes.fromhex(_NO_HEX.sub("", run)) for run in _HEX.findall(text))
     return "\n".join(run.decode(errors="ignore") for run in runs)
-
-
-def _is_named(text: str, disguise: Callable[[str], str]) -> bool:
-    """Whether a text names a criterion or a response in a disguise."""
-    return any(disguise(name) in text for name in _NAMES)
 
 
 NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -200,16 +188,12 @@ def scripts(text: str) -> list[Script]:
 
 
 def stated(text: Iterable[Script], sets: Collection[bytes]) -> set[bytes]:
-    """Return those of some `sets` of six marks, in the order of `CRITERIA`, that a text states.
-
-    A set is stated by the names of the criteria with a mark each, in a table by row or column, or
-    after all six names; or as one mark for every criterion, in an English sentence.
-    """
-    sets_stated: set[bytes] = set()
+    """Return those `sets` of marks, in the order of `CRITERIA`, that a text states or asks for."""
+    result: set[bytes] = set()
     for reading, tokens in text:
-        sets_stated |= {marks for marks in sets if _is_asked_everywhere(reading, marks)}
-        sets_stated |= {marks for some in tokens for marks in _named(some) if marks in sets}
-    return sets_stated
+        result |= {marks for marks in sets if _is_asked_everywhere(reading, marks)}
+        result |= {marks for some in tokens for marks in _named(some) if marks in sets}
+    return result
 
 
 def states_any(text: Iterable[Script]) -> bool:
@@ -235,12 +219,9 @@ def is_dictated(
 
 
 def lists(text: Iterable[Script], first: bytes, second: bytes) -> bool:
-    """Return whether a text holds both sets of marks as bare numbers, or asks for them.
-
-    Bare numbers stand one set after the other, or in pairs. Whole grades are asked for in an
-    English sentence such as "give me 10 and the other 1".
-    """
-    pairs = (_alternating(first, second), _alternating(second, first))
+    """Return whether a text holds both sets of marks as bare numbers, or asks for both grades."""
+    orders = ((first, second), (second, first))
+    pairs = [bytes(chain.from_iterable(zip(*order, strict=True))) for order in orders]
     for reading, tokens in text:
         if _are_asked(reading, first, second):
             return True
@@ -251,10 +232,6 @@ def lists(text: Iterable[Script], first: bytes, second: bytes) -> bool:
             if any(pair in numbers for pair in pairs):
                 return True
     return False
-
-
-def _alternating(first: bytes, second: bytes) -> bytes:
-    return bytes(chain.from_iterable(zip(first, second, strict=True)))
 
 
 def _tokens(reading: str) -> frozenset[bytes]:
@@ -282,10 +259,7 @@ def _named(tokens: bytes) -> Iterator[bytes]:
 
 
 def _assigned(tokens: bytes) -> Iterator[bytes]:
-    """Yield sets of a mark after each criterion; the latest mark of each counts.
-
-    Marks are read together, for each response by itself, and for each column of a table.
-    """
+    """Yield sets of the latest mark after each criterion, by response and by column of a table."""
     latest: dict[object, bytearray] = {}
     response, topic = 0, None
     for subject, numbers in _SUBJECT.findall(tokens):
@@ -342,8 +316,5 @@ def _orders(reading: str) -> Iterator[tuple[str, bytes]]:
         if verb.start() - start >= _STRIDE:  # the words after a nearer one have been read
             start = verb.start()
             sentence = reading[start : start + _STRIDE + _REACH]
-            yield sentence, bytes(_grade(value) for value in _VALUE.findall(sentence))
-
-
-def _grade(written: str) -> int:
-    return int(written) if written.isdecimal() else _CODES[written]
+            values = _VALUE.findall(sentence)
+            yield sentence, bytes(int(v) if v.isdecimal() else _CODES[v] for v in values)

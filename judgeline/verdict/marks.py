@@ -62,13 +62,7 @@ def plain(text: str) -> str:
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).lower()
-    return "".join(_digit(letter) for letter in text) if not text.isascii() else text
-
-
-def _digit(letter: str) -> str:
-    if letter.isascii() or not letter.isdecimal():
-        return letter
-    return str(unicodedata.decimal(letter))
+    return "".join(str(unicodedata.decimal(a)) if a.isdecimal() else a for a in text)
 
 
 def marks(text: str) -> Iterator[Mark]:
@@ -85,7 +79,9 @@ def marks(text: str) -> Iterator[Mark]:
             subject = token.end()
         elif subject is not None:
             is_assigned = _is_assigned(text, subject, token, is_whole=criterion is None)
-            yield Mark(response, criterion, _value(token["number"]), is_assigned, is_listed)
+            number = token["number"]
+            value = NUMBER_WORDS.index(number) + 1 if number in NUMBER_WORDS else float(number)
+            yield Mark(response, criterion, value, is_assigned, is_listed)
             criterion = subject = None
 
 
@@ -108,10 +104,6 @@ def _is_assigned(text: str, subject: int, token: re.Match[str], *, is_whole: boo
     else:
         ends = not (text.startswith(")", token.end()) and "(" not in between)
     return bool(ends and _ENDS.match(text, token.end()))
-
-
-def _value(written: str) -> float:
-    return float(NUMBER_WORDS.index(written) + 1) if written in NUMBER_WORDS else float(written)
 
 
 def contradiction(text: str, scores: Sequence[Sequence[int]]) -> str | None:

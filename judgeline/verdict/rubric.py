@@ -11,7 +11,7 @@ from judgeline.verdict.dictation import is_dictated, scripts, states_any
 from judgeline.verdict.marks import contradiction
 from judgeline.verdict.outcomes import CRITERIA
 
-Scores = tuple[int, int, int, int, int, int]
+Scores = tuple[int, ...]
 
 RESPONSES: tuple[str, str] = ("response_1", "response_2")
 """Keys of the two responses, in the order in which they are shown."""
@@ -64,7 +64,7 @@ def parse_answer(text: str) -> Rubric:
     fence = _FENCE.match(answer)
     start = fence.end() if fence else 0
     if not answer.startswith("{", start):
-        if _refuses(answer):
+        if declines(answer) and not states_any(scripts(answer)):  # with scores it is none
             raise RubricError("refusal", f"the judge declined: {quoted(answer)}")
         raise unparsed(f"the answer starts with {quoted(answer)}, expected a JSON object")
     scores, end = _decode(answer, start)
@@ -87,11 +87,6 @@ def explanation(text: str) -> str:
 def declines(answer: str) -> bool:
     """Return whether an answer begins like a refusal."""
     return bool(_REFUSAL.match(answer.translate(_APOSTROPHES)))
-
-
-def _refuses(answer: str) -> bool:
-    """Whether an answer refuses to judge; one with scores anywhere in it does not."""
-    return declines(answer) and not states_any(scripts(answer))
 
 
 def require_own_scores(rubric: Rubric, completions: str, request: str = "") -> None:
@@ -166,8 +161,7 @@ def _criteria(marks: Any, response: str) -> Scores:
                 f"{criterion} of {response} is {quoted(mark)}, expected an integer from "
                 f"{LOWEST_SCORE} to {HIGHEST_SCORE}"
             )
-    a, b, c, d, e, f = (marks[criterion] for criterion in CRITERIA)
-    return a, b, c, d, e, f
+    return tuple(marks[criterion] for criterion in CRITERIA)
 
 
 def _require_keys(members: Any, expected: tuple[str, ...], where: str) -> None:

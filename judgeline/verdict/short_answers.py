@@ -2,9 +2,8 @@
 
 Only the first line of the judge's message counts, or the one JSON object that it is; a reason
 follows. A line that goes on after a number or a letter may open a list or a heading
-("1. Accuracy: good", "A: thorough"), so that it counts only if a dash sets off the rest.
-Every reader raises `RubricError`: ``refusal`` if the answer declines to judge, ``parse_error``
-for any other answer that is not as described, with the offending value in the message.
+("1. Accuracy: good", "A: thorough"), so that it counts only if a dash sets off the rest. Every
+reader raises `RubricError`: ``refusal`` if the answer declines to judge, else ``parse_error``.
 """
 
 import json

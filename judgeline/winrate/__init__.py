@@ -25,38 +25,12 @@ from judgeline.winrate.outcomes import (
     strength_strata,
     tabulate_outcomes,
 )
-from judgeline.winrate.powered import (
-    PoweredEstimate,
-    power_tuned_estimate,
-    power_tuned_half_width,
-)
+from judgeline.winrate.powered import PoweredEstimate, power_tuned_estimate, power_tuned_half_width
 
 __all__ = [
-    "ADJUSTMENTS",
-    "EACH_MODEL",
-    "HEADLINE_RULE",
-    "NO_VOTE",
-    "N_STRENGTHS",
-    "OUTCOMES",
-    "STRONGEST",
-    "WEAKEST",
-    "AdjustedMean",
-    "AdjustedShares",
-    "LabelPlans",
-    "ModelWinRates",
-    "NoWinRateError",
-    "OutcomeTables",
-    "PoweredEstimate",
-    "WinRateCoverage",
-    "adjust_models",
-    "adjusted_mean",
-    "adjusted_shares",
-    "judge_or_humans",
-    "leave_out_coverage",
-    "length_strata",
-    "plan_labels",
-    "power_tuned_estimate",
-    "power_tuned_half_width",
-    "strength_strata",
-    "tabulate_outcomes",
-]
+    "ADJUSTMENTS", "EACH_MODEL", "HEADLINE_RULE", "NO_VOTE", "N_STRENGTHS", "OUTCOMES", "STRONGEST",
+    "WEAKEST", "AdjustedMean", "AdjustedShares", "LabelPlans", "ModelWinRates", "NoWinRateError",
+    "OutcomeTables", "PoweredEstimate", "WinRateCoverage", "adjust_models", "adjusted_mean",
+    "adjusted_shares", "judge_or_humans", "leave_out_coverage", "length_strata", "plan_labels",
+    "power_tuned_estimate", "power_tuned_half_width", "strength_strata", "tabulate_outcomes",
+]  # fmt: skip

@@ -164,9 +164,6 @@ def _whole(values: ArrayLike, name: str) -> Floats:
     return counts
 
 
-# ------------------------------------------------------------------ three shares
-
-
 class AdjustedShares(NamedTuple):
     """Corrected shares of battles, in the order of `OUTCOMES`, and the win rate they make.
 

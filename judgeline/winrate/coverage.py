@@ -7,11 +7,7 @@ from numpy.typing import NDArray
 
 from judgeline.winrate.models import ModelWinRates, adjust_models
 from judgeline.winrate.outcomes import OutcomeTables, normal_quantile
-from judgeline.winrate.powered import (
-    MIN_CALIBRATING_VOTES,
-    conformal_spread,
-    difference_estimates,
-)
+from judgeline.winrate.powered import MIN_CALIBRATING_VOTES, conformal_spread, difference_estimates
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -94,9 +90,7 @@ def leave_out_coverage(
     rows = [(*row, miscoverage) for row in rows] if models.calibrating.any() else []
     kinds = ["str"] * 3 + ["int64"] * 2 + ["float"] * 5
     columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
-    return WinRateCoverage(
-        *(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True))
-    )
+    return WinRateCoverage(*map(np.array, columns, kinds))
 
 
 def _thirds(rates: ModelWinRates, calibrating: Bools) -> list[tuple[str, Bools]]:
@@ -104,10 +98,8 @@ def _thirds(rates: ModelWinRates, calibrating: Bools) -> list[tuple[str, Bools]]
     naive = rates.naive_win_rate[rates.estimator == "difference"]
     order = np.argsort(np.where(calibrating, naive, -np.inf), kind="stable")[::-1]
     n, among = int(calibrating.sum()), np.arange(calibrating.size)
-    return [
-        (STRONGEST, np.isin(among, order[: n // 3])),
-        (WEAKEST, np.isin(among, order[n - n // 3 : n])),
-    ]
+    thirds = {STRONGEST: order[: n // 3], WEAKEST: order[n - n // 3 : n]}
+    return [(name, np.isin(among, third)) for name, third in thirds.items()]
 
 
 def _summary(

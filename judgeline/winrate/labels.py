@@ -93,16 +93,13 @@ def plan_labels(tables: OutcomeTables, *, half_width: float, miscoverage: float)
                 text = "every battle has a vote: there is none left to label"
                 raise NoWinRateError("all-voted", text)
             require_battles(design, n_questions)
-            smoothed_rates(counts, quantile)
-            refusal = None
+            plans = [
+                _plan_row(grouping, design.calibration, by, counts, half_width, quantile)
+                for by in _WAYS
+            ]
         except NoWinRateError as error:
-            refusal = error
-        for by in _WAYS:
-            if refusal is not None:
-                row = _no_plan(np.nan, half_width, refusal.status, str(refusal))
-            else:
-                row = _plan_row(grouping, design.calibration, by, counts, half_width, quantile)
-            rows.append((grouping, level, by, *row))
+            plans = [_no_plan(np.nan, half_width, error.status, str(error))] * len(_WAYS)
+        rows += [(grouping, level, by, *plan) for by, plan in zip(_WAYS, plans, strict=True)]
     return LabelPlans(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
@@ -158,18 +155,11 @@ def judge_or_humans(
 
 
 def _bernoulli(share: Any) -> Any:
-    """Return the variance of one draw that is 1 with probability `share`, else 0."""
     return share * (1 - share)
 
 
-# ------------------------------------------------------------------ counts and rates
-
-
 class JudgeCounts(NamedTuple):
-    """Battles behind one binary win rate: without a vote, lost and won as humans say.
-
-    The judge calls `n_test_won` won, `n_lost_right` lost and `n_won_right` won of these.
-    """
+    """Battles without a vote, lost and won as humans say, and how many the judge calls so."""
 
     n_test: Any
     n_test_won: Any
@@ -191,7 +181,7 @@ class JudgeRates(NamedTuple):
 
     @property
     def skill(self) -> Any:
-        """Specificity + sensitivity - 1 (Youden's index): 1 for a perfect judge, 0 at chance."""
+        """Youden's index: 1 for a perfect judge, 0 at chance."""
         return self.specificity + self.sensitivity - 1
 
     @property
@@ -210,10 +200,7 @@ def decisive_counts(test: ArrayLike, labelled: ArrayLike) -> JudgeCounts:
 
 
 def judge_rates(counts: JudgeCounts, quantile: float = 0.0, extra: int = 0) -> JudgeRates:
-    """Return the shares, drawn towards one half by `extra` calibration battles a side.
-
-    The share of test battles gains half the squared normal quantile a side.
-    """
+    """Return shares; `extra` calibration and quantile^2 / 2 test battles are added a side."""
     n_test, n_test_won, n_lost, n_lost_right, n_won, n_won_right = counts
     n, m0, m1 = n_test + quantile**2, n_lost + 2 * extra, n_won + 2 * extra
     share = (n_test_won + quantile**2 / 2) / n
@@ -245,9 +232,6 @@ _REMEDY = {
     "n_lost": ("class-absent", "specificity needs battles that humans call lost: label some"),
     "n_won": ("class-absent", "sensitivity needs battles that humans call won: label some"),
 }
-
-
-# ------------------------------------------------------------------ one plan
 
 
 class LabelPlan(NamedTuple):
@@ -282,10 +266,7 @@ def plan_by_verdict(counts: JudgeCounts, *, half_width: float, quantile: float) 
     have = (won_right + n_lost - lost_right + 2, lost_right + n_won - won_right + 2)
     if_won, if_lost = (won_right + 1) / have[0], (n_won - won_right + 1) / have[1]
     share = float(rates.share)
-    spread = (
-        share**2 * if_won * (1 - if_won),
-        (1 - share) ** 2 * if_lost * (1 - if_lost),
-    )
+    spread = (share**2 * if_won * (1 - if_won), (1 - share) ** 2 * if_lost * (1 - if_lost))
     sampling = (if_won - if_lost) ** 2 * share * (1 - share) / float(rates.n_test)
     return _fewest_labels(sampling, spread, have, half_width, quantile)
 
@@ -337,9 +318,6 @@ def plan_text(plan: LabelPlan, *, said_by: str, won: str, lost: str) -> str:
         f"Label {total} more {'battle' if total == 1 else 'battles'}, {plan.n_won} where {said_by} "
         f"said {won} and {plan.n_lost} where {said_by} said {lost}, for {reach}."
     )
-
-
-# ------------------------------------------------------------------ rows of the table
 
 
 _WAYS: dict[str, tuple[Callable[..., LabelPlan], str]] = {

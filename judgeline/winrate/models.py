@@ -1,7 +1,6 @@
 """Win rates of every model: the headline, and the published corrections beneath it."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -144,8 +143,8 @@ def adjust_models(
         own = has_own_votes(tables.own[model]) and not hidden
         shown = "prediction-powered" if own else "difference"
         for way, basis in BASIS.items():
-            subject = _Subject(given.get(way, tables), model, own)
-            row = _row(subject, way, transferred[model], miscoverage)
+            of = given.get(way, tables)
+            row = _row(of, model, own, way, transferred[model], miscoverage)
             rows.append((name, way, way == shown, basis, *row))
     return ModelWinRates(*(np.array(column) for column in zip(*rows, strict=True)))
 
@@ -158,64 +157,44 @@ class _Estimate(NamedTuple):
     note: str = ""
 
 
-class _Subject(NamedTuple):
-    """A model of some tables, and whether its own votes count."""
-
-    tables: OutcomeTables
-    model: int
-    own: bool
-
-    @property
-    def votes(self) -> Ints:
-        """Votes on the model by outcome, in the order of `OUTCOMES`."""
-        counted: Ints = self.tables.own[self.model, :, :, :NO_VOTE].sum(axis=(0, 1))
-        return counted
-
-    def design(self, estimator: str) -> Design:
-        """Return the battles of the estimator."""
-        battles = self.tables.own[self.model]
-        if estimator == "difference":
-            return transfer_design(self.tables, self.model)
-        if estimator == "prediction-powered":
-            return Design(battles.sum(axis=2), battles[:, :, :NO_VOTE], "own")
-        return design_of(self.tables, self.model, hidden=not self.own)
-
-
 def _row(
-    subject: _Subject, estimator: str, transferred: _Estimate, miscoverage: float
+    tables: OutcomeTables, model: int, own: bool, way: str, given: _Estimate, miscoverage: float
 ) -> tuple[str | int | float, ...]:
-    design, with_ties = subject.design(estimator), not estimator.startswith("binary")
-    status, estimate = "ok", transferred
+    """Return a row after its basis; `own` says whether the model's own votes count."""
+    battles, with_ties = tables.own[model], not way.startswith("binary")
+    votes = battles[:, :, :NO_VOTE].sum(axis=(0, 1))
+    if way == "difference":
+        design = transfer_design(tables, model)
+    elif way == "prediction-powered":
+        design = Design(battles.sum(axis=2), battles[:, :, :NO_VOTE], "own")
+    else:
+        design = design_of(tables, model, hidden=not own)
+    status, estimate = "ok", given
     try:
-        if estimator == "prediction-powered":
-            _require_own_votes(subject)
-        require_battles(design, int(subject.tables.n_questions[subject.model]))
-        if estimator != "difference":
-            estimate = _ESTIMATE[estimator](design, miscoverage)
-        note = _note(design, int(subject.votes.sum()), estimator, estimate)
+        if way == "prediction-powered" and not own:
+            text = (
+                f"{votes[WIN]} of its own votes are won and {votes[LOSS]} lost; {MIN_OWN_VOTES} of "
+                "each are needed (or they are hidden): see the difference row"
+            )
+            raise NoWinRateError("few-own-votes", text)
+        require_battles(design, int(tables.n_questions[model]))
+        if way != "difference":
+            estimate = _estimate(design, way, miscoverage)
+        note = _note(design, int(votes.sum()), way, estimate)
     except NoWinRateError as refusal:
         status, estimate, note = refusal.status, _Estimate(), str(refusal)
     return (
         design.calibration,
-        *_counts(design, estimator, with_ties),
-        int(subject.votes.sum()),
+        *_counts(design, way, with_ties),
+        int(votes.sum()),
         _win_rate(design.test.sum(axis=0), with_ties),
         *estimate[:4],
         *_accuracies(design, with_ties),
-        _win_rate(subject.votes, with_ties),
+        _win_rate(votes, with_ties),
         miscoverage,
         status,
         note,
     )
-
-
-def _require_own_votes(subject: _Subject) -> None:
-    if not subject.own:
-        raise NoWinRateError(
-            "few-own-votes",
-            f"{subject.votes[WIN]} of its own votes are won and {subject.votes[LOSS]} lost; "
-            f"{MIN_OWN_VOTES} of each are needed (or they are hidden): see the difference row",
-        )
 
 
 def _counts(design: Design, estimator: str, with_ties: bool) -> tuple[int, int, int]:
@@ -260,24 +239,14 @@ def _accuracies(design: Design, with_ties: bool) -> tuple[float, float]:
     )
 
 
-# ------------------------------------------------------------------ the estimates
-
-
 def _transferred(tables: OutcomeTables, miscoverage: float) -> list[_Estimate]:
     """Return each model's difference estimate, its interval calibrated on the other models."""
     models = difference_estimates(tables)
     calibrates = ~np.eye(len(tables.models), dtype=bool) & models.calibrating
     spread = conformal_spread(models, calibrates, miscoverage=miscoverage)
     needed = math.ceil(1 / miscoverage - 1 - 1e-9)
-    return [
-        _within(
-            models.win_rate[at],
-            spread.half_width[at],
-            spread.std_error[at],
-            _TOO_FEW.format(n, needed) if n < needed else "",
-        )
-        for at, n in enumerate(calibrates.sum(axis=1).tolist())
-    ]
+    notes = [_TOO_FEW.format(n, needed) if n < needed else "" for n in calibrates.sum(axis=1)]
+    return [_within(*row) for row in zip(models.win_rate, *spread, notes, strict=True)]
 
 
 def _within(win_rate: float, half_width: float, std_error: float, note: str = "") -> _Estimate:
@@ -286,35 +255,19 @@ def _within(win_rate: float, half_width: float, std_error: float, note: str = ""
     return _Estimate(middle, lower, upper, float(std_error), note)
 
 
-def _power_tuned(design: Design, miscoverage: float) -> _Estimate:
-    labelled = design.labelled.sum(axis=0)
-    powered = power_tuned_estimate(labelled, design.test.sum(axis=0) - labelled.sum(axis=1))
-    n_labels = int(labelled.sum())
-    half_width = power_tuned_half_width(powered.variance, n_labels, miscoverage=miscoverage)
-    return _within(powered.win_rate, half_width, math.sqrt(powered.variance))
-
-
-def _mean(design: Design, miscoverage: float) -> _Estimate:
-    mean = adjusted_mean(design.test, design.labelled, miscoverage=miscoverage)
-    win_rate, lower, upper, std_error = (float(value) for value in mean[:4])
-    return _Estimate(win_rate, lower, upper, std_error)
-
-
-def _ternary(design: Design, miscoverage: float) -> _Estimate:
-    counts = (design.test.sum(axis=0), design.labelled.sum(axis=0))
-    return _Estimate(*adjusted_shares(*counts, miscoverage=miscoverage)[:4])
-
-
-def _by_length(design: Design, miscoverage: float) -> _Estimate:
-    if len(design.test) == 1:
+def _estimate(design: Design, way: str, miscoverage: float) -> _Estimate:
+    test, labelled = (part.sum(axis=0) for part in design[:2])
+    if way == "prediction-powered":
+        powered = power_tuned_estimate(labelled, test - labelled.sum(axis=1))
+        n_labels, variance = int(labelled.sum()), powered.variance
+        half_width = power_tuned_half_width(variance, n_labels, miscoverage=miscoverage)
+        return _within(powered.win_rate, half_width, math.sqrt(variance))
+    if way == "ternary":
+        return _Estimate(*adjusted_shares(test, labelled, miscoverage=miscoverage)[:4])
+    if way == "binary-by-length" and len(design.test) == 1:
         raise NoWinRateError("no-lengths", "some answer has no length; see the binary row")
-    return _mean(decisive(design), miscoverage)
-
-
-_ESTIMATE: dict[str, Callable[[Design, float], _Estimate]] = {
-    "prediction-powered": _power_tuned,
-    "mean-outcome": lambda design, miscoverage: _mean(pooled(design), miscoverage),
-    "ternary": _ternary,
-    "binary": lambda design, miscoverage: _mean(pooled(decisive(design)), miscoverage),
-    "binary-by-length": _by_length,
-}
+    design = decisive(design) if way.startswith("binary") else design
+    design = design if way == "binary-by-length" else pooled(design)
+    mean = adjusted_mean(design.test, design.labelled, miscoverage=miscoverage)
+    win_rate, lower, upper, std_error = map(float, mean[:4])
+    return _Estimate(win_rate, lower, upper, std_error)

@@ -1,16 +1,16 @@
 """Battles of every model counted by outcome, the strata they stand in, and those that calibrate."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from judgeline.elo.battles import CodedBattles
+from judgeline.intervals.conformal import require_miscoverage
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 OUTCOMES: tuple[float, ...] = (1.0, 0.5, 0.0)
 """The order of every axis over outcomes: win, tie, loss."""
@@ -39,8 +39,7 @@ class NoWinRateError(ValueError):
 
 def normal_quantile(miscoverage: float) -> float:
     """Return the standard normal quantile of a two-sided interval, 1.96 at 0.05."""
-    if not 0 < miscoverage < 1:
-        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
+    require_miscoverage(miscoverage)
     return float(-ndtri(miscoverage / 2))
 
 
@@ -102,39 +101,37 @@ def tabulate_outcomes(
     ValueError
         If a column has another length than the battles, or a stratum is out of range.
     """
-    n, n_models = len(battles), len(battles.models)
-    strata = [_stratum(values, n, n_strata) for values in (stratum_a, stratum_b)]
+    n, n_models, shape = len(battles), len(battles.models), (n_strata, 3, 4)
+    strata = np.stack([_stratum(values, n, n_strata) for values in (stratum_a, stratum_b)])
     asked = np.asarray(question)
     if asked.shape != (n,):
         raise ValueError(f"question must have shape ({n},), got {asked.shape}")
     judged = TIE - np.sign(battles.judge_outcome.astype(np.int64) - 2)
     # by 0, 1 and 2 halves of a win, and by -1 from the end
-    voted_a, voted_b = np.array([LOSS, TIE, WIN, NO_VOTE]), np.array([WIN, TIE, LOSS, NO_VOTE])
-    cells = [
-        (strata[0] * 3 + judged) * 4 + voted_a[battles.human_outcome],
-        (strata[1] * 3 + LOSS - judged) * 4 + voted_b[battles.human_outcome],
+    votes = np.array([[LOSS, TIE, WIN, NO_VOTE], [WIN, TIE, LOSS, NO_VOTE]])
+    # from here on in two rows: each battle as A sees it, and as B does
+    cells = (strata * 3 + [judged, LOSS - judged]) * 4 + votes[:, battles.human_outcome]
+    models = np.stack([battles.model_a, battles.model_b]).astype(np.int64)
+    is_field = battles.voted_models()[models[::-1]]  # against a model that people voted on
+    others = [
+        _count(np.zeros(n, dtype=np.int64), cell, 1, shape)
+        - sum(_count(side, cell, n_models, shape) for side in models)
+        for cell in cells
     ]
-    shape = (n_strata, 3, 4)
-    sides = (battles.model_a.astype(np.int64), battles.model_b.astype(np.int64))
-    voted = battles.voted_models()
-    fields = (voted[sides[1]], voted[sides[0]])  # battles against a model that people voted on
-    own_a, own_b = (
-        _count(side[field], cell[field], n_models, shape)
-        for side, cell, field in zip(sides, cells, fields, strict=True)
-    )
-    totals = [_count(np.zeros_like(cell), cell, 1, shape) for cell in cells]
-    involved = [sum(_count(side, cell, n_models, shape) for side in sides) for cell in cells]
     seats = [
         np.bincount(side[field], minlength=n_models)
-        for side, field in zip(sides, fields, strict=True)
+        for side, field in zip(models, is_field, strict=True)
     ]
+    code = np.unique(asked, return_inverse=True)[1].astype(np.int64)
+    size = code.max() + 1
+    asked_of = np.unique((models * size + code)[is_field]) // size
     return OutcomeTables(
         battles.models,
-        own_a + own_b,
-        np.stack([(a - b)[..., :NO_VOTE] for a, b in zip(totals, involved, strict=True)]),
+        _count(models[is_field], cells[is_field], n_models, shape),
+        np.stack(others)[..., :NO_VOTE],
         (seats[0] < seats[1]).astype(np.int64),
-        totals[0][0],
-        _n_questions(sides, fields, asked, n_models),
+        _count(np.zeros(n, dtype=np.int64), cells[0], 1, shape)[0],
+        np.bincount(asked_of, minlength=n_models),
     )
 
 
@@ -154,19 +151,6 @@ def _count(group: Ints, cell: Ints, n_groups: int, shape: tuple[int, int, int]) 
     size = int(np.prod(shape))
     counts = np.bincount(group * size + cell, minlength=n_groups * size)
     return counts.reshape(n_groups, *shape)
-
-
-def _n_questions(
-    sides: tuple[Ints, Ints], fields: tuple[Bools, Bools], asked: NDArray[Any], n_models: int
-) -> Ints:
-    """Return the number of different questions in each model's battles, shape (M,)."""
-    code = np.unique(asked, return_inverse=True)[1].astype(np.int64)
-    size = code.max() + 1
-    pairs = np.concatenate(
-        [side[field] * size + code[field] for side, field in zip(sides, fields, strict=True)]
-    )
-    counts: Ints = np.bincount(np.unique(pairs) // size, minlength=n_models)
-    return counts
 
 
 def design_of(tables: OutcomeTables, model: int, *, hidden: bool = False) -> Design:
@@ -205,7 +189,7 @@ def require_battles(design: Design, n_questions: int) -> None:
 def pooled(design: Design) -> Design:
     """Return the same battles in a single stratum."""
     test, labelled = (part.sum(axis=0, keepdims=True) for part in design[:2])
-    return Design(test, labelled, design.calibration)
+    return design._replace(test=test, labelled=labelled)
 
 
 def decisive(design: Design) -> Design:
@@ -216,10 +200,7 @@ def decisive(design: Design) -> Design:
     """
     test, labelled = design.test.copy(), design.labelled.copy()
     test[..., TIE] = labelled[..., TIE, :] = labelled[..., TIE] = 0
-    return Design(test, labelled, design.calibration)
-
-
-# ------------------------------------------------------------------ strata
+    return design._replace(test=test, labelled=labelled)
 
 
 def length_strata(length_a: ArrayLike, length_b: ArrayLike) -> tuple[Ints, Ints] | None:
@@ -252,10 +233,9 @@ def strength_strata(battles: CodedBattles, *, n_strata: int = N_STRENGTHS) -> tu
 
 
 def merge_sparse_strata(design: Design, *, least: int = MIN_STRATUM_VOTES) -> Design:
-    """Return the battles in fewer strata, so that each has votes to calibrate it.
+    """Return the battles in fewer strata: the sparsest joins its neighbour with fewer votes.
 
-    A stratum with test battles and fewer than `least` votes joins the neighbour with fewer
-    votes, the sparsest first. Counts of votes decide, never the judge's accuracy.
+    Counts of votes decide, never the judge's accuracy.
     """
     tested = design.test.sum(axis=1).tolist()
     votes = design.labelled.sum(axis=(1, 2)).tolist()
@@ -271,4 +251,4 @@ def merge_sparse_strata(design: Design, *, least: int = MIN_STRATUM_VOTES) -> De
         for counts in (tested, votes):
             counts[first : first + 2] = [counts[first] + counts[first + 1]]
     test, labelled = (np.add.reduceat(part, starts, axis=0) for part in design[:2])
-    return Design(test, labelled, design.calibration)
+    return design._replace(test=test, labelled=labelled)

@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from judgeline.intervals.conformal import conformal_quantile
-from judgeline.winrate.outcomes import (
-    NO_VOTE,
-    OUTCOMES,
-    Design,
-    OutcomeTables,
-    merge_sparse_strata,
-)
+from judgeline.winrate.outcomes import NO_VOTE, OUTCOMES, Design, OutcomeTables, merge_sparse_strata
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -70,10 +64,7 @@ def transfer_design(tables: OutcomeTables, model: int) -> Design:
 
 
 def difference_estimates(tables: OutcomeTables) -> HeldOutModels:
-    """Return every model's difference estimate, in strata by `strength_strata`, beside its votes.
-
-    Strata with few votes are merged.
-    """
+    """Return every model's difference estimate, sparse strata merged, beside its votes."""
     rows = []
     for model in range(len(tables.models)):
         design = merge_sparse_strata(transfer_design(tables, model))
@@ -104,8 +95,7 @@ def difference_estimate(test: NDArray[Any], labelled: NDArray[Any]) -> PoweredEs
     )
     weight = n / n.sum()
     return PoweredEstimate(
-        float(weight @ (mean + shift)),
-        float(weight**2 @ (variance / n + of_shift / n_labelled)),
+        float(weight @ (mean + shift)), float(weight**2 @ (variance / n + of_shift / n_labelled))
     )
 
 

@@ -262,6 +262,37 @@ def backfill(
     )
 
 
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline forget --judge strict --dry-run\n\n"
+    "  judgeline forget --corpus mine --yes\n\n" + EXIT_CODES
+)
+def forget(
+    judge: Annotated[str | None, typer.Option(help="Slug of a judge.", show_default=False)] = None,
+    corpus: Annotated[
+        str | None, typer.Option(help="Slug of a corpus.", show_default=False)
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Name of a model, as battles have it.", show_default=False)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")
+    ] = False,
+) -> None:
+    """Delete what is stored of a judge, a corpus or a model: tables, bought answers, runs.
+
+    What was bought is gone: asking again costs again. Candidates' files and config/ stay.
+    """
+    from pipelines.commands.forget import forget as forget_for_good
+
+    asked = {"judge": judge, "corpus": corpus, "model": model}
+    named = [(kind, name) for kind, name in asked.items() if name]
+    if len(named) != 1:
+        raise ValueError("name one thing to forget: --judge SLUG, --corpus SLUG or --model NAME")
+    forget_for_good(open_console(), *named[0], yes=yes, dry_run=dry_run)
+
+
 @app.command()
 def ui(
     port: Annotated[int, option("Port on 127.0.0.1.", min=1, max=65535, show_default=True)] = 3000,

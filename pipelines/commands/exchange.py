@@ -12,7 +12,7 @@ import pandas as pd
 import yaml
 from rich.console import Console
 
-from judgeline.io import SCORE_COLUMNS
+from judgeline.io import SCORE_COLUMNS, files_of
 from judgeline.report import in_csv
 from judgeline.terminal import plain, plain_table, show_files
 from judgeline.verdict import slug
@@ -21,8 +21,8 @@ from resources.config.corpora import KIND as CORPORA
 from resources.config.corpora import load_corpora
 from resources.config.judges import KIND as JUDGES
 from resources.config.judges import load_judges
+from resources.corpora.battles import BATTLES, VERDICTS
 from resources.corpora.reading import CorpusRead, read_files
-from resources.corpora.recorded import BATTLES, VERDICTS
 from resources.exchange.formats import (
     UNKNOWN,
     arena_hard_options,
@@ -61,8 +61,7 @@ def import_verdicts(
     force: bool = False,
 ) -> Imported:
     """Convert files of verdicts to battles and verdicts of our own layout."""
-    if missing := [file for file in files if not file.is_file()]:
-        raise ValueError(f"there is no file {missing[0]}; correct the path")
+    files = [one for file in files for one in files_of(file)]
     places = {name: out / name for name in (BATTLES, VERDICTS, "quarantine.csv")}
     require_free(places, force=force)
     options = arena_hard_options(style, baseline, baseline_first_in)
@@ -155,16 +154,16 @@ def export_verdicts(
     battles, verdicts = _stored(store or open_store(), corpus, judge)
     judged, account = judged_battles(battles, verdicts)
     if style == "arena-hard":
-        exported = write_arena_hard(judged, account, judge, options)
+        text = write_arena_hard(judged, account, judge, options)
     elif style == "soft-elo":
-        exported = write_soft_elo(judged, account, judge, corpus)
+        text = write_soft_elo(judged, account, judge, corpus)
     else:
         writer = {"mt-bench": write_mt_bench, "alpaca-eval": write_alpaca_eval}[style]
-        exported = writer(judged, account, judge)
+        text = writer(judged, account, judge)
     if not account.n_written:
         reasons = "; ".join(counted(account.left_out)) or "no battle has a verdict"
         raise ValueError(f"nothing to write as {style}: {reasons}. Choose another format or judge")
-    write_together({out: lambda path: path.write_text(exported.text, encoding="utf-8")})
+    write_together({out: lambda path: path.write_text(text, encoding="utf-8")})
     return account
 
 

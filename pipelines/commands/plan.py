@@ -209,9 +209,7 @@ def require_covered(plan: Sequence[JudgePlan], cap: Budget) -> None:
 
 
 SCORES = dg.AssetKey("scored_battles")
-DO_WITHOUT = frozenset(
-    map(dg.AssetKey, ("reference_ratings", "reference_diagnostics", "rating_systems"))
-)
+DO_WITHOUT = frozenset(map(dg.AssetKey, ("reference_ratings", "rating_systems")))
 """Assets that read scored battles where there are any, and do without where there are none."""
 
 
@@ -275,8 +273,7 @@ def methods_part(graph: AssetGraph, made: Collection[dg.AssetKey]) -> Part | Non
     """Return the part left where gates stopped every judge; None without scoring methods."""
     if dg.AssetKey("scoring_methods") not in made:
         return None
-    kept = {dg.AssetKey("method_comparison"), dg.AssetKey("report")}
     return Part(
-        frozenset(graph.executable_asset_keys - kept),
+        frozenset(graph.executable_asset_keys - {dg.AssetKey("report")}),
         "no judge has ratings on the human scale: scoring methods are compared all the same",
     )

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 from sqlalchemy.exc import SQLAlchemyError
 
+from assets.candidates.judging import score_candidates
 from assets.columns import as_columns
 from assets.diagnostics.influences import influence_table
+from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for
 from assets.elo.ratings import ranking_options
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.elo import HeldOutRatings
@@ -177,7 +179,9 @@ class _Rating:
                 self._need("beta_folds"),
                 rating,
                 method=self.method,
-                candidate_scores=self._read("candidate_scores"),
+                candidate_scores=score_candidates(
+                    self._read("candidate_battles"), self._read("candidate_verdicts")
+                ),
                 candidate_ratings=self._read("candidate_ratings"),
             )
         is_own = found["model"].eq(self._model) & found["is_candidate"].eq(self._is_candidate)
@@ -217,9 +221,13 @@ class _Rating:
 
     def missing(self) -> dict[str, int]:
         """Return how many battles have no score, by class of failure; nothing of a candidate."""
-        account = None if self._is_candidate else self._read("missingness")
-        if account is None:
+        battles, verdicts = (
+            self._store.picked(name, *self._keys(name), columns=columns)
+            for name, columns in (("sampled_battles", FOUGHT), ("verdicts", ANSWERED))
+        )
+        if self._is_candidate or battles is None or verdicts is None:
             return {}
+        account = account_for(battles, verdicts)
         own = account[account["grouping"].eq("model") & account["level"].eq(self._model)]
         failed = own[own["status"].ne("ok") & own["n_battles"].gt(0)]
         return dict(zip(failed["status"], map(int, failed["n_battles"]), strict=True))

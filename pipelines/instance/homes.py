@@ -8,7 +8,7 @@ import dagster as dg
 import yaml
 
 from pipelines.instance.workers import is_gone, is_here, is_private
-from resources.config.paths import ROOT, home
+from resources.config.paths import ROOT, home, in_home
 
 POSTGRES = (
     "DAGSTER_PG_HOST",
@@ -19,7 +19,6 @@ POSTGRES = (
 )
 """Variables of a PostgreSQL server: all are needed; the first chooses it instead of SQLite."""
 _PATIENCE_S = 10
-_DEFAULT_HOME = ".judgeline"
 _NOT_CAPTURED = {
     "module": "dagster.core.storage.noop_compute_log_manager",
     "class": "NoOpComputeLogManager",
@@ -41,7 +40,7 @@ def prepare_home() -> Path:
         require_postgres()
         file = ROOT / "deploy" / "dagster.postgres.yaml"
     settings = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return _write(_absolute(settings, home()), "dagster.yaml")
+    return _write(_absolute(settings), "dagster.yaml")
 
 
 def open_instance() -> dg.DagsterInstance:
@@ -96,12 +95,10 @@ def _write(settings: dict[str, Any], name: str) -> Path:
     return folder
 
 
-def _absolute(settings: Any, folder: Path) -> Any:
+def _absolute(settings: Any) -> Any:
     if isinstance(settings, dict):
-        return {name: _absolute(value, folder) for name, value in settings.items()}
-    if isinstance(settings, str) and settings.startswith(f"{_DEFAULT_HOME}/"):
-        return str(folder.absolute() / settings.removeprefix(f"{_DEFAULT_HOME}/"))
-    return settings
+        return {name: _absolute(value) for name, value in settings.items()}
+    return in_home(settings) if isinstance(settings, str) else settings
 
 
 def require_postgres() -> None:

@@ -18,12 +18,15 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
     INDEX_SHARD_NAME,
     SqliteEventLogStorage,
 )
+from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.event import listen
 from sqlalchemy.pool import QueuePool
+
+from resources.config.paths import in_home
 
 OPEN_FILES = 8
 """Files of events that stay open in a process, of one run each; three descriptors a file."""
@@ -41,7 +44,18 @@ class SqliteStorage(DagsterSqliteStorage):
         cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
     ) -> "SqliteStorage":
         """Return the storage that an instance file describes."""
-        return cls.from_local(inst_data=inst_data, **config_value)
+        return cls.from_local(in_home(config_value["base_dir"]), inst_data=inst_data)
+
+
+class ComputeLogs(LocalComputeLogManager):
+    """Dagster's files of what steps print, in the home also where `dg dev` starts the instance."""
+
+    @classmethod
+    def from_config_value(
+        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
+    ) -> "ComputeLogs":
+        """Return the manager that an instance file describes."""
+        return cls(in_home(config_value["base_dir"]), inst_data=inst_data)
 
 
 @dataclass

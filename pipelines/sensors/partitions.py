@@ -25,11 +25,10 @@ _NEEDED: dict[str, tuple[str, ...]] = {
         "scored_battles",
     ),
     "pooled_leaderboard": ("leaderboard", "scored_battles"),
-    "method_comparison": ("scoring_methods",),
+    "report": ("scoring_methods",),
     "rating_systems": ("reference_ratings",),
 }
 """Tables that a judge must have, all of them, to be part of a comparison."""
-_REPORTED = {"judge_comparison", "method_comparison"}
 _SEEN = "configured"
 """What was configured at the look before, in a cursor; without it, as in versions before this one,
 unused partitions are retired."""
@@ -165,7 +164,7 @@ def _compared_again(
         )
         there = {name for name, parts in able.items() if parts & moved and parts & left}
         if there:
-            report = {"report"} if there & _REPORTED else set()
+            report = {"report"} if "judge_comparison" in there else set()
             yield dg.RunRequest(
                 job_name=comparison_job.name,
                 partition_key=corpus,

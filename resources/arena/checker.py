@@ -22,11 +22,9 @@ _SHORTEST_TYPO = 4
 
 
 class Reading(NamedTuple):
-    """What the checker finds in a completion.
+    """Findings of the checker in a completion; `levels` in [0, 1], in the order of `CRITERIA`.
 
-    `levels` are the six criteria in the order of `CRITERIA`, each in [0, 1]; `style` is the
-    family whose way of opening the text has, or None; `ornament` is its closing line of signs,
-    or None.
+    `style` is the family that opens so, `ornament` the closing line of signs; None without one.
     """
 
     levels: tuple[float, float, float, float, float, float]

@@ -38,10 +38,7 @@ class Contestant:
 
 
 def enter_contestants(n_contestants: int, seed: int) -> tuple[Contestant, ...]:
-    """Return the first contestants of the arena with a seed; families take turns.
-
-    Skills are independent draws, so any of them may stand for a new model.
-    """
+    """Return the first contestants with a seed, of independent skills; families take turns."""
     return tuple(_enter(number, seed) for number in range(n_contestants))
 
 
@@ -70,10 +67,7 @@ def _enter(number: int, seed: int) -> Contestant:
 
 
 def _complete(
-    prompt: Prompt,
-    contestant: Contestant,
-    chance: NDArray[np.float64],
-    draw: NDArray[np.float64],
+    prompt: Prompt, contestant: Contestant, chance: NDArray[np.float64], draw: NDArray[np.float64]
 ) -> str:
     fates, slips, typos = np.split(draw[4:], [_MAX_ITEMS, 2 * _MAX_ITEMS])
     answer = _answer(prompt, chance, fates.tolist(), slips.tolist())

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,11 +56,9 @@ def arena_options(given: Mapping[str, Any], seed: int, corpus: str) -> ArenaOpti
 
 @dataclass(frozen=True)
 class Arena:
-    """A simulated arena; the same options make the same one.
+    """A simulated arena: voted contestants, then new ones; the same options make the same one.
 
-    Contestants are voted ones first, then new ones; `completions` are by contestant, then prompt;
-    `quality` is the true one in [0, 1], shape (n_prompts, M), as the checker reads it from the
-    texts.
+    `completions` are by contestant, then prompt; `quality` (n_prompts, M) is true, in [0, 1].
     """
 
     options: ArenaOptions
@@ -83,6 +82,7 @@ class ArenaBattles(NamedTuple):
     human_outcome: NDArray[np.float64]
 
 
+@lru_cache(maxsize=1)
 def build_arena(options: ArenaOptions) -> Arena:
     """Return the arena of some options: every prompt completed by every contestant, and read."""
     prompts = write_prompts(options.n_prompts, options.seed)

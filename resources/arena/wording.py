@@ -6,12 +6,11 @@ with a family bias knows its own.
 """
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 FAMILIES: tuple[str, ...] = ("aster", "birch", "cedar", "dahlia", "elder", "fern")
 """Families of simulated contestants; plants, not products."""
@@ -23,8 +22,7 @@ RECORD_KEYS: tuple[str, ...] = ("product", "colour", "weight", "price", "stock")
 """Keys of the JSON record that a prompt may ask for, the same in every language."""
 
 
-@dataclass(frozen=True)
-class Wording:
+class Wording(BaseModel, frozen=True, extra="forbid"):
     """One language: instructions with slots, nouns to fill them, and the contestants' prose."""
 
     calculate: str
@@ -62,19 +60,12 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _fixed(value: Any) -> Any:
-    return value if isinstance(value, str) else tuple(value)
-
-
-def _wordings() -> dict[str, Wording]:
-    told: Any = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-    return {
-        language: Wording(**{k: _fixed(v) for k, v in own.items()})
-        for language, own in told.items()
-    }
-
-
-WORDINGS: dict[str, Wording] = _wordings()
+WORDINGS: dict[str, Wording] = {
+    language: Wording.model_validate(texts)
+    for language, texts in yaml.safe_load(
+        Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+    ).items()
+}
 """Wording by ISO 639-1 code."""
 
 LANGUAGES: tuple[str, ...] = tuple(WORDINGS)

@@ -37,10 +37,7 @@ def quoted(value: object, width: int = 60) -> str:
 
 
 class Rows(NamedTuple):
-    """Contents of a file: its name, columns of one length, and the place of each row.
-
-    Places are such as ``line 4``, from 1, or ``row 3``, from 0, of a Parquet file.
-    """
+    """Contents of a file: its name, columns of one length, and a place (``line 4``) per row."""
 
     name: str
     columns: dict[str, list[Any]]

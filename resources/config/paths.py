@@ -13,6 +13,12 @@ def home() -> Path:
     return _folder("JUDGELINE_HOME", ROOT / ".judgeline")
 
 
+def in_home(folder: str) -> str:
+    """Return a folder that an instance file names, under the home if it is in ``.judgeline``."""
+    inside = folder.removeprefix(".judgeline/")
+    return folder if inside == folder else str(home().absolute() / inside)
+
+
 def config_dir() -> Path:
     """Return the folder of what a user edits: ``JUDGELINE_CONFIG``, or ``config`` here."""
     return _folder("JUDGELINE_CONFIG", ROOT / "config")

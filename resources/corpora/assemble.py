@@ -45,19 +45,21 @@ def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> Cor
     return CorpusRead(clean, in_file_order([*quarantines, unclean], paths), no_verdicts())
 
 
-def conversations(
-    table: pd.DataFrame, first: str = "conversation_a", second: str = "conversation_b"
-) -> tuple[pd.DataFrame, list[Fault]]:
-    """Return the texts and turns of two columns of conversations, and which cannot be read."""
-    read_a, faults_a = read_each(table, first, _conversation)
-    read_b, faults_b = read_each(table, second, _conversation)
+_SILENCE = Conversation(None, None, 0)
+
+
+def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
+    """Return the texts and turns of both conversations, and which cannot be read."""
+    read_a, faults_a = read_each(table, "conversation_a", _conversation, _SILENCE)
+    read_b, faults_b = read_each(table, "conversation_b", _conversation, _SILENCE)
     both = list(zip(read_a, read_b, strict=True))
+    n_turns = [max(a.n_turns, b.n_turns) or None for a, b in both]
     texts = pd.DataFrame(
         {
-            "instruction": [a.instruction if a else b.instruction if b else None for a, b in both],
-            "completion_a": [a.completion if a else None for a, _ in both],
-            "completion_b": [b.completion if b else None for _, b in both],
-            "n_turns": pd.array([_n_turns(a, b) for a, b in both], dtype="Int64"),
+            "instruction": [(b if a is _SILENCE else a).instruction for a, b in both],
+            "completion_a": [a.completion for a, _ in both],
+            "completion_b": [b.completion for _, b in both],
+            "n_turns": pd.array(n_turns, dtype="Int64"),
         },
         index=table.index,
     )
@@ -65,41 +67,32 @@ def conversations(
 
 
 def read_each(
-    table: pd.DataFrame, column: str, read: Callable[[Any], T | None]
-) -> tuple[list[T | None], Fault]:
+    table: pd.DataFrame, column: str, read: Callable[[Any], T], default: T
+) -> tuple[list[T], Fault]:
     """Return each value of a column as `read` has it, and the fault of those that it refuses."""
-    values: list[T | None] = []
-    reasons: dict[int, str] = {}
+    values, wrong, reasons = [], np.zeros(len(table), dtype=bool), []
     for place, published in enumerate(table[column]):
-        value = None
         try:
-            value = read(published)
+            values.append(read(published))
         except ValueError as error:
-            reasons[place] = f"{column}: {error}"
-        values.append(value)
-    wrong = np.zeros(len(table), dtype=bool)
-    wrong[list(reasons)] = True
-    return values, Fault(wrong, "unreadable-text", list(reasons.values()))
+            values.append(default)
+            wrong[place] = True
+            reasons.append(f"{column}: {error}")
+    return values, Fault(wrong, "unreadable-text", reasons)
 
 
-def _conversation(published: Any) -> Conversation | None:
-    return None if _is_null(published) else read_conversation(published)
+def _conversation(published: Any) -> Conversation:
+    is_null = published is None or (isinstance(published, float) and np.isnan(published))
+    return _SILENCE if is_null else read_conversation(published)
 
 
-def _is_null(published: Any) -> bool:
-    return published is None or (isinstance(published, float) and np.isnan(published))
-
-
-def _n_turns(first: Conversation | None, second: Conversation | None) -> int | None:
-    counts = [one.n_turns for one in (first, second) if one is not None and one.n_turns]
-    return max(counts) if counts else None
+def column_of(table: pd.DataFrame, name: str) -> pd.Series:
+    """Return a column, of nulls where the table lacks it."""
+    return table[name] if name in table else pd.Series(None, index=table.index, dtype=object)
 
 
 def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return battles with unique ids between two different models, and the quarantined others.
-
-    Of battles that share an id the first sound one is kept; ``row`` and ``file`` pass through.
-    """
+    """Return battles with unique ids, the first sound one of each, and the quarantined others."""
     table = raw.reset_index(drop=True)
     origin = table.assign(
         row=table.get("row", pd.Series(range(len(table)))), file=table.get("file", "")

@@ -1,7 +1,7 @@
 """Our own layout: battles as Parquet, JSON lines or CSV, with few columns needed."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,21 +10,28 @@ import pandas as pd
 
 from judgeline.io import (
     EXPECTED_WINNERS,
+    REPLY_DTYPES,
+    SCORE_COLUMNS,
     STATED_AS,
+    VERDICT_DTYPES,
     CorpusRead,
     Fault,
     fault,
+    judge_slugs,
     languages,
     names,
     outcomes_by_code,
     outcomes_by_winner,
     read_layout,
     require_known_codes,
+    set_aside,
+    typed,
     without_blanks,
 )
-from resources.corpora.assemble import Converted, assemble
-from resources.corpora.recorded import with_verdicts, without_verdicts
+from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
+from resources.corpora.assemble import Converted, assemble, column_of
 from resources.corpora.records import encodable
+from resources.judges.judge import FAILURES, ORDERS
 
 _STATE_CODES = (
     f"State the codes as 'outcomes: {{codes}}' ({STATED_AS}) of this corpus in "
@@ -50,13 +57,18 @@ def read_battles(paths: Sequence[Path], stated: Mapping[str, float] | None = Non
     Where a file is called ``battles.parquet``, ``verdicts.parquet`` beside it holds verdicts that
     came with it.
     """
-    files = without_verdicts(paths)
-    return with_verdicts(assemble(files, partial(_convert, stated=stated)), files)
+    files = [path for path in paths if path.name != VERDICTS]
+    if not files:
+        raise ValueError(
+            f"{paths[0]} holds verdicts, and no battles lie beside it; name the folder or file of "
+            "the battles as location in corpora.yaml"
+        )
+    return _with_verdicts(assemble(files, partial(_convert, stated=stated)), files)
 
 
 def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
     table = read_layout(path, "battles", _OPTIONAL)
-    columns = {name: _column(table, name) for name in _OPTIONAL.split()}
+    columns = {name: column_of(table, name) for name in _OPTIONAL.split()}
     texts = {name: columns[name].map(encodable, na_action="ignore") for name in _TEXTS}
     outcome, vote = _outcomes(table, path, stated)
     n_turns = pd.to_numeric(columns["n_turns"], errors="coerce")
@@ -113,30 +125,112 @@ def _outcomes(
 def _identified(battles: pd.DataFrame, given: dict[str, pd.Series]) -> dict[str, pd.Series]:
     asked = battles["instruction"].map(lambda text: f"q-{_digest(text)}", na_action="ignore")
     question = given["question_id"].fillna(asked.astype("str"))
-    parts = pd.DataFrame(
-        {"question": question, **battles[["model_a", "model_b", "completion_a", "completion_b"]]}
-    )
-    parts = parts.astype("str").fillna("")
-    content = pd.Series(
-        [_digest("\x1f".join(row)) for row in parts.itertuples(index=False)],
-        index=battles.index,
-        dtype="str",
-    )
+    sides = battles[["model_a", "model_b", "completion_a", "completion_b"]]
+    content = _hashes(pd.DataFrame({"question": question, **sides}), _digest)
     occurrence = content.groupby(content).cumcount().astype(str)
     battle_id = given["battle_id"].fillna(content + "-" + occurrence)
     question = question.fillna(battle_id)
-    return {
-        "battle_id": battle_id,
-        "question_id": question,
-        "cluster_id": given["cluster_id"].fillna(question),
-    }
+    cluster = given["cluster_id"].fillna(question)
+    return {"battle_id": battle_id, "question_id": question, "cluster_id": cluster}
+
+
+def _hashes(parts: pd.DataFrame, digest: Callable[[str], str]) -> pd.Series:
+    rows = parts.astype("str").fillna("").itertuples(index=False)
+    hashes = [digest("\x1f".join(row)) for row in rows]
+    return pd.Series(hashes, index=parts.index, dtype="str")
 
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _column(table: pd.DataFrame, name: str) -> pd.Series:
-    if name in table:
-        return table[name]
-    return pd.Series(np.full(len(table), None), index=table.index, dtype=object)
+# Verdicts beside battles: `judgeline verdicts import` writes the pair
+
+BATTLES, VERDICTS = "battles.parquet", "verdicts.parquet"
+
+_NEEDED = ("battle_id", "judge", "order", "status")
+
+
+def _with_verdicts(found: CorpusRead, paths: Sequence[Path]) -> CorpusRead:
+    """Return a corpus with the verdicts beside its files; a missing column is empty."""
+    beside = [path.with_name(VERDICTS) for path in paths if path.name == BATTLES]
+    verdicts, quarantines = [found.verdicts], [found.quarantine]
+    for path in beside:
+        if path.is_file():
+            table = _read_verdicts(path)
+            kept, quarantine = set_aside(table, _verdict_faults(table, found.battles))
+            verdicts.append(typed(table[kept], VERDICT_DTYPES))
+            quarantines.append(quarantine)
+    return CorpusRead(
+        found.battles,
+        pd.concat(quarantines, ignore_index=True),
+        pd.concat(verdicts, ignore_index=True),
+    )
+
+
+def _read_verdicts(path: Path) -> pd.DataFrame:
+    published = pd.read_parquet(path)
+    if lacking := [name for name in _NEEDED if name not in published]:
+        raise ValueError(
+            f"{path} lacks {', '.join(lacking)}; a table of verdicts has {', '.join(_NEEDED)} and "
+            "either rubric scores or recorded_outcome. Correct it, or give it another name"
+        )
+    try:
+        filled = published.assign(replicate=published.get("replicate", 0))
+        table = typed(filled.fillna({"replicate": 0}), VERDICT_DTYPES)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: a column has another type ({error}); correct it") from error
+    parts = table.drop(columns=["identity", *REPLY_DTYPES])
+    return table.assign(
+        judge=judge_slugs(table["judge"]),
+        identity=table["identity"].fillna(_hashes(parts, text_hash)),
+        row=np.arange(len(table)),
+        file=path.name,
+    )
+
+
+def _verdict_faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
+    points, outcome = table[list(SCORE_COLUMNS)], table["recorded_outcome"]
+    n_scores = points.notna().sum(axis=1)
+    has_result = n_scores.eq(len(SCORE_COLUMNS)) | (n_scores.eq(0) & outcome.notna())
+    off_scale = points.lt(LOWEST_SCORE) | points.gt(HIGHEST_SCORE)  # averages lie between points
+    first = off_scale.to_numpy().argmax(axis=1)
+    named = table.assign(
+        criterion=np.array(SCORE_COLUMNS)[first],
+        score=points.to_numpy()[np.arange(len(table)), first],
+    )
+    broken = {
+        "incomplete-verdict": (
+            table[list(_NEEDED)].isna().any(axis=1),
+            f"one of {', '.join(_NEEDED)} is empty",
+        ),
+        "unknown-battle": (
+            ~table["battle_id"].isin(battles["battle_id"]),
+            "no battle {battle_id!r} in the corpus",
+        ),
+        "unknown-order": (
+            ~table["order"].isin([*ORDERS, "mean"]),
+            "order is {order!r}; expected AB, BA or mean",
+        ),
+        "unknown-status": (
+            ~table["status"].isin(["ok", *FAILURES]),
+            f"status is {{status!r}}; expected ok, or of a failed verdict {', '.join(FAILURES)}",
+        ),
+        "score-off-scale": (
+            off_scale.any(axis=1),
+            f"{{criterion}} is {{score:g}}; expected {LOWEST_SCORE} to {HIGHEST_SCORE}",
+        ),
+        "unknown-outcome": (
+            outcome.notna() & ~outcome.between(0, 1),
+            "recorded_outcome is {recorded_outcome}; expected 0 to 1, A's share of the win",
+        ),
+        "empty-verdict": (
+            table["status"].eq("ok").fillna(value=False) & ~has_result,
+            "ok, with neither all twelve scores nor an outcome instead",
+        ),
+        "duplicate-verdict": (
+            table.duplicated(["battle_id", "judge", "order", "replicate"]),
+            "order {order} of battle {battle_id!r} came before from judge {judge!r}",
+        ),
+    }
+    return [fault(named, rows, reason, text) for reason, (rows, text) in broken.items()]

@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 import re
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import quote, unquote
 
-from judgeline.io import SUFFIXES
+from judgeline.io import SUFFIXES, write_together
 from resources.config.corpora import CorpusDefinition, unset_variables
 from resources.config.paths import ROOT, home
 
@@ -35,38 +35,12 @@ class HubAddress(NamedTuple):
 
 
 def corpus_files(definition: CorpusDefinition) -> list[Path]:
-    """Return the files of a corpus on this machine, sorted by path.
-
-    Files of the hub are downloaded into its cache first, and taken from there when
-    ``HF_HUB_OFFLINE`` is set.
-    """
-    location = _require_location(definition)
-    if "://" not in location:
-        return _local_files(location, definition.slug)
-    address = _hub_address(location, definition)
-    if is_offline():
-        return _cached_files(address, definition.slug)
-    return _downloaded_files(address, definition.slug)
-
-
-def hub_address(definition: CorpusDefinition) -> HubAddress | None:
-    """Return where on the hub a corpus lies, None if it lies on this machine."""
-    location = _require_location(definition)
-    return _hub_address(location, definition) if "://" in location else None
-
-
-def _require_location(definition: CorpusDefinition) -> str:
-    here = f"corpus {definition.slug!r} in {_CONFIG}"
-    if definition.location is None:
-        raise ValueError(f"{here} has no location; set it to a file, folder, glob or hf:// address")
-    for key in ("location", "revision"):
-        unset = unset_variables(getattr(definition, key) or "")
-        if unset:
-            raise ValueError(
-                f"the {key} of {here} needs the environment variable {unset[0]}, which is not "
-                f"set; set it, or write the {key} itself there"
-            )
-    return definition.location
+    """Return the files of a corpus by path; those of the hub lie in its local cache."""
+    address = _hub_address(definition)
+    if address is None:
+        return _local_files(str(definition.location), definition.slug)
+    files = _cached_files if _is_offline() else _downloaded_files
+    return files(address, definition.slug)
 
 
 def _local_files(location: str, slug: str) -> list[Path]:
@@ -76,7 +50,12 @@ def _local_files(location: str, slug: str) -> list[Path]:
         return [path]
     if path.is_dir():
         found = [file for file in path.rglob("*") if file.suffix.lower() in _IN_FOLDERS]
-        found = _one_kind(found, path)
+        kinds = sorted({SUFFIXES[file.suffix.lower()] for file in found})
+        if len(kinds) > 1:  # they would be read twice, or mixed
+            raise ValueError(
+                f"{path} holds {' and '.join(kinds)} files; name one kind in its location, such as "
+                f"{path}/*.{kinds[0]}"
+            )
     else:
         found = [Path(name) for name in glob.glob(str(path), recursive=True)]
     if files := sorted(file for file in found if file.is_file()):
@@ -87,18 +66,6 @@ def _local_files(location: str, slug: str) -> list[Path]:
     )
 
 
-def _one_kind(files: Iterable[Path], folder: Path) -> list[Path]:
-    """Return the files of a folder; several formats in it would be read twice or mixed."""
-    listed = list(files)
-    kinds = sorted({SUFFIXES[file.suffix.lower()] for file in listed})
-    if len(kinds) > 1:
-        raise ValueError(
-            f"{folder} holds {' and '.join(kinds)} files; name one kind in its location, such as "
-            f"{folder}/*.{kinds[0]}"
-        )
-    return listed
-
-
 def _near(path: Path) -> str:
     if _WILD.search(path.name) or not path.parent.is_dir():
         return ""
@@ -106,8 +73,19 @@ def _near(path: Path) -> str:
     return f" (is {close[0]} meant?)" if close else ""
 
 
-def _hub_address(location: str, definition: CorpusDefinition) -> HubAddress:
-    here = f"corpus {definition.slug!r} in {_CONFIG}"
+def _hub_address(definition: CorpusDefinition) -> HubAddress | None:
+    """Return where on the hub a corpus lies, None if it lies on this machine."""
+    location, here = definition.location, f"corpus {definition.slug!r} in {_CONFIG}"
+    if location is None:
+        raise ValueError(f"{here} has no location; set it to a file, folder, glob or hf:// address")
+    for key in ("location", "revision"):
+        for unset in unset_variables(getattr(definition, key) or "")[:1]:
+            raise ValueError(
+                f"the {key} of {here} needs the environment variable {unset}, which is not "
+                f"set; set it, or write the {key} itself there"
+            )
+    if "://" not in location:
+        return None
     found = _ADDRESS.fullmatch(location) if location.startswith("hf://") else None
     if found is None:
         raise ValueError(
@@ -130,8 +108,7 @@ def _hub_address(location: str, definition: CorpusDefinition) -> HubAddress:
     return HubAddress(found["repo"], found["pattern"], revision)
 
 
-def is_offline() -> bool:
-    """Return whether the hub's local cache is all that may be used."""
+def _is_offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
 
 
@@ -144,12 +121,8 @@ def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
         names = [match["pattern"] for name in found if (match := _ADDRESS.fullmatch(name))]
         if not names:
             raise FileNotFoundError(f"no file of it matches {address.pattern!r}")
-        return [
-            Path(
-                hf_hub_download(address.repo, name, repo_type="dataset", revision=address.revision)
-            )
-            for name in names
-        ]
+        at = partial(hf_hub_download, repo_type="dataset", revision=address.revision)
+        return [Path(at(address.repo, name)) for name in names]
     except _hub_errors() as error:
         raise ConnectionError(
             f"corpus {slug!r}: dataset {address.repo} at revision {address.revision} could not be "
@@ -162,21 +135,20 @@ def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
 def _cached_files(address: HubAddress, slug: str) -> list[Path]:
     from huggingface_hub import snapshot_download
 
+    message = (
+        f"corpus {slug!r}: {address.pattern} of dataset {address.repo} at revision "
+        f"{address.revision} is not, or not all, in the hub's local cache, and HF_HUB_OFFLINE is "
+        f"set; on a machine with a network run: hf download {address.repo} --repo-type dataset "
+        f"--revision {address.revision} --include '{address.pattern}'"
+    )
+    at = partial(snapshot_download, repo_type="dataset", revision=address.revision)
     try:
-        folder = Path(
-            snapshot_download(
-                address.repo,
-                repo_type="dataset",
-                revision=address.revision,
-                allow_patterns=address.pattern,
-                local_files_only=True,
-            )
-        )
+        folder = Path(at(address.repo, allow_patterns=address.pattern, local_files_only=True))
     except OSError as error:
-        raise FileNotFoundError(_not_cached(address, slug)) from error
+        raise FileNotFoundError(message) from error
     cached = sorted(path for path in folder.glob(address.pattern) if path.is_file())
     if not cached or ("*" in address.pattern and _missing_shards(cached)):
-        raise FileNotFoundError(_not_cached(address, slug))
+        raise FileNotFoundError(message)
     return cached
 
 
@@ -191,15 +163,6 @@ def _missing_shards(files: Iterable[Path]) -> set[str]:
     return announced - {shard[0] for shard in shards}
 
 
-def _not_cached(address: HubAddress, slug: str) -> str:
-    return (
-        f"corpus {slug!r}: {address.pattern} of dataset {address.repo} at revision "
-        f"{address.revision} is not, or not all, in the hub's local cache, and HF_HUB_OFFLINE is "
-        f"set; on a machine with a network run: hf download {address.repo} --repo-type dataset "
-        f"--revision {address.revision} --include '{address.pattern}'"
-    )
-
-
 # What identifies the present content, without reading all of it again
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -208,11 +171,7 @@ _HUB_SECONDS = 10.0
 
 
 def content_revision(definition: CorpusDefinition) -> str:
-    """Return a text that changes exactly when a corpus, or how it is read, does.
-
-    Of a hub dataset it names the commit that its revision resolves to; of files here a hash of
-    their content, remembered by size and time of change; of the built-in arena one of its options.
-    """
+    """Return a text that changes exactly when a corpus, or how it is read, does."""
     read_as: dict[str, Any] = {
         "reader": definition.reader,
         "arena_hard": definition.arena_hard.model_dump() if definition.arena_hard else None,
@@ -224,7 +183,7 @@ def content_revision(definition: CorpusDefinition) -> str:
     if definition.reader == "arena":
         own = {"options": definition.arena, "seed": definition.seed, "slug": definition.slug}
         return f"options {_hash({**read_as, **own})}"
-    address = hub_address(definition)
+    address = _hub_address(definition)
     if address is None:
         return f"content {_hash({**read_as, 'files': _file_hashes(corpus_files(definition))})}"
     where = {"repo": address.repo, "pattern": address.pattern}
@@ -236,14 +195,13 @@ def _commit(address: HubAddress, definition: CorpusDefinition) -> str:
     revision = str(address.revision)
     if _COMMIT.fullmatch(revision):
         return revision
-    if is_offline():
+    if _is_offline():
         parts = corpus_files(definition)[0].parts
         return parts[len(parts) - 1 - parts[::-1].index("snapshots") + 1]
     from huggingface_hub import HfApi
 
     try:
-        found = HfApi().dataset_info(address.repo, revision=revision, timeout=_HUB_SECONDS)
-        return str(found.sha)
+        return str(HfApi().dataset_info(address.repo, revision=revision, timeout=_HUB_SECONDS).sha)
     except _hub_errors() as error:
         raise ConnectionError(
             f"corpus {definition.slug!r}: the hub does not say which commit {revision!r} of "
@@ -259,10 +217,7 @@ def _hub_errors() -> tuple[type[Exception], ...]:
 
 
 def _file_hashes(files: Sequence[Path]) -> dict[str, str]:
-    """Return the content hash of each file by name; one that did not change is not read again.
-
-    Each is remembered as soon as it is known: who has no time for all of them goes on from there.
-    """
+    """Return content hashes by name, each stored at once and computed anew after a change."""
     cache = home() / "revisions.json"
     known = _remembered(cache)
     found: dict[str, str] = {}
@@ -272,7 +227,9 @@ def _file_hashes(files: Sequence[Path]) -> dict[str, str]:
         before = known.get(str(file), {})
         if before.get("stamp") != stamp or "hash" not in before:
             before = {"stamp": stamp, "hash": _file_hash(file)}
-            _remember(cache, {**_remembered(cache), str(file): before})
+            entries = json.dumps({**_remembered(cache), str(file): before})
+            write = partial(Path.write_text, data=entries, encoding="utf-8")
+            write_together({cache: write})
         found[file.name] = before["hash"]
     return found
 
@@ -283,13 +240,6 @@ def _remembered(cache: Path) -> dict[str, Any]:
     except (OSError, ValueError):  # a cache that is missing or torn is made anew
         return {}
     return known if isinstance(known, dict) else {}
-
-
-def _remember(cache: Path, entries: Mapping[str, Any]) -> None:
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    part = cache.with_suffix(f".{uuid.uuid4().hex}.part")
-    part.write_text(json.dumps(entries), encoding="utf-8")
-    part.replace(cache)
 
 
 def _file_hash(file: Path) -> str:

@@ -1,7 +1,9 @@
 """Reads a configured corpus with the reader of its layout."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from judgeline.io import (
     CorpusRead,
@@ -11,26 +13,20 @@ from judgeline.io import (
     require_few_lost,
 )
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition
-from resources.corpora.alpaca_eval import read_alpaca_eval
-from resources.corpora.arena_hard import read_arena_hard
+from resources.corpora import judgments
+from resources.corpora.assemble import assemble
 from resources.corpora.battles import read_battles
-from resources.corpora.comparia import read_comparia
-from resources.corpora.lmarena import read_lmarena_55k, read_lmarena_100k, read_lmarena_140k
 from resources.corpora.locations import corpus_files
-from resources.corpora.mt_bench import read_mt_bench
-from resources.corpora.reference_battles import read_reference_battles
+from resources.corpora.preferences import lmarena_55k, lmarena_100k, lmarena_140k, read_comparia
+from resources.corpora.verdict_files import read_verdict_files
 
 __all__ = ["CorpusRead", "read_corpus", "read_files"]
 
-_READERS: dict[str, Callable[[Sequence[Path]], CorpusRead]] = {
-    "alpaca-eval": read_alpaca_eval,
-    "comparia": read_comparia,
-    "lmarena-100k": read_lmarena_100k,
-    "lmarena-140k": read_lmarena_140k,
-    "lmarena-55k": read_lmarena_55k,
-    "mt-bench": read_mt_bench,
-    "reference-battles": read_reference_battles,
-    "softelo-annotations": read_softelo,
+_VOTES = {"lmarena-100k": lmarena_100k, "lmarena-140k": lmarena_140k, "lmarena-55k": lmarena_55k}
+_VERDICTS: dict[str, tuple[Any, ...]] = {
+    "alpaca-eval": (judgments.alpaca_eval,),
+    "mt-bench": (judgments.mt_bench,),
+    "reference-battles": (judgments.reference_battle, judgments.reference_records),
 }
 
 
@@ -69,5 +65,15 @@ def read_files(
     if reader == "battles":
         return read_battles(paths, parse_codes(outcomes) if outcomes else None)
     if reader == "arena-hard":
-        return read_arena_hard(paths, arena_hard)
-    return _READERS[reader](paths)
+        if arena_hard is None:
+            raise ValueError(
+                "an Arena-Hard file does not name the model it compares with; name it: 'baseline' "
+                "under 'arena_hard' in corpora.yaml, or --baseline"
+            )
+        convert = partial(judgments.arena_hard, options=arena_hard)
+        return read_verdict_files(paths, reader, convert)
+    if reader in _VOTES:
+        return assemble(paths, _VOTES[reader])
+    if reader in _VERDICTS:
+        return read_verdict_files(paths, reader, *_VERDICTS[reader])
+    return {"comparia": read_comparia, "softelo-annotations": read_softelo}[reader](paths)

@@ -27,33 +27,26 @@ def read_records(path: Path) -> Iterator[Record]:
         raise ValueError(f"{path} is not UTF-8 ({error}); download or write it again") from error
     if not text.strip():
         raise ValueError(f"{path} is empty; download or write it again")
-    return _listed(path, text) if text.lstrip().startswith("[") else _lines(text)
-
-
-def _listed(path: Path, text: str) -> Iterator[Record]:
-    try:
-        elements = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} begins like a JSON list and is none ({error}); download or write it again"
-        ) from error
-    for row, element in enumerate(elements):
-        yield row, *_object(element)
-
-
-def _lines(text: str) -> Iterator[Record]:
-    lines = (line for line in text.split("\n") if line.strip())
-    for row, line in enumerate(lines):
+    if text.lstrip().startswith("["):
         try:
-            yield row, *_object(json.loads(line))
+            values = [(value, "") for value in json.loads(text)]
         except (ValueError, RecursionError) as error:
-            yield row, None, f"not JSON: {error}"
+            raise ValueError(
+                f"{path} begins like a JSON list and is none ({error}); download or write it again"
+            ) from error
+    else:
+        values = [_parsed(line) for line in text.split("\n") if line.strip()]
+    for row, (value, trouble) in enumerate(values):
+        is_object = isinstance(value, dict)
+        wrong = trouble or f"{type(value).__name__}, expected an object"
+        yield row, value if is_object else None, "" if is_object else wrong
 
 
-def _object(value: Any) -> tuple[Mapping[str, Any] | None, str]:
-    if isinstance(value, dict):
-        return value, ""
-    return None, f"{type(value).__name__}, expected an object"
+def _parsed(line: str) -> tuple[Any, str]:
+    try:
+        return json.loads(line), ""
+    except (ValueError, RecursionError) as error:
+        return None, f"not JSON: {error}"
 
 
 # Fields of a record
@@ -105,19 +98,12 @@ class Conversation(NamedTuple):
 
 
 def read_conversation(published: Any) -> Conversation:
-    """Return the texts of a list of turns, or of JSON that holds one.
-
-    The instruction is the first user turn, the completion all assistant turns joined by an empty
-    line; system turns and reasoning are left out.
-    """
+    """Return the first user turn and all assistant turns of a list, or of JSON that holds one."""
     turns = [_turn(turn) for turn in _published_list(published)]
     asked = [text for role, text in turns if role == "user"]
     answered = [text for role, text in turns if role == "assistant"]
-    return Conversation(
-        asked[0] if asked else None,
-        TURN_SEPARATOR.join(answered) if answered else None,
-        len(asked),
-    )
+    completion = TURN_SEPARATOR.join(answered) if answered else None
+    return Conversation(asked[0] if asked else None, completion, len(asked))
 
 
 def read_texts(published: Any) -> list[str]:

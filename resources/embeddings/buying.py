@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from pydantic import Field
 from upath import UPath
 
+from judgeline.verdict import identity_hash, text_hash
 from resources.config.paths import embeddings_uri
-from resources.embeddings.embedder import Embedder, Vector, embedder_key, vector_identity
+from resources.embeddings.embedder import Embedder, Vector
 from resources.store.keyed import KeyedStore, Scan
 from resources.store.writing import VerdictWriter
 
@@ -59,6 +60,10 @@ def _as_array(embeddings: pa.ChunkedArray, place: str) -> Vector:
     return np.asarray(flat, dtype=np.float32).reshape(len(embeddings), -1 if lengths else 0)
 
 
+def _identity(key: str, text: str) -> str:
+    return identity_hash({"embedder": key, "text": text_hash(text)})
+
+
 @dataclass
 class Account:
     """Counts of different texts: whose vectors were stored, or made now, or failed and why."""
@@ -72,10 +77,7 @@ class Account:
 
 @dataclass
 class VectorBuyer:
-    """Returns stored vectors and has the missing ones made; `account` counts the last call.
-
-    Vectors that are made on this machine are not worth storing.
-    """
+    """Returns stored vectors and buys the missing ones; `account` counts the last call."""
 
     embedder: Embedder
     store: EmbeddingStore
@@ -92,7 +94,7 @@ class VectorBuyer:
         wanted = self._accepted(distinct)
         if not self.embedder.is_bought:
             return self._made(wanted, {}, None)
-        key, known = embedder_key(self.embedder), dict[str, Vector]()
+        key, known = identity_hash(self.embedder.identity), dict[str, Vector]()
 
         def is_lacking() -> bool:
             known.update(self._stored(key, wanted))
@@ -111,7 +113,7 @@ class VectorBuyer:
         return [text for text, refusal in zip(texts, refusals, strict=True) if not refusal]
 
     def _stored(self, key: str, texts: Sequence[str]) -> dict[str, Vector]:
-        identities = {vector_identity(key, text): text for text in texts}
+        identities = {_identity(key, text): text for text in texts}
         found, scan = self.store.find(key, identities)
         self.account.n_stored, self.account.damaged = len(found), scan.damaged
         return {identities[identity]: vector for identity, vector in found.items()}
@@ -120,7 +122,7 @@ class VectorBuyer:
         self, texts: Sequence[str], known: dict[str, Vector], writer: VerdictWriter | None
     ) -> dict[str, Vector]:
         missing = [text for text in texts if text not in known]
-        vectors, key = dict(known), embedder_key(self.embedder)
+        vectors, key = dict(known), identity_hash(self.embedder.identity)
         maker, account = json.dumps(dict(self.embedder.identity), sort_keys=True), self.account
         given, n_refused = self.embedder.embed(missing), account.failed.total()
         with contextlib.closing(given):
@@ -138,7 +140,7 @@ class VectorBuyer:
                 vectors[text] = vector
                 account.n_made += 1
                 if writer:
-                    row = {"identity": vector_identity(key, text), "embedding": vector}
+                    row = {"identity": _identity(key, text), "embedding": vector}
                     writer.add({**row, "embedder": maker, "embedded_at": datetime.now(UTC)})
         n_lost = len(texts) - len(vectors) - (account.failed.total() - n_refused)
         if n_lost:

@@ -6,13 +6,15 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from judgeline.verdict import identity_hash, text_hash
 from resources.config.embeddings import HASHED_DIMENSIONS, EmbedderDefinition
+
+if TYPE_CHECKING:
+    from resources.embeddings.served import ServedEmbedder
 
 Vector = NDArray[np.float32]
 
@@ -27,42 +29,8 @@ class Embedding(NamedTuple):
     failure: str = ""
 
 
-class Embedder(Protocol):
-    """Turns texts into vectors of one length."""
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """Everything but the text that shapes a vector."""
-        ...
-
-    @property
-    def is_bought(self) -> bool:
-        """Whether a vector costs more than looking it up."""
-        ...
-
-    @property
-    def counts(self) -> Counter[str]:
-        """Requests, retries and tokens so far."""
-        ...
-
-    def refusal(self, text: str) -> str:
-        """Return why a text has no vector, whatever is stored; empty if it may have one."""
-        ...
-
-    def embed(self, texts: Sequence[str]) -> Generator[tuple[int, Embedding]]:
-        """Yield what becomes of each text, with its position, in any order."""
-        ...
-
-
-def embedder_key(embedder: Embedder) -> str:
-    """Return the hash of what identifies an embedder: 64 hexadecimal digits."""
-    return identity_hash(embedder.identity)
-
-
-def vector_identity(key: str, text: str) -> str:
-    """Return the hash of a text together with what identifies its embedder."""
-    return identity_hash({"embedder": key, "text": text_hash(text)})
-
+Embedder: TypeAlias = "HashedEmbedder | ServedEmbedder"
+"""Has an `identity`: everything but the text that shapes a vector."""
 
 _VERSION = "1"
 _WORD = re.compile(r"\w+")

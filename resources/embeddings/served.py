@@ -83,11 +83,10 @@ class ServedEmbedder:
         n_workers = self._definition.concurrency
         try:
             yield from as_completed(batches, work, n_workers=n_workers, closing=connection.close)
+            return
         except EndpointError as error:
             problem = f"embedding {self._definition.slug!r}: {error}"
-        else:
-            return
-        raise EndpointError(problem)
+        raise EndpointError(problem)  # not from the error, which may show a key
 
     async def _embedded(self, connection: Connection, texts: Sequence[str]) -> list[Embedding]:
         """Return what becomes of each text.

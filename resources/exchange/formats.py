@@ -6,20 +6,17 @@ One section for each format; what all share is in `games`.
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from judgeline.verdict import CRITERIA, text_hash
 from resources.config.corpora import ArenaHardOptions
-from resources.corpora.arena_hard import LABELS
-from resources.corpora.mt_bench import ERROR, WINNERS, turn_id
+from resources.corpora.judgments import ERROR, LABELS, WINNERS, turn_id
 from resources.corpora.verdict_files import split_answer
 from resources.exchange.games import (
     Account,
-    Exported,
     Game,
     JudgedBattle,
-    note_repeats,
     note_scores,
     one_outcome,
     per_order,
@@ -33,7 +30,7 @@ _PLAIN_LABEL = {1.0: "A>B", 0.5: "A=B", 0.0: "B>A"}
 
 def write_arena_hard(
     judged: Sequence[JudgedBattle], account: Account, judge: str, options: ArenaHardOptions | None
-) -> Exported:
+) -> str:
     """Return a JSON line per battle against the baseline, its games in the program's order.
 
     A label that came from such a file is written as it was, any other without strength.
@@ -43,14 +40,24 @@ def write_arena_hard(
             "an Arena-Hard file is about one baseline; name the model that all others met: "
             "--baseline NAME"
         )
-    rows = []
-    for one in judged:
-        row = _hard_row(one, account, judge, options.baseline, options.baseline_first_in)
-        if row is not None:
-            rows.append(row)
-    note_repeats(((row["uid"], row["model"]) for row in rows), account)
-    lines = [json.dumps(row, allow_nan=False) + "\n" for row in rows]
-    return Exported("".join(lines), account)
+    order = (options.baseline, options.baseline_first_in)
+    rows = [_hard_row(one, account, judge, *order) for one in judged]
+    return _json_lines(_counted(rows, ("uid", "model"), account))
+
+
+def _counted(
+    rows: Iterable[dict[str, Any] | None], keys: Sequence[str], account: Account
+) -> list[dict[str, Any]]:
+    """Return the rows that there are; readers of the format join on the keys."""
+    written = [row for row in rows if row is not None]
+    n_different = len({tuple(row[key] for key in keys) for row in written})
+    repeats = "rows that share question and models with an earlier one"
+    account.changed[repeats] += len(written) - n_different
+    return written
+
+
+def _json_lines(rows: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
 
 
 def _hard_row(
@@ -88,10 +95,7 @@ def _game(game: Game, a_is_first: bool, account: Account) -> dict[str, object]:
 
 
 def arena_hard_options(style: str, named: Sequence[str], first_in: int) -> ArenaHardOptions | None:
-    """Return the options that an Arena-Hard file needs, None where no baseline is named.
-
-    `named` is one name, or ``CATEGORY=NAME`` for each category.
-    """
+    """Return Arena-Hard options from one name, or CATEGORY=NAME each; None without a name."""
     if not named:
         return None
     if style != "arena-hard":
@@ -121,23 +125,19 @@ PROMPT = "judgeline"
 """Second part of ``judge``, where FastChat names the prompt."""
 
 
-def write_mt_bench(judged: Sequence[JudgedBattle], account: Account, judge: str) -> Exported:
+def write_mt_bench(judged: Sequence[JudgedBattle], account: Account, judge: str) -> str:
     """Return a JSON line per battle with a winner per order; a failed game is ``error``.
 
     ``tstamp`` is null: the tables do not say when a judge answered.
     """
-    rows = []
-    for one in judged:
-        pair = per_order(one, account)
-        if pair is not None:
-            rows.append(_bench_row(one.battle, pair, judge))
-    keys = ((row["question_id"], row["turn"], row["model_1"], row["model_2"]) for row in rows)
-    note_repeats(keys, account)
-    lines = [json.dumps(row, allow_nan=False) + "\n" for row in rows]
-    return Exported("".join(lines), account)
+    rows = [_bench_row(one, account, judge) for one in judged]
+    return _json_lines(_counted(rows, ("question_id", "turn", "model_1", "model_2"), account))
 
 
-def _bench_row(battle: Mapping[str, Any], pair: tuple[Game, Game], judge: str) -> dict[str, Any]:
+def _bench_row(judged: JudgedBattle, account: Account, judge: str) -> dict[str, Any] | None:
+    battle, pair = judged.battle, per_order(judged, account)
+    if pair is None:
+        return None
     turn = None if battle["n_turns"] is None else int(battle["n_turns"])
     (first, second), words = zip(*map(_winner_and_words, pair), strict=True)
     return {
@@ -176,39 +176,35 @@ def _question(question: str, turn: int | None) -> str | int:
 NO_TEXT = "without texts, by which such rows are matched"
 
 
-def write_alpaca_eval(judged: Sequence[JudgedBattle], account: Account, judge: str) -> Exported:
+def write_alpaca_eval(judged: Sequence[JudgedBattle], account: Account, judge: str) -> str:
     """Return a JSON list of battles; a preference is 2 minus A's share of the win.
 
     Null where an order failed. The raw completion is written where one verdict stands for the
     battle; two answers have no place.
     """
-    rows = []
-    for one in judged:
-        battle = one.battle
-        texts = {
-            "instruction": battle["instruction"],
-            "output_1": battle["completion_a"],
-            "output_2": battle["completion_b"],
-        }
-        if None in texts.values():
-            account.left_out[NO_TEXT] += 1
-            continue
-        outcome = one_outcome(one, account)
-        note_scores(one.games.values(), account)
-        rows.append(
-            {
-                **texts,
-                "generator_1": battle["model_a"],
-                "generator_2": battle["model_b"],
-                "annotator": judge,
-                "preference": None if outcome is None else 2 - outcome,
-                "raw_completion": _completion(one, account),
-            }
-        )
-    said = ("preference", "raw_completion")
-    note_repeats((tuple(row[name] for name in row if name not in said) for row in rows), account)
-    text = json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    return Exported(text, account)
+    keys = ("instruction", "output_1", "output_2", "generator_1", "generator_2", "annotator")
+    rows = _counted((_eval_row(one, account, judge) for one in judged), keys, account)
+    return json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _eval_row(judged: JudgedBattle, account: Account, judge: str) -> dict[str, Any] | None:
+    battle = judged.battle
+    texts = [battle[name] for name in ("instruction", "completion_a", "completion_b")]
+    if None in texts:
+        account.left_out[NO_TEXT] += 1
+        return None
+    outcome = one_outcome(judged, account)
+    note_scores(judged.games.values(), account)
+    return {
+        "instruction": texts[0],
+        "output_1": texts[1],
+        "output_2": texts[2],
+        "generator_1": battle["model_a"],
+        "generator_2": battle["model_b"],
+        "annotator": judge,
+        "preference": None if outcome is None else 2 - outcome,
+        "raw_completion": _completion(judged, account),
+    }
 
 
 def _completion(judged: JudgedBattle, account: Account) -> Any:
@@ -239,11 +235,11 @@ _COLUMNS = (
     "instruction_index model_a model_b human_pref human_label judge_pref judge_label scores_a "
     "scores_b len_a len_b language source metadata_model_a metadata_model_b parse_error agree"
 )
-COLUMNS = tuple(_COLUMNS.split())
+COLUMNS = _COLUMNS.split()
 _UNKNOWN = (
     "instruction_index human_label judge_label source metadata_model_a metadata_model_b agree"
 )
-UNKNOWN = tuple(_UNKNOWN.split())
+UNKNOWN = _UNKNOWN.split()
 """Columns that are left empty: what they hold is not in the tables."""
 
 NO_QUARTER = "an outcome that is no multiple of a quarter"
@@ -252,26 +248,21 @@ _QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 def write_soft_elo(
     judged: Sequence[JudgedBattle], account: Account, judge: str, corpus: str
-) -> Exported:
+) -> str:
     """Return a CSV row per battle: preferences 0 where A wins, scores averaged over both orders.
 
     A battle of which an order failed is marked with ``parse_error`` and has no scores. Lengths
     are in characters; ``original_question_id_hash`` is the question's id in the tables, by
     which the same battle is found under another judge.
     """
+    keys = ("original_question_id_hash", "model_a", "model_b")
+    rows = _counted((_soft_row(one, account) for one in judged), keys, account)
     sink = io.StringIO(newline="")
     sheet = csv.DictWriter(sink, COLUMNS, restval="", lineterminator="\n")
     sheet.writeheader()
-    keys: list[tuple[object, ...]] = []
-    for one in judged:
-        row = _soft_row(one, account)
-        if row is None:
-            continue
-        row |= {"source_dataset": corpus, "judge": judge, "row_index": len(keys)}
-        sheet.writerow(row)
-        keys.append((row["original_question_id_hash"], row["model_a"], row["model_b"]))
-    note_repeats(keys, account)
-    return Exported(sink.getvalue(), account)
+    for number, row in enumerate(rows):
+        sheet.writerow({**row, "source_dataset": corpus, "judge": judge, "row_index": number})
+    return sink.getvalue()
 
 
 def _soft_row(judged: JudgedBattle, account: Account) -> dict[str, Any] | None:
@@ -289,16 +280,16 @@ def _soft_row(judged: JudgedBattle, account: Account) -> dict[str, Any] | None:
         account.changed["verdicts without rubric scores, written as {}"] += 1
     return {
         "battle_id": battle["battle_id"],
-        "instruction_id_hash": _hash(battle["instruction"]),
+        "instruction_id_hash": _given(battle["instruction"], text_hash),
         "original_question_id_hash": battle["question_id"],
         "model_a": battle["model_a"],
         "model_b": battle["model_b"],
-        "human_pref": _preference(battle["human_outcome"]),
-        "judge_pref": _preference(outcome),
+        "human_pref": _given(battle["human_outcome"], lambda share: 1.0 - share),
+        "judge_pref": _given(outcome, lambda share: 1.0 - share),
         "scores_a": _json(scores, 0),
         "scores_b": _json(scores, 1),
-        "len_a": _length(battle["completion_a"]),
-        "len_b": _length(battle["completion_b"]),
+        "len_a": _given(battle["completion_a"], len),
+        "len_b": _given(battle["completion_b"], len),
         "language": battle["language"] or "",
         "parse_error": failed,
     }
@@ -319,13 +310,5 @@ def _json(scores: tuple[float, ...] | None, side: int) -> str:
     return json.dumps(dict(zip(CRITERIA, own, strict=True)), separators=(",", ":"))
 
 
-def _preference(outcome: float | None) -> float | str:
-    return "" if outcome is None else 1.0 - outcome
-
-
-def _length(text: str | None) -> int | str:
-    return "" if text is None else len(text)
-
-
-def _hash(text: str | None) -> str:
-    return "" if text is None else text_hash(text)
+def _given(value: Any, of: Callable[[Any], Any]) -> Any:
+    return "" if value is None else of(value)

@@ -70,13 +70,6 @@ class Account:
         return self.n_battles - self.left_out.total()
 
 
-class Exported(NamedTuple):
-    """The text of a file and the account of it."""
-
-    text: str
-    account: Account
-
-
 def judged_battles(
     battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> tuple[list[JudgedBattle], Account]:
@@ -85,36 +78,27 @@ def judged_battles(
     Formats hold one verdict per order: of replicates the first that was read counts, or the first
     of all where none was.
     """
-    verdicts = verdicts.reset_index(drop=True)
-    first = _first_read(verdicts)
-    known = verdicts["battle_id"].isin(battles["battle_id"])
+    known = verdicts.reset_index(drop=True)
+    known = known[known["battle_id"].isin(battles["battle_id"])]
+    ranked = known.assign(failed=known["status"].ne("ok")).sort_values(
+        ["failed", "replicate"], kind="stable"
+    )
+    first = ranked.drop_duplicates(["battle_id", "order"]).sort_index()
     games: dict[str, dict[str, Game]] = {}
-    kept = verdicts[first & known]
-    for battle, order, game in zip(kept["battle_id"], kept["order"], _games(kept), strict=True):
+    for battle, order, game in zip(first["battle_id"], first["order"], _games(first), strict=True):
         games.setdefault(battle, {})[order] = game
+    rows = battles.astype(object).where(battles.notna(), None).to_dict("records")
     judged = [
-        JudgedBattle(row, games[row["battle_id"]])
-        for row in _rows(battles)
+        JudgedBattle({str(name): value for name, value in row.items()}, games[row["battle_id"]])
+        for row in rows
         if row["battle_id"] in games
     ]
     account = Account(len(judged))
-    account.not_read["verdicts on battles that are not in the sample"] = int((~known).sum())
-    account.not_read["verdicts of further replicates"] = int((known & ~first).sum())
+    unknown = len(verdicts) - len(known)
+    account.not_read["verdicts on battles that are not in the sample"] = unknown
+    account.not_read["verdicts of further replicates"] = len(known) - len(first)
     account.not_read["battles without a verdict"] = len(battles) - len(judged)
     return judged, account
-
-
-def _first_read(verdicts: pd.DataFrame) -> pd.Series:
-    """Return which verdict of each battle and order counts; `verdicts` are numbered from 0."""
-    ranked = verdicts.assign(failed=verdicts["status"].ne("ok")).sort_values(
-        ["failed", "replicate"], kind="stable"
-    )
-    return (~ranked.duplicated(["battle_id", "order"])).sort_index()
-
-
-def _rows(battles: pd.DataFrame) -> Iterable[dict[str, Any]]:
-    plain = battles.astype(object).where(battles.notna(), None)
-    return ({str(name): value for name, value in row.items()} for row in plain.to_dict("records"))
 
 
 def _games(verdicts: pd.DataFrame) -> Iterable[Game]:
@@ -140,10 +124,7 @@ def _games(verdicts: pd.DataFrame) -> Iterable[Game]:
 
 
 def per_order(judged: JudgedBattle, account: Account) -> tuple[Game, Game] | None:
-    """Return both games of a battle for a format of two winners, or None where it has no place.
-
-    The account says why not, and what of the games is lost in such a format.
-    """
+    """Return both games for a format of two winners, or None; the account says what is lost."""
     if "mean" in judged.games:
         account.left_out[MEAN_ONLY] += 1
         return None
@@ -159,10 +140,7 @@ def per_order(judged: JudgedBattle, account: Account) -> tuple[Game, Game] | Non
 
 
 def one_outcome(judged: JudgedBattle, account: Account) -> float | None:
-    """Return A's share of the win over both orders, or None where an order failed.
-
-    It is the published one, or else the mean of both orders' outcomes.
-    """
+    """Return A's share over both orders, published or their mean; None where an order failed."""
     games = [judged.games["mean"]] if "mean" in judged.games else list(judged.pair)
     failed = [game.status for game in games if not game.is_ok]
     if failed:
@@ -183,14 +161,6 @@ def note_scores(games: Iterable[Game], account: Account) -> None:
     """Count verdicts whose rubric scores a format has no place for."""
     account.changed["rubric scores of a verdict, not written"] += sum(
         game.scores is not None for game in games
-    )
-
-
-def note_repeats(keys: Iterable[tuple[object, ...]], account: Account) -> None:
-    """Count rows that a reader of the format, which joins on these keys, takes for one."""
-    counts = Counter(keys)
-    account.changed["rows that share question and models with an earlier one"] += (
-        counts.total() - len(counts)
     )
 
 

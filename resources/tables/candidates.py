@@ -2,7 +2,7 @@
 
 from resources.tables.corpus import SAMPLED_BATTLES
 from resources.tables.intervals import LEADERBOARD
-from resources.tables.judging import SCORED_BATTLES, VERDICTS, parse_check
+from resources.tables.judging import VERDICTS, parse_check
 from resources.tables.rules import cells, holds
 from resources.tables.schema import Check, Table
 
@@ -27,9 +27,6 @@ CANDIDATE_VERDICTS = Table(
             asked=False,
         )
     ],
-)
-CANDIDATE_SCORES = Table(
-    "candidate_scores", f"{SCORED_BATTLES.words} candidate control content_hash", key=["battle_id"]
 )
 CANDIDATE_RATINGS = Table(
     "candidate_ratings",

@@ -1,12 +1,9 @@
-"""Declared tables of the judges of a corpus side by side, and of their methods and systems."""
+"""Declared tables of the judges of a corpus side by side, and of rating systems."""
 
 import numpy as np
 
-from resources.method_table import KINDS
-from resources.tables.elo import SCORING_METHODS
 from resources.tables.intervals import LEADERBOARD
 from resources.tables.rules import (
-    among,
     at_least,
     cells,
     has_columns,
@@ -51,32 +48,6 @@ POOLED_LEADERBOARD = Table(
     "pooled_leaderboard",
     f"{LEADERBOARD.words} residual std_error_analytic human_std_error judges n_scored",
     key=["model"],
-)
-METHOD_COMPARISON = Table(
-    "method_comparison",
-    f"judge {SCORING_METHODS.words}",
-    key=["judge", "method"],
-    types=SCORING_METHODS.types,
-    checks=[
-        Check(
-            "methods_have_figures",
-            "Each judge has one row per scoring method, with every figure on its scale.",
-            [
-                unique("judge", "method", note="a judge has one row per method"),
-                among("method", list(KINDS), "the method is a known one"),
-                *(
-                    within(name, low, high, note=f"{name} lies on its scale")
-                    for name, low, high in (
-                        ("spearman", -1, 1),
-                        ("kendall", -1, 1),
-                        ("coverage", 0, 1),
-                        ("mae", 0, None),
-                    )
-                ),
-            ],
-            remedy="Remake scoring_methods of the judges named here, then the comparison.",
-        )
-    ],
 )
 _SYSTEMS = "system judge model rating order_spread judge_spread n_battles note"
 RATING_SYSTEMS = Table(

@@ -1,4 +1,4 @@
-"""Declared tables of diagnostics: of the judge, of missing battles, and of influences."""
+"""Declared tables of diagnostics: of the judge, and of influences."""
 
 from resources.tables.rules import known, n_rows, unique
 from resources.tables.schema import Check, Table
@@ -20,16 +20,6 @@ JUDGE_DIAGNOSTICS = Table(
             warns=True,
         )
     ],
-)
-MISSINGNESS = Table(
-    "missingness",
-    "grouping level status n_battles share n_verdicts",
-    key=["grouping", "level", "status"],
-)
-MISSING_BOUNDS = Table(
-    "missing_bounds",
-    "model method rating worst_rating best_rating n_battles n_missing n_missing_other half_width",
-    key=["model", "method"],
 )
 BATTLE_INFLUENCES = Table(
     "battle_influences",

@@ -1,6 +1,7 @@
 """Declared tables of ratings: slopes, held-out ratings, and every scoring method."""
 
-from resources.tables.rules import among, known, n_rows, within
+from judgeline.report.methods import MEANINGS
+from resources.tables.rules import among, known, n_rows, unique, within
 from resources.tables.schema import Check, Table
 
 WARN_STD_ERRORS = 2.0
@@ -60,4 +61,26 @@ SCORING_METHODS = Table(
     "mean_beta threshold coverage median_width n_calls prompt_tokens completion_tokens note",
     key=["method"],
     types={"prompt_tokens": "float64", "completion_tokens": "float64"},  # may be unknown
+    checks=[
+        Check(
+            "methods_have_figures",
+            "The judge has one row per scoring method, with every figure on its scale.",
+            [
+                unique("method", note="a method has one row"),
+                among("method", list(MEANINGS), "the method is a known one")._replace(
+                    sound={"method": list(MEANINGS)}
+                ),
+                *(
+                    within(name, low, high, note=f"{name} lies on its scale")
+                    for name, low, high in (
+                        ("spearman", -1, 1),
+                        ("kendall", -1, 1),
+                        ("coverage", 0, 1),
+                        ("mae", 0, None),
+                    )
+                ),
+            ],
+            remedy="Remake scoring_methods.",
+        )
+    ],
 )

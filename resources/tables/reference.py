@@ -1,4 +1,4 @@
-"""Declared tables of the reference: gaps to one model, and its reach."""
+"""Declared table of the reference: gaps to one model."""
 
 import numpy as np
 
@@ -36,9 +36,4 @@ REFERENCE_RATINGS = Table(
             blocking=True,
         )
     ],
-)
-REFERENCE_DIAGNOSTICS = Table(
-    "reference_diagnostics",
-    "diagnostic level value unit n threshold passed note",
-    key=["diagnostic", "level"],
 )

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from arena_truth import mean_outcomes, true_ratings
 
 from resources.arena.checker import QUALITY_WEIGHTS, quality, read_completion
 from resources.arena.contestants import Contestant, enter_contestants, write_completions
@@ -24,6 +23,7 @@ from resources.arena.simulation import (
     draw_battles,
     expected_outcome,
 )
+from resources.arena.truth import mean_outcomes, true_ratings
 from resources.arena.wording import FAMILIES, LANGUAGES, RECORD_KEYS, WORDINGS, words
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.arena import read_arena

@@ -20,19 +20,22 @@ from judgeline.io import RANKS, SCORED_COLUMNS, as_coded, as_table
 from judgeline.reliability.gate import Measurement, hold_to
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
-from resources.tables.candidates import CANDIDATE_RATINGS, CANDIDATE_SCORES, CANDIDATE_VERDICTS
+from resources.tables.candidates import CANDIDATE_RATINGS, CANDIDATE_VERDICTS
 from resources.tables.intervals import LEADERBOARD
 
+OF_SCORES = [*SCORED_COLUMNS, *candidate_judging.WHOSE]
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
 
 @pytest.fixture
-def made(tmp_path):
+def made(tmp_path, monkeypatch):
     """Call an asset for a judge on corpus `c` with the options given in YAML."""
 
     def make(
         asset, options: str = "", rating: str = "n_resamples: 20", judge: str = "stub", **tables
     ):
+        if (scored := tables.pop("candidate_scores", None)) is not None:
+            monkeypatch.setattr(placing, "score_candidates", lambda *_: scored)
         corpora = f"c: {{reader: battles, location: x, rating: {{{rating}}}{options}}}"
         judges = f"{judge}: {{display_name: Stub, family: none, kind: recorded}}"
         catalog = catalog_of(tmp_path, corpora=corpora, judges=judges)
@@ -90,7 +93,7 @@ def scores(name: str, differences: list[float], control: str | None = None) -> p
 
 
 def tables_of(*scored: pd.DataFrame, unscored: dict[str, int] | None = None):
-    """The four tables that a run would have of candidates, and battles judged without a score."""
+    """The tables that a run would have of candidates, and battles judged without a score."""
     every = pd.concat(scored, ignore_index=True)
     battles = every[["battle_id", "candidate"]]
     for name, n in (unscored or {}).items():
@@ -259,27 +262,27 @@ def test_a_verdict_that_failed_is_no_tie(battles, verdicts):
     marks = [name for name in verdicts.columns if name[-2:] in ("_a", "_b")]
     status = verdicts["status"].mask(lost, "parse_error")
     answers = verdicts.assign(status=status, **verdicts[marks].mask(lost))
-    result = candidate_judging.candidate_scores(
-        candidate_battles=battles, candidate_verdicts=answers
-    )
-    assert len(result.value) == len(battles) - 3
-    assert result.metadata["n_left_out"] == 3
-    assert result.value["judge_outcome"].ne(0.5).all()
-    assert result.value.columns.tolist() == CANDIDATE_SCORES.columns
+    table = candidate_judging.score_candidates(battles, answers)
+    assert len(table) == len(battles) - 3
+    assert table["judge_outcome"].ne(0.5).all()
+    assert table.columns.tolist() == OF_SCORES
 
 
-def test_battles_that_were_chosen_later_are_not_lost_but_not_judged(battles, verdicts):
+def test_battles_that_were_chosen_later_are_not_lost_but_not_judged(battles, verdicts, rate):
     asked = verdicts[verdicts["battle_id"].isin(battles["battle_id"].head(10))]
-    result = candidate_judging.candidate_scores(candidate_battles=battles, candidate_verdicts=asked)
-    counts = [result.metadata[name] for name in ("n_left_out", "n_not_judged")]
-    assert (len(result.value), counts) == (10, [0, 14])
+    assert len(candidate_judging.score_candidates(battles, asked)) == 10
+    tables = tables_of(scores("new", GOOD), unscored={"new": 3})
+    later = pd.DataFrame({"battle_id": ["later"], "candidate": ["new"]})
+    tables["candidate_battles"] = pd.concat([tables["candidate_battles"], later])
+    metadata = rate(tables)[1]
+    assert [metadata[name] for name in ("n_left_out", "n_not_judged")] == [3, 1]
 
 
 @pytest.mark.parametrize("missing", ["candidate_battles", "candidate_verdicts"])
 def test_scores_of_nothing_are_nothing(sampled_battles, verdicts, missing):
     tables = {"candidate_battles": sampled_battles, "candidate_verdicts": verdicts, missing: None}
-    table = candidate_judging.candidate_scores(**tables).value
-    assert (len(table), table.columns.tolist()) == (0, CANDIDATE_SCORES.columns)
+    table = candidate_judging.score_candidates(**tables)
+    assert (len(table), table.columns.tolist()) == (0, OF_SCORES)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from catalogs import catalog_of
 
 import judgeline
 from assets.candidates.placing import place_newcomer
+from assets.comparison import pooled
 from assets.comparison.pooled import (
     candidate_tables,
     compare_pooled,
@@ -152,20 +153,24 @@ def test_a_candidate_counts_as_rated_where_its_row_of_the_board_has_a_rating() -
     assert found["newt"]["first"]["battle_id"].tolist() == ["1"]
 
 
-def test_the_table_of_a_corpus_holds_the_candidates_of_its_judges(judges, tmp_path) -> None:
+def test_the_table_of_a_corpus_holds_the_candidates_of_its_judges(
+    judges, tmp_path, monkeypatch
+) -> None:
     entry = "c: {reader: battles, location: x, rating: {n_resamples: 0}}"
     catalog = catalog_of(tmp_path, corpora=entry)
     board = pd.DataFrame(
         {"model": ["ant", "newt"], "rating": [1.0, 2.0], "flags": ["", "candidate;no-votes"]}
     )
     keys = {name: corpus_judge_key("c", name) for name in judges}
+    monkeypatch.setattr(pooled, "score_candidates", lambda _battles, scored: scored)
     with dg.DagsterInstance.ephemeral() as instance:
         register(instance, corpora=["c"], judges=judges)
         made = pooled_leaderboard(
             dg.build_asset_context(partition_key="c", instance=instance),
             leaderboard=dict.fromkeys(keys.values(), board),
             scored_battles={key: judges[name] for name, key in keys.items()},
-            candidate_scores={key: played_by("newt", judges[name]) for name, key in keys.items()},
+            candidate_battles=None,
+            candidate_verdicts={key: played_by("newt", judges[name]) for name, key in keys.items()},
             catalog=catalog,
         )
     assert set(made.value["model"]) == {"ant", "bee", "cat", "dog", "newt"}

@@ -5,7 +5,7 @@ import io
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ from resources.exchange.formats import (
 from resources.exchange.games import (
     MEAN_ONLY,
     NO_RESULT,
-    Exported,
+    Account,
     judged_battles,
     require_free,
     write_together,
@@ -88,17 +88,22 @@ def verdicts(*rows: dict[str, Any]) -> pd.DataFrame:
     return typed(pd.DataFrame(list(rows), dtype=object), VERDICT_DTYPES)
 
 
+class Exported(NamedTuple):
+    text: str
+    account: Account
+
+
 def export(style: str, some: pd.DataFrame, said: pd.DataFrame) -> Exported:
     judged, account = judged_battles(some, said)
     if style == "arena-hard":
-        exported = write_arena_hard(judged, account, "j", BASE)
+        text = write_arena_hard(judged, account, "j", BASE)
     elif style == "soft-elo":
-        exported = write_soft_elo(judged, account, "j", "c")
+        text = write_soft_elo(judged, account, "j", "c")
     else:
         writer = {"mt-bench": write_mt_bench, "alpaca-eval": write_alpaca_eval}[style]
-        exported = writer(judged, account, "j")
-    assert len(list(rows_of(style, exported.text))) == account.n_written
-    return exported
+        text = writer(judged, account, "j")
+    assert len(list(rows_of(style, text))) == account.n_written
+    return Exported(text, account)
 
 
 def rows_of(style: str, text: str) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ from likeness import by_model_and_method, rate
 from twins import Battle, judge_placement, tied_together, voted_models
 
 from assets.diagnostics.missing import (
-    bounds_are_of_the_ratings,
-    missing_battles_matter_little,
+    bounds_result,
+    width_result,
 )
 from judgeline.diagnostics.missing_bounds import (
     MAX_WIDTH,
@@ -308,8 +308,8 @@ def changed(row: int, **values: object) -> pd.DataFrame:
         (pd.concat([BOUNDS, BOUNDS.head(1)]), "one row by each method"),
     ],
 )
-def test_bounds_are_of_the_ratings(bounds: pd.DataFrame, sentence: str | None) -> None:
-    result = bounds_are_of_the_ratings(bounds, BOUNDS[["model", "method", "rating"]])
+def test_bounds_result(bounds: pd.DataFrame, sentence: str | None) -> None:
+    result = bounds_result(bounds, BOUNDS[["model", "method", "rating"]])
     assert result.passed is (sentence is None)
     assert sentence is None or ("ant" in result.description and sentence in result.description)
 
@@ -325,7 +325,7 @@ def test_bounds_are_of_the_ratings(bounds: pd.DataFrame, sentence: str | None) -
     ],
 )
 def test_bounds_wider_than_half_the_interval_warn_with_the_remedy(bounds, sentence) -> None:
-    result = missing_battles_matter_little(bounds)
+    result = width_result(bounds)
     assert (result.passed, result.severity.value) == (sentence is None, "WARN")
     assert sentence is None or sentence in result.description
     assert sentence is None or "--retry CLASS" in result.description

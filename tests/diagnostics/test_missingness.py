@@ -1,6 +1,7 @@
 """Missing battles: one status each, an account that adds up, and chance over models."""
 
 import math
+import re
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from assets.diagnostics import missing as module
 from assets.diagnostics.missing import UNKNOWN, account_for
 from judgeline.diagnostics import battle_status, excess_p_values, length_bins
 from judgeline.io import score_battles
-from resources.tables.diagnostics import MISSINGNESS
+from judgeline.report.judge_tables import COLUMNS
 
 FATES = ("ok", "parse_error", "refusal", "truncated")
 
@@ -235,7 +236,7 @@ def test_a_small_account_by_hand() -> None:
     half = {"AB": ["ok"], "BA": ["refusal"]}
     fates = {"b0": OK, "b1": failed, "b2": half, "b4": OK, "elsewhere": {"AB": ["truncated"]}}
     account = account_for(battles, verdicts_of(fates))
-    assert account.columns.tolist() == MISSINGNESS.columns
+    assert account.columns.tolist() == COLUMNS["missingness"].split()
     assert counts(account, "all") == {
         ("", "ok"): (2, 5),
         ("", "refusal"): (2, 2),
@@ -316,11 +317,14 @@ def failing(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_metadata_has_the_totals_by_class(sampled_battles, failing) -> None:
-    result = module.missingness(sampled_battles=sampled_battles, verdicts=failing)
+    scored = score_battles(sampled_battles, failing)
+    account = account_for(sampled_battles, failing)
+    result = module.sums_result(account, sampled_battles, failing, scored)
+    assert result.passed
     assert (result.metadata["n_sampled"], result.metadata["n_missing"]) == (24, 3)
-    records = {r.data["status"]: r.data["n_battles"] for r in result.metadata["classes"].records}
-    assert records == {"ok": 21, "parse_error": 1, "refusal": 2}
-    assert result.metadata["groupings"] == ["all", "model", "language", "length"]
+    rows = re.findall(r"\| (\w+) +\| +(\d+) \|", result.metadata["classes"].value)
+    assert dict(rows) == {"ok": "21", "parse_error": "1", "refusal": "2"}
+    assert account["grouping"].unique().tolist() == ["all", "model", "language", "length"]
 
 
 BREAKAGES = {
@@ -334,7 +338,7 @@ BREAKAGES = {
 
 def test_battles_are_accounted_for(raw_battles, sampled_battles, failing) -> None:
     scored, account = score_battles(sampled_battles, failing), account_for(sampled_battles, failing)
-    check = module.battles_are_accounted_for
+    check = module.sums_result
     assert check(account, sampled_battles, failing, scored).passed
     for sentence, breakage in BREAKAGES.items():
         result = check(breakage(account), sampled_battles, failing, scored)
@@ -358,9 +362,9 @@ def _account(*missing: int) -> pd.DataFrame:
 
 
 def test_a_model_that_is_shunned_is_named_with_the_remedy() -> None:
-    assert module.models_are_missing_alike(_account(5, 5, 6, 4)).passed
-    assert module.models_are_missing_alike(_account(0, 0, 0, 0)).passed
-    result = module.models_are_missing_alike(_account(10, 4, 3, 3))
+    assert module.chance_result(_account(5, 5, 6, 4)).passed
+    assert module.chance_result(_account(0, 0, 0, 0)).passed
+    result = module.chance_result(_account(10, 4, 3, 3))
     assert (result.passed, result.severity.value) == (False, "WARN")
     assert "ant (chance=" in result.description
     assert "bee" not in result.description

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from assets.columns import as_columns
-from assets.comparison.assets import without_figures
+from assets.comparison.report import without_figures
 from assets.elo import methods as module
 from assets.elo import ratings
 from assets.partitions import corpus_judge_key
@@ -17,7 +17,6 @@ from judgeline.io import as_coded, as_table
 from judgeline.report.methods import MEANINGS
 from resources.config.catalog import Catalog
 from resources.method_table import FIGURES, KINDS, LEAST_SHARE, count_spending, gather_methods
-from resources.tables.comparison import METHOD_COMPARISON
 from resources.tables.elo import BETA_FOLDS, SCORING_METHODS
 
 MODELS = ("ant", "bee", "cat", "dog")
@@ -388,8 +387,8 @@ def test_a_withheld_judge_keeps_its_price_and_no_figure(made, battles, choices):
     assert notes["hard"].startswith("withheld: kappa 0.05 < 0.20")
     assert "; no embedded rationales" in notes["btl"]
     pd.testing.assert_frame_equal(without_figures(both, {}), both)
-    for compared, passed in ((hidden, True), (both.assign(spearman=1.5), False)):
-        assert METHOD_COMPARISON.check("methods_have_figures", compared).passed is passed
+    for compared, passed in ((table, True), (table.assign(spearman=1.5), False)):
+        assert SCORING_METHODS.check("methods_have_figures", compared).passed is passed
 
 
 def test_without_votes_there_is_nothing_to_hold_methods_against(made, battles, choices):

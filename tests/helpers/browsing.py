@@ -12,7 +12,7 @@ import pytest
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 LINEAGE = "/assets/leaderboard?view=lineage&lineageDepth=10"
-NEAR_LINEAGE = "/assets/leaderboard?view=lineage&lineageDepth=3&lineageScope=upstream"
+NEAR_LINEAGE = "/assets/leaderboard?view=lineage&lineageDepth=1&lineageScope=upstream"
 PAGE_SECONDS = 60
 FLAGS = (
     "--headless=new",

@@ -77,7 +77,7 @@ def test_a_table_is_the_same_in_every_format(name: str, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(read.scored, given.scored, check_dtype=False, check_like=True)
     assert read.quarantine.empty
     assert read.judge == name.split(".")[0]
-    note = "the file is not UTF-8 and was read as cp1252: look at its names"
+    note = "western.csv is not UTF-8 and was read as cp1252: look at its names"
     assert read.notes == ((note,) if name == "western.csv" else ())
 
 
@@ -87,7 +87,7 @@ def test_an_encoding_that_is_not_western_is_told_by_its_letters(tmp_path: Path) 
     table.to_csv(path, index=False, encoding="cp1251")
     read = read_judged_battles(path)
     pd.testing.assert_frame_equal(read.scored, read_judged_battles(table).scored, check_like=True)
-    assert read.notes == ("the file is not UTF-8 and was read as cp1251: look at its names",)
+    assert read.notes == ("cyrillic.csv is not UTF-8 and was read as cp1251: look at its names",)
 
 
 HEADERS: dict[str, pd.DataFrame] = {
@@ -123,6 +123,8 @@ def test_plain_verdicts_may_name_the_winner() -> None:
     read = read_judged_battles(table.assign(judge_winner=["model_a", "MODEL_B", "tie", "both_bad"]))
     assert read.scored["score_difference"].tolist() == [1, -1, 0, 0]
     assert read.plain.startswith("the file holds plain verdicts")
+    named = read_judged_battles(table.assign(judge_winner=[*BATTLES["model_a"][:2], "tie", "tie"]))
+    assert named.scored["score_difference"].tolist() == [1, 1, 0, 0]
 
 
 def test_stated_columns_are_read_and_a_wrong_one_is_named(tmp_path: Path, capsys) -> None:
@@ -254,7 +256,11 @@ def test_names_that_differ_in_little_are_told() -> None:
 @pytest.mark.parametrize(
     ("table", "layout", "missing"),
     [
-        (BATTLES.drop(columns="human_outcome"), "verdicts of a judge without votes", "Votes of"),
+        (
+            BATTLES.drop(columns="human_outcome"),
+            "battles with scores of a judge",
+            "Human scale: votes",
+        ),
         (BATTLES.drop(columns="score_difference"), "votes of people without", "Verdicts of a"),
         (
             pd.DataFrame(columns=LAYOUTS["lmarena-55k"][0].split(), index=[0]),

@@ -16,6 +16,7 @@ import pytest
 from catalogs import catalog_of
 from rich.console import Console
 
+from assets.comparison.report import compare_methods
 from assets.partitions import corpus_judge_key
 from pipelines.commands.console import RunOutcome
 from pipelines.commands.run import run_lineage
@@ -165,6 +166,15 @@ class Workshop:
 
     def stored(self, *place: str):
         return self.tables.create_io_manager(None).stored(*place)
+
+    def methods(self):
+        """The scoring methods of all judges side by side, as the report shows them."""
+        store = self.tables.create_io_manager(None)
+        tables = [
+            {judge: store.stored(name, "tiny", judge) for judge in store.partitions(name, "tiny")}
+            for name in ("scoring_methods", "leaderboard")
+        ]
+        return compare_methods(self.instance, "tiny", *tables)
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,10 @@ from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key
 from assets.reference import assets as module
+from assets.reference.reach import REFERENCE_DIAGNOSTICS
 from resources.config.catalog import Catalog
 from resources.tables.judging import CHOICE_VERDICTS
-from resources.tables.reference import REFERENCE_DIAGNOSTICS, REFERENCE_RATINGS
+from resources.tables.reference import REFERENCE_RATINGS
 from resources.tables.trust import SOFT_OUTCOMES
 
 CORPUS = """stub:
@@ -32,24 +33,23 @@ def catalog(tmp_path) -> Catalog:
 
 @pytest.fixture
 def made(sampled_battles, verdicts, catalog):
-    """Make an asset of a judge from its soft outcomes and scored battles."""
+    """Make the ratings of a judge from its soft outcomes and scored battles."""
 
-    def make(name: str, soft=NO_SOFT, scored=None, **more) -> dg.MaterializeResult:
-        tables = {"sampled_battles": sampled_battles, "catalog": catalog, **more}
-        tables |= {"soft_outcomes": soft, "scored_battles": scored}
-        if name == "reference_diagnostics":
-            tables = {"verdicts": verdicts, "choice_verdicts": NO_CHOICES, **tables}
+    def make(soft=NO_SOFT, scored=None, **more) -> dg.MaterializeResult:
+        tables = {"sampled_battles": sampled_battles, "verdicts": verdicts}
+        tables |= {"soft_outcomes": soft, "scored_battles": scored, "choice_verdicts": NO_CHOICES}
         context = dg.build_asset_context(partition_key=corpus_judge_key("stub", "stub"))
-        return getattr(module, name)(context, **tables)
+        return module.reference_ratings(context, catalog=catalog, **tables | more)
 
     return make
 
 
-rate, diagnose = "reference_ratings", "reference_diagnostics"
+def diagnostics_of(result: dg.MaterializeResult) -> pd.DataFrame:
+    return pd.DataFrame(result.metadata[module.DIAGNOSTICS].value)
 
 
 def test_outcomes_of_the_rubric_anchor_where_there_are_no_probabilities(made, scored_battles):
-    result = made(rate, scored=scored_battles)
+    result = made(scored=scored_battles)
     assert set(result.value["model"]) == {"bee", "cat", "dog"}
     assert result.value["source"].eq("rubric").all()
     assert result.value["n_prompts"].eq(4).all()
@@ -63,7 +63,7 @@ def test_outcomes_of_the_rubric_anchor_where_there_are_no_probabilities(made, sc
 def test_a_name_of_a_model_is_no_markup_on_the_page(made, sampled_battles, scored_battles):
     foreign = {"bee": "![](http://x.example/)", "cat": "a|b"}
     tables = {"sampled_battles": sampled_battles.replace(foreign)}
-    result = made(rate, scored=scored_battles.replace(foreign), **tables)
+    result = made(scored=scored_battles.replace(foreign), **tables)
     shown = result.metadata["leaderboard"].value
     assert not {"[", "]", "/"} & {*shown}
     assert "a&#124;b" in shown
@@ -73,26 +73,25 @@ def test_few_probabilities_do_not_outweigh_the_rubric(made, sampled_battles, sco
     ids = sampled_battles.loc[sampled_battles["model_a"].eq("ant"), "battle_id"].tolist()
     row = {"source": "likelihood", "outcome": 1.0, "soft_outcome": 0.9, "score_difference": None}
     few, most = (pd.DataFrame([{"battle_id": b, **row} for b in ids[:n]]) for n in (1, 10))
-    rubric = made(rate, few, scored_battles)
+    rubric = made(few, scored_battles)
     assert rubric.value["source"].eq("rubric").all()
     assert "likelihood 1, rubric 12" in rubric.metadata["preferences_from"]
-    found = made(diagnose, few, scored_battles, reference_ratings=rubric.value).value
+    found = diagnostics_of(rubric)
     assert found.loc[found["diagnostic"].eq("std_error_ratio"), "n"].eq(4).all()
-    likelihood = made(rate, most, scored_battles)
+    likelihood = made(most, scored_battles)
     assert likelihood.value["source"].eq("likelihood").all()
     assert likelihood.metadata["preferences_from"].startswith("likelihood. Battles with the")
 
 
-def test_a_judge_without_preferences_gets_empty_tables_and_a_reason(made):
-    rated = made(rate)
-    found = made(diagnose, reference_ratings=rated.value)
+def test_a_judge_without_preferences_gets_an_empty_table_and_a_reason(made):
+    rated = made()
     assert rated.metadata["preferences_from"].startswith("nowhere")
-    for result, table in ((rated, REFERENCE_RATINGS), (found, REFERENCE_DIAGNOSTICS)):
-        pd.testing.assert_frame_equal(result.value, table.empty())
-        assert "choose with log-probabilities" in result.metadata["note"]
+    pd.testing.assert_frame_equal(rated.value, REFERENCE_RATINGS.empty())
+    assert "choose with log-probabilities" in rated.metadata["note"]
     assert REFERENCE_RATINGS.check("gaps_are_finite", rated.value).passed
-    assert module.reference_has_reach(found.value).passed
-    assert module.errors_are_those_of_resampling(found.value).passed
+    assert diagnostics_of(rated).empty
+    assert module.reach_result(None).passed
+    assert module.errors_result(None).passed
 
 
 def test_repeated_runs_of_the_rubric_let_the_judge_abstain(
@@ -102,10 +101,9 @@ def test_repeated_runs_of_the_rubric_let_the_judge_abstain(
     ours = [name for name in again if name.endswith("_a")]
     first_half = again["battle_id"].isin(sampled_battles["battle_id"][:12])  # each pair twice
     again.loc[first_half, ours] = 5.0  # the other way round
-    ratings = made(rate, scored=scored_battles).value
-    runs = {"reference_ratings": ratings, "verdicts": pd.concat([verdicts, again])}
-    found = made(diagnose, scored=scored_battles, **runs)
-    coverage = found.value[found.value["diagnostic"].eq("abstention_coverage")]
+    found = made(scored=scored_battles, verdicts=pd.concat([verdicts, again]))
+    diagnostics = diagnostics_of(found)
+    coverage = diagnostics[diagnostics["diagnostic"].eq("abstention_coverage")]
     assert coverage["level"].tolist() == ["0.05", "0.1", "0.2", "0.3"]
     assert coverage["value"].tolist() == [0.5] * 4
     assert found.metadata["models_within_reach"] == pytest.approx(1 / 3)
@@ -120,12 +118,12 @@ NOTE = "furthest: cat, 1.13 of the bootstrap's on 6 prompts"
 @pytest.mark.parametrize(
     ("check", "diagnostic", "value", "said"),
     [
-        (module.reference_has_reach, "models_within_reach", 0.95, []),
-        (module.reference_has_reach, "models_within_reach", 0.94, ["Choose a 'reference' nearer"]),
-        (module.errors_are_those_of_resampling, "std_error_difference", 0.12, []),
-        (module.errors_are_those_of_resampling, "std_error_difference", np.nan, []),
+        (module.reach_result, "models_within_reach", 0.95, []),
+        (module.reach_result, "models_within_reach", 0.94, ["Choose a 'reference' nearer"]),
+        (module.errors_result, "std_error_difference", 0.12, []),
+        (module.errors_result, "std_error_difference", np.nan, []),
         (
-            module.errors_are_those_of_resampling,
+            module.errors_result,
             "std_error_difference",
             0.13,
             ["furthest: cat", "within 12% of that of resampling"],
@@ -145,7 +143,7 @@ def test_a_reference_out_of_reach_and_errors_of_another_size_warn(check, diagnos
     "breakage", [{"gap": np.inf}, {"std_error": np.nan}, {"lower": 900.0}, {"model": "cat"}]
 )
 def test_gaps_that_are_no_numbers_or_twice_there_stop(breakage, made, scored_battles):
-    ratings = made(rate, scored=scored_battles).value
+    ratings = made(scored=scored_battles).value
     row = ratings.index[ratings["model"].eq("bee")]
     ratings.loc[row, list(breakage)] = list(breakage.values())
     result = REFERENCE_RATINGS.check("gaps_are_finite", ratings)

@@ -30,7 +30,13 @@ VERDICTS = BATTLES.assign(verdict=["A", "B", "tie"] * 300).drop(columns="score_d
     ("table", "code", "supported", "lacking", "missing"),
     [
         (BATTLES, 0, [SCALE, FINITE], [], "Position bias: judge both orders"),
-        (BATTLES.assign(human_outcome=None), 2, ["by the judge alone"], [SCALE], "no-decisive-vo"),
+        (
+            BATTLES.assign(human_outcome=None),
+            2,
+            ["by the judge alone"],
+            [SCALE],
+            "votes of people on some",
+        ),
         (
             BATTLES.assign(score_difference=-BATTLES["score_difference"]),
             2,
@@ -69,8 +75,10 @@ def test_a_file_is_told_what_it_supports(
     assert all(words in supports for words in supported)
     assert not [words for words in lacking if words in supports]
     assert missing in " ".join(found["missing"] + found["concerns"])
-    assert found["next"].startswith("judgeline doctor" if code else "judgeline rank")
-    assert f"'{path}'" in found["next"]
+    by_itself = "votes of people" in missing
+    following = "python -c" if by_itself else "judgeline doctor" if code else "judgeline rank"
+    assert found["next"].startswith(following)
+    assert str(path) in found["next"]
     assert bool(found["gate"]) is bool(code)
     # what the doctor says is what `rank` does
     assert (

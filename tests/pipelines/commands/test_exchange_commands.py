@@ -126,7 +126,7 @@ def test_a_new_name_is_not_that_of_another_judge_of_the_file(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["nowhere.jsonl", "--format", "mt-bench"], "there is no file nowhere.jsonl"),
+        (["nowhere.jsonl", "--format", "mt-bench"], "no file at nowhere.jsonl"),
         (["BENCH", "--format", "arena-hard", "--baseline", "x"], "Reader mt-bench might fit"),
         (["BENCH", "--format", "arena-hard"], "does not name the model it compares with"),
         (["BENCH", "--format", "mt-bench", "--baseline", "x"], "belongs to the format arena-hard"),

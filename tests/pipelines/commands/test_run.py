@@ -158,7 +158,7 @@ def test_a_failed_gate_stops_that_judge_is_explained_and_exits_with_two(finished
     assert "at least 50% of answers parse" in gates[0].description
     made = {name for name in workshop.files() if "mumbler" in name}
     # empty, and of no rubric verdict
-    unasked = ("score_verdicts", "choice_verdicts", "soft_outcomes", "candidate_scores")
+    unasked = ("score_verdicts", "choice_verdicts", "soft_outcomes")
     assert made == {f"{name}/tiny/mumbler.parquet" for name in ("verdicts", *unasked)}
     assert "Gate: most answers parse (verdicts, tiny|mumbler)" in workshop.printed
     compared = workshop.stored("judge_comparison", "tiny")
@@ -281,8 +281,7 @@ def test_where_every_judge_is_stopped_scoring_methods_are_compared_all_the_same(
     assert outcome.errors == ()
     assert any(check.check == "beta_is_usable" for check in outcome.failed_checks)
     assert workshop.stored("leaderboard", "tiny", "contrary") is None
-    compared = workshop.stored("method_comparison", "tiny")
-    rows = compared.set_index("method")
+    rows = workshop.methods().set_index("method")
     assert rows.loc["hard", "mae"] > 0
     assert pd.isna(rows.loc["soft", "mae"])
     assert "No judge has ratings on the human scale" in outcome.report.read_text(encoding="utf-8")

@@ -177,17 +177,23 @@ def test_a_candidate_has_no_votes_and_names_its_file(ask, finished):
         control=None,
         content_hash="c" * 64,
     )
+    answers = finished.stored("verdicts", "tiny", "careful")
+    judged = (
+        answers[answers["status"].eq("ok")].head(20).assign(battle_id=list(battles["battle_id"]))
+    )
     board = finished.stored("leaderboard", "tiny", "careful").head(1)
     row = board.assign(
         model=new, human_rating=np.nan, n_votes=0, flags="candidate", control=None
     ).assign(content_hash="c" * 64)
     rows = {
-        "candidate_scores/tiny/careful": battles,
         "candidate_ratings/tiny/careful": row,
         "candidates/tiny": pd.DataFrame(
             {"model": [new], "file": ["brand-new.jsonl"], "content_hash": ["c" * 64]}
         ),
-        "candidate_battles/tiny": battles[["battle_id", "model_a", "model_b"]],
+        "candidate_battles/tiny": battles.assign(completion_a="a", completion_b="b"),
+        "candidate_verdicts/tiny/careful": pd.concat([judged] * 2).assign(
+            order=["AB"] * 20 + ["BA"] * 20
+        ),
     }
     for place, table in rows.items():
         file = ask.tables / f"{place}.parquet"

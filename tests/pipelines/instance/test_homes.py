@@ -3,11 +3,12 @@
 import socket
 from pathlib import Path
 
+import dagster as dg
 import pytest
 import yaml
 
 from pipelines.instance import homes
-from pipelines.instance.homes import prepare_home
+from pipelines.instance.homes import open_instance, prepare_home
 from resources.config.paths import ROOT
 
 SECRET = "correct horse battery staple"  # noqa: S105
@@ -105,3 +106,16 @@ def test_state_of_the_root_file_stays_out_of_the_repository():
     ]
     assert {Path(folder).parts[0] for folder in folders} == {".judgeline"}
     assert ".judgeline/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
+def test_an_instance_of_the_checkout_keeps_runs_at_home(home):
+    with dg.DagsterInstance.from_config(str(ROOT)) as started_by_dagster_dev:
+        run = started_by_dagster_dev.create_run_for_job(lonely)
+        assert started_by_dagster_dev.compute_log_manager._base_dir == str(home / "compute_logs")
+    with open_instance() as ours:
+        assert ours.get_run_by_id(run.run_id) is not None
+
+
+@dg.job
+def lonely() -> None:
+    """Do nothing."""

@@ -53,10 +53,8 @@ conformal_calibration <- battles heldout_ratings
 leaderboard <- candidate_ratings conformal_calibration heldout_ratings judge_gate scored_battles
 # diagnostics, by corpus and judge
 judge_diagnostics <- beta_folds heldout_ratings scored_battles
-missingness <- sampled_battles verdicts
-missing_bounds <- beta_folds heldout_ratings sampled_battles scored_battles
-battle_influences <- beta_folds candidate_ratings candidate_scores heldout_ratings
-    scored_battles
+battle_influences <- beta_folds candidate_battles candidate_ratings candidate_verdicts
+    heldout_ratings scored_battles
 # reliability, by corpus and judge
 reliability_panel <- recorded_verdicts sampled_battles verdicts
 judge_gate <- consistency judge_diagnostics reliability_panel verdicts
@@ -65,28 +63,23 @@ judge_drift <- drift_answers reliability_panel sampled_battles
 # winrate, by corpus and judge
 adjusted_win_rates <- scored_battles
 # reference, by corpus and judge
-reference_ratings <- sampled_battles scored_battles soft_outcomes
-reference_diagnostics <- choice_verdicts reference_ratings sampled_battles scored_battles
-    soft_outcomes verdicts
+reference_ratings <- choice_verdicts sampled_battles scored_battles soft_outcomes verdicts
 # comparison, by corpus
 rating_systems <- leaderboard reference_ratings sampled_battles scored_battles soft_outcomes
-pooled_leaderboard <- candidate_scores leaderboard scored_battles
+pooled_leaderboard <- candidate_battles candidate_verdicts leaderboard scored_battles
 judge_comparison <- conformal_calibration heldout_ratings judge_diagnostics leaderboard
     pooled_leaderboard scored_battles verdicts
 report <- adjusted_win_rates battle_influences beta_folds candidate_ratings
     conformal_calibration consistency heldout_ratings judge_comparison judge_diagnostics
-    judge_drift judge_gate leaderboard method_comparison missing_bounds missingness
-    pooled_leaderboard predictions quantitative_judges reference_diagnostics reference_ratings
-    sampled_battles scored_battles verdicts
-method_comparison <- leaderboard scoring_methods
+    judge_drift judge_gate leaderboard pooled_leaderboard predictions quantitative_judges
+    reference_ratings sampled_battles scored_battles scoring_methods verdicts
 # candidates, by corpus
 candidates <- battles sampled_battles
 candidate_battles <- battles candidates conformal_calibration heldout_ratings sampled_battles
 # candidates, by corpus and judge
 candidate_verdicts <- candidate_battles
-candidate_scores <- candidate_battles candidate_verdicts
-candidate_ratings <- candidate_battles candidate_scores candidate_verdicts candidates
-    heldout_ratings judge_gate scored_battles
+candidate_ratings <- candidate_battles candidate_verdicts candidates heldout_ratings judge_gate
+    scored_battles
 predictions <- candidate_ratings leaderboard scored_battles
 """
 """Asset <- its inputs, by group and partitions."""
@@ -97,18 +90,16 @@ candidate_battles: candidate_battles_are_sound
 choice_verdicts: choices_are_well_formed
 conformal_calibration: thresholds_are_finite
 consistency: consistency_is_sound
-heldout_ratings: every_model_is_placed
+heldout_ratings: bounds_are_of_the_ratings every_model_is_placed
 judge_comparison: comparison_is_sound
 leaderboard: intervals_hold_their_rating models_are_in_order
-missing_bounds: bounds_are_of_the_ratings
-missingness: battles_are_accounted_for
 quantitative_outcomes: every_model_has_every_battle
 rationale_embeddings: embeddings_are_unique
 raw_battles: battles_have_the_agreed_columns most_rows_could_be_read
 reference_ratings: gaps_are_finite
 sampled_battles: sample_is_a_sample
 score_verdicts: scores_are_well_formed
-scored_battles: models_are_connected scores_are_in_range
+scored_battles: battles_are_accounted_for models_are_connected scores_are_in_range
 soft_outcomes: soft_outcomes_are_shares
 verdicts: answers_have_their_scores both_orders_are_present most_answers_parse
     verdicts_are_well_formed
@@ -126,26 +117,23 @@ candidates: candidate_files_are_readable
 candidate_verdicts: nearly_all_candidate_answers_parse
 choice_verdicts: choices_are_covered choices_survive_a_swap nearly_all_choices_parse
 conformal_calibration: coverage_holds_across_groups
-heldout_ratings: headline_is_near_people standard_errors_agree
+heldout_ratings: headline_is_near_people missing_battles_matter_little standard_errors_agree
 judge_diagnostics: diagnostics_could_be_computed
 judge_drift: judge_has_not_drifted
 judge_gate: judge_meets_the_other_criteria judge_passed_the_gate
 leaderboard: intervals_are_bounded ratings_are_well_founded
-method_comparison: methods_have_figures
-missing_bounds: missing_battles_matter_little
-missingness: models_are_missing_alike
 predictions: fresh_residuals_are_exchangeable predictions_cover
 quantitative_judges: reasons_do_not_mislead
 quarantined_battles: few_rows_are_quarantined
 rating_systems: every_system_rates_every_model systems_agree_on_the_order
 rationale_embeddings: most_rationales_are_embedded
-reference_diagnostics: errors_are_those_of_resampling reference_has_reach
+reference_ratings: errors_are_those_of_resampling reference_has_reach
 reliability_panel: every_run_scored_the_panel
 report: report_is_self_contained
 sampled_battles: sample_covers_the_models
 score_verdicts: nearly_all_scores_parse scores_are_covered
-scored_battles: no_model_holds_others_together no_model_is_undefeated
-scoring_methods: methods_have_ratings
+scored_battles: models_are_missing_alike no_model_holds_others_together no_model_is_undefeated
+scoring_methods: methods_have_figures methods_have_ratings
 soft_outcomes: sources_cover_the_sample
 verdicts: answers_name_one_model nearly_all_answers_parse sampled_battles_were_judged
 """

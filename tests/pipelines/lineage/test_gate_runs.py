@@ -71,14 +71,14 @@ def test_the_comparison_keeps_the_judge_without_what_rests_on_its_ratings(gated)
 
 
 def test_no_method_of_a_withheld_judge_has_figures_and_its_price_stays(gated):
-    table = gated[0].stored("method_comparison", "tiny").set_index("judge")
+    table = gated[0].methods().set_index("judge")
     noise, careful = table.loc["noise"], table.loc["careful"]
     assert noise[list(FIGURES)].isna().all(axis=None)
     assert noise["note"].str.startswith("withheld: ").all()
     assert noise.set_index("method").loc["hard", "n_calls"] == N_CALLS
     assert careful.set_index("method").loc[["hard", "soft"], "mae"].notna().all()
     assert not careful["note"].str.contains("withheld").any()
-    assert "kappa" in gated[0].metadata("method_comparison")["withheld noise"]
+    assert noise["note"].str.contains("kappa").all()
 
 
 def test_no_rating_system_places_models_by_a_withheld_judge(gated):
@@ -116,10 +116,10 @@ def test_a_judge_that_never_came_to_the_gate_is_not_withheld(finished_workshop):
     folder = workshop.home / "tables" / "leaderboard"
     for path in folder.rglob("*.parquet"):
         path.unlink()
-    outcome = workshop.run("careful", select=["rating_systems", "method_comparison"], force=True)
+    outcome = workshop.run("careful", select=["rating_systems"], force=True)
     assert outcome.errors == ()
     assert set(workshop.stored("rating_systems", "tiny")["judge"]) == {"careful"}
-    assert workshop.stored("method_comparison", "tiny")["mae"].notna().any()
+    assert workshop.methods()["mae"].notna().any()
 
 
 def test_the_report_says_why_and_shows_no_rating(gated):

@@ -1,12 +1,21 @@
+import dagster as dg
 import numpy as np
 import pytest
 
 from assets.check_results import judge_checks
 from assets.columns import as_columns
+from assets.diagnostics.missing import account_for, missing_bounds
+from assets.partitions import corpus_judge_key
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import rank_models
 from judgeline.io import as_table
+from pipelines.instance.internals import check_records
 
+RATED = ("scored_battles", "beta_folds", "heldout_ratings")
+SAYING = (
+    ("scored_battles", "battles_are_accounted_for"),
+    ("heldout_ratings", "bounds_are_of_the_ratings"),
+)
 CLASSES = {"parse_error", "refusal", "truncated"}
 
 
@@ -20,9 +29,9 @@ def sloppy(make_workshop):
 
 
 def test_every_sampled_battle_is_scored_or_has_a_class(sloppy):
-    account = sloppy.stored("missingness", "tiny", "sloppy")
     scored = sloppy.stored("scored_battles", "tiny", "sloppy")
     verdicts = sloppy.stored("verdicts", "tiny", "sloppy")
+    account = account_for(sloppy.stored("sampled_battles", "tiny"), verdicts)
     whole = account[account["grouping"] == "all"].set_index("status")
     assert set(whole.index) == {"ok", *CLASSES}
     assert whole["n_battles"].sum() == 300
@@ -31,7 +40,9 @@ def test_every_sampled_battle_is_scored_or_has_a_class(sloppy):
 
 
 def test_bounds_stand_beside_the_interval_of_the_leaderboard(sloppy):
-    bounds = sloppy.stored("missing_bounds", "tiny", "sloppy").set_index(["model", "method"])
+    tables = [sloppy.stored(name, "tiny", "sloppy") for name in RATED]
+    battles, rating = sloppy.stored("sampled_battles", "tiny"), sloppy.catalog.corpus("tiny").rating
+    bounds = missing_bounds(battles, *tables, rating).set_index(["model", "method"])
     board = sloppy.stored("leaderboard", "tiny", "sloppy").set_index("model")
     soft = bounds.xs("soft", level="method").loc[board.index]
     np.testing.assert_allclose(soft["rating"], board["soft_rating"])
@@ -44,10 +55,18 @@ def test_bounds_stand_beside_the_interval_of_the_leaderboard(sloppy):
     assert (bounds["worst_rating"] == bounds["best_rating"])[~moved].all()
 
 
+def said_by(workshop, asset: str, check: str) -> dict[str, object]:
+    """Metadata of the last evaluation of a check."""
+    key = dg.AssetCheckKey(dg.AssetKey(asset), check)
+    (record,) = check_records(workshop.instance, [key], corpus_judge_key("tiny", "sloppy")).values()
+    evaluation = record.event.dagster_event.asset_check_evaluation_data
+    return {name: value.value for name, value in evaluation.metadata.items()}
+
+
 def test_metadata_checks_and_report_say_what_is_missing(sloppy):
     missing = 300 - len(sloppy.stored("scored_battles", "tiny", "sloppy"))
-    bounds = sloppy.metadata("missing_bounds")
-    assert sloppy.metadata("missingness")["n_missing"] == bounds["n_missing"] == missing
+    account, bounds = (said_by(sloppy, *check) for check in SAYING)
+    assert account["n_missing"] == missing
     assert bounds["widest"] > bounds["median_width"] > 0
     checks = judge_checks(sloppy.instance, "tiny", "sloppy").set_index("name")
     assert checks["passed"][["battles_are_accounted_for", "bounds_are_of_the_ratings"]].all()

@@ -142,7 +142,7 @@ def test_nothing_of_the_others_moves(placed_home):
     assert {name for name in before if after[name] != before[name]} == {
         f"{name}/tiny/careful.parquet"
         for name in (
-            "leaderboard", "candidate_scores", "candidate_ratings", "predictions",
+            "leaderboard", "candidate_ratings", "predictions",
             "battle_influences",
         )
     }  # fmt: skip
@@ -243,7 +243,6 @@ def test_an_honest_judge_keeps_controls_low_and_off_the_board(placed, arena):
 
 
 PLACED = {
-    "candidate_scores",
     "candidate_ratings",
     "leaderboard",
     "predictions",

@@ -14,7 +14,6 @@ MADE = {
     "choice_verdicts",
     "consistency",
     "rationale_embeddings",
-    "reference_diagnostics",
     "reference_ratings",
     "reliability_panel",
     "score_verdicts",
@@ -136,7 +135,7 @@ def test_only_preferences_alone_are_a_part(table, whole: bool) -> None:
     assert (part == Part()) is whole
     names = {key.to_user_string() for key in part.left_out}
     if not whole:
-        assert names >= {"scored_battles", "leaderboard", "missingness", "report"}
+        assert names >= {"scored_battles", "leaderboard", "heldout_ratings", "report"}
         assert not part.left_out & DO_WITHOUT
         assert not names & MADE
 

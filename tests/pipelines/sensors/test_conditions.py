@@ -182,7 +182,6 @@ def test_what_was_not_made_is_not_compared(world, graph):
     followed = world.follow()
     assert "scoring_methods" not in followed
     assert {"judge_comparison", "report"} <= followed
-    assert "method_comparison" not in followed
 
 
 def test_gate_and_board_wait_for_no_panel_and_follow_one(world, graph):

@@ -1,0 +1,103 @@
+"""Results that Inspect AI and JudgeArena wrote, and several files at once, read as battles."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from inspect_ai import Task
+from inspect_ai import eval as run_inspect
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import match
+
+import judgeline
+from judgeline.io import read_judged_battles
+
+ANSWERS = {"mockllm/right": ["one", "two", "three"], "mockllm/half": ["one", "no", "no"]}
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of logs that Inspect AI wrote: two models on three questions."""
+    folder = tmp_path_factory.mktemp("logs")
+    samples = [
+        Sample(id=word, input=f"Say {word}.", target=word) for word in ANSWERS["mockllm/right"]
+    ]
+    for name, words in ANSWERS.items():
+        outputs = [ModelOutput.from_content(name, word) for word in words]
+        for output in outputs:
+            output.usage = ModelUsage()  # or a tokenizer is downloaded
+        model = get_model(name, custom_outputs=outputs)
+        task = Task(dataset=samples, scorer=match(), name="words")
+        run_inspect(task, model=model, log_dir=str(folder), display="none", max_connections=1)
+    return folder
+
+
+@pytest.mark.slow
+def test_logs_of_inspect_are_battles_of_their_models(logs: Path) -> None:
+    read = read_judged_battles(logs, with_votes=False)
+    scored = read.scored.sort_values("question_id")
+    assert read.judge == "match"
+    assert scored["question_id"].tolist() == ["words/one", "words/three", "words/two"]
+    assert {*scored["model_a"]} == {"mockllm/half"}
+    assert scored["score_difference"].tolist() == [0, -1, -1]
+    assert judgeline.reference_ratings(logs)["n_prompts"].tolist() == [3]
+    found = judgeline.doctor(logs)
+    assert (
+        found.next
+        == f"python -c 'import judgeline; print(judgeline.reference_ratings(\"{logs}\"))'"
+    )
+    one = next(iter(logs.iterdir()))
+    with pytest.raises(ValueError, match="score no two models on the same samples"):
+        read_judged_battles(one)
+    (logs / "broken.eval").write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"broken\.eval cannot be read as a log of Inspect AI"):
+        read_judged_battles(logs)
+
+
+def test_battles_of_judge_arena_keep_judge_and_people_apart() -> None:
+    battles = pd.DataFrame(
+        {
+            "model_a": ["a", "a", "a", "b", "a"],
+            "model_b": ["b", "b", "b", "c", "c"],
+            "winner": ["model_a", "model_b", "tie", "model_b", "model_a"],
+            "source": ["llm-judge", "llm-judge", "human", "llm-judge", "human"],
+            "pref": [0.1, 0.6, np.nan, 1.0, np.nan],
+            "question_id": ["q1", "q1", "q1", None, "q9"],
+            "judge_model": ["j", "j", None, "j", None],
+        }
+    )
+    scored = read_judged_battles(battles).scored.sort_values("model_a")
+    # both orders of a battle are one, B's share 0.35; the vote on q9 has no verdict
+    assert scored["score_difference"].tolist() == pytest.approx([0.3, -1.0])
+    assert scored["human_outcome"].tolist() == pytest.approx([0.5, np.nan], nan_ok=True)
+
+
+def test_a_folder_and_a_pattern_are_their_files_in_order(tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        {
+            "model_a": "a",
+            "model_b": ["b", "c", "c"],
+            "score_difference": [1.0, 2.0, np.nan],
+            "human_outcome": [1.0, 0.0, 1.0],
+        }
+    )
+    table[:1].to_csv(tmp_path / "1.csv", index=False)
+    table[1:].to_json(tmp_path / "2.jsonl", orient="records", lines=True)
+    (tmp_path / "notes.txt").write_text("not a table")
+    for source in (tmp_path, tmp_path / "*.*s*"):
+        read = read_judged_battles(source)
+        assert read.scored["model_b"].tolist() == ["b", "c"]
+        assert read.quarantine[["file", "row"]].to_numpy().tolist() == [
+            [str(tmp_path / "2.jsonl"), 1]
+        ]
+    table.drop(columns="human_outcome").to_csv(tmp_path / "3.csv", index=False)
+    with pytest.raises(
+        ValueError, match=r"1\.csv and .*3\.csv have other columns \(human_outcome\)"
+    ):
+        judgeline.rank(tmp_path)
+    with pytest.raises(ValueError, match=r"no file at .*none"):
+        judgeline.rank(tmp_path / "none*")
+    with pytest.raises(ValueError, match="holds no file that ends in one of"):
+        judgeline.rank(tmp_path.joinpath("empty").mkdir() or tmp_path / "empty")
