@@ -12,7 +12,7 @@ import assets
 from pipelines.instance.workers import in_process_on_named_host
 from pipelines.jobs import JOBS
 from pipelines.sensors.candidates import new_candidates, place_candidates
-from pipelines.sensors.durations import sensor_seconds
+from pipelines.sensors.durations import RUNNING
 from pipelines.sensors.partitions import configured_partitions
 from pipelines.sensors.upkeep import lost_runs, old_evaluations, weekly_pruning
 from pipelines.sensors.weekly import drift_watch, refreshed_corpora, weekly_refresh
@@ -25,8 +25,7 @@ from resources.tables.store import ParquetTables
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
     target=dg.AssetSelection.all(),
-    minimum_interval_seconds=sensor_seconds(),
-    default_status=dg.DefaultSensorStatus.RUNNING,
+    **RUNNING,
     description="Remakes what follows when its inputs change and their blocking checks pass.",
 )
 SENSORS = (

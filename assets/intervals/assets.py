@@ -163,7 +163,7 @@ def leaderboard(
 
 def _in_markdown(board: pd.DataFrame) -> str:
     columns = ["rank", "model", "rating", "lower", "upper", "human_rating", "flags"]
-    return with_texts(board[columns].round(0), in_markdown).to_markdown(index=False)
+    return str(with_texts(board[columns].round(0), in_markdown).to_markdown(index=False))
 
 
 def _with_candidates(

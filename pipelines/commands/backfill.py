@@ -1,8 +1,4 @@
-"""A backfill: judges on corpora that are there already, made by the daemon of the instance.
-
-It is Dagster's own asset backfill, the one that its web interface starts, of exactly what each
-judge's verdicts support. The command states what it costs, has it confirmed, and follows it.
-"""
+"""Dagster's own backfill of judges on corpora that were read: stated, confirmed and followed."""
 
 import sys
 import time
@@ -20,19 +16,9 @@ from assets.partitions import corpus_judge_key, register
 from assets.run_tags import BUDGET_TAG
 from judgeline.cli import COULD_NOT_RUN, OK
 from judgeline.terminal import plain
-from pipelines.commands.console import (
-    FailedCheck,
-    RunOutcome,
-    blocked,
-    cause,
-    exit_code,
-    failed_check,
-    print_outcome,
-    print_plan,
-    progress_bar,
-    said,
-)
+from pipelines.commands import console as terminal
 from pipelines.commands.plan import (
+    WHOLE,
     common_part,
     judges_of,
     require_covered,
@@ -58,11 +44,13 @@ from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetStore, open_store
 
 WITHOUT_CORPUS = "not group:corpus and not (candidates or candidate_battles or candidate_verdicts)"
-"""What a backfill makes, as a selection of a run: nothing of the corpus and nothing of new models.
-
-It is what the daemon's backfill makes; new models are placed by a sensor, with a budget of theirs.
-"""
-_NEEDED_DAEMONS = ("BACKFILL", "QUEUED_RUN_COORDINATOR")
+"""What a backfill makes, as a selection of a run: nothing of the corpus, and nothing of new models,
+which a sensor places with a budget of theirs."""
+_READ = {
+    "sampled_battles": "no sampled battles yet; read it first",
+    "recorded_verdicts": "no table of recorded verdicts; read it again",
+}
+_NEEDED_DAEMONS = {"BACKFILL", "QUEUED_RUN_COORDINATOR"}
 _LONGEST_SILENCE_S = 120.0  # a daemon gives a sign of life every 30 s
 _STATES = {
     dg.DagsterRunStatus.QUEUED: ("wait", "dim", "waits for its turn"),
@@ -97,10 +85,9 @@ def run_backfill(
     catalog, store = Catalog(), open_store()
     pairs = choose_pairs(catalog, store, judges, corpora)
     plan = plan_backfill(pairs, store, Buyer(StoredVerdicts().open()))
-    print_plan(plan, console)
-    said(console, f"Together: {together(plan)}")
-    for note in left_to_sensor(pairs, store):
-        said(console, note)
+    terminal.print_plan(plan, console)
+    for line in (f"Together: {together(plan)}", *_left_to_sensor(pairs, store)):
+        terminal.said(console, line)
     if cap is not None:
         require_covered(plan, cap)
     if dry_run:
@@ -110,18 +97,25 @@ def run_backfill(
         return _run_here(catalog, pairs, cap, console)
     with open_instance() as instance:
         require_daemon(instance)
-        _note_unreachable(pairs, plan, console)
+        steps = zip(pairs, plan, strict=True)
+        try:
+            require_reachable(
+                pair.judge for pair, step in steps if step.n_calls and pair.judge.kind == "openai"
+            )
+        except ValueError as error:
+            why = f"Not from here: {error}. The daemon has an environment of its own."
+            terminal.said(console, why)
         _confirm(plan, yes=yes)
         backfill_id = submit(instance, build_definitions(), store, pairs, budget)
-        said(console, f"Backfill {backfill_id} is with the daemon.")
+        terminal.said(console, f"Backfill {backfill_id} is with the daemon.")
         n_runs = len(pairs) + len({pair.corpus.slug for pair in pairs})
-        return _watch(Watcher(instance, backfill_id, console, n_runs), console) if wait else OK
+        return Watcher(instance, backfill_id, console, n_runs).watch() if wait else OK
 
 
 def choose_pairs(
     catalog: Catalog, store: ParquetStore, judges: Sequence[str], corpora: Sequence[str] = ()
 ) -> list[Pair]:
-    """Return who is to judge what: the named corpora, or all that are there and can be judged."""
+    """Return the judges on the named corpora, or on all that were read and that they can judge."""
     chosen = [catalog.judge(slug) for slug in dict.fromkeys(judges)]
     if corpora:
         named = [catalog.corpus(slug) for slug in dict.fromkeys(corpora)]
@@ -129,35 +123,30 @@ def choose_pairs(
             _require_read(corpus, store)
             judges_of(corpus, catalog, [judge.slug for judge in chosen])
         return [Pair(corpus, judge) for corpus in named for judge in chosen]
-    there = [
-        corpus
-        for corpus in catalog.corpora().values()
-        if store.stored("sampled_battles", corpus.slug) is not None
-    ]
+    known = catalog.corpora()
+    there = [slug for slug in known if store.stored("sampled_battles", slug) is not None]
     pairs = [
-        Pair(corpus, judge)
-        for corpus in there
+        Pair(known[slug], judge)
+        for slug in there
         for judge in chosen
-        if judge.slug in (corpus.judges or ()) or _can_judge(judge, corpus, store)
+        if judge.slug in (known[slug].judges or ()) or _can_judge(judge, known[slug], store)
     ]
     for judge in chosen:
         if not any(pair.judge.slug == judge.slug for pair in pairs):
-            known = ", ".join(corpus.slug for corpus in there) or "none"
+            needed = "its verdicts" if judge.kind == "recorded" else "texts to judge"
             raise ValueError(
-                f"there is no corpus that judge {judge.slug!r} can judge (read so far: {known}); "
-                f"read one first: judgeline run --corpus SLUG --judge {judge.slug}"
+                f"there is no corpus that judge {judge.slug!r} can judge (read so far: "
+                f"{', '.join(there) or 'none'}); read one with {needed} first: judgeline run "
+                "--corpus SLUG --select group:corpus"
             )
     return pairs
 
 
 def _require_read(corpus: CorpusDefinition, store: ParquetStore) -> None:
-    for asset, lack, remedy in (
-        ("sampled_battles", "no sampled battles yet", "read it first"),
-        ("recorded_verdicts", "no table of recorded verdicts", "read it again"),
-    ):
+    for asset, problem in _READ.items():
         if store.stored(asset, corpus.slug) is None:
             raise ValueError(
-                f"corpus {corpus.slug!r} has {lack}; {remedy}: "
+                f"corpus {corpus.slug!r} has {problem}: "
                 f"judgeline run --corpus {corpus.slug} --select group:corpus"
             )
 
@@ -181,9 +170,7 @@ def plan_backfill(
     plans = []
     for corpus, judge in pairs:
         _require_read(corpus, store)
-        sample, came = (
-            store.stored(asset, corpus.slug) for asset in ("sampled_battles", "recorded_verdicts")
-        )
+        sample, came = (store.stored(asset, corpus.slug) for asset in _READ)
         plans.append(plan_judge(judge, corpus, sample, came, store, buyer))
     return tuple(plans)
 
@@ -202,7 +189,7 @@ def together(plan: Sequence[JudgePlan]) -> str:
     return ", ".join(parts)
 
 
-def left_to_sensor(pairs: Iterable[Pair], store: ParquetStore) -> list[str]:
+def _left_to_sensor(pairs: Iterable[Pair], store: ParquetStore) -> list[str]:
     """Return per corpus with new models and judges that can be asked who places them and when."""
     corpora = {pair.corpus.slug: pair.corpus for pair in pairs if pair.judge.kind != "recorded"}
     return [
@@ -215,14 +202,13 @@ def left_to_sensor(pairs: Iterable[Pair], store: ParquetStore) -> list[str]:
 
 
 def _confirm(plan: Sequence[JudgePlan], *, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
+    if not yes and not sys.stdin.isatty():
         raise ValueError(
             f"nobody is there to confirm ({together(plan)}), since the input is no terminal; add "
             "--yes to go on without"
         )
-    typer.confirm(f"Go on ({together(plan)})?", abort=True, err=True)
+    if not yes:
+        typer.confirm(f"Go on ({together(plan)})?", abort=True, err=True)
 
 
 def _run_here(catalog: Catalog, pairs: Sequence[Pair], cap: Budget | None, console: Console) -> int:
@@ -241,25 +227,14 @@ def _run_here(catalog: Catalog, pairs: Sequence[Pair], cap: Budget | None, conso
     return COULD_NOT_RUN if COULD_NOT_RUN in codes else max(codes)
 
 
-def _note_unreachable(pairs: Sequence[Pair], plan: Sequence[JudgePlan], console: Console) -> None:
-    """Say which judges cannot be asked from here; the daemon has an environment of its own."""
-    steps = zip(pairs, plan, strict=True)
-    asked = [pair.judge for pair, step in steps if step.n_calls and pair.judge.kind == "openai"]
-    try:
-        require_reachable(asked)
-    except ValueError as error:
-        said(console, f"Not from here: {error}. The daemon has an environment of its own.")
-
-
 def require_daemon(instance: dg.DagsterInstance) -> None:
     """Check that a daemon is at work on the instance, which is what runs a backfill."""
     heartbeats = instance.get_daemon_heartbeats()
-    required = instance.get_required_daemon_types()
-    for kind in (kind for kind in _NEEDED_DAEMONS if kind in required):
+    for kind in _NEEDED_DAEMONS & {*instance.get_required_daemon_types()}:
         beat = heartbeats.get(kind)
-        silent_for = time.time() - beat.timestamp if beat is not None else None
-        if silent_for is None or silent_for > _LONGEST_SILENCE_S:
-            seen = "never seen" if silent_for is None else f"silent for {silent_for:,.0f} s"
+        silent_for = time.time() - beat.timestamp if beat else float("inf")
+        if silent_for > _LONGEST_SILENCE_S:
+            seen = f"silent for {silent_for:,.0f} s" if beat else "never seen"
             raise RuntimeError(
                 f"no daemon runs backfills of this instance ({kind.lower()}: {seen}). Start one "
                 "and leave it running: judgeline ui (docs/judges-and-schedules.md). Or do the "
@@ -274,28 +249,25 @@ def submit(
     pairs: Sequence[Pair],
     budget: Sequence[str] = (),
 ) -> str:
-    """Hand a backfill to the daemon of an instance, and return its id.
-
-    Its partitions are those of each judge, and the comparison of each corpus.
-    """
-    corpora = sorted({pair.corpus.slug for pair in pairs})
+    """Hand the daemon a backfill of each judge, and of each corpus' comparison; return its id."""
+    of_corpus: dict[str, list[str]] = {}
+    for pair in sorted(pairs, key=lambda pair: pair.corpus.slug):
+        of_corpus.setdefault(pair.corpus.slug, []).append(pair.judge.slug)
     judges = sorted({pair.judge.slug for pair in pairs})
-    register(instance, corpora=corpora, judges=judges)
+    register(instance, corpora=of_corpus, judges=judges)
     graph = defs.resolve_asset_graph()
     judged, compared = (
         {*defs.resolve_job_def(name).asset_layer.executable_asset_keys}
         for name in ("judge_job", "comparison_job")
     )
     targets: set[tuple[dg.AssetKey, str]] = set()
-    for corpus in corpora:
-        own = [pair.judge.slug for pair in pairs if pair.corpus.slug == corpus]
+    for corpus, own in of_corpus.items():
         parts = {judge: supported_part(graph, store, corpus, judge) for judge in own}
         for judge, part in parts.items():
             partition = corpus_judge_key(corpus, judge)
             targets |= {(key, partition) for key in judged - part.left_out}
-        common = common_part(parts, dict.fromkeys(parts, True))
-        left_out = common.left_out if common else frozenset()
-        targets |= {(key, corpus) for key in compared - left_out}
+        common = common_part(parts, dict.fromkeys(parts, True)) or WHOLE
+        targets |= {(key, corpus) for key in compared - common.left_out}
     tags = {BUDGET_TAG: " ".join(budget) or NO_CAP}  # a person typed it
     title = f"judgeline backfill of {', '.join(judges)}"
     return launch_backfill(instance, graph, targets, tags, title)
@@ -317,45 +289,67 @@ class Watcher:
     def __init__(
         self, instance: dg.DagsterInstance, backfill_id: str, console: Console, n_expected: int
     ) -> None:
-        self.backfill_id, self._instance, self._console = backfill_id, instance, console
+        self._id, self._instance, self._console = backfill_id, instance, console
         self._seen: dict[str, dg.DagsterRunStatus] = {}
-        self._progress = progress_bar(console)
+        self._progress = terminal.progress_bar(console)
         self._task = self._progress.add_task("waiting for the daemon", total=n_expected)
+
+    def watch(self) -> int:
+        """Follow it to its end, or until a person has seen enough; return the exit code."""
+        try:
+            status = self.follow()
+        except KeyboardInterrupt as stop:
+            stop.is_answered = True  # type: ignore[attr-defined]
+            end = f"judgeline backfill --cancel {self._id}"
+            terminal.said(
+                self._console, f"No longer watching; backfill {self._id} goes on. To end it: {end}"
+            )
+            return OK
+        checks, errors = self._failures()
+        if status == BulkActionStatus.CANCELED:
+            errors.append(f"backfill {self._id} was cancelled; what was bought is kept")
+        done = (BulkActionStatus.COMPLETED_SUCCESS, BulkActionStatus.COMPLETED)
+        if terminal.exit_code(checks, errors) == OK and status not in done:
+            end = status.value.lower()
+            errors.append(f"backfill {self._id} ended as {end}; the UI has its log")
+        code = terminal.exit_code(checks, errors)
+        outcome = terminal.RunOutcome(code, "", failed_checks=tuple(checks), errors=tuple(errors))
+        terminal.print_outcome(outcome, self._console)
+        return code
 
     def follow(self, pause: float = 2.0) -> BulkActionStatus:
         """Print a line when a run changes its state, look every `pause` seconds; return the end."""
         with self._progress:
             while True:
-                backfill = self._instance.get_backfill(self.backfill_id)
+                backfill = self._instance.get_backfill(self._id)
                 status = backfill.status if backfill else BulkActionStatus.FAILED
                 self._look()
                 if status in BULK_ACTION_TERMINAL_STATUSES:
                     return status
                 time.sleep(pause)
 
-    def failures(self) -> tuple[list[FailedCheck], list[str]]:
-        """Return the checks that failed in the last runs of each partition, and what could not run.
-
-        A run that was retried counts by its last retry.
-        """
-        checks: list[FailedCheck] = []
+    def _failures(self) -> tuple[list[terminal.FailedCheck], list[str]]:
+        """Return the checks that failed, and what could not run; of retries the last counts."""
+        checks: list[terminal.FailedCheck] = []
         errors: list[str] = []
         runs = self._runs()
         repeated = {run.parent_run_id for run in runs}
         for run in (run for run in runs if run.run_id not in repeated):
             events = self._events(run, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
             found = (event.asset_check_evaluation_data for event in events)
-            checks += [failed_check(one, _partition(run)) for one in found if not one.passed]
+            checks += [
+                terminal.failed_check(one, _partition(run)) for one in found if not one.passed
+            ]
             if run.status == dg.DagsterRunStatus.FAILURE:
                 errors += self._errors(run)
-        backfill = self._instance.get_backfill(self.backfill_id)
+        backfill = self._instance.get_backfill(self._id)
         if backfill is not None and backfill.error is not None:
             errors.append(f"the backfill itself: {' '.join(backfill.error.message.split())}")
         return checks, errors
 
     def _runs(self) -> list[dg.DagsterRun]:
-        tags = {"dagster/backfill": self.backfill_id}
-        return list(reversed(self._instance.get_runs(dg.RunsFilter(tags=tags))))
+        tags = {"dagster/backfill": self._id}
+        return [*reversed(self._instance.get_runs(dg.RunsFilter(tags=tags)))]
 
     def _look(self) -> None:
         runs = self._runs()
@@ -363,44 +357,32 @@ class Watcher:
             if self._seen.get(run.run_id) != run.status:
                 self._seen[run.run_id] = run.status
                 self._print(run)
-        ended = [run for run in runs if run.status == dg.DagsterRunStatus.SUCCESS]
-        self._progress.update(self._task, completed=len(ended))
-        for run in runs:
-            if run.status == dg.DagsterRunStatus.STARTED and self._console.is_terminal:
+        n_ended = sum(run.status == dg.DagsterRunStatus.SUCCESS for run in runs)
+        self._progress.update(self._task, completed=n_ended)
+        for run in runs if self._console.is_terminal else ():
+            if run.status == dg.DagsterRunStatus.STARTED:
                 self._progress.update(self._task, description=plain(self._last_word(run)))
 
     def _print(self, run: dg.DagsterRun) -> None:
-        if run.status not in _STATES:
-            return
-        mark, style, state = _STATES[run.status]
-        again = " again" if run.parent_run_id and state == "started" else ""
-        n_assets = len(run.asset_selection or ())
-        self._console.print(
-            f"  [{style}]{mark:<4}[/] {plain(_partition(run))}: {state}{again}"
-            f" ({n_assets} tables, run {run.run_id[:8]})",
-            highlight=False,
-            soft_wrap=True,
-        )
+        if run.status in _STATES:
+            mark, style, state = _STATES[run.status]
+            again = " again" if run.parent_run_id and state == "started" else ""
+            made = f"{len(run.asset_selection or ())} tables, run {run.run_id[:8]}"
+            text = f"{_partition(run)}: {state}{again} ({made})"
+            terminal.marked(self._console, mark, style, text)
 
     def _last_word(self, run: dg.DagsterRun) -> str:
-        records = self._instance.get_records_for_run(
-            run.run_id, limit=_LAST_WORDS, ascending=False
-        ).records
-        messages = (record.event_log_entry.user_message for record in records)
-        word = next((one for one in messages if one.startswith(PROGRESS)), None)
-        return _partition(run) if word is None else word.removeprefix(PROGRESS)
+        found = self._instance.get_records_for_run(run.run_id, limit=_LAST_WORDS, ascending=False)
+        messages = (record.event_log_entry.user_message for record in found.records)
+        word = next((one for one in messages if one.startswith(PROGRESS)), _partition(run))
+        return word.removeprefix(PROGRESS)
 
     def _errors(self, run: dg.DagsterRun) -> list[str]:
         failures = list(self._events(run, dg.DagsterEventType.STEP_FAILURE))
-        if not failures:
-            events = list(self._events(run, dg.DagsterEventType.RUN_FAILURE))
-            why = events[-1].message if events else "its process ended"
-            return [f"{_partition(run)}: {why}"]
-        return [
-            f"{event.step_key} of {_partition(run)}: {cause(event)}"
-            for event in failures
-            if not blocked(event)
-        ]
+        if failures:
+            return terminal.errors_of(failures, _partition(run))
+        events = list(self._events(run, dg.DagsterEventType.RUN_FAILURE))
+        return [f"{_partition(run)}: {events[-1].message if events else 'its process ended'}"]
 
     def _events(self, run: dg.DagsterRun, kind: dg.DagsterEventType) -> Iterator[Any]:
         for record in self._instance.get_records_for_run(run.run_id, of_type=kind).records:
@@ -409,30 +391,3 @@ class Watcher:
 
 def _partition(run: dg.DagsterRun) -> str:
     return run.tags.get("dagster/partition", "no partition")
-
-
-def _watch(watcher: Watcher, console: Console) -> int:
-    """Follow a backfill to its end, or until a person has seen enough."""
-    backfill_id = watcher.backfill_id
-    try:
-        status = watcher.follow()
-    except KeyboardInterrupt as stop:
-        stop.is_answered = True  # type: ignore[attr-defined]
-        said(
-            console,
-            f"No longer watching; backfill {backfill_id} goes on. To end it: "
-            f"judgeline backfill --cancel {backfill_id}",
-        )
-        return OK
-    checks, errors = watcher.failures()
-    if status == BulkActionStatus.CANCELED:
-        errors.append(f"backfill {backfill_id} was cancelled; what was bought is kept")
-    code = exit_code(checks, errors)
-    if code == OK and status not in (
-        BulkActionStatus.COMPLETED_SUCCESS,
-        BulkActionStatus.COMPLETED,
-    ):
-        errors.append(f"backfill {backfill_id} ended as {status.value.lower()}; the UI has its log")
-        code = COULD_NOT_RUN
-    print_outcome(RunOutcome(code, "", failed_checks=tuple(checks), errors=tuple(errors)), console)
-    return code

@@ -24,9 +24,9 @@ def n_processes() -> int:
 
 @contextmanager
 def beside(works: Sequence[Callable[[], T]]) -> Iterator[Iterator[T]]:
-    """Begin each work in a process of its own; give the results in order.
+    """Begin each work in a process of its own; give, or raise, each result in order.
 
-    What a work raises is raised where its result is taken. A block that fails interrupts all.
+    A block that fails interrupts all.
     """
     started: list[tuple[Any, Any]] = []
     try:

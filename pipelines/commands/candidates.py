@@ -1,7 +1,6 @@
 """Command `judgeline candidates`: questions to answer, a check of a file, and the list."""
 
-import os
-import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,39 +10,20 @@ from upath import UPath
 
 from assets.candidates.accepting import accept, history_in
 from assets.candidates.assets import choose_candidate_battles, of_asked_judges, read_candidates
-from assets.candidates.choosing import Needs, anchor_answers, questions_to_answer
+from assets.candidates.choosing import anchor_answers, questions_to_answer
 from assets.reliability.gate import withheld_judges
 from pipelines.commands.plan import tables_by_judge
 from pipelines.sensors.activity import active_or_why
+from resources.atomic import write_whole
+from resources.candidates import folder as folders
 from resources.candidates.file import quoted
-from resources.candidates.folder import (
-    PATIENCE_SECONDS,
-    SETTLED_SECONDS,
-    Seen,
-    folder_of,
-    is_passed_over,
-    list_files,
-    look,
-    printable_name,
-)
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
+from resources.exchange.games import require_free
 from resources.judges.catalog import missing_variable
 from resources.tables.store import ParquetStore, open_store
 
-_QUESTION_COLUMNS = ["question_id", "instruction", "language"]
-
-
-class Told(NamedTuple):
-    """What would become of a file, in lines, and whether its model would be taken."""
-
-    is_taken: bool
-    lines: list[str]
-
-
-def where(corpus: str) -> str:
-    """Return the folder, or address, of a corpus' candidate files."""
-    return str(folder_of(corpus))
+_WAITS = {"settling": "changed just now", "no-end": "no end yet"}
 
 
 def write_questions(
@@ -55,8 +35,7 @@ def write_questions(
         raise ValueError(f"{out} ends in {out.suffix!r}; write to a .jsonl or .parquet file")
     if not out.parent.is_dir():
         raise ValueError(f"there is no folder {out.parent} to write into; make it first")
-    if out.exists() and not force:
-        raise ValueError(f"{out} is there already; name another file, or add --force")
+    require_free({"out": out}, force=force)
     answers = anchor_answers(battles).answers
     if answers.empty:
         raise ValueError(
@@ -64,16 +43,13 @@ def write_questions(
             "cannot be held against any"
         )
     wanted = n_questions or definition.candidates.max_battles
-    chosen = questions_to_answer(answers, wanted, definition.seed)[_QUESTION_COLUMNS]
-    part = out.with_name(f"{out.name}.{uuid.uuid4().hex}.part")
-    try:
-        if out.suffix == ".parquet":
-            chosen.to_parquet(part, index=False)
-        else:
-            chosen.to_json(part, orient="records", lines=True, force_ascii=False)
-        os.replace(part, out)
-    finally:
-        part.unlink(missing_ok=True)
+    columns = ["question_id", "instruction", "language"]
+    chosen = questions_to_answer(answers, wanted, definition.seed)[columns]
+    if out.suffix == ".parquet":
+        content = chosen.to_parquet(index=False)
+    else:
+        content = chosen.to_json(orient="records", lines=True, force_ascii=False).encode()
+    write_whole(out, content)
     return len(chosen), answers["question_id"].nunique()
 
 
@@ -87,19 +63,22 @@ class _AfterDrop(NamedTuple):
         return self.file if name == self.file.name else self.folder / name
 
 
-def check_file(file: Path, corpus: str) -> Told:
-    """Return what would become of a file in the candidates folder of a corpus."""
+def check_file(file: Path, corpus: str) -> tuple[bool, list[str]]:
+    """Return whether a file would be taken as a candidate of a corpus, and what becomes of it."""
     definition, battles = _battles(corpus)
     tables = open_store()
-    if not file.is_file():
-        raise _no_file(file)
-    if is_passed_over(file.name):
-        return Told(False, [f"{file.name!r} is passed over: its name says it is being written."])
-    after: Any = _AfterDrop(folder_of(corpus), UPath(str(file.absolute())))
-    own = look(after.file, now=file.stat().st_mtime + PATIENCE_SECONDS)
-    if own is None:  # gone since
-        raise _no_file(file)
-    files = list_files(after.folder)
+    after: Any = _AfterDrop(folders.folder_of(corpus), UPath(str(file.absolute())))
+    own = None
+    if file.is_file():
+        if folders.is_passed_over(file.name):
+            return False, [f"{file.name!r} is passed over: its name says it is being written."]
+        own = folders.look(after.file, now=file.stat().st_mtime + folders.PATIENCE_SECONDS)
+    if own is None:
+        problem = f"there is no file {file}; correct the name"
+        if file.is_dir():
+            problem = f"{file} is a folder; name one of the files in it"
+        raise FileNotFoundError(problem)
+    files = folders.list_files(after.folder)
     found = accept(
         after,
         [own, *(one for one in files if one.name != own.name)],
@@ -114,7 +93,7 @@ def check_file(file: Path, corpus: str) -> Told:
     )
     if len(refused):
         row = refused.iloc[0]
-        return Told(False, [f"It would be set aside ({row['reason']}): {row['detail']}."])
+        return False, [f"It would be set aside ({row['reason']}): {row['detail']}."]
     twins = [one.name for one in files if one.content_hash == own.content_hash]
     named = tuple(quoted(name) for name in (own.name, *twins))
     lines = [
@@ -125,25 +104,32 @@ def check_file(file: Path, corpus: str) -> Told:
         lines.append(f"It would replace {own.name!r}, which is there: its battles are judged anew.")
     if twins:
         lines.append(f"Its content is there already, as {twins[0]!r}: nothing would happen.")
-    lines += _battle_lines(*_battles_of(definition, battles, tables, taken))
-    lines.append(f"A file is read {SETTLED_SECONDS:.0f} s after its last change.")
-    return Told(True, [*lines, *unasked_notes(definition, tables)])
+    lines += _battle_lines(definition, battles, tables, taken)
+    lines.append(f"A file is read {folders.SETTLED_SECONDS:.0f} s after its last change.")
+    return True, [*lines, *_unasked_notes(definition, tables)]
 
 
-def _no_file(file: Path) -> FileNotFoundError:
-    return FileNotFoundError(
-        f"{file} is a folder; name one of the files in it"
-        if file.is_dir()
-        else f"there is no file {file}; correct the name"
-    )
-
-
-def _battle_lines(chosen: pd.DataFrame, needs: Needs) -> list[str]:
+def _battle_lines(
+    definition: CorpusDefinition, battles: pd.DataFrame, tables: ParquetStore, own: pd.DataFrame
+) -> list[str]:
     """Return how many battles a model gets, and what keeps it from more."""
-    lines = [
-        f"{len(chosen):,} battles; {_width_text(needs, len(chosen))}. Each judge is asked "
-        f"{2 * len(chosen):,} calls per replicate."
-    ]
+    heldout, calibration = (
+        tables_by_judge(tables, name, definition.slug)
+        for name in ("heldout_ratings", "conformal_calibration")
+    )
+    asked = of_asked_judges(heldout, Catalog())
+    sampled = tables.stored("sampled_battles", definition.slug)
+    chosen, needs = choose_candidate_battles(
+        definition, own, battles, asked, calibration, sampled=sampled, before=None
+    )
+    width = needs.half_width(len(chosen))
+    says = f"expected half-width about {width:.0f} Elo"
+    if not needs.by_judge:
+        says = "how wide its interval will be nobody knows before a judge has ratings"
+    elif np.isinf(width):
+        says = "its interval will be infinite: too few models calibrate"
+    calls = f"Each judge is asked {2 * len(chosen):,} calls per replicate."
+    lines = [f"{len(chosen):,} battles; {says}. {calls}"]
     if len(chosen) < needs.n_battles:
         lines.append(
             f"{needs.n_battles:,} battles would be taken if it answered more questions of those "
@@ -152,108 +138,58 @@ def _battle_lines(chosen: pd.DataFrame, needs: Needs) -> list[str]:
     return lines
 
 
-def unasked_notes(corpus: CorpusDefinition, tables: ParquetStore) -> list[str]:
+def _unasked_notes(corpus: CorpusDefinition, tables: ParquetStore) -> list[str]:
     """Return why no judge, or one with a leaderboard, can be asked about candidates now."""
     judges, why = active_or_why(corpus, Catalog(), tables.partitions("leaderboard", corpus.slug))
     return [why] if why else [lack for judge in judges if (lack := missing_variable(judge))]
 
 
-def _battles_of(
-    definition: CorpusDefinition, battles: pd.DataFrame, tables: ParquetStore, own: pd.DataFrame
-) -> tuple[pd.DataFrame, Needs]:
-    heldout, calibration = (
-        tables_by_judge(tables, name, definition.slug)
-        for name in ("heldout_ratings", "conformal_calibration")
-    )
-    asked = of_asked_judges(heldout, Catalog())
-    sampled = tables.stored("sampled_battles", definition.slug)
-    return choose_candidate_battles(
-        definition, own, battles, asked, calibration, sampled=sampled, before=None
-    )
-
-
-def _width_text(needs: Needs, n_battles: int) -> str:
-    width = needs.half_width(n_battles)
-    if not needs.by_judge:
-        return "how wide its interval will be nobody knows before a judge has ratings"
-    if np.isinf(width):
-        return "its interval will be infinite: too few models calibrate"
-    return f"expected half-width about {width:.0f} Elo"
-
-
-def candidate_rows(corpus: str) -> list[tuple[str, ...]]:
-    """Return a row per file or control: file, model, state, battles, and ratings by judge."""
+def candidate_rows(corpus: str) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Return file, model, state, battles and ratings by row, and what keeps ratings back."""
     definition, battles = _battles(corpus)
     tables = open_store()
+    withheld = withheld_judges(tables_by_judge(tables, "leaderboard", corpus))
+    notes = [f"Ratings by {judge} are withheld: {why}" for judge, why in sorted(withheld.items())]
     files, found = read_candidates(definition, battles, tables)
     stored = tables.stored("candidate_battles", corpus)
     counts = pd.Series(dtype=int) if stored is None else stored["candidate"].value_counts()
-    ratings = _ratings_shown(tables, corpus)
-    rows: list[tuple[str, ...]] = [
+    ratings: dict[str, list[str]] = {}
+    for judge, placed in tables_by_judge(tables, "candidate_ratings", corpus).items():
+        for row in placed.to_dict("records"):
+            rating = "withheld" if judge in withheld else _rated(row)
+            ratings.setdefault(str(row["model"]), []).append(f"{rating} by {judge}")
+    rows = [
         (
             str(file) if pd.notna(file) else "-",
             str(model),
             "taken",
             str(int(counts.get(model, 0))),
-            "; ".join(told[model] for told in ratings if model in told) or "-",
+            "; ".join(ratings.get(str(model), ["-"])),
         )
-        for file, model in found.candidates[["file", "model"]]
-        .drop_duplicates()
-        .itertuples(index=False)
+        for file, model in found.candidates[["file", "model"]].drop_duplicates().to_numpy()
     ]
-    rows += [
-        (file or "-", "-", f"set aside: {reason}", "-", "-")
-        for file, reason in found.refused[["file", "reason"]].itertuples(index=False)
+    states = [
+        (file or "-", f"set aside: {reason}")
+        for file, reason in found.refused[["file", "reason"]].to_numpy()
     ]
-    rows += [_unread(one) for one in files if one.is_waiting]
-    rows += _repeated(files, {row[0] for row in rows}, found.candidates)
-    return sorted(rows)
-
-
-def _repeated(files: list[Seen], told: set[str], candidates: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Return rows of the files whose content another file holds that was taken."""
-    taken = dict(zip(candidates["content_hash"], candidates["file"], strict=True))
-    return [
-        (printable_name(one.name), "-", f"same content as {taken[one.content_hash]}", "-", "-")
-        for one in files
-        if printable_name(one.name) not in told and taken.get(one.content_hash)
+    states += [
+        (folders.printable_name(seen.name), f"waiting: {_WAITS[seen.state]}")
+        for seen in files
+        if seen.is_waiting
     ]
-
-
-def _unread(seen: Seen) -> tuple[str, ...]:
-    why = "changed just now" if seen.state == "settling" else "no end yet"
-    return (printable_name(seen.name), "-", f"waiting: {why}", "-", "-")
-
-
-def list_notes(corpus: str) -> list[str]:
-    """Return a sentence per judge whose ratings are withheld or that cannot be asked, and why."""
-    tables = open_store()
-    reasons = _withheld(tables, corpus)
-    told = [f"Ratings by {judge} are withheld: {why}" for judge, why in sorted(reasons.items())]
-    return [*told, *unasked_notes(Catalog().corpus(corpus), tables)]
-
-
-def _withheld(tables: ParquetStore, corpus: str) -> dict[str, str]:
-    """Return why ratings are withheld, by judge."""
-    return withheld_judges(tables_by_judge(tables, "leaderboard", corpus))
-
-
-def _ratings_shown(tables: ParquetStore, corpus: str) -> list[dict[str, str]]:
-    """Return for each judge what to say of the candidates that it placed, by model.
-
-    Where the leaderboard has no ratings, nor has this.
-    """
-    withheld = _withheld(tables, corpus)
-    return [
-        {
-            str(row["model"]): f"{'withheld' if judge in withheld else _rated(row)} by {judge}"
-            for _, row in placed.iterrows()
-        }
-        for judge, placed in tables_by_judge(tables, "candidate_ratings", corpus).items()
+    taken = dict(zip(found.candidates["content_hash"], found.candidates["file"], strict=True))
+    listed = {row[0] for row in (*rows, *states)}
+    states += [
+        (name, f"same content as {taken[seen.content_hash]}")
+        for seen in files
+        if (name := folders.printable_name(seen.name)) not in listed
+        and taken.get(seen.content_hash)
     ]
+    rows += [(name, "-", state, "-", "-") for name, state in states]
+    return sorted(rows), [*notes, *_unasked_notes(definition, tables)]
 
 
-def _rated(row: pd.Series) -> str:
+def _rated(row: Mapping[str, Any]) -> str:
     if np.isnan(row["rating"]):
         return f"not rated ({row['flags']})"
     return f"{row['rating']:.0f} [{row['lower']:.0f}, {row['upper']:.0f}]"

@@ -7,7 +7,8 @@ that `--help` answers at once.
 import json
 import sys
 from enum import StrEnum
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,7 +20,11 @@ from pipelines.commands.file_commands import (
     CorpusOption,
     DryRunOption,
     JudgeOption,
+    Text,
+    Texts,
     candidates_app,
+    examples,
+    option,
     verdicts_app,
 )
 
@@ -31,77 +36,48 @@ app.info.help = (
 )
 
 
-class Format(StrEnum):
-    """Format of a printed leaderboard."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    md = "md"
-
-
-class WhyFormat(StrEnum):
-    """What `why` prints: for people in a terminal, for programs, or for a page."""
-
-    table = "table"
-    json = "json"
-    md = "md"
-
-
-class Failure(StrEnum):
-    """Failures that are asked for again only on request."""
-
-    refusal = "refusal"
-    content_filter = "content_filter"
-    context_overflow = "context_overflow"
-    truncated = "truncated"
-    parse_error = "parse_error"
-    echo = "echo"
-    tool_call = "tool_call"
-    other_model = "other_model"
+Failure = StrEnum(
+    "Failure",
+    "refusal content_filter context_overflow truncated parse_error echo tool_call other_model",
+)
+"""Failures that are asked for again only on request."""
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline run --corpus arena\n\n"
-    "  judgeline run --corpus arena --judge careful --select 'leaderboard+' --dry-run\n\n"
-    "  judgeline run --corpus mine --judge gpt-4o-mini --budget 20USD\n\n" + EXIT_CODES
+    epilog=examples(
+        "run --corpus arena",
+        "run --corpus arena --judge careful --select 'leaderboard+' --dry-run",
+        "run --corpus mine --judge gpt-4o-mini --budget 20USD",
+    )
 )
 def run(
     corpus: CorpusOption,
     judge: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Slug of a judge; repeat for more. All that make sense for the corpus by default.",
-            show_default=False,
-        ),
+        Texts,
+        option("Slug of a judge; repeat for more. All that make sense for the corpus by default."),
     ] = None,
     select: Annotated[
-        list[str] | None,
-        typer.Option(
+        Texts,
+        option(
+            "Only this asset, or a selection such as 'scored_battles+'; repeat for more.",
             metavar="ASSETS",
-            help="Only this asset, or a selection such as 'scored_battles+'; repeat for more.",
-            show_default=False,
         ),
     ] = None,
     dry_run: DryRunOption = False,
     budget: BudgetOption = None,
     retry: Annotated[
         list[Failure] | None,
-        typer.Option(
-            help="Ask again where a judge failed like this; repeat for more. Answers lost on the "
-            "way are always asked for again; those cut short, unreadable or an echo, once.",
-            show_default=False,
+        option(
+            "Ask again where a judge failed like this; repeat for more. Answers lost on the "
+            "way are always asked for again; those cut short, unreadable or an echo, once."
         ),
     ] = None,
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", help="Make every table again, changed or not; stored answers are reused."
-        ),
+        option("Make every table again, changed or not; stored answers are reused.", "--force"),
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print a line per table and check.")
+        bool, option("Print a line per table and check.", "--verbose", "-v")
     ] = False,
 ) -> None:
     """Make the tables of a corpus, in this process, with progress; those up to date stay.
@@ -118,49 +94,50 @@ def run(
     from resources.judges.budget import Budget
     from resources.store.resource import StoredVerdicts
 
-    asked: dict[str, Any] = {
-        "corpus": corpus,
-        "judges": judge or None,
-        "select": select or None,
-        "verdict_store": StoredVerdicts(retry_also=list(retry or ())),
-    }
     console = open_console()
-    if budget:
-        cap = Budget.parse(budget)
-        plan = run_lineage(**asked, dry_run=True, console=console)
+    lineage = partial(
+        run_lineage,
+        corpus=corpus,
+        judges=judge or None,
+        select=select or None,
+        verdict_store=StoredVerdicts(retry_also=list(retry or ())),
+        console=console,
+    )
+    cap = Budget.parse(budget) if budget else None
+    if cap:
+        plan = lineage(dry_run=True)
         if plan.exit_code:
             raise typer.Exit(plan.exit_code)
         require_covered(plan.plan, cap)
         if dry_run:
-            told = f"The budget of {cap} covers what is expected"
-            if any(step.cut_short for step in plan.plan):
-                told += ", but candidates.budget stops the run before"
-            console.print(f"{told}.", highlight=False, soft_wrap=True)
+            stops = any(step.cut_short for step in plan.plan)
+            but = ", but candidates.budget stops the run before" if stops else ""
+            console.print(f"The budget of {cap} covers what is expected{but}.", soft_wrap=True)
             raise typer.Exit(OK)
-        asked["budget"] = cap
-    outcome = run_lineage(**asked, dry_run=dry_run, console=console, force=force, verbose=verbose)
-    raise typer.Exit(outcome.exit_code)
+    done = lineage(dry_run=dry_run, budget=cap, force=force, verbose=verbose)
+    raise typer.Exit(done.exit_code)
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline leaderboard --corpus arena\n\n"
-    "  judgeline leaderboard --corpus arena --judge careful --format csv > ratings.csv\n\n"
-    "In CSV a text that begins like a formula has an apostrophe before it. "
-    'In JSON an infinite bound is the text "inf" or "-inf".\n\n' + EXIT_CODES
+    epilog=examples(
+        "leaderboard --corpus arena",
+        "leaderboard --corpus arena --judge careful --format csv > ratings.csv",
+        then="In CSV a text that begins like a formula has an apostrophe before it. "
+        'In JSON an infinite bound is the text "inf" or "-inf".\n\n' + EXIT_CODES,
+    )
 )
 def leaderboard(
     corpus: CorpusOption,
     judge: Annotated[
-        str | None,
-        typer.Option(
-            help="Slug of a judge, or 'pooled', all together; all that have a leaderboard by "
-            "default."
+        Text,
+        option(
+            "Slug of a judge, or 'pooled', all together; all that have a leaderboard by default."
         ),
     ] = None,
     style: Annotated[
-        Format, typer.Option("--format", help="A table to read, or something to process.")
-    ] = Format.table,
+        Literal["table", "csv", "json", "md"],
+        option("A table to read, or something to process.", "--format", show_default=True),
+    ] = "table",
 ) -> None:
     """Print the leaderboards that `judgeline run` made of a corpus."""
     from judgeline.terminal import machine_readable, show_leaderboard
@@ -168,13 +145,13 @@ def leaderboard(
     from resources.config.paths import home
 
     boards, definition = stored_leaderboards(corpus, judge)
-    what = definition.display_name
-    if definition.reader == "arena" and "simulat" not in what.lower():
+    what, is_simulated = definition.display_name, definition.reader == "arena"
+    if is_simulated and "simulat" not in what.lower():
         what = f"{what} (simulation)"
-    if style is not Format.table:
-        if definition.reader == "arena":
+    if style != "table":
+        if is_simulated:
             complain("Note", f"these are ratings of the {what}", style="yellow")
-        sys.stdout.write(machine_readable(boards, style.value))
+        sys.stdout.write(machine_readable(boards, style))
         return
     console = open_console()
     for name, board in boards.groupby("judge", sort=False):
@@ -184,14 +161,8 @@ def leaderboard(
         console.print(f"Report: {plain(report)}", soft_wrap=True)
 
 
-@app.command(
-    epilog="[bold]Example[/bold]\n\n"
-    "  judgeline labels --corpus arena --judge careful\n\n" + EXIT_CODES
-)
-def labels(
-    corpus: CorpusOption,
-    judge: JudgeOption,
-) -> None:
+@app.command(epilog=examples("labels --corpus arena --judge careful"))
+def labels(corpus: CorpusOption, judge: JudgeOption) -> None:
     """Say how many more battles to label, and of which kind, for shorter win-rate intervals.
 
     Labels chosen by the judge's verdict must not enter adjusted win rates: they serve the
@@ -207,32 +178,23 @@ def labels(
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline why some-model --corpus arena --judge careful\n\n"
-    "  judgeline why some-model --corpus arena --judge careful --top 1 --full-text --format md\n\n"
-    + EXIT_CODES
+    epilog=examples(
+        "why some-model --corpus arena --judge careful",
+        "why some-model --corpus arena --judge careful --top 1 --full-text --format md",
+    )
 )
 def why(
     model: Annotated[
         str, typer.Argument(help="Name on the leaderboard, or of a candidate.", show_default=False)
     ],
     corpus: CorpusOption,
-    judge: Annotated[
-        str, typer.Option(help="Slug of a judge, or 'pooled', all together.", show_default=False)
-    ],
-    top: Annotated[int, typer.Option(min=0, max=50, help="Battles each way.")] = 5,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="Such as hard or human; by default the one that ranks.", show_default=False
-        ),
-    ] = None,
-    style: Annotated[WhyFormat, typer.Option("--format", help="How to print it.")] = (
-        WhyFormat.table
-    ),
-    full_text: Annotated[
-        bool, typer.Option("--full-text", help="Show texts and answers whole.")
-    ] = False,
+    judge: Annotated[str, option("Slug of a judge, or 'pooled', all together.")],
+    top: Annotated[int, option("Battles each way.", min=0, max=50, show_default=True)] = 5,
+    method: Annotated[Text, option("Such as hard or human; by default the one that ranks.")] = None,
+    style: Annotated[
+        Literal["table", "json", "md"], option("How to print it.", "--format", show_default=True)
+    ] = "table",
+    full_text: Annotated[bool, option("Show texts and answers whole.", "--full-text")] = False,
 ) -> None:
     """Say where a rating comes from: interval, slope, battles, verdicts, prompt, judge and runs.
 
@@ -242,47 +204,41 @@ def why(
     from pipelines.commands.why_shown import lines_of, markdown_of, show_why
 
     found = explain_rating(model, corpus, judge, top=top, method=method)
-    if style is WhyFormat.json:
-        print(json.dumps(found.as_record(), indent=1, allow_nan=False))  # noqa: T201
-        return
     lines = lines_of(found, full_text=full_text)
-    if style is WhyFormat.md:
-        print(markdown_of(lines), end="")  # noqa: T201
-        return
-    show_why(open_console(), lines)
+    if style == "table":
+        show_why(open_console(), lines)
+    elif style == "md":
+        sys.stdout.write(markdown_of(lines))
+    else:
+        typer.echo(json.dumps(found.as_record(), indent=1, allow_nan=False))
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline backfill --judge gpt-4o-mini --budget 20USD\n\n"
-    "  judgeline backfill --judge strict --corpus arena --yes --here\n\n" + EXIT_CODES
+    epilog=examples(
+        "backfill --judge gpt-4o-mini --budget 20USD",
+        "backfill --judge strict --corpus arena --yes --here",
+    )
 )
 def backfill(
-    judge: Annotated[
-        list[str] | None,
-        typer.Option(help="Slug of a judge; repeat for more.", show_default=False),
-    ] = None,
+    judge: Annotated[Texts, option("Slug of a judge; repeat for more.")] = None,
     corpus: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Slug of a corpus; repeat for more. By default all that were read and that the "
-            "judge can judge.",
-            show_default=False,
+        Texts,
+        option(
+            "Slug of a corpus; repeat for more. By default all that were read and that the "
+            "judge can judge."
         ),
     ] = None,
     budget: BudgetOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, option("Do not ask for confirmation.", "--yes", "-y")] = False,
     dry_run: DryRunOption = False,
     here: Annotated[
-        bool, typer.Option("--here", help="Do the work in this process; needs no daemon.")
+        bool, option("Do the work in this process; needs no daemon.", "--here")
     ] = False,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Follow it to its end, or leave it running.")
+        bool,
+        option("Follow it to its end, or leave it running.", "--wait/--no-wait", show_default=True),
     ] = True,
-    cancel: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="End a backfill that runs.", show_default=False),
-    ] = None,
+    cancel: Annotated[Text, option("End a backfill that runs.", metavar="ID")] = None,
 ) -> None:
     """Have judges judge corpora that were read before; other judges' tables stay untouched.
 
@@ -290,21 +246,20 @@ def backfill(
     `judgeline ui` starts: this command only follows it, and can be left with Ctrl-C. New models
     are not part of it: a sensor places them afterwards.
     """
-    if cancel is not None:
-        from pipelines.commands.backfill import cancel as end
-        from pipelines.instance.homes import open_instance
+    from pipelines.commands import backfill as work
+    from pipelines.instance.homes import open_instance
 
+    if cancel is not None:
         with open_instance() as instance:
-            end(instance, cancel)
+            work.cancel(instance, cancel)
         open_console().print("The daemon ends it and its runs. What was bought is kept.")
         raise typer.Exit(OK)
     if not judge:
         raise ValueError("name a judge: judgeline backfill --judge SLUG; `judgeline judges` lists")
-    from pipelines.commands.backfill import run_backfill
-
     asked = (judge, corpus or (), budget or ())
-    done = run_backfill(*asked, open_console(), yes=yes, dry_run=dry_run, here=here, wait=wait)
-    raise typer.Exit(done)
+    raise typer.Exit(
+        work.run_backfill(*asked, open_console(), yes=yes, dry_run=dry_run, here=here, wait=wait)
+    )
 
 
 @app.command(
@@ -340,7 +295,7 @@ def forget(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
+    port: Annotated[int, option("Port on 127.0.0.1.", min=1, max=65535, show_default=True)] = 3000,
 ) -> None:
     """Open the lineage, its checks and its runs in a browser: Dagster's UI over the same home.
 

@@ -9,20 +9,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import dagster as dg
+from rich import progress
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.text import Text
 
 from assets.judging.asking import PROGRESS
@@ -35,31 +27,25 @@ _PAUSE_S = 20.0  # between lines about one step, where no bar can move
 _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
 
 
-class RunReporter:
-    """Turns the events of runs into readable lines; a context manager around them.
-
-    There is a line per asset and check where it is `verbose`; otherwise one per job, with what
-    was made and passed as counts, and one per check that did not pass.
-    """
+class RunReporter(logging.Handler):
+    """Turns events of runs into lines: per table and check where it is `verbose`, else per job."""
 
     def __init__(self, console: Console, *, verbose: bool = True) -> None:
-        self.console = console
+        super().__init__()
         self._verbose = verbose
         self._passed: Counter[str] = Counter()
         self._last_line = time.monotonic()
-        self._progress = progress_bar(console)
+        self._print_to(console)
+
+    def _print_to(self, console: Console) -> None:
+        self.console, self._progress = console, progress_bar(console)
         self._task = self._progress.add_task("starting", total=None)
 
     def __enter__(self) -> Self:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._progress.stop()
 
     @contextmanager
@@ -73,17 +59,16 @@ class RunReporter:
 
     def in_memory(self) -> io.StringIO:
         """Write to memory from now on, in a process that was forked; return what fills."""
-        shown = self.console
-        memory = io.StringIO()
-        self.console = Console(
-            file=memory,
-            width=shown.width,
-            force_terminal=shown.is_terminal,
-            no_color=shown.no_color,
-            legacy_windows=False,
+        shown, memory = self.console, io.StringIO()
+        self._print_to(
+            Console(
+                file=memory,
+                width=shown.width,
+                force_terminal=shown.is_terminal,
+                no_color=shown.no_color,
+                legacy_windows=False,
+            )
         )
-        self._progress = progress_bar(self.console)
-        self._task = self._progress.add_task("starting", total=None)
         return memory
 
     def repeat(self, printed: str) -> None:
@@ -100,41 +85,43 @@ class RunReporter:
 
     def end(self, title: str) -> None:
         """Say how many tables a job made and how many checks passed, where no line did."""
-        if not self._verbose:
-            tables, checks = self._passed["done"], self._passed["ok"]
-            seconds = time.monotonic() - self._began
-            counts = f"{tables:>3} tables made, {checks:>3} checks passed, {seconds:>4.0f} s"
-            if warned := self._passed["warn"]:
-                counts += f", {warned} warned (below)"
-            self.console.print(f"[bold]{plain(title):<32}[/bold]{counts}", highlight=False)
+        if self._verbose:
+            return
+        tables, checks, warned = (self._passed[mark] for mark in ("done", "ok", "warn"))
+        seconds = time.monotonic() - self._began
+        counts = f"{tables:>3} tables made, {checks:>3} checks passed, {seconds:>4.0f} s"
+        more = f", {warned} warned (below)" if warned else ""
+        self.console.print(f"[bold]{plain(title):<32}[/bold]{counts}{more}", highlight=False)
 
     def line(self, mark: str, text: str, detail: str | None = None) -> None:
         """Print one line, what was seen below it; the mark is one of done, ok, warn and FAIL."""
         self._passed[mark] += 1
         if mark != "FAIL" and not self._verbose:
             return
-        style = _MARKS[mark]
-        self.console.print(
-            f"  [{style}]{mark:<4}[/{style}] {plain(text)}", highlight=False, soft_wrap=True
-        )
-        if detail and mark == "ok" and self.console.is_terminal:  # on a screen, what fits one line
-            seen = Text(inert(detail), style="dim", no_wrap=True, overflow="ellipsis")
-            self.console.print(Padding(seen, (0, 0, 0, 7)))
-        elif detail:
-            self.console.print(
-                Padding(Text(inert(detail), style="dim"), (0, 0, 0, 7), expand=False)
-            )
+        marked(self.console, mark, _MARKS[mark], text)
+        if detail:
+            seen = Text(inert(detail), style="dim")
+            if is_short := mark == "ok" and self.console.is_terminal:  # what fits one line
+                seen.no_wrap, seen.overflow = True, "ellipsis"
+            self.console.print(Padding(seen, (0, 0, 0, 7), expand=is_short))
 
     def logger(self) -> dg.LoggerDefinition:
         """Return the Dagster logger that feeds this reporter."""
-        reporter = self
 
         def console(_: dg.InitLoggerContext) -> logging.Logger:
             log = logging.Logger("judgeline.run", level=logging.DEBUG)
-            log.addHandler(_EventHandler(reporter))
+            log.addHandler(self)
             return log
 
         return dg.LoggerDefinition(console, description="One line per asset and check.")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Report an event or a message of Dagster's log."""
+        metadata = getattr(record, "dagster_meta", {})
+        if (event := metadata.get("dagster_event")) is not None:
+            self.event(event)
+        else:
+            self.message(metadata.get("orig_message", record.getMessage()), record.levelno)
 
     def event(self, event: dg.DagsterEvent) -> None:
         """Report what an event says to a person; most say nothing."""
@@ -177,33 +164,18 @@ class RunReporter:
         self.line("done", f"{name}{count}", str(kept.value) if kept else None)
 
 
-def progress_bar(console: Console) -> Progress:
+def progress_bar(console: Console) -> progress.Progress:
     """Return the bar below the lines, which is gone at the end; none where nobody looks."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
+    return progress.Progress(
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(bar_width=24),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
     )
-
-
-class _EventHandler(logging.Handler):
-    def __init__(self, reporter: RunReporter) -> None:
-        super().__init__()
-        self._reporter = reporter
-
-    def emit(self, record: logging.LogRecord) -> None:
-        metadata = getattr(record, "dagster_meta", {})
-        event = metadata.get("dagster_event")
-        if event is not None:
-            self._reporter.event(event)
-        else:
-            text = metadata.get("orig_message", record.getMessage())
-            self._reporter.message(text, record.levelno)
 
 
 def blocked(event: dg.DagsterEvent) -> bool:
@@ -231,12 +203,22 @@ def cause(event: dg.DagsterEvent) -> str:
         error = error.cause
     if failure.user_failure_data and failure.user_failure_data.description:
         return " ".join(failure.user_failure_data.description.split())
-    message = " ".join(error.message.split())
-    return (
-        re.sub(rf"^(?:\w+\.)*{re.escape(error.cls_name)}: ", "", message)
-        if error.cls_name
-        else message
-    )
+    kind = rf"^(?:\w+\.)*{re.escape(error.cls_name)}: " if error.cls_name else "^"
+    return re.sub(kind, "", " ".join(error.message.split()))
+
+
+def errors_of(failures: Iterable[dg.DagsterEvent], partition: str) -> list[str]:
+    """Return why steps of a partition failed, but for those that a blocking check stopped."""
+    return [
+        f"{event.step_key} of {partition}: {cause(event)}"
+        for event in failures
+        if not blocked(event)
+    ]
+
+
+def marked(console: Console, mark: str, style: str, text: str) -> None:
+    """Print a line with a mark before it."""
+    console.print(f"  [{style}]{mark:<4}[/] {plain(text)}", highlight=False, soft_wrap=True)
 
 
 def said(console: Console, text: str) -> None:
@@ -268,12 +250,7 @@ def failed_check(evaluation: dg.AssetCheckEvaluation, partition: str) -> FailedC
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """Outcome of a run of the lineage of a corpus; of a dry run, `n_battles` and `plan`.
-
-    `judges` are those asked for, or that the corpus implies; `errors` say why something could not
-    run, one paragraph each; `report` is the one that this run wrote. `n_made` tables were made,
-    and `n_up_to_date` found as they have to be.
-    """
+    """Outcome of a run of a corpus, its tables counted; of a dry run, `n_battles` and `plan`."""
 
     exit_code: int
     corpus: str
@@ -289,18 +266,15 @@ class RunOutcome:
 
 def exit_code(failed_checks: Iterable[FailedCheck], errors: Iterable[str]) -> int:
     """Return 1 if anything could not run, else 2 if a gate failed, else 0."""
-    if any(True for _ in errors):
-        return COULD_NOT_RUN
-    return GATE_FAILED if any(check.is_gate for check in failed_checks) else OK
+    failed = GATE_FAILED if any(check.is_gate for check in failed_checks) else OK
+    return COULD_NOT_RUN if [*errors] else failed
 
 
 def print_plan(plan: Iterable[JudgePlan], console: Console) -> None:
     """Print what each judge would be asked."""
     for step in plan:
         calls, *details = told(step)
-        said(console, f"  {calls}")
-        for detail in details:
-            said(console, f"    {detail}")
+        said(console, "\n    ".join([f"  {calls}", *details]))
 
 
 def print_outcome(outcome: RunOutcome, console: Console) -> None:
@@ -312,10 +286,11 @@ def print_outcome(outcome: RunOutcome, console: Console) -> None:
         kind, style = ("Gate", "bold red") if check.is_gate else ("Warning", "yellow")
         name = f"{check.check.replace('_', ' ')} ({check.asset}, {check.partition})"
         console.print(f"\n[{style}]{kind}[/{style}]: {plain(name)}", highlight=False)
+        description = Text(inert(check.description))
         if console.is_terminal:
-            console.print(Padding(Text(inert(check.description)), (0, 0, 0, 2)))
+            console.print(Padding(description, (0, 0, 0, 2)))
         else:
-            console.print(Text(inert(f"  {check.description}")), soft_wrap=True)
+            console.print(Text("  ") + description, soft_wrap=True)
     for error in outcome.errors:
         console.print(f"\n[bold red]Could not run[/bold red]: {plain(error)}", highlight=False)
     if n := outcome.n_up_to_date:

@@ -1,8 +1,4 @@
-"""`judgeline verdicts import` and `export`: other programs' verdict files in and out.
-
-What belongs here: which files and tables take part, and what is said of them. What does not:
-formats (`resources.corpora` reads them, `resources.exchange` writes them).
-"""
+"""`judgeline verdicts import` and `export`: which files and tables take part, and their account."""
 
 import json
 import shlex
@@ -38,14 +34,6 @@ from resources.exchange.formats import (
 from resources.exchange.games import Account, judged_battles, require_free, write_together
 from resources.tables.store import ParquetStore, open_store
 
-READERS: dict[str, str] = {
-    "alpaca-eval": "alpaca-eval",
-    "arena-hard": "arena-hard",
-    "mt-bench": "mt-bench",
-    "soft-elo": "softelo-annotations",
-}
-"""Reader in corpora.yaml by the name of a format."""
-
 NOTES: dict[str, str] = {
     "alpaca-eval": "a draw is 1.5; several rubric criteria become one preference",
     "arena-hard": "models, questions and labels only: texts stay in the tables",
@@ -55,29 +43,21 @@ NOTES: dict[str, str] = {
 
 
 class Imported(NamedTuple):
-    """What came out of files of verdicts, where it is, and how to use it.
-
-    `renamed` has the new slugs of judges whose own belong to a configured judge of another kind.
-    """
+    """Content of files of verdicts, where it is, how to use it, and new slugs of its judges."""
 
     found: CorpusRead
     files: dict[str, Path]
     commands: list[str]
     renamed: dict[str, str]
 
-    @property
-    def has_scores(self) -> bool:
-        """Whether any verdict has rubric scores."""
-        return bool(self.found.verdicts[list(SCORE_COLUMNS)].notna().to_numpy().any())
-
 
 def import_verdicts(
     files: Sequence[Path],
     style: str,
     out: Path,
-    *,
     baseline: Sequence[str] = (),
     baseline_first_in: int = 1,
+    *,
     force: bool = False,
 ) -> Imported:
     """Convert files of verdicts to battles and verdicts of our own layout."""
@@ -85,7 +65,8 @@ def import_verdicts(
     places = {name: out / name for name in (BATTLES, VERDICTS, "quarantine.csv")}
     require_free(places, force=force)
     options = arena_hard_options(style, baseline, baseline_first_in)
-    found = read_files(READERS[style], files, options)
+    reader = "softelo-annotations" if style == "soft-elo" else style
+    found = read_files(reader, files, options)
     if found.battles.empty:
         counts = found.quarantine["reason"].value_counts()
         reasons = ", ".join(f"{n} {reason}" for reason, n in counts.items())
@@ -96,27 +77,25 @@ def import_verdicts(
         )
     found, renamed = _own_slugs(found)
     commands = _commands(found, places[BATTLES])
+    quarantine = in_csv(found.quarantine)
+    battles, verdicts, rest = places.values()
     write_together(
         {
-            places[BATTLES]: lambda path: found.battles.to_parquet(path, index=False),
-            places[VERDICTS]: lambda path: found.verdicts.to_parquet(path, index=False),
-            places["quarantine.csv"]: lambda path: path.write_text(
-                in_csv(found.quarantine), encoding="utf-8", newline=""
-            ),
+            battles: lambda path: found.battles.to_parquet(path, index=False),
+            verdicts: lambda path: found.verdicts.to_parquet(path, index=False),
+            rest: lambda path: path.write_text(quarantine, encoding="utf-8", newline=""),
         }
     )
     return Imported(found, places, commands, renamed)
 
 
 def _own_slugs(found: CorpusRead) -> tuple[CorpusRead, dict[str, str]]:
-    """Keep recorded verdicts apart from a judge of the same name that would be asked, for money."""
-    asked = {name for name, judge in load_judges().items() if judge.kind != "recorded"}
-    asked |= {
-        name
-        for name, text in JUDGES.examples().items()
-        if name not in load_judges() and yaml.safe_load(text)[name]["kind"] != "recorded"
+    """Rename judges whose slug is that of a judge that would be asked, for money."""
+    examples = {
+        name: yaml.safe_load(text)[name]["kind"] for name, text in JUDGES.examples().items()
     }
-    judges = found.verdicts["judge"]
+    kinds = {**examples, **{name: judge.kind for name, judge in load_judges().items()}}
+    asked, judges = {name for name in kinds if kinds[name] != "recorded"}, found.verdicts["judge"]
     taken = asked.union(judges)
     renamed = {name: _free(name, taken) for name in sorted(asked.intersection(judges))}
     verdicts = found.verdicts.assign(judge=[renamed.get(name, name) for name in judges])
@@ -141,13 +120,15 @@ def _commands(found: CorpusRead, battles: Path) -> list[str]:
     taken = {*known, *CORPORA.examples()}
     name = here or (_free(name, taken) if name in taken else name)
     recorded = {"kind": "recorded", "family": "unknown"}
-    corpus = {"reader": "battles", "location": place, "judges": judges}
-    new = [judge for judge in judges if judge not in load_judges()]
-    return [
-        *(_command("judges", judge, {**recorded, "display_name": judge}) for judge in new),
-        *([] if here else [_command("corpora", name, corpus)]),
-        f"judgeline run --corpus {name}",
+    entries: list[tuple[str, str, Mapping[str, object]]] = [
+        ("judges", judge, {**recorded, "display_name": judge})
+        for judge in judges
+        if judge not in load_judges()
     ]
+    if not here:
+        fields = {"reader": "battles", "location": place, "judges": judges}
+        entries.append(("corpora", name, fields))
+    return [*(_command(*entry) for entry in entries), f"judgeline run --corpus {name}"]
 
 
 def _command(group: str, name: str, settings: Mapping[str, object]) -> str:
@@ -161,9 +142,9 @@ def export_verdicts(
     judge: str,
     style: str,
     out: Path,
-    *,
     baseline: Sequence[str] = (),
     baseline_first_in: int = 1,
+    *,
     force: bool = False,
     store: ParquetStore | None = None,
 ) -> Account:
@@ -215,7 +196,7 @@ def show_imported(console: Console, imported: Imported) -> None:
         counts = quarantine["reason"].value_counts()
         console.print(plain_table("Quarantined rows", ("reason", "rows"), counts.items()))
         console.print(f"Such as: {plain(quarantine['detail'].iloc[0])}", soft_wrap=True)
-    if not imported.has_scores:
+    if verdicts[list(SCORE_COLUMNS)].isna().all(axis=None):
         console.print(
             "[yellow]Note[/]: these verdicts carry outcomes without rubric scores. Wins, ties and "
             "losses rate models once battles.parquet has votes (human_outcome): a win counts as "

@@ -3,30 +3,41 @@
 What belongs here: options and help. Anything heavy is imported by the command that needs it.
 """
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
 from judgeline.cli import EXIT_CODES, GATE_FAILED
 from judgeline.terminal import open_console, plain
 
-CorpusOption = Annotated[
-    str, typer.Option(help="Slug of a corpus; `judgeline corpora` lists them.", show_default=False)
-]
-JudgeOption = Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)]
+Text = str | None
+Texts = list[str] | None
+
+
+def option(text: str, *names: str, show_default: bool = False, **more: Any) -> Any:
+    """Return an option with its help."""
+    return typer.Option(*names, help=text, show_default=show_default, **more)
+
+
+def examples(*commands: str, then: str = EXIT_CODES) -> str:
+    """Return what stands below the help of a command: examples of it, then its exit codes."""
+    head = "Examples" if len(commands) > 1 else "Example"
+    return "".join([f"[bold]{head}[/bold]\n\n", *(f"  judgeline {c}\n\n" for c in commands), then])
+
+
+CorpusOption = Annotated[str, option("Slug of a corpus; `judgeline corpora` lists them.")]
+JudgeOption = Annotated[str, option("Slug of a judge.")]
 BudgetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CAP",
-        help="Hard cap on what the judges are asked: 5000calls, 2Mtokens or 12.50USD; repeat to "
+    Texts,
+    option(
+        "Hard cap on what the judges are asked: 5000calls, 2Mtokens or 12.50USD; repeat to "
         "cap several. What is stored costs nothing. Starts nothing if more is expected.",
-        show_default=False,
+        metavar="CAP",
     ),
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be asked and its price; ask nobody.")
+    bool, option("Say what would be asked and its price; ask nobody.", "--dry-run")
 ]
 
 verdicts_app = typer.Typer(
@@ -41,25 +52,12 @@ candidates_app = typer.Typer(
 )
 
 
-class VerdictFormat(StrEnum):
-    """Formats of verdicts that other programs read and write."""
-
-    alpaca_eval = "alpaca-eval"
-    arena_hard = "arena-hard"
-    mt_bench = "mt-bench"
-    soft_elo = "soft-elo"
-
-
-@verdicts_app.command(
-    epilog="[bold]Example[/bold]\n\n"
-    "  judgeline verdicts explain battle-17 --judge strict --corpus arena\n\n" + EXIT_CODES
-)
+@verdicts_app.command(epilog=examples("verdicts explain battle-17 --judge strict --corpus arena"))
 def explain(
     battle: Annotated[str, typer.Argument(metavar="BATTLE", show_default=False)],
     judge: JudgeOption,
     corpus: Annotated[
-        str | None,
-        typer.Option(help="Slug of the battle's corpus; by default the first that has it."),
+        Text, option("Slug of the battle's corpus; by default the first that has it.")
     ] = None,
 ) -> None:
     """Say per order and replicate whether BATTLE would be asked again, and why; asks nothing.
@@ -77,38 +75,39 @@ def explain(
 
 
 FormatOption = Annotated[
-    VerdictFormat, typer.Option("--format", help="Format of the file.", show_default=False)
+    Literal["alpaca-eval", "arena-hard", "mt-bench", "soft-elo"],
+    option("Format of the file.", "--format"),
 ]
 BaselineOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Of arena-hard: the model that all others met. CATEGORY=NAME, repeated, where a "
-        "file to import has several.",
-        show_default=False,
+    Texts,
+    option(
+        "Of arena-hard: the model that all others met. CATEGORY=NAME, repeated, where a "
+        "file to import has several."
     ),
 ]
 FirstInOption = Annotated[
     int,
-    typer.Option(
-        min=1, max=2, help="Of arena-hard: the game that shows the baseline as assistant A."
+    option(
+        "Of arena-hard: the game that shows the baseline as assistant A.",
+        min=1,
+        max=2,
+        show_default=True,
     ),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+ForceOption = Annotated[bool, option("Replace files that are there.", "--force")]
 
 
 @verdicts_app.command(
     "import",
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline verdicts import annotations.json --format alpaca-eval --out alpaca\n\n"
-    "  judgeline verdicts import some-model.jsonl --format arena-hard --baseline gpt-4-0314 "
-    "--out hard\n\n" + EXIT_CODES,
+    epilog=examples(
+        "verdicts import annotations.json --format alpaca-eval --out alpaca",
+        "verdicts import some-model.jsonl --format arena-hard --baseline gpt-4-0314 --out hard",
+    ),
 )
 def import_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)],
     style: FormatOption,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the tables; made if missing.", show_default=False)
-    ],
+    out: Annotated[Path, option("Folder for the tables; made if missing.")],
     baseline: BaselineOption = None,
     baseline_first_in: FirstInOption = 1,
     force: ForceOption = False,
@@ -120,27 +119,20 @@ def import_files(
     """
     from pipelines.commands.exchange import import_verdicts, show_imported
 
-    imported = import_verdicts(
-        files,
-        style.value,
-        out,
-        baseline=baseline or (),
-        baseline_first_in=baseline_first_in,
-        force=force,
-    )
-    show_imported(open_console(), imported)
+    of_arena_hard = (baseline or (), baseline_first_in)
+    show_imported(open_console(), import_verdicts(files, style, out, *of_arena_hard, force=force))
 
 
 @verdicts_app.command(
-    epilog="[bold]Example[/bold]\n\n"
-    "  judgeline verdicts export --corpus arena --judge careful --format soft-elo "
-    "--out careful.csv\n\n" + EXIT_CODES
+    epilog=examples(
+        "verdicts export --corpus arena --judge careful --format soft-elo --out careful.csv"
+    )
 )
 def export(
     corpus: CorpusOption,
     judge: JudgeOption,
     style: FormatOption,
-    out: Annotated[Path, typer.Option(help="The file.", show_default=False)],
+    out: Annotated[Path, option("The file.")],
     baseline: BaselineOption = None,
     baseline_first_in: FirstInOption = 1,
     force: ForceOption = False,
@@ -151,34 +143,22 @@ def export(
     """
     from pipelines.commands.exchange import export_verdicts, show_exported
 
-    account = export_verdicts(
-        corpus,
-        judge,
-        style.value,
-        out,
-        baseline=baseline or (),
-        baseline_first_in=baseline_first_in,
-        force=force,
-    )
-    show_exported(open_console(), account, style.value, out)
+    of_arena_hard = (baseline or (), baseline_first_in)
+    account = export_verdicts(corpus, judge, style, out, *of_arena_hard, force=force)
+    show_exported(open_console(), account, style, out)
 
 
 @candidates_app.command(
-    epilog="[bold]Example[/bold]\n\n"
-    "  judgeline candidates questions --corpus arena --out questions.jsonl"
+    epilog=examples("candidates questions --corpus arena --out questions.jsonl", then="")
 )
 def questions(
     corpus: CorpusOption,
-    out: Annotated[Path, typer.Option(help="A new file, .jsonl or .parquet.", show_default=False)],
+    out: Annotated[Path, option("A new file, .jsonl or .parquet.")],
     n: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="How many; by default as many as a candidate has battles at most.",
-            show_default=False,
-        ),
+        option("How many; by default as many as a candidate has battles at most.", min=1),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: ForceOption = False,
 ) -> None:
     """Write the questions that a new model should answer: question_id, instruction, language.
 
@@ -194,21 +174,21 @@ def questions(
 
 
 @candidates_app.command(
-    epilog="[bold]Example[/bold]\n\n  judgeline candidates check answers.jsonl --corpus arena\n\n"
-    "[bold]Exit codes[/bold]  0 it would be taken · 1 could not run · 2 it would be set aside"
+    epilog=examples(
+        "candidates check answers.jsonl --corpus arena",
+        then="[bold]Exit codes[/bold]  0 it would be taken · 1 could not run · "
+        "2 it would be set aside",
+    )
 )
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
-    corpus: CorpusOption,
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)], corpus: CorpusOption
 ) -> None:
     """Say what would become of FILE in the candidates folder; nothing is run or asked."""
     from pipelines.commands.candidates import check_file
 
-    told = check_file(file, corpus)
-    console = open_console()
-    for line in told.lines:
-        console.print(plain(line), highlight=False, soft_wrap=True)
-    if not told.is_taken:
+    is_taken, lines = check_file(file, corpus)
+    open_console().print(plain("\n".join(lines)), soft_wrap=True)
+    if not is_taken:
         raise typer.Exit(GATE_FAILED)
 
 
@@ -216,11 +196,13 @@ def check(
 def list_candidates(corpus: CorpusOption) -> None:
     """List the candidate files of a corpus: what became of each, its battles and its rating."""
     from judgeline.terminal import plain_table
-    from pipelines.commands.candidates import candidate_rows, list_notes, where
+    from pipelines.commands.candidates import candidate_rows
+    from resources.candidates.folder import folder_of
 
     console = open_console()
+    rows, notes = candidate_rows(corpus)
     columns = ("file", "model", "state", "battles", "rating")
-    console.print(plain_table(f"Candidates of {corpus}", columns, candidate_rows(corpus)))
-    for note in list_notes(corpus):
-        console.print(f"[bold red]{plain(note)}[/]", highlight=False, soft_wrap=True)
-    console.print(f"Drop files into {plain(where(corpus))}", soft_wrap=True)
+    console.print(plain_table(f"Candidates of {corpus}", columns, rows))
+    for note in notes:
+        console.print(f"[bold red]{plain(note)}[/]", soft_wrap=True)
+    console.print(f"Drop files into {plain(folder_of(corpus))}", soft_wrap=True)

@@ -1,5 +1,7 @@
 """Leaderboards and label plans by the tables that runs have left, as people read them."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 from rich.console import Console
 from upath import UPath
@@ -21,26 +23,26 @@ def stored_leaderboards(
     known = load_corpora()
     if corpus not in known:
         raise ValueError(unknown_name("corpus", corpus, known, "corpora.yaml"))
-    tables = UPath(tables_uri())
+    definition, tables = known[corpus], UPath(tables_uri())
     if judge == POOLED:
-        return _pooled(tables / "pooled_leaderboard" / f"{corpus}.parquet", corpus), known[corpus]
+        path = tables / "pooled_leaderboard" / f"{corpus}.parquet"
+        board = _with_judge(path, POOLED) if path.exists() else pd.DataFrame()
+        if board.empty:
+            raise ValueError(no_pooled(corpus))
+        return board[["judge", *Leaderboard._fields]], definition
     folder = tables / "leaderboard" / corpus
     stored = {path.stem: path for path in folder.glob("*.parquet")} if folder.exists() else {}
-    if judge is not None and judge not in stored:
-        raise ValueError(_no_leaderboard(corpus, judge, stored))
-    if not stored:
-        raise ValueError(_none_yet(corpus))
-    chosen = _configured(corpus, stored) if judge is None else [judge]
+    if judge not in stored if judge else not stored:
+        raise ValueError(no_leaderboard(definition, judge, sorted(stored)))
+    chosen = [judge] if judge else sorted(stored.keys() & load_judges().keys())
+    if not chosen:
+        raise ValueError(
+            f"all judges with a leaderboard of {corpus!r} are retired: {', '.join(sorted(stored))} "
+            "no longer stand in judges.yaml; name one with --judge to see what it left, or run a "
+            f"judge: judgeline run --corpus {corpus}"
+        )
     boards = [_with_judge(stored[name], name) for name in chosen]
-    return pd.concat(boards, ignore_index=True), known[corpus]
-
-
-def _pooled(path: UPath, corpus: str) -> pd.DataFrame:
-    """Return the board of all judges together, with the columns that a judge's has."""
-    board = _with_judge(path, POOLED) if path.exists() else pd.DataFrame()
-    if board.empty:
-        raise ValueError(no_pooled(corpus))
-    return board[["judge", *Leaderboard._fields]]
+    return pd.concat(boards, ignore_index=True), definition
 
 
 def no_pooled(corpus: str) -> str:
@@ -51,43 +53,29 @@ def no_pooled(corpus: str) -> str:
     )
 
 
-def _configured(corpus: str, stored: dict[str, UPath]) -> list[str]:
-    """Return the judges with a leaderboard that were not retired."""
-    if chosen := sorted(stored.keys() & load_judges().keys()):
-        return chosen
-    raise ValueError(
-        f"all judges with a leaderboard of {corpus!r} are retired: {', '.join(sorted(stored))} no "
-        "longer stand in judges.yaml; name one with --judge to see what it left, or run a "
-        f"judge: judgeline run --corpus {corpus}"
-    )
-
-
-def _none_yet(corpus: str) -> str:
-    tables = UPath(tables_uri())
-    told = f"no leaderboard of {corpus!r} yet; run: judgeline run --corpus {corpus}"
-    anchored = tables / "reference_ratings" / corpus
-    if not anchored.exists():
-        return told
-    scored = tables / "scored_battles" / corpus
-    why = (
-        "ran into a gate before it, which a run names"
-        if scored.exists()
-        else "has verdicts without rubric scores"
-    )
-    return (
-        f"{corpus!r} has no leaderboard on the human scale: it {why}; its reference-anchored "
-        f"ratings, which need no votes, are in {anchored}"
-    )
-
-
-def _no_leaderboard(corpus: str, judge: str, stored: dict[str, UPath]) -> str:
-    judges = load_judges()
-    if judge not in judges and judge not in stored:
+def no_leaderboard(
+    definition: CorpusDefinition, judge: str | None = None, stored: Sequence[str] = ()
+) -> str:
+    """Return why a judge, or any, has no leaderboard of a corpus, and what would make one."""
+    corpus, judges, tables = definition.slug, load_judges(), UPath(tables_uri())
+    if judge and judge not in judges:
         return unknown_name("judge", judge, {*judges, *stored}, "judges.yaml")
-    there = f"; there are those of {', '.join(sorted(stored))}" if stored else ""
+    by, of = (f" by judge {judge!r}", f" --judge {judge}") if judge else ("", "")
+    run, file = f"judgeline run --corpus {corpus}{of}", f"{judge}.parquet" if judge else ""
+    anchored = tables / "reference_ratings" / corpus / file
+    if not anchored.exists():
+        there = f"; there are those of {', '.join(stored)}" if stored else ""
+        return f"no leaderboard of {corpus!r}{by} yet{there}; run: {run}"
+    why, remedy = f"ran into a gate before it, which a run names ({run})", ""
+    if not (tables / "scored_battles" / corpus / file).exists():
+        why = "has verdicts without rubric scores"
+        remedy = (
+            ". Wins, ties and losses are rated where people voted on the battles: write votes into "
+            f"the column human_outcome of {definition.location}, and run it again"
+        )
     return (
-        f"no leaderboard of {corpus!r} by judge {judge!r} yet{there}; "
-        f"run: judgeline run --corpus {corpus} --judge {judge}"
+        f"{corpus!r} has no leaderboard on the human scale{by}: it {why}; its reference-anchored "
+        f"ratings, which need no votes, are in {anchored}{remedy}"
     )
 
 
@@ -105,27 +93,20 @@ def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
     from resources.tables.store import open_store
 
     catalog = Catalog()
-    rating = catalog.corpus(corpus).rating
+    definition = catalog.corpus(corpus)
     catalog.judge(judge)  # an unknown name is said before a table that is missing
     scored = open_store().stored("scored_battles", corpus, judge)
     if scored is None:
-        raise ValueError(
-            f"no battle of corpus {corpus!r} was scored by judge {judge!r} yet; make it first: "
-            f"judgeline run --corpus {corpus} --judge {judge}"
-        )
+        why = no_leaderboard(definition, judge)
+        raise ValueError(f"no battle of {corpus!r} was scored by judge {judge!r}: {why}")
     return [
         (
             "the corpus" if row["grouping"] == "all" else str(row["level"]),
             str(row["chosen_by"]),
             "; ".join(filter(None, row[["plan", "note"]].dropna().astype(str))),
         )
-        for _, row in label_plan(scored, rating).iterrows()
+        for _, row in label_plan(scored, definition.rating).iterrows()
     ]
-
-
-# ---------------------------------------------------------------- at the end of a run
-
-_IN_WORDS = {"hard": "its preferences alone", "soft": "its calibrated scores, as published"}
 
 
 def print_conclusion(console: Console, corpus: str) -> None:
@@ -139,13 +120,24 @@ def print_conclusion(console: Console, corpus: str) -> None:
     ranked = errors.get(HEADLINE, pd.Series(dtype=float)).dropna().sort_values()
     if ranked.empty:
         return
-    nearest = str(ranked.index[0])
+    nearest, *others = map(str, ranked.index)
     board, definition = stored_leaderboards(corpus, nearest)
+    title = plain(f"{definition.display_name} by {nearest}, in Elo")
     console.print()
-    title = f"{definition.display_name} by {nearest}, in Elo"
-    show_leaderboard(console, board, plain(title), definition.rating.miscoverage)
-    truth = _beside_truth(board, definition) if definition.reader == "arena" else []
-    for sentence in [*truth, *_sentences(errors, ranked, corpus)]:
+    show_leaderboard(console, board, title, definition.rating.miscoverage)
+    also = "".join(f"; {judge} is {ranked[judge]:.0f} off" for judge in others)
+    words = {"hard": "its preferences alone", "soft": "its calibrated scores, as published"}
+    known = errors.loc[nearest].dropna()
+    by_method = [f"{known[name]:.0f} by {words[name]}" for name in words if name in known]
+    for sentence in (
+        *(_beside_truth(board, definition) if definition.reader == "arena" else ()),
+        f"Nearest to people is {nearest}: {ranked[nearest]:.0f} Elo off on average, each model "
+        f"rated without its own votes{also}.",
+        f"It would be {' and '.join(by_method)}.",
+        f"Where a rating comes from: judgeline why MODEL --corpus {corpus} --judge {nearest}",
+        "Every table, check and run in a browser: judgeline ui. Your own battles: "
+        "judgeline doctor FILE",
+    ):
         console.print(plain(sentence), highlight=False, soft_wrap=True)
 
 
@@ -161,21 +153,4 @@ def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> list[str
     return [
         f"This is a simulation, whose truth is known: the board is {off:.0f} Elo off on average "
         f"(the votes alone {votes:.0f}), and {held} of {len(board)} intervals hold it."
-    ]
-
-
-def _sentences(errors: pd.DataFrame, ranked: pd.Series, corpus: str) -> list[str]:
-    nearest, *others = ranked.index
-    told = "".join(f"; {judge} is {ranked[judge]:.0f} off" for judge in others)
-    known = errors.loc[nearest].dropna()
-    by_method = [
-        f"{known[method]:.0f} by {words}" for method, words in _IN_WORDS.items() if method in known
-    ]
-    return [
-        f"Nearest to people is {nearest}: {ranked[nearest]:.0f} Elo off on average, each model "
-        f"rated without its own votes{told}.",
-        f"It would be {' and '.join(by_method)}.",
-        f"Where a rating comes from: judgeline why MODEL --corpus {corpus} --judge {nearest}",
-        "Every table, check and run in a browser: judgeline ui. Your own battles: "
-        "judgeline doctor FILE",
     ]

@@ -10,6 +10,7 @@ import pandas as pd
 from assets.candidates.assets import choose_candidate_battles, read_candidates
 from assets.corpus.assets import choose
 from assets.judging.planning import ASKED, plan_judge
+from assets.provenance import latest, metadata_of
 from judgeline.io import PLAIN, SCORE_COLUMNS, are_plain
 from pipelines.instance.internals import AssetGraph
 from resources.config.catalog import Catalog
@@ -25,38 +26,49 @@ from resources.tables.store import ParquetStore
 
 
 def judges_of(
-    corpus: CorpusDefinition, catalog: Catalog, named: Sequence[str] | None = None
+    corpus: CorpusDefinition,
+    catalog: Catalog,
+    named: Sequence[str] | None = None,
+    instance: dg.DagsterInstance | None = None,
 ) -> list[JudgeDefinition]:
-    """Return the judges to run on a corpus: those named, its own, or those without a price."""
+    """Return the judges to run on a corpus: those named, its own, or those without a price.
+
+    Of recorded judges these are the ones whose verdicts came with it, where an instance knows that.
+    """
     wanted = named or corpus.judges
-    if wanted is not None:
-        chosen = [catalog.judge(slug) for slug in dict.fromkeys(wanted)]
-        for judge in chosen:
-            _require_able(judge, corpus)
-        if not chosen:
-            raise ValueError(
-                f"corpus {corpus.slug!r} names no judge ('judges: []'); name one there, or remove "
-                "the key so that each run decides"
-            )
-        return chosen
-    kind = "builtin" if corpus.reader == "arena" else "recorded"
-    able = [judge for judge in catalog.judges().values() if judge.kind == kind]
-    if not able:
-        raise ValueError(
-            f"no judge of kind {kind!r} is configured, and others cost money: name who is to judge "
-            f"corpus {corpus.slug!r} with --judge, or under its 'judges' in corpora.yaml"
-        )
-    return able
-
-
-def _require_able(judge: JudgeDefinition, corpus: CorpusDefinition) -> None:
     simulated = corpus.reader == "arena"
-    if (judge.kind == "builtin" and not simulated) or (judge.kind == "recorded" and simulated):
-        can = "the built-in arena only" if judge.kind == "builtin" else "what came with a corpus"
+    if wanted is None:
+        kind = "builtin" if simulated else "recorded"
+        record = latest(instance, "recorded_verdicts", corpus.slug) if instance else None
+        came = None if simulated else metadata_of(record).get("judges")
+        able = [
+            judge
+            for judge in catalog.judges().values()
+            if judge.kind == kind and (came is None or judge.slug in came)
+        ]
+        if able:
+            return able
+        own = "" if came is None else f" (which came with verdicts of {', '.join(came) or 'none'})"
         raise ValueError(
-            f"judge {judge.slug!r} of kind {judge.kind!r} knows {can}, not corpus {corpus.slug!r}; "
-            "choose another judge. Verdicts of your own are rated by: judgeline rank FILE --out DIR"
+            f"no judge of kind {kind!r} is configured that fits corpus {corpus.slug!r}{own}, and "
+            "others cost money: name who is to judge it with --judge, or under its 'judges' in "
+            "corpora.yaml"
         )
+    if not wanted:
+        raise ValueError(
+            f"corpus {corpus.slug!r} names no judge ('judges: []'); name one there, or remove "
+            "the key so that each run decides"
+        )
+    chosen = [catalog.judge(slug) for slug in dict.fromkeys(wanted)]
+    knows = {"builtin": "the built-in arena only", "recorded": "what came with a corpus"}
+    for judge in chosen:
+        if judge.kind == ("recorded" if simulated else "builtin"):
+            raise ValueError(
+                f"judge {judge.slug!r} of kind {judge.kind!r} knows {knows[judge.kind]}, not "
+                f"corpus {corpus.slug!r}; choose another judge. Verdicts of your own are rated by: "
+                "judgeline rank FILE --out DIR"
+            )
+    return chosen
 
 
 def asked_judges(
@@ -66,10 +78,7 @@ def asked_judges(
     buyer: Buyer,
     asks: Collection[str],
 ) -> list[JudgeDefinition]:
-    """Return those of some judges behind an endpoint that a run would ask, for tables `asks`.
-
-    The battles are those sampled before. A corpus that was never sampled is read for it.
-    """
+    """Return those served judges that a run would ask, by the last sample if there is one."""
     if not served or not asks:
         return []
     sample = tables.stored("sampled_battles", corpus.slug)
@@ -104,11 +113,7 @@ def plan_run(
     *,
     asks: Collection[str] = ASKED,
 ) -> tuple[int, tuple[JudgePlan, ...]]:
-    """Return how many battles would be judged, and what each judge would be asked.
-
-    The corpus is read and sampled as a run would. Where the budget of the corpus for candidates is
-    expected to stop the run, the plan of the judge says so.
-    """
+    """Return how many battles of a corpus, read for it, would be judged, and each judge's plan."""
     read = read_corpus(corpus)
     battles, _ = filter_battles(read.battles, corpus.filters)
     sample = choose(battles, corpus, tables.stored("sampled_battles", corpus.slug))
@@ -127,10 +132,7 @@ def plan_run(
 
 
 def cut_short(placing: JudgePlan, texts: Sequence[str]) -> str:
-    """Say where the budget for candidates stops a judge that places them; empty if it does not.
-
-    It holds for each judge and run, whoever starts that.
-    """
+    """Say where the budget for candidates, of each judge and run, stops one that places them."""
     limit = Budget.parse(list(texts))
     unpriced = placing.money is None or placing.currency != limit.currency
     if limit.money is not None and placing.tokens is not None and unpriced:
@@ -140,17 +142,16 @@ def cut_short(placing: JudgePlan, texts: Sequence[str]) -> str:
             "'price_per_million' to its entry in judges.yaml"
         )
     over = _first_over(limit, placing.n_calls, placing.n_tokens, placing.money or 0.0)
-    if over is None:
+    if not over:
         return ""
-    needed, most = over
     return (
-        f"about {needed} of this are about new models, where candidates.budget stops the run at "
-        f"{most}: raise candidates.budget of the corpus in corpora.yaml, or run it several "
+        f"about {over[0]} of this are about new models, where candidates.budget stops the run at "
+        f"{over[1]}: raise candidates.budget of the corpus in corpora.yaml, or run it several "
         "times"
     )
 
 
-def _first_over(cap: Budget, calls: float, tokens: float, money: float) -> tuple[str, str] | None:
+def _first_over(cap: Budget, calls: float, tokens: float, money: float) -> tuple[str, ...]:
     """Return the first of calls, tokens and money that a cap does not cover, and its limit."""
     for value, limit, unit, digits in (
         (calls, cap.calls, "calls", 0),
@@ -159,7 +160,7 @@ def _first_over(cap: Budget, calls: float, tokens: float, money: float) -> tuple
     ):
         if limit is not None and value > limit:
             return f"{value:,.{digits}f} {unit}", f"{limit:,.{digits}f}"
-    return None
+    return ()
 
 
 def tables_by_judge(tables: ParquetStore, name: str, corpus: str) -> dict[str, pd.DataFrame]:
@@ -175,25 +176,18 @@ def _battles_of_candidates(
     judges: Sequence[JudgeDefinition],
     tables: ParquetStore,
 ) -> pd.DataFrame:
-    """Return the battles of candidates that a run would judge, by what is known of the noise now.
-
-    Before any judge has ratings that is nothing: then as many as the corpus allows.
-    """
+    """Return the battles of candidates that a run would judge, by what is known of noise now."""
     _, found = read_candidates(corpus, battles, tables)
-    recorded = {judge.slug for judge in judges if judge.kind == "recorded"}
     heldout, calibration = (
-        {
-            judge: table
-            for judge, table in tables_by_judge(tables, name, corpus.slug).items()
-            if judge not in recorded
-        }
+        tables_by_judge(tables, name, corpus.slug)
         for name in ("heldout_ratings", "conformal_calibration")
     )
+    for judge in judges:
+        if judge.kind == "recorded":
+            heldout.pop(judge.slug, None)
     before = tables.stored("candidate_battles", corpus.slug)
-    chosen, _ = choose_candidate_battles(
-        corpus, found.candidates, battles, heldout, calibration, sampled=sample, before=before
-    )
-    return chosen
+    known = (corpus, found.candidates, battles, heldout, calibration)
+    return choose_candidate_battles(*known, sampled=sample, before=before)[0]
 
 
 def require_covered(plan: Sequence[JudgePlan], cap: Budget) -> None:
@@ -207,7 +201,7 @@ def require_covered(plan: Sequence[JudgePlan], cap: Budget) -> None:
             )
     n_calls, n_tokens = sum(step.n_calls for step in plan), sum(step.n_tokens for step in plan)
     over = _first_over(cap, n_calls, n_tokens, sum(step.money or 0.0 for step in priced))
-    if over is not None:
+    if over:
         raise ValueError(
             f"about {over[0]} would be needed, --budget allows {over[1]}; name fewer judges, lower "
             "sample_size of the corpus, or raise the budget"
@@ -240,7 +234,8 @@ def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: s
         return WHOLE
     reason = ""
     if are_plain(own):
-        if _has_votes(store, corpus):
+        battles = store.stored("sampled_battles", corpus)
+        if battles is None or battles["human_outcome"].notna().any():
             return Part(told=f"judge {judge}: {PLAIN}")
         reason = " and without human votes on their battles"
     return Part(
@@ -249,17 +244,15 @@ def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: s
     )
 
 
-def _has_votes(store: ParquetStore, corpus: str) -> bool:
-    """Return whether people voted on a corpus, as far as its tables are there."""
-    battles = store.stored("sampled_battles", corpus)
-    return battles is None or bool(battles["human_outcome"].notna().any())
-
-
 def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
     """Return scored battles, what a check holds against them, and all that follows from either."""
-    checked = (key.asset_key for key in graph.asset_check_keys if SCORES in _read_by(graph, key))
+    checked = {
+        check.asset_key
+        for check in graph.asset_check_keys
+        if SCORES in graph.get(check).parent_entity_keys
+    }
     found: set[dg.AssetKey] = set()
-    waiting = [SCORES, *(set(checked) - DO_WITHOUT)]
+    waiting = [SCORES, *(checked - DO_WITHOUT)]
     while waiting:
         key = waiting.pop()
         found.add(key)
@@ -267,15 +260,8 @@ def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
     return frozenset(found)
 
 
-def _read_by(graph: AssetGraph, check: dg.AssetCheckKey) -> set[object]:
-    return set(graph.get(check).parent_entity_keys)
-
-
 def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | None:
-    """Return the part that a comparison of judges supports: that of the fullest one that ran.
-
-    None where no judge got through, and the whole where there is no judge to wait for.
-    """
+    """Return the part that judges support together: the fullest; None where none got through."""
     if not parts:
         return WHOLE
     able = [parts[judge] for judge in parts if succeeded[judge]]
@@ -284,10 +270,7 @@ def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | No
 
 
 def methods_part(graph: AssetGraph, made: Collection[dg.AssetKey]) -> Part | None:
-    """Return the part of a comparison left where gates stopped every judge: scoring methods.
-
-    None where not even those were made.
-    """
+    """Return the part left where gates stopped every judge; None without scoring methods."""
     if dg.AssetKey("scoring_methods") not in made:
         return None
     return Part(

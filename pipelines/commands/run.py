@@ -28,8 +28,7 @@ from pipelines.commands.console import (
     FailedCheck,
     RunOutcome,
     RunReporter,
-    blocked,
-    cause,
+    errors_of,
     exit_code,
     failed_check,
     interrupted,
@@ -127,7 +126,7 @@ def run_lineage(
                     force=force,
                     may_fork=budget is None and recorded.is_persistent,
                 )
-                outcome = lineage.run(definition, chosen)
+                outcome = lineage.run(definition, partial(judges_of, definition, catalog, judges))
     except dg.DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
     except (ValueError, OSError) as error:
@@ -179,11 +178,17 @@ class _Lineage:
         self._record, self._selected, self._force = record, selected, force
         self._came = _Came()
 
-    def run(self, definition: CorpusDefinition, chosen: Sequence[JudgeDefinition]) -> RunOutcome:
+    def run(
+        self, definition: CorpusDefinition, choose: Callable[..., list[JudgeDefinition]]
+    ) -> RunOutcome:
         """Run the corpus, each judge, the candidates, and the comparison of what got through."""
-        corpus, judges = definition.slug, tuple(judge.slug for judge in chosen)
-        register(self._instance, corpora=[corpus], judges=judges)
-        if self._job("corpus_job", corpus):
+        corpus = definition.slug
+        register(self._instance, corpora=[corpus])
+        is_read = self._job("corpus_job", corpus)
+        chosen = choose(self._instance if is_read else None)
+        judges = tuple(judge.slug for judge in chosen)
+        register(self._instance, judges=judges)
+        if is_read:
             parts = {j: supported_part(self._graph, self._store, corpus, j) for j in judges}
             placing = [judge.slug for judge in chosen if judge.kind != "recorded"]
             placing = placing if _ASKED_ABOUT_THEM in self._selected else []
@@ -341,11 +346,7 @@ class _Lineage:
         failures = [event for event in result.all_events if event.is_step_failure]
         if any(interrupted(event) for event in failures):
             raise KeyboardInterrupt
-        self._came.errors += [
-            f"{event.step_key} of {partition}: {cause(event)}"
-            for event in failures
-            if not blocked(event)
-        ]
+        self._came.errors += errors_of(failures, partition)
         if not result.success and not failures:
             self._came.errors.append(f"{partition}: {result.get_run_failure_event().message}")
         for event in result.get_asset_materialization_events():

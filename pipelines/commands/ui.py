@@ -58,38 +58,25 @@ def _running(port: int) -> Iterator[dict[str, owned.Process]]:
     start = partial(owned.start, folder=ROOT, environment=_environment())
     with TemporaryDirectory(prefix="judgeline-") as folder:
         address, workspace = Path(folder, "code"), Path(folder, "workspace.yaml")
-        workspace.write_text(_workspace(address), encoding="utf-8")
+        server = {"socket": str(address), "location_name": LOCATION}
+        places = yaml.safe_dump({"load_from": [{"grpc_server": server}]})
+        workspace.write_text(places, encoding="utf-8")
+        code = ("--module-name", MODULE, "--location-name", LOCATION)  # as in workspace.yaml
+        at = ("--working-directory", str(ROOT), "--socket", str(address))
+        with_logs = ("--inject-env-vars-from-instance", "--log-level", "warning")
+        using = ("--workspace", str(workspace), "--log-level", "warning")
+        serving = ("--host", HOST, "--port", str(port), "--dagster-log-level", "warning")
         try:
-            server = ("pipelines.instance.codeserver", "code-server", "start")
-            servers["code server"] = start(*server, *_code(address))
-            _wait_for(address, servers["code server"])
-            using = ("--workspace", str(workspace), "--log-level", "warning")
-            serving = ("--host", HOST, "--port", str(port), "--dagster-log-level", "warning")
+            server_of_code = ("pipelines.instance.codeserver", "code-server", "start")
+            servers["code server"] = start(*server_of_code, *code, *at, *with_logs)
+            with socket.socket(socket.AF_UNIX) as probe:
+                while servers["code server"].poll() is None and probe.connect_ex(str(address)):
+                    time.sleep(_LOOK_EVERY_S)
             servers["web server"] = start("pipelines.instance.webserver", *serving, *using)
             servers["daemon"] = start("dagster._daemon", "run", *using)
             yield servers
         finally:
             owned.stop(servers.values(), _PATIENCE_S)
-
-
-def _code(address: Path) -> tuple[str, ...]:
-    """Return the options of the code server: what workspace.yaml says, at a socket of our own."""
-    location = ("--module-name", MODULE, "--location-name", LOCATION)
-    where = ("--working-directory", str(ROOT), "--socket", str(address))
-    return (*location, *where, "--inject-env-vars-from-instance", "--log-level", "warning")
-
-
-def _workspace(address: Path) -> str:
-    """Return the file that says where the web server and the daemon find the code."""
-    server = {"socket": str(address), "location_name": LOCATION}
-    return str(yaml.safe_dump({"load_from": [{"grpc_server": server}]}))
-
-
-def _wait_for(address: Path, server: owned.Process) -> None:
-    """Return when a server listens at a socket, or has ended."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        while server.poll() is None and probe.connect_ex(str(address)):
-            time.sleep(_LOOK_EVERY_S)
 
 
 def _environment() -> dict[str, str]:

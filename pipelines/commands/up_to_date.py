@@ -2,7 +2,6 @@
 
 A table is up to date where its code version, the data versions of its inputs and the settings that
 its code reads are those that it was made by, its file is there, and its checks came to an end.
-What belongs here: reading the instance's record. What does not: making anything (`run`).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,13 +16,7 @@ from assets.partitions import CORPUS, corpus_judge_key
 from assets.provenance import latest, metadata_of
 from assets.settings import SETTINGS, value
 from pipelines.commands.console import FailedCheck, failed_check
-from pipelines.instance.internals import (
-    CODE_VERSION_TAG,
-    AssetGraph,
-    check_records,
-    data_version,
-    input_version,
-)
+from pipelines.instance import internals
 from pipelines.sensors.activity import identity_now
 from resources.config.catalog import Catalog
 from resources.judges.buying import RETRIED, is_retried
@@ -38,15 +31,14 @@ class Place(NamedTuple):
     """A partition by its parts; no judge in one of a corpus alone."""
 
     corpus: str
-    judge: str | None
+    judge: str | None = None
 
     @classmethod
     def of(cls, partition: str) -> "Place":
         """Return the parts of a partition key."""
         if isinstance(partition, dg.MultiPartitionKey):
-            parts = partition.keys_by_dimension
-            return cls(parts["corpus"], parts["judge"])
-        return cls(partition, None)
+            return cls(**partition.keys_by_dimension)
+        return cls(partition)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -60,7 +52,7 @@ class Record:
     def __init__(
         self,
         instance: dg.DagsterInstance,
-        graph: AssetGraph,
+        graph: internals.AssetGraph,
         store: ParquetStore,
         catalog: Catalog,
         verdict_store: StoredVerdicts,
@@ -70,10 +62,7 @@ class Record:
         self._versions: dict[tuple[dg.AssetKey, Place], str] = {}
 
     def stale(self, keys: Collection[dg.AssetKey], partition: str) -> dict[dg.AssetKey, str]:
-        """Return why tables of a partition have to be made, by asset, of those that have to.
-
-        Tables of one step are made together.
-        """
+        """Return why tables of a partition have to be made; those of one step are made together."""
         self._versions.clear()  # others may have made something since
         checks = self._checks(keys, partition)
         found = {key: why for key in keys if (why := self._why(key, partition, checks))}
@@ -101,14 +90,20 @@ class Record:
             return "it was never made"
         node, tags, place = self._graph.get(key), made.tags or {}, Place.of(partition)
         metadata = metadata_of(record)
-        if not self._is_there(key, place, metadata):
+        file = Path(str(metadata.get("path"))).is_file
+        is_there = (
+            file()
+            if key == _REPORT
+            else self._store.has(made.asset_key.to_user_string(), *place.keys)
+        )
+        if not is_there:
             return "its file is gone"
-        if tags.get(CODE_VERSION_TAG) != node.code_version:
+        if tags.get(internals.CODE_VERSION_TAG) != node.code_version:
             return "its code has changed"
         changed = [
             parent.to_user_string()
             for parent in sorted(node.parent_keys)
-            if input_version(tags, parent) != self._version_of(parent, place)
+            if internals.input_version(tags, parent) != self._version_of(parent, place)
         ]
         if changed:
             return f"{', '.join(changed)} changed"
@@ -135,10 +130,7 @@ class Record:
         return f"{', '.join(changed)} changed" if changed else ""
 
     def _why_asked(self, key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> str:
-        """Return why a table of answers is asked for again: another judge, or what may be mended.
-
-        A simulated judge would answer the same.
-        """
+        """Return why a table of answers is asked for again; a simulated judge answers the same."""
         asset = key.to_user_string()
         if asset not in FORM_OF or place.judge is None or not metadata.get("judge_identity"):
             return ""
@@ -158,10 +150,8 @@ class Record:
             if record.status.value == "SUCCEEDED":
                 continue
             evaluation = record.event.dagster_event.asset_check_evaluation_data
-            if (
-                self._graph.get(check).blocking
-                and evaluation.severity == dg.AssetCheckSeverity.ERROR
-            ):
+            is_error = evaluation.severity == dg.AssetCheckSeverity.ERROR
+            if is_error and self._graph.get(check).blocking:
                 return f"{check.name} failed"
         return ""
 
@@ -187,24 +177,16 @@ class Record:
         is_new = both["answer"].fillna("").ne(both["answer_now"].fillna(""))
         return "answers that failed were given since" if is_new.any() else ""
 
-    def _is_there(self, key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> bool:
-        if key == _REPORT:
-            return Path(str(metadata.get("path"))).is_file()
-        return self._store.has(key.to_user_string(), *place.keys)
-
     def _version_of(self, parent: dg.AssetKey, place: Place) -> str:
         if (parent, place) not in self._versions:
-            partitions = self._partitions(parent, place)
-            self._versions[parent, place] = data_version(self._instance, parent, partitions)
+            judges = [place.judge] if place.judge else None
+            known = judges or self._instance.get_dynamic_partitions("judge")
+            places: list[str] = [corpus_judge_key(place.corpus, judge) for judge in known]
+            if self._graph.get(parent).partitions_def == CORPUS:
+                places = [place.corpus]
+            version = internals.data_version(self._instance, parent, places)
+            self._versions[parent, place] = version
         return self._versions[parent, place]
-
-    def _partitions(self, parent: dg.AssetKey, place: Place) -> list[str]:
-        if self._graph.get(parent).partitions_def == CORPUS:
-            return [place.corpus]
-        if place.judge is not None:
-            return [corpus_judge_key(*place.keys)]
-        judges = self._instance.get_dynamic_partitions("judge")
-        return [corpus_judge_key(place.corpus, judge) for judge in judges]
 
     def _why_stopped(self, place: Place, metadata: Mapping[str, Any]) -> str:
         """Return which judges a comparison or report has that a check has stopped since."""
@@ -215,7 +197,7 @@ class Record:
 
     def _checks(self, keys: Iterable[dg.AssetKey], partition: str) -> dict[dg.AssetCheckKey, Any]:
         wanted = self._graph.get_check_keys_for_assets({*keys})
-        return check_records(self._instance, wanted, partition)
+        return internals.check_records(self._instance, wanted, partition)
 
 
 def _why_left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> str:
@@ -227,7 +209,7 @@ def _why_left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -
 
 
 def first_wave(
-    graph: AssetGraph, keys: Collection[dg.AssetKey], due: Collection[dg.AssetKey]
+    graph: internals.AssetGraph, keys: Collection[dg.AssetKey], due: Collection[dg.AssetKey]
 ) -> set[dg.AssetKey]:
     """Return the assets that are due and cannot be found unchanged by what is made before them.
 
@@ -246,12 +228,6 @@ def first_wave(
     return wave
 
 
-def following(graph: AssetGraph, keys: Iterable[dg.AssetKey]) -> set[dg.AssetKey]:
-    """Return what follows from assets, near and far."""
-    found: set[dg.AssetKey] = set()
-    waiting = [*keys]
-    while waiting:
-        further = graph.get(waiting.pop()).child_keys - found
-        found |= further
-        waiting += further
-    return found
+def following(graph: internals.AssetGraph, keys: Collection[dg.AssetKey]) -> set[dg.AssetKey]:
+    """Return assets and what follows from them, near and far."""
+    return {*dg.AssetSelection.assets(*keys).downstream().resolve(graph)}

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from judgeline.elo import VOTES_WAIT, is_baseline
-from judgeline.report import Evidence, Reading, in_markdown, inert, shortened
+from judgeline.report import Evidence, in_markdown, inert, shortened
 from pipelines.commands.why import Why
 
 SHORT = 400
@@ -45,11 +45,10 @@ class Line(NamedTuple):
 def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
     """Return everything behind a rating in the order of reading; texts from outside inert."""
     title = f"{why.model}, judged by {why.judge} on {why.corpus}, by {why.method} outcomes"
-    lines = [Line(1, title), *_rating(why), *_candidate(why.candidate), *_fold(why.fold)]
-    lines += _judges(why)
+    lines = [Line(1, title), *_rating(why), *_human(why), *_fold(why.fold), *_judges(why)]
     if why.missing:
-        told = ", ".join(f"{name} {n}" for name, n in why.missing.items())
-        lines.append(Line(0, "battles without a score", told))
+        counts = ", ".join(f"{name} {n}" for name, n in why.missing.items())
+        lines.append(Line(0, "battles without a score", counts))
     if why.withheld:
         lines.append(Line(0, "ratings withheld", f"{why.withheld}; so no battle has an influence"))
     for sign, battles in (("raise", why.raises), ("lower", why.lowers)):
@@ -64,42 +63,44 @@ def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
 def _rating(why: Why) -> Iterator[Line]:
     own = why.rating
     if own["rating"] is not None:
-        yield Line(0, "rating", f"{own['rating']:.1f} Elo{_places(own)}")
+        place = "" if own["rank"] is None else f"; rank {own['rank']}"
+        if place and own["best_rank"] is not None:
+            place += f", between {own['best_rank']} and {own['worst_rank']}"
+        yield Line(0, "rating", f"{own['rating']:.1f} Elo{place}")
     if why.by_method:
         yield Line(0, "by method", _by_method(why))
     if own["lower"] is not None:
         yield Line(0, "interval", _interval(own))
-    human = own["human_rating"]
-    none = "too few votes to count yet" if VOTES_WAIT in str(own["flags"]) else "no human votes"
-    votes = f"none: {none}" if human is None else f"{human:.1f} Elo"
-    of = "" if human is None else f", from {own['n_votes']} votes"
-    gap = "" if human is None or own["rating"] is None else f"; off by {own['rating'] - human:+.1f}"
-    yield Line(0, "human rating", f"{votes}{of}{gap if why.method != 'human' else ''}")
+
+
+def _human(why: Why) -> Iterator[Line]:
+    own, human = why.rating, why.rating["human_rating"]
+    if human is None:
+        waits = VOTES_WAIT in str(own["flags"])
+        votes = f"none: {'too few votes to count yet' if waits else 'no human votes'}"
+    else:
+        votes = f"{human:.1f} Elo, from {own['n_votes']} votes"
+        if own["rating"] is not None and why.method != "human":
+            votes += f"; off by {own['rating'] - human:+.1f}"
+    yield Line(0, "human rating", votes)
     if own["flags"]:
         yield Line(0, "flags", str(own["flags"]))
-
-
-def _places(own: Mapping[str, Any]) -> str:
-    if own["rank"] is None:
-        return ""
-    reach = own["best_rank"] is not None
-    between = f", between {own['best_rank']} and {own['worst_rank']}" if reach else ""
-    return f"; rank {own['rank']}{between}"
+    if why.candidate:
+        known = "; ".join(f"{name.replace('_', ' ')} {x}" for name, x in why.candidate.items())
+        yield Line(0, "candidate", f"{known}; no human votes")
 
 
 def _by_method(why: Why) -> str:
     """Return what the method stands for, and the ratings by others, raw and on the ruler."""
     basis = f"{why.method} is {why.rating['basis']}; " if why.rating["basis"] else ""
-    others = [
-        f"{name} {value:.1f}{_on_ruler(why.by_method.get(f'{name}-rescaled'))}"
-        for name, value in why.by_method.items()
-        if name not in ("human", why.method) and not (is_baseline(name) or "rescaled" in name)
-    ]
+    others = []
+    for name, value in why.by_method.items():
+        if name in ("human", why.method) or is_baseline(name) or "rescaled" in name:
+            continue
+        ruled = why.by_method.get(f"{name}-rescaled")
+        on_ruler = "" if ruled is None else f" ({ruled:.1f} on the human ruler)"
+        others.append(f"{name} {value:.1f}{on_ruler}")
     return basis + ", ".join(others)
-
-
-def _on_ruler(rating: float | None) -> str:
-    return "" if rating is None else f" ({rating:.1f} on the human ruler)"
 
 
 def _interval(own: Mapping[str, Any]) -> str:
@@ -115,36 +116,33 @@ def _interval(own: Mapping[str, Any]) -> str:
     )
 
 
-def _candidate(candidate: Mapping[str, Any]) -> Iterator[Line]:
-    if candidate:
-        told = "; ".join(f"{name.replace('_', ' ')} {value}" for name, value in candidate.items())
-        yield Line(0, "candidate", f"{told}; no human votes")
-
-
 def _fold(fold: Mapping[str, Any]) -> Iterator[Line]:
     if not fold:
         return
-    spread = votes = ""
+    beta, error = (
+        "an unknown number" if fold[name] is None else f"{fold[name]:,.3f}"
+        for name in ("beta", "std_error")
+    )
+    votes = ""
     if fold["n_battles"] is not None:
-        spread = f", standard error {_number(fold['std_error'], 3)}"
-        votes = f", from {fold['n_battles']:,} decisive votes on other models"
-    slope = f"{_number(fold['beta'], 3)} logits per rubric point"
-    yield Line(0, "slope (beta)", f"{slope}{spread}{votes} ({fold['status']})")
+        votes = (
+            f", standard error {error}, from {fold['n_battles']:,} decisive votes on other models"
+        )
+    slope = f"{beta} logits per rubric point{votes} ({fold['status']})"
+    yield Line(0, "slope (beta)", slope)
 
 
 def _judges(why: Why) -> Iterator[Line]:
     """Return each judge of a pooled rating: its own rating, its weight, and where to go on."""
-    if not why.judges:
-        return
-    yield Line(2, f"Its judges: {why.rating['basis'] or 'no rating together'}")
+    if why.judges:
+        yield Line(2, f"Its judges: {why.rating['basis'] or 'no rating together'}")
     for judge, own in why.judges.items():
-        told = f"no rating ({own['flags'] or 'not on its leaderboard'})"
+        rating = f"no rating ({own['flags'] or 'not on its leaderboard'})"
         if own["rating"] is not None:
             ends = f"{own['lower']:.1f} to {own['upper']:.1f}"
-            told = f"{own['rating']:.1f} Elo ({ends}) by {own['method']}"
-        yield Line(
-            0, judge, f"{told}; weight {own['weight']:.2f} in both means; next: {own['next']}"
-        )
+            rating = f"{own['rating']:.1f} Elo ({ends}) by {own['method']}"
+        weight = f"weight {own['weight']:.2f} in both means"
+        yield Line(0, judge, f"{rating}; {weight}; next: {own['next']}")
 
 
 def _battle(evidence: Evidence, full_text: bool) -> Iterator[Line]:
@@ -153,38 +151,23 @@ def _battle(evidence: Evidence, full_text: bool) -> Iterator[Line]:
         return Line(-1, label, shown if full_text else shortened(shown, SHORT))
 
     vote = _VOTES.get(evidence.human_outcome, "nobody voted")
+    counts = f"counts as {evidence.outcome:.2f} of a win, {evidence.expected:.2f} expected; {vote}"
+    language = f" ({evidence.language})" if evidence.language else ""
     yield Line(_BATTLE, f"{evidence.influence:+.2f} Elo against {evidence.opponent}")
-    yield Line(0, "battle", f"{evidence.battle_id}{_in(evidence.language)}")
-    yield Line(
-        0,
-        "outcome",
-        f"counts as {evidence.outcome:.2f} of a win, {evidence.expected:.2f} expected; {vote}",
-    )
+    yield Line(0, "battle", f"{evidence.battle_id}{language}")
+    yield Line(0, "outcome", counts)
     yield text("question", evidence.instruction)
     yield text(f"answer of {evidence.model}", evidence.completion)
     yield text(f"answer of {evidence.opponent}", evidence.opponent_completion)
     for reading in evidence.readings:
-        yield Line(0, _order(reading), _scored(reading, evidence.model))
+        again = f", run {reading.replicate + 1}" if reading.replicate else ""
+        first = f"{reading.shown_first} first; " if reading.shown_first else ""
+        points = f"no score: {reading.status}"
+        if reading.difference is not None:
+            points = f"{reading.difference:+.2f} {reading.unit} for {evidence.model}"
+        call = f"{first}{points}; call {reading.identity[:16]}"
+        yield Line(0, f"verdict {reading.order}{again}", call)
         yield text("the judge, word for word", reading.answer or "(nothing)")
-
-
-def _in(language: str | None) -> str:
-    return f" ({language})" if language else ""
-
-
-def _order(reading: Reading) -> str:
-    again = f", run {reading.replicate + 1}" if reading.replicate else ""
-    return f"verdict {reading.order}{again}"
-
-
-def _scored(reading: Reading, model: str) -> str:
-    first = f"{reading.shown_first} first; " if reading.shown_first else ""
-    points = (
-        f"no score: {reading.status}"
-        if reading.difference is None
-        else f"{reading.difference:+.2f} {reading.unit} for {model}"
-    )
-    return f"{first}{points}; call {reading.identity[:16]}"
 
 
 def _origin(why: Why) -> Iterator[Line]:
@@ -198,10 +181,6 @@ def _origin(why: Why) -> Iterator[Line]:
     for made in why.made:
         version = f", code version {made.code_version}" if made.code_version else ""
         yield Line(0, made.asset, f"{made.made_at}, run {made.run_id}{version}")
-
-
-def _number(value: Any, digits: int = 0) -> str:
-    return "an unknown number" if value is None else f"{value:,.{digits}f}"
 
 
 def show_why(console: Console, lines: Iterable[Line]) -> None:
@@ -221,7 +200,7 @@ def show_why(console: Console, lines: Iterable[Line]) -> None:
 
 def markdown_of(lines: Iterable[Line]) -> str:
     """Return it as Markdown in which no text from outside can format, link or fetch."""
-    return "".join(_as_markdown(line) for line in lines).lstrip("\n")
+    return "".join(map(_as_markdown, lines)).lstrip("\n")
 
 
 def _as_markdown(line: Line) -> str:

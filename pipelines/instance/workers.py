@@ -10,6 +10,8 @@ import dagster as dg
 
 HOST_TAG = "judgeline/host"
 """Tag of a run with the name of the host on which its worker runs."""
+ENDED = {dg.DagsterRunStatus[name] for name in ("SUCCESS", "FAILURE", "CANCELED")}
+UNFINISHED = [status for status in dg.DagsterRunStatus if status not in ENDED]
 
 _CLOCK_SLACK_S = 60.0
 

@@ -17,11 +17,7 @@ from resources.judges.judge import judge_key
 def active_judges(
     corpus: CorpusDefinition, catalog: Catalog, instance: dg.DagsterInstance
 ) -> list[JudgeDefinition]:
-    """Return the judges of a corpus that can be asked and have a leaderboard of it already.
-
-    Somebody ran them once, and so decided that they may be asked. Without those that are no
-    partitions: a leaderboard outlives the retirement of its judge, and a run would be refused.
-    """
+    """Return judges of a corpus that a person ran, so that they may be asked, and not retired."""
     return _active_among(corpus, catalog, rated_by(corpus, instance))
 
 
@@ -37,11 +33,7 @@ def rated_by(corpus: CorpusDefinition, instance: dg.DagsterInstance) -> list[str
 def active_or_why(
     corpus: CorpusDefinition, catalog: Catalog, rated: Collection[str]
 ) -> tuple[list[JudgeDefinition], str]:
-    """Return the judges to place candidates, of those with a leaderboard; without any, why.
-
-    The reason names the run or the entry that gives the corpus such a judge, or what of the
-    configuration cannot be read, such as in the middle of an edit.
-    """
+    """Return the judges to place candidates, of those with a leaderboard; without any, why."""
     try:
         active = _active_among(corpus, catalog, rated)
         return active, "" if active else _why_none(corpus, catalog, rated)
@@ -63,25 +55,20 @@ def _why_none(corpus: CorpusDefinition, catalog: Catalog, rated: Collection[str]
     wanted = [] if corpus.judges is None else judges_of(corpus, catalog)
     listed = [judge for judge in wanted if judge.kind != "recorded"]
     named = " ".join(f"--judge {judge.slug}" for judge in listed) or "--judge SLUG"
-    reasons = [
-        "candidates wait for a leaderboard by a judge that can be asked; run: judgeline run "
-        f"--corpus {corpus.slug} {named}"
-    ]
+    how = f"run: judgeline run --corpus {corpus.slug}"
+    place = f"'judges' of corpus {corpus.slug!r} in corpora.yaml"
+    how = f"name one under {place}, then {how}" if wanted and not listed else f"{how} {named}"
     others = [slug for slug in rated if slug in judges and judges[slug].kind != "recorded"]
-    if others:
-        reasons.append(
-            f"or add {', '.join(others)} to 'judges' of corpus {corpus.slug!r} in corpora.yaml"
-        )
-    return "; ".join([*reasons, *filter(None, map(missing_variable, listed))])
+    also = [f"or add {', '.join(others)} to {place}"] if others else []
+    lacks = filter(None, map(missing_variable, listed))
+    waits = "candidates wait for a leaderboard by a judge that can be asked"
+    return "; ".join([waits, how, *also, *lacks])
 
 
 def identity_now(
     judge: JudgeDefinition, corpus: CorpusDefinition, form: FormName = "rubric"
 ) -> str:
-    """Return the key under which a judge's verdicts on a corpus are stored, as configured now.
-
-    Empty text where only the judge could tell, or it cannot be opened.
-    """
+    """Return the key of a judge's verdicts on a corpus, as configured; empty where unknown."""
     try:
         if judge.kind == "openai" and not was_probed(judge, form):
             return ""
@@ -93,8 +80,7 @@ def identity_now(
 class UnreadableError(dg.DagsterError):
     """The configuration cannot be read now, such as in the middle of an edit.
 
-    A sensor of runs passes on to the next run after any error but one of Dagster's own, which
-    leaves the run to the next tick.
+    Only after an error of Dagster's own does a sensor of runs leave the run to its next tick.
     """
 
 

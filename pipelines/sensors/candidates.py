@@ -1,8 +1,7 @@
 """A new model drops: a sensor has its file read, and another has judges place the model.
 
-What is on record is read into a value, `Folder` or `Placing`; `read_due` and `place_due` say from
-it alone what is due. A run is asked for under a key made of what it is about, and Dagster starts no
-second one of a key: so nothing is read or bought twice, however often a sensor looks.
+`read_due` and `place_due` say from what is on record what is due. A run's key is made of what it is
+about, and Dagster starts no second one of a key: nothing is read or bought twice.
 """
 
 import json
@@ -18,10 +17,10 @@ from assets.candidates.assets import CONTENTS, FINGERPRINT
 from assets.partitions import corpus_judge_key
 from assets.provenance import latest, metadata_of
 from assets.run_tags import BUDGET_TAG
-from pipelines.instance.workers import is_gone, is_here
+from pipelines.instance.workers import ENDED, UNFINISHED, is_gone, is_here
 from pipelines.jobs import candidate_job, placing_job
 from pipelines.sensors.activity import active_or_why, identity_now, rated_by
-from pipelines.sensors.durations import sensor_seconds
+from pipelines.sensors.durations import RUNNING
 from resources.candidates.folder import Seen, folder_of, list_files
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
@@ -47,13 +46,11 @@ State = Literal["succeeded", "unfinished", "failed"]
 _ASKED = dg.AssetKey("candidate_verdicts")
 _NONE = "none"  # for no candidate at all, in tags and keys
 _PARTITION, _ROOT, _KEY = "dagster/partition", "dagster/root_run_id", "dagster/run_key"
-_ENDED = {dg.DagsterRunStatus[name] for name in ("SUCCESS", "FAILURE", "CANCELED")}
-_UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
 _N_RUNS = 50
 
 
 class Run(NamedTuple):
-    """A run on record; its times are in seconds since the epoch, `identity` a judge's tag."""
+    """A run on record; times in seconds since the epoch, `identity` a judge's tag."""
 
     run_id: str
     status: dg.DagsterRunStatus
@@ -77,9 +74,8 @@ class Run(NamedTuple):
 class Folder(NamedTuple):
     """What lies in the candidates folder of a corpus, and what was read of it.
 
-    `contents` is that of complete files, `made` that which tables were made of: empty text for
-    none ever, None for half of it, or if its run failed for good. `runs` are the latest, newest
-    first; `hindrance` says why the corpus takes no candidates now.
+    `contents` is that of complete files, `made` that of tables: empty for none ever, None for half
+    or by a run that failed for good. `runs` are the latest; `hindrance` says why none is taken.
     """
 
     corpus: str
@@ -93,7 +89,7 @@ class Folder(NamedTuple):
 def read_due(folder: Folder, now: float) -> tuple[str, str]:
     """Return the key of the run to ask for, or empty text and why none is due."""
     last = next(iter(folder.runs), None)
-    if last is not None and last.status not in _ENDED:
+    if last is not None and last.status not in ENDED:
         return "", f"run {last.run_id} reads the candidates"
     waiting = [seen for seen in folder.files if seen.is_waiting]
     why = f"{', '.join(repr(seen.name) for seen in waiting)} not complete yet" if waiting else ""
@@ -113,36 +109,33 @@ def _why_not_again(folder: Folder, wanted: str, now: float) -> str:
     if not repeated:
         return ""
     last = repeated[0]
+    run = f"run {last.run_id} for what was dropped"
     by_hand = (
         f"start {candidate_job.name} of {folder.corpus}, or run: "
         f"judgeline run --corpus {folder.corpus}"
     )
     if last.status == dg.DagsterRunStatus.CANCELED:
-        return f"run {last.run_id} for what was dropped was cancelled; to have it read, {by_hand}"
+        return f"{run} was cancelled; to have it read, {by_hand}"
     if last.status == dg.DagsterRunStatus.SUCCESS and len(repeated) >= MOST_READS:
         return (
             f"run {last.run_id} left out what was dropped, as did those before it: see in its log "
             f"what it found there and who may read it; then {by_hand}"
         )
     if last.status == dg.DagsterRunStatus.FAILURE and now - last.ended < AGAIN_AFTER_S:
-        return f"run {last.run_id} for what was dropped failed; another follows after an hour"
+        return f"{run} failed; another follows after an hour"
     return ""
 
 
 @dg.sensor(
     job=candidate_job,
-    minimum_interval_seconds=sensor_seconds(),
-    default_status=dg.DefaultSensorStatus.RUNNING,
+    **RUNNING,
     description="Sees what is dropped into the candidates folder, and has it read and given "
     "battles; asks no judge.",
 )
 def new_candidates(
     context: dg.SensorEvaluationContext, catalog: Catalog
 ) -> dg.SensorResult | dg.SkipReason:
-    """Request `candidate_job` for each corpus whose complete candidate files have changed.
-
-    The cursor holds the files by corpus, so that they are not read at every look.
-    """
+    """Request `candidate_job` for each corpus whose files, as in the cursor, have changed."""
     before, seen = json.loads(context.cursor or "{}"), {}
     requests, reasons = [], []
     for slug, corpus in catalog.corpora().items():
@@ -165,14 +158,11 @@ def new_candidates(
 
 
 def _folder(
-    instance: dg.DagsterInstance,
-    catalog: Catalog,
-    corpus: CorpusDefinition,
-    known: dict[str, Seen],
+    instance: dg.DagsterInstance, catalog: Catalog, corpus: CorpusDefinition, known: dict[str, Seen]
 ) -> Folder:
     files = list_files(folder_of(corpus.slug), known)
     wanted: dict[str, Any] = {"job_name": candidate_job.name, "tags": {_PARTITION: corpus.slug}}
-    unfinished = instance.get_run_records(dg.RunsFilter(**wanted, statuses=_UNFINISHED), limit=1)
+    unfinished = instance.get_run_records(dg.RunsFilter(**wanted, statuses=UNFINISHED), limit=1)
     latest = instance.get_run_records(dg.RunsFilter(**wanted), limit=MOST_READS)
     folder = Folder(
         corpus.slug,
@@ -194,8 +184,9 @@ def _contents_made(instance: dg.DagsterInstance, corpus: str) -> str | None:
         return ""
     if battles is None or battles.storage_id < candidates.storage_id:
         return None
-    is_made = state_of(instance, battles.run_id) != "failed"
-    return str(metadata_of(candidates).get(CONTENTS, "")) if is_made else None
+    if state_of(instance, battles.run_id) == "failed":
+        return None
+    return str(metadata_of(candidates).get(CONTENTS, ""))
 
 
 def has_candidates(corpus: CorpusDefinition, tables: ParquetStore) -> bool:
@@ -210,11 +201,9 @@ def has_candidates(corpus: CorpusDefinition, tables: ParquetStore) -> bool:
 
 
 class Table(NamedTuple):
-    """The newest materialisation of a table: of which battles, by which judge, and its run.
+    """The newest materialisation of a table: its battles, judge, time and run.
 
-    `battles` is a fingerprint, empty for no battle; `judge` an identity, empty where nobody was
-    asked or it is not known. `made_at` is in seconds since the epoch, and `state` that of the run
-    with the runs that tried it again.
+    `battles` is a fingerprint, empty for none; `judge` an identity, empty where it is not known.
     """
 
     battles: str
@@ -227,10 +216,9 @@ class Table(NamedTuple):
 class Placing(NamedTuple):
     """What is on record of a judge and the candidates of a corpus.
 
-    `chosen` are the candidates' battles, `anchors` the judge's verdicts on the corpus, `judged`
-    those on candidates, and `last` the newest run that was to ask for those. `starter` is the run
-    of a command that has this judge place by itself, `lacks` says which variable the judge needs,
-    and `identity` is the judge's as configured now, empty where that is not known.
+    `anchors` are the judge's verdicts on the corpus, `judged` those on the `chosen` battles, `last`
+    the newest run that was to ask for those, `starter` that of a command which has it place.
+    `lacks` is a variable that the judge needs, `identity` the judge's as configured now.
     """
 
     corpus: str
@@ -245,17 +233,13 @@ class Placing(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Whether the judge placed these battles last, as it judges now.
-
-        Without a table of verdicts on candidates no candidates are placed. What a failed run left
-        counts for nothing, nor does what another judge of the same name said.
-        """
-        if self.judged is None:
-            return not self.chosen.battles
-        if self.judged.state != "succeeded" or self.judged.battles != self.chosen.battles:
-            return False
-        same = self.anchors is None or self.anchors.judge in ("", self.judged.judge)
-        return not self.chosen.battles or same
+        """Whether the judge placed these battles last, and in full, as it judges now."""
+        chosen, judged = self.chosen, self.judged
+        if judged is None:
+            return not chosen.battles
+        same = self.anchors is None or self.anchors.judge in ("", judged.judge)
+        is_of_these = judged.state == "succeeded" and judged.battles == chosen.battles
+        return is_of_these and (same or not chosen.battles)
 
     @property
     def tags(self) -> dict[str, str]:
@@ -267,12 +251,11 @@ class Placing(NamedTuple):
 def place_due(placing: Placing) -> tuple[str, str]:
     """Return the key of the run to ask for of a judge that is behind, or empty text and why not.
 
-    A run is asked for once per table of battles and judge: what failed for good is a person's to
-    repeat, since repeating it would spend a budget again.
+    What failed for good is a person's to repeat, since that would spend a budget again.
     """
     chosen, anchors, last = placing.chosen, placing.anchors, placing.last
     by_hand = f"judgeline run --corpus {placing.corpus} --judge {placing.judge}"
-    if last is not None and last.status not in _ENDED:
+    if last is not None and last.status not in ENDED:
         return "", f"run {last.run_id} places"
     if last is not None and _is_about(last, chosen, anchors):
         if last.status == dg.DagsterRunStatus.SUCCESS:
@@ -291,10 +274,7 @@ def place_due(placing: Placing) -> tuple[str, str]:
 
 
 def _why_another(placing: Placing) -> str:
-    """Return why a judge would judge candidates as another than its anchors; empty if not.
-
-    A run that judges the corpus anew, as another judge, has to succeed before candidates follow.
-    """
+    """Return why a judge would judge candidates as another than its anchors; empty if not."""
     anchors, judged = placing.anchors, placing.judged
     if anchors is None or not anchors.judge:
         return ""
@@ -318,19 +298,14 @@ def _is_about(run: Run, chosen: Table, anchors: Table | None) -> bool:
 
 @dg.sensor(
     job=placing_job,
-    minimum_interval_seconds=sensor_seconds(),
-    default_status=dg.DefaultSensorStatus.RUNNING,
+    **RUNNING,
     description="Has each active judge place the candidates of a corpus, within its budget, "
     "when their battles are others than those that it placed last.",
 )
 def place_candidates(
     context: dg.SensorEvaluationContext, catalog: Catalog
 ) -> dg.SensorResult | dg.SkipReason:
-    """Request `placing_job` for each active judge that is behind the candidates of its corpus.
-
-    A judge that becomes active later is behind too, and one that has judged the corpus anew as
-    another: its models of before and the candidates would stand by two judges.
-    """
+    """Request `placing_job` for each active judge that is behind the candidates of its corpus."""
     requests, reasons = [], []
     for slug, corpus in catalog.corpora().items():
         wanted, why = _behind(context.instance, catalog, corpus)
@@ -359,19 +334,14 @@ def _behind(
         return [], "every active judge has judged these battles already"
     requests, reasons = [], []
     for judge, placing in behind:
-        placing = _in_full(instance, corpus, judge, placing)
-        key, why = place_due(placing)
+        key, why = place_due(_in_full(instance, corpus, judge, placing))
         if why:
             reasons.append(f"{judge.slug}: {why}")
             continue
-        budget = " ".join(corpus.candidates.budget)
-        requests.append(
-            dg.RunRequest(
-                run_key=key,
-                partition_key=corpus_judge_key(corpus.slug, judge.slug),
-                tags={**placing.tags, BUDGET_TAG: budget, "judge": judge.slug},
-            )
-        )
+        budget = {BUDGET_TAG: " ".join(corpus.candidates.budget), "judge": judge.slug}
+        partition = corpus_judge_key(corpus.slug, judge.slug)
+        tags = {**placing.tags, **budget}
+        requests.append(dg.RunRequest(run_key=key, partition_key=partition, tags=tags))
     return requests, "; ".join(reasons)
 
 
@@ -404,33 +374,22 @@ def _in_full(
 
 
 def placing_runs(instance: dg.DagsterInstance, corpus: str, judge: str) -> list[dg.RunRecord]:
-    """Return the latest runs that ask a judge about candidates; newest first.
-
-    The last of its job is among them, however long ago; of those that a person put together in
-    the interface, the ones among the last runs of the partition.
-    """
+    """Return the latest runs that ask a judge about candidates, the job's last among them."""
     tags = {_PARTITION: str(corpus_judge_key(corpus, judge))}
     of_job = dg.RunsFilter(job_name=placing_job.name, tags=tags)
     recent = instance.get_run_records(dg.RunsFilter(tags=tags), limit=_N_RUNS)
-    found = {
-        record.storage_id: record
-        for record in (*recent, *instance.get_run_records(of_job, limit=1))
-        if _asks(record.dagster_run)
-    }
+    found = {}
+    for record in (*recent, *instance.get_run_records(of_job, limit=1)):
+        run = record.dagster_run
+        if _ASKED in (
+            run.asset_selection or ({_ASKED} if run.job_name == placing_job.name else ())
+        ):
+            found[record.storage_id] = record
     return [found[place] for place in sorted(found, reverse=True)]
 
 
-def _asks(run: dg.DagsterRun) -> bool:
-    if run.asset_selection:
-        return _ASKED in run.asset_selection
-    return run.job_name == placing_job.name
-
-
 def is_placed_by_starter(instance: dg.DagsterInstance, run_id: str, judge: str) -> bool:
-    """Return whether the command that started a run is there, and has this judge place candidates.
-
-    On this host, while that process lives; on another, for `ELSEWHERE_S` after the run.
-    """
+    """Return whether the command that started a run is there, and has this judge place."""
     record = instance.get_run_record_by_id(run_id)
     if record is None or judge not in record.dagster_run.tags.get(PLACES_TAG, "").split(","):
         return False
@@ -440,20 +399,17 @@ def is_placed_by_starter(instance: dg.DagsterInstance, run_id: str, judge: str) 
 
 
 def state_of(instance: dg.DagsterInstance, run_id: str) -> State:
-    """Return what came of a run and of those that tried it again.
-
-    An attempt from where a run failed makes only the rest: what that run made keeps its id. A run
-    whose record was deleted since counts as succeeded.
-    """
+    """Return what came of a run and of those that tried it again; a deleted one has succeeded."""
     run = instance.get_run_by_id(run_id)
     if run is None:
         return "succeeded"
     group = instance.get_runs(dg.RunsFilter(tags={_ROOT: run.root_run_id or run_id}))
     later = takewhile(lambda one: one.run_id != run_id, group)  # newest first
+    # an attempt from where a run failed makes only the rest: what that run made keeps its id
     statuses = {run.status, *(one.status for one in later)}
     if dg.DagsterRunStatus.SUCCESS in statuses:
         return "succeeded"
-    return "unfinished" if statuses - _ENDED else "failed"
+    return "unfinished" if statuses - ENDED else "failed"
 
 
 def _table(instance: dg.DagsterInstance, asset: str, partition: str) -> Table | None:

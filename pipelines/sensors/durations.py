@@ -1,17 +1,14 @@
-"""Durations that the environment may set: whole numbers from 1."""
+"""How often sensors look, and other durations that the environment may set: whole, from 1."""
 
 import os
+from typing import Any
 
-SENSOR_SECONDS = "JUDGELINE_SENSOR_SECONDS"
+import dagster as dg
 
 
 def sensor_seconds() -> int:
-    """Return how many seconds pass between two looks of a sensor: JUDGELINE_SENSOR_SECONDS, or 30.
-
-    Definitions hold the number from when they were loaded. Dagster's daemon goes through its
-    sensors every five seconds: less makes none of them faster.
-    """
-    return whole_number(SENSOR_SECONDS, 30, "seconds")
+    """Return the seconds between two looks of a sensor; Dagster's daemon looks every five."""
+    return whole_number("JUDGELINE_SENSOR_SECONDS", 30, "seconds")
 
 
 def whole_number(variable: str, default: int, unit: str) -> int:
@@ -23,3 +20,10 @@ def whole_number(variable: str, default: int, unit: str) -> int:
             f"for {default}"
         )
     return int(text)
+
+
+RUNNING: dict[str, Any] = {
+    "minimum_interval_seconds": sensor_seconds(),
+    "default_status": dg.DefaultSensorStatus.RUNNING,
+}
+"""Options of a sensor that looks from the start, as often as when its definition was loaded."""

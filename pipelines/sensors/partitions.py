@@ -10,14 +10,11 @@ import dagster as dg
 from assets.partitions import CORPUS, JUDGE, corpus_judge_key
 from pipelines.commands.plan import judges_of
 from pipelines.instance.internals import backfill_at_work
+from pipelines.instance.workers import UNFINISHED
 from pipelines.jobs import comparison_job
-from pipelines.sensors.durations import sensor_seconds
+from pipelines.sensors.durations import RUNNING
 from resources.config.catalog import Catalog
 
-_UNFINISHED = [
-    dg.DagsterRunStatus[name]
-    for name in ("QUEUED", "NOT_STARTED", "MANAGED", "STARTING", "STARTED", "CANCELING")
-]
 _NEEDED: dict[str, tuple[str, ...]] = {
     "judge_comparison": (
         "leaderboard",
@@ -32,13 +29,9 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "rating_systems": ("reference_ratings",),
 }
 """Tables that a judge must have, all of them, to be part of a comparison."""
-
-
 _SEEN = "configured"
-"""What was configured at the look before, in a cursor; without it, unused partitions are retired.
-
-Versions before this one made partitions of all that was configured.
-"""
+"""What was configured at the look before, in a cursor; without it, as in versions before this one,
+unused partitions are retired."""
 
 
 class Changes(NamedTuple):
@@ -56,22 +49,20 @@ def due(
 ) -> tuple[dict[str, Changes], list[str]]:
     """Return the changes by dimension, and what is said of them and of those that wait.
 
-    What is not wanted is retired if it was `missed` at the look before as well, and while nothing
-    is `busy`.
+    What was `missed` at the look before as well is retired, while nothing is `busy`.
     """
-    changes, lines, first = {}, [], []
+    changes, lines, first, waits = {}, [], [], False
     for name in known:
-        gone = sorted({*known[name]} - {*wanted[name]})
-        first += [one for one in gone if one not in missed.get(name, ())]
-        retired = tuple(one for one in gone if one in missed.get(name, ()))
-        changes[name] = Changes(tuple(sorted({*wanted[name]} - {*known[name]})), retired)
-    waits = bool(busy) and any(found.gone for found in changes.values())
-    for name, found in changes.items():
-        changes[name] = found._replace(gone=()) if waits else found
-        if found.added:
-            lines.append(f"{name} added: {', '.join(found.added)}")
-        if changes[name].gone:
-            lines.append(f"{name} retired, tables and verdicts stay: {', '.join(found.gone)}")
+        absent = sorted({*known[name]} - {*wanted[name]})
+        gone = tuple(one for one in absent if one in missed.get(name, ()))
+        first += [one for one in absent if one not in gone]
+        added = tuple(sorted({*wanted[name]} - {*known[name]}))
+        if added:
+            lines.append(f"{name} added: {', '.join(added)}")
+        if gone and not busy:
+            lines.append(f"{name} retired, tables and verdicts stay: {', '.join(gone)}")
+        waits |= bool(gone and busy)
+        changes[name] = Changes(added, () if busy else gone)
     if first:
         lines.append(f"not configured, or never used; retired at the next look: {', '.join(first)}")
     if waits:
@@ -81,24 +72,19 @@ def due(
 
 @dg.sensor(
     jobs=[comparison_job],
-    minimum_interval_seconds=sensor_seconds(),
-    default_status=dg.DefaultSensorStatus.RUNNING,
+    **RUNNING,
     description="Adds corpora that were read and the judges that they name, or that were asked, as "
     "partitions, and retires those that left the configuration; deletes no table and no verdict.",
 )
 def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog) -> dg.SensorResult:
     """Make partitions equal to the configured corpora and judges that are in use.
 
-    A file that cannot be read changes nothing. Nobody is retired who was there at the look
-    before, since half a file can be whole YAML, nor while a run or a backfill could be at work on
-    them. What compares the judges of a corpus is made again where those changed.
+    A file that cannot be read changes nothing. Nobody is retired who was there at the look before,
+    since half a file can be whole YAML, nor while a run or a backfill could be at work on them.
     """
     cursor, instance = json.loads(context.cursor or "{}"), context.instance
     try:
-        configured: dict[str, dict[str, Any]] = {
-            "corpus": catalog.corpora(),
-            "judge": catalog.judges(),
-        }
+        configured: dict[str, Any] = {"corpus": catalog.corpora(), "judge": catalog.judges()}
     except (ValueError, OSError) as error:
         why = f"partitions stay as they are: {error}"
         context.log.error(why)
@@ -110,8 +96,7 @@ def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog)
     changes, lines = due(known, wanted, cursor, _busy(instance))
     context.log.info("; ".join(lines))
     requests: list[Any] = []
-    for definition in (CORPUS, JUDGE):
-        added, gone = changes[str(definition.name)]
+    for definition, (added, gone) in zip((CORPUS, JUDGE), changes.values(), strict=True):
         requests += [definition.build_add_request(list(added))] if added else []
         requests += [definition.build_delete_request(list(gone))] if gone else []
     counts = f"{len(wanted['corpus'])} corpora and {len(wanted['judge'])} judges, all known"
@@ -133,10 +118,7 @@ def _wanted(
     configured: Mapping[str, Mapping[str, Any]],
     seen: Mapping[str, list[str]] | None,
 ) -> dict[str, list[str]]:
-    """Return the corpora and judges to have as partitions: in use, or new in the configuration.
-
-    What was registered, or added in the interface, stays as long as it is configured.
-    """
+    """Return the corpora and judges to have: in use, new in the configuration, or registered."""
     wanted = dict(zip(configured, in_use(instance, catalog), strict=True))
     for name, entries in configured.items():
         if seen is not None:
@@ -146,17 +128,14 @@ def _wanted(
 
 
 def in_use(instance: dg.DagsterInstance, catalog: Catalog) -> tuple[set[str], set[str]]:
-    """Return the corpora that were read, and the judges that were asked or that those name.
-
-    An arena names its simulated judges, who cost nothing.
-    """
+    """Return the corpora that were read, and the judges that were asked or that those name."""
     read = instance.get_materialized_partitions(dg.AssetKey("raw_battles"))
     asked = instance.get_materialized_partitions(dg.AssetKey("verdicts"))
     judges = {judge for pair in asked for judge in pair.split("|")[1:]}
     known = catalog.corpora()
     for corpus in (known[slug] for slug in read & set(known)):
         with suppress(ValueError):  # a corpus that nobody can judge names nobody
-            judges |= {judge.slug for judge in judges_of(corpus, catalog)}
+            judges |= {judge.slug for judge in judges_of(corpus, catalog, instance=instance)}
         if corpus.reader == "arena":
             judges |= {slug for slug, one in catalog.judges().items() if one.kind == "builtin"}
     return set(read), judges
@@ -166,32 +145,24 @@ def _busy(instance: dg.DagsterInstance) -> str:
     """Return what is at work and could need a partition, in words; empty where nothing is."""
     if backfill := backfill_at_work(instance):
         return f"backfill {backfill}"
-    runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED), limit=1)
+    runs = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED), limit=1)
     return f"run {runs[0].run_id}" if runs else ""
 
 
 def _compared_again(
     instance: dg.DagsterInstance, wanted: Mapping[str, Collection[str]], changed: Changes
 ) -> Iterator[dg.RunRequest]:
-    """Request what compares judges and is joined or left by one, where another has what it needs.
-
-    A judge that was run in part is part of what its tables are enough for.
-    """
-    made = {
-        name: instance.get_materialized_partitions(dg.AssetKey(name))
-        for names in _NEEDED.values()
-        for name in names
-    }
+    """Request comparisons that are joined or left by a judge, where another has what it needs."""
+    tables = {one for needed in _NEEDED.values() for one in needed}
+    made = {one: instance.get_materialized_partitions(dg.AssetKey(one)) for one in tables}
     able = {name: set.intersection(*(made[one] for one in of)) for name, of in _NEEDED.items()}
     known = set(instance.get_dynamic_partitions("corpus"))
-    moved = (*changed.added, *changed.gone)
     for corpus in sorted(known.intersection(wanted["corpus"])):
-        there = {
-            name
-            for name, partitions in able.items()
-            if any(corpus_judge_key(corpus, judge) in partitions for judge in moved)
-            and any(corpus_judge_key(corpus, judge) in partitions for judge in wanted["judge"])
-        }
+        moved, left = (
+            {corpus_judge_key(corpus, judge) for judge in judges}
+            for judges in ((*changed.added, *changed.gone), wanted["judge"])
+        )
+        there = {name for name, parts in able.items() if parts & moved and parts & left}
         if there:
             report = {"report"} if "judge_comparison" in there else set()
             yield dg.RunRequest(

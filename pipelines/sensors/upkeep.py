@@ -1,7 +1,4 @@
-"""Upkeep: runs whose process is gone, attempts that were forgotten, and logs that are old.
-
-Events are the lineage: nothing here deletes them.
-"""
+"""Upkeep: lost runs, forgotten attempts and old logs. Events are the lineage: none is deleted."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,13 +7,11 @@ import dagster as dg
 from dagster import DefaultRunLauncher
 
 from pipelines.instance.homes import recover
+from pipelines.instance.workers import ENDED
 from pipelines.sensors.durations import sensor_seconds, whole_number
 
 ASKED_TAG = "judgeline/retry-asked"
-"""Tag with the id of a run for which another attempt was asked for twice; there is no third time.
-
-The id, since a run takes over the tags of the one it follows.
-"""
+"""Tag with the id of a run, since runs take over tags, for which an attempt was asked for twice."""
 VARIABLE = "JUDGELINE_LOG_DAYS"
 DEFAULT_DAYS = 90
 EVALUATIONS_KEPT = timedelta(minutes=10)
@@ -25,11 +20,6 @@ leaves a hundred kilobytes for each table, and Dagster keeps them for 30 days.""
 _LEFT_TO_THE_DAEMON = timedelta(seconds=60)
 _LOOKED_BACK = timedelta(days=1)
 _PAGE = 500
-_FINISHED = [
-    dg.DagsterRunStatus.SUCCESS,
-    dg.DagsterRunStatus.FAILURE,
-    dg.DagsterRunStatus.CANCELED,
-]
 
 
 @dg.sensor(
@@ -40,8 +30,7 @@ _FINISHED = [
 def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """Fail the runs whose process is gone; the instance's run retries start them again.
 
-    The server that launched a run notices when its process ends, unless it ended too. Run
-    monitoring looks after runs of other launchers; those of Dagster's default one it cannot see.
+    Run monitoring looks after other launchers; runs of Dagster's default one it cannot see.
     """
     instance = context.instance
     forgotten = ask_again(instance, datetime.now(UTC) - _LEFT_TO_THE_DAEMON)
@@ -57,8 +46,7 @@ def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 def ask_again(instance: dg.DagsterInstance, before: datetime) -> list[str]:
     """Report once more the failures whose promised attempt nobody made; return those runs' ids.
 
-    Dagster's daemon looks once, when a failure is recorded, and passes over a run whose state is
-    written a moment later than its event.
+    Dagster's daemon passes over a run whose state is written a moment later than its failure.
     """
     promised = dg.RunsFilter(
         statuses=[dg.DagsterRunStatus.FAILURE],
@@ -68,12 +56,8 @@ def ask_again(instance: dg.DagsterInstance, before: datetime) -> list[str]:
     )
     forgotten = []
     for run in instance.get_runs(promised):
-        is_settled = (
-            "dagster/auto_retry_run_id" in run.tags or run.tags.get(ASKED_TAG) == run.run_id
-        )
-        if is_settled:
-            continue
-        if not _is_launched(run):  # the daemon cannot start what a terminal ran
+        is_asked = run.tags.get(ASKED_TAG) == run.run_id
+        if is_asked or "dagster/auto_retry_run_id" in run.tags or not _is_launched(run):
             continue
         instance.add_run_tags(run.run_id, {ASKED_TAG: run.run_id})
         instance.report_run_failed(run, "The attempt that was to follow did not: it is due again.")
@@ -82,6 +66,7 @@ def ask_again(instance: dg.DagsterInstance, before: datetime) -> list[str]:
 
 
 def _is_launched(run: dg.DagsterRun) -> bool:
+    """Return whether the daemon could start a run, and not a terminal alone."""
     return run.remote_job_origin is not None
 
 
@@ -132,10 +117,7 @@ def kept_days() -> int:
 
 
 def prune(instance: dg.DagsterInstance, cutoff: datetime) -> int:
-    """Delete the captured output of runs that ended before a moment; return how many those are.
-
-    Runs that had theirs deleted before count again: their events are still there.
-    """
+    """Delete captured output of runs that ended before a moment; return how many, again or not."""
     ended = list(_ended_before(instance, cutoff))
     for run_id in ended:
         instance.compute_log_manager.delete_logs(prefix=[run_id])
@@ -144,7 +126,7 @@ def prune(instance: dg.DagsterInstance, cutoff: datetime) -> int:
 
 def _ended_before(instance: dg.DagsterInstance, cutoff: datetime) -> Iterator[str]:
     cursor = None
-    wanted = dg.RunsFilter(statuses=_FINISHED, created_before=cutoff)
+    wanted = dg.RunsFilter(statuses=[*ENDED], created_before=cutoff)
     while records := instance.get_run_records(wanted, limit=_PAGE, cursor=cursor):
         for record in records:
             ended = record.end_time or record.update_timestamp.timestamp()

@@ -1,9 +1,4 @@
-"""Weekly schedules: the refresh of corpora, and the drift watch of judges.
-
-The refresh requests the corpus job where there is new content, or further battles are wanted; when
-that succeeds, a sensor requests the job of each judge that works on its own. What fails starts
-nothing. The drift watch asks each active judge about its panel.
-"""
+"""Weekly schedules: the refresh of corpora, whose judges follow, and the drift watch of judges."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -15,7 +10,7 @@ from assets.provenance import latest, metadata_of
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
 from pipelines.jobs import corpus_job, drift_job, judge_job
 from pipelines.sensors.activity import active_judges, require_readable
-from pipelines.sensors.durations import sensor_seconds
+from pipelines.sensors.durations import RUNNING
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.locations import content_revision
@@ -24,11 +19,7 @@ _ROWS = "dagster/partition_row_count"
 
 
 class Content(NamedTuple):
-    """A corpus as it was read, and as it is now; `behind` are judges that lack its last sample.
-
-    `now` is empty where its revision cannot be found, and `error` says why. `extend_by` further
-    battles are wanted at each refresh.
-    """
+    """A corpus as it was read, and as it is now; `behind` are judges that lack its last sample."""
 
     before: str = ""
     now: str = ""
@@ -40,10 +31,7 @@ class Content(NamedTuple):
 
 
 class Refresh(NamedTuple):
-    """What is to be done with a corpus, and why; nothing where `why` is empty.
-
-    `sample_size` is how many battles to choose in all, None for as many as it always has.
-    """
+    """Why and how a corpus is refreshed, to `sample_size` battles; not where `why` is empty."""
 
     why: str = ""
     reads_again: bool = False
@@ -51,10 +39,7 @@ class Refresh(NamedTuple):
 
 
 def due(content: Content) -> Refresh:
-    """Return what a corpus needs: to be read again, further battles, its judges, or nothing.
-
-    A corpus whose revision cannot be found is read again: that run says what is wrong.
-    """
+    """Return what a corpus needs: to be read again, further battles, its judges, or nothing."""
     wanted = content.n_sampled + content.extend_by if content.extend_by else None
     if content.error:
         return Refresh(f"its revision cannot be told: {content.error}", True, wanted)
@@ -79,17 +64,23 @@ def weekly_refresh(
 ) -> Iterator[dg.RunRequest | dg.SkipReason]:
     """Request the corpus job of each corpus that is kept up to date and has something new.
 
-    A file that cannot be read fails the tick, which is tried again each minute: a week is long. A
-    tick that is repeated asks for nothing twice.
+    A file that cannot be read fails the tick, which is tried again each minute: a week is long.
     """
     require_readable(catalog, "nothing is refreshed before a tick can read it")
+    day = context.scheduled_execution_time.date().isoformat()
     kept = [one for one in catalog.corpora().values() if one.refresh is not None]
     known = set(context.instance.get_dynamic_partitions("corpus"))
     found = {one.slug: due(_content(context, one, catalog)) for one in kept if one.slug in known}
     for slug, refresh in found.items():
         context.log.info(f"{slug}: {refresh.why or 'nothing new'}")
         if refresh.why:
-            yield _request(slug, refresh, context.scheduled_execution_time.date().isoformat())
+            size = {SAMPLE_TAG: str(refresh.sample_size)} if refresh.sample_size else {}
+            yield dg.RunRequest(
+                run_key=f"{slug}:{day}",
+                partition_key=slug,
+                tags={REFRESH_TAG: day, **size},
+                asset_selection=None if refresh.reads_again else [dg.AssetKey("sampled_battles")],
+            )
     if not any(refresh.why for refresh in found.values()):
         quiet = ", ".join(found) or "no corpus has a 'refresh' block and was read before"
         yield dg.SkipReason(f"nothing new: {quiet}")
@@ -98,35 +89,29 @@ def weekly_refresh(
 def _content(
     context: dg.ScheduleEvaluationContext, corpus: CorpusDefinition, catalog: Catalog
 ) -> Content:
-    instance, slug = context.instance, corpus.slug
+    instance, slug, now, error = context.instance, corpus.slug, "", ""
     try:
-        now, error = content_revision(corpus), ""
+        now = content_revision(corpus)
     except (ValueError, OSError) as failure:
-        now, error = "", str(failure)
-    read = metadata_of(latest(instance, "raw_battles", slug))
-    sampled_at = _made_at(instance, "sampled_battles", slug)
+        error = str(failure)
+    sampled, read = (latest(instance, name, slug) for name in ("sampled_battles", "raw_battles"))
+    verdicts = {
+        judge: latest(instance, "verdicts", corpus_judge_key(slug, judge))
+        for judge in _judges(context, corpus, catalog)
+    }
+    sampled_at = sampled.timestamp if sampled else 0.0
     return Content(
-        before=str(read.get("content_revision") or ""),
+        before=str(metadata_of(read).get("content_revision") or ""),
         now=now,
         error=error,
-        n_sampled=_rows(instance, "sampled_battles", slug),
-        n_battles=_rows(instance, "battles", slug),
+        n_sampled=int(metadata_of(sampled).get(_ROWS, 0)),
+        n_battles=int(metadata_of(latest(instance, "battles", slug)).get(_ROWS, 0)),
         extend_by=corpus.refresh.extend_by if corpus.refresh else 0,
         behind=[
             judge
-            for judge in _judges(context, corpus, catalog)
-            if _made_at(instance, "verdicts", corpus_judge_key(slug, judge)) < sampled_at
+            for judge, made in verdicts.items()
+            if (made.timestamp if made else 0.0) < sampled_at
         ],
-    )
-
-
-def _request(slug: str, refresh: Refresh, day: str) -> dg.RunRequest:
-    size = {} if refresh.sample_size is None else {SAMPLE_TAG: str(refresh.sample_size)}
-    return dg.RunRequest(
-        run_key=f"{slug}:{day}",
-        partition_key=slug,
-        tags={REFRESH_TAG: day, **size},
-        asset_selection=None if refresh.reads_again else [dg.AssetKey("sampled_battles")],
     )
 
 
@@ -134,8 +119,7 @@ def _request(slug: str, refresh: Refresh, day: str) -> dg.RunRequest:
     run_status=dg.DagsterRunStatus.SUCCESS,
     monitored_jobs=[corpus_job],
     request_jobs=[judge_job],
-    minimum_interval_seconds=sensor_seconds(),
-    default_status=dg.DefaultSensorStatus.RUNNING,
+    **RUNNING,
     description="After a scheduled refresh of a corpus: has the judges that work on their own "
     "judge its new battles, within 'refresh.budget'.",
 )
@@ -165,9 +149,6 @@ def refreshed_corpora(
         )
 
 
-# ---------------------------------------------------------------- the drift watch
-
-
 NOBODY_WATCHED = "no corpus has a 'drift' block in corpora.yaml"
 
 
@@ -180,10 +161,7 @@ NOBODY_WATCHED = "no corpus has a 'drift' block in corpora.yaml"
 def drift_watch(
     context: dg.ScheduleEvaluationContext, catalog: Catalog
 ) -> Iterator[dg.RunRequest | dg.SkipReason]:
-    """Request a run per corpus and judge that are watched; a tick that is repeated asks once.
-
-    A file that cannot be read fails the tick, which is tried again each minute: a week is long.
-    """
+    """Request a run per corpus and judge that are watched; a tick that is repeated asks once."""
     require_readable(catalog, "nobody is watched before a tick can read it")
     corpora = [corpus for corpus in catalog.corpora().values() if corpus.drift is not None]
     requests = [
@@ -204,9 +182,6 @@ def drift_watch(
         )
 
 
-# ---------------------------------------------------------------- what both read
-
-
 def _judges(
     context: dg.ScheduleEvaluationContext, corpus: CorpusDefinition, catalog: Catalog
 ) -> list[str]:
@@ -216,13 +191,3 @@ def _judges(
     except (ValueError, OSError) as error:
         context.log.error(f"corpus {corpus.slug!r}: nobody is asked: {error}")
         return []
-
-
-def _made_at(instance: dg.DagsterInstance, asset: str, partition: str) -> float:
-    record = latest(instance, asset, partition)
-    return record.timestamp if record else 0.0
-
-
-def _rows(instance: dg.DagsterInstance, asset: str, partition: str) -> int:
-    rows = metadata_of(latest(instance, asset, partition)).get(_ROWS, 0)
-    return int(rows) if isinstance(rows, int) else 0

@@ -1,31 +1,23 @@
 """The corpora, judges and embeddings that a person has configured, looked up by slug."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 import dagster as dg
 from pydantic import PrivateAttr
 
 from resources.config.corpora import KIND as CORPORA
-from resources.config.corpora import CorpusDefinition, load_corpora
+from resources.config.corpora import CorpusDefinition
 from resources.config.embeddings import KIND as EMBEDDERS
-from resources.config.embeddings import EmbedderDefinition, load_embedders
-from resources.config.entries import EntryKind
+from resources.config.embeddings import EmbedderDefinition
+from resources.config.entries import EntryKind, M
 from resources.config.judges import KIND as JUDGES
-from resources.config.judges import JudgeDefinition, load_judges
+from resources.config.judges import JudgeDefinition
 from resources.suggest import unknown_name
-
-T = TypeVar("T")
 
 
 class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Reads the files on each use, so that an edit needs no restart.
-
-    They are those of the configuration folder unless a path is given. A run keeps to what they
-    held when it began: an edit in the middle of it, or half of one, is for the next.
-    """
+    """Reads the files on each use: an edit needs no restart; a run keeps to what they held."""
 
     corpora_file: str | None = None
     judges_file: str | None = None
@@ -51,15 +43,11 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def corpora(self) -> dict[str, CorpusDefinition]:
         """Return the configured corpora by slug."""
-        if self._corpora is not None:
-            return self._corpora
-        return load_corpora(_path(self.corpora_file))
+        return _load(CORPORA, self.corpora_file) if self._corpora is None else self._corpora
 
     def judges(self) -> dict[str, JudgeDefinition]:
         """Return the configured judges by slug."""
-        if self._judges is not None:
-            return self._judges
-        return load_judges(_path(self.judges_file))
+        return _load(JUDGES, self.judges_file) if self._judges is None else self._judges
 
     def corpus(self, slug: str) -> CorpusDefinition:
         """Return one corpus; ValueError with close matches if nothing is configured under it."""
@@ -71,15 +59,15 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def embedder(self, slug: str) -> EmbedderDefinition:
         """Return one embedding, in the same way."""
-        known = load_embedders(_path(self.embeddings_file))
+        known = _load(EMBEDDERS, self.embeddings_file)
         return _entry(EMBEDDERS, slug, known, self.embeddings_file)
 
 
-def _path(file: str | None) -> Path | None:
-    return Path(file) if file else None
+def _load(kind: EntryKind[M], file: str | None) -> dict[str, M]:
+    return kind.load(Path(file) if file else None)
 
 
-def _entry(kind: EntryKind, slug: str, known: Mapping[str, T], file: str | None) -> T:
+def _entry(kind: EntryKind[M], slug: str, known: dict[str, M], file: str | None) -> M:
     if slug in known:
         return known[slug]
     if file is None and slug in kind.examples():

@@ -2,85 +2,68 @@
 
 import os
 import re
-from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judgeline.elo import HEADLINE, JUDGE_METHODS
 from judgeline.io import LAYOUTS, language_code, parse_codes
+from resources.config import options
 from resources.config.entries import SLUG, EntryKind
-from resources.config.options import (
-    CandidateOptions,
-    DriftOptions,
-    GateOptions,
-    Options,
-    PanelOptions,
-    RefreshOptions,
-    require_known,
-)
-from resources.suggest import unknown_name
 
 READERS = tuple(sorted(("arena", *LAYOUTS)))
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
-class RatingOptions(Options):
+def _has_spread(n_resamples: int) -> int:
+    if n_resamples == 1:
+        raise ValueError("one resample has no spread; write 0 for none, or at least 2")
+    return n_resamples
+
+
+class RatingOptions(options.Options):
     """How the models of a corpus are rated."""
 
     l2: float = Field(default=0.01, gt=0)  # per squared logit
     hard_outcome: Literal["derived", "recorded"] = "derived"
-    n_resamples: int = Field(default=200, ge=0)  # 0 for none; 1 has no spread
+    n_resamples: Annotated[int, Field(ge=0), AfterValidator(_has_spread)] = 200  # 0 for none
     miscoverage: float = Field(default=0.1, gt=0, lt=1)
     n_splits: int = Field(default=5, ge=1)
     seed: int = Field(default=0, ge=0)
-    method: str = Field(default=HEADLINE, min_length=1)
+    method: Annotated[
+        str, options.known("method", JUDGE_METHODS, "judgeline/elo/placements.py")
+    ] = HEADLINE
     std_error: Literal["analytic", "bootstrap"] = "analytic"
     resample_by: Literal["battle", "question"] = "battle"
     win_rate_half_width: float = Field(default=0.05, gt=0, lt=0.5)  # share of battles
 
-    @field_validator("n_resamples")
-    @classmethod
-    def _has_spread(cls, n_resamples: int) -> int:
-        if n_resamples == 1:
-            raise ValueError("one resample has no spread; write 0 for none, or at least 2")
-        return n_resamples
 
-    @field_validator("method")
-    @classmethod
-    def _is_known(cls, method: str) -> str:
-        require_known("methods", [method], JUDGE_METHODS)
-        return method
+def _as_codes(languages: list[str]) -> list[str]:
+    codes = {name: language_code(name) for name in languages}
+    if unknown := [name for name, code in codes.items() if code is None]:
+        raise ValueError(f"{unknown[0]!r} is no language; write its ISO 639-1 code, such as en")
+    if not languages:
+        raise ValueError("an empty list keeps nothing; remove the key to keep every language")
+    return [str(codes[name]) for name in languages]
 
 
-class Filters(Options):
+class Filters(options.Options):
     """Which battles of a corpus count."""
 
-    languages: list[str] | None = None
+    languages: Annotated[list[str], AfterValidator(_as_codes)] | None = None
     single_turn: bool = False
 
-    @field_validator("languages")
-    @classmethod
-    def _as_codes(cls, languages: list[str] | None) -> list[str] | None:
-        if languages is None:
-            return None
-        if unknown := [name for name in languages if language_code(name) is None]:
-            raise ValueError(f"{unknown[0]!r} is no language; write its ISO 639-1 code, such as en")
-        if not languages:
-            raise ValueError("an empty list keeps nothing; remove the key to keep every language")
-        return [str(language_code(name)) for name in languages]
 
-
-class ArenaHardOptions(Options):
+class ArenaHardOptions(options.Options):
     """The baseline of an Arena-Hard file, one name or one per category, and the game it leads."""
 
     baseline: str | dict[str, str] = Field(min_length=1)
     baseline_first_in: Literal[1, 2] = 1
 
 
-class ReferenceOptions(Options):
+class ReferenceOptions(options.Options):
     """The fixed opponent of reference-anchored ratings; two factors narrow their errors."""
 
     model: str | None = Field(default=None, min_length=1)
@@ -88,7 +71,48 @@ class ReferenceOptions(Options):
     mean_kappa: float | None = Field(default=None, gt=0, le=1)  # between the judges of a pool
 
 
-class CorpusDefinition(Options):
+def expand_variables(text: str) -> str:
+    """Return text with ``${NAME}`` and ``${NAME:-default}`` replaced where they have a value."""
+
+    def value(found: re.Match[str]) -> str:
+        name, default = found.groups()
+        return os.environ.get(name) or (found[0] if default is None else default)
+
+    return _VARIABLE.sub(value, text)
+
+
+def unset_variables(text: str) -> list[str]:
+    """Return the environment variables that a text still asks for."""
+    return [name for name, _ in _VARIABLE.findall(text)]
+
+
+def _refuse_secrets(location: str) -> str:
+    parts = urlsplit(location) if "://" in location else None
+    if location.startswith("sk-") or (parts and "@" in parts.netloc):
+        raise ValueError(
+            "it holds a key or a password, which never belong into this file; the program that "
+            "opens it reads them from the environment"
+        )
+    return location
+
+
+def _expand(text: Any) -> Any:
+    return expand_variables(text) or None if isinstance(text, str) else text
+
+
+def _codes(outcomes: str) -> str:
+    parse_codes(outcomes)
+    return outcomes
+
+
+def _named(reference: Any) -> Any:
+    return {"model": reference} if isinstance(reference, str) else reference
+
+
+_Location = Annotated[str, AfterValidator(_refuse_secrets)]
+
+
+class CorpusDefinition(options.Options):
     """A corpus by name, where it lies, and what is done with it.
 
     ``${NAME}`` and ``${NAME:-default}`` in location and revision stand for environment variables;
@@ -97,10 +121,10 @@ class CorpusDefinition(Options):
 
     slug: str = Field(pattern=SLUG)
     display_name: str = ""
-    reader: str
-    location: str | None = None
-    revision: str | None = None
-    outcomes: str | None = None
+    reader: Annotated[str, options.known("reader", READERS, "resources/corpora/reading.py")]
+    location: Annotated[_Location | None, BeforeValidator(_expand)] = None
+    revision: Annotated[str | None, BeforeValidator(_expand)] = None
+    outcomes: Annotated[str, AfterValidator(_codes)] | None = None
     allow_quarantine: bool = False
     filters: Filters = Field(default_factory=Filters)
     sample_size: int | None = Field(default=None, ge=1)
@@ -108,12 +132,12 @@ class CorpusDefinition(Options):
     judges: list[str] | None = None
     embeddings: str | None = Field(default=None, pattern=SLUG)
     rating: RatingOptions = Field(default_factory=RatingOptions)
-    panel: PanelOptions | None = None
-    drift: DriftOptions | None = None
-    gate: GateOptions = Field(default_factory=GateOptions)
-    reference: ReferenceOptions = Field(default_factory=ReferenceOptions)
-    refresh: RefreshOptions | None = None
-    candidates: CandidateOptions = Field(default_factory=CandidateOptions)
+    panel: options.PanelOptions | None = None
+    drift: options.DriftOptions | None = None
+    gate: options.GateOptions = Field(default_factory=options.GateOptions)
+    reference: Annotated[ReferenceOptions, BeforeValidator(_named)] = ReferenceOptions()
+    refresh: options.RefreshOptions | None = None
+    candidates: options.CandidateOptions = Field(default_factory=options.CandidateOptions)
     arena: dict[str, Any] = Field(default_factory=dict)
     arena_hard: ArenaHardOptions | None = None
 
@@ -135,67 +159,8 @@ class CorpusDefinition(Options):
             )
         return {"display_name": fields.get("slug"), **fields}
 
-    @field_validator("reader")
-    @classmethod
-    def _require_reader(cls, reader: str) -> str:
-        if reader not in READERS:
-            place = "resources/corpora/reading.py"
-            raise ValueError(unknown_name("reader", reader, READERS, place))
-        return reader
-
-    @field_validator("outcomes")
-    @classmethod
-    def _require_codes(cls, outcomes: str | None) -> str | None:
-        if outcomes is not None:
-            parse_codes(outcomes)
-        return outcomes
-
-    @field_validator("location")
-    @classmethod
-    def _refuse_secrets(cls, location: str | None) -> str | None:
-        parts = urlsplit(location) if location and "://" in location else None
-        if location and (location.startswith("sk-") or (parts and "@" in parts.netloc)):
-            raise ValueError(
-                "it holds a key or a password, which never belong into this file; the program that "
-                "opens it reads them from the environment"
-            )
-        return location
-
-    @field_validator("location", "revision", mode="before")
-    @classmethod
-    def _expand(cls, text: Any) -> Any:
-        return expand_variables(text) or None if isinstance(text, str) else text
-
-    @field_validator("reference", mode="before")
-    @classmethod
-    def _named(cls, reference: Any) -> Any:
-        return {"model": reference} if isinstance(reference, str) else reference
-
-
-def expand_variables(text: str) -> str:
-    """Return text with ``${NAME}`` and ``${NAME:-default}`` replaced from the environment.
-
-    As in a shell the default stands in for an empty variable too. A variable without value and
-    default is left as it is.
-    """
-
-    def value(found: re.Match[str]) -> str:
-        name, default = found.groups()
-        return os.environ.get(name) or (found[0] if default is None else default)
-
-    return _VARIABLE.sub(value, text)
-
-
-def unset_variables(text: str) -> list[str]:
-    """Return the environment variables that a text still asks for."""
-    return [name for name, _ in _VARIABLE.findall(text)]
-
 
 KIND = EntryKind(
     "corpus", "corpora", "display_name, reader and so on", CorpusDefinition, {"location"}
 )
-
-
-def load_corpora(path: Path | None = None) -> dict[str, CorpusDefinition]:
-    """Return the configured corpora by slug, in the order of the file."""
-    return KIND.load(path)
+load_corpora = KIND.load

@@ -1,6 +1,5 @@
 """Embedding models, as configured in `config/embeddings.yaml`."""
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -43,7 +42,4 @@ KIND = EntryKind(
     "embedding", "embeddings", "kind, model and so on", EmbedderDefinition, _NEVER_SHOWN
 )
 
-
-def load_embedders(path: Path | None = None) -> dict[str, EmbedderDefinition]:
-    """Return the configured embeddings by slug, in the order of the file."""
-    return KIND.load(path)
+load_embedders = KIND.load

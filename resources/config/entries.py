@@ -6,10 +6,10 @@ none is raised while another one that does is being handled: both would end up i
 
 import difflib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -40,14 +40,14 @@ def _is_blank(file: Path) -> bool:
     return all(line.split("#")[0].strip() == "" for line in lines)
 
 
-def read_entries(file: Path, what: str) -> Entries:
-    """Return the entries of a YAML file: a mapping of slugs, with the line of each key."""
-    if not file.is_file():
+def read_entries(file: Path, what: str, text: str | None = None) -> Entries:
+    """Return the entries of a YAML file, or of a text for it: by slug, with each key's line."""
+    if text is None and not file.is_file():
         raise FileNotFoundError(
             f"no {what} file at {file}; create it, or set JUDGELINE_CONFIG to the folder it is in"
         )
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8") if text is None else text
         values = _values(text, file)
         lines = dict(_lines(yaml.compose(text, Loader=yaml.SafeLoader), (), file))
     except yaml.YAMLError as error:
@@ -113,14 +113,17 @@ def _lines(node: Any, path: tuple[str, ...], file: Path) -> Iterator[tuple[tuple
         yield from _lines(value, (*path, name), file)
 
 
+M = TypeVar("M", bound=BaseModel)
+
+
 @dataclass(frozen=True)
-class EntryKind:
+class EntryKind(Generic[M]):
     """The entries of one file: `what` they are, their `model`, and keys whose values are secret."""
 
     what: str
     plural: str
     expected: str
-    model: type[BaseModel]
+    model: type[M]
     never_shown: Collection[str] = ()
 
     @property
@@ -135,22 +138,25 @@ class EntryKind:
         heads = [re.search(r"^([a-z0-9][a-z0-9._-]*):", part, re.MULTILINE) for part in parts]
         return {head[1]: part for head, part in zip(heads, parts, strict=True) if head}
 
-    def load(self, path: Path | None) -> dict[str, Any]:
-        """Return the checked entries of a file by slug, in its order.
+    def load(self, path: Path | None = None, text: str | None = None) -> dict[str, M]:
+        """Return the checked entries of a file, or of a text for it, by slug in its order.
 
-        Without a path they are those of the configuration folder, then those of one's own there,
-        which replace what has the same slug.
+        Without a path they are those of the configuration folder, and one's own in their place.
         """
         if path is None:
             return {**self.load(config_dir() / f"{self.plural}.yaml"), **self.load(self.own_file)}
-        if path == self.own_file and _is_blank(path):
+        if text is None and path == self.own_file and _is_blank(path):
             return {}
-        entries = read_entries(path, self.plural)
-        return {slug: self._entry(slug, path, entries) for slug in entries.values}
+        entries = read_entries(path, self.plural, text)
 
-    def _entry(self, slug: Any, file: Path, entries: Entries) -> Any:
-        fields = entries.values[slug]
-        here = f"{file}, line {entries.line(slug)}: {self.what} {slug!r}"
+        def place(*key: object) -> str:
+            return f"{path}, line {entries.line(*key)}: "
+
+        return {slug: self.entry(slug, own, place) for slug, own in entries.values.items()}
+
+    def entry(self, slug: Any, fields: Any, place: Callable[..., str] = lambda *_: "") -> M:
+        """Return a checked entry; `place` gives the words before a mistake in one of its keys."""
+        here = f"{place(slug)}{self.what} {slug!r}"
         if not isinstance(fields, dict):
             raise ValueError(f"{here} is {fields!r}; expected {self.expected}")
         if "slug" in fields:
@@ -159,8 +165,7 @@ class EntryKind:
             return self.model.model_validate({**fields, "slug": slug})
         except ValidationError as error:
             mistakes = [
-                f"{file}, line {entries.line(slug, *each['loc'])}: {self._mistake(slug, each)}"
-                for each in error.errors()
+                f"{place(slug, *each['loc'])}{self._mistake(slug, each)}" for each in error.errors()
             ]
         raise ValueError("\n".join(mistakes))  # not from the error, which shows what may be a key
 

@@ -1,6 +1,5 @@
 """The judges that a person has configured, as `judges.yaml` declares them."""
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -95,7 +94,4 @@ class JudgeDefinition(AskedForms, ServedFields):
 
 KIND = EntryKind("judge", "judges", "display_name, family and kind", JudgeDefinition, _NEVER_SHOWN)
 
-
-def load_judges(path: Path | None = None) -> dict[str, JudgeDefinition]:
-    """Return the configured judges by slug, in the order of the file."""
-    return KIND.load(path)
+load_judges = KIND.load

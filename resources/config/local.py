@@ -1,6 +1,5 @@
 """Entries of one's own, in `config/local`: added from the examples or from settings, removed."""
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,10 @@ from resources.suggest import unknown_name
 _OWN = "# Entries of one's own; they stand beside those of ../{name}.\n"
 
 
-def add_entry(kind: EntryKind, slug: str, settings: Sequence[str] = ()) -> Path:
+def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> Path:
     """Write an entry into the file of one's own, whole and checked or not at all; return the file.
 
-    It is the example of that name, as it is or with settings ``KEY=VALUE`` (``a.b=1`` for a key
-    under another) in place of its own; without an example it is the settings alone.
+    It is the example of that name, or nothing, with settings ``KEY=VALUE`` or ``a.b=1``.
     """
     file, examples = kind.own_file, kind.examples()
     if slug in kind.load(file):
@@ -33,23 +31,26 @@ def add_entry(kind: EntryKind, slug: str, settings: Sequence[str] = ()) -> Path:
         where = f"config/local with --set KEY=VALUE ({kind.expected})"
         raise ValueError(unknown_name(f"example of a {kind.what}", slug, examples, where))
     text = examples.get(slug, "")
+    fields = yaml.safe_load(text)[slug] if text else {}
+    for setting in settings:
+        _set(fields, setting)
     if settings:
-        fields = yaml.safe_load(text)[slug] if text else {}
-        for setting in settings:
-            _set(fields, setting)
         text = yaml.safe_dump({slug: fields}, sort_keys=False, allow_unicode=True)
-    make_durable_folder(file.parent)
-    with FileLock(file.with_suffix(".lock")):
-        before = file.read_text(encoding="utf-8") if file.is_file() else _OWN.format(name=file.name)
-        _replace(kind, file, f"{before.rstrip()}\n\n{text.strip()}\n")
+    try:
+        kind.entry(slug, fields)  # first: what is wrong stands in no line of a file yet
+        make_durable_folder(file.parent)
+        with FileLock(file.with_suffix(".lock")):
+            before = file.read_text("utf-8") if file.is_file() else _OWN.format(name=file.name)
+            whole = f"{before.rstrip()}\n\n{text.strip()}\n"
+            kind.load(file, whole)
+            write_whole(file, whole.encode())
+    except ValueError as error:
+        raise ValueError(f"{error}\nNothing was written.") from None
     return file
 
 
-def remove_entry(kind: EntryKind, slug: str) -> Path:
-    """Take an entry out of the file of one's own, with the comment above it; return the file.
-
-    Comments that stand elsewhere stay, and so does the file.
-    """
+def remove_entry(kind: EntryKind[Any], slug: str) -> Path:
+    """Take an entry and the comment above it out of the file of one's own; return the file."""
     file = kind.own_file
     if slug not in kind.load(file):
         if slug in kind.load(None):
@@ -94,19 +95,3 @@ def _set(fields: dict[str, Any], setting: str) -> None:
         raise ValueError(f"--set {key}: what follows '=' is not valid YAML; quote it") from None
     if " #" in value and isinstance(place[last], str) and " #" not in place[last]:
         raise ValueError(f"--set {key}: what follows ' #' is a comment in YAML; quote the value")
-
-
-def _replace(kind: EntryKind, file: Path, text: str) -> None:
-    """Write a file of entries if all of it can be read, else raise what is wrong with it."""
-    with tempfile.TemporaryDirectory() as folder:
-        trial = Path(folder) / file.name
-        trial.write_text(text, encoding="utf-8")
-        try:
-            kind.load(trial)
-        except ValueError as error:
-            problem = str(error).replace(str(trial), str(file))
-        else:
-            problem = ""
-    if problem:
-        raise ValueError(f"{problem}\nNothing was written.")
-    write_whole(file, text.encode())

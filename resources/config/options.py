@@ -1,10 +1,9 @@
 """Options of a corpus that belong to one system: its panel, gate, watch, refresh and candidates."""
 
-import difflib
 from collections.abc import Collection
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from judgeline.elo import FEW_BATTLES
 from judgeline.reliability.gate import CRITERIA as GATE_CRITERIA
@@ -41,13 +40,15 @@ Caps = Annotated[list[str], BeforeValidator(_budget_texts), Field(min_length=1)]
 """Cap on the calls to each judge, as for ``--budget``; an empty list would cap nothing."""
 
 
-def require_known(kind: str, names: Collection[str], known: Collection[str]) -> None:
-    """Raise ValueError with the nearest name, and all of them, for the first unknown one."""
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(f"{hint}the {kind} are {', '.join(known)}")
+def known(kind: str, names: Collection[str], where: str) -> AfterValidator:
+    """Return a check that a name is one of some, which says the nearest where it is not."""
+
+    def check(name: str) -> str:
+        if name not in names:
+            raise ValueError(unknown_name(kind, name, names, where))
+        return name
+
+    return AfterValidator(check)
 
 
 class PanelOptions(Options):
@@ -75,10 +76,13 @@ def _limit(name: str, **bounds: Any) -> Any:
     return Field(default=GATE_CRITERIA[name].threshold, **bounds)
 
 
+_Criterion = Annotated[str, known("criterion", GATE_CRITERIA, "judgeline/reliability/gate.py")]
+
+
 class GateOptions(Options):
     """Thresholds of the judge gate by criterion, None for none; see `judgeline.reliability`."""
 
-    withhold: list[str] = Field(default_factory=lambda: list(WITHHOLD))
+    withhold: list[_Criterion] = list(WITHHOLD)
     icc_average: float | None = _limit("icc_average", le=1)
     single_run_reliability: float | None = _limit("single_run_reliability", le=1)
     kappa: float | None = _limit("kappa", ge=-1, le=1)
@@ -88,12 +92,6 @@ class GateOptions(Options):
     position_effect: float | None = _limit("position_effect", ge=0, le=9)  # rubric points
     conflict_ratio: float | None = _limit("conflict_ratio", ge=0, le=1)
     non_transitivity_ratio: float | None = _limit("non_transitivity_ratio", ge=0, le=1)
-
-    @field_validator("withhold")
-    @classmethod
-    def _are_criteria(cls, withhold: list[str]) -> list[str]:
-        require_known("criteria", withhold, GATE_CRITERIA)
-        return withhold
 
     @property
     def thresholds(self) -> dict[str, float | None]:
@@ -115,24 +113,6 @@ class ControlOptions(Options):
     carrier: str | None = Field(default=None, min_length=1)
 
 
-class CandidateOptions(Options):
-    """How new models are placed among the models that people rated."""
-
-    half_width: float = Field(default=60.0, gt=0)  # Elo points
-    max_battles: int = Field(default=200, ge=FEW_BATTLES)  # with fewer a standard error is a guess
-    budget: Caps = ["2000calls"]
-    controls: dict[ControlName, ControlOptions] = Field(default_factory=dict)
-
-    @field_validator("controls", mode="before")
-    @classmethod
-    def _named(cls, controls: Any) -> Any:
-        if isinstance(controls, list) and all(isinstance(name, str) for name in controls):
-            controls = dict.fromkeys(controls)
-        if not isinstance(controls, dict):
-            return controls
-        return {name: _with_bound(name, given) for name, given in controls.items()}
-
-
 def _with_bound(name: Any, given: Any) -> Any:
     """Return the options of a control with its own default bound; refuse those of another."""
     if name not in CONTROLS:
@@ -144,3 +124,20 @@ def _with_bound(name: Any, given: Any) -> Any:
         if given and key in given and name != owner:
             raise ValueError(f"{key!r} is an option of {owner}, not of {name}")
     return {"bound": _BOUNDS[name], **(given or {})}
+
+
+def _named(controls: Any) -> Any:
+    if isinstance(controls, list) and all(isinstance(name, str) for name in controls):
+        controls = dict.fromkeys(controls)
+    if not isinstance(controls, dict):
+        return controls
+    return {name: _with_bound(name, given) for name, given in controls.items()}
+
+
+class CandidateOptions(Options):
+    """How new models are placed among the models that people rated."""
+
+    half_width: float = Field(default=60.0, gt=0)  # Elo points
+    max_battles: int = Field(default=200, ge=FEW_BATTLES)  # with fewer a standard error is a guess
+    budget: Caps = ["2000calls"]
+    controls: Annotated[dict[ControlName, ControlOptions], BeforeValidator(_named)] = {}

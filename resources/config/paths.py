@@ -1,6 +1,7 @@
 """Paths: the checkout, this installation's home, its configuration and its tables."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -8,10 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def home() -> Path:
-    """Return the folder of everything this installation writes: ``JUDGELINE_HOME``, or default.
-
-    The default is ``.judgeline`` in the checkout. The folder need not exist yet.
-    """
+    """Return the folder of all that is written here: ``JUDGELINE_HOME``, or ``.judgeline``."""
     return _folder("JUDGELINE_HOME", ROOT / ".judgeline")
 
 
@@ -26,26 +24,18 @@ def config_dir() -> Path:
     return _folder("JUDGELINE_CONFIG", ROOT / "config")
 
 
-def tables_uri() -> str:
-    """Return the path or URI of the tables: ``JUDGELINE_TABLES``, or ``tables`` at home."""
-    return os.environ.get("JUDGELINE_TABLES") or str(home() / "tables")
-
-
-def verdicts_uri() -> str:
-    """Return the path or URI of bought verdicts: ``JUDGELINE_VERDICTS``, or those at home."""
-    return os.environ.get("JUDGELINE_VERDICTS") or str(home() / "verdicts")
-
-
-def embeddings_uri() -> str:
-    """Return the path or URI of bought vectors: ``JUDGELINE_EMBEDDINGS``, or those at home."""
-    return os.environ.get("JUDGELINE_EMBEDDINGS") or str(home() / "embeddings")
-
-
-def candidates_uri() -> str:
-    """Return the path or URI of dropped candidates: ``JUDGELINE_CANDIDATES``, or those at home."""
-    return os.environ.get("JUDGELINE_CANDIDATES") or str(home() / "candidates")
-
-
 def _folder(variable: str, default: Path) -> Path:
     chosen = os.environ.get(variable)
     return Path(chosen).expanduser().resolve() if chosen else default
+
+
+def _uri(kind: str) -> str:
+    """Return the path or URI of some files: ``JUDGELINE_KIND``, or their folder at home."""
+    return os.environ.get(f"JUDGELINE_{kind.upper()}") or str(home() / kind)
+
+
+tables_uri = partial(_uri, "tables")
+verdicts_uri = partial(_uri, "verdicts")
+embeddings_uri = partial(_uri, "embeddings")
+candidates_uri = partial(_uri, "candidates")
+"""Where tables, bought verdicts, bought vectors and dropped candidates are."""

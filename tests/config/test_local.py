@@ -143,3 +143,13 @@ def test_own_entries_are_no_part_of_the_checkout() -> None:
     )
     if (ROOT / ".git").exists():
         assert ignored.stdout.strip() == "config/local/judges.yaml"
+
+
+@pytest.mark.parametrize("wrong", ["kind=opnai", "decoding.max_tokns=3"])
+def test_a_setting_that_is_wrong_is_in_no_line_of_a_file(own: Path, capsys, wrong) -> None:
+    assert main(["judges", "add", "openrouter-llama", *settings(wrong)]) == 1
+    told = capsys.readouterr().err
+    assert all(word in told for word in ("'openrouter-llama'", wrong.split("=")[0], "Nothing was"))
+    assert "line" not in told
+    assert "judges.yaml" not in told
+    assert not JUDGES.own_file.exists()

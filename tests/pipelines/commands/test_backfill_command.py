@@ -63,7 +63,8 @@ def test_corpora_are_those_that_were_read_and_that_a_judge_can_judge(read):
         ("tiny", "noise"),
         ("tiny", "sloppy"),
     ]
-    with pytest.raises(ValueError, match=r"no corpus that judge 'recorded' can judge .*tiny"):
+    lacks = r"no corpus that judge 'recorded' can judge .*tiny\); read one with its verdicts first"
+    with pytest.raises(ValueError, match=lacks):
         choose_pairs(catalog, store, ["recorded"])
     with pytest.raises(ValueError, match="knows what came with a corpus, not corpus 'tiny'"):
         choose_pairs(catalog, store, ["recorded"], ["tiny"])

@@ -151,7 +151,9 @@ def _catalog(printed: str) -> Catalog:
     return Catalog()
 
 
-def test_verdicts_without_scores_come_out_as_they_came(config, bench, tmp_path, capsys, workshop):
+def test_imported_verdicts_without_scores_are_run_as_far_as_they_go_and_come_out_as_they_came(
+    config, bench, tmp_path, capsys, workshop, monkeypatch
+) -> None:
     run_import(bench, "--format", "mt-bench", "--out", tmp_path / "out")
     catalog = _catalog(capsys.readouterr().out)
     with pytest.MonkeyPatch.context() as patch:
@@ -165,6 +167,13 @@ def test_verdicts_without_scores_come_out_as_they_came(config, bench, tmp_path, 
     assert len(workshop.stored("choice_verdicts", "out", "some-judge")) == 80
     assert workshop.stored("scored_battles", "out", "some-judge") is None
     assert workshop.stored("leaderboard", "out", "some-judge") is None
+    monkeypatch.setenv("JUDGELINE_TABLES", workshop.tables.base_uri)
+    for command in ("leaderboard", "why a", "labels"):  # the run that was is not told again
+        asked = [*command.split(), "--corpus", "out", "--judge", "some-judge"]
+        assert cli.main(asked) == 1
+        told = capsys.readouterr().err
+        assert f"the column human_outcome of {tmp_path / 'out' / 'battles.parquet'}" in told
+        assert "run: judgeline" not in told
 
     out = tmp_path / "again.jsonl"
     store = open_store(workshop.tables.base_uri)

@@ -28,7 +28,11 @@ def test_the_plan_is_said_in_words(installed, capsys):
     [
         ("tinny", "careful", "did you mean 'tiny'?"),
         ("tiny", "carefull", "did you mean 'careful'?"),
-        ("tiny", "sloppy", "make it first: judgeline run --corpus tiny --judge sloppy"),
+        (
+            "tiny",
+            "sloppy",
+            "by judge 'sloppy' yet; run: judgeline run --corpus tiny --judge sloppy",
+        ),
     ],
 )
 def test_an_unknown_name_is_told(installed, capsys, corpus, judge, told):

@@ -184,7 +184,11 @@ def test_files_that_leave_something_to_guess_are_refused(tmp_path, capsys, chang
     assert "x.csv" in capsys.readouterr().err
 
 
-def test_a_run_rates_plain_verdicts_on_battles_with_votes(workshop, tmp_path: Path) -> None:
+def test_a_run_rates_plain_verdicts_on_battles_with_votes(
+    workshop, tmp_path: Path, monkeypatch
+) -> None:
+    """A further recorded judge, of whom nothing came with the corpus, has no part in it."""
+    monkeypatch.setitem(workshop.judges, "elsewhere", {"kind": "recorded", "family": "none"})
     rated = battles(600)
     winner = {"A": "model_1", "B": "model_2"}
     games = [
@@ -208,11 +212,11 @@ def test_a_run_rates_plain_verdicts_on_battles_with_votes(workshop, tmp_path: Pa
         "reader": "battles",
         "location": str(place),
         "sample_size": 600,
-        "judges": ["recorded"],
         "rating": {"n_resamples": 0},
     }
     outcome = workshop.run(select=["+leaderboard", "battle_influences"])
     assert outcome.errors == (), workshop.printed
+    assert outcome.judges == ("recorded",)
     assert f"judge recorded: {SAID}" in " ".join(workshop.printed.split())
     scored = workshop.stored("scored_battles", "tiny", "recorded")
     assert len(scored) == 600

@@ -258,7 +258,7 @@ def test_a_pooled_candidate_names_its_file_and_the_judges_that_lack_it(ask):
         ({"model": "{}x"}, "", "unknown model '{}x'; did you mean '{}'"),
         ({"corpus": "tinny"}, "", "unknown corpus 'tinny'; did you mean 'tiny'"),
         ({"judge": "carful"}, "", "unknown judge 'carful'; did you mean 'careful'"),
-        ({"judge": "hasty"}, "leaderboard/tiny/hasty", "by judge 'hasty' yet; run: judgeline run"),
+        ({"judge": "hasty"}, "leaderboard/tiny/hasty", "by judge 'hasty': it ran into a gate"),
     ],
 )
 def test_what_cannot_be_explained_is_refused_with_a_remedy(ask, best, asked, gone, told):

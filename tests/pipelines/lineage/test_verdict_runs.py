@@ -133,7 +133,10 @@ def test_the_command_prints_a_row_per_order(explained, capsys):
     ("arguments", "told"),
     [
         (["b", "--judge", "carefull"], "'careful'"),
-        (["nobody", "--judge", "careful"], "no battle 'nobody'"),
+        (
+            ["nobody", "--judge", "careful"],
+            "no battle 'nobody' in the tables of any configured corpus; correct the id",
+        ),
         (["b", "--judge", "careful", "--corpus", "tyni"], "'tiny'"),
         (["b", "--judge", "recorded"], "came with the corpus"),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from catalogs import catalog_of
 from newcomers import drop, newcomer
 from retiring import retire
 
@@ -451,7 +452,20 @@ def test_a_judge_or_corpus_that_is_no_partition_is_not_asked_for(watch: Watch) -
     assert "judgeline run --corpus tiny --judge careful --judge hasty" in why
 
 
-def test_the_sensor_leaves_to_a_command_what_it_places(watch, monkeypatch):
+def test_a_corpus_of_recorded_judges_is_told_what_gives_it_another(tmp_path: Path) -> None:
+    """A run of a judge that the corpus does not list would leave it as it is."""
+    corpora = {"c": {"reader": "battles", "location": "x.csv", "judges": ["r"]}}
+    recorded = {"display_name": "R", "family": "f", "kind": "recorded"}
+    catalog = catalog_of(tmp_path, corpora=corpora, judges={"r": recorded})
+    judges, why = active_or_why(catalog.corpus("c"), catalog, ["r"])
+    assert judges == []
+    assert "name one under 'judges' of corpus 'c' in corpora.yaml, then run: judgeline" in why
+    assert "--judge" not in why
+
+
+def test_the_sensor_leaves_to_a_command_what_it_places(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whenever the sensor looks while `judgeline run` is at work, for a changed judge too."""
     looks: list[tuple[str, dg.SensorResult | dg.SkipReason]] = []
     begin = run_module.RunReporter.begin

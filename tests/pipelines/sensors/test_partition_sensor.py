@@ -97,6 +97,17 @@ def test_only_what_is_in_use_is_a_partition(office):
     assert office.instance.get_dynamic_partitions("corpus") == ["c"]
 
 
+def test_a_recorded_judge_is_a_partition_where_its_verdicts_came(office):
+    recorded = "{display_name: R, family: f, kind: recorded}"
+    (office.folder / "judges.yaml").write_text(f"came: {recorded}\nelsewhere: {recorded}")
+    (office.folder / "corpora.yaml").write_text("c: {reader: battles, location: x.csv}")
+    office.instance.report_runless_asset_event(
+        dg.AssetMaterialization("recorded_verdicts", partition="c", metadata={"judges": ["came"]})
+    )
+    office.look()
+    assert office.judges == ["came"]
+
+
 def test_what_is_named_or_new_in_the_configuration_is_a_partition_and_stays(office):
     office.configure(judges=["one"], paid=["named", "never-asked"])
     register(office.instance, judges=["named"])
