@@ -39,7 +39,7 @@ from judgeline.report import (
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.config.paths import home
+from resources.config.paths import REPORT_PAGES, home
 from resources.judges.budget import Price
 from resources.judges.forms.registered import FORM_TABLES
 from resources.method_table import FIGURES
@@ -249,6 +249,7 @@ def report(
     )
     return dg.MaterializeResult(
         metadata={
+            "page": dg.MetadataValue.url(f"{REPORT_PAGES}/{path.name}"),
             "path": dg.MetadataValue.path(path),
             "judges": judges,
             "left_out": left_out,

@@ -11,9 +11,11 @@ from dagster_webserver import cli
 from dagster_webserver.webserver import DagsterWebserver
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from pipelines.instance.guard import Guard, Refusal, allowed_hosts
+from resources.config.paths import REPORT_PAGES, home
 
 _GRACE_S = 3  # for requests under way when the server is stopped
 
@@ -28,6 +30,19 @@ class GuardedWebserver(DagsterWebserver):
     def make_security_headers(self) -> dict[str, str]:
         """Return the headers of its pages, which no other site may frame in an older browser."""
         return {**super().make_security_headers(), "X-Frame-Options": "SAMEORIGIN"}
+
+    def build_routes(self) -> list[BaseRoute]:
+        """Return Dagster's routes, and the reports."""
+        reports = Route(f"{self._app_path_prefix}{REPORT_PAGES}/{{corpus}}.html", self._report)
+        return [reports, *super().build_routes()]
+
+    async def _report(self, request: Request) -> Response:
+        """Show a report as a page of no site: nothing in it can ask this server for anything."""
+        path = home() / "reports" / f"{request.path_params['corpus']}.html"  # holds no slash
+        if not path.is_file():
+            return Refusal(404, "No such report here: it lies where its run was made.").response()
+        alone = {"Content-Security-Policy": "sandbox allow-scripts"}
+        return FileResponse(path, headers={**self.make_security_headers(), **alone})
 
     async def graphql_http_endpoint(self, request: Request) -> Response:
         """Answer a query that is posted as JSON: forms and pictures of a page cannot do that."""

@@ -8,6 +8,10 @@ ROOT = Path(__file__).resolve().parents[2]
 """The checkout: the folder that holds ``pyproject.toml``."""
 
 
+REPORT_PAGES = "/reports"
+"""Where the interface shows reports, a page for each corpus."""
+
+
 def home() -> Path:
     """Return the folder of all that is written here: ``JUDGELINE_HOME``, or ``.judgeline``."""
     return _folder("JUDGELINE_HOME", ROOT / ".judgeline")

@@ -70,7 +70,10 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     (folder / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     port = free_port()
     command = ("-m", "pipelines.instance.webserver", "--empty-workspace", "--port", str(port))
-    environment = {**os.environ, "DAGSTER_HOME": str(folder), ALLOWED_HOSTS: f" {PROXY.upper()} ,"}
+    (folder / "reports").mkdir()
+    (folder / "reports" / "arena.html").write_text("<title>Judges</title>")
+    homes = {"DAGSTER_HOME": str(folder), "JUDGELINE_HOME": str(folder)}
+    environment = {**os.environ, **homes, ALLOWED_HOSTS: f" {PROXY.upper()} ,"}
     server = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment)
     try:
         wait_for("the web server", lambda: server.poll() is not None or answers(port), 90)
@@ -210,11 +213,25 @@ def test_nobody_reports_events(door: Door, event: str) -> None:
     assert door.status(target, door.own(JSON), "POST", b"{}")[0] == 403
 
 
+def test_a_report_is_shown_as_a_page_of_no_site(door: Door) -> None:
+    status, answer = door.status("/reports/arena.html", door.own())
+    assert status == 200
+    assert "content-security-policy: sandbox allow-scripts\r\n" in answer
+    assert answer.endswith("<title>Judges</title>")
+    for other in ("mine.html", "Arena.html", "..html", "a%00b.html"):
+        assert door.status(f"/reports/{other}", door.own())[0] == 404
+    for outside in ("..%2Fdagster.yaml", "../dagster.yaml", "..%2Freports%2Farena.html"):
+        told = door.status(f"/reports/{outside}", door.own())[1]
+        assert "telemetry: {enabled" not in told
+        assert "<title>Judges</title>" not in told
+    assert door.status("/reports/arena.html", [("Host", "evil.example")])[0] == 421
+
+
 def test_nothing_else_takes_what_is_posted() -> None:
     """A new way in of a later Dagster would show here, under a prefix too."""
     from pipelines.instance.webserver import GuardedWebserver
 
-    mounted, _ = GuardedWebserver(None, "/prefix").build_routes()
+    _, mounted, _ = GuardedWebserver(None, "/prefix").build_routes()
     posted = [r.path for r in mounted.routes if isinstance(r, Route) and "POST" in r.methods]
     reports = [path for path in posted if path.startswith("/report_asset_")]
     assert sorted(posted) == sorted(["/graphql", *reports])
