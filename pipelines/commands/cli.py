@@ -158,7 +158,7 @@ def leaderboard(
         title = f"{plain(what)}, judged by {plain(name)}, in Elo"
         show_leaderboard(console, board, title, definition.rating.miscoverage)
     if (report := home() / "reports" / f"{corpus}.html").exists():
-        console.print(f"Report: {plain(report)}", soft_wrap=True)
+        console.print(f"Report: {plain(report.absolute().as_uri())}", soft_wrap=True)
 
 
 @app.command(epilog=examples("labels --corpus arena --judge careful"))

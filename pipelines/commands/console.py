@@ -300,4 +300,4 @@ def print_outcome(outcome: RunOutcome, console: Console) -> None:
             end = f"{outcome.n_made} made; {tables} up to date."
         console.print(f"\n{end}", highlight=False, soft_wrap=True)
     if outcome.report is not None:
-        said(console, f"\nReport: {outcome.report}")
+        said(console, f"\nReport: {outcome.report.absolute().as_uri()}")

@@ -100,7 +100,7 @@ def test_a_line_is_printed_per_step_and_check(finished):
     assert "done verdicts (600 rows)" in printed
     assert "ok   verdicts: both orders are present" in printed
     assert "Traceback" not in printed
-    assert f"Report: {report_of(finished)}" in printed
+    assert f"Report: {report_of(finished).as_uri()}" in printed
 
 
 def test_runs_are_on_record_in_the_instance(finished):
