@@ -68,7 +68,7 @@ class ScoringMethod:
 
 
 class Placements(NamedTuple):
-    """Where every base method places every model, before any ruler.
+    """Where every base method places every model, on the judge's scale, before any ruler.
 
     `targets`, `placed` and `shares` are by base method: ``human``, ``hard``, ``soft``, smoothed
     ones, ``gap`` and others that were given. `beta` has the slopes (M,) of those that have them.

@@ -1,4 +1,4 @@
-"""Work in processes beside this one, forked from it: they have imported all, and end with it."""
+"""Work in child processes, forked after all imports; they stop when this process stops."""
 
 import multiprocessing
 import os

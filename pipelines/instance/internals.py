@@ -1,4 +1,4 @@
-"""Parts of Dagster that are not its public interface: imported here and in `storage` alone.
+"""Parts of Dagster that are not its public interface, for the commands and sensors.
 
 `tests/pipelines/instance/test_internals.py` is the contract: an upgrade of Dagster shows there.
 """

@@ -1,4 +1,4 @@
-"""How often sensors look, and other durations that the environment may set: whole, from 1."""
+"""Durations that environment variables may set, as whole numbers from 1 on."""
 
 import os
 from typing import Any

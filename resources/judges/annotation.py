@@ -1,4 +1,4 @@
-"""A judge asked about battles, each answer a row of its form's table; and verdicts that came."""
+"""Asks a judge about battles, a row per answer; or takes the verdicts that came with a corpus."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

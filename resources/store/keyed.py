@@ -1,4 +1,4 @@
-"""Rows of one schema that many processes add to one folder per key, and none ever changes."""
+"""A folder of rows for each key: many processes add rows, and no row is ever changed."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence

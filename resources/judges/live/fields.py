@@ -25,11 +25,6 @@ _OUR_HEADERS = re.compile(
     r"upgrade",
     re.IGNORECASE,
 )
-_OUR_KEYS = re.compile(
-    r"messages|model|stream(_options)?|n|best_of|max_(completion_)?tokens|response_format|"
-    r"(top_)?logprobs|temperature|top_p|seed|reasoning_effort|tools|functions"
-)
-
 DEFAULT_TEMPLATE = "fenced-rubric.txt"
 
 Switch = Literal["on", "off", "auto"]
@@ -132,6 +127,18 @@ class Decoding(BaseModel):
     top_p: float | None = Field(default=1.0, gt=0, le=1, strict=True)
     max_tokens: int = Field(default=4096, ge=16, le=10_000_000, strict=True)
     seed: int | None = Field(default=None, strict=True)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings that shape answers; a later one than these where it is set alone."""
+        first = ("temperature", "top_p", "max_tokens", "seed")
+        given = self.model_dump().items()
+        return {name: value for name, value in given if name in first or value is not None}
+
+
+_OUR_KEYS = re.compile(
+    r"messages|model|stream(_options)?|n|best_of|max_completion_tokens|response_format|"
+    rf"(top_)?logprobs|reasoning_effort|tools|functions|{'|'.join(Decoding.model_fields)}"
+)
 
 
 class EndpointFields(BaseModel):

@@ -93,7 +93,7 @@ class ServedJudge:
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """Everything but the presentation that shapes an answer, so no timeout, price or key."""
+        """All that shapes an answer, except the presentation; so no timeout, price or key."""
         fields = self._fields
         identity = {
             "kind": "openai",
@@ -101,7 +101,7 @@ class ServedJudge:
             "endpoint": self._place,
             "model": self._model,
             "revision": fields.revision or "",
-            "decoding": json.dumps(fields.decoding.model_dump(), sort_keys=True),
+            "decoding": json.dumps(fields.decoding.identity(), sort_keys=True),
             "structured_output": "json_schema" if self._is_constrained else "none",
             "log_probabilities": "on" if self._has_log_probabilities else "off",
             "template": text_hash(self._prompt.template),

@@ -111,8 +111,8 @@ def require_demands(
 
 def sampling(decoding: Decoding) -> dict[str, Any]:
     """Return the sampling part of a request; settings that are null stay out."""
-    given = {name: getattr(decoding, name) for name in ("temperature", "top_p", "seed")}
-    return {name: value for name, value in given.items() if value is not None}
+    given = decoding.model_dump(exclude={"max_tokens"}).items()
+    return {name: value for name, value in given if value is not None}
 
 
 class Probe:
