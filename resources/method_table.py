@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 class _Kind(NamedTuple):
-    """Where a method comes from: the table, rows (`source`) and column, and whose calls it costs."""
+    """Where a method comes from: the table, rows (`source`) and column, whose calls it costs."""
 
     table: str
     source: str
