@@ -1,5 +1,6 @@
 """`judgeline forget`: what it deletes, what it leaves, and what it refuses."""
 
+import shutil
 from pathlib import Path
 
 import dagster as dg
@@ -35,7 +36,9 @@ def holding(home: Path, word: str) -> list[str]:
 def test_a_judge_goes_and_the_other_stays(installed: Workshop, capsys) -> None:
     before, files = answers(installed.home), installed.files()
     assert main(["forget", "--judge", "hasty", "--dry-run"]) == 0
-    assert f"{before['judge'].eq('hasty').sum():,} answers" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"{before['judge'].eq('hasty').sum():,} answers" in told
+    assert "leaderboard 1" in told
     assert installed.files() == files
     assert main(["forget", "--judge", "hasty"]) == 1
     assert "add --yes" in capsys.readouterr().err
@@ -59,7 +62,10 @@ def test_a_model_and_then_its_corpus_go(installed: Workshop, capsys) -> None:
     board = installed.stored("leaderboard", "tiny", "careful")
     model = str(board["model"].iloc[0])
     assert main(["forget", "--model", model, "--yes"]) == 0
-    assert not holding(installed.home, model)
+    assert {name.split(".")[0] for name in holding(installed.home, model)} <= {"careful", "hasty"}
+    predictions = installed.stored("predictions", "tiny", "careful")
+    assert len(predictions)  # of others, which name it among what they were placed against
+    assert model not in predictions["model"].tolist()
     assert not answers(installed.home)["battle_id"].str.contains(model).any()
     assert len(answers(installed.home))
     assert installed.run().exit_code == 0  # its source still has it
@@ -67,9 +73,34 @@ def test_a_model_and_then_its_corpus_go(installed: Workshop, capsys) -> None:
     assert installed.files() == {}
     assert answers(installed.home).empty
     assert installed.instance.get_dynamic_partitions("corpus") == []
+    assert not installed.instance.get_runs(dg.RunsFilter(tags={"dagster/partition": "tiny"}))
     capsys.readouterr()
-    assert main(["forget", "--corpus", "tiny"]) == 0
-    assert "0 tables and reports, 0 answers, 0 records" in capsys.readouterr().out
+    assert main(["forget", "--corpus", "tiny"]) == 1
+    assert "nothing is stored of corpus 'tiny'" in capsys.readouterr().err
+
+
+def test_what_another_judge_stands_on_stays_and_records_lose_a_models_rows(
+    installed: Workshop, capsys
+) -> None:
+    """Answers are stored under the slug that asked first, and serve every judge with that key."""
+    folder = installed.home / "tables" / "verdicts" / "tiny"
+    shutil.copy(folder / "hasty.parquet", folder / "twin.parquet")
+    stands = set(pd.read_parquet(folder / "twin.parquet")["identity"].dropna())
+    assert main(["forget", "--judge", "hasty", "--yes"]) == 0
+    assert stands <= set(answers(installed.home)["identity"])
+    predicted = installed.home / "tables" / "predictions" / "tiny" / "careful.parquet"
+    before = pd.read_parquet(predicted)
+    model = before["model"].iloc[0]
+    assert main(["forget", "--model", model, "--dry-run"]) == 0
+    assert "rows of predictions, tiny careful: " in capsys.readouterr().out
+    assert main(["forget", "--model", model, "--yes"]) == 0
+    left = pd.read_parquet(predicted)
+    pd.testing.assert_frame_equal(
+        left.reset_index(drop=True), before[before["model"].ne(model)].reset_index(drop=True)
+    )
+    # a name that is the beginning of others is no model
+    assert main(["forget", "--model", model[:-2], "--yes"]) == 1
+    assert "did you mean" in capsys.readouterr().err
 
 
 def test_nothing_is_deleted_beside_a_run_or_without_a_name(installed: Workshop, capsys) -> None:
