@@ -250,7 +250,12 @@ def failed_check(evaluation: dg.AssetCheckEvaluation, partition: str) -> FailedC
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """Outcome of a run of a corpus, its tables counted; of a dry run, `n_battles` and `plan`."""
+    """Outcome of a run of the lineage of a corpus; of a dry run, `n_battles` and `plan`.
+
+    `judges` are those asked for, or that the corpus implies; `errors` say why something could not
+    run, one paragraph each; `report` is the one that this run wrote. `n_made` tables were made,
+    and `n_up_to_date` found as they have to be.
+    """
 
     exit_code: int
     corpus: str
