@@ -36,6 +36,7 @@ LINEAGE_COMMANDS = (
     "ui",
     "backfill",
     "candidates",
+    "forget",
 )
 """Commands that a checkout adds (`pipelines.commands.cli`)."""
 _INSTALL = {
@@ -292,7 +293,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 ok, 1 could not run, 2 a quality gate failed, 130 interrupted.
     """
     gc.set_threshold(*_COLLECTED_AFTER)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: more threads only wait
+    if not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys():
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # small matrices: more threads only wait
     try:
         with heed_interrupts():
             code = _answer(arguments)

@@ -70,7 +70,10 @@ def files_of(path: Path) -> list[Path]:
         return [path]
     inside = [*path.iterdir()] if path.is_dir() else [*map(Path, glob.glob(str(path)))]
     files = sorted(one for one in inside if one.is_file())
-    if found := [one for one in files if unpacked(one).suffix.lower() in (*SUFFIXES, LOG)]:
+    known = (*SUFFIXES, LOG)
+    if found := [
+        one for one in files if one.suffix == ".zip" or unpacked(one).suffix.lower() in known
+    ]:
         return found
     if path.is_dir():
         raise ValueError(

@@ -206,6 +206,11 @@ def _opened(
         named = source.rename(columns=str)
         own, read = list(named.columns), partial(_given, named)
     elif any(one.suffix == LOG for one in files):
+        others = [one.name for one in files if one.suffix not in (LOG, ".json")]
+        if others:  # of JSON, Inspect AI keeps lists of its own beside the logs
+            raise ValueError(
+                f"{path} holds logs of Inspect AI and {others[0]}: name one kind, such as '*.eval'"
+            )
         logs = read_logs([one for one in files if one.suffix == LOG])
         own, read, files = list(logs.columns), partial(_given, logs), ()
     else:
@@ -263,6 +268,11 @@ def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str,
 
 def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
     """Yield what a person should look at: a guessed encoding, names that differ in little."""
+    if len(source.files) > 1:
+        yield (
+            f"{len(source.files)} files were read as battles of one judge; if each is of another "
+            "judge, name one file, or add a column judge"
+        )
     for path in source.files:
         encoding = encoding_of(path) if kind_of(path) in TEXTS else "utf-8"
         if not encoding.startswith("utf"):
@@ -399,7 +409,10 @@ def _scored(source: _Source, judge: str | None, with_votes: bool) -> JudgedBattl
         },
         **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
     )
-    chosen = judge or unpacked(source.path).stem
+    folder = source.path if source.path.is_dir() else source.path.parent
+    chosen = judge or (
+        folder.resolve().name if len(source.files) > 1 else unpacked(source.path).stem
+    )
     if "judge" in table:
         table["judge"] = table["judge"].map(code_of, na_action="ignore")
         chosen = _choose(judge, sorted(table["judge"].dropna().unique()), source.path)

@@ -19,11 +19,12 @@ def read_logs(paths: Sequence[Path]) -> pd.DataFrame:
     names = ["question_id", "judge", "model", "file", "score"]
     found = pd.DataFrame([row for path in paths for row in _scores(path)], columns=names)
     found = found.astype({"score": float})
-    files = found.groupby(["question_id", "judge", "model"])["file"].nunique()
-    if (files > 1).any():
-        _, _, model = files.idxmax()
+    files = found.groupby(["question_id", "judge", "model"])["file"].unique()
+    if len(several := files[files.map(len) > 1]):
+        both = " and ".join(sorted(several.iloc[0]))
         raise ValueError(
-            f"several logs hold scores of model {model!r} on the same samples: name one of them"
+            f"{both} hold scores of model {several.index[0][2]!r} on the same samples: move one of "
+            "them out of the folder"
         )
     keys = ["question_id", "judge"]
     means = found.groupby([*keys, "model"], as_index=False)["score"].agg(_mean)
@@ -73,17 +74,25 @@ def _grade(value: object) -> float | None:
 
 
 def from_judge_arena(table: pd.DataFrame) -> pd.DataFrame:
-    """Return JudgeArena's battles with a judge's verdict, and people's vote where there is one.
+    """Return JudgeArena's battles with a judge's verdict, a row for each of people's votes on it.
 
     ``pref`` is the judge's share of the win of B; two orders of a battle are averaged. Rows of
     people alone are votes on battles that no judge saw.
     """
     keys = ["question_id", "model_a", "model_b"]
     alone = pd.Series([f"row {row}" for row in range(len(table))], index=table.index)
-    table = table.assign(question_id=table["question_id"].fillna(alone))
-    judged = table[table["source"].eq("llm-judge")]
-    votes = table[table["source"].eq("human")].drop_duplicates(keys, keep=False)
-    share = pd.to_numeric(judged["pref"], errors="coerce")
-    scored = judged.assign(score_difference=1 - 2 * share, judge=judged["judge_model"])
-    scored = scored.groupby([*keys, "judge"], as_index=False)["score_difference"].agg(_mean)
-    return scored.merge(votes[[*keys, "winner"]], how="left", on=keys)
+    share = pd.to_numeric(table["pref"], errors="coerce")
+    table = table.assign(
+        question_id=table["question_id"].fillna(alone),
+        score_difference=1 - 2 * share,
+        judge=table["judge_model"].fillna("judge"),
+    )
+    turned = table["model_a"].fillna("") > table["model_b"].fillna("")
+    named = {"model_a": "model_b", "model_b": "model_a"}
+    other = table.rename(columns=named).assign(
+        score_difference=-table["score_difference"], winner=table["winner"].replace(named)
+    )
+    table = table.where(~turned, other[table.columns])  # one order of models for each pair
+    judged, votes = (table[table["source"].eq(source)] for source in ("llm-judge", "human"))
+    scored = judged.groupby([*keys, "judge"], as_index=False, dropna=False)["score_difference"]
+    return scored.agg(_mean).merge(votes[[*keys, "winner"]], how="left", on=keys)

@@ -1,25 +1,32 @@
 """Forgets a judge, a corpus or a model: its tables, the verdicts bought for it, its runs."""
 
+import difflib
+import json
 import sys
-from collections.abc import Iterator, Mapping, Set
-from functools import partial
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import dagster as dg
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import typer
 from rich.console import Console
 from upath import UPath
 
-from judgeline.terminal import plain
+from pipelines.commands.console import said
 from pipelines.instance.homes import open_instance
+from pipelines.instance.workers import UNFINISHED
+from resources.atomic import write_whole
 from resources.config.paths import home, tables_uri, verdicts_uri
+from resources.store.shards import is_local
 from resources.store.verdicts import VerdictStore
 
-_ENDED = {dg.DagsterRunStatus[name] for name in ("SUCCESS", "FAILURE", "CANCELED")}
-_UNFINISHED = [one for one in dg.DagsterRunStatus if one not in _ENDED]
+RECORDS = ("candidates", "drift_answers", "predictions")
+"""Tables that grow and cannot be made again: a model's rows go, the others stay."""
 
 
 class _Stored(NamedTuple):
@@ -31,78 +38,124 @@ class _Stored(NamedTuple):
     judge: str
 
 
-class Forgotten(NamedTuple):
-    """What goes: tables and reports, answers by key of the store, runs, and a partition's name."""
+class _Forgotten(NamedTuple):
+    """What goes: tables, rows of records (what stays of each), pages, answers by key, runs."""
 
-    files: list[UPath]
-    answers: Mapping[str, pa.Array]
+    tables: list[_Stored]
+    records: dict[_Stored, pd.DataFrame]
+    pages: list[UPath]
+    answers: Mapping[str, Set[str]]
     runs: list[str]
-    partition: tuple[str, str] | None = None
 
 
 def forget(console: Console, kind: str, name: str, *, yes: bool, dry_run: bool) -> None:
     """State what is deleted of a judge, corpus or model, have it confirmed, and delete it."""
     store = VerdictStore(UPath(verdicts_uri()))
+    stored = list(_stored(UPath(tables_uri())))
     with open_instance() as instance:
-        found = _found(instance, store, kind, name)
-        n_answers = sum(map(len, found.answers.values()))
-        console.print(
-            f"Stored of {kind} {plain(name)}: {len(found.files):,} tables and reports, "
-            f"{n_answers:,} answers, {len(found.runs):,} records of runs."
-        )
-        if dry_run or not (found.files or n_answers or found.runs or found.partition):
+        found = _found(instance, store, stored, kind, name)
+        for line in _account(found):
+            said(console, line)
+        if dry_run:
             return
-        if busy := instance.get_run_ids(dg.RunsFilter(statuses=_UNFINISHED)):
-            raise ValueError(f"run {busy[0]} has not ended; wait for it, or end it, and run again")
+        _require_rest(instance)
         if not yes:
             if not sys.stdin.isatty():
                 raise ValueError("nobody is there to confirm; add --yes, or look with --dry-run")
             typer.confirm("Delete them for good?", abort=True, err=True)
-        _delete(found, instance, store)
-    console.print(
-        "Gone. Your configuration, sources and files of candidates stay: what still names it there "
-        "brings it back with the next run."
-    )
+            _require_rest(instance)
+        damaged = _delete(found, store)
+        for run in found.runs:
+            instance.delete_run(run)
+        if kind != "model" and name in instance.get_dynamic_partitions(kind):
+            instance.delete_dynamic_partition(kind, name)
+    if damaged:
+        raise ValueError(
+            f"{len(damaged)} files of the verdict store are damaged and may hold answers still, "
+            f"such as {damaged[0]}: delete them; all else is gone"
+        )
+    said(console, "Gone. Configuration, sources and files of candidates are yours, and stay.")
 
 
-def _delete(found: Forgotten, instance: dg.DagsterInstance, store: VerdictStore) -> None:
-    for key, identities in found.answers.items():
-        store.discard(key, identities)
-    for path in found.files:
-        path.unlink()
-    for run in found.runs:
-        instance.delete_run(run)
-    if found.partition:
-        instance.delete_dynamic_partition(*found.partition)
+def _delete(found: _Forgotten, store: VerdictStore) -> list[str]:
+    """Delete answers, tables and pages; return the damaged files of the store."""
+    damaged = [one for key, ids in found.answers.items() for one in store.discard(key, ids)]
+    for path in (*(one.path for one in found.tables), *found.pages):
+        path.unlink(missing_ok=True)
+    for one, kept in found.records.items():
+        content = kept.to_parquet(index=False)
+        if is_local(one.path):
+            write_whole(Path(one.path.path), memoryview(content))
+        else:
+            one.path.write_bytes(content)
+    return damaged
 
 
-def _found(instance: dg.DagsterInstance, store: VerdictStore, kind: str, name: str) -> Forgotten:
-    stored = list(_stored(UPath(tables_uri())))
+def _require_rest(instance: dg.DagsterInstance) -> None:
+    if busy := instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED)):
+        raise ValueError(f"run {busy[0]} has not ended; wait for it, or end it, and run again")
+
+
+def _account(found: _Forgotten) -> Iterator[str]:
+    """Yield what goes, a line for each kind."""
+    by_asset = Counter(one.asset for one in found.tables)
+    counts = ", ".join(f"{asset} {n}" for asset, n in sorted(by_asset.items()))
+    yield f"{len(found.tables):,} tables{': ' if counts else ''}{counts}"
+    for one, kept in found.records.items():
+        yield f"rows of {one.asset}, {' '.join((one.corpus, one.judge))}: {len(kept):,} stay"
+    yield f"{len(found.pages):,} reports, {len(found.runs):,} records of runs"
+    n_answers = sum(map(len, found.answers.values()))
+    yield f"{n_answers:,} answers, which cost again if they are asked for again"
+
+
+def _found(
+    instance: dg.DagsterInstance, store: VerdictStore, stored: list[_Stored], kind: str, name: str
+) -> _Forgotten:
+    tables = [one for one in stored if getattr(one, kind, None) == name]
+    records: dict[_Stored, pd.DataFrame] = {}
+    runs: list[str] = []
     battles = _battles(stored)
-    own = battles["corpus"].eq(name)
-    if kind == "model":
-        own = battles["model_a"].eq(name) | battles["model_b"].eq(name)
-    elsewhere = battles["battle_id"].isin(battles.loc[~own, "battle_id"])
-    about = battles.loc[own & ~elsewhere, "battle_id"]
-    answers = (
-        _answers(store, "judge", pd.Series([name]))
-        if kind == "judge"
-        else _answers(store, "battle_id", about)
-    )
-    gone = [
-        one
-        for one in stored
-        if getattr(one, kind, None) == name
-        or (kind == "judge" and _names_judge(one.path, name))
-        or (kind == "model" and _speaks_of(one.path, name, {*about}))
-    ]
-    pages = [home() / "reports" / f"{corpus}.html" for corpus in {one.corpus for one in gone}]
-    files = [*(one.path for one in gone), *(UPath(page) for page in pages if page.exists())]
-    if kind == "model":
-        return Forgotten(files, answers, [])
-    runs = instance.get_run_ids(dg.RunsFilter(tags={f"dagster/partition/{kind}": name}))
-    is_known = name in instance.get_dynamic_partitions(kind)
-    return Forgotten(files, answers, list(runs), (kind, name) if is_known else None)
+    if kind == "judge":
+        tables += [one for one in stored if not one.judge and _names_judge(one.path, name)]
+        answers = _answers(store, "judge", {name}, _identities(tables))
+        of_others = _identities([one for one in stored if one.judge not in ("", name)])
+        answers = {key: found - of_others for key, found in answers.items()}
+    else:
+        of_model = battles["model_a"].eq(name) | battles["model_b"].eq(name)
+        own = of_model if kind == "model" else battles["corpus"].eq(name)
+        about = {*battles.loc[own, "battle_id"]} - {*battles.loc[~own, "battle_id"]}
+        answers = _answers(store, "battle_id", about, set())
+        if kind == "model":
+            tables, records = _about_model(stored, name, about)
+    if kind != "model":
+        tags = [f"dagster/partition/{kind}", *(["dagster/partition"] if kind == "corpus" else [])]
+        runs = [r for tag in tags for r in instance.get_run_ids(dg.RunsFilter(tags={tag: name}))]
+    corpora = {one.corpus for one in (*tables, *records)}
+    pages = [UPath(home() / "reports" / f"{corpus}.html") for corpus in sorted(corpora)]
+    found = _Forgotten(tables, records, [page for page in pages if page.exists()], answers, runs)
+    if not any((tables, records, runs, *answers.values())):
+        known = {getattr(one, kind, "") for one in stored} - {""}
+        known = known or {*battles["model_a"], *battles["model_b"]}
+        near = difflib.get_close_matches(name, [*map(str, known)], n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "see judgeline corpora and judges"
+        raise ValueError(f"nothing is stored of {kind} {name!r}; {hint}")
+    return found
+
+
+def _about_model(
+    stored: list[_Stored], model: str, battles: Set[str]
+) -> tuple[list[_Stored], dict[_Stored, pd.DataFrame]]:
+    """Return the tables that speak of a model or its battles, and what stays of records."""
+    tables: list[_Stored] = []
+    records: dict[_Stored, pd.DataFrame] = {}
+    for one in stored:
+        table = pd.read_parquet(one.path)
+        is_about = _rows_about(table, {model, *battles})
+        if one.asset not in RECORDS and (is_about.any() or _quotes(table, model)):
+            tables.append(one)
+        elif is_about.any():
+            records[one] = table[~is_about]
+    return tables, records
 
 
 def _stored(base: UPath) -> Iterator[_Stored]:
@@ -133,20 +186,46 @@ def _names_judge(path: UPath, judge: str) -> bool:
     return any(judge in cell.split(", ") for cell in cells)
 
 
-def _speaks_of(path: UPath, model: str, about: Set[str]) -> bool:
-    """Return whether a model's name stands anywhere in a table, or one of its battles."""
-    texts = pd.read_parquet(path).select_dtypes(["string", "object"])
-    cells = {str(cell) for name in texts for cell in texts[name].unique()}
-    return not cells.isdisjoint(about) or any(model in cell for cell in cells)
+def _texts(table: pd.DataFrame) -> pd.DataFrame:
+    texts = table.select_dtypes(["string", "object"])
+    return texts.map(lambda cell: cell if isinstance(cell, str) else "")
 
 
-def _answers(store: VerdictStore, column: str, values: "pd.Series[str]") -> dict[str, pa.Array]:
-    """Return the identities of the stored answers of a judge or of battles, by key."""
-    wanted = pa.array(values.unique(), pa.string())
-    scan = partial(store.scan, columns=["identity", column])
-    found = {key: scan(key).table for key in store.judge_keys()}
-    chosen = {
-        key: table.filter(pc.is_in(table[column], value_set=wanted))["identity"].unique()
-        for key, table in found.items()
-    }
-    return {key: identities for key, identities in chosen.items() if len(identities)}
+def _rows_about(table: pd.DataFrame, words: Set[str]) -> "pd.Series[bool]":
+    """Return which rows have one of some names or ids as a cell."""
+    return _texts(table).isin(words).any(axis=1)
+
+
+def _quotes(table: pd.DataFrame, name: str) -> bool:
+    """Return whether JSON in a cell holds a name."""
+    quoted = {json.dumps(name), json.dumps(name, ensure_ascii=False)}
+    texts = _texts(table)
+    return any(one in cell for column in texts for cell in texts[column].unique() for one in quoted)
+
+
+def _identities(tables: Iterable[_Stored]) -> set[str]:
+    """Return the identities of the answers that stand in some tables."""
+    found: set[str] = set()
+    for one in tables:
+        with one.path.open("rb") as content:
+            file = pq.ParquetFile(content)
+            if "identity" in file.schema_arrow.names:
+                found.update(file.read(["identity"])["identity"].to_pylist())
+    return found
+
+
+def _answers(
+    store: VerdictStore, column: str, values: Set[str], identities: Set[str]
+) -> dict[str, Set[str]]:
+    """Return the identities of stored answers by key: of a judge or battles, and some more."""
+    chosen: dict[str, Set[str]] = {}
+    wanted: Any = {column: values, "identity": identities}
+    for key in store.judge_keys():
+        table = store.scan(key, ["identity", column]).table
+        parts = [
+            table.filter(pc.is_in(table[name], value_set=pa.array([*some], pa.string())))
+            for name, some in wanted.items()
+        ]
+        if found := {one for part in parts for one in part["identity"].to_pylist()}:
+            chosen[key] = found
+    return chosen

@@ -1,7 +1,7 @@
 """A folder of rows for each key: many processes add rows, and no row is ever changed."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -141,18 +141,29 @@ class KeyedStore:
             _delete(shard)
         return len(whole)
 
-    def discard(self, key: str, identities: pa.Array) -> None:
-        """Delete every row of some identities; a kill in between leaves others' rows twice."""
+    def discard(self, key: str, identities: Collection[str]) -> tuple[str, ...]:
+        """Delete every row of some identities; return the damaged files, which are left alone.
+
+        What is kept is stored before the file that held it goes: a kill in between leaves rows
+        twice, which readers collapse.
+        """
+        gone = pa.array(list(identities), pa.string())
         with self.exclusive(key):
-            for shard in list_shards(self.base / key)[0]:
-                table = read_shard(shard, self.schema.names, self.later)
-                if table is None:
-                    continue
-                kept = table.filter(pc.invert(pc.is_in(table["identity"], value_set=identities)))
-                if len(kept) < len(table):
-                    if len(kept):
-                        write_shard(self.base / key, kept.cast(self.schema))
-                    _delete(shard)
+            while (found := self.scan(key, ["identity"], among=gone)).table.num_rows:
+                for shard in list_shards(self.base / key)[0]:
+                    with contextlib.suppress(FileNotFoundError):  # merged meanwhile
+                        self._discard(shard, gone)
+        return found.damaged
+
+    def _discard(self, shard: UPath, gone: pa.Array) -> None:
+        table = read_shard(shard, self.schema.names, self.later)
+        if table is None:
+            return
+        kept = table.filter(pc.invert(pc.is_in(table["identity"], value_set=gone)))
+        if len(kept) < len(table):
+            if len(kept):
+                write_shard(shard.parent, kept.cast(self.schema))
+            _delete(shard)
 
     @classmethod
     def without_copies(cls, table: pa.Table) -> pa.Table:

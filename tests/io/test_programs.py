@@ -51,27 +51,37 @@ def test_logs_of_inspect_are_battles_of_their_models(logs: Path) -> None:
     one = next(iter(logs.iterdir()))
     with pytest.raises(ValueError, match="score no two models on the same samples"):
         read_judged_battles(one)
+    (logs / "votes.csv").write_text("model_a")
+    with pytest.raises(ValueError, match=r"holds logs of Inspect AI and votes\.csv"):
+        read_judged_battles(logs)
+    (logs / "votes.csv").unlink()
+    (logs / f"copy-{one.name}").write_bytes(one.read_bytes())
+    with pytest.raises(ValueError, match=r"copy-.*\.eval hold scores of model 'mockllm/"):
+        read_judged_battles(logs)
     (logs / "broken.eval").write_bytes(b"PK")
     with pytest.raises(ValueError, match=r"broken\.eval cannot be read as a log of Inspect AI"):
         read_judged_battles(logs)
 
 
 def test_battles_of_judge_arena_keep_judge_and_people_apart() -> None:
-    battles = pd.DataFrame(
-        {
-            "model_a": ["a", "a", "a", "b", "a"],
-            "model_b": ["b", "b", "b", "c", "c"],
-            "winner": ["model_a", "model_b", "tie", "model_b", "model_a"],
-            "source": ["llm-judge", "llm-judge", "human", "llm-judge", "human"],
-            "pref": [0.1, 0.6, np.nan, 1.0, np.nan],
-            "question_id": ["q1", "q1", "q1", None, "q9"],
-            "judge_model": ["j", "j", None, "j", None],
-        }
-    )
-    scored = read_judged_battles(battles).scored.sort_values("model_a")
-    # both orders of a battle are one, B's share 0.35; the vote on q9 has no verdict
-    assert scored["score_difference"].tolist() == pytest.approx([0.3, -1.0])
-    assert scored["human_outcome"].tolist() == pytest.approx([0.5, np.nan], nan_ok=True)
+    rows = [
+        # both orders of a battle are one, B's share 0.35; two people voted on it, one turned about
+        ("a", "b", "model_a", "llm-judge", 0.1, "q1", "j"),
+        ("b", "a", "model_a", "llm-judge", 0.4, "q1", "j"),
+        ("a", "b", "tie", "human", np.nan, "q1", None),
+        ("b", "a", "model_b", "human", np.nan, "q1", None),
+        ("b", "c", "model_b", "llm-judge", 1.0, None, None),
+        ("a", "c", "model_a", "human", np.nan, "q9", None),  # no judge saw it
+        ("a", None, "model_a", "llm-judge", 0.2, "q2", "j"),
+    ]
+    names = ["model_a", "model_b", "winner", "source", "pref", "question_id", "judge_model"]
+    battles = pd.DataFrame(rows, columns=names)
+    read = read_judged_battles(battles, judge="j")
+    assert read.scored["score_difference"].tolist() == pytest.approx([0.3, 0.3])
+    assert read.scored["human_outcome"].tolist() == [0.5, 1.0]
+    assert read.quarantine["reason"].tolist() == ["missing-model"]
+    (other,) = read_judged_battles(battles, judge="judge").scored.itertuples()
+    assert (other.model_a, other.score_difference) == ("b", -1.0)
 
 
 def test_a_folder_and_a_pattern_are_their_files_in_order(tmp_path: Path) -> None:
@@ -89,6 +99,8 @@ def test_a_folder_and_a_pattern_are_their_files_in_order(tmp_path: Path) -> None
     for source in (tmp_path, tmp_path / "*.*s*"):
         read = read_judged_battles(source)
         assert read.scored["model_b"].tolist() == ["b", "c"]
+        assert read.judge == tmp_path.name
+        assert "2 files were read as battles of one judge" in read.notes[0]
         assert read.quarantine[["file", "row"]].to_numpy().tolist() == [
             [str(tmp_path / "2.jsonl"), 1]
         ]
