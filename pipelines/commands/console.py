@@ -28,7 +28,11 @@ _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
 
 
 class RunReporter(logging.Handler):
-    """Turns events of runs into lines: per table and check where it is `verbose`, else per job."""
+    """Turns the events of runs into readable lines; a context manager around them.
+
+    There is a line per asset and check where it is `verbose`; otherwise one per job, with what
+    was made and passed as counts, and one per check that did not pass.
+    """
 
     def __init__(self, console: Console, *, verbose: bool = True) -> None:
         super().__init__()

@@ -283,7 +283,10 @@ def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | No
 
 
 def methods_part(graph: AssetGraph, made: Collection[dg.AssetKey]) -> Part | None:
-    """Return the part left where gates stopped every judge; None without scoring methods."""
+    """Return the part of a comparison left where gates stopped every judge: scoring methods.
+
+    None where not even those were made.
+    """
     if dg.AssetKey("scoring_methods") not in made:
         return None
     return Part(
