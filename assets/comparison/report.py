@@ -280,7 +280,7 @@ def _tables_of(
     if (diagnostics := diagnostics_of(context.instance, corpus, judge)) is not None:
         companions[DIAGNOSTICS] = diagnostics
     missing: dict[str, pd.DataFrame] = {}
-    if battles is not None:
+    if battles is not None and "verdicts" in of_judge:
         missing = {
             "missingness": account_for(battles, of_judge["verdicts"]),
             "missing_bounds": missing_bounds(

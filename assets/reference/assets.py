@@ -29,6 +29,12 @@ _SHOWN = ("models_within_reach", "prompts_within_reach", "spearman_with_mean_pre
           "std_error_difference")  # fmt: skip
 DIAGNOSTICS = "reference_diagnostics"
 """Metadata with the diagnostics behind the ratings, a record each."""
+_UNMEASURED = dg.AssetCheckResult(
+    passed=False,
+    severity=dg.AssetCheckSeverity.WARN,
+    description="These reference_ratings came without diagnostics, so that nothing was measured: "
+    "make reference_ratings again.",
+)
 
 
 @dg.asset(
@@ -128,7 +134,8 @@ def reference_has_reach(context: dg.AssetCheckExecutionContext) -> dg.AssetCheck
 
 def reach_result(diagnostics: pd.DataFrame | None) -> dg.AssetCheckResult:
     """Return whether most win shares lie where a reference tells models apart."""
-    table = REFERENCE_DIAGNOSTICS.empty() if diagnostics is None else diagnostics
+    if diagnostics is None:
+        return _UNMEASURED
     rule = within(
         "value",
         LEAST_WITHIN,
@@ -136,7 +143,7 @@ def reach_result(diagnostics: pd.DataFrame | None) -> dg.AssetCheckResult:
         "lie in [{:g}, {:g}]".format(*REACH),
     )
     return evaluate(
-        table[table["diagnostic"].astype("str").str.endswith("_within_reach")],
+        diagnostics[diagnostics["diagnostic"].astype("str").str.endswith("_within_reach")],
         [rule],
         ids=["diagnostic"],
         remedy="Choose a 'reference' nearer to the models in corpora.yaml; gaps flagged "
@@ -153,7 +160,8 @@ def errors_are_those_of_resampling(context: dg.AssetCheckExecutionContext) -> dg
 
 def errors_result(diagnostics: pd.DataFrame | None) -> dg.AssetCheckResult:
     """Return whether each closed standard error is that of prompts drawn again."""
-    table = REFERENCE_DIAGNOSTICS.empty() if diagnostics is None else diagnostics
+    if diagnostics is None:
+        return _UNMEASURED
     rule = within(
         "value",
         high=STD_ERROR_TOLERANCE,
@@ -161,7 +169,7 @@ def errors_result(diagnostics: pd.DataFrame | None) -> dg.AssetCheckResult:
         f"{STD_ERROR_TOLERANCE:.0%} of that of resampling its prompts",
     )
     return evaluate(
-        table[table["diagnostic"].eq("std_error_difference")],
+        diagnostics[diagnostics["diagnostic"].eq("std_error_difference")],
         [rule],
         ids=["note"],
         remedy="Judge more battles of the models with few prompts: see 'std_error_ratio' of each "

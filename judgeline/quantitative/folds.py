@@ -119,8 +119,9 @@ def cross_fitted_outcomes(
     For each model, fits without a pair of folds serve both: each is held out once while the
     penalty of the other is chosen. Every fit starts from zero in coordinates that no vote has
     touched, together with others of the same folds, on rows that no vote has chosen: those that
-    must not count weigh 0. A vote that must not count thus changes no bit of a prediction. Where
-    penalties are compared, fits are in single precision.
+    must not count weigh 0. Votes that must not count can thus be turned round, or some of them left
+    out, without changing a bit of a prediction. Where penalties are compared, fits are in single
+    precision.
     """
     grid = require_grid(penalties)
     if grid.size > 1 and n_folds < 3:

@@ -1,4 +1,8 @@
-"""Dagster's own backfill of judges on corpora that were read: stated, confirmed and followed."""
+"""A backfill: judges on corpora that are there already, made by the daemon of the instance.
+
+It is Dagster's own asset backfill, the one that its web interface starts, of exactly what each
+judge's verdicts support. The command states what it costs, has it confirmed, and follows it.
+"""
 
 import sys
 import time

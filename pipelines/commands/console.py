@@ -28,7 +28,11 @@ _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
 
 
 class RunReporter(logging.Handler):
-    """Turns events of runs into lines: per table and check where it is `verbose`, else per job."""
+    """Turns the events of runs into readable lines; a context manager around them.
+
+    There is a line per asset and check where it is `verbose`; otherwise one per job, with what
+    was made and passed as counts, and one per check that did not pass.
+    """
 
     def __init__(self, console: Console, *, verbose: bool = True) -> None:
         super().__init__()
@@ -250,7 +254,12 @@ def failed_check(evaluation: dg.AssetCheckEvaluation, partition: str) -> FailedC
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """Outcome of a run of a corpus, its tables counted; of a dry run, `n_battles` and `plan`."""
+    """Outcome of a run of the lineage of a corpus; of a dry run, `n_battles` and `plan`.
+
+    `judges` are those asked for, or that the corpus implies; `errors` say why something could not
+    run, one paragraph each; `report` is the one that this run wrote. `n_made` tables were made,
+    and `n_up_to_date` found as they have to be.
+    """
 
     exit_code: int
     corpus: str

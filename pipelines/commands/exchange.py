@@ -43,7 +43,10 @@ NOTES: dict[str, str] = {
 
 
 class Imported(NamedTuple):
-    """Content of files of verdicts, where it is, how to use it, and new slugs of its judges."""
+    """What came out of files of verdicts, where it is, and how to use it.
+
+    `renamed` has the new slugs of judges whose own belong to a configured judge of another kind.
+    """
 
     found: CorpusRead
     files: dict[str, Path]

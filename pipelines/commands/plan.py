@@ -78,7 +78,10 @@ def asked_judges(
     buyer: Buyer,
     asks: Collection[str],
 ) -> list[JudgeDefinition]:
-    """Return those served judges that a run would ask, by the last sample if there is one."""
+    """Return those of some judges behind an endpoint that a run would ask, for tables `asks`.
+
+    The battles are those sampled before. A corpus that was never sampled is read for it.
+    """
     if not served or not asks:
         return []
     sample = tables.stored("sampled_battles", corpus.slug)
@@ -113,7 +116,11 @@ def plan_run(
     *,
     asks: Collection[str] = ASKED,
 ) -> tuple[int, tuple[JudgePlan, ...]]:
-    """Return how many battles of a corpus, read for it, would be judged, and each judge's plan."""
+    """Return how many battles would be judged, and what each judge would be asked.
+
+    The corpus is read and sampled as a run would. Where the budget of the corpus for candidates is
+    expected to stop the run, the plan of the judge says so.
+    """
     read = read_corpus(corpus)
     battles, _ = filter_battles(read.battles, corpus.filters)
     sample = choose(battles, corpus, tables.stored("sampled_battles", corpus.slug))
@@ -176,7 +183,10 @@ def _battles_of_candidates(
     judges: Sequence[JudgeDefinition],
     tables: ParquetStore,
 ) -> pd.DataFrame:
-    """Return the battles of candidates that a run would judge, by what is known of noise now."""
+    """Return the battles of candidates that a run would judge, by what is known of the noise now.
+
+    Before any judge has ratings that is nothing: then as many as the corpus allows.
+    """
     _, found = read_candidates(corpus, battles, tables)
     heldout, calibration = (
         tables_by_judge(tables, name, corpus.slug)
@@ -261,7 +271,10 @@ def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
 
 
 def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | None:
-    """Return the part that judges support together: the fullest; None where none got through."""
+    """Return the part that a comparison of judges supports: that of the fullest one that ran.
+
+    None where no judge got through, and the whole where there is no judge to wait for.
+    """
     if not parts:
         return WHOLE
     able = [parts[judge] for judge in parts if succeeded[judge]]
@@ -270,7 +283,10 @@ def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | No
 
 
 def methods_part(graph: AssetGraph, made: Collection[dg.AssetKey]) -> Part | None:
-    """Return the part left where gates stopped every judge; None without scoring methods."""
+    """Return the part of a comparison left where gates stopped every judge: scoring methods.
+
+    None where not even those were made.
+    """
     if dg.AssetKey("scoring_methods") not in made:
         return None
     return Part(

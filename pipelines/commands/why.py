@@ -38,9 +38,13 @@ _PARTS = ("threshold", "spread", "vote_std_error", "excess_sd", "n_calibrating")
 class Why:
     """Everything behind one rating; ratings, errors and influences in Elo points.
 
-    `raises` and `lowers` are the battles that move it most, of `n_battles` that count; `missing`
-    counts those without a score by class of failure; `fold` held the model out. `origin` is what
-    materialisations say it was made of, `made` those in order, and `note` why there are none.
+    `rating` has its interval, threshold, spread and what that is made of, ranks, votes and flags;
+    `fold` the slope of the fold that held the model out. `raises` and `lowers` are the battles
+    that move it most, of `n_battles` that count; `missing` counts those without a score by class
+    of failure, and `withheld` says why ratings of this judge are not shown. A `candidate` has its
+    file and content hash. `origin` is what materialisations say the rating was made of, `made`
+    those in the order of the lineage, and `note` why there are none. Of a pooled rating `judges`
+    have their own rating, weight, and the command that explains it.
     """
 
     model: str

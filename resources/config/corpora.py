@@ -32,9 +32,7 @@ class RatingOptions(options.Options):
     miscoverage: float = Field(default=0.1, gt=0, lt=1)
     n_splits: int = Field(default=5, ge=1)
     seed: int = Field(default=0, ge=0)
-    method: Annotated[
-        str, options.known("method", JUDGE_METHODS, "judgeline/elo/placements.py")
-    ] = HEADLINE
+    method: Annotated[str, options.known("method", JUDGE_METHODS)] = HEADLINE
     std_error: Literal["analytic", "bootstrap"] = "analytic"
     resample_by: Literal["battle", "question"] = "battle"
     win_rate_half_width: float = Field(default=0.05, gt=0, lt=0.5)  # share of battles
@@ -121,7 +119,7 @@ class CorpusDefinition(options.Options):
 
     slug: str = Field(pattern=SLUG)
     display_name: str = ""
-    reader: Annotated[str, options.known("reader", READERS, "resources/corpora/reading.py")]
+    reader: Annotated[str, options.known("reader", READERS)]
     location: Annotated[_Location | None, BeforeValidator(_expand)] = None
     revision: Annotated[str | None, BeforeValidator(_expand)] = None
     outcomes: Annotated[str, AfterValidator(_codes)] | None = None

@@ -10,7 +10,7 @@ from judgeline.reliability.gate import CRITERIA as GATE_CRITERIA
 from judgeline.reliability.gate import WITHHOLD
 from judgeline.reliability.paired import LEAST_BATTLES
 from resources.judges.budget import Budget
-from resources.suggest import unknown_name
+from resources.suggest import near_names
 
 ControlName = Literal["null-model", "injected-instruction", "copy-of-opponent"]
 CONTROLS: tuple[ControlName, ...] = get_args(ControlName)
@@ -40,12 +40,12 @@ Caps = Annotated[list[str], BeforeValidator(_budget_texts), Field(min_length=1)]
 """Cap on the calls to each judge, as for ``--budget``; an empty list would cap nothing."""
 
 
-def known(kind: str, names: Collection[str], where: str) -> AfterValidator:
+def known(kind: str, names: Collection[str]) -> AfterValidator:
     """Return a check that a name is one of some, which says the nearest where it is not."""
 
     def check(name: str) -> str:
         if name not in names:
-            raise ValueError(unknown_name(kind, name, names, where))
+            raise ValueError(f"no {kind} has this name; {near_names(name, names)}")
         return name
 
     return AfterValidator(check)
@@ -76,7 +76,7 @@ def _limit(name: str, **bounds: Any) -> Any:
     return Field(default=GATE_CRITERIA[name].threshold, **bounds)
 
 
-_Criterion = Annotated[str, known("criterion", GATE_CRITERIA, "judgeline/reliability/gate.py")]
+_Criterion = Annotated[str, known("criterion", GATE_CRITERIA)]
 
 
 class GateOptions(Options):
@@ -116,8 +116,7 @@ class ControlOptions(Options):
 def _with_bound(name: Any, given: Any) -> Any:
     """Return the options of a control with its own default bound; refuse those of another."""
     if name not in CONTROLS:
-        where = "resources/config/options.py"
-        raise ValueError(unknown_name("control", str(name), CONTROLS, where))
+        raise ValueError(f"no control has the name {name!r}; {near_names(str(name), CONTROLS)}")
     if given is not None and not isinstance(given, dict):
         return given
     for key, owner in _CONTROL_OF_KEY.items():

@@ -30,7 +30,12 @@ def annotate(
     on_progress: Progress | None = None,
     buyer: Buyer | None = None,
 ) -> pd.DataFrame:
-    """Return a judge's verdicts on battles, a row per presentation and run."""
+    """Return the verdicts of a judge on battles, in the form in which the judge was opened.
+
+    One row per presentation and run, counted from `first_replicate`; where counts of runs stand for
+    odds there are as many as the form's `samples`. A `buyer` answers from its store where it can
+    and buys the rest; `on_progress` is called with its account.
+    """
     if n_replicates < 1:
         raise ValueError(f"n_replicates is {n_replicates}; a judge must be asked at least once")
     form = judge.form
@@ -200,7 +205,12 @@ def recorded_marks(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> 
 
 
 def recorded_choices(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:
-    """Return a judge's published preferences on the battles as choices; none if it has scores."""
+    """Return the published preferences of a judge on the battles at hand, as choices.
+
+    A published mean of both orders is a probability, and so is every preference of a judge some of
+    whose preferences are neither a win nor a draw. Empty if the judge has scores; failed ones are
+    kept if no verdict of the judge has.
+    """
     rows = verdicts[verdicts["judge"].eq(slug) & verdicts["battle_id"].isin(battles["battle_id"])]
     if rows[list(SCORE_COLUMNS)].notna().any(axis=None) or rows["recorded_outcome"].isna().all():
         rows = rows.head(0)

@@ -37,7 +37,11 @@ class Cost(NamedTuple):
 
 
 class Budget:
-    """A hard cap on calls, tokens or money; the most of a request is reserved before it."""
+    """A hard cap on paid requests, on tokens or on money, shared by everything that draws on it.
+
+    The most that a request can cost is reserved before it is sent, and its cost settled after: the
+    cap holds for what is in flight, too. None is no cap; `spent` is what is settled.
+    """
 
     def __init__(
         self,
@@ -122,7 +126,10 @@ class Budget:
 
 
 class JointBudget(Budget):
-    """Several caps at once: a request must fit each of them, and counts towards each."""
+    """Several caps at once: a request must fit each of them, and counts towards each.
+
+    Earlier spending counts against its own cap; `spent` begins at nothing.
+    """
 
     def __init__(self, caps: Sequence[Budget]) -> None:
         currencies = sorted({cap.currency for cap in caps if cap.currency is not None})
@@ -234,7 +241,11 @@ def text_bytes(messages: Sequence[Mapping[str, str]]) -> int:
 
 
 def may_be_billed(status: int, failure: str) -> bool:
-    """Return whether a failed request may have been worked on, as behind a gateway."""
+    """Return whether a request that failed with an HTTP status may have been worked on.
+
+    A gateway that gives up leaves the model writing, a filter has read the prompt, and an answer
+    that was cut in its thoughts was thought.
+    """
     worked_on = status >= 500 and status not in (501, 503, 529)
     return worked_on or status == 408 or failure in ("content_filter", "truncated")
 
@@ -247,7 +258,10 @@ def priced(prompt_tokens: int, completion_tokens: int, price: Price | None) -> C
 
 @dataclass(repr=False)
 class Meter:
-    """Counts requests against a budget: what each may cost before, and its cost after."""
+    """Counts requests against a budget: what each may cost before it is sent, and its cost after.
+
+    `counts` is added ``implausible_usage``; the first of it is a warning.
+    """
 
     budget: Budget
     price: Price | None
@@ -255,7 +269,12 @@ class Meter:
     warn: Callable[[str], None]
 
     def cost(self, usage: Usage, most: Cost) -> Cost:
-        """Return the cost of an answered request: its usage if plausible, else the reservation."""
+        """Return the cost of an answered request.
+
+        Usage that is missing, or below a floor of one token per 16 bytes, counts as the
+        reservation `most`. Usage above the reservation is clamped to it; an answer longer than the
+        limit counts up to its bytes.
+        """
         stated, sizes = usage[:2], usage[2:]
         if not all(stated):
             return most

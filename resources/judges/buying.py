@@ -23,7 +23,8 @@ RETRIED = frozenset({"transport"})
 """Failures that another attempt may mend, and that cost little."""
 
 RETRIED_ONCE = frozenset({"truncated", "parse_error", "echo"})
-"""Failures that another attempt rarely mends, and that are paid for each time."""
+"""Failures that another attempt rarely mends, and that are paid for each time. A refusal, a
+filter or a text that is too long would only be paid for again."""
 
 _CHUNK = 2000
 _LONGEST_WORDS = 100
@@ -38,7 +39,12 @@ class BudgetError(RuntimeError):
 
 @dataclass
 class Account:
-    """Counts of one annotation; `charged` has requests billed without an answer, too."""
+    """Counts of one annotation's calls; battles with equal texts share one.
+
+    Tokens are of the answers given now. `failed` and `reasons` count those given now while it runs,
+    all in the end. The budget is also `charged` for requests that may have been billed without an
+    answer.
+    """
 
     n_calls: int = 0
     n_resumed: int = 0
@@ -108,7 +114,14 @@ Progress = Callable[[Account], None]
 
 @dataclass
 class Buyer:
-    """Returns stored answers and buys the missing ones; runs below `n_covered` are another's."""
+    """Returns stored answers and buys the missing ones; `account` counts the last call.
+
+    Failures of `retried` are asked for again, however often they were; those of `RETRIED_ONCE` a
+    second time and no more. Replicates below `n_covered` belong to another table, which mends and
+    pays for them: here they are asked only if they are missing or were lost (`RETRIED`), and no
+    replicate is asked for the sake of `RETRIED_ONCE`. `turn` gives a context in which all is asked,
+    and which may wait to be entered: a place at the judge's endpoint, say.
+    """
 
     store: VerdictStore
     budget: Budget = field(default_factory=Budget)
@@ -119,7 +132,11 @@ class Buyer:
     turn: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
 
     def repeating(self, n_covered: int) -> "Buyer":
-        """Return a buyer for a table whose first runs another table asks and pays for."""
+        """Return a buyer for a table that repeats what another asks, its first runs included.
+
+        An answer that failed through the judge itself is not asked for again, but for those runs
+        that are the table's own and whose class `retried` names.
+        """
         return replace(self, n_covered=n_covered, account=Account())
 
     def missing(
@@ -139,7 +156,11 @@ class Buyer:
         slug: str,
         on_progress: Progress | None = None,
     ) -> Iterator[Reading]:
-        """Return a reading per presentation, once all answers are stored."""
+        """Return a reading per presentation, in their order, once all answers are stored.
+
+        Each call is asked for at most once, and stored within seconds of its answer. Of several
+        processes on one machine only one at a time buys from a judge.
+        """
         named, key = Calls(judge), judge_key(judge)
         identities = list(map(named.identity, presentations))
         calls = distinct(identities, presentations)

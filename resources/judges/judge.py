@@ -27,7 +27,12 @@ FAILURES: tuple[str, ...] = tuple(_FAILURES.split())
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """A question with two completions as shown, or with one, whose id is then `battle_id`."""
+    """One question with two completions in the order in which the judge sees them.
+
+    Order ``AB`` shows model A's completion first; `replicate` counts repeated runs from 0. The
+    model names are for simulations. `question_id` is of presentations with one completion, whose
+    `battle_id` is the completion's.
+    """
 
     battle_id: str
     order: str
@@ -42,7 +47,11 @@ class Presentation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Text, a failure class or both, and tokens; `said` is the server's reason, without keys."""
+    """What came back: text, or a failure class, or the text of a failed answer; and tokens.
+
+    `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``. The server
+    named `reply_model` and `system_fingerprint`; `said` is its reason for a failure, without keys.
+    """
 
     text: str | None
     failure: str | None
@@ -55,7 +64,11 @@ class Answer:
 
 
 class Judge(Protocol):
-    """A judge ready to answer; one with `acknowledge` hears the times of stored failures."""
+    """A judge ready to answer.
+
+    One that has to know which failures are stored has a method ``acknowledge(stored)``, called
+    before it is asked for them again, with the time of each by identity of the call.
+    """
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -75,7 +88,11 @@ class Judge(Protocol):
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, "Reading"]]:
-        """Yield readings with positions, within the budget; no presentation gets two."""
+        """Yield answers, read as they come, each with the position of its presentation.
+
+        Everything that is paid for is reserved in the budget before. A presentation goes without an
+        answer only where the budget refused it; none gets two.
+        """
         ...
 
 

@@ -28,7 +28,11 @@ _ANSWERS_LOOKED_AT = 500
 
 
 class TokenEstimate(NamedTuple):
-    """Expected tokens of calls, the most without repairs and losses, and their source."""
+    """Expected tokens of some calls, the most that they can cost, and where the numbers are from.
+
+    `most_` counts every byte of a prompt as a token and every answer at its full length, once:
+    repairs and lost requests come on top.
+    """
 
     prompt_tokens: int
     completion_tokens: int
@@ -50,7 +54,10 @@ def _total(estimates: Mapping[str, TokenEstimate]) -> TokenEstimate:
 
 
 class Expected(NamedTuple):
-    """Expected calls of a judge in one form; `tokens` is None where nothing served is asked."""
+    """Expected calls of a judge in one form, and how many of them are stored.
+
+    `tokens` is None where nothing served is asked; `note` says what would change the calls.
+    """
 
     n_needed: int
     n_stored: int
@@ -60,7 +67,11 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgePlan:
-    """Calls of a judge's plan, their tokens and price, and in words what they give."""
+    """Calls of a judge's plan, and calls that the verdict store answers.
+
+    What the ratings' intervals would gain (`half_width`), what would change the number of calls
+    (`note`) and the cap that stops the run before them (`cut_short`) are words, or empty.
+    """
 
     judge: str
     partition: str
@@ -158,7 +169,11 @@ def expect_calls(
     n_replicates: int | None = None,
     first_replicate: int = 0,
 ) -> Expected:
-    """Return the expected calls about battles; `more` are shown by the reliability panel."""
+    """Return the expected calls of a judge about battles.
+
+    `more` is shown besides by the reliability panel, whose first runs are calls of the verdicts
+    too; runs before `first_replicate` are asked by others.
+    """
     asked, n_times = form_with(form, judge), n_replicates or judge.replicates
 
     def shown(evidence: Evidence) -> list[Presentation]:
@@ -209,7 +224,11 @@ def estimate_tokens(
     needed: Sequence[Presentation],
     answered: Answered | None = None,
 ) -> TokenEstimate:
-    """Return the tokens of calls by the model's tokenizer, stored answers, or bytes."""
+    """Return the tokens that calls would take.
+
+    Prompts are counted with the model's tokenizer where it lies on this machine, else by stored
+    answers of the same judge, else by their bytes; the `basis` says which.
+    """
     if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")
     n_bytes = sum(_size(prompt, shown) for shown in needed)

@@ -49,7 +49,10 @@ def verdicts_of_battle(
 
 
 def nearest(stored: pd.DataFrame, order: str, parts: Mapping[str, str]) -> Nearest | None:
-    """Return the stored verdict with the fewest differing parts, or None."""
+    """Return the stored verdict with the fewest differing parts; of equals that of this order.
+
+    None where nothing is stored of the battle.
+    """
     candidates = [
         (row, _differences(json.loads(row["parts"]), parts)) for row in stored.to_dict("records")
     ]

@@ -26,7 +26,12 @@ class Scan(NamedTuple):
 
 
 class KeyedStore:
-    """Rows by key under a folder or URI; rows equal in the columns of `row` are copies."""
+    """The rows under a local folder or URI, by key; many processes may read and write at a time.
+
+    A kind of row derives from this class. `row` names the columns, `identity` among them, that
+    tell two rows apart: equal ones are copies of one. Columns of `later` are null in older shards
+    that lack them. `what` is stored, in the plural; the environment `variable` says where.
+    """
 
     schema: ClassVar[pa.Schema]
     row: ClassVar[tuple[str, ...]]
@@ -39,7 +44,10 @@ class KeyedStore:
 
     @contextlib.contextmanager
     def exclusive(self, key: str, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-        """Keep other processes of this machine from buying under a key."""
+        """Keep other processes of this machine from buying what goes under the same key.
+
+        The lock goes with the process, however it ends. Object storage has none.
+        """
         if not is_local(self.base):
             yield
             return
@@ -58,7 +66,11 @@ class KeyedStore:
     def buying(
         self, key: str, is_lacking: Callable[[], bool], on_wait: Callable[[], None] | None
     ) -> Iterator[bool]:
-        """Give whether something is to be bought, looked up anew after a wait, alone."""
+        """Give whether something is to be bought, which then no other process buys meanwhile.
+
+        A store that lacks nothing is only read. After a wait it is looked into once more: another
+        process may have bought what was lacking.
+        """
         if not is_lacking():
             yield False
             return
@@ -108,7 +120,12 @@ class KeyedStore:
         )
 
     def compact(self, key: str, *, min_shards: int = 2) -> int:
-        """Merge a key's small whole shards; the new one is durable before an old one goes."""
+        """Merge the small shards of a key into one, and return how many were merged.
+
+        Large ones stay, so that the work and the memory do not grow with the store. The merged
+        shard is durable before the first old one goes: a crash in between leaves rows twice,
+        which readers collapse. Damaged files stay where they are.
+        """
         read: dict[UPath, pa.Table | None] = {}
         for shard in list_shards(self.base / key)[0]:
             with contextlib.suppress(FileNotFoundError):  # another process merged it

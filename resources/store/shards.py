@@ -23,7 +23,11 @@ SUFFIX, UNFINISHED = ".parquet", ".part"
 
 
 def write_shard(folder: UPath, table: pa.Table) -> UPath:
-    """Write a table as a new shard and return its place; then no kill and no power cut loses it."""
+    """Write a table as a new shard and return its place.
+
+    When this returns, the shard survives a kill of the process and, on a local disk, a power
+    cut. Names never collide: time, process and chance are in them.
+    """
     name = f"{time.time_ns():020d}-{os.getpid()}-{token_hex(8)}{SUFFIX}"
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
@@ -64,7 +68,10 @@ def read_shard(
 
 
 def make_folder(folder: UPath, what: str, variable: str) -> None:
-    """Make a local folder so that it survives a power cut, or raise where nothing can be stored."""
+    """Make a local folder so that it survives a power cut; object storage has none.
+
+    `what` is stored there, and the environment `variable` says where: for the message.
+    """
     if not is_local(folder):
         _require_writable(folder, what, variable)
         return

@@ -1,4 +1,9 @@
-"""Verdict store: bought answers by judge and identity of the call; rows are never changed."""
+"""Verdict store: bought answers by judge and identity of the call.
+
+A judge's answers lie in a folder of their own, named by the hash of what identifies the judge,
+so that a lookup reads no other judge's. Rows are never changed: a second attempt is a second
+row, and readers agree on which of them counts and how many there were.
+"""
 
 from collections.abc import Collection
 
@@ -15,7 +20,10 @@ _ROW = (
 _COUNTS = ("prompt_tokens", "completion_tokens", "replicate")
 _TYPES = dict.fromkeys(_COUNTS, pa.int64()) | {"answered_at": pa.timestamp("us", tz="UTC")}
 SCHEMA = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _ROW.split()])
-"""Rows of answers; `judge`, `battle_id` and `order` are what a call was made for first."""
+"""A row is one answer. `status` is how it was read when it came; `judge`, `battle_id` and `order`
+are what the call was made for first, which its identity does not hold; `parts` is a JSON object
+of what it does hold, long texts by their hash. `reply_model`, `system_fingerprint` and `said` are
+the server's words about the answer."""
 
 _CALL = ("judge", "order", "replicate", "parts")
 ANSWER = tuple(name for name in _ROW.split() if name not in _CALL)
@@ -42,7 +50,10 @@ class VerdictStore(KeyedStore):
         return collapse(scan.table), scan
 
     def first_statuses(self, judge_key: str, identities: Collection[str]) -> dict[str, str]:
-        """Return how the first answer to some calls was read; those lost on their way are none."""
+        """Return how the first answer to some calls was read, whatever later ones mended.
+
+        Answers that were lost on their way are none; a call that has no other is left out.
+        """
         among = pa.array(list(identities), pa.string())
         rows = self.without_copies(self.scan(judge_key, _STATUS, among=among).table).to_pandas()
         given = rows[rows["status"].ne("transport")].sort_values(["answered_at", "status"])
@@ -58,7 +69,11 @@ class VerdictStore(KeyedStore):
 
 
 def collapse(table: pa.Table) -> pd.DataFrame:
-    """Return a row per identity: of usable answers the first, of failures the last."""
+    """Return one row per identity, whichever shards, in whatever order, the rows came from.
+
+    Of usable answers the first counts, so that what was concluded from it stays; of failures
+    the last. `n_attempts` counts the rows that there were.
+    """
     rows = VerdictStore.without_copies(table).to_pandas()
     if rows["identity"].is_unique:
         return rows.assign(n_attempts=1)

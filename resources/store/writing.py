@@ -1,4 +1,7 @@
-"""Collects answers as they stream in, and stores them before many could be lost."""
+"""Collects answers as they stream in, and stores them before many could be lost.
+
+Disk space is held back meanwhile, and given up for answers that are paid for when the disk is full.
+"""
 
 import errno
 import os
@@ -67,7 +70,17 @@ class Room:
 
 
 class VerdictWriter:
-    """Stores rows every so many, or seconds, in a thread; a full disk calls `on_full`."""
+    """A context manager that stores what it is given, every so many rows or seconds.
+
+    The clock runs in a thread of its own: a judge that thinks for long does not keep what it
+    said before from being stored. Leaving the context stores the rest, after an error too. A
+    place that cannot be written to, or has no space left, raises on entering, before anything is
+    bought. Where space runs out later, smaller shards are written, and what they do not take up is
+    held in memory and tried again; leaving the context raises then.
+
+    An answer waits for at most so many `rows` or `seconds`. `on_full` is called when space runs
+    out, and should let no more be asked; without it `add` raises.
+    """
 
     def __init__(
         self,
@@ -115,7 +128,10 @@ class VerdictWriter:
         return self._room.error(f"{stored}, and no more were asked for")
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take an answer, waiting where the place is slow; raises an error of earlier storing."""
+        """Take an answer; raises what went wrong when earlier ones were stored.
+
+        Returns at once, unless the place is slower than the answers come.
+        """
         if self._error is not None:
             raise self._error
         if self._is_out_of_space and self._on_full is None:

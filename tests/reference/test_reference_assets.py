@@ -89,9 +89,11 @@ def test_a_judge_without_preferences_gets_an_empty_table_and_a_reason(made):
     pd.testing.assert_frame_equal(rated.value, REFERENCE_RATINGS.empty())
     assert "choose with log-probabilities" in rated.metadata["note"]
     assert REFERENCE_RATINGS.check("gaps_are_finite", rated.value).passed
-    assert diagnostics_of(rated).empty
-    assert module.reach_result(None).passed
-    assert module.errors_result(None).passed
+    diagnostics = diagnostics_of(rated)
+    assert diagnostics.empty
+    diagnostics = REFERENCE_DIAGNOSTICS.filled(diagnostics)
+    assert module.reach_result(diagnostics).passed
+    assert module.errors_result(diagnostics).passed
 
 
 def test_repeated_runs_of_the_rubric_let_the_judge_abstain(
@@ -110,6 +112,13 @@ def test_repeated_runs_of_the_rubric_let_the_judge_abstain(
 
 
 # ------------------------------------------------------------------ checks
+
+
+@pytest.mark.parametrize("check", [module.reach_result, module.errors_result])
+def test_ratings_of_before_without_diagnostics_warn(check):
+    result = check(None)
+    assert (result.passed, result.severity) == (False, WARN)
+    assert "make reference_ratings again" in result.description
 
 
 NOTE = "furthest: cat, 1.13 of the bootstrap's on 6 prompts"

@@ -40,7 +40,10 @@ Tell = Callable[[str], None]
 
 
 class Pace(NamedTuple):
-    """Seconds between two looks at a batch, at first and at most, and of an outage."""
+    """Seconds between two looks at a batch, at first and at most.
+
+    Once the endpoint was reached it may be out of reach for `outage_s` seconds at a time.
+    """
 
     first_s: float = 5.0
     longest_s: float = 60.0
@@ -48,7 +51,11 @@ class Pace(NamedTuple):
 
 
 class Reservations:
-    """Reservations of a budget by request; at the end what was submitted counts in full."""
+    """What a budget holds back by request; a context manager that leaves none held.
+
+    What was submitted and has no result then counts in full: it is carried out and billed all the
+    same.
+    """
 
     def __init__(self, meter: Meter) -> None:
         self.meter = meter
@@ -77,7 +84,10 @@ class Reservations:
         self._submitted.update(identities)
 
     def settle(self, identity: str, result: Result) -> bool:
-        """Replace a request's reservation by its cost; return whether it was of this run."""
+        """Replace the reservation of a request by its cost; return whether it was ours.
+
+        Requests of an earlier run were paid for under its budget, and cost this one nothing.
+        """
         held = self._held.pop(identity, None)
         if held is not None:
             self.meter.budget.settle(held[0], self._cost(result, *held))
@@ -101,7 +111,15 @@ class Awaited(NamedTuple):
 
 @dataclass(repr=False)
 class Batches:
-    """Submits each call at most once, however often the program is killed, and collects."""
+    """Submits each call at most once, however often the program is killed meanwhile, and collects.
+
+    The order is: write down the calls; upload them; write down the file; create the batch; write
+    down the batch. Whoever is killed in between leaves a record without a batch. One without a
+    file has none. For one with a file, the provider's batches are searched; if there is none, the
+    file is deleted, so that a creation still on its way must fail, and they are searched again.
+    `awaited` are the batches with wanted calls, by token. The meter's `counts` are added
+    ``unknown``: lines that belong to no request of their batch.
+    """
 
     provider: Provider
     records: Records
@@ -202,7 +220,11 @@ class Batches:
             )
 
     def collected(self, shown: Mapping[str, Presentation]) -> Iterator[tuple[str, Result]]:
-        """Yield results as batches end; lost ones of earlier runs are left out."""
+        """Yield the results of the awaited calls, as their batches end.
+
+        Calls whose results the provider has deleted are lost. Those of earlier runs are left out,
+        to be asked anew; what this run submitted and lost is not bought twice in it.
+        """
         wanted = {
             token: {i: shown[i] for i in one.identities} for token, one in self.awaited.items()
         }
@@ -319,7 +341,10 @@ class LiveJudge(ServedJudge):
         return Records(self._site.folder / "batches" / judge_key(self))
 
     def acknowledge(self, stored: Mapping[str, datetime]) -> None:
-        """Take note of the times of stored failures, which are wanted for a second time."""
+        """Take note of failures that are stored, and of when: they are wanted for a second time.
+
+        Any other is handed over once more, which is free.
+        """
         self._records.close_stored(stored)
 
     def answer(
@@ -345,7 +370,11 @@ class LiveJudge(ServedJudge):
 
 
 class BatchJudge(LiveJudge):
-    """A judge of kind ``openai`` with ``batch: true``; asked live it has the same identity."""
+    """A judge of kind ``openai`` with ``batch: true``.
+
+    It has the identity of the judge that is asked live. An answer that cannot be read is not asked
+    for a second time in the same run.
+    """
 
     def __init__(
         self,
@@ -361,7 +390,11 @@ class BatchJudge(LiveJudge):
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Generator[tuple[int, Reading]]:
-        """Yield answers as batches end, also of earlier runs; an interrupt ends no batch."""
+        """Yield answers as their batches end, each with the position of its presentation.
+
+        Calls that an earlier run submitted are collected, whatever became of that run. Closing the
+        iterator, or an interrupt, leaves batches to go on at the provider.
+        """
         if not presentations:
             return
         self.require_price(budget)

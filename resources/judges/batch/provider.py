@@ -55,7 +55,11 @@ class Part(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of one request; `hopeless` is why it would fail again, `is_lost` if deleted."""
+    """What came of one request: an answer, and its value if it could be read.
+
+    `hopeless` says why the same, asked again, would fail until somebody mends something: that is no
+    answer. `is_lost` marks a result that the provider has deleted.
+    """
 
     answer: Answer
     is_billed: bool
@@ -200,7 +204,10 @@ class Provider:
         return str(self._insist("take a file of requests", send)["id"])
 
     def create(self, record: Record) -> str | None:
-        """Return the id of the batch of a record's file; None after anything but a clear no."""
+        """Return the id of the batch made of a record's file, or None if there may be one.
+
+        There may be one after anything but a clear no: a reply that was lost, or cannot be read.
+        """
         asked = {
             "input_file_id": record.file_id or "",
             "endpoint": CHAT,

@@ -1,4 +1,8 @@
-"""Records of batches: written whole before a provider gets one, so that none is paid twice."""
+"""Records of batches: written before a provider gets one, so that none is paid twice.
+
+A record is written whole or not at all, and survives a power cut: what it says was submitted is
+looked for at the provider, never submitted again.
+"""
 
 import contextlib
 import json
@@ -16,7 +20,13 @@ from resources.atomic import sync_folder, write_whole
 
 @dataclass(frozen=True)
 class Record:
-    """One batch from the intention on; failures in `answered` may be asked anew."""
+    """One batch, from the intention to submit it, written at a time in UTC.
+
+    The identities of its calls are its requests' ``custom_id``. A batch may exist that has no
+    `batch_id` here: the process that created it was killed before it could write that. A withdrawn
+    record's file is being deleted at the provider. `answered` are calls whose failure was handed
+    over: wanted once more, they are asked anew.
+    """
 
     token: str
     written_at: str
@@ -41,7 +51,10 @@ class Records:
             yield
 
     def all(self) -> list[Record]:
-        """Return all records, the oldest first; ValueError where one is damaged."""
+        """Return all records, the oldest first.
+
+        A damaged file raises ValueError: what was paid for could not be told without it.
+        """
         found = [_read(file) for file in self.folder.glob("*.json")]
         return sorted(found, key=lambda record: (record.written_at, record.token))
 
@@ -72,7 +85,11 @@ class Records:
                 self.save(replace(record, answered=answered))
 
     def close_stored(self, stored: Mapping[str, datetime]) -> None:
-        """Note failures that were stored after a batch of theirs was opened, and so handed over."""
+        """Note failures that were stored after a batch of theirs was opened, so handed over.
+
+        Nothing else could have been stored since: a call under way is in one batch alone, and not
+        asked live.
+        """
         for record in self.all():
             opened = datetime.fromisoformat(record.written_at)
             known = stored.keys() & (set(record.identities) - set(record.answered))

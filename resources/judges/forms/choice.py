@@ -19,13 +19,20 @@ _TIE = 0.25  # rubric points to either side of equality between which a tie is l
 
 
 class ChoiceOptions(ShortOptions):
-    """Options of the form of choices; masses nearer than twice `tolerance` in [0, 1] are a tie."""
+    """Options of the form that asks which of two completions is better.
+
+    `tolerance` is delta in [0, 1] of the aggregation of both orders: a tie if the two largest
+    masses differ by less than twice this.
+    """
 
     tolerance: float = Field(default=0.0, ge=0, le=1, strict=True)
 
 
 class ChoiceForm(ShortForm):
-    """A for the first completion, B for the other, C for a tie; odds of first, tie and second."""
+    """A for the completion shown first, B for the other, C for a tie; see `Form`.
+
+    Its odds are the probabilities of first, tie and second, and what they cover.
+    """
 
     name = "choice"
     table = CHOICE_VERDICTS

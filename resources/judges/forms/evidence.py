@@ -1,4 +1,7 @@
-"""Odds of the words that a judge could have said, from log-probabilities; nothing is filled in."""
+"""Odds of the words that a judge could have said, from the log-probabilities of one answer.
+
+Nothing is filled in: where the tokens do not tell, a ValueError says why.
+"""
 
 import json
 import re
@@ -33,7 +36,12 @@ class Span(NamedTuple):
 
 
 def answer_span(tokens: Sequence[str], answer: str) -> Span | None:
-    """Return which tokens spell an answer, blanks apart; None if the last ones do not."""
+    """Return which tokens spell an answer, or None if the last ones do not.
+
+    Endpoints log what a model thought before it answered, and the mark that ended its turn. Blanks
+    do not count. Where a token holds but a part of a character, letters beyond ASCII do not
+    count either. After the answer only marks such as ``<|im_end|>`` may come.
+    """
     whole = "\0".join(tokens).translate(_NO_BLANKS).split("\0")
     if len(whole) != len(tokens):  # one of them holds the mark
         whole = [token.translate(_NO_BLANKS) for token in tokens]
@@ -74,7 +82,9 @@ def _from(begin: int, starts: Sequence[int], end: int) -> Span | None:
 
 
 MAX_UNRESOLVED = 0.02
-"""Probability of unfinished numbers that may be left out: at most a fiftieth of the scale."""
+"""Probability of numbers begun, of which it is not known how they go on, that may be left out.
+
+Left out, it moves a mean score by at most a fiftieth of the scale."""
 
 _ROUNDING = 1e-4  # of log-probabilities in the number formats of models
 _DIGITS = re.compile(r"[0-9]+")
@@ -151,7 +161,11 @@ def score_of(
 
 
 def digits_per_token(tokens: Tokens, score: int, declared: int) -> int:
-    """Return how many digits one token held at most: as declared if this answer shows several."""
+    """Return how many digits one token held at most, by what one answer shows.
+
+    As declared, if a number of several digits in one token was said or listed where the number
+    begins; else one, since any digit may then be the first of two. No other answer has a say in it.
+    """
     pieces = _pieces(tokens, str(score))
     numbers = [word.strip(BLANKS) for word, _ in tokens.spelled[0].listed] if tokens.spelled else []
     if len(pieces) > 1:

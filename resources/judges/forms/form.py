@@ -1,4 +1,8 @@
-"""A form of question: how texts are fenced off as data, and how its answer is read."""
+"""A form of question: how battles are shown to a judge, and how its answer is read.
+
+Texts under judgement are fenced off as data. Each fence carries a mark drawn for the one request,
+which no completion can know or close.
+"""
 
 import re
 import secrets
@@ -26,7 +30,11 @@ Message = dict[str, str]
 
 
 class Wording(NamedTuple):
-    """Values of placeholders: `quoted` texts, fenced off, and `stated` words of ours."""
+    """Values of a prompt's placeholders.
+
+    `quoted` maps them to the texts of a presentation, which are fenced off; `stated` to words of
+    ours. The mark of the fences is ``delimiter``.
+    """
 
     quoted: Mapping[str, str]
     stated: Mapping[str, str]
@@ -161,7 +169,10 @@ class Form:
         raise NotImplementedError
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return the first words of a simulated judge who doubts points by a `spread`."""
+        """Return the first words of a simulated judge of texts worth so many rubric points.
+
+        `spread` is the standard deviation of its doubt about one text, in rubric points.
+        """
         raise NotImplementedError
 
     def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
@@ -193,7 +204,10 @@ class Prompt(NamedTuple):
 
 
 def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
-    """Return an answer as read, without halves of characters, which no file can hold."""
+    """Return an answer with ``ok`` and its value, or with its failure class and None.
+
+    Halves of characters, which no file can hold, are left out of its text.
+    """
     if answer.text is not None and not answer.text.isascii():
         whole = answer.text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
         answer = replace(answer, text=whole)
@@ -206,7 +220,11 @@ def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
 
 
 class ShortOptions(BaseModel):
-    """Options of a form of one word; without log-probabilities it is asked `samples` times."""
+    """Options of a form whose answer is one word and a reason, in `judges.yaml`.
+
+    Where there are no log-probabilities each question is asked `samples` times. Answers that are
+    `structured` are JSON objects that the endpoint enforces.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

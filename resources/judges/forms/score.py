@@ -35,7 +35,11 @@ _HIGHEST = 1_000_000
 
 
 class ScoreOptions(ShortOptions):
-    """Options of the form of one number: its scale, and the most digits of the judge's tokens."""
+    """Options of the form that asks for one number about one completion.
+
+    `scale` is in points of the judge's own scale; `digits_per_token` the most digits that the
+    judge's tokenizer puts in one token: 1 where "87" is "8", "7".
+    """
 
     scale: tuple[StrictInt, StrictInt] = (1, 100)
     digits_per_token: int = Field(default=3, ge=1, le=9, strict=True)
@@ -52,7 +56,10 @@ class ScoreOptions(ShortOptions):
 
 
 class ScoreForm(ShortForm):
-    """One integer on a scale, then a reason; its odds are the expected score in `TARGET_SCALE`."""
+    """One integer on a scale, then a reason; see `Form`.
+
+    Its odds are the expected score in points of `TARGET_SCALE`, and what they cover.
+    """
 
     name = "score"
     table = SCORE_VERDICTS
@@ -106,7 +113,10 @@ class ScoreForm(ShortForm):
         return _expected(ScoreDistribution(self.scale, values, shares, covered, 0.0))
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return the chances of at most `MOST_CHANCES` numbers, normal around the points."""
+        """Return the chances of at most `MOST_CHANCES` numbers, each said in one token.
+
+        They are normal around the points, which may lie off the scale; the likeliest comes first.
+        """
         (low, high), digits = self.scale, self.options.digits_per_token
         if len(str(high)) > digits:
             raise ValueError(

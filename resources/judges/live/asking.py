@@ -35,7 +35,12 @@ _WAIT_S = 0.02
 
 @dataclass(repr=False)
 class Asker:
-    """Asks one endpoint, with bounded concurrency; a request that waits gives its place up."""
+    """Asks one endpoint, with bounded concurrency.
+
+    A request that waits to be retried gives its place to another. One that may have been billed
+    without an answer counts in full towards the budget. The meter's `counts` are added
+    ``requests``, ``retries``, ``repairs`` and ``lost``.
+    """
 
     connection: Connection
     retries: Retries

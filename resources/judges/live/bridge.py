@@ -30,7 +30,12 @@ def as_completed(
     n_workers: int,
     closing: Callable[[], Awaitable[None]],
 ) -> Generator[tuple[int, R]]:
-    """Yield positions and results as they are done; an error comes after those in flight."""
+    """Yield the position and the result of each item, in the order in which they are done.
+
+    What `work` raises is raised here, after what was in flight has ended and its results were
+    taken. After an interrupt what is done is still yielded, and what is in flight cancelled.
+    `closing` is awaited at the end, also when the consumer stops early.
+    """
     results: _Results[R] = queue.SimpleQueue()
     end: BaseException
     with _background_loop(closing) as loop:

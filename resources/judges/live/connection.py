@@ -41,7 +41,11 @@ class StatusError(Exception):
 
 
 class Connection:
-    """Sends requests to one endpoint alone: no redirect, no cookie, no packed body."""
+    """Sends requests to one endpoint, each once; opened by the first one, in its event loop.
+
+    It follows no redirect, keeps no cookie, takes no packed body, and asks no proxy for this
+    machine itself.
+    """
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         if endpoint.key is None:

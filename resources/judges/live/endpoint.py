@@ -23,7 +23,10 @@ class OutOfReachError(EndpointError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A URL and its key, which shows in no representation; `no_key` says why there is none."""
+    """A URL and the key to it; the key shows in no representation.
+
+    Without a key (`no_key` says why) what was asked before can still be looked up.
+    """
 
     url: str
     key: str | None = field(repr=False)
@@ -51,7 +54,10 @@ class Endpoint:
 
     @property
     def sent_headers(self) -> dict[str, str]:
-        """Headers of every request; a packed body, which may unpack to too much, is refused."""
+        """Headers of every request: no key where only other headers hold a secret.
+
+        A short packed body may unpack to more than the memory holds, so that none is accepted.
+        """
         sent = {"Accept-Encoding": "identity", **dict(self.headers)}
         if self.url == OPENAI_URL:  # others need not know whose account there is
             sent |= {

@@ -1,4 +1,8 @@
-"""Fields of a served judge in `judges.yaml`; secrets stand in environment variables alone."""
+"""Fields of a served judge in `judges.yaml`: address, decoding, price, additions.
+
+Secrets are named by the environment variable that holds them, and stand in headers only: a URL is
+logged, and the body is part of a verdict's identity.
+"""
 
 import datetime
 import json
@@ -119,7 +123,10 @@ def _leaves(value: Mapping[str, Any] | list[Any], name: str = "") -> Iterator[tu
 
 
 class Decoding(BaseModel):
-    """Decoding settings; null leaves one out, and the seed grows by 1 a replicate."""
+    """Decoding settings of a judge; null leaves a setting out of the request.
+
+    An answer longer than `max_tokens` fails as ``truncated``; the seed grows by 1 a replicate.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -142,7 +149,13 @@ _OUR_KEYS = re.compile(
 
 
 class EndpointFields(BaseModel):
-    """Which model is asked, and where; URL and key may stand in environment variables."""
+    """Which model is asked, and where: of a judge as of what makes embeddings.
+
+    `base_url` is the URL up to ``/v1``, or the environment variable that holds it;
+    ``OPENAI_BASE_URL``, else the OpenAI API, by default. `endpoint_name` is what the identity of a
+    result calls the endpoint, by default its URL. `api_key_env` names the variable that holds the
+    key; ``OPENAI_API_KEY`` if no `base_url` is given, otherwise no key is sent by default.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -173,7 +186,12 @@ class EndpointFields(BaseModel):
 
 
 class ServedFields(EndpointFields):
-    """Fields of a served judge; ``auto`` uses what a probe finds, ``on`` demands it."""
+    """Everything that only a served judge declares.
+
+    ``on`` demands a schema or log-probabilities of the endpoint, ``auto`` uses them if its probe
+    finds them. `expect_model` says whether a reply has to name the model asked for, a name that
+    begins with it, or any. A request that is silent for `timeout_s` seconds is tried again.
+    """
 
     decoding: Decoding = Decoding()
     structured_output: Switch = "auto"
@@ -197,7 +215,7 @@ class ServedFields(EndpointFields):
 
 
 def require_url(value: str) -> str:
-    """Return an endpoint's URL without a slash at its end; no error repeats it."""
+    """Return an endpoint's URL without a slash at its end; no error repeats its password."""
     parts = _parts(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(

@@ -44,7 +44,11 @@ _SILENT = 20  # answers lost in a row after which the endpoint counts as gone
 
 @dataclass(frozen=True)
 class Site:
-    """Where a judge is asked; parts of its identity that are `named` replace ours."""
+    """Where a judge is asked, and how patiently.
+
+    Under `folder` it is remembered what endpoints support, unless that is `declared`, and which
+    batches are under way. Parts of the identity that are `named` replace ours, or come on top.
+    """
 
     endpoint: Endpoint
     folder: Path
@@ -93,7 +97,11 @@ class ServedJudge:
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """All that shapes an answer, except the presentation; so no timeout, price or key."""
+        """Everything but the presentation that shapes an answer.
+
+        Not in it, because they do not: concurrency, retries, timeouts, prices, the key, what the
+        endpoint calls its token limit and how long its context is.
+        """
         fields = self._fields
         identity = {
             "kind": "openai",
@@ -131,7 +139,10 @@ class ServedJudge:
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Generator[tuple[int, Reading]]:
-        """Yield answers as they come; closing the iterator cancels the requests in flight."""
+        """Yield answers as they come, each with the position of its presentation.
+
+        Closing the iterator, or an interrupt, cancels the requests in flight.
+        """
         if not presentations:
             return
         self.require_price(budget)

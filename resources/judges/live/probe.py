@@ -39,7 +39,12 @@ _SCHEMA = named_schema("colour", {"colour": {"type": "string", "enum": _COLOURS}
 
 @dataclass(frozen=True, config=ConfigDict(strict=True))
 class Capabilities:
-    """Capabilities of an endpoint for one model; `alternatives` is None where it was not asked."""
+    """Capabilities of an endpoint for one model.
+
+    `limit_field` is what it calls the token limit of an answer. `alternatives` is of how many
+    tokens it tells the log-probability at a place: 0 where of none but the one said; None where it
+    was not asked.
+    """
 
     limit_field: LimitField
     json_schema: bool
@@ -68,7 +73,10 @@ Send = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 def remembered(folder: Path, place: str, model: str) -> Capabilities | None:
-    """Return capabilities that an earlier probe found, or None: not asked, or not readable."""
+    """Return capabilities that an earlier probe found, or None: not asked, or not readable.
+
+    The `place` is what verdicts call the endpoint, so that a server that moves keeps both.
+    """
     try:
         return TypeAdapter(Capabilities).validate_json(_file(folder, place, model).read_bytes())
     except (OSError, ValueError):
@@ -116,7 +124,10 @@ def sampling(decoding: Decoding) -> dict[str, Any]:
 
 
 class Probe:
-    """Small requests to an endpoint; one in trouble raises EndpointError."""
+    """Small requests to an endpoint, with one model and its decoding.
+
+    A server in trouble raises EndpointError: what it cannot do says nothing about what it can.
+    """
 
     def __init__(self, send: Send, connection: Connection, model: str, decoding: Decoding) -> None:
         self._send_once, self._connection, self._model = send, connection, model
@@ -185,7 +196,10 @@ class Probe:
             return False
 
     async def _unless_refused(self, limit: str, extra: dict[str, Any], what: str) -> Any | None:
-        """Return the reply to a request for something more; None if that is turned down."""
+        """Return the reply to a request for something more, or None if that is turned down.
+
+        An error of the server's own is believed if it answers the plain request meanwhile.
+        """
         base = {**self._base, limit: self._room}
         for _ in range(2):
             reply = await self._send({**base, **extra})

@@ -28,7 +28,11 @@ _FAILED_ENDS: dict[str, tuple[str, str | None]] = {
 
 
 def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
-    """Return the reading of a chat completion; it fails unless whole and the judge's own."""
+    """Return the reading of a chat completion; an unreadable answer has a class of failure.
+
+    Scores that stand in the presented texts are not the judge's own, and an answer that did not
+    come to its own end is none.
+    """
     choice = require_message(completion)["choices"][0]
     text = readable(choice["message"].get("content") or "")
     failure, reason = _early_end(choice, text)
@@ -93,7 +97,10 @@ def _early_end(choice: Any, text: str) -> tuple[str | None, str | None]:
 
 
 def _is_ended(choice: Any) -> bool:
-    """Whether the judge said all that it had to say; null is a server that does not know."""
+    """Whether the judge said all that it had to say.
+
+    A server may state that it does not know, by null; leaving the field out states nothing.
+    """
     finish = choice.get("finish_reason")
     if finish == "error":
         raise MalformedReplyError("the provider broke the answer off")
@@ -132,7 +139,11 @@ def _count(value: object) -> int:
 
 
 def _log_probabilities(choice: Any, n_listed: int | None, text: str) -> str | None:
-    """Return log-probabilities as JSON, the first `n_listed` with alternatives."""
+    """Return log-probabilities as JSON; None if they have another form, which fails no answer.
+
+    What was thought before the answer is left out where `n_listed` is given, and alternatives of
+    later tokens than so many.
+    """
     content = member(choice.get("logprobs"), "content")
     if not isinstance(content, list) or not content:
         return None

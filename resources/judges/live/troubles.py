@@ -47,7 +47,11 @@ _READ = 2000
 
 
 class Trouble(NamedTuple):
-    """One failed request; `is_doubtful` marks a stop that may concern this one request only."""
+    """One failed request: the reaction, the class of failure, and the server's words.
+
+    `is_doubtful` marks a stop that may concern this one request only: a firewall that dislikes a
+    text says the same as one that dislikes a key. The message may hold the key.
+    """
 
     action: Literal["retry", "note", "stop"]
     failure: str
@@ -59,7 +63,10 @@ class Trouble(NamedTuple):
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Exponential backoff with full jitter, in seconds; too long a wait ends the run."""
+    """Exponential backoff with full jitter: uniform between 0 and a doubling, capped bound.
+
+    Seconds. A server that asks to wait longer than `longest_wait_s` ends the run instead.
+    """
 
     attempts: int = 8
     base_s: float = 0.5
@@ -79,7 +86,10 @@ _SHOWN = 300
 
 
 class Retries:
-    """Tries of one endpoint; where the server asks to wait, every request to it does."""
+    """Tries of one endpoint: how long each waits for the next, and what is said of it.
+
+    Where the server asks to wait, every request to it does.
+    """
 
     def __init__(
         self, endpoint: Endpoint, policy: RetryPolicy, warn: Callable[[str], None] = _LOG.warning
@@ -122,7 +132,10 @@ class Retries:
         return (wait or 0.0) + self.policy.delay(number, self._rng)
 
     def diagnose(self, error: Exception, shown: str = "") -> Trouble:
-        """Return the trouble with a failed request; a quotation of `shown` says nothing."""
+        """Return the trouble with a failed request, in words without the key.
+
+        A server that quotes `shown`, the text of the request, says nothing about itself by that.
+        """
         if isinstance(error, StatusError):
             words, codes = said_in(error.error) or error.text[:_READ], codes_in(error.error)
             given = (error.status, words, error.headers, self.policy)

@@ -1,4 +1,14 @@
-"""Usage: python -I guard.py PARENT_PID PATIENCE_SECONDS REPORT_FD COMMAND...; it dies with us."""
+"""A process between us and a server: when we are gone, however we went, so is the server.
+
+Started as a script with nothing but the standard library. Its standard input is a pipe whose
+other end only we hold: the end of that pipe, or another parent, means that nobody needs the
+server any more. What the server started is taken down with it, even if it left the group.
+
+The process id of the server is written to a pipe, so that the parent can clear up when somebody
+kills the guard itself.
+
+    python -I guard.py PARENT_PID PATIENCE_SECONDS REPORT_FD COMMAND...
+"""
 
 import contextlib
 import ctypes
@@ -18,7 +28,11 @@ _LONGEST_BURIAL_S = 30.0
 
 
 def guard(parent: int, patience_s: float, report: int, command: list[str]) -> int:
-    """Run a command until it ends or nobody needs it; return its exit code."""
+    """Run a command until it ends or nobody needs it; return its exit code.
+
+    Signals that ask us to stop are never delivered, only looked for: at no moment can one keep
+    us from clearing up.
+    """
     _prctl(_ADOPT_ORPHANS, 1)
     signal.pthread_sigmask(signal.SIG_BLOCK, _ASKING)
     server = subprocess.Popen(  # noqa: S603 - the command is ours

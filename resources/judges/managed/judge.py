@@ -220,7 +220,11 @@ def _new_log(logs: Path, slug: str) -> Path:
 
 
 def clear_up(session: int | None, mark: str, patience_s: float) -> None:
-    """Return when a session's, and a mark's, processes are gone; kill them after a while."""
+    """Return when a server and what it started is gone; kill what is left after a while.
+
+    `session` is the one that the server leads, if it is known; `mark` a text in the environment of
+    its processes alone; after `patience_s` seconds the rest is killed.
+    """
     started = time.monotonic()
     while left := list(_members(session, mark)):
         waited = time.monotonic() - started

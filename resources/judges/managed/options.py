@@ -43,7 +43,11 @@ _SPEED_ONLY = tuple(_FAST.split())
 
 
 class VllmOptions(BaseModel):
-    """Options that start the server of a judge of kind ``vllm``."""
+    """Options that start the server of a judge of kind ``vllm``.
+
+    GPUs share one copy of the model, copies share the work. A slot of the Dagster pool is held
+    while the server runs. A start may include a download.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -72,7 +76,10 @@ class VllmOptions(BaseModel):
 
     @property
     def alternatives(self) -> Literal[5, 20]:
-        """Log-probabilities that the server tells: 20 unless ``--max-logprobs`` is less."""
+        """Number of log-probabilities that the server tells at a place.
+
+        Its limit is 20 unless ``--max-logprobs`` says otherwise; -1 is none.
+        """
         words = [word for argument in self.extra_args for word in re.split(r"[=\s]", argument)]
         limits = [
             int(value)
@@ -113,7 +120,11 @@ Claim = Callable[[str], AbstractContextManager[object]]
 
 @dataclass
 class Hosting:
-    """Needs of a judge at its host: hearers, slots of pools, and no server left running."""
+    """Needs of a judge at its host; no server runs on after it.
+
+    `tell` hears how batches and the start of a server go, `warn` each warning for a person. `claim`
+    returns a context that holds a slot of a pool; by default none.
+    """
 
     tell: Callable[[str], None] = _LOG.info
     claim: Claim = nullcontext

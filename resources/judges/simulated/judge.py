@@ -1,4 +1,7 @@
-"""Simulated judges: they grade the arena's texts with declared flaws, whenever they are asked."""
+"""Simulated judges: they read the texts of the built-in arena and grade them, with declared flaws.
+
+What a judge draws depends on its identity and on the texts, not on when it is asked.
+"""
 
 import json
 import math
@@ -34,7 +37,15 @@ _AT_HAND = 1 << 14  # texts: judges of one arena read the same ones, in every fo
 
 
 class BuiltinTraits(BaseModel):
-    """Errors of a simulated judge in rubric points, as in config/judges.yaml, and rates."""
+    """Errors of a simulated judge, in rubric points, or as rates in [0, 1].
+
+    `noise` is the standard deviation per criterion and presentation, `mood` per response and
+    presentation, `taste` of a lasting opinion of a completion, `style_taste` of one of a
+    contestant's ornament: an error that more battles do not average out. Biases are added: to the
+    response shown first, per doubling of length over the other (half of it to either), and to a
+    completion in the style of the judge's own family. Rates are shares of answers that nobody can
+    use.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -195,7 +206,10 @@ def spoilt(
     rng: np.random.Generator,
     malformed: Sequence[Callable[[str], str]],
 ) -> tuple[str, str | None]:
-    """Return the answer, or at the declared rates what a judge may send in its place."""
+    """Return the answer, or at the declared rates what a judge may send in its place.
+
+    An answer that is cut off ends before its explanation, which an empty line sets off.
+    """
     fate, which, where = rng.random(3).tolist()
     if fate < traits.malformed_rate:
         return malformed[int(which * len(malformed))](text), None
@@ -228,7 +242,11 @@ _PIECES = re.compile(r"\s*\S+(?:\s\S+){0,4}")  # a token for five words keeps th
 
 
 class Belief(NamedTuple):
-    """A judge's belief about a text, in rubric points: its worth, and the error by criterion."""
+    """Belief of a simulated judge about a text in one presentation: the truth plus its errors.
+
+    `points` is what the judge makes of the text as a whole, in rubric points; `misread` (6,) by how
+    many rubric points it errs on each criterion.
+    """
 
     reading: checker.Reading
     points: float

@@ -9,10 +9,12 @@ import pytest
 
 from assets.check_results import settled_judges
 from assets.conditions import judge_check
-from assets.partitions import register
+from assets.partitions import corpus_judge_key, register
+from assets.provenance import MADE_FROM
 from pipelines.commands import run as run_module
 from pipelines.commands.up_to_date import Place, Record, _why_left_out
 from pipelines.definitions import build_definitions
+from pipelines.instance.internals import check_records
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables
 
@@ -53,8 +55,12 @@ def test_one_setting_makes_exactly_what_depends_on_it(finished):
     finished.tiny["rating"] = {"n_resamples": 20, "miscoverage": 0.2}
     assert made(finished) == ["candidate_ratings", "conformal_calibration", "leaderboard"]
     event = finished.instance.get_latest_materialization_event(dg.AssetKey("leaderboard"))
-    settings = event.asset_materialization.metadata["rating_settings"].value
+    settings = event.asset_materialization.metadata[MADE_FROM].value["rating_settings"]
     assert settings["miscoverage"] == 0.2  # though the ratings are of before
+    widths = dg.AssetCheckKey(dg.AssetKey("conformal_calibration"), "missing_battles_matter_little")
+    place = corpus_judge_key("tiny", "careful")
+    (record,) = check_records(finished.instance, [widths], place).values()
+    assert record.run_id == event.run_id  # bounds beside half-widths of the new miscoverage
     assert made(finished) == []
 
 

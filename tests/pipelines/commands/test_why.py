@@ -11,6 +11,7 @@ import pytest
 from browsing import fits, opened, show
 from rich.console import Console
 
+from assets.provenance import MADE_FROM
 from judgeline.cli import main
 from pipelines.commands.why import Why, explain_rating
 from pipelines.commands.why_shown import lines_of, markdown_of, show_why
@@ -101,8 +102,9 @@ def test_the_runs_and_what_they_said_are_told(ask, finished, best):
 def test_ratings_carry_their_origin_as_metadata(finished):
     for asset in ("heldout_ratings", "leaderboard"):
         metadata = finished.metadata(asset)
-        assert metadata["prompt_version"] == "1"
-        assert {"verdicts", "scored_battles"} <= set(metadata["inputs"])
+        origin = {**metadata, **metadata.get(MADE_FROM, {})}
+        assert origin["prompt_version"] == "1"
+        assert {"verdicts", "scored_battles"} <= set(origin["inputs"])
         assert metadata["dagster/column_lineage"].deps_by_column["rating"]
         assert metadata["dagster/table_name"] == asset
 

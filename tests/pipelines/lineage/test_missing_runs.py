@@ -14,7 +14,7 @@ from pipelines.instance.internals import check_records
 RATED = ("scored_battles", "beta_folds", "heldout_ratings")
 SAYING = (
     ("scored_battles", "battles_are_accounted_for"),
-    ("heldout_ratings", "bounds_are_of_the_ratings"),
+    ("conformal_calibration", "bounds_are_of_the_ratings"),
 )
 CLASSES = {"parse_error", "refusal", "truncated"}
 
@@ -73,3 +73,11 @@ def test_metadata_checks_and_report_say_what_is_missing(sloppy):
     assert {"models_are_missing_alike", "missing_battles_matter_little"} <= set(checks.index)
     page = (sloppy.home / "reports" / "tiny.html").read_text(encoding="utf-8")
     assert f"{missing} of 300 sampled battles" in page
+
+
+def test_a_judge_whose_verdicts_are_gone_has_no_section_of_what_is_missing(sloppy):
+    (sloppy.home / "tables" / "verdicts" / "tiny" / "sloppy.parquet").unlink()
+    assert sloppy.run("sloppy", select=["report"], force=True).errors == ()
+    page = (sloppy.home / "reports" / "tiny.html").read_text(encoding="utf-8")
+    assert "Sloppy" in page
+    assert "of 300 sampled battles" not in page
