@@ -13,7 +13,7 @@ import pytest
 from households import RUN, VERDICTS, Household
 from processes import below, left_after
 
-from judgeline.verdict.dictation import scripts
+from judgeline.verdict.dictation import _tokens, scripts
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +97,7 @@ def test_an_echo_cannot_arise(battles: pd.DataFrame) -> None:
     """A mark is a token of 1 to 10; without one, no text lists marks or states them by name."""
     for text in battles[["instruction", "completion_a", "completion_b"]].to_numpy().ravel():
         for script in scripts(text):
-            assert all(token > 10 for tokens in script.tokens for token in tokens)
+            assert all(token > 10 for tokens in _tokens(script) for token in tokens)
 
 
 def test_kill_9_takes_the_server_along_and_only_the_rest_is_asked_again(story: Story) -> None:

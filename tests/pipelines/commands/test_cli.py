@@ -114,9 +114,9 @@ def test_bad_input_is_named_with_a_remedy(name, content, told, tmp_path, capsys)
     assert [part for part in told if part not in message] == [], message
 
 
-def test_a_folder_is_no_file(tmp_path: Path, capsys: Capture) -> None:
+def test_an_empty_folder_is_no_file(tmp_path: Path, capsys: Capture) -> None:
     assert rank(tmp_path, tmp_path / "out") == 1
-    assert "is not a file" in complaint(capsys)
+    assert "holds no file that ends in one of" in complaint(capsys)
 
 
 def test_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, capsys):
