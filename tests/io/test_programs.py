@@ -5,11 +5,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from inspect_ai import Task
-from inspect_ai import eval as run_inspect
-from inspect_ai.dataset import Sample
-from inspect_ai.model import ModelOutput, ModelUsage, get_model
-from inspect_ai.scorer import match
 
 import judgeline
 from judgeline.io import read_judged_battles
@@ -20,6 +15,12 @@ ANSWERS = {"mockllm/right": ["one", "two", "three"], "mockllm/half": ["one", "no
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder of logs that Inspect AI wrote: two models on three questions."""
+    from inspect_ai import Task
+    from inspect_ai import eval as run_inspect
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+    from inspect_ai.scorer import match
+
     folder = tmp_path_factory.mktemp("logs")
     samples = [
         Sample(id=word, input=f"Say {word}.", target=word) for word in ANSWERS["mockllm/right"]

@@ -91,6 +91,8 @@ def test_what_another_judge_stands_on_stays_and_records_lose_a_models_rows(
     predicted = installed.home / "tables" / "predictions" / "tiny" / "careful.parquet"
     before = pd.read_parquet(predicted)
     model = before["model"].iloc[0]
+    assert main(["forget", "--model", model[:-2], "--yes"]) == 1  # only the beginning of a name
+    assert "did you mean" in capsys.readouterr().err
     assert main(["forget", "--model", model, "--dry-run"]) == 0
     assert "rows of predictions, tiny careful: " in capsys.readouterr().out
     assert main(["forget", "--model", model, "--yes"]) == 0
@@ -98,9 +100,6 @@ def test_what_another_judge_stands_on_stays_and_records_lose_a_models_rows(
     pd.testing.assert_frame_equal(
         left.reset_index(drop=True), before[before["model"].ne(model)].reset_index(drop=True)
     )
-    # a name that is the beginning of others is no model
-    assert main(["forget", "--model", model[:-2], "--yes"]) == 1
-    assert "did you mean" in capsys.readouterr().err
 
 
 def test_nothing_is_deleted_beside_a_run_or_without_a_name(installed: Workshop, capsys) -> None:
