@@ -97,7 +97,7 @@ def accept(
         try:
             read.append((seen, corpus.rows_of(folder, seen)))
         except FileNotFoundError:
-            pass  # withdrawn since the folder was listed
+            corpus.notes.append(f"{printable_name(seen.name)} was withdrawn before it was read")
         except RefusedError as fault:
             refused.append((printable_name(seen.name), seen.content_hash, fault))
     accepted, rivals = _settled(read, history)

@@ -275,7 +275,7 @@ def ask_judge(
             battles,
             slug=slug,
             n_replicates=n_replicates or judge.replicates,
-            on_progress=_told(context, judge),
+            on_progress=_progress(context, judge),
             buyer=buyer,
         )
     entries = _account(context, opened, answers, buyer.account, judge.price_per_million)
@@ -338,7 +338,9 @@ def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO
             raise
 
 
-def _told(context: dg.AssetExecutionContext, judge: JudgeDefinition) -> Callable[[Account], None]:
+def _progress(
+    context: dg.AssetExecutionContext, judge: JudgeDefinition
+) -> Callable[[Account], None]:
     """Return a log of a judge's progress: often at first, then less, since each word is kept."""
     last = 0.0
 

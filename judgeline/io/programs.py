@@ -79,6 +79,12 @@ def from_judge_arena(table: pd.DataFrame) -> pd.DataFrame:
     ``pref`` is the judge's share of the win of B; two orders of a battle are averaged. Rows of
     people alone are votes on battles that no judge saw.
     """
+    unknown = table.loc[~table["source"].isin(["llm-judge", "human"]), "source"]
+    if len(unknown):
+        raise ValueError(
+            f"{len(unknown)} rows have the source {unknown.iloc[0]!r}; JudgeArena's battles have "
+            "llm-judge or human: correct or remove them"
+        )
     keys = ["question_id", "model_a", "model_b"]
     alone = pd.Series([f"row {row}" for row in range(len(table))], index=table.index)
     share = pd.to_numeric(table["pref"], errors="coerce")

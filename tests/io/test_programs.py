@@ -83,6 +83,8 @@ def test_battles_of_judge_arena_keep_judge_and_people_apart() -> None:
     assert read.quarantine["reason"].tolist() == ["missing-model"]
     (other,) = read_judged_battles(battles, judge="judge").scored.itertuples()
     assert (other.model_a, other.score_difference) == ("b", -1.0)
+    with pytest.raises(ValueError, match="7 rows have the source 'crowd'"):
+        read_judged_battles(battles.assign(source="crowd"))
 
 
 def test_a_folder_and_a_pattern_are_their_files_in_order(tmp_path: Path) -> None:
