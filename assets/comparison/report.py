@@ -15,6 +15,7 @@ import pandas as pd
 from assets.check_results import judge_checks, settled_judges
 from assets.columns import as_columns
 from assets.conditions import REPORTS
+from assets.diagnostics.influences import leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for, missing_bounds
 from assets.elo.methods import SHOWN
 from assets.partitions import CORPUS, by_judge, if_there, of_every_judge, previews_silenced
@@ -32,13 +33,14 @@ from judgeline.report import (
     MOST_PER_SIDE,
     Evidence,
     JudgeTables,
+    Lead,
     evidence_of,
     strongest,
     write_report,
 )
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
-from resources.config.corpora import CorpusDefinition
+from resources.config.corpora import CorpusDefinition, RatingOptions
 from resources.config.paths import REPORT_PAGES, home
 from resources.judges.budget import Price
 from resources.judges.forms.registered import FORM_TABLES
@@ -188,7 +190,7 @@ with previews_silenced():
     partitions_def=CORPUS,
     kinds={"html"},
     owners=["team:evaluation"],
-    code_version="3",
+    code_version="4",
     automation_condition=REPORTS,
     check_specs=[SELF_CONTAINED],
     ins={
@@ -301,9 +303,21 @@ def _tables_of(
         **missing,
         companions=companions,
         battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
+        leads=_first_place(of_judge, rating),
         origin=origin,
         runs=runs,
     )
+
+
+def _first_place(tables: Tables, rating: RatingOptions) -> list[Lead]:
+    """Return on which battles the first place of a leaderboard rests; nothing if withheld."""
+    board = tables["leaderboard"]
+    own = board[board["rank"].eq(1)]
+    if own.empty:
+        return []
+    first = own.iloc[0]
+    ratings = board.set_index("model")["rating"]
+    return leads_beside(first["model"], tables["scored_battles"], ratings, rating, first["method"])
 
 
 def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
