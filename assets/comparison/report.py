@@ -2,7 +2,8 @@
 
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +27,7 @@ from assets.settings import EVERY_JUDGE, SETTINGS, stated
 from assets.winrate.assets import adjustment_coverage, label_plan
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import WITHHELD
-from judgeline.io import as_table
+from judgeline.io import as_table, plain_ratings
 from judgeline.report import (
     COMPANIONS,
     COST_COLUMNS,
@@ -58,7 +59,18 @@ REPORTED = (
     "scored_battles",
 )
 _LOOKED_UP, _METHODS = "battle_influences", "scoring_methods"
-_COMPUTED = {"label_plan": label_plan, "adjustment_coverage": adjustment_coverage}
+
+
+def _plain(place: int, scored_battles: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
+    return plain_ratings(scored_battles, miscoverage=rating.miscoverage, l2=rating.l2)[place]
+
+
+_COMPUTED: Mapping[str, Callable[[pd.DataFrame, RatingOptions], pd.DataFrame]] = {
+    "label_plan": label_plan,
+    "adjustment_coverage": adjustment_coverage,
+    "plain_ratings": partial(_plain, 0),
+    "style_effects": partial(_plain, 1),
+}
 """Companions that no table holds: they follow at once from the scored battles."""
 _STORED = tuple(name for name in COMPANIONS if name not in (*_COMPUTED, DIAGNOSTICS))
 _LEADING_TO_METHODS = (
