@@ -1,5 +1,6 @@
 """Files of judged battles, read: columns, codes of outcomes, rows set aside with their reasons."""
 
+from judgeline.io.answers import read_answers
 from judgeline.io.files import (
     LAYOUTS,
     layout_of,
@@ -75,6 +76,7 @@ __all__ = [
     "languages", "layout_of", "missing_models", "names", "no_verdicts", "outcomes",
     "outcomes_by_code", "outcomes_by_winner", "parse_codes", "plain_ratings",
     "published_layout",
+    "read_answers",
     "read_judged_battles", "read_layout", "read_softelo", "require_both_winners",
     "require_few_lost", "require_known_codes", "score_battles",
     "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",
