@@ -107,7 +107,7 @@ def gap_features(battles: CodedBattles, tally: OutcomeTally, *, l2: float = 0.01
     wins = (counts @ QUARTERS).sum(axis=1)
     strength = fit_strengths(counts.sum(axis=2), wins, l2=penalty)
     gap = strength[battles.model_a] - strength[battles.model_b]
-    values, spread = standardised(np.stack([battles.rubric_points(), gap]).T)
+    values, spread = standardised(np.stack([battles.rubric_points(), gap]).T, battles.count)
     error = _strength_errors(counts, strength, penalty) / spread[1]
     return GapFeatures(values, strength / spread[1], error, 1 / spread[1])
 
@@ -120,9 +120,17 @@ def _strength_errors(counts: NDArray[np.int64], strength: Floats, l2: float) -> 
     return np.asarray(np.sqrt(squares) / information)
 
 
-def standardised(features: Floats) -> tuple[Floats, Floats]:
+def standardised(
+    features: Floats, count: NDArray[np.int64] | None = None
+) -> tuple[Floats, Floats]:
     """Return columns in standard deviations, and these, (K,); a constant column as it is."""
-    spread = features.std(axis=0)
+    if count is None:
+        spread = features.std(axis=0)
+    else:
+        total = float(count.sum())
+        means = features.T @ count / total
+        squares = [count @ (column - mean) ** 2 for column, mean in zip(features.T, means, strict=True)]
+        spread = np.sqrt(np.array(squares) / total)
     constant = spread <= 1e-9 * np.abs(features).max(axis=0, initial=0.0)
     spread = np.where(constant, 1.0, spread)
     return np.asarray(features / spread), spread
@@ -162,25 +170,32 @@ def _fold_maxima(votes: CodedBattles, features: Floats, strength: Floats) -> Flo
     """Return where the likelihood of the votes without each model is highest, (M, 2)."""
     outcome, size = votes.human_outcome / 2, strength.size
     thinned = slice(None, None, max(1, len(votes) // _START))
-    start = fit_weights(features[thinned], outcome[thinned])
-    everybody = fit_weights(features, outcome, start=start)
+    start = fit_weights(features[thinned], outcome[thinned], count=votes.weights(thinned))
+    everybody = fit_weights(features, outcome, start=start, count=votes.count)
     weights, near = np.tile(everybody, (size, 1)), np.zeros(size, dtype=bool)
     if len(votes) * size > FEW:
         weights, near = _by_expansion(votes, features, strength, everybody)
     voted = np.union1d(votes.model_a, votes.model_b)
     for model in np.setdiff1d(voted, np.flatnonzero(near)).tolist():
         kept = (votes.model_a != model) & (votes.model_b != model)
-        weights[model] = fit_weights(features[kept], outcome[kept], start=everybody)
+        weights[model] = fit_weights(
+            features[kept], outcome[kept], start=everybody, count=votes.weights(kept)
+        )
     return weights
 
 
 def fit_weights(
-    features: Floats, outcome: Floats, *, start: Floats | None = None, penalty: float = PENALTY
+    features: Floats,
+    outcome: Floats,
+    *,
+    start: Floats | None = None,
+    penalty: float = PENALTY,
+    count: NDArray[np.int64] | None = None,
 ) -> Floats:
     """Return the weights that maximise the penalised likelihood, by Newton."""
     weights = np.zeros(features.shape[1]) if start is None else start
     for _ in range(_MAX_ITERATIONS):
-        gradient, hessian = _derivatives(features, outcome, weights, penalty)
+        gradient, hessian = _derivatives(features, outcome, weights, penalty, count)
         step = np.linalg.solve(hessian, gradient)
         weights = weights + step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() <= _TOLERANCE:
@@ -192,12 +207,30 @@ def fit_weights(
 
 
 def _derivatives(
-    features: Floats, outcome: Floats, weights: Floats, penalty: float
+    features: Floats,
+    outcome: Floats,
+    weights: Floats,
+    penalty: float,
+    count: NDArray[np.int64] | None,
 ) -> tuple[Floats, Floats]:
+    if count is not None:  # of counted battles there may be too many rows for arrays of them all
+        parts = [
+            _sums(features[part], outcome[part], weights, count[part])
+            for part in chunks(outcome.size)
+        ]
+        slope, bend = (np.sum(column, axis=0) for column in zip(*parts, strict=True))
+    else:
+        slope, bend = _sums(features, outcome, weights, 1)
+    return slope - penalty * weights, bend + penalty * np.eye(weights.size)
+
+
+def _sums(
+    features: Floats, outcome: Floats, weights: Floats, count: NDArray[np.int64] | int
+) -> tuple[Floats, Floats]:
+    """Return slope and information of the likelihood over some rows."""
     chance = expit(features @ weights)
-    gradient = features.T @ (outcome - chance) - penalty * weights
-    bent = features * (chance * (1 - chance))[:, None]
-    return gradient, bent.T @ features + penalty * np.eye(weights.size)
+    bent = features * (count * (chance * (1 - chance)))[:, None]
+    return features.T @ (count * (outcome - chance)), bent.T @ features
 
 
 def _by_expansion(
@@ -249,7 +282,8 @@ def _fold_moments(
     for part in chunks(len(votes), size * size):
         pair = votes.model_a[part].astype(np.int64) * size + votes.model_b[part]
         score, chance = features[part, 0], expit(features[part] @ centre)
-        slope, curve = chance - outcome[part], Polynomial([0.0, 1.0])
+        slope = votes.weighted(chance - outcome[part], part)
+        curve = Polynomial([0.0, 1.0])
         for moment in own:
             term = slope
             for power in range(len(moment) - 1, -1, -1):
@@ -258,7 +292,7 @@ def _fold_moments(
                     moment[power] += table.sum(axis=0) + table.sum(axis=1)
                 term = term * score
             curve = curve.deriv() * Polynomial([0.0, 1.0, -1.0])  # of p, whose slope is p - p^2
-            slope = np.asarray(curve(chance), dtype=float)
+            slope = votes.weighted(np.asarray(curve(chance), dtype=float), part)
     return [moment.sum(axis=1, keepdims=True) / 2 - moment for moment in own]
 
 

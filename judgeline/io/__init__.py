@@ -16,11 +16,14 @@ from judgeline.io.judged import (
     read_judged_battles,
 )
 from judgeline.io.outcome_codes import (
+    COUNT,
     EXPECTED_WINNERS,
     PLAIN,
     STATED_AS,
     VERDICT_LEVELS,
     ArgumentError,
+    battles_by,
+    n_battles_of,
     outcomes_by_code,
     outcomes_by_winner,
     parse_codes,
@@ -56,6 +59,7 @@ from judgeline.io.scoring import (
     as_outcome_tables,
     as_table,
     by_question,
+    by_score,
     common_battles,
     score_battles,
     verdict_differences,
@@ -65,13 +69,14 @@ from judgeline.io.scoring import (
 from judgeline.io.softelo import read_softelo
 
 __all__ = [
-    "BATTLE_DTYPES", "EXPECTED_WINNERS", "LAYOUTS", "LEAST_SHARE", "LENGTHS", "ORDERS", "PLAIN",
+    "BATTLE_DTYPES", "COUNT", "EXPECTED_WINNERS", "LAYOUTS", "LEAST_SHARE", "LENGTHS", "ORDERS", "PLAIN",
     "QUARANTINE_DTYPES", "RANKS", "REPLY_DTYPES", "SCORED_COLUMNS", "SCORE_COLUMNS",
     "STATED_AS", "SUFFIXES", "VERDICT_DTYPES", "VERDICT_LEVELS", "ArgumentError", "CorpusRead",
     "Fault", "JudgedBattles", "MissingColumnsError", "are_plain", "as_coded", "as_numbers",
-    "as_outcome_tables", "as_table", "by_question", "common_battles", "empty", "fault",
+    "as_outcome_tables", "as_table", "battles_by", "by_question", "by_score", "common_battles",
+    "empty", "fault",
     "file_columns", "files_of", "in_file_order", "judge_slugs", "kind_of", "language_code",
-    "languages", "layout_of", "missing_models", "names", "no_verdicts", "outcomes",
+    "languages", "layout_of", "missing_models", "n_battles_of", "names", "no_verdicts", "outcomes",
     "outcomes_by_code", "outcomes_by_winner", "parse_codes", "published_layout",
     "read_judged_battles", "read_layout", "read_softelo", "require_both_winners",
     "require_few_lost", "require_known_codes", "score_battles",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from judgeline.elo import VOTES_WAIT, HeldOutRatings, with_settled_votes
 from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.io.outcome_codes import COUNT, battles_by
 from judgeline.io.schema import SCORE_COLUMNS
 from judgeline.verdict import (
     CRITERIA,
@@ -231,6 +232,14 @@ def as_numbers(column: pd.Series) -> np.ndarray[Any, Any]:
     return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
 
 
+def by_score(scored_battles: pd.DataFrame) -> pd.DataFrame:
+    """Return scored battles; of counted ones a row for each vote and score difference alone."""
+    if COUNT not in scored_battles:
+        return scored_battles
+    keys = ["human_outcome", "score_difference"]
+    return scored_battles.groupby(keys, dropna=False)[COUNT].sum().reset_index()
+
+
 def as_coded(
     scored_battles: pd.DataFrame, hard_outcome: str, *, every_vote: bool = False
 ) -> CodedBattles:
@@ -254,6 +263,7 @@ def as_coded(
         human_outcome=as_numbers(scored_battles["human_outcome"]),
         judge_outcome=outcome,
         score_difference=as_numbers(scored_battles["score_difference"]),
+        count=scored_battles[COUNT] if COUNT in scored_battles else None,
     )
     return coded if every_vote else with_settled_votes(coded)
 
@@ -293,6 +303,7 @@ def votes_that_wait(scored_battles: pd.DataFrame, coded: CodedBattles) -> dict[s
     if coded.voted_models().all():
         return {}
     voted = scored_battles[scored_battles["human_outcome"].notna()]
-    votes = pd.concat([voted["model_a"], voted["model_b"]]).value_counts()
+    ends = pd.concat([voted["model_a"], voted["model_b"]], ignore_index=True)
+    votes = battles_by(ends, pd.concat([voted.filter([COUNT])] * 2, ignore_index=True))
     counted = set(np.array(coded.models)[coded.voted_models()].tolist())
     return {str(name): int(n) for name, n in votes.items() if name not in counted}
