@@ -49,10 +49,16 @@ def readable(
     *,
     allow_quarantine: bool,
     with_votes: bool = True,
+    counted: bool = False,
 ) -> JudgedBattles:
     """Return the battles of a file or table, or raise if too many of its rows cannot be used."""
     battles = read_judged_battles(
-        source, judge=judge, outcomes=outcomes, columns=columns, with_votes=with_votes
+        source,
+        judge=judge,
+        outcomes=outcomes,
+        columns=columns,
+        with_votes=with_votes,
+        counted=counted,
     )
     _require_mostly_readable(battles)
     if not allow_quarantine:

@@ -11,6 +11,7 @@ from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFit, BetaFolds, fit_beta
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
+from judgeline.elo.sums import add_counts, chunks
 from judgeline.elo.surrogacy import fit_surrogacy
 from judgeline.reliability.agreement import cohen_kappa
 
@@ -120,14 +121,15 @@ def _by_score(battles: CodedBattles) -> tuple[Floats, Floats, NDArray[np.int64] 
     if battles.count is None:
         human = np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
         return battles.rubric_points(), human, None
-    shares = np.array([0.0, 0.5, 1.0, np.nan])
-    scores, key = np.unique(battles.score_difference, return_inverse=True)
-    key *= shares.size
-    key += battles.human_outcome & 3
-    count = np.bincount(key, battles.count).astype(np.int64)
-    met = np.flatnonzero(count)
+    shares, parts = np.array([0.0, 0.5, 1.0, np.nan]), [*chunks(len(battles))]
+    scores = np.unique([s for part in parts for s in np.unique(battles.score_difference[part])])
+    total = np.zeros(scores.size * shares.size, dtype=np.int64)
+    for part in parts:
+        key = np.searchsorted(scores, battles.score_difference[part]) * shares.size
+        add_counts(total, key + (battles.human_outcome[part] & 3), battles.weights(part))
+    met = np.flatnonzero(total)
     points = scores[met // shares.size] / (battles.denominator or 1)
-    return points, shares[met % shares.size], count[met]
+    return points, shares[met % shares.size], total[met]
 
 
 def diagnose_biases(
@@ -340,9 +342,7 @@ def equal_mass_bins(
     return Binned(low, np.array([part[-1] for part in parts]), means, sums / n, n)
 
 
-def _counted_bins(
-    values: Floats, targets: Floats, count: NDArray[np.int64], n_bins: int
-) -> Binned:
+def _counted_bins(values: Floats, targets: Floats, count: NDArray[np.int64], n_bins: int) -> Binned:
     ordered, place = np.unique(values, return_inverse=True)
     each = np.bincount(place, count)
     n_until = np.cumsum(each)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.elo.battles import CodedBattles
+from judgeline.elo.sums import tally_outcomes
 
 ENOUGH_VOTES = 20
 """Votes from which on a model is an anchor, however many the others have."""
@@ -64,10 +65,14 @@ def with_settled_votes(battles: CodedBattles) -> CodedBattles:
     Those models stay, as models without votes.
     """
     voted = battles.human_outcome >= 0
-    model_a, model_b = battles.model_a, battles.model_b
-    sides = model_a[voted], model_b[voted]
-    settled = settled_models(*sides, len(battles.models), battles.weights(voted))
-    if settled[model_a[voted]].all() and settled[model_b[voted]].all():
+    model_a, model_b, size = battles.model_a, battles.model_b, len(battles.models)
+    first, second, each = model_a[voted], model_b[voted], None
+    if battles.count is not None:  # by pair: of counted battles there may be millions of rows
+        votes = np.triu(tally_outcomes(battles).human.sum(axis=2))
+        first, second = np.nonzero(votes)
+        each = votes[first, second]
+    settled = settled_models(first, second, size, each)
+    if settled[first].all() and settled[second].all():
         return battles
     kept = voted & settled[model_a] & settled[model_b]
     outcome = np.where(kept, battles.human_outcome, np.int8(-1)).astype(np.int8)

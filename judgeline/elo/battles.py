@@ -51,7 +51,7 @@ class CodedBattles:
         Judge score of A minus B: int16 numerators if `denominator` > 0, else rubric points.
     denominator : int
         What the numerators are divided by to give rubric points; 0 for a continuous score.
-    count : ndarray of int64, shape (n,), optional
+    count : ndarray of int, shape (n,), optional
         How many battles are alike and stand in each row; one each where there is none.
     """
 
@@ -62,7 +62,7 @@ class CodedBattles:
     judge_outcome: NDArray[np.int8]
     score_difference: NDArray[Any]
     denominator: int
-    count: NDArray[np.int64] | None = None
+    count: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         """Return the number of rows, which are battles where none is counted."""
@@ -73,7 +73,7 @@ class CodedBattles:
         """Return the number of battles."""
         return len(self) if self.count is None else int(self.count.sum())
 
-    def weights(self, rows: Any = slice(None)) -> NDArray[np.int64] | None:
+    def weights(self, rows: Any = slice(None)) -> NDArray[Any] | None:
         """Return how many battles stand in some rows; None where each is one."""
         return None if self.count is None else self.count[rows]
 
@@ -176,7 +176,8 @@ def code_battles(
 def _whole_counts(count: NDArray[Any]) -> NDArray[np.int64]:
     """Return numbers of battles as integers; ValueError unless each is whole and positive."""
     values = count if count.dtype.kind in "iu" else count.astype(float)
-    good = (values >= 1) & (values <= MOST_BATTLES) & (values == np.floor(values))
+    good = (values >= 1) & (values <= MOST_BATTLES)
+    good &= values == (values if values.dtype.kind in "iu" else np.floor(values))
     if not good.all():
         row = int(np.argmin(good))
         raise ValueError(
@@ -187,7 +188,7 @@ def _whole_counts(count: NDArray[Any]) -> NDArray[np.int64]:
             f"counts add up to {values.sum(dtype=float):.3g} battles, and are exact up to "
             f"{MOST_BATTLES:.3g}; divide them by a common factor"
         )
-    return values.astype(np.int64)
+    return values if values.dtype.kind in "iu" else values.astype(np.int64)
 
 
 def _used_models(*sides: Categorical) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ Several judges of the same battles are one judge here: their scores and views ar
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -120,20 +120,25 @@ def _strength_errors(counts: NDArray[np.int64], strength: Floats, l2: float) -> 
     return np.asarray(np.sqrt(squares) / information)
 
 
-def standardised(
-    features: Floats, count: NDArray[np.int64] | None = None
-) -> tuple[Floats, Floats]:
+def standardised(features: Floats, count: NDArray[Any] | None = None) -> tuple[Floats, Floats]:
     """Return columns in standard deviations, and these, (K,); a constant column as it is."""
-    if count is None:
-        spread = features.std(axis=0)
-    else:
-        total = float(count.sum())
-        means = features.T @ count / total
-        squares = [count @ (column - mean) ** 2 for column, mean in zip(features.T, means, strict=True)]
-        spread = np.sqrt(np.array(squares) / total)
-    constant = spread <= 1e-9 * np.abs(features).max(axis=0, initial=0.0)
+    spread = features.std(axis=0) if count is None else _counted_spread(features, count)
+    reach = _extent(features)
+    constant = spread <= 1e-9 * reach
     spread = np.where(constant, 1.0, spread)
     return np.asarray(features / spread), spread
+
+
+def _counted_spread(features: Floats, count: NDArray[Any]) -> Floats:
+    total, parts = float(count.sum()), [*chunks(count.size)]
+    mean = np.sum([features[part].T @ count[part] for part in parts], axis=0) / total
+    squares = [(features[part].T - mean[:, None]) ** 2 @ count[part] for part in parts]
+    return np.asarray(np.sqrt(np.sum(squares, axis=0) / total))
+
+
+def _extent(features: Floats) -> Floats:
+    """Return the largest absolute value of each column."""
+    return np.asarray(np.maximum(features.max(axis=0, initial=0.0), -features.min(axis=0, initial=0.0)))
 
 
 def mean_features(judges: Sequence[GapFeatures]) -> GapFeatures:
@@ -190,7 +195,7 @@ def fit_weights(
     *,
     start: Floats | None = None,
     penalty: float = PENALTY,
-    count: NDArray[np.int64] | None = None,
+    count: NDArray[Any] | None = None,
 ) -> Floats:
     """Return the weights that maximise the penalised likelihood, by Newton."""
     weights = np.zeros(features.shape[1]) if start is None else start
@@ -211,7 +216,7 @@ def _derivatives(
     outcome: Floats,
     weights: Floats,
     penalty: float,
-    count: NDArray[np.int64] | None,
+    count: NDArray[Any] | None,
 ) -> tuple[Floats, Floats]:
     if count is not None:  # of counted battles there may be too many rows for arrays of them all
         parts = [
@@ -225,7 +230,7 @@ def _derivatives(
 
 
 def _sums(
-    features: Floats, outcome: Floats, weights: Floats, count: NDArray[np.int64] | int
+    features: Floats, outcome: Floats, weights: Floats, count: NDArray[Any] | int
 ) -> tuple[Floats, Floats]:
     """Return slope and information of the likelihood over some rows."""
     chance = expit(features @ weights)
@@ -237,7 +242,7 @@ def _by_expansion(
     votes: CodedBattles, features: Floats, strength: Floats, centre: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Return folds' weights by a power series around those of all votes, and which are close."""
-    reach = np.abs(features).max(axis=0)
+    reach = _extent(features)
 
     def newton(orders: list[Floats], step: Floats) -> Floats:
         """Return every fold's weights, less those of all votes, after one more step, (2, M)."""

@@ -212,7 +212,8 @@ def require_known_codes(
         return
     unknown = battles_by(published[unread].map(code_of), table[unread])
     is_systematic = unknown.gt(1) & (
-        unknown.gt(MOST_LOST * n_battles_of(table[votes])) | unknown.index.str.casefold().isin(_CODES_IN_USE)
+        unknown.gt(MOST_LOST * n_battles_of(table[votes]))
+        | unknown.index.str.casefold().isin(_CODES_IN_USE)
     )
     if is_systematic.any():
         counts = battles_by(published[votes].map(code_of), table[votes])

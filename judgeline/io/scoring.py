@@ -38,6 +38,7 @@ LEAST_SHARE = 0.8
 others with a smaller share of theirs is left out."""
 
 _ORDERS = ("AB", "BA", "mean")
+_PART = 1 << 18  # counted battles looked at together
 
 
 def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -237,7 +238,12 @@ def by_score(scored_battles: pd.DataFrame) -> pd.DataFrame:
     if COUNT not in scored_battles:
         return scored_battles
     keys = ["human_outcome", "score_difference"]
-    return scored_battles.groupby(keys, dropna=False)[COUNT].sum().reset_index()
+    columns, parts = scored_battles[[*keys, COUNT]], range(0, len(scored_battles), _PART)
+    sums = [
+        columns.iloc[first : first + _PART].groupby(keys, dropna=False)[COUNT].sum()
+        for first in parts
+    ]
+    return pd.concat(sums).groupby(level=keys, dropna=False).sum().reset_index()
 
 
 def as_coded(
@@ -250,17 +256,19 @@ def as_coded(
     publisher of the verdicts states it; a battle without one is then a ValueError.
     """
     column = {"derived": "judge_outcome", "recorded": "recorded_outcome"}[hard_outcome]
-    outcome = as_numbers(scored_battles[column])
+    judged = scored_battles[column]
+    outcome = judged.to_numpy() if judged.dtype == np.float32 else as_numbers(judged)
     if np.isnan(outcome).any():
         battle = scored_battles["battle_id"].iloc[int(np.argmax(np.isnan(outcome)))]
         raise ValueError(
             f"{int(np.isnan(outcome).sum())} of {outcome.size} scored battles have no {column}, "
             f"the first is {battle!r}; set 'hard_outcome: derived' for this corpus"
         )
+    human = scored_battles["human_outcome"]
     coded = code_battles(
         scored_battles["model_a"].astype("category"),
         scored_battles["model_b"].astype("category"),
-        human_outcome=as_numbers(scored_battles["human_outcome"]),
+        human_outcome=human.to_numpy() if human.dtype == np.float32 else as_numbers(human),
         judge_outcome=outcome,
         score_difference=as_numbers(scored_battles["score_difference"]),
         count=scored_battles[COUNT] if COUNT in scored_battles else None,
