@@ -613,8 +613,8 @@ def _require_recorded(scored: pd.DataFrame, settings: RankSettings) -> None:
         return
     if missing := n_battles_of(scored[scored["recorded_outcome"].isna()]):
         raise ArgumentError(
-            f"{missing} of {n_battles_of(scored)} battles have no outcome recorded by the judge (column "
-            "judge_outcome); add it, or rank with hard_outcome=derived",
+            f"{missing} of {n_battles_of(scored)} battles have no outcome recorded by the judge "
+            "(column judge_outcome); add it, or rank with hard_outcome=derived",
             "hard_outcome",
         )
 

@@ -196,8 +196,8 @@ def rank(
     Other names of columns are stated by --columns, other codes of outcomes by --outcomes.
 
     A column n_battles says how many battles are alike and stand in one row, as a query of a
-    warehouse gives them. Parquet files of 5 million rows and more are counted so, in bounded memory;
-    what needs single battles (resamples, diagnoses of position and length) is then left out.
+    warehouse gives them. Parquet files of 5 million rows and more are counted so, in bounded
+    memory; what needs single battles (resamples, diagnoses of position and length) is left out.
 
     Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
     report.html; all of them, or none.

@@ -169,16 +169,23 @@ def _abilities(
 ) -> tuple[list[str], list[str]]:
     """Return what battles support, and what is missing for more; a sentence each."""
     has_votes = people_apart != NOBODY
+    is_single = not read.is_counted
     orders = read.scored.filter([*ORDERS])
-    has_orders = not read.is_counted and bool(orders.notna().all(axis=1).any())
+    has_orders = is_single and bool(orders.notna().all(axis=1).any())
     n_lacking = calibrating(miscoverage) + 1 - n_counted
     finite_now = "" if n_counted <= calibrating(_WIDER) else f"; {1 - _WIDER:.0%} is finite now"
     supports = [
-        (not apart, "ratings of all models by the judge alone (judgeline.reference_ratings)"),
+        (
+            is_single and not apart,
+            "ratings of all models by the judge alone (judgeline.reference_ratings)",
+        ),
         (not people_apart, "ratings of the voted models by people"),
         (not gate, "ratings on the human scale"),
         (not gate and n_lacking <= 0, f"finite {1 - miscoverage:.0%} intervals"),
-        (has_votes, "win rates of models in the eyes of people (judgeline.win_rates)"),
+        (
+            is_single and has_votes,
+            "win rates of models in the eyes of people (judgeline.win_rates)",
+        ),
         (has_orders, "position bias of the judge"),
     ]
     missing = [
@@ -197,7 +204,7 @@ def _abilities(
             f"{finite_now}.",
         ),
         (
-            not has_orders and not read.is_counted,
+            is_single and not has_orders,
             "Position bias: judge both orders, and add difference_ab and difference_ba.",
         ),
     ]
@@ -220,7 +227,8 @@ def _concerns(read: JudgedBattles) -> list[str]:
     found = [f"{note}." for note in read.notes]
     if len(bad):
         found.append(
-            f"{read.n_quarantined} of {read.n_rows} rows cannot be used, such as: {bad['detail'].iloc[0]}."
+            f"{read.n_quarantined} of {read.n_rows} rows cannot be used, such as: "
+            f"{bad['detail'].iloc[0]}."
         )
     if read.n_repeated:
         found.append(

@@ -89,9 +89,8 @@ def printable(text: str) -> str:
 def require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
     """Raise unless the judge has a positive, finite slope, with all votes and in every fold."""
     alike = by_score(scored)
-    count = alike[COUNT] if COUNT in alike else None
-    votes = as_numbers(alike["human_outcome"])
-    pooled = fit_beta(as_numbers(alike["score_difference"]), votes, count)
+    score, votes = (as_numbers(alike[name]) for name in ("score_difference", "human_outcome"))
+    pooled = fit_beta(score, votes, alike.get(COUNT))
     status = CONSTANT if CONSTANT in folds.status else pooled.status
     if status != "ok":
         why = _VERDICT_OF_STATUS[status].format(score=scored["score_difference"].iloc[0])

@@ -106,8 +106,11 @@ def gap_features(battles: CodedBattles, tally: OutcomeTally, *, l2: float = 0.01
     counts, penalty = tally.judge, l2 or _DEFAULT_L2
     wins = (counts @ QUARTERS).sum(axis=1)
     strength = fit_strengths(counts.sum(axis=2), wins, l2=penalty)
-    gap = strength[battles.model_a] - strength[battles.model_b]
-    values, spread = standardised(np.stack([battles.rubric_points(), gap]).T, battles.count)
+    raw = np.empty((2, len(battles)))
+    for part in chunks(len(battles)):
+        raw[0, part] = battles.score_difference[part].astype(float) / (battles.denominator or 1)
+        raw[1, part] = strength[battles.model_a[part]] - strength[battles.model_b[part]]
+    values, spread = standardised(raw.T, battles.count)
     error = _strength_errors(counts, strength, penalty) / spread[1]
     return GapFeatures(values, strength / spread[1], error, 1 / spread[1])
 
@@ -121,12 +124,13 @@ def _strength_errors(counts: NDArray[np.int64], strength: Floats, l2: float) -> 
 
 
 def standardised(features: Floats, count: NDArray[Any] | None = None) -> tuple[Floats, Floats]:
-    """Return columns in standard deviations, and these, (K,); a constant column as it is."""
+    """Turn columns into standard deviations, and return these too, (K,); constant ones stay."""
     spread = features.std(axis=0) if count is None else _counted_spread(features, count)
     reach = _extent(features)
     constant = spread <= 1e-9 * reach
     spread = np.where(constant, 1.0, spread)
-    return np.asarray(features / spread), spread
+    features /= spread
+    return features, spread
 
 
 def _counted_spread(features: Floats, count: NDArray[Any]) -> Floats:
@@ -138,7 +142,9 @@ def _counted_spread(features: Floats, count: NDArray[Any]) -> Floats:
 
 def _extent(features: Floats) -> Floats:
     """Return the largest absolute value of each column."""
-    return np.asarray(np.maximum(features.max(axis=0, initial=0.0), -features.min(axis=0, initial=0.0)))
+    return np.asarray(
+        np.maximum(features.max(axis=0, initial=0.0), -features.min(axis=0, initial=0.0))
+    )
 
 
 def mean_features(judges: Sequence[GapFeatures]) -> GapFeatures:
@@ -164,16 +170,23 @@ def fit_gap(battles: CodedBattles, features: GapFeatures) -> GapFit:
     negative = (weights < 0).any(axis=1)
     for kept in np.unique(weights[negative].argmax(axis=1)).tolist():
         rows, only = negative & (weights.argmax(axis=1) == kept), np.arange(2) == kept
-        alone = _fold_maxima(votes, values * only, features.strength * only[1])
+        alone = _fold_maxima(votes, values, features.strength * only[1], only)
         weights[rows] = np.maximum(alone, 0.0)[rows]
     weights = np.rint(weights / _GRID) * _GRID
     weights[~weights.any(axis=1)] = np.nan
     return GapFit(weights, features)
 
 
-def _fold_maxima(votes: CodedBattles, features: Floats, strength: Floats) -> Floats:
-    """Return where the likelihood of the votes without each model is highest, (M, 2)."""
-    outcome, size = votes.human_outcome / 2, strength.size
+def _fold_maxima(
+    votes: CodedBattles, features: Floats, strength: Floats, only: NDArray[Any] | None = None
+) -> Floats:
+    """Return where the likelihood of the votes without each model is highest, (M, 2).
+
+    The weight of a feature that `only` excludes is 0.
+    """
+    if only is not None:
+        features = features * only
+    outcome, size = votes.human_outcome / np.float32(2), strength.size
     thinned = slice(None, None, max(1, len(votes) // _START))
     start = fit_weights(features[thinned], outcome[thinned], count=votes.weights(thinned))
     everybody = fit_weights(features, outcome, start=start, count=votes.count)
@@ -191,7 +204,7 @@ def _fold_maxima(votes: CodedBattles, features: Floats, strength: Floats) -> Flo
 
 def fit_weights(
     features: Floats,
-    outcome: Floats,
+    outcome: NDArray[Any],
     *,
     start: Floats | None = None,
     penalty: float = PENALTY,
@@ -213,7 +226,7 @@ def fit_weights(
 
 def _derivatives(
     features: Floats,
-    outcome: Floats,
+    outcome: NDArray[Any],
     weights: Floats,
     penalty: float,
     count: NDArray[Any] | None,
@@ -230,7 +243,7 @@ def _derivatives(
 
 
 def _sums(
-    features: Floats, outcome: Floats, weights: Floats, count: NDArray[Any] | int
+    features: Floats, outcome: NDArray[Any], weights: Floats, count: NDArray[Any] | int
 ) -> tuple[Floats, Floats]:
     """Return slope and information of the likelihood over some rows."""
     chance = expit(features @ weights)
@@ -278,7 +291,7 @@ def _fold_moments(
     Entry k has its values by i and fold, (k + 2, M), from ``f = p - y`` on. Battles of a pair
     share the strength gap z2, so that battles are only summed by pair and power of the score z1.
     """
-    size, outcome = strength.size, votes.human_outcome / 2
+    size = strength.size
     has_score, has_gap = bool(features[:, 0].any()), bool(strength.any())
     gaps = [np.ones((size, size))]
     for _ in range(n_orders):
@@ -287,7 +300,7 @@ def _fold_moments(
     for part in chunks(len(votes), size * size):
         pair = votes.model_a[part].astype(np.int64) * size + votes.model_b[part]
         score, chance = features[part, 0], expit(features[part] @ centre)
-        slope = votes.weighted(chance - outcome[part], part)
+        slope = votes.weighted(chance - votes.human_outcome[part] / 2, part)
         curve = Polynomial([0.0, 1.0])
         for moment in own:
             term = slope

@@ -69,8 +69,8 @@ from judgeline.io.scoring import (
 from judgeline.io.softelo import read_softelo
 
 __all__ = [
-    "BATTLE_DTYPES", "COUNT", "EXPECTED_WINNERS", "LAYOUTS", "LEAST_SHARE", "LENGTHS", "ORDERS", "PLAIN",
-    "QUARANTINE_DTYPES", "RANKS", "REPLY_DTYPES", "SCORED_COLUMNS", "SCORE_COLUMNS",
+    "BATTLE_DTYPES", "COUNT", "EXPECTED_WINNERS", "LAYOUTS", "LEAST_SHARE", "LENGTHS", "ORDERS",
+    "PLAIN", "QUARANTINE_DTYPES", "RANKS", "REPLY_DTYPES", "SCORED_COLUMNS", "SCORE_COLUMNS",
     "STATED_AS", "SUFFIXES", "VERDICT_DTYPES", "VERDICT_LEVELS", "ArgumentError", "CorpusRead",
     "Fault", "JudgedBattles", "MissingColumnsError", "are_plain", "as_coded", "as_numbers",
     "as_outcome_tables", "as_table", "battles_by", "by_question", "by_score", "common_battles",

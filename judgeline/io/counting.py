@@ -5,7 +5,7 @@ of it but its score; a table says how many rows have which kind and score.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from judgeline.io.formats import kind_of
 from judgeline.io.outcome_codes import COUNT
-from judgeline.verdict import hard_outcome
+from judgeline.verdict import hard_outcome, sign_outcome
 
 COUNTED_FROM = 5_000_000
 """Rows of Parquet files from which on alike ones are read as one with their number."""
 MOST_UNCOUNTED = 20_000_000
 """Rows up to which a file whose rows are hardly alike is read row by row all the same."""
 
-_BATCH = 1 << 20  # rows
+_BATCH = 1 << 18  # rows
 _MOST_VALUES = 1 << 16  # different ones in a column
-_MOST_CELLS = 1 << 27  # kinds times scores, in 512 MiB
+_MOST_CELLS = 1 << 27  # kinds times scores; 512 MiB where all are met
 _BLOCK = 4096  # kinds handled at a time
 _ORDERS = ("difference_ab", "difference_ba")
 _MIRRORED = {"score_difference": 0, "human_outcome": 1, "judge_outcome": 1, "recorded_outcome": 1}
@@ -68,20 +68,21 @@ class CountedRows:
         counts, rows = self.counts, kept["kind"].to_numpy()
         table, turned = _turned(kept.drop(columns=["kind", COUNT]))
         for part in _blocks(rows[turned]):
-            counts[part] = counts[part][:, self.mirror]
+            counts[part] = counts[part[:, None], self.mirror]
         group = table.groupby(list(table), dropna=False, sort=True)
-        number, again = group.ngroup().to_numpy(), group.cumcount().to_numpy()
-        first = np.flatnonzero(again == 0)[np.argsort(number[again == 0])]
+        alike, again = group.ngroup().to_numpy(), group.cumcount().to_numpy()
+        first = np.flatnonzero(again == 0)[np.argsort(alike[again == 0])]
         for one in range(1, int(again.max(initial=0)) + 1):
             for part in _blocks(np.flatnonzero(again == one)):
-                counts[rows[first[number[part]]]] += counts[rows[part]]
-        met = [np.count_nonzero(counts[rows[first[part]]]) for part in _blocks(np.arange(first.size))]
-        kind, column = np.empty((2, sum(met)), dtype=np.int32)
-        number, end = np.empty(sum(met), dtype=counts.dtype), 0
-        for part, size in zip(_blocks(np.arange(first.size)), met, strict=True):
-            block, filled = counts[rows[first[part]]], slice(end, end := end + size)
-            place, column[filled] = np.nonzero(block)
-            kind[filled], number[filled] = place + part[0], block[block > 0]
+                counts[rows[first[alike[part]]]] += counts[rows[part]]
+        blocks = [*_blocks(np.arange(first.size))]
+        ends = np.cumsum([0, *(np.count_nonzero(counts[rows[first[part]]]) for part in blocks)])
+        kind, column = np.empty((2, ends[-1]), dtype=np.int32)
+        number = np.empty(ends[-1], dtype=counts.dtype)
+        for part, start, end in zip(blocks, ends, ends[1:], strict=False):
+            block = counts[rows[first[part]]]
+            place, column[start:end] = np.nonzero(block)
+            kind[start:end], number[start:end] = place + part[0], block[block > 0]
         self.counts = counts = np.empty((0, 0), dtype=counts.dtype)
         return _battles(table.iloc[first], self.scores, kind, column, number)
 
@@ -100,9 +101,8 @@ def _turned(kept: pd.DataFrame) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
         swapped = first.mask(turned, -second), second.mask(turned, -first)
         table = table.assign(**dict(zip(_ORDERS, swapped, strict=True)))
     mirrored = {name: whole - kept[name] for name, whole in _MIRRORED.items() if name in kept}
-    return table.assign(
-        **{name: kept[name].mask(turned, mirrored[name]) for name in mirrored}
-    ), turned
+    numbers = {name: kept[name].mask(turned, other) for name, other in mirrored.items()}
+    return table.assign(**numbers), turned
 
 
 def _battles(
@@ -112,29 +112,29 @@ def _battles(
     column: NDArray[np.int32],
     number: NDArray[Any],
 ) -> pd.DataFrame:
-    """Return battles by kind and score with how many they are, in the narrowest types."""
-    names = {
-        name: pd.Categorical.from_codes(coded.codes[kind], dtype=coded.dtype, validate=False)
-        for name in ("model_a", "model_b")
-        for coded in [kinds[name].astype("category").array]
-    }
-    own, points = kinds["score_difference"].to_numpy(dtype=float), scores[column]
-    sign = np.sign(scores).astype(np.float32)[column]
-    if own.any():
-        points += own[kind]
-        sign = np.sign(points).astype(np.float32)
-    outcomes = {"judge_outcome": (sign + 1) / 2}
+    """Return battles by kind and score with how many they are; all but that as categoricals."""
+    nothing = np.full(len(kinds), np.nan)
+    recorded = kinds.get("recorded_outcome", kinds.get("judge_outcome", nothing))
+    published = kinds[["model_a", "model_b", "human_outcome"]].assign(recorded_outcome=recorded)
+    named = {name: _repeated(values, kind) for name, values in published.items()}
+    own = kinds["score_difference"].to_numpy(dtype=float)
+    points, outcome = _repeated(scores, column), _repeated(sign_outcome(scores), column)
+    if own.any():  # plain verdicts, beside which there is one score, 0
+        points, outcome = _repeated(own, kind), _repeated(sign_outcome(own), kind)
     if set(_ORDERS) <= set(kinds):
         orders = kinds[list(_ORDERS)].to_numpy(dtype=float)
         both = ~np.isnan(orders).any(axis=1)
-        by_both = np.full(len(kinds), np.nan, dtype=np.float32)
+        by_both = np.full(len(kinds), np.nan)
         by_both[both] = hard_outcome(orders[both, 0], orders[both, 1])
-        outcomes["judge_outcome"] = np.where(both[kind], by_both[kind], outcomes["judge_outcome"])
-    published = {"human_outcome": kinds["human_outcome"]}
-    if (recorded := kinds.get("recorded_outcome", kinds.get("judge_outcome"))) is not None:
-        published["recorded_outcome"] = recorded
-    outcomes |= {name: one.to_numpy(dtype=np.float32)[kind] for name, one in published.items()}
-    return pd.DataFrame(names | {"score_difference": points} | outcomes | {COUNT: number})
+        outcome = pd.Categorical(np.where(both[kind], by_both[kind], np.asarray(outcome)))
+    derived = {"score_difference": points, "judge_outcome": outcome, COUNT: number}
+    return pd.DataFrame({**named, **derived}, copy=False)
+
+
+def _repeated(values: Any, place: NDArray[np.int32]) -> pd.Categorical:
+    """Return values at some places."""
+    coded = pd.Categorical(values)
+    return pd.Categorical.from_codes(coded.codes[place], dtype=coded.dtype, validate=False)
 
 
 class _Codes:
@@ -147,7 +147,7 @@ class _Codes:
         """Return the codes of an Arrow array; OverflowError if it has too many values."""
         values, places = _encoded(column)
         known = [self.place.setdefault(value, len(self.place)) for value in values]
-        return np.array(known, dtype=np.int32)[places]
+        return np.array(known, dtype=np.int32).take(places)
 
     def series(self, codes: NDArray[Any]) -> pd.Series:
         """Return the values of some codes."""
@@ -171,7 +171,8 @@ class _Scores:
                 continue
             known[0, code] = self.place.setdefault(value, len(self.place))
             self.place.setdefault(-value, len(self.place))
-        return known[0][places], known[1][places]
+        wrong = known[1].take(places) if known[1].any() else np.zeros(len(places), np.int32)
+        return known[0].take(places), wrong
 
 
 def _encoded(column: Any) -> tuple[list[Any], NDArray[Any]]:
@@ -214,7 +215,7 @@ class _Kinds:
         key = codes[0]
         for more, size in zip(codes[1:], sizes[1:], strict=True):
             key = key * np.int32(size) + more
-        kind: NDArray[np.int32] = self.lookup[key]
+        kind = self.lookup.take(key)
         if (unknown := np.flatnonzero(kind < 0)).size:
             fresh, first = np.unique(key[unknown], return_index=True)
             first = unknown[first]
@@ -225,7 +226,7 @@ class _Kinds:
             self.codes = np.hstack([self.codes.reshape(len(found), -1), found])
             place = np.array([np.full(first.size, file), first + row])
             self.first = np.hstack([self.first, place])
-            kind = self.lookup[key]
+            kind = self.lookup.take(key)
         return kind
 
 
@@ -251,14 +252,14 @@ def _count(
     files: Sequence[Path], columns: Mapping[str, str], sides: tuple[str, ...]
 ) -> CountedRows:
     dtype = np.uint32 if n_rows_of(files) < 2**32 else np.int64
-    scores, counts = _Scores(), np.zeros((0, 1), dtype=dtype)
+    scores, counts = _Scores(), np.zeros((0, 0), dtype=dtype)
     values: dict[str, _Codes] = {}
     kinds = _Kinds()
     for file, row, batch, score in _batches(files, columns, sides):
         values = values or {name: _Codes() for name in batch}
-        place, wrong = (
-            (0, np.zeros(len(batch["model_a"]), np.int32)) if score is None else scores.of(score)
-        )
+        place = wrong = np.zeros(len(batch["model_a"]), dtype=np.int32)
+        if score is not None:
+            place, wrong = scores.of(score)
         codes = [wrong, *(values[name].of(column) for name, column in batch.items())]
         sizes = len(scores.wrong), *(len(one.place) for one in values.values())
         kind = kinds.of(codes, sizes, file, row)
@@ -266,14 +267,12 @@ def _count(
         key = kind.astype(np.intp) * counts.shape[1]
         key += place
         np.add.at(counts.reshape(-1), key, counts.dtype.type(1))
-    counts = counts[: kinds.codes.shape[1]]
+    counts = counts[: kinds.codes.shape[1], : len(scores.place)]
     wrong, *rest = kinds.codes
-    columns_of = {
-        name: one.series(codes) for (name, one), codes in zip(values.items(), rest, strict=True)
-    }
+    series = [one.series(codes) for one, codes in zip(values.values(), rest, strict=True)]
+    columns_of = dict(zip(values, series, strict=True))
     if "score_difference" not in columns_of:
-        stand_ins = np.array([*scores.wrong], dtype=float)
-        columns_of["score_difference"] = pd.Series(stand_ins[wrong])
+        columns_of["score_difference"] = pd.Series(np.array([*scores.wrong], dtype=float)[wrong])
     names = [files[0].name] if len(files) == 1 else [*map(str, files)]
     table = pd.DataFrame(columns_of).assign(
         file=pd.Categorical.from_codes(kinds.first[0], names),
@@ -286,14 +285,19 @@ def _count(
 
 
 def _roomy(counts: NDArray[Any], n_kinds: int, n_scores: int) -> NDArray[Any]:
-    """Return a table of counts that has room for so many kinds and scores."""
-    if n_kinds <= counts.shape[0] and n_scores <= counts.shape[1]:
-        return counts
-    if n_kinds * n_scores > _MOST_CELLS:
+    """Return a table of counts that has room for so many kinds and scores.
+
+    It is made as large as it may become: what no row was counted in takes no memory.
+    """
+    if n_scores > counts.shape[1]:
+        width = 1 << (n_scores - 1).bit_length()
+        wider = np.zeros((_MOST_CELLS // width, width), dtype=counts.dtype)
+        for part in _blocks(np.arange(min(n_kinds, len(counts), len(wider)))):
+            wider[part, : counts.shape[1]] = counts[part]
+        counts = wider
+    if n_kinds > len(counts):
         raise OverflowError
-    wider = np.zeros((max(n_kinds, counts.shape[0] * 3 // 2), n_scores), dtype=counts.dtype)
-    wider[: counts.shape[0], : counts.shape[1]] = counts
-    return wider
+    return counts
 
 
 def _batches(
@@ -309,21 +313,18 @@ def _batches(
 
     schemas = [pq.read_schema(path) for path in files]
 
-    def all_are(names: Iterable[str], *kinds: Callable[[Any], bool]) -> bool:
-        """Return whether columns are of these types in every file."""
-        types = [schema.field(columns[name]).type for schema in schemas for name in names]
-        return bool(types) and all(any(is_kind(one) for is_kind in kinds) for one in types)
+    def are(*kinds: Callable[[Any], bool]) -> dict[str, str]:
+        """Return the columns of which every file's type is one of some."""
+        types = {name: [one.field(own).type for one in schemas] for name, own in columns.items()}
+        known = {n for n, all_of in types.items() if all(any(k(t) for k in kinds) for t in all_of)}
+        return {name: own for name, own in columns.items() if name in known}
 
-    numbers = {n for n in columns if all_are([n], pa.types.is_integer, pa.types.is_floating)}
-    texts = [
-        own
-        for n, own in columns.items()
-        if all_are([n], pa.types.is_string, pa.types.is_large_string)
-    ]
+    numbers = are(pa.types.is_integer, pa.types.is_floating).keys()
+    texts = [*are(pa.types.is_string, pa.types.is_large_string).values()]
     for number, path in enumerate(files):
         row = 0
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            for batch in file.iter_batches(_BATCH, columns=[*columns.values()]):
+        with pq.ParquetFile(path, read_dictionary=texts, buffer_size=1 << 20) as file:
+            for batch in _records(file, [*columns.values()]):
                 named = {name: batch.column(own) for name, own in columns.items()}
                 named |= {name: pc.sign(named[name]) for name in numbers & {*_ORDERS}}
                 score = named.pop("score_difference") if "score_difference" in numbers else None
@@ -331,3 +332,9 @@ def _batches(
                     score = pc.subtract(*(named.pop(side) for side in sides))
                 yield number, row, named, score
                 row += len(batch)
+
+
+def _records(file: Any, columns: list[str]) -> Iterator[Any]:
+    """Yield the rows of a Parquet file; a reader of all groups would hold on to each of them."""
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(_BATCH, [group], columns, use_threads=False)

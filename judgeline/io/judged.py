@@ -309,9 +309,9 @@ def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
     """Yield what a person should look at: a guessed encoding, names that differ in little."""
     if COUNT in scored:
         yield (
-            "alike battles are read as one with their number; what needs each by itself is left "
-            "out: resamples, repeated rows and ids, agreement beyond the slopes, and position, "
-            "length and language"
+            "alike battles are read as one row with their number; left out is what needs each by "
+            "itself: resamples, repeated rows and ids, agreement with people, and the judge's "
+            "leanings by position, length and language"
         )
     if len(source.files) > 1:
         yield (
@@ -496,14 +496,16 @@ def _rows(source: _Source, *, counted: bool) -> tuple[pd.DataFrame, CountedRows 
             "judgeline rank alone; pass them one a row"
         )
     is_counted = COUNT in source.columns
-    if is_counted or (counted and is_large(source.files)):
+    from_files = isinstance(source.read, partial) and source.read.func is _read_files
+    is_many = counted and not is_counted and from_files and is_large(source.files)
+    if is_counted or is_many:
         of_each = {*OPTIONAL_TEXT, *LENGTHS} - {"judge"}
         wanted = {name: None for name in (*wanted, COUNT) if name not in of_each}
     names = [name for name in wanted if name in source.columns]
     if is_counted:
         table = source.take(names)
         return table.assign(**{COUNT: _whole_numbers(table[COUNT], source)}), None
-    if not (counted and is_large(source.files)):
+    if not is_many:
         return source.take(names), None
     alike = count_rows(source.files, {name: source.columns[name] for name in names}, source.sides)
     if alike:
@@ -523,7 +525,7 @@ def _whole_numbers(count: pd.Series, source: _Source) -> pd.Series:
     if wrong.any():
         row = int(wrong.to_numpy().argmax())
         raise ValueError(
-            f"{source.path}: {source.shown(COUNT)} is {count.iloc[row]!r} in row {row}; expected "
+            f"{source.path}: {source.shown(COUNT)} is {count.iloc[row]} in row {row}; expected "
             "how many battles are alike, a whole number from 1 on"
         )
     return numbers.astype("int64")

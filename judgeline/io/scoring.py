@@ -243,7 +243,8 @@ def by_score(scored_battles: pd.DataFrame) -> pd.DataFrame:
         columns.iloc[first : first + _PART].groupby(keys, dropna=False)[COUNT].sum()
         for first in parts
     ]
-    return pd.concat(sums).groupby(level=keys, dropna=False).sum().reset_index()
+    total = pd.concat([one.reset_index().astype(dict.fromkeys(keys, float)) for one in sums])
+    return total.groupby(keys, dropna=False)[COUNT].sum().reset_index()
 
 
 def as_coded(
@@ -256,22 +257,20 @@ def as_coded(
     publisher of the verdicts states it; a battle without one is then a ValueError.
     """
     column = {"derived": "judge_outcome", "recorded": "recorded_outcome"}[hard_outcome]
-    judged = scored_battles[column]
-    outcome = judged.to_numpy() if judged.dtype == np.float32 else as_numbers(judged)
+    outcome = as_numbers(scored_battles[column])
     if np.isnan(outcome).any():
         battle = scored_battles["battle_id"].iloc[int(np.argmax(np.isnan(outcome)))]
         raise ValueError(
             f"{int(np.isnan(outcome).sum())} of {outcome.size} scored battles have no {column}, "
             f"the first is {battle!r}; set 'hard_outcome: derived' for this corpus"
         )
-    human = scored_battles["human_outcome"]
     coded = code_battles(
         scored_battles["model_a"].astype("category"),
         scored_battles["model_b"].astype("category"),
-        human_outcome=human.to_numpy() if human.dtype == np.float32 else as_numbers(human),
+        human_outcome=as_numbers(scored_battles["human_outcome"]),
         judge_outcome=outcome,
         score_difference=as_numbers(scored_battles["score_difference"]),
-        count=scored_battles[COUNT] if COUNT in scored_battles else None,
+        count=scored_battles.get(COUNT),
     )
     return coded if every_vote else with_settled_votes(coded)
 
