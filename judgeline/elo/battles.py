@@ -181,7 +181,7 @@ def _whole_counts(count: NDArray[Any]) -> NDArray[np.int64]:
     if not good.all():
         row = int(np.argmin(good))
         raise ValueError(
-            f"count is {count[row]!r} in row {row}; expected a whole number of battles, from 1 on"
+            f"count is {count[row]} in row {row}; expected a whole number of battles, from 1 on"
         )
     if float(values.sum(dtype=float)) > MOST_BATTLES:
         raise ValueError(
