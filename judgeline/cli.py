@@ -121,7 +121,8 @@ def _front_door(
     "  judgeline rank annotations.csv --out ratings\n\n"
     "  judgeline rank scored.parquet --out ratings --method soft --method hard\n\n"
     "  judgeline rank scored.jsonl --out ratings --std-error bootstrap\n\n"
-    "  judgeline rank scored.csv --out ratings --outcomes 1/-1/0\n\n" + EXIT_CODES
+    "  judgeline rank scored.csv --out ratings --outcomes 1/-1/0\n\n"
+    "  judgeline rank --counts counts.parquet --out ratings\n\n" + EXIT_CODES
 )
 def rank(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
@@ -179,6 +180,13 @@ def rank(
             "NaN score.",
         ),
     ] = False,
+    counts: Annotated[
+        bool,
+        typer.Option(
+            "--counts",
+            help="Refuse a file without the column n_battles, which counts alike battles.",
+        ),
+    ] = False,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html as well.")
     ] = True,
@@ -195,6 +203,10 @@ def rank(
     and, if there is one, judge_outcome. In place of scores, judge_outcome, judge_winner or verdict
     (A, B, tie, or levels such as A>>B) is enough: a win then counts as a score difference of 1.
     Other names of columns are stated by --columns, other codes of outcomes by --outcomes.
+
+    A column n_battles says how many battles are alike and stand in one row, as a query of a
+    warehouse gives them. Parquet files of 5 million rows and more are counted so, in bounded
+    memory; what needs single battles (resamples, diagnoses of position and length) is left out.
 
     Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
     report.html; all of them, or none.
@@ -222,6 +234,7 @@ def rank(
             columns=_mapping(columns),
             allow_quarantine=allow_quarantine,
             force=force,
+            counts=counts,
         )
     except QualityGateError as error:
         complain("Quality gate failed", str(error))
