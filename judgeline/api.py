@@ -24,6 +24,7 @@ from judgeline.elo import (
     CodedBattles,
     HeldOutRatings,
     RatingSettings,
+    Ties,
     fit_beta_folds,
     rate,
     require_connected,
@@ -52,6 +53,7 @@ from judgeline.io import (
     common_battles,
     files_of,
     n_battles_of,
+    plain_ratings,
     read_answers,
     votes_that_wait,
     with_waiting_votes,
@@ -530,9 +532,11 @@ def rank_file(
     allow_quarantine: bool = False,
     force: bool = False,
     counts: bool = False,
+    plain: Ties | None = None,
 ) -> Board:
     """Rate the models of a file as `rank` does, and write tables and report into a folder.
 
+    `plain` says how ties count in plain ratings, which are written as well if it is given.
     All files appear, or none; where rows that were set aside may be why rating failed,
     ``quarantine.csv`` alone. A leaderboard that is there already is replaced by `force` alone.
     With `counts`, a file without the column ``n_battles`` is refused.
@@ -549,6 +553,14 @@ def rank_file(
     ranking = _rank_or_explain(battles, settings, out)
     board = Board(ranking, battles, settings, path.name, _digest(path))
     writers = _table_writers(board)
+    if plain is not None:
+        options = {"miscoverage": settings.miscoverage, "l2": settings.l2}
+        for name, table in zip(
+            ("plain.csv", "style.csv"),
+            plain_ratings(battles.scored, ties=plain, **options),
+            strict=True,
+        ):
+            writers[name] = _csv_writer(table)
     if report:
         writers["report.html"] = board.to_html
     return replace(board, files=_write_files(out, writers))

@@ -76,6 +76,13 @@ class StdError(StrEnum):
     bootstrap = "bootstrap"
 
 
+class Ties(StrEnum):
+    """How ties count in plain ratings."""
+
+    half = "half"
+    davidson = "davidson"
+
+
 class Table(StrEnum):
     """How a table is printed."""
 
@@ -190,6 +197,15 @@ def rank(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html as well.")
     ] = True,
+    plain_ties: Annotated[
+        Ties | None,
+        typer.Option(
+            "--plain",
+            help="Write plain.csv and style.csv as well: Bradley-Terry ratings of votes and of the "
+            "judge as they are, with ties as half a win or modelled after Davidson.",
+            show_default=False,
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the results that the folder holds.")
     ] = False,
@@ -235,6 +251,7 @@ def rank(
             allow_quarantine=allow_quarantine,
             force=force,
             counts=counts,
+            plain=plain_ties.value if plain_ties else None,
         )
     except QualityGateError as error:
         complain("Quality gate failed", str(error))

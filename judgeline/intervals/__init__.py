@@ -40,13 +40,15 @@ from judgeline.intervals.promises import (
     rank_sum_test,
     running_coverage,
 )
+from judgeline.intervals.refits import RefitErrors, VarianceShares, refit_errors, variance_by_source
 
 __all__ = [
     "OF_THE_JUDGE", "WITHHELD", "Calibrating", "ConformalCalibration", "JudgeAndVotes",
-    "Leaderboard", "RankTest", "RunningCoverage", "StdErrorKind", "VotedRatings", "bands_of",
-    "calibrate_intervals", "calibrating_models", "conformal_p_values", "conformal_quantile",
-    "expected_half_width", "join_newcomers", "kept_intervals", "kept_text", "missed",
-    "nonconformity_scores", "origin_shift", "rank_models", "rank_sum_test", "rate_by_votes",
-    "rate_pooled", "rate_with_votes", "running_coverage", "sampling_half_width", "with_votes",
-    "withheld_reason", "withhold",
+    "Leaderboard", "RankTest", "RefitErrors", "RunningCoverage", "StdErrorKind",
+    "VarianceShares", "VotedRatings", "bands_of", "calibrate_intervals", "calibrating_models",
+    "conformal_p_values", "conformal_quantile", "expected_half_width", "join_newcomers",
+    "kept_intervals", "kept_text", "missed", "nonconformity_scores", "origin_shift",
+    "rank_models", "rank_sum_test", "rate_by_votes", "rate_pooled", "rate_with_votes",
+    "refit_errors", "running_coverage", "sampling_half_width", "variance_by_source",
+    "with_votes", "withheld_reason", "withhold",
 ]  # fmt: skip
