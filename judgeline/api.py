@@ -32,6 +32,7 @@ from judgeline.elo import (
     with_settled_votes,
 )
 from judgeline.intervals import (
+    Bands,
     calibrate_intervals,
     rank_models,
     rate_pooled,
@@ -128,6 +129,8 @@ class RankSettings:
         Seed of every random stream.
     std_error : str
         Which standard error scales the intervals: ``"analytic"`` or ``"bootstrap"``.
+    bands : {"strength", "family"}, optional
+        Models that share a threshold: thirds by rating, or names that begin alike; all by default.
     methods : tuple of str
         Methods to write; all where none is named. The leaderboard ranks by ``auto`` if that
         is among them, else by the first.
@@ -140,6 +143,7 @@ class RankSettings:
     n_splits: int = 5
     seed: int = 0
     std_error: Literal["analytic", "bootstrap"] = "analytic"
+    bands: Bands | None = None
     methods: tuple[str, ...] = ()
 
     def for_ratings(self, n_battles: int, *, counted: bool = False) -> RatingSettings:
@@ -617,7 +621,11 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     method = HEADLINE if HEADLINE in methods else methods[0]
     leaderboard = with_votes(
         rank_models(
-            wanted, method=method, miscoverage=settings.miscoverage, std_error=settings.std_error
+            wanted,
+            method=method,
+            miscoverage=settings.miscoverage,
+            std_error=settings.std_error,
+            bands=settings.bands,
         ),
         rate_with_votes(
             every_vote,

@@ -76,6 +76,13 @@ class StdError(StrEnum):
     bootstrap = "bootstrap"
 
 
+class Bands(StrEnum):
+    """Which models share a threshold."""
+
+    strength = "strength"
+    family = "family"
+
+
 class Ties(StrEnum):
     """How ties count in plain ratings."""
 
@@ -197,6 +204,14 @@ def rank(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html as well.")
     ] = True,
+    bands: Annotated[
+        Bands | None,
+        typer.Option(
+            help="Give each third of the models by rating, or each family of names that begin "
+            "alike, a threshold of its own where enough of them have votes.",
+            show_default=False,
+        ),
+    ] = None,
     plain_ties: Annotated[
         Ties | None,
         typer.Option(
@@ -237,6 +252,7 @@ def rank(
         n_splits=n_splits,
         seed=seed,
         std_error=std_error.value,
+        bands=bands.value if bands else None,
         methods=tuple(method or ()),
     )
     try:
