@@ -113,10 +113,18 @@ class _Material(NamedTuple):
     gap: GapFit
 
 
-class _Base(NamedTuple):
-    """A method that places models: what makes its target and shares, and if it has a ruler."""
+class _Scored(NamedTuple):
+    """Target and shares of a base method, and its slopes (M,) if it fits some."""
 
-    make: Callable[[_Material], tuple[Target, OwnShares]]
+    target: Target
+    shares: OwnShares
+    beta: Floats | None = None
+
+
+class _Base(NamedTuple):
+    """A method that places models: its score of the battles, and whether it has a ruler."""
+
+    score: Callable[[_Material], _Scored]
     on_ruler: bool = False
 
 
@@ -132,27 +140,28 @@ def _bases(levels: tuple[float, ...] = SMOOTHING_LEVELS) -> dict[str, _Base]:
     }
 
 
-def _by_votes(of: _Material) -> tuple[Target, OwnShares]:
-    return human_target(of.battles, of.tally, of.voted), human_shares
+def _by_votes(of: _Material) -> _Scored:
+    return _Scored(human_target(of.battles, of.tally, of.voted), human_shares)
 
 
-def _by_outcomes(count: Callable[[Floats], Floats], of: _Material) -> tuple[Target, OwnShares]:
+def _by_outcomes(count: Callable[[Floats], Floats], of: _Material) -> _Scored:
     target = linear_target(of.judge, count(QUARTERS), of.voted)
-    return target, lambda _, own: count(own.judge / 4)
+    return _Scored(target, lambda _, own: count(own.judge / 4))
 
 
-def _by_scores(of: _Material) -> tuple[Target, OwnShares]:
+def _by_scores(of: _Material) -> _Scored:
     target = soft_target(of.judge, soft_totals(of.battles, of.beta, of.voted), of.voted)
-    return target, lambda model, own: expit(of.beta[model] * own.score)
+    return _Scored(target, lambda model, own: expit(of.beta[model] * own.score), of.beta)
 
 
-def _by_gap(of: _Material) -> tuple[Target, OwnShares]:
-    return own_target(of.battles, of.judge, of.gap.of_both(of.battles), of.voted), of.gap.of_own
+def _by_gap(of: _Material) -> _Scored:
+    target = own_target(of.battles, of.judge, of.gap.of_both(of.battles), of.voted)
+    return _Scored(target, of.gap.of_own)
 
 
-def _by_folds(outcomes: FoldOutcomes, of: _Material) -> tuple[Target, OwnShares]:
+def _by_folds(outcomes: FoldOutcomes, beta: Floats | None, of: _Material) -> _Scored:
     target = outcome_target(of.battles, of.judge, outcomes, of.voted)
-    return target, lambda model, own: own.turned(outcomes(model))
+    return _Scored(target, lambda model, own: own.turned(outcomes(model)), beta)
 
 
 JUDGE_METHODS: tuple[str, ...] = (
@@ -195,15 +204,15 @@ def _placements(
     _require_matching(battles, folds)
     gap = fit_gap(battles, gap_features(battles, tally, l2=settings.l2))
     of = _Material(battles, tally, voted, tally.judge[:, voted], folds.beta, gap)
-    beta, bases = {"soft": folds.beta}, _bases(settings.smoothing_levels)
-    for name, method in methods.items():
-        outcomes, slopes = _outcomes(name, method, battles)
-        bases[name] = _Base(partial(_by_folds, outcomes), on_ruler=True)
-        beta |= {} if slopes is None else {name: slopes}
-    made = {name: base.make(of) for name, base in bases.items()}
-    targets = {name: target for name, (target, _) in made.items()}
+    bases = _bases(settings.smoothing_levels) | {
+        name: _Base(partial(_by_folds, *_outcomes(name, method, battles)), on_ruler=True)
+        for name, method in methods.items()
+    }
+    scored = {name: base.score(of) for name, base in bases.items()}
+    targets = {name: one.target for name, one in scored.items()}
     placed = place_targets(targets, voted, settings.l2, np.array(battles.models)[voted])
-    shares = {name: own for name, (_, own) in made.items()}
+    shares = {name: one.shares for name, one in scored.items()}
+    beta = {name: one.beta for name, one in scored.items() if one.beta is not None}
     mixed_of = mixtures(placed, voted, [name for name, base in bases.items() if base.on_ruler])
     return Placements(voted, targets, placed, shares, beta, mixed_of, {"gap": gap})
 
