@@ -31,7 +31,7 @@ from judgeline.io.schema import (
     set_aside,
     typed,
 )
-from judgeline.verdict import CRITERIA, text_hash
+from judgeline.verdict import CRITERIA, text_hash, unique_members
 
 RECORDED = "recorded"
 """Slug of the judge of the sample, whose name is not published."""
@@ -238,7 +238,7 @@ def _literal(text: str) -> Any:
     """Return what JSON or a Python literal says, or None; the sample's dicts are the latter."""
     if len(text) > _LONGEST:
         return None
-    for parse in (partial(json.loads, object_pairs_hook=_once), _python):
+    for parse in (partial(json.loads, object_pairs_hook=unique_members), _python):
         try:
             return parse(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -249,15 +249,8 @@ def _literal(text: str) -> Any:
 def _python(text: str) -> Any:
     tree = ast.parse(text.strip(), mode="eval")
     keys = [getattr(key, "value", None) for key in getattr(tree.body, "keys", [])]
-    _once([(str(key), None) for key in keys])
+    unique_members([(str(key), None) for key in keys])
     return ast.literal_eval(tree)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object, or raise if a key comes twice: one of its values would be lost."""
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return dict(pairs)
 
 
 def _identities(rows: pd.DataFrame) -> list[str]:

@@ -18,6 +18,7 @@ from judgeline.verdict.rubric import (
     explanation,
     parse_answer,
     require_own_scores,
+    unique_members,
 )
 from judgeline.verdict.short_answers import (
     LETTERS,
@@ -33,5 +34,5 @@ __all__ = [
     "RubricError", "criterion_difference", "explanation", "hard_outcome", "identity_hash",
     "is_dictated", "mean_difference", "parse_answer", "parse_choice", "parse_choice_object",
     "parse_score", "parse_score_object", "reason_of_score", "require_own_scores", "scripts",
-    "sign_outcome", "slug", "text_hash",
+    "sign_outcome", "slug", "text_hash", "unique_members",
 ]  # fmt: skip

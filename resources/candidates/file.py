@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from judgeline.verdict import unique_members
 from resources.candidates.folder import MAX_BYTES
 
 MAX_ROWS = 1_000_000
@@ -177,7 +178,7 @@ def _json(name: str, content: bytes) -> Rows:
 
 def _record(where: str, line: str) -> dict[str, Any]:
     try:
-        record = json.loads(line, object_pairs_hook=_once)
+        record = json.loads(line, object_pairs_hook=unique_members)
     except RecursionError:
         raise RefusedError("broken-json", f"{where}: nested too deeply; correct it") from None
     except ValueError as error:
@@ -191,15 +192,6 @@ def _record(where: str, line: str) -> dict[str, Any]:
             '{"question_id": "17", "completion": "..."}',
         )
     return record
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {quoted(twice)} occurs twice")
-    return found
 
 
 def _parquet(name: str, content: bytes) -> Rows:
