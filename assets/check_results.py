@@ -119,7 +119,7 @@ def _row(spec: dg.AssetCheckSpec, record: Any) -> dict[str, Any]:
 
 
 def _seen(found: Any) -> str:
-    """Return what a check without an observation said, or that it never came to it."""
+    """Return the description of a check without an observation, or that it did not run."""
     if found is None:
         return "not run: something before it failed"
     return found.description or "nothing to check"

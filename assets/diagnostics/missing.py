@@ -134,7 +134,7 @@ def missing_battles(
     sampled_battles: pd.DataFrame,
     verdicts: pd.DataFrame,
 ) -> Iterator[dg.AssetCheckResult]:
-    """Hold scored battles, and those that are missing, against the sample and against chance."""
+    """Missing battles add up with the sample, and fall on models and groups as by chance."""
     missingness = account_for(sampled_battles, verdicts)
     yield sums_result(missingness, sampled_battles, verdicts, scored_battles)
     yield chance_result(missingness)

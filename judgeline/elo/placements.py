@@ -68,7 +68,7 @@ class ScoringMethod:
 
 
 class Placements(NamedTuple):
-    """Where every base method places every model, on the judge's scale, before any ruler.
+    """Strengths of every model by every base method, on the judge's scale, before any ruler.
 
     `targets`, `placed` and `shares` are by base method: ``human``, ``hard``, ``soft``, smoothed
     ones, ``gap`` and others that were given. `beta` has the slopes (M,) of those that have them.
@@ -90,7 +90,7 @@ class Placements(NamedTuple):
         return next(target for name, target in self.targets.items() if name != "human")
 
     def mixture(self, method: str) -> Mixture:
-        """Return what a method is made of; ValueError, with the known ones, if there is none."""
+        """Return the coefficients of a method's bases; ValueError names the known methods."""
         if method in self.placed:
             return {method: np.ones(self.voted.size)}
         if method not in self.mixtures:
@@ -100,7 +100,7 @@ class Placements(NamedTuple):
 
 
 class _Material(NamedTuple):
-    """What base methods are made from: battles over M models, A of them voted on, and fits of them.
+    """Inputs of the base methods: battles over M models, A of them with votes, and fits of them.
 
     `judge` (M, A, 5) counts outcomes against each anchor, `beta` has the slopes (M,).
     """
@@ -292,7 +292,7 @@ def ruler_slopes(base: Placed, human: Placed, voted: NDArray[np.bool_]) -> Float
 def mixtures(
     placed: Mapping[str, Placed], voted: NDArray[np.bool_], ruled: Iterable[str]
 ) -> dict[str, Mixture]:
-    """Return every rating that is made of placements, with its coefficients.
+    """Return the coefficients of every rating that combines base methods.
 
     ``X-rescaled`` is method X of those `ruled`, on the ruler; ``average`` the mean of hard and soft
     on theirs; ``auto`` the headline: ``average`` for a model beside which `AVERAGE_FROM` others
@@ -318,7 +318,7 @@ def averaged(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def basis_of(voted: NDArray[np.bool_]) -> NDArray[np.str_]:
-    """Return in words what ``auto`` stands for by model, and why, shape (M,)."""
+    """Return the method that ``auto`` stands for by model, with its reason, in words (M,)."""
     n_others = (voted.sum() - voted).tolist()
     return np.array(
         [

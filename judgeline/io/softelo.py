@@ -122,7 +122,7 @@ def _outcome(published: pd.Series, allowed: Sequence[float]) -> pd.Series:
 
 
 def _sound(table: pd.DataFrame) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
-    """Return the rows that tell of a battle and a judge, each pair once, and the others."""
+    """Return the rows with a battle and a judge, each pair once, and the quarantined rows."""
     unknown = table["human_pref"].notna() & table["human_outcome"].isna()
     first_kept, first_broken = set_aside(
         table,
@@ -235,7 +235,7 @@ def _read_scores(text: Any) -> tuple[tuple[float, ...], str]:
 
 
 def _literal(text: str) -> Any:
-    """Return what JSON or a Python literal says, or None; the sample's dicts are the latter."""
+    """Return the value of JSON or of a Python literal, or None; the sample has Python dicts."""
     if len(text) > _LONGEST:
         return None
     for parse in (partial(json.loads, object_pairs_hook=unique_members), _python):

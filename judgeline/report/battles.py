@@ -192,7 +192,7 @@ class BattleCard:
 
     @property
     def size(self) -> int:
-        """Characters that it takes on the page, about."""
+        """Characters of the battle's texts on the page, approximately."""
         answers = sum(len(one.answer) + len(one.identity) for one in self.answers)
         return _OVERHEAD + answers + sum(len(text) for _, text in self.texts)
 

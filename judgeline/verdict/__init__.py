@@ -1,4 +1,4 @@
-"""Verdicts: what an answer says, its outcome, and the identity of a call."""
+"""Verdicts: values of an answer, its outcome, and the identity of a call."""
 
 from judgeline.verdict.dictation import is_dictated, scripts
 from judgeline.verdict.identity import POOLED, identity_hash, slug, text_hash

@@ -87,7 +87,7 @@ def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
 
 
 def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
-    """Return per corpus or model and way of choosing battles what to label, in words."""
+    """Return the labels to buy, by corpus or model and by way of choosing battles, in words."""
     from assets.winrate.assets import label_plan  # loads the orchestrator
     from resources.config.catalog import Catalog
     from resources.tables.store import open_store
@@ -142,7 +142,7 @@ def print_conclusion(console: Console, corpus: str) -> None:
 
 
 def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> list[str]:
-    """Say how far a simulation's board is from its truth, which no real arena tells."""
+    """Return the sentence on a simulated board's error against its known truth."""
     from resources.arena.simulation import arena_options, build_arena
     from resources.arena.truth import true_ratings
 

@@ -139,7 +139,7 @@ def run_lineage(
 
 @dataclass
 class _Came:
-    """What has come of jobs."""
+    """Results of jobs: tables made, checks passed, and failures."""
 
     failed_checks: list[FailedCheck] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -149,7 +149,7 @@ class _Came:
     up_to_date: set[_Table] = field(default_factory=set)
 
     def add(self, other: "_Came") -> None:
-        """Take over what has come of further jobs; the report is none of theirs."""
+        """Add the results of further jobs; those make no report."""
         self.failed_checks += other.failed_checks
         self.errors += other.errors
         self.there |= other.there
@@ -158,7 +158,7 @@ class _Came:
 
 
 class _Lineage:
-    """The jobs of one corpus, and what has come of them so far."""
+    """The jobs of one corpus, and their results so far."""
 
     def __init__(
         self,
@@ -307,7 +307,7 @@ class _Lineage:
         return succeeded
 
     def _take_over(self, keys: Set[dg.AssetKey], partition: str) -> None:
-        """Count what is up to date, and say again which of its checks failed."""
+        """Count the tables that are up to date, and repeat which of their checks failed."""
         counted = (
             self._came.made | self._came.up_to_date
         )  # by a job before: two share the leaderboard
@@ -360,7 +360,7 @@ class _Lineage:
 def _stopped(
     graph: AssetGraph, tried: Set[dg.AssetKey], result: dg.ExecuteInProcessResult
 ) -> set[dg.AssetKey]:
-    """Return what follows from tables that could not be made, or stop it by a check."""
+    """Return the assets downstream of a failed table or of a failed blocking check."""
     made = {event.asset_key for event in result.get_asset_materialization_events()}
     gates = {
         evaluation.asset_key

@@ -184,7 +184,7 @@ def _origin(why: Why) -> Iterator[Line]:
 
 
 def show_why(console: Console, lines: Iterable[Line]) -> None:
-    """Print it in a terminal; nothing in it is read as markup."""
+    """Print the origin of a rating in a terminal; no text in it is markup."""
     for line in lines:
         if line.level > 0:
             style = "bold" if line.level < _BATTLE else "bold cyan"
@@ -199,7 +199,7 @@ def show_why(console: Console, lines: Iterable[Line]) -> None:
 
 
 def markdown_of(lines: Iterable[Line]) -> str:
-    """Return it as Markdown in which no text from outside can format, link or fetch."""
+    """Return the origin of a rating as Markdown; no text from outside can format, link or fetch."""
     return "".join(map(_as_markdown, lines)).lstrip("\n")
 
 

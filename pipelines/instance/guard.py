@@ -31,7 +31,7 @@ class Refusal(NamedTuple):
     reason: str
 
     def response(self) -> PlainTextResponse:
-        """Return the page that says so."""
+        """Return the refusal as a page of plain text."""
         return PlainTextResponse(f"{self.reason}\n", self.status, _HEADERS)
 
 

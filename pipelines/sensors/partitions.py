@@ -35,7 +35,7 @@ unused partitions are retired."""
 
 
 class Changes(NamedTuple):
-    """What is added to a dimension, and what is retired from it."""
+    """Partitions to add to a dimension, and those to retire from it."""
 
     added: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ def due(
     missed: Mapping[str, Collection[str]],
     busy: str,
 ) -> tuple[dict[str, Changes], list[str]]:
-    """Return the changes by dimension, and what is said of them and of those that wait.
+    """Return the changes by dimension, and lines on them and on those that wait.
 
     What was `missed` at the look before as well is retired, while nothing is `busy`.
     """
@@ -142,7 +142,7 @@ def in_use(instance: dg.DagsterInstance, catalog: Catalog) -> tuple[set[str], se
 
 
 def _busy(instance: dg.DagsterInstance) -> str:
-    """Return what is at work and could need a partition, in words; empty where nothing is."""
+    """Return the backfill or run under way that could need a partition; empty if none is."""
     if backfill := backfill_at_work(instance):
         return f"backfill {backfill}"
     runs = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED), limit=1)

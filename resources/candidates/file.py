@@ -45,7 +45,7 @@ class Rows(NamedTuple):
     places: Sequence[str]
 
     def cell(self, row: int, column: str) -> str:
-        """Return where a cell is, in words."""
+        """Return a cell's file, row and column, for a message."""
         return f"{quoted(self.name)}, {self.places[row]}, column {column!r}"
 
     def text(self, row: int, column: str) -> str | None:
@@ -127,7 +127,7 @@ def _read(name: str, content: bytes) -> Rows:
 
 
 def require_size(name: str, size: int) -> None:
-    """Raise RefusedError if a file is larger than what is read."""
+    """Raise RefusedError if a file is larger than `MAX_BYTES`."""
     if size > MAX_BYTES:
         raise RefusedError(
             "too-large",

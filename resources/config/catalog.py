@@ -36,7 +36,7 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
             self._judges = self.judges()
 
     def frozen(self) -> "Catalog":
-        """Return a catalogue that keeps to what the files of corpora and judges hold now."""
+        """Return a catalogue of the present corpora and judges, without later edits."""
         copy = self.model_copy()
         copy._corpora, copy._judges = self.corpora(), self.judges()
         return copy

@@ -41,7 +41,7 @@ Caps = Annotated[list[str], BeforeValidator(_budget_texts), Field(min_length=1)]
 
 
 def known(kind: str, names: Collection[str]) -> AfterValidator:
-    """Return a check that a name is one of some, which says the nearest where it is not."""
+    """Return a validator of names; an unknown name is refused with the nearest known ones."""
 
     def check(name: str) -> str:
         if name not in names:

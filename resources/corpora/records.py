@@ -72,7 +72,7 @@ def id_of(record: Mapping[str, Any], *keys: str) -> str:
 
 
 def text_of(value: Any) -> str | None:
-    """Return text as it is, nothing as None, and anything else as compact JSON."""
+    """Return a JSON value as text: strings unchanged, null as None, others as compact JSON."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -81,7 +81,7 @@ def text_of(value: Any) -> str | None:
 
 
 def brief(value: Any) -> str:
-    """Return a value as a message shows it: as written, and not at length."""
+    """Return a value for a message: its repr, cut at 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else text[:79] + "…"
 

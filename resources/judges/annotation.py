@@ -168,7 +168,7 @@ def evidence_entries(table: pd.DataFrame, form: Form) -> dict[str, Any]:
 
 
 def _bare_text(row: "pd.Series[Any]", form: Form) -> str:
-    """Return why an answer has no odds, and what to do."""
+    """Return the reason why an answer has no odds, with the remedy."""
     text, logs = (
         value if isinstance(value, str) else None
         for value in (row["answer"], row["log_probabilities"])

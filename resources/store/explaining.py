@@ -1,4 +1,4 @@
-"""Says why a call is answered from the store or not: which part of its identity differs."""
+"""Explanations of store hits and misses: the part of a call's identity that differs."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Nearest(NamedTuple):
 def verdicts_of_battle(
     store: VerdictStore, battle_id: str, parts: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Return what is stored of a battle by any judge: by its id, or by its texts."""
+    """Return the stored verdicts of a battle by any judge, found by id or by texts."""
     texts = {parts[name] for name in _TEXTS}
     found = []
     for key in store.judge_keys():

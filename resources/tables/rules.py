@@ -26,7 +26,7 @@ class Rule(NamedTuple):
     breaks: Change | None = None
 
     def made(self, table: pd.DataFrame, index: int) -> Any:
-        """Return the expectation, with the place by which its result is found again."""
+        """Return the rule as an expectation, tagged with its index to find its result."""
         import great_expectations.expectations as gxe
 
         kind = getattr(gxe, self.expectation)
@@ -34,7 +34,7 @@ class Rule(NamedTuple):
         return kind(**settings, notes=self.note, meta={"index": index})
 
     def derived(self, table: pd.DataFrame) -> dict[str, Any]:
-        """Return the column that is tested, where the table has none."""
+        """Return the derived column of a rule by name; nothing where the table has the column."""
         return {} if self.of is None else {self.settings["column"]: self.of(table)}
 
 

@@ -47,7 +47,7 @@ class Check:
         return dg.AssetCheckSeverity.WARN if self.warns else dg.AssetCheckSeverity.ERROR
 
     def advice(self, table: pd.DataFrame) -> str:
-        """Return the remedy, as the table asks for it."""
+        """Return the remedy of the check, written for this table if it is a function."""
         return self.remedy if isinstance(self.remedy, str) else self.remedy(table)
 
 
@@ -96,7 +96,7 @@ class Table:
     def results(
         self, table: pd.DataFrame, names: Collection[str] | None = None, **beside: pd.DataFrame
     ) -> "Iterator[dg.AssetCheckResult]":
-        """Return how the declared checks, or those of some names, come out.
+        """Yield the results of the declared checks, or of those in `names`.
 
         Checks about the same rows are evaluated at once. `beside` has the tables that checks read
         beside this one.

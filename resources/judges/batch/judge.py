@@ -51,7 +51,7 @@ class Pace(NamedTuple):
 
 
 class Reservations:
-    """What a budget holds back by request; a context manager that leaves none held.
+    """Reservations of a budget by request; a context manager that releases or settles all.
 
     What was submitted and has no result then counts in full: it is carried out and billed all the
     same.
@@ -237,7 +237,7 @@ class Batches:
             yield from ((i, results[i]) for i in ours)
 
     def _watch(self, records: Sequence[Record]) -> Iterator[tuple[Record, Any]]:
-        """Yield batches as they end, looking less and less often."""
+        """Yield batches as they end, polled at growing intervals."""
         awaited = {record.batch_id or "": record for record in records}
         told: dict[str, str] = {}
         wait = min(self.pace.first_s, self.pace.longest_s)

@@ -103,7 +103,7 @@ class Records:
         return latest
 
     def file(self, token: str) -> Path:
-        """Return where the record of a token lies."""
+        """Return the file of a token's record."""
         return self.folder / f"{token}.json"
 
 
