@@ -40,7 +40,7 @@ _ENDED = ("SUCCEEDED", "FAILED")
 
 
 def judge_checks(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.DataFrame:
-    """Return how each check of a judge last came out, one row per check that was ever planned.
+    """Return the last result of each check of a judge, one row per check that was ever planned.
 
     ``status`` is ``"SUCCEEDED"``, ``"FAILED"``, or another word where the run that planned the
     check never came to it because something before it failed: the table that it guards is then

@@ -1,4 +1,4 @@
-"""Battles that a judge left without a score: whose they are, whether by chance, and what of it.
+"""Missing battles of a judge: counts by group, a test against chance, and bounds on ratings.
 
 A missing verdict is never a tie and never enters a fit. `account_for` counts them by class,
 `missing_bounds` says what their absence could do to each rating: no tables, but what checks of

@@ -1,4 +1,4 @@
-"""Battles that a judge left without a score, and whether chance explains whose they are.
+"""Missing battles of a judge, and a test of whether they fall on models by chance.
 
 A battle is scored if both orders have a usable answer, or if an average over both was
 published. Every other battle is missing, for one stated reason. Nothing is filled in here.

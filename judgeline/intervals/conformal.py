@@ -1,4 +1,4 @@
-"""Conformal intervals: thresholds from the residuals of voted models, and how they do on splits."""
+"""Conformal intervals: thresholds from residuals of voted models, and coverage on splits."""
 
 import math
 import re

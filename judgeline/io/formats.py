@@ -1,4 +1,4 @@
-"""Tables in files: format and packing told by their names, encoding and separators by their bytes.
+"""Tables in files: format and packing by name, encoding and separators by content.
 
 CSV with commas, semicolons, tabs or bars, JSON, JSON lines, Parquet and Feather, the text formats
 also in gzip, bzip2, xz or zip.

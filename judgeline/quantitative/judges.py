@@ -1,4 +1,4 @@
-"""Quantitative judges: four losses of one penalised linear fit, and what they predict.
+"""Quantitative judges: four losses of one penalised linear fit, and their predictions.
 
 Every judge is linear in a rationale's embedding and the base judge's own score. The embedding's
 weights are penalised by gamma, chosen by cross-validation over questions; the base score's weights

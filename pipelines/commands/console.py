@@ -54,7 +54,7 @@ class RunReporter(logging.Handler):
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Move no bar in a block that forks: a thread that draws would hold locks."""
+        """Pause the progress bar in a block that forks: a thread that draws would hold locks."""
         self._progress.stop()
         try:
             yield

@@ -412,7 +412,7 @@ def _as_key(name: re.Match[str]) -> str:
 
 @contextmanager
 def _opened(instance: dg.DagsterInstance | None) -> Iterator[dg.DagsterInstance]:
-    """Give the instance to record in; one that is opened here is cleared up and closed here."""
+    """Yield the instance of a run; one that is opened here is cleared up and closed here."""
     if instance is not None:
         yield instance
         return

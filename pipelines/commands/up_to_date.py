@@ -1,4 +1,4 @@
-"""Which tables of a partition need not be made again, and how their checks came out.
+"""Up-to-date tables of a partition, and the results of their checks.
 
 A table is up to date where its code version, the data versions of its inputs and the settings that
 its code reads are those that it was made by, its file is there, and its checks came to an end.

@@ -36,7 +36,7 @@ _PARTS = ("threshold", "spread", "vote_std_error", "excess_sd", "n_calibrating")
 
 @dataclass(frozen=True)
 class Why:
-    """Everything behind one rating; ratings, errors and influences in Elo points.
+    """Origin of one rating; ratings, errors and influences in Elo points.
 
     `rating` has its interval, threshold, spread and what that is made of, ranks, votes and flags;
     `fold` the slope of the fold that held the model out. `raises` and `lowers` are the battles

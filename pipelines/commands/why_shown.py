@@ -43,7 +43,7 @@ class Line(NamedTuple):
 
 
 def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
-    """Return everything behind a rating in the order of reading; texts from outside inert."""
+    """Return the lines on a rating's origin in the order of reading; texts from outside inert."""
     title = f"{why.model}, judged by {why.judge} on {why.corpus}, by {why.method} outcomes"
     lines = [Line(1, title), *_rating(why), *_human(why), *_fold(why.fold), *_judges(why)]
     if why.missing:

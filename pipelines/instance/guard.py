@@ -25,7 +25,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class Refusal(NamedTuple):
-    """Why a request is not carried out: the HTTP status and a sentence for a person."""
+    """Refusal of a request: the HTTP status and a sentence for a person."""
 
     status: int
     reason: str

@@ -102,7 +102,7 @@ def _absolute(settings: Any) -> Any:
 
 
 def require_postgres() -> None:
-    """Return once the server that the environment names has let us in."""
+    """Wait for a connection to the PostgreSQL server that the environment names."""
     host, port, database, user, password = _postgres_settings()
     try:
         import dagster_postgres  # noqa: F401  the instance file needs it

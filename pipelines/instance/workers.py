@@ -1,4 +1,4 @@
-"""Which host and process works on a run, whether that is still there, and who says so."""
+"""Workers of runs: their host and process, and whether they are alive."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Which judges of a corpus work on their own: those that a schedule or a sensor may ask."""
+"""Active judges of a corpus: those that a schedule or a sensor may ask."""
 
 from collections.abc import Collection
 

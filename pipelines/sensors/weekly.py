@@ -31,7 +31,7 @@ class Content(NamedTuple):
 
 
 class Refresh(NamedTuple):
-    """Why and how a corpus is refreshed, to `sample_size` battles; not where `why` is empty."""
+    """Refresh of a corpus: its reason `why`, empty for none, and the `sample_size` to reach."""
 
     why: str = ""
     reads_again: bool = False

@@ -134,7 +134,7 @@ def _named(controls: Any) -> Any:
 
 
 class CandidateOptions(Options):
-    """How new models are placed among the models that people rated."""
+    """Options for placing new models among those that people rated."""
 
     half_width: float = Field(default=60.0, gt=0)  # Elo points
     max_battles: int = Field(default=200, ge=FEW_BATTLES)  # with fewer a standard error is a guess

@@ -12,7 +12,7 @@ Record = tuple[int, Mapping[str, Any] | None, str]
 
 
 class RowError(ValueError):
-    """A record that tells of no battle; `reason` is the slug under which it is quarantined."""
+    """A record without a battle; `reason` is the slug under which it is quarantined."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)

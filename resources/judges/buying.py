@@ -61,7 +61,7 @@ class Account:
     unfinished: tuple[str, ...] = ()
 
     def add(self, answer: Answer, status: str) -> None:
-        """Count an answer that came now."""
+        """Count a bought answer."""
         self.n_asked += 1
         self.prompt_tokens += answer.prompt_tokens
         self.completion_tokens += answer.completion_tokens

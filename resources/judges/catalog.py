@@ -1,4 +1,4 @@
-"""From a judge's definition to something that answers, or to the answers that came already."""
+"""From a judge's definition to a judge that answers, or to its recorded verdicts."""
 
 from pathlib import Path
 from typing import Any

@@ -39,7 +39,7 @@ class Rule(NamedTuple):
 
 
 def cells(**values: Any) -> Change:
-    """Return the change of some cells of the first row."""
+    """Return a function that changes cells of the first row, to break a rule."""
 
     def change(table: pd.DataFrame) -> pd.DataFrame:
         rest = table.iloc[1:]
@@ -137,7 +137,7 @@ def different(first: str, second: str, note: str) -> Rule:
 
 
 def n_rows(least: int, note: str) -> Rule:
-    """Return the rule that a table has rows."""
+    """Return the rule that a table has enough rows."""
     return Rule(
         note,
         "ExpectTableRowCountToBeBetween",

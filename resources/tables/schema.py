@@ -84,7 +84,7 @@ class Table:
         return table[self.columns].astype(self.dtypes)
 
     def filled(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the same of a table that may lack columns: those are null."""
+        """Return the typed columns of a table that may lack some: those are null."""
         return self.typed(table.reindex(columns=self.columns))
 
     def without(self, note: str) -> "dg.MaterializeResult[pd.DataFrame]":
@@ -122,7 +122,7 @@ class Table:
     def check(
         self, name: str, table: pd.DataFrame, **beside: pd.DataFrame
     ) -> "dg.AssetCheckResult":
-        """Return how one declared check comes out."""
+        """Return the result of one declared check."""
         (result,) = self.results(table, [name], **beside)
         return result
 

@@ -341,7 +341,7 @@ class LiveJudge(ServedJudge):
         return Records(self._site.folder / "batches" / judge_key(self))
 
     def acknowledge(self, stored: Mapping[str, datetime]) -> None:
-        """Take note of failures that are stored, and of when: they are wanted for a second time.
+        """Record failures that are stored, with their times: a second answer is wanted.
 
         Any other is handed over once more, which is free.
         """
@@ -460,7 +460,7 @@ class BatchJudge(LiveJudge):
 
     @contextlib.contextmanager
     def _farewell(self, awaited: Mapping[str, Awaited]) -> Iterator[None]:
-        """Name the batches that go on without us, however the wait ends."""
+        """Log the batches still under way, however the wait ends."""
         try:
             yield
         except BaseException as error:

@@ -246,7 +246,7 @@ class Provider:
         return None if batch is None else str(_named(batch)["id"])
 
     def has_file(self, file_id: str) -> bool:
-        """Return whether a file is there."""
+        """Return whether the provider has a file."""
         return self._unless_missing("find a file", "GET", _file(file_id)) is not None
 
     def delete(self, file_id: str) -> None:

@@ -1,4 +1,4 @@
-"""A process between us and a server: when we are gone, however we went, so is the server.
+"""Guard process of a server: it stops the server when our process ends, in whatever way.
 
 Started as a script with nothing but the standard library. Its standard input is a pipe whose
 other end only we hold: the end of that pipe, or another parent, means that nobody needs the
