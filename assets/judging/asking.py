@@ -330,7 +330,7 @@ def _recorded(budget: Budget) -> Iterator[None]:
 
 
 def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO) -> None:
-    """Log a judge's progress; a passing error of the log is ignored, since answers are worth more."""
+    """Log a judge's progress; a passing error of the log is ignored: answers are worth more."""
     try:
         context.log.log(level, f"{PROGRESS}{text}")
     except Exception as error:
