@@ -143,8 +143,7 @@ def print_conclusion(console: Console, corpus: str) -> None:
 
 def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> list[str]:
     """Return the sentence on a simulated board's error against its known truth."""
-    from resources.arena.simulation import arena_options, build_arena
-    from resources.arena.truth import true_ratings
+    from resources.arena.simulation import arena_options, build_arena, true_ratings
 
     options = arena_options(definition.arena, definition.seed, definition.slug)
     true = board["model"].map(true_ratings(build_arena(options)))

@@ -36,7 +36,7 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
     Battles are clean: ids are unique, and no model meets itself. Filters are not applied here.
     """
     if definition.reader == "arena":
-        from resources.corpora.arena import read_arena
+        from resources.arena.simulation import read_arena
 
         return read_arena(definition)
     options = (definition.arena_hard, definition.outcomes)
