@@ -79,7 +79,7 @@ def settled_judges(
     *,
     assets: Collection[str] | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Return, in order, the judges whose last run passed its gates, and those whose did not.
+    """Return, in order, the judges whose last run passed its gates, and the other judges.
 
     Gates of the named assets count, or else all of them.
     """

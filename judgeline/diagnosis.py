@@ -43,7 +43,7 @@ _VOTES_ALONE = (
 
 
 class Diagnosis(NamedTuple):
-    """Counts of a file or table of battles, and sentences on what may be done with it.
+    """Counts of a file or table of battles, and sentences on the analyses that it supports.
 
     `gate` says why the judge's ratings cannot be put on the human scale, empty where they can.
     `judge_connected` and `people_connected` tell whether a chain of battles, or of voted battles,

@@ -152,7 +152,7 @@ def compare_methods(
 
 
 def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
-    """Return a comparison without what rests on ratings of judges whose ratings are withheld."""
+    """Return a comparison without the figures from withheld ratings."""
     reason = comparison["judge"].map(dict(withheld))
     hidden = reason.notna()
     why, old = WITHHELD + reason[hidden].astype(str), comparison.loc[hidden, "note"]

@@ -381,7 +381,7 @@ def account_of(answers: pd.DataFrame) -> dict[str, Any]:
 
 
 def why_not_asked(judge: JudgeDefinition, form: FormName, battles: pd.DataFrame) -> str | None:
-    """Return why a judge is not asked about battles in a form, and what to do; None if it is."""
+    """Return the reason, with the remedy, why a judge is not asked in a form; None if it is."""
     if form not in judge.asks:
         return (
             f"judge {judge.slug!r} is not asked in the form {form!r}: add it to the judge's 'asks' "

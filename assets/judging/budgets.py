@@ -67,7 +67,7 @@ def default_cap_text() -> str:
 
 
 def require_environment() -> None:
-    """Raise ValueError if the variable `VARIABLE` says something that is no cap."""
+    """Raise ValueError if the variable `VARIABLE` is set and no cap."""
     if (text := _of_environment()) not in (None, NO_CAP):
         JointBudget([parse_cap(text, f"the environment variable {VARIABLE}")])
 

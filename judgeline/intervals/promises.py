@@ -41,7 +41,7 @@ class RunningCoverage(NamedTuple):
 def running_coverage(
     covered: ArrayLike, miscoverage: ArrayLike, *, n_calibration: int
 ) -> RunningCoverage:
-    """Return how often predictions held, beside what chance allows.
+    """Return the coverage of predictions by promised miscoverage, with its limits by chance.
 
     Assumption: the models predicted are exchangeable with those that calibrated, and each
     counts once. Intervals that are the whole line promise nothing: leave them out.

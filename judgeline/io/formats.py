@@ -241,7 +241,7 @@ def _separator(path: Path) -> str:
 
 
 def _require_rectangular(path: Path) -> str:
-    """Return the separator of a CSV file whose rows have as many fields as its header each."""
+    """Return the separator of a CSV file; raise unless rows have as many fields as the header."""
     separator = _separator(path)
     with _text(path) as lines:
         rows = csv.reader(lines, delimiter=separator)

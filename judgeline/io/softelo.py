@@ -157,13 +157,13 @@ def _contradictions(rows: pd.DataFrame) -> list[Fault]:
 
 
 def _battles(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return each battle once, with the first vote and language that any judge's row tells."""
+    """Return each battle once, with the first known vote and language among its judges' rows."""
     told = rows.groupby("battle_id")[["human_outcome", "language"]].transform("first")
     return typed(rows.assign(**told).drop_duplicates("battle_id"), BATTLE_DTYPES)
 
 
 def _verdicts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return verdicts, and the rows whose scores or preference could not be read."""
+    """Return verdicts, and the quarantined rows without readable scores or preference."""
     recorded = _outcome(rows["judge_pref"], (0.0, 0.25, 0.5, 0.75, 1.0))
     marked = rows["parse_error"].to_numpy()
     unmarked = rows["judge_pref"].mask(marked)

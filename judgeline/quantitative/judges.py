@@ -143,7 +143,7 @@ class QuantitativeJudge:
         return self.weights.size + self.base_weights.size + n_bias
 
     def score(self, embeddings: ArrayLike, base: ArrayLike) -> Floats:
-        """Return linear scores of embeddings (n, d) and what the judge was fitted with as base."""
+        """Return linear scores from embeddings (n, d) and the base of the fitted judge."""
         features, columns = _columns(self.form, embeddings, base, len(self.weights))
         return np.asarray(features @ self.weights + columns @ self.base_weights + self.bias)
 

@@ -195,7 +195,7 @@ def expected_score(
     target: tuple[float, float],
     logit_temperature: float | None = None,
 ) -> float:
-    """Return the mean of the numbers that a judge could have said, in points of the target scale.
+    """Return the mean of a score distribution, in points of the target scale.
 
     The lowest number maps to the first end of `target`, the highest to the second. The printed
     formula stretches the scale without moving its origin, so that on 1 to 100 a sure 1 would not

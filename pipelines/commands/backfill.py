@@ -169,7 +169,7 @@ def _can_judge(judge: JudgeDefinition, corpus: CorpusDefinition, store: ParquetS
 def plan_backfill(
     pairs: Iterable[Pair], store: ParquetStore, buyer: Buyer
 ) -> tuple[JudgePlan, ...]:
-    """Return what each judge would be asked about the battles that are sampled now."""
+    """Return the plan of each judge's calls on the present sample."""
     require_environment()
     plans = []
     for corpus, judge in pairs:
@@ -232,7 +232,7 @@ def _run_here(catalog: Catalog, pairs: Sequence[Pair], cap: Budget | None, conso
 
 
 def require_daemon(instance: dg.DagsterInstance) -> None:
-    """Check that a daemon is at work on the instance, which is what runs a backfill."""
+    """Check that a daemon of the instance is at work, which a backfill needs."""
     heartbeats = instance.get_daemon_heartbeats()
     for kind in _NEEDED_DAEMONS & {*instance.get_required_daemon_types()}:
         beat = heartbeats.get(kind)
@@ -333,7 +333,7 @@ class Watcher:
                 time.sleep(pause)
 
     def _failures(self) -> tuple[list[terminal.FailedCheck], list[str]]:
-        """Return the checks that failed, and what could not run; of retries the last counts."""
+        """Return the failed checks and the errors; of retries the last counts."""
         checks: list[terminal.FailedCheck] = []
         errors: list[str] = []
         runs = self._runs()

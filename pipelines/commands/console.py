@@ -274,13 +274,13 @@ class RunOutcome:
 
 
 def exit_code(failed_checks: Iterable[FailedCheck], errors: Iterable[str]) -> int:
-    """Return 1 if anything could not run, else 2 if a gate failed, else 0."""
+    """Return the exit code: 1 if there are errors, else 2 if a gate failed, else 0."""
     failed = GATE_FAILED if any(check.is_gate for check in failed_checks) else OK
     return COULD_NOT_RUN if [*errors] else failed
 
 
 def print_plan(plan: Iterable[JudgePlan], console: Console) -> None:
-    """Print what each judge would be asked."""
+    """Print the plan of each judge's calls."""
     for step in plan:
         calls, *details = told(step)
         said(console, "\n    ".join([f"  {calls}", *details]))

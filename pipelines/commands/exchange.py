@@ -93,7 +93,7 @@ def import_verdicts(
 
 
 def _own_slugs(found: CorpusRead) -> tuple[CorpusRead, dict[str, str]]:
-    """Rename judges whose slug is that of a judge that would be asked, for money."""
+    """Rename judges whose slug belongs to a configured judge of another kind."""
     examples = {
         name: yaml.safe_load(text)[name]["kind"] for name, text in JUDGES.examples().items()
     }
@@ -151,7 +151,7 @@ def export_verdicts(
     force: bool = False,
     store: ParquetStore | None = None,
 ) -> Account:
-    """Write what a judge said of a corpus in the format of another program."""
+    """Write a judge's verdicts on a corpus in the format of another program."""
     require_free({"out": out}, force=force)
     options = arena_hard_options(style, baseline, baseline_first_in)
     battles, verdicts = _stored(store or open_store(), corpus, judge)
@@ -217,7 +217,7 @@ def show_imported(console: Console, imported: Imported) -> None:
 
 
 def show_exported(console: Console, account: Account, style: str, path: Path) -> None:
-    """Print how many battles were written, and what the format could not hold."""
+    """Print the number of battles written, and the losses of the format."""
     console.print(f"{account.n_written:,} of {account.n_battles:,} judged battles written")
     for title, counts in (
         ("Left out", account.left_out),

@@ -46,7 +46,7 @@ def stored_leaderboards(
 
 
 def no_pooled(corpus: str) -> str:
-    """Return why there is no board of all judges together, and what makes one."""
+    """Return the message that there is no pooled board, with the remedy."""
     return (
         f"no pooled leaderboard of {corpus!r}: it takes two judges whose ratings stand, on "
         f"common battles; run another judge: judgeline run --corpus {corpus} --judge JUDGE"
@@ -56,7 +56,7 @@ def no_pooled(corpus: str) -> str:
 def no_leaderboard(
     definition: CorpusDefinition, judge: str | None = None, stored: Sequence[str] = ()
 ) -> str:
-    """Return why a judge, or any, has no leaderboard of a corpus, and what would make one."""
+    """Return the message that a judge, or any, has no leaderboard of a corpus, with the remedy."""
     corpus, judges, tables = definition.slug, load_judges(), UPath(tables_uri())
     if judge and judge not in judges:
         return unknown_name("judge", judge, {*judges, *stored}, "judges.yaml")
@@ -110,7 +110,7 @@ def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
 
 
 def print_conclusion(console: Console, corpus: str) -> None:
-    """Print the board of the judge nearest to people, how near it is, and what to do next."""
+    """Print the board of the judge nearest to people, its error, and the next commands."""
     from resources.tables.store import open_store  # loads the orchestrator
 
     compared = open_store().stored("judge_comparison", corpus)

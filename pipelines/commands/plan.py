@@ -1,4 +1,4 @@
-"""Plan of a run: its judges, what of the lineage they support, their calls, and the price."""
+"""Plan of a run: its judges, the supported part of the lineage, calls, and price."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -96,7 +96,7 @@ def asked_judges(
 
 
 def require_reachable(judges: Iterable[JudgeDefinition]) -> None:
-    """Ask the endpoint of each judge something small."""
+    """Probe the endpoint of each judge with a small request."""
     problems = []
     for judge in judges:
         try:
@@ -116,7 +116,7 @@ def plan_run(
     *,
     asks: Collection[str] = ASKED,
 ) -> tuple[int, tuple[JudgePlan, ...]]:
-    """Return how many battles would be judged, and what each judge would be asked.
+    """Return the number of battles to judge, and the plan of each judge's calls.
 
     The corpus is read and sampled as a run would. Where the budget of the corpus for candidates is
     expected to stop the run, the plan of the judge says so.
@@ -183,7 +183,7 @@ def _battles_of_candidates(
     judges: Sequence[JudgeDefinition],
     tables: ParquetStore,
 ) -> pd.DataFrame:
-    """Return the battles of candidates that a run would judge, by what is known of the noise now.
+    """Return the battles of candidates that a run would judge, by the present residuals.
 
     Before any judge has ratings that is nothing: then as many as the corpus allows.
     """

@@ -83,7 +83,7 @@ def run_lineage(
     force: bool = False,
     verbose: bool = True,
 ) -> RunOutcome:
-    """Make what is not up to date in the lineage of a corpus; print a line per step and check.
+    """Make the tables of a corpus that are not up to date; print a line per step and check.
 
     Where it is not `verbose`, there is a line per job, and at the end a board and what it says.
     """
@@ -181,7 +181,7 @@ class _Lineage:
     def run(
         self, definition: CorpusDefinition, choose: Callable[..., list[JudgeDefinition]]
     ) -> RunOutcome:
-        """Run the corpus, each judge, the candidates, and the comparison of what got through."""
+        """Run the corpus, each judge, the candidates, and the comparison of those that passed."""
         corpus = definition.slug
         register(self._instance, corpora=[corpus])
         is_read = self._job("corpus_job", corpus)
@@ -253,7 +253,7 @@ class _Lineage:
         return done
 
     def _place_candidates(self, definition: CorpusDefinition, judges: Sequence[str]) -> None:
-        """Read what was dropped for new models, and have each judge place it; often, nothing."""
+        """Read the dropped files of new models, and place each by each judge; often, nothing."""
         corpus = definition.slug
         if not has_candidates(definition, self._store):
             return

@@ -32,7 +32,7 @@ _LONG = 80
 
 
 class Nearest(NamedTuple):
-    """The stored verdict that differs least from a call, and in what, one phrase a part."""
+    """The stored verdict with the fewest differences from a call, a phrase for each."""
 
     judge: str
     battle_id: str

@@ -91,7 +91,7 @@ def _human(why: Why) -> Iterator[Line]:
 
 
 def _by_method(why: Why) -> str:
-    """Return what the method stands for, and the ratings by others, raw and on the ruler."""
+    """Return the meaning of the method, and the ratings by others, raw and on the ruler."""
     basis = f"{why.method} is {why.rating['basis']}; " if why.rating["basis"] else ""
     others = []
     for name, value in why.by_method.items():

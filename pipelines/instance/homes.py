@@ -58,7 +58,7 @@ def open_instance() -> dg.DagsterInstance:
 
 
 def recover(instance: dg.DagsterInstance) -> list[str]:
-    """Fail the runs whose process is gone, free what they held, and return their ids.
+    """Fail the runs whose process is gone, free their places in pools, and return their ids.
 
     A killed process leaves its run STARTED for ever, and with it a slot of every pool it was
     in. Runs of live processes, runs of other hosts, and runs that never said which process or

@@ -1,4 +1,4 @@
-"""The sensor that makes partitions equal to what is configured and in use."""
+"""The sensor that makes partitions equal to the configured corpora and judges in use."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -152,7 +152,7 @@ def _busy(instance: dg.DagsterInstance) -> str:
 def _compared_again(
     instance: dg.DagsterInstance, wanted: Mapping[str, Collection[str]], changed: Changes
 ) -> Iterator[dg.RunRequest]:
-    """Request comparisons that are joined or left by a judge, where another has what it needs."""
+    """Request the comparisons that a judge joins or leaves, if another judge has tables."""
     tables = {one for needed in _NEEDED.values() for one in needed}
     made = {one: instance.get_materialized_partitions(dg.AssetKey(one)) for one in tables}
     able = {name: set.intersection(*(made[one] for one in of)) for name, of in _NEEDED.items()}

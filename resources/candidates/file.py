@@ -1,4 +1,4 @@
-"""One candidate file: whose answers it holds, to what, and whether that can be believed."""
+"""One candidate file: its model, questions and answers, and the checks on them."""
 
 import json
 import unicodedata
@@ -195,7 +195,7 @@ def _record(where: str, line: str) -> dict[str, Any]:
 
 
 def _parquet(name: str, content: bytes) -> Rows:
-    """Return a Parquet file's rows, unless they are larger than what is read.
+    """Return a Parquet file's rows; RefusedError if they are larger than `MAX_BYTES` unpacked.
 
     A value that occurs in every row is stored once: some hundred kilobytes may stand for many
     gigabytes. So few rows are unpacked at a time that these cannot be too many.

@@ -27,7 +27,7 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
     _judges: dict[str, JudgeDefinition] | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Keep what the files hold now, for a run; what cannot be read is told by its first use."""
+        """Read the files once, for a run; what cannot be read is told by its first use."""
         if context.run is None:
             return
         with suppress(ValueError, OSError):

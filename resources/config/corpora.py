@@ -111,7 +111,7 @@ _Location = Annotated[str, AfterValidator(_refuse_secrets)]
 
 
 class CorpusDefinition(options.Options):
-    """A corpus by name, where it lies, and what is done with it.
+    """A corpus by name: its location, reader and options.
 
     ``${NAME}`` and ``${NAME:-default}`` in location and revision stand for environment variables;
     one that is not set stays as it is, and is an error when the corpus is read.

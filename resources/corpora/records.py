@@ -20,7 +20,7 @@ class RowError(ValueError):
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield position, record and what is wrong with it, of JSON lines or one JSON list."""
+    """Yield position, record and fault of each record of JSON lines or of one JSON list."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -90,7 +90,7 @@ TURN_SEPARATOR = "\n\n"
 
 
 class Conversation(NamedTuple):
-    """The first thing asked, everything answered, and how often something was asked."""
+    """The first user turn, all answers, and the number of user turns."""
 
     instruction: str | None
     completion: str | None

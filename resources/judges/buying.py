@@ -255,7 +255,7 @@ def is_retried(
     retried: Collection[str] = RETRIED,
     retried_once: Collection[str] = RETRIED_ONCE,
 ) -> bool:
-    """Return whether a call with this fate, after so many attempts, is asked again."""
+    """Return whether a call of some status is asked again after `n_attempts` attempts."""
     return status in retried or (status in retried_once and n_attempts < 2)
 
 
@@ -340,7 +340,7 @@ def models_named(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def several_models_message(named: Mapping[str, Mapping[str, int]]) -> str:
-    """Return a warning where answers of one judge name several models or versions, or nothing."""
+    """Return a warning on answers of one judge that name several models or versions, or ""."""
     several = [
         f"{name} ({', '.join(f'{value} {n:,}' for value, n in counts.items())})"
         for name, counts in named.items()

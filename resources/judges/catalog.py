@@ -122,7 +122,7 @@ def missing_variable(definition: JudgeDefinition) -> str:
 
 
 def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
-    """Return whether the endpoint of a judge of kind ``openai`` was ever asked what it supports."""
+    """Return whether the endpoint of a judge of kind ``openai`` was ever probed."""
     from resources.judges.live.probe import remembered
 
     place = definition.endpoint_name or find_endpoint(definition.slug, definition).url

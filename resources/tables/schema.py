@@ -1,4 +1,4 @@
-"""A table is a value: its columns, and what must hold of it under the names of its checks.
+"""A table is a value: its columns, and its rules under the names of its checks.
 
 From a declaration come the types, the empty table, the catalogue's schema and the checks.
 `conditions.checks_of` makes one step of a table's checks; tests call `check` and `sound`.

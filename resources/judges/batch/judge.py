@@ -70,7 +70,7 @@ class Reservations:
             self.meter.budget.settle(most, most if identity in self._submitted else Cost())
 
     def reserve(self, identity: str, body: dict[str, Any]) -> bool:
-        """Return whether the budget covers a request, and hold back what it may cost."""
+        """Reserve the greatest cost of a request; return whether the budget covers it."""
         if identity in self._held:
             return True
         most = most_of(body["messages"], body, self.meter.price)

@@ -1,4 +1,4 @@
-"""A judge behind an endpoint: what identifies it, and its answers as they come."""
+"""A judge behind an endpoint: its identity, and its answers as they arrive."""
 
 import contextlib
 import json

@@ -146,7 +146,7 @@ class Probe:
         return replace(found, limit_field=await self._limit_field())
 
     async def with_alternatives(self, found: Capabilities) -> Capabilities:
-        """Return capabilities, with how many alternatives the endpoint tells at a place."""
+        """Return capabilities with the number of alternatives that the endpoint gives."""
         for n in (MOST_ALTERNATIVES, FEW_ALTERNATIVES):
             what = f"log-probabilities of {n} tokens"
             reply = await self._unless_refused(found.limit_field, listing(n), what)

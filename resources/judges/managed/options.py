@@ -76,7 +76,7 @@ class VllmOptions(BaseModel):
 
     @property
     def alternatives(self) -> Literal[5, 20]:
-        """Number of log-probabilities that the server tells at a place.
+        """Number of log-probabilities that the server gives at a place.
 
         Its limit is 20 unless ``--max-logprobs`` says otherwise; -1 is none.
         """
