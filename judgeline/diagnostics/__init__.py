@@ -1,6 +1,6 @@
 """Diagnostics of a judge: its biases, influential battles, and missing verdicts."""
 
-from judgeline.diagnostics.influence import fit_influences
+from judgeline.diagnostics.influence import HoldingBattles, fewest_to_overtake, fit_influences
 from judgeline.diagnostics.judge import (
     Diagnostics,
     diagnose_biases,
@@ -23,6 +23,7 @@ __all__ = [
     "MAX_WIDTH",
     "SCORED",
     "Diagnostics",
+    "HoldingBattles",
     "MissingBounds",
     "battle_status",
     "bound_missing",
@@ -30,6 +31,7 @@ __all__ = [
     "diagnose_judge",
     "excess_p_values",
     "expected_calibration_error",
+    "fewest_to_overtake",
     "fit_influences",
     "length_bins",
     "reliability_curve",
