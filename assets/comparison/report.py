@@ -322,7 +322,7 @@ def _tables_of(
 
 
 def _first_place(tables: Tables, rating: RatingOptions) -> list[Lead]:
-    """Return on which battles the first place of a leaderboard rests; nothing if withheld."""
+    """Return the leads at the top of a leaderboard and their battles; none if withheld."""
     board = tables["leaderboard"]
     own = board[board["rank"].eq(1)]
     if own.empty:

@@ -195,7 +195,7 @@ class _Rating:
         return found[is_own]
 
     def leads(self) -> list[Lead]:
-        """Return the leads beside the model's place, with what holds them; none of a candidate."""
+        """Return the leads beside the model's place and their battles; none of a candidate."""
         heldout = self._read("heldout_ratings")
         if heldout is None or self._is_candidate:
             return []
