@@ -91,7 +91,7 @@ class Ties(StrEnum):
 
 
 class Table(StrEnum):
-    """How a table is printed."""
+    """Format of a printed table."""
 
     text = "text"
     csv = "csv"
