@@ -500,7 +500,7 @@ def _rows(source: _Source, *, counted: bool) -> tuple[pd.DataFrame, CountedRows 
     from_files = isinstance(source.read, partial) and source.read.func is _read_files
     is_many = counted and not is_counted and from_files and is_large(source.files)
     if is_counted or is_many:
-        of_each = {*OPTIONAL_TEXT, *LENGTHS} - {"judge"}
+        of_each = {*OPTIONAL_TEXT, *_AMOUNTS} - {"judge"}
         wanted = {name: None for name in (*wanted, COUNT) if name not in of_each}
     names = [name for name in wanted if name in source.columns]
     if is_counted:

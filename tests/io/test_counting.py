@@ -132,6 +132,10 @@ VARIANTS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "scores off the grid": lambda table: table.assign(
         score_difference=np.round(table["score_difference"] * 0.7, 1)
     ),
+    "ids, texts and amounts beside": lambda table: table.assign(
+        **dict.fromkeys(("length_a", "length_b", "markdown_a", "markdown_b"), range(len(table))),
+        **dict.fromkeys(("battle_id", "question_id", "language"), [*map(str, range(len(table)))]),
+    ),
     "whole scores": lambda table: table.assign(
         score_difference=np.rint(table["score_difference"]).astype(int)
     ),
