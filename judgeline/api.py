@@ -149,8 +149,7 @@ class RankSettings:
     def for_ratings(self, n_battles: int, *, counted: bool = False) -> RatingSettings:
         """Return the settings of the ratings of `n_battles` battles.
 
-        ValueError if alike battles are counted and resamples, which draw single ones, are asked
-        for.
+        ValueError if they are counted and resamples, which draw single ones, are asked for.
         """
         n_resamples = self.n_resamples
         if counted and (n_resamples or self.std_error == "bootstrap"):

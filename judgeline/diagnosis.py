@@ -140,6 +140,7 @@ def doctor(
     supports, missing = _abilities(read, apart, people_apart, gate, n_counted, miscoverage)
     options = (judge, outcomes, columns)
     is_file = isinstance(source, Path)
+    is_alone = people_apart == NOBODY and not read.is_counted  # a judge that is rated by itself
     return Diagnosis(
         source=name,
         layout=read.plain or "battles with scores of a judge",
@@ -155,7 +156,7 @@ def doctor(
         supports=supports,
         missing=missing,
         concerns=_concerns(read),
-        next=_next(name if is_file else "", gate, people_apart != NOBODY, options),
+        next=_next(name if is_file else "", gate, not is_alone, options),
     )
 
 

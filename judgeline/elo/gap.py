@@ -126,8 +126,7 @@ def _strength_errors(counts: NDArray[np.int64], strength: Floats, l2: float) -> 
 def standardised(features: Floats, count: NDArray[Any] | None = None) -> tuple[Floats, Floats]:
     """Turn columns into standard deviations, and return these too, (K,); constant ones stay."""
     spread = features.std(axis=0) if count is None else _counted_spread(features, count)
-    reach = _extent(features)
-    constant = spread <= 1e-9 * reach
+    constant = spread <= 1e-9 * _extent(features)
     spread = np.where(constant, 1.0, spread)
     features /= spread
     return features, spread
@@ -170,22 +169,15 @@ def fit_gap(battles: CodedBattles, features: GapFeatures) -> GapFit:
     negative = (weights < 0).any(axis=1)
     for kept in np.unique(weights[negative].argmax(axis=1)).tolist():
         rows, only = negative & (weights.argmax(axis=1) == kept), np.arange(2) == kept
-        alone = _fold_maxima(votes, values, features.strength * only[1], only)
+        alone = _fold_maxima(votes, values * only, features.strength * only[1])
         weights[rows] = np.maximum(alone, 0.0)[rows]
     weights = np.rint(weights / _GRID) * _GRID
     weights[~weights.any(axis=1)] = np.nan
     return GapFit(weights, features)
 
 
-def _fold_maxima(
-    votes: CodedBattles, features: Floats, strength: Floats, only: NDArray[Any] | None = None
-) -> Floats:
-    """Return where the likelihood of the votes without each model is highest, (M, 2).
-
-    The weight of a feature that `only` excludes is 0.
-    """
-    if only is not None:
-        features = features * only
+def _fold_maxima(votes: CodedBattles, features: Floats, strength: Floats) -> Floats:
+    """Return where the likelihood of the votes without each model is highest, (M, 2)."""
     outcome, size = votes.human_outcome / np.float32(2), strength.size
     thinned = slice(None, None, max(1, len(votes) // _START))
     start = fit_weights(features[thinned], outcome[thinned], count=votes.weights(thinned))
@@ -193,8 +185,7 @@ def _fold_maxima(
     weights, near = np.tile(everybody, (size, 1)), np.zeros(size, dtype=bool)
     if len(votes) * size > FEW:
         weights, near = _by_expansion(votes, features, strength, everybody)
-    voted = np.union1d(votes.model_a, votes.model_b)
-    for model in np.setdiff1d(voted, np.flatnonzero(near)).tolist():
+    for model in np.flatnonzero(votes.voted_models() & ~near).tolist():
         kept = (votes.model_a != model) & (votes.model_b != model)
         weights[model] = fit_weights(
             features[kept], outcome[kept], start=everybody, count=votes.weights(kept)

@@ -42,6 +42,7 @@ from judgeline.io.outcome_codes import (
     STATED_AS,
     USUAL,
     ArgumentError,
+    battles_by,
     by_value,
     code_of,
     n_battles_of,
@@ -113,7 +114,8 @@ class JudgedBattles(NamedTuple):
     it; they count, since two alike battles are possible. `outcomes` are the codes as stated, and
     `plain` the sentence on verdicts that stand for scores, which follows the codes. `notes` has a
     sentence on each thing that a person should look at. Where alike battles are one row, their
-    number stands in `COUNT`, of battles as of rows set aside.
+    number stands in `COUNT`, of battles as of rows set aside; of large files all other columns of
+    battles are categoricals, numbers too.
     """
 
     judge: str
@@ -393,7 +395,7 @@ def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
 def _nothing_scored(path: Path, read: JudgedBattles) -> str:
     if read.quarantine.empty and not read.n_unscored:
         return f"{path} holds a header and no rows; write the battles into it again"
-    reasons = read.quarantine["reason"].value_counts()
+    reasons = battles_by(read.quarantine["reason"], read.quarantine)
     told = [f"{count} {reason}" for reason, count in reasons.items()]
     example = f" For instance: {read.quarantine['detail'].iloc[0]}." if told else ""
     return (
@@ -500,7 +502,7 @@ def _rows(source: _Source, *, counted: bool) -> tuple[pd.DataFrame, CountedRows 
     from_files = isinstance(source.read, partial) and source.read.func is _read_files
     is_many = counted and not is_counted and from_files and is_large(source.files)
     if is_counted or is_many:
-        of_each = {*OPTIONAL_TEXT, *LENGTHS} - {"judge"}
+        of_each = {*OPTIONAL_TEXT, *_AMOUNTS} - {"judge"}
         wanted = {name: None for name in (*wanted, COUNT) if name not in of_each}
     names = [name for name in wanted if name in source.columns]
     if is_counted:

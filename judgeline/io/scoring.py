@@ -247,13 +247,17 @@ def by_score(scored_battles: pd.DataFrame) -> pd.DataFrame:
     """Return scored battles; of counted ones a row for each vote and score difference alone."""
     if COUNT not in scored_battles:
         return scored_battles
-    keys = ["human_outcome", "score_difference"]
-    columns, parts = scored_battles[[*keys, COUNT]], range(0, len(scored_battles), _PART)
-    sums = [
-        columns.iloc[first : first + _PART].groupby(keys, dropna=False)[COUNT].sum()
-        for first in parts
-    ]
-    total = pd.concat([one.reset_index().astype(dict.fromkeys(keys, float)) for one in sums])
+    keys, sums = ["human_outcome", "score_difference"], []
+    for first in range(0, len(scored_battles), _PART):
+        part = scored_battles.iloc[first : first + _PART]
+        (votes, vote), (scores, score) = (
+            pd.factorize(part[key], use_na_sentinel=False) for key in keys
+        )
+        n_battles = np.bincount(votes * len(score) + scores, part[COUNT], len(vote) * len(score))
+        met = np.flatnonzero(n_battles)
+        columns = vote.take(met // len(score)), score.take(met % len(score)), n_battles[met]
+        sums.append(pd.DataFrame(dict(zip([*keys, COUNT], map(np.asarray, columns), strict=True))))
+    total = pd.concat(sums).astype({**dict.fromkeys(keys, float), COUNT: "int64"})
     return total.groupby(keys, dropna=False)[COUNT].sum().reset_index()
 
 

@@ -132,6 +132,11 @@ VARIANTS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "scores off the grid": lambda table: table.assign(
         score_difference=np.round(table["score_difference"] * 0.7, 1)
     ),
+    "ids, texts and amounts beside": lambda table: table.assign(
+        **dict.fromkeys(("length_a", "length_b", "markdown_a", "markdown_b"), range(len(table))),
+        battle_id=[*map(str, range(len(table)))],
+        language=[f"language {row % 3}" for row in range(len(table))],
+    ),
     "whole scores": lambda table: table.assign(
         score_difference=np.rint(table["score_difference"]).astype(int)
     ),
@@ -296,6 +301,19 @@ def test_faulty_rows_of_a_large_file_stand_in_the_quarantine_once(tmp_path: Path
     assert found.n_quarantined == len(rows)
     nan = found.quarantine[found.quarantine["row"].eq(7)]
     assert nan[[COUNT, "reason"]].to_numpy().tolist() == [[3, "nan-score"]]
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_large_file_of_faults_alone_is_refused_with_their_number(tmp_path: Path) -> None:
+    table = battles()
+    with pytest.raises(ValueError, match="can be rated: 3000 self-battle"):
+        rank(stream(table.assign(model_b=table["model_a"]), tmp_path / "large"))
+
+
+def test_doctor_sends_counts_without_votes_to_no_estimator_of_single_battles() -> None:
+    found = doctor(counted(battles().drop(columns="human_outcome")))
+    assert found.gate
+    assert found.next == "judgeline.doctor(battles)"
 
 
 @pytest.mark.usefixtures("small_batches")
