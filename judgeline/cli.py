@@ -54,7 +54,8 @@ app = typer.Typer(
     help="Judge verdicts in, ratings on the human Elo scale with honest intervals out.\n\n"
     "[bold]Start here[/bold]\n\n"
     "  judgeline doctor battles.csv                 what a file supports\n\n"
-    "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n",
+    "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
+    "  judgeline paper correct-reporting            a paper's tables beside its printed values\n\n",
     epilog=EXIT_CODES,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -73,6 +74,16 @@ class StdError(StrEnum):
 
     analytic = "analytic"
     bootstrap = "bootstrap"
+
+
+class PaperName(StrEnum):
+    """A paper whose tables can be made again."""
+
+    soft_elo = "soft-elo"
+    correct_reporting = "correct-reporting"
+    reference_anchored = "reference-anchored"
+    trustjudge = "trustjudge"
+    quantitative = "quantitative"
 
 
 class Format(StrEnum):
@@ -256,6 +267,39 @@ def doctor(
         show_diagnosis(open_console(), found)
     if found.gate:
         raise typer.Exit(GATE_FAILED)
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline paper soft-elo --data annotations --out tables\n\n"
+    "  judgeline paper correct-reporting --out tables\n\n" + EXIT_CODES
+)
+def paper(
+    name: Annotated[PaperName, typer.Argument(metavar="NAME", show_default=False)],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the data of the paper.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for a CSV per table; made if missing.", show_default=False),
+    ] = None,
+) -> None:
+    """Make the tables and figures of a paper again, each cell beside its printed value.
+
+    NAME is soft-elo, correct-reporting, reference-anchored, trustjudge or quantitative. A line per
+    item says what it was made from, how many cells lie within tolerance and the largest
+    difference, or which file would supply it. A CSV of an earlier run is replaced; that of an item
+    that cannot be made is removed.
+    """
+    from judgeline.papers import reproduce
+    from judgeline.papers.tables import write_table
+
+    errors, console = open_console(stderr=True), open_console()
+    for made in reproduce(name.value, data, say=lambda line: errors.print(plain(line))):
+        console.print(plain(made.line), soft_wrap=True)
+        if out is not None:
+            write_table(made, out)
 
 
 def _mapping(columns: str | None) -> dict[str, str]:
