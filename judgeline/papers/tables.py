@@ -21,13 +21,17 @@ NOT_COMPUTED = "not computed by this version of judgeline"
 
 
 class Cell(NamedTuple):
-    """One number of a table; `at_most` says that its printed value is an upper bound."""
+    """One number of a table.
+
+    `rule` says how it is held to the printed value: ``near`` it, ``at most`` that value, or
+    ``apart``, not at all, where it was made from something else than the printed one.
+    """
 
     row: str
     column: str
     value: float
     note: str = ""
-    at_most: bool = False
+    rule: str = "near"
 
 
 class Item(NamedTuple):
@@ -59,7 +63,7 @@ class Paper:
 
     file: str
     items: tuple[Item, ...]
-    read: Callable[[Path | None, Callable[[str], None]], Any] = lambda data, say: None
+    read: Callable[[Path | None, Callable[[str], None]], Any]
     allowed: Mapping[str, Allowance] | None = None
 
 
@@ -144,13 +148,12 @@ def _row(paper: Paper, item: Item, cell: Cell, printed: Any) -> tuple[Any, ...]:
         return (item.name, cell.row, cell.column, value, *(np.nan,) * 3, pd.NA, note)
     target = float(printed.value)
     difference, tolerance = value - target, _tolerance(paper, cell, printed.value)
-    if cell.at_most:
-        within, note = value <= target + tolerance, note or "printed as an upper bound"
-    else:
-        within = abs(difference) <= tolerance
+    within: Any = (difference if cell.rule == "at most" else abs(difference)) <= tolerance
+    if cell.rule == "at most":
+        note = note or "printed as an upper bound"
     if printed.doubtful:
-        within, note = pd.NA, "; ".join(filter(None, (note, "the printed value is doubtful")))
-    elif np.isnan(value):
+        note = "; ".join(filter(None, (note, "the printed value is doubtful")))
+    if printed.doubtful or cell.rule == "apart" or np.isnan(value):
         within = pd.NA
     return (
         item.name, cell.row, cell.column, value, target, difference, tolerance, within, note,

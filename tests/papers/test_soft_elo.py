@@ -48,7 +48,14 @@ def test_command_writes_a_csv_per_table(sample: Path, tmp_path: Path, capsys) ->
     assert main(["paper", "soft-elo", "--data", str(sample.parent), "--out", str(out)]) == 0
     assert "soft_elo.table1" in capsys.readouterr().out
     table = pd.read_csv(out / "soft_elo.table1.csv")
-    assert (
-        table.columns.tolist()
-        == ["item", "row", "column", "value", "printed", "difference", "tolerance", "within", "note"]
-    )
+    assert table.columns.tolist() == [
+        "item",
+        "row",
+        "column",
+        "value",
+        "printed",
+        "difference",
+        "tolerance",
+        "within",
+        "note",
+    ]

@@ -1,0 +1,340 @@
+"""The released Soft-Elo annotations, and what the paper's protocol computes of one judge's.
+
+Every model is held out as in `judgeline.elo.rate`. Hard outcomes are the recorded ones where every
+battle has one; intervals are a conformal threshold times a standard error of 20 resamples.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from judgeline.diagnostics import diagnose_judge
+from judgeline.elo import (
+    BetaFolds,
+    CodedBattles,
+    HeldOutRatings,
+    RatingSettings,
+    Summary,
+    fit_beta_folds,
+    keyed_rng,
+    rate,
+    summarise,
+)
+from judgeline.intervals import conformal_quantile, nonconformity_scores
+from judgeline.io import LENGTHS, as_coded, as_numbers, as_table, file_columns, score_battles
+from judgeline.io.softelo import annotations, battles_and_verdicts
+from judgeline.papers.tables import Cell
+from judgeline.verdict import CRITERIA
+
+JUDGES = (
+    "DeepSeek-V3.2", "Qwen3.5-27B", "Gemma4-E4B", "Gemma4-26B-A4B", "Qwen3-32B", "Llama-3.3-70B",
+    "GPT-OSS-20B", "GPT-OSS-120B",
+)  # fmt: skip
+CORPORA = {"100k": "LMArena 100K", "140k": "LMArena 140K", "comparia": "ComparIA"}
+"""The paper's corpora by what ``source_dataset``, or the name of the file, contains."""
+MISCOVERAGE, N_SPLITS = 0.1, 5
+N_SUBSETS = 5
+BUDGETS = (5, 10, 20, 50, 100, 200)
+"""Battles per model of the random subsets."""
+SETTINGS = RatingSettings(n_resamples=20)
+PLAIN = RatingSettings(n_resamples=0, smoothing_levels=())
+
+Floats = NDArray[np.float64]
+
+
+class Splits(NamedTuple):
+    """Random halves of the models, one calibrating: coverage (share), width and its parts (Elo)."""
+
+    coverage: float
+    width: float
+    width_min: float
+    width_max: float
+    threshold: float
+    std_error: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One judge's annotations of one corpus, and what is computed of them when first asked for."""
+
+    corpus: str
+    judge: str
+    scored: pd.DataFrame
+
+    @cached_property
+    def coded(self) -> CodedBattles:
+        """Return the battles; hard outcomes are recorded ones if every battle has one."""
+        recorded = self.scored["recorded_outcome"].notna().all()
+        return as_coded(self.scored, "recorded" if recorded else "derived", every_vote=True)
+
+    @cached_property
+    def folds(self) -> BetaFolds:
+        """Return the slopes of the folds."""
+        return fit_beta_folds(self.coded)
+
+    @cached_property
+    def heldout(self) -> HeldOutRatings:
+        """Return the held-out ratings."""
+        return rate(self.coded, SETTINGS, beta_folds=self.folds)
+
+    @cached_property
+    def errors(self) -> dict[str, Any]:
+        """Return the agreement with people by method: rows of `Summary` by field."""
+        return by_method(summarise(self.heldout))
+
+    @cached_property
+    def splits(self) -> dict[str, Splits]:
+        """Return the published intervals on random splits of the models, hard and soft."""
+        return {name: on_splits(*self.residuals(name)) for name in ("hard", "soft")}
+
+    @cached_property
+    def score(self) -> Floats:
+        """Return the score differences, in rubric points."""
+        return self.coded.rubric_points()
+
+    @cached_property
+    def human(self) -> Floats:
+        """Return A's share of the vote, NaN where nobody voted."""
+        return as_numbers(self.scored["human_outcome"])
+
+    @cached_property
+    def diagnostics(self) -> dict[tuple[str, str], float]:
+        """Return every diagnostic by name and level."""
+        known = [name for name in LENGTHS if self.scored[name].notna().any()]
+        lengths: dict[str, Any] = {name: as_numbers(self.scored[name]) for name in known}
+        found = diagnose_judge(self.coded, self.folds, self.heldout, **lengths)
+        names = zip(found.diagnostic.tolist(), found.level.tolist(), strict=True)
+        return dict(zip(names, found.value.tolist(), strict=True))
+
+    def diagnostic(self, name: str, level: str = "") -> float:
+        """Return a diagnostic, NaN if there is none."""
+        return self.diagnostics.get((name, level), np.nan)
+
+    @property
+    def ece(self) -> float:
+        """Return the calibration error of the pooled slope, in [0, 1]."""
+        return self.diagnostic("expected_calibration_error")
+
+    @property
+    def width_reduction(self) -> float:
+        """Return by how much soft intervals are shorter than hard ones, in per cent."""
+        return reduction(self.splits["hard"].width, self.splits["soft"].width)
+
+    @property
+    def mae_reduction(self) -> float:
+        """Return by how much soft errors are smaller than hard ones, in per cent."""
+        return reduction(self.errors["hard"].mae, self.errors["soft"].mae)
+
+    def residuals(self, method: str) -> tuple[Floats, Floats]:
+        """Return residuals and standard errors, in Elo points, of the models with votes."""
+        own = residuals_of(self.heldout, method)
+        return own.residual, own.std_error
+
+    def ratings(self, method: str) -> pd.DataFrame:
+        """Return the models with votes: model, human_rating and residual, in Elo points."""
+        table = as_table(residuals_of(self.heldout, method))
+        return table[["model", "human_rating", "residual"]].set_index("model")
+
+    def in_language(self, code: str, shared: set[str]) -> NDArray[np.bool_]:
+        """Return which battles are in a language and among some shared ones."""
+        scored = self.scored
+        found: NDArray[np.bool_] = (
+            scored["language"].eq(code).to_numpy(bool) & scored["battle_id"].isin(shared).to_numpy()
+        )
+        return found
+
+    def _model_mean(self, name: str) -> pd.Series:
+        """Return the mean of a column of both sides, by model."""
+        sides = [
+            self.scored[[f"model_{s}", f"{name}_{s}"]].set_axis(["m", "v"], axis=1) for s in "ab"
+        ]
+        return pd.concat(sides).astype({"v": float}).groupby("m")["v"].mean()
+
+    @property
+    def mean_points(self) -> pd.Series:
+        """Return the mean score of each model's answers, 1 to 10."""
+        return self._model_mean("points")
+
+    @property
+    def mean_length(self) -> pd.Series:
+        """Return the mean length of each model's answers, in characters."""
+        return self._model_mean("length")
+
+    def agreement_between(self, low: float, high: float) -> float:
+        """Return the share of decisive votes for the judge's side, absolute scores in (low, high].
+
+        An equal score agrees by half; a `low` of 0 lets it in.
+        """
+        size = np.abs(self.score)
+        rows = np.isin(self.human, (0, 1)) & (size <= high) & ((size > low) | (low == 0))
+        score, human = self.score[rows], self.human[rows]
+        agrees = np.where(score == 0, 0.5, (score > 0) == (human == 1))
+        return float(agrees.mean()) if agrees.size else np.nan
+
+    def with_slope(self, beta: float) -> Any:
+        """Return the agreement of soft ratings whose folds share a slope."""
+        folds = self.folds._replace(beta=np.full(len(self.coded.models), beta))
+        return by_method(summarise(rate(self.coded, PLAIN, beta_folds=folds)))["soft"]
+
+    @cached_property
+    def by_budget(self) -> dict[int, dict[str, float]]:
+        """Return mean errors, widths and slope of random subsets of b battles per model, by b."""
+        n_models, n_battles = len(self.coded.models), len(self.coded)
+        return {
+            budget: found
+            for budget in BUDGETS
+            if budget * n_models <= n_battles and (found := self._at_budget(budget, n_models))
+        }
+
+    def _at_budget(self, budget: int, n_models: int) -> dict[str, float]:
+        rng, rows = keyed_rng(0, "annotation budget", self.corpus, str(budget)), []
+        for _ in range(N_SUBSETS):
+            subset = rng.choice(len(self.coded), budget * n_models, replace=False)
+            try:
+                heldout = rate(self.coded.take(subset), PLAIN)
+            except ValueError:  # votes of so few battles do not connect the models
+                continue
+            errors, row = by_method(summarise(heldout)), {}
+            for method in ("hard", "soft"):
+                own = residuals_of(heldout, method)
+                row[f"elo_mae_{method}"] = errors[method].mae
+                row[f"median_width_{method}"] = on_splits(
+                    own.residual, own.std_error_analytic
+                ).width
+            rows.append(row | {"beta": errors["soft"].mean_beta})
+        return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]} if rows else {}
+
+
+Judges = list[Judged]
+
+
+def on(corpus: str, judged: Judges) -> Judges:
+    """Return the judges of a corpus."""
+    return [one for one in judged if one.corpus == corpus]
+
+
+def elsewhere(judged: Judges) -> Judges:
+    """Return the judges of the two corpora other than the main one."""
+    return [*on("LMArena 140K", judged), *on("ComparIA", judged)]
+
+
+def row_of(row: str, **values: float) -> Iterator[Cell]:
+    """Yield the cells of a row by column."""
+    return (Cell(row, column, value) for column, value in values.items())
+
+
+def mean_of(values: Iterable[float]) -> float:
+    """Return the mean of the values that exist, NaN if there is none."""
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
+
+
+def over_judges(found: Judges, cells: Iterable[Cell]) -> Iterator[Cell]:
+    """Yield cells over all judges of a corpus; apart from the printed ones if a judge lacks."""
+    known = {one.judge for one in found} & {*JUDGES}
+    wanted = len(JUDGES) - (bool(found) and found[0].corpus != "LMArena 100K")
+    for cell in cells if found else ():
+        if len(known) == wanted:
+            yield cell
+        else:
+            note = f"over {len(found)} judges, {len(known)} of the paper's {wanted}"
+            yield cell._replace(rule="apart", note=cell.note or note)
+
+
+def residuals_of(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
+    """Return the rows of a method for models with votes."""
+    return heldout.take((heldout.method == method) & np.isfinite(heldout.residual))
+
+
+def reduction(before: float, after: float) -> float:
+    """Return by how much a number fell, in per cent."""
+    return 100 * (1 - after / before) if before else np.nan
+
+
+def by_method(summary: Summary) -> dict[str, Any]:
+    """Return the rows of a summary by method."""
+    return {row.method: row for row in as_table(summary).itertuples()}
+
+
+def on_splits(residual: Floats, std_error: Floats) -> Splits:
+    """Return split-conformal intervals of ``threshold * std_error`` on random halves."""
+    rng, size = keyed_rng(0, "conformal splits"), residual.size
+    tried = []
+    for _ in range(N_SPLITS):
+        order = rng.permutation(size)
+        known, test = order[: size // 2], order[size // 2 :]
+        scores = nonconformity_scores(residual[known], std_error[known])
+        threshold = conformal_quantile(scores, miscoverage=MISCOVERAGE)
+        half = threshold * std_error[test]
+        held = float((np.abs(residual[test]) <= half).mean())
+        tried.append((held, 2 * float(np.median(half)), threshold))
+    coverage, width, threshold = np.array(tried).T
+    return Splits(
+        float(coverage.mean()), float(width.mean()), float(width.min()), float(width.max()),
+        float(threshold.mean()), float(np.median(std_error)),
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------ reading
+
+
+def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
+    """Return the judges of each corpus, from every file of annotations in a folder."""
+    paths = [] if data is None else _annotation_files(data)
+    judged: dict[tuple[str, str], Judged] = {}
+    for number, path in enumerate(paths, start=1):
+        say(f"reading {number} of {len(paths)}: {path.name}")
+        for one in _read_file(path):
+            if (one.corpus, one.judge) in judged:
+                raise ValueError(
+                    f"{path} holds judge {one.judge} on {one.corpus} again; leave one file of "
+                    "each judge and corpus in the folder"
+                )
+            judged[one.corpus, one.judge] = one
+    return list(judged.values())
+
+
+def _annotation_files(data: Path) -> list[Path]:
+    if not data.is_dir():
+        raise ValueError(f"{data} is no folder; name the one with the annotation files by --data")
+    kinds = (".csv", ".csv.gz", ".parquet")
+    files = [path for path in sorted(data.rglob("*")) if path.name.endswith(kinds)]
+    return [path for path in files if set(file_columns(path)) >= {"human_pref", "scores_a"}]
+
+
+def _read_file(path: Path) -> Iterator[Judged]:
+    rows = annotations([path])
+    read_back = battles_and_verdicts(rows, [path])
+    lengths = rows.drop_duplicates("battle_id").set_index("battle_id")[["length_a", "length_b"]]
+    named = rows["source_dataset"].dropna()
+    corpus = _corpus(f"{named.iloc[0] if len(named) else ''} {path.stem}")
+    for judge, verdicts in read_back.verdicts.groupby("judge"):
+        scored = score_battles(read_back.battles, verdicts)
+        points = verdicts.set_index("battle_id")
+        known = lengths.assign(
+            **{f"points_{s}": points[[f"{c}_{s}" for c in CRITERIA]].mean(axis=1) for s in "ab"}
+        )
+        scored = scored.assign(**known.loc[scored["battle_id"]].reset_index(drop=True))
+        yield Judged(corpus, _judge(str(judge)), scored)
+
+
+def _plain(name: str) -> str:
+    return re.sub("[^a-z0-9]", "", name.lower())
+
+
+def _corpus(name: str) -> str:
+    found = (title for key, title in CORPORA.items() if key in _plain(name))
+    return next(found, name.split()[0])
+
+
+def _judge(name: str) -> str:
+    """Return the paper's name of a judge, or its own if the paper does not know it."""
+    known = [judge for judge in JUDGES if _plain(judge) in _plain(name)]
+    return max(known, key=len, default=name)

@@ -1,0 +1,313 @@
+"""Numbers in the text of the Soft-Elo paper, and its ratings by language."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from judgeline.elo import fit_beta, fit_strengths, spearman, strength_to_rating
+from judgeline.io import language_code
+from judgeline.papers.annotated import (
+    Judged,
+    Judges,
+    mean_of,
+    on,
+    over_judges,
+    reduction,
+    row_of,
+)
+from judgeline.papers.tables import Cell
+
+LEAST_PROMPTS = 50
+"""Prompts shared by all judges from which on a language is rated."""
+LANGUAGES = {
+    language_code(name): name
+    for name in (
+        "English", "Russian", "Chinese", "Vietnamese", "German", "French", "Japanese", "Spanish",
+        "Korean", "Italian", "Persian", "Portuguese", "Czech",
+    )
+}  # fmt: skip
+"""Names of the paper's languages by code."""
+_APART = "needs verdicts of both orders apart, which the release does not have; not computed"
+
+Floats = NDArray[np.float64]
+
+
+def extremes(row: str, values: Iterable[float]) -> Iterator[Cell]:
+    """Yield least and largest of the values that exist."""
+    known = [value for value in values if not np.isnan(value)]
+    return row_of(row, min=min(known), max=max(known)) if known else iter(())
+
+
+# ------------------------------------------------------------------ languages
+
+
+def languages(judged: Judges) -> Iterator[Cell]:
+    """Yield Table 6: strengths fitted to the battles of one language against all human ratings.
+
+    Ratings of both sides are centred on the models of the language. The slope is the pooled one;
+    ``elo_mae_own_slope`` has the language's. Means over judges.
+    """
+    found = on("LMArena 100K", judged)
+    for name, row in by_language(found).items():
+        yield from over_judges(found, row_of(name, **row))
+
+
+def by_language(found: Judges) -> dict[str, dict[str, float]]:
+    """Return the row of each language with enough prompts that all judges scored."""
+    if not found:
+        return {}
+    shared = set.intersection(*({*one.scored["battle_id"]} for one in found))
+    first = found[0].scored[found[0].scored["battle_id"].isin(shared)]
+    prompts = first.groupby("language")["question_id"].nunique()
+    rows = {}
+    for code in prompts[prompts >= LEAST_PROMPTS].sort_values(ascending=False).index:
+        fits = pd.DataFrame([_language(one, one.in_language(code, shared)) for one in found])
+        row: dict[str, float] = fits.mean().to_dict()
+        rows[LANGUAGES.get(code, code)] = {
+            "n_prompts": int(prompts[code]),
+            **row,
+            "mae_reduction": reduction(row["elo_mae_hard"], row["elo_mae_soft"]),
+            "delta_spearman": row["spearman_soft"] - row["spearman_hard"],
+        }
+    return rows
+
+
+def _language(one: Judged, rows: NDArray[np.bool_]) -> dict[str, float]:
+    """Return errors and rank correlations of ratings by some of a judge's battles."""
+    score, human = one.score[rows], one.human[rows]
+    own = fit_beta(score, human).beta
+    shares = {
+        "hard": one.coded.judge_outcome[rows] / 4,
+        "soft": expit(one.diagnostic("beta_pooled") * score),
+        "own_slope": expit(own * score),
+    }
+    known = one.ratings("hard")["human_rating"].reindex(one.coded.models).to_numpy(float)
+    found = {}
+    for name, share in shares.items():
+        rating = _ratings(one, rows, share)
+        both = np.isfinite(rating) & np.isfinite(known)
+        ours, people = rating[both] - rating[both].mean(), known[both] - known[both].mean()
+        found[f"elo_mae_{name}"] = float(np.abs(ours - people).mean())
+        found[f"spearman_{name}"] = spearman(ours, people)
+    decisive = np.isin(human, (0, 1)) & (score != 0)
+    agreement = float(((score > 0) == (human == 1))[decisive].mean()) if decisive.any() else np.nan
+    return found | {"agreement": 100 * agreement}
+
+
+def _ratings(one: Judged, rows: NDArray[np.bool_], share: Floats) -> Floats:
+    """Return ratings in Elo points of all models, NaN without a battle, by A's share of wins."""
+    battles, size = one.coded.take(rows), len(one.coded.models)
+    pair = battles.model_a.astype(np.intp) * size + battles.model_b
+    met = np.bincount(pair, minlength=size * size).reshape(size, size).astype(float)
+    wins = np.bincount(battles.model_a, share, size) + np.bincount(battles.model_b, 1 - share, size)
+    met, rating = met + met.T, np.full(size, np.nan)
+    there = met.any(axis=1)
+    if there.any() and np.isfinite(wins).all():
+        rating[there] = strength_to_rating(fit_strengths(met[np.ix_(there, there)], wins[there]))
+    return rating
+
+
+def count_languages(judged: Judges) -> Iterator[Cell]:
+    """Yield Figure 5: the number of languages."""
+    both = [*on("LMArena 100K", judged), *on("LMArena 140K", judged)]
+    if found := {code for one in both for code in one.scored["language"].dropna().unique()}:
+        yield Cell("languages, LMArena 100K and 140K", "n", len(found))
+
+
+# ------------------------------------------------------------------ text
+
+
+def text(judged: Judges) -> Iterator[Cell]:
+    """Yield the numbers that stand in the text alone."""
+    main, other, french = (on(c, judged) for c in ("LMArena 100K", "LMArena 140K", "ComparIA"))
+    for found, cells in (
+        (main, [*_errors(main), *_slopes(main), *_calibration(main), *_biases(main)]),
+        (main, _languages(main)),
+        (other, [*_widths("LMArena 140K", other), *_elo_excess(other)]),
+        (french, _widths("ComparIA", french)),
+    ):
+        yield from over_judges(found, cells)
+    qwen = [one.errors["soft"].mean_beta for one in french if one.judge.startswith("Qwen")]
+    if len(qwen) == 2:
+        yield from extremes("beta of the two Qwen judges on ComparIA", qwen)
+    if english := [one.scored["language"].eq("en").mean() * 100 for one in (*main[:1], *other[:1])]:
+        yield from extremes("English share of instructions, LMArena 100K and 140K", english)
+    for one in main:
+        if one.judge == "Qwen3.5-27B":
+            agreement = 100 * one.diagnostic("decisive_agreement")
+            yield from row_of(one.judge, ece=one.ece, agreement=agreement)
+    for row in _ORDERS if judged else ():
+        yield from (Cell(row, column, np.nan, _APART) for column in _ORDERS[row])
+
+
+_BOTH = ("min", "max")
+_ORDERS = {
+    "P(position 1 preferred), 3 judges": _BOTH,
+    "flip rate on decisive battles, 3 judges": _BOTH,
+    "share of battles whose scores favour position 1": _BOTH,
+    "position 1 mean score advantage": ("mean",),
+    "|MAE_A - MAE_B| of single-order hard fits": ("per judge",),
+    "largest single-model deflection under one order": ("max",),
+}
+
+
+def _errors(found: Judges) -> Iterator[Cell]:
+    """Yield sections 4 and 5: errors and widths over judges."""
+    hard, soft = ([one.errors[m] for one in found] for m in ("hard", "soft"))
+    wide, narrow = ([one.splits[m] for one in found] for m in ("hard", "soft"))
+    means = {"hard": mean_of(e.mae for e in hard), "soft": mean_of(e.mae for e in soft)}
+    yield from row_of("mean Elo MAE over 8 judges", **means)
+    changes = [s.spearman - h.spearman for h, s in zip(hard, soft, strict=True)]
+    correlations = [one.diagnostic("residual_hard_human_correlation") for one in found]
+    for row, values in {
+        "MAE reduction over judges": [one.mae_reduction for one in found],
+        "delta Spearman over judges": changes,
+        "Elo MAE hard over judges": [e.mae for e in hard],
+        "median interval width hard": [split.width for split in wide],
+        "Pearson r of residual and human Elo, hard": correlations,
+        "width reduction over judges": [one.width_reduction for one in found],
+        "coverage hard": [100 * split.coverage for split in wide],
+        "coverage soft": [100 * split.coverage for split in narrow],
+        "converged beta over judges": [e.mean_beta for e in soft],
+    }.items():
+        yield from extremes(row, values)
+    for bottom, name in (
+        (3, "top quartile vs top quartile"),
+        (0, "top quartile vs bottom quartile"),
+    ):
+        yield Cell("median |s|", name, mean_of(_median_size(one, bottom) for one in found))
+    for level in ("0.75", "0.95"):
+        errors = (one.errors[f"smoothed-{level}"].mae for one in found)
+        yield Cell("label smoothing, mean MAE over 8 judges", f"c={level}", mean_of(errors))
+
+
+def _median_size(one: Judged, quartile: int) -> float:
+    """Return the median absolute score of top-quartile models against those of a quartile."""
+    human = one.ratings("hard")["human_rating"].rank(method="first", pct=True)
+    place = np.ceil(4 * human.reindex(one.coded.models).to_numpy(float)) - 1
+    first, second = place[one.coded.model_a], place[one.coded.model_b]
+    rows = ((first == 3) & (second == quartile)) | ((second == 3) & (first == quartile))
+    return float(np.median(np.abs(one.score[rows]))) if rows.any() else np.nan
+
+
+def _slopes(found: Judges) -> Iterator[Cell]:
+    """Yield section 5.1 and appendix C: slopes of folds, of all votes, and of ties as halves."""
+    spread = max((one.diagnostic("beta_fold_sd") for one in found), default=np.nan)
+    yield Cell("beta: per-judge standard deviation over folds", "max", spread, rule="at most")
+    far: list[Floats] = []
+    moved, ratio, change, rise = [], [], [], []
+    for one in found:
+        pooled, with_ties = one.diagnostic("beta_pooled"), one.diagnostic("beta_with_ties")
+        fold, same, tied = one.errors["soft"], one.with_slope(pooled), one.with_slope(with_ties)
+        far.append(np.abs(one.folds.beta - pooled))
+        moved.append(abs(fold.mae - same.mae))
+        ratio.append(with_ties / pooled)
+        change.append(tied.spearman - same.spearman)
+        rise.append(tied.mae - same.mae)
+    if not found:
+        return
+    every = np.concatenate(far)
+    row = "deviation of held-out beta from pooled beta"
+    yield from row_of(row, mean=float(every.mean()), max=float(every.max()))
+    row = "change of soft MAE, held-out against pooled beta"
+    yield from row_of(row, mean=mean_of(moved), max=max(moved))
+    values = {"beta ratio": ratio, "delta Spearman": change, "MAE increase": rise}
+    row = "all battles (ties 0.5) against non-ties"
+    yield from row_of(row, **{name: mean_of(column) for name, column in values.items()})
+
+
+def _calibration(found: Judges) -> Iterator[Cell]:
+    """Yield appendix G: calibration errors, and verdicts against the sign of the scores."""
+    errors = sorted(one.ece for one in found)
+    yield from extremes("ECE of seven judges", errors[:7])
+    values = {"mean": mean_of(errors), "median": float(np.median(errors or [np.nan]))}
+    yield from row_of("ECE over 8 judges", **values)
+    rate = mean_of(one.diagnostic("verdict_score_disagreement") for one in found)
+    row = "decisive battles with verdict and score sign in disagreement"
+    yield Cell(row, "rate", 100 * rate)
+
+
+def _biases(found: Judges) -> Iterator[Cell]:
+    """Yield appendix F.1: length, and the excess of a judge's own family."""
+    longer = [100 * one.diagnostic("verbosity_longer_preferred") for one in found]
+    yield from extremes("P(longer preferred given |s| <= 0.3)", longer)
+    partial = {one.judge: partial_length_correlation(one) for one in found}
+    largest = sorted(filter(np.isfinite, partial.values()), key=abs)[-3:]
+    row = "partial r of residual and mean length given human Elo"
+    yield from extremes(f"{row} (3 of 8 judges)", largest)
+    yield from (Cell(row, judge, value) for judge, value in partial.items())
+    excess = family_excess(found, {one.judge: one.mean_points for one in found})
+    yield from extremes("same-family score excess", excess.values())
+    yield from (Cell("same-family score excess", judge, value) for judge, value in excess.items())
+
+
+def _elo_excess(found: Judges) -> Iterator[Cell]:
+    """Yield appendix F.1: the same of soft residuals."""
+    excess = family_excess(found, {one.judge: one.ratings("soft")["residual"] for one in found})
+    yield from (Cell("same-family Elo excess", judge, value) for judge, value in excess.items())
+    if excess:
+        row = "judges with positive same-family Elo excess, LMArena 140K"
+        yield Cell(row, "n of 7", sum(value > 0 for value in excess.values()))
+
+
+def partial_length_correlation(one: Judged) -> float:
+    """Return the correlation of hard residuals and mean lengths of models, given human ratings."""
+    table = one.ratings("hard").assign(length=one.mean_length).dropna()
+    if len(table) < 4:
+        return np.nan
+    line = np.column_stack([np.ones(len(table)), table["human_rating"]])
+    sides = table[["residual", "length"]].to_numpy(float)
+    left = sides - line @ np.linalg.lstsq(line, sides, rcond=None)[0]
+    return float(np.corrcoef(left, rowvar=False)[0, 1])
+
+
+def family_of(name: str) -> str:
+    """Return the letters that a name begins with, in lower case: ``gpt`` of ``GPT-OSS-20B``."""
+    found = re.match("[a-z]+", name.lower())
+    return found[0] if found else ""
+
+
+def family_excess(found: Judges, values: dict[str, pd.Series]) -> dict[str, float]:
+    """Return by judge how much more it gives models of its family than other judges do.
+
+    A deviation is a model's value by the judge minus the median over the other judges; the excess
+    is their mean over the judge's family minus that over all other models.
+    """
+    table, excess = pd.DataFrame(values), {}
+    family = np.array([family_of(str(name)) for name in table.index])
+    for one in found if len(found) > 1 else ():
+        others = table.drop(columns=one.judge).median(axis=1)
+        deviation = (table[one.judge] - others).to_numpy(float)
+        own = family == family_of(one.judge)
+        if own.any() and not own.all():
+            excess[one.judge] = float(np.nanmean(deviation[own]) - np.nanmean(deviation[~own]))
+    return excess
+
+
+def _widths(corpus: str, found: Judges) -> Iterator[Cell]:
+    """Yield appendix D: by how much errors and widths fall on another corpus."""
+    widths = [one.width_reduction for one in found]
+    yield from extremes(f"MAE reduction on {corpus}", [one.mae_reduction for one in found])
+    yield from extremes(f"width reduction on {corpus}", widths)
+    yield Cell("mean width reduction", corpus, mean_of(widths))
+
+
+def _languages(found: Judges) -> Iterator[Cell]:
+    """Yield appendix E: agreement and errors over the paper's languages."""
+    rows = {k: row for k, row in by_language(found).items() if k in LANGUAGES.values()}
+    agreement = (row["agreement"] for row in rows.values())
+    yield from extremes("agreement on decisive battles over 13 languages", agreement)
+    yield from extremes("MAE reduction over languages", (r["mae_reduction"] for r in rows.values()))
+    gap = {name: row["elo_mae_own_slope"] - row["elo_mae_soft"] for name, row in rows.items()}
+    for name, value in gap.items():
+        yield Cell("per-language minus pooled beta, MAE", name, value)
+        yield Cell("per-language beta, MAE", name, rows[name]["elo_mae_own_slope"])
+    if rows:
+        close = sum(abs(value) <= 5 for value in gap.values())
+        row = "languages where the two betas differ by at most 5 Elo MAE"
+        yield Cell(row, "n of 13", close)
+        yield Cell("shared prompts", "total", sum(row["n_prompts"] for row in rows.values()))
