@@ -40,7 +40,7 @@ JUDGES = (
 CORPORA = {"100k": "LMArena 100K", "140k": "LMArena 140K", "comparia": "ComparIA"}
 """The paper's corpora by what ``source_dataset``, or the name of the file, contains."""
 MISCOVERAGE, N_SPLITS = 0.1, 5
-N_SUBSETS = 5
+N_SUBSETS = 3
 BUDGETS = (5, 10, 20, 50, 100, 200)
 """Battles per model of the random subsets."""
 SETTINGS = RatingSettings(n_resamples=20)
@@ -60,7 +60,7 @@ class Splits(NamedTuple):
     std_error: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Judged:
     """One judge's annotations of one corpus, and what is computed of them when first asked for."""
 
@@ -141,14 +141,6 @@ class Judged:
         """Return the models with votes: model, human_rating and residual, in Elo points."""
         table = as_table(residuals_of(self.heldout, method))
         return table[["model", "human_rating", "residual"]].set_index("model")
-
-    def in_language(self, code: str, shared: set[str]) -> NDArray[np.bool_]:
-        """Return which battles are in a language and among some shared ones."""
-        scored = self.scored
-        found: NDArray[np.bool_] = (
-            scored["language"].eq(code).to_numpy(bool) & scored["battle_id"].isin(shared).to_numpy()
-        )
-        return found
 
     def _model_mean(self, name: str) -> pd.Series:
         """Return the mean of a column of both sides, by model."""

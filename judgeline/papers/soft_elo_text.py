@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -52,23 +53,28 @@ def languages(judged: Judges) -> Iterator[Cell]:
     ``elo_mae_own_slope`` has the language's. Means over judges.
     """
     found = on("LMArena 100K", judged)
-    for name, row in by_language(found).items():
+    for name, row in by_language(tuple(found)).items():
         yield from over_judges(found, row_of(name, **row))
 
 
-def by_language(found: Judges) -> dict[str, dict[str, float]]:
+@lru_cache(maxsize=1)
+def by_language(found: tuple[Judged, ...]) -> dict[str, dict[str, float]]:
     """Return the row of each language with enough prompts that all judges scored."""
-    if not found:
-        return {}
-    shared = set.intersection(*({*one.scored["battle_id"]} for one in found))
-    first = found[0].scored[found[0].scored["battle_id"].isin(shared)]
+    ids = [one.scored["battle_id"].tolist() for one in found]
+    common = set.intersection(*map(set, ids)) if ids else set()
+    shared = [np.array([name in common for name in own], dtype=bool) for own in ids]
+    codes = [one.scored["language"].to_numpy(object) for one in found]
+    first = (
+        found[0].scored[shared[0]] if found else pd.DataFrame(columns=["language", "question_id"])
+    )
     prompts = first.groupby("language")["question_id"].nunique()
     rows = {}
-    for code in prompts[prompts >= LEAST_PROMPTS].sort_values(ascending=False).index:
-        fits = pd.DataFrame([_language(one, one.in_language(code, shared)) for one in found])
+    for code, n_prompts in prompts[prompts >= LEAST_PROMPTS].sort_values(ascending=False).items():
+        of_code = (known & (own == code) for known, own in zip(shared, codes, strict=True))
+        fits = pd.DataFrame(map(_language, found, of_code))
         row: dict[str, float] = fits.mean().to_dict()
-        rows[LANGUAGES.get(code, code)] = {
-            "n_prompts": int(prompts[code]),
+        rows[LANGUAGES.get(str(code), str(code))] = {
+            "n_prompts": int(n_prompts),
             **row,
             "mae_reduction": reduction(row["elo_mae_hard"], row["elo_mae_soft"]),
             "delta_spearman": row["spearman_soft"] - row["spearman_hard"],
@@ -113,8 +119,9 @@ def _ratings(one: Judged, rows: NDArray[np.bool_], share: Floats) -> Floats:
 
 def count_languages(judged: Judges) -> Iterator[Cell]:
     """Yield Figure 5: the number of languages."""
-    both = [*on("LMArena 100K", judged), *on("LMArena 140K", judged)]
-    if found := {code for one in both for code in one.scored["language"].dropna().unique()}:
+    both = [on(corpus, judged)[:1] for corpus in ("LMArena 100K", "LMArena 140K")]
+    if all(both):
+        found = {code for [one] in both for code in one.scored["language"].dropna().unique()}
         yield Cell("languages, LMArena 100K and 140K", "n", len(found))
 
 
@@ -134,7 +141,8 @@ def text(judged: Judges) -> Iterator[Cell]:
     qwen = [one.errors["soft"].mean_beta for one in french if one.judge.startswith("Qwen")]
     if len(qwen) == 2:
         yield from extremes("beta of the two Qwen judges on ComparIA", qwen)
-    if english := [one.scored["language"].eq("en").mean() * 100 for one in (*main[:1], *other[:1])]:
+    english = [one.scored["language"].eq("en").mean() * 100 for one in (*main[:1], *other[:1])]
+    if len(english) == 2:
         yield from extremes("English share of instructions, LMArena 100K and 140K", english)
     for one in main:
         if one.judge == "Qwen3.5-27B":
@@ -298,7 +306,7 @@ def _widths(corpus: str, found: Judges) -> Iterator[Cell]:
 
 def _languages(found: Judges) -> Iterator[Cell]:
     """Yield appendix E: agreement and errors over the paper's languages."""
-    rows = {k: row for k, row in by_language(found).items() if k in LANGUAGES.values()}
+    rows = {k: row for k, row in by_language(tuple(found)).items() if k in LANGUAGES.values()}
     agreement = (row["agreement"] for row in rows.values())
     yield from extremes("agreement on decisive battles over 13 languages", agreement)
     yield from extremes("MAE reduction over languages", (r["mae_reduction"] for r in rows.values()))

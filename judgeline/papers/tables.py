@@ -87,7 +87,7 @@ class Made(NamedTuple):
             return f"{name}  {title}: {lacking}"
         cells = self.cells
         compared = cells[cells["within"].notna()]
-        words = [f"{name}  {title}: from {source}; {cells['value'].notna().sum()} cells"]
+        words = [f"{name}  {title}: from {source}; {cells['value'].notna().sum()} made"]
         if len(compared):
             worst = compared.loc[(compared["difference"] / compared["tolerance"]).abs().idxmax()]
             words.append(f"{int(compared['within'].sum())} of {len(compared)} within tolerance")
