@@ -4,7 +4,6 @@ Every model is held out as in `judgeline.elo.rate`. Hard outcomes are the record
 battle has one; intervals are a conformal threshold times a standard error of 20 resamples.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +29,7 @@ from judgeline.elo import (
 from judgeline.intervals import conformal_quantile, nonconformity_scores
 from judgeline.io import LENGTHS, as_coded, as_numbers, as_table, file_columns, score_battles
 from judgeline.io.softelo import annotations, battles_and_verdicts
-from judgeline.papers.tables import Cell
+from judgeline.papers.tables import Cell, plain_name
 from judgeline.verdict import CRITERIA
 
 JUDGES = (
@@ -217,11 +216,6 @@ def elsewhere(judged: Judges) -> Judges:
     return [*on("LMArena 140K", judged), *on("ComparIA", judged)]
 
 
-def row_of(row: str, **values: float) -> Iterator[Cell]:
-    """Yield the cells of a row by column."""
-    return (Cell(row, column, value) for column, value in values.items())
-
-
 def mean_of(values: Iterable[float]) -> float:
     """Return the mean of the values that exist, NaN if there is none."""
     known = [value for value in values if not np.isnan(value)]
@@ -317,16 +311,12 @@ def _read_file(path: Path) -> Iterator[Judged]:
         yield Judged(corpus, _judge(str(judge)), scored)
 
 
-def _plain(name: str) -> str:
-    return re.sub("[^a-z0-9]", "", name.lower())
-
-
 def _corpus(name: str) -> str:
-    found = (title for key, title in CORPORA.items() if key in _plain(name))
+    found = (title for key, title in CORPORA.items() if key in plain_name(name))
     return next(found, name.split()[0])
 
 
 def _judge(name: str) -> str:
     """Return the paper's name of a judge, or its own if the paper does not know it."""
-    known = [judge for judge in JUDGES if _plain(judge) in _plain(name)]
+    known = [judge for judge in JUDGES if plain_name(judge) in plain_name(name)]
     return max(known, key=len, default=name)

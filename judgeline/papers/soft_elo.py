@@ -18,10 +18,9 @@ from judgeline.papers.annotated import (
     on,
     over_judges,
     read,
-    row_of,
 )
 from judgeline.papers.soft_elo_text import count_languages, languages, text
-from judgeline.papers.tables import Allowance, Cell, Item, Paper
+from judgeline.papers.tables import Allowance, Cell, Item, Paper, row_of
 
 SIZES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf)
 SIZE_NAMES = ("small |s|", "0.5 to 1", "1 to 2", "2 to 3", "3 to 4", "|s| > 4")

@@ -18,9 +18,8 @@ from judgeline.papers.annotated import (
     on,
     over_judges,
     reduction,
-    row_of,
 )
-from judgeline.papers.tables import Cell
+from judgeline.papers.tables import Cell, row_of
 
 LEAST_PROMPTS = 50
 """Prompts shared by all judges from which on a language is rated."""

@@ -1,5 +1,6 @@
 """A paper's tables made again: each cell beside its printed value, within a tolerance or not."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +33,16 @@ class Cell(NamedTuple):
     value: float
     note: str = ""
     rule: str = "near"
+
+
+def row_of(row: str, **values: float) -> Iterator[Cell]:
+    """Yield the cells of a row by column."""
+    return (Cell(row, column, value) for column, value in values.items())
+
+
+def plain_name(name: str) -> str:
+    """Return the letters and digits of a name, by which names of two sources are matched."""
+    return re.sub("[^a-z0-9]", "", name.lower())
 
 
 class Item(NamedTuple):
