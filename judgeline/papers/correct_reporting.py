@@ -32,6 +32,11 @@ Floats = NDArray[np.float64]
 # ------------------------------------------------------------------ simulated judges
 
 
+def judge_share(win_rate: float, specificity: float = Q0, sensitivity: float = Q1) -> float:
+    """Return the share of battles that a judge calls won."""
+    return win_rate * sensitivity + (1 - win_rate) * (1 - specificity)
+
+
 def play_judge(
     rng: np.random.Generator,
     win_rate: float,
@@ -45,10 +50,9 @@ def play_judge(
 ) -> JudgeCounts:
     """Return counts of shape (n_replications,) with given numbers of labels by human outcome."""
     size = n_replications
-    share = win_rate * sensitivity + (1 - win_rate) * (1 - specificity)
     return JudgeCounts(
         np.full(size, n_test),
-        rng.binomial(n_test, share, size),
+        rng.binomial(n_test, judge_share(win_rate, specificity, sensitivity), size),
         np.broadcast_to(n_lost, size),
         rng.binomial(n_lost, specificity, size),
         np.broadcast_to(n_won, size),
@@ -83,8 +87,8 @@ def adaptive(
     sensitivity: float = Q1,
 ) -> JudgeCounts:
     """Return counts where a pilot of ten labels per class divides all labels; the pilot counts."""
-    size, share = n_replications, win_rate * sensitivity + (1 - win_rate) * (1 - specificity)
-    test = rng.binomial(N_TEST, share, size)
+    size = n_replications
+    test = rng.binomial(N_TEST, judge_share(win_rate, specificity, sensitivity), size)
     lost_right = rng.binomial(N_PILOT, specificity, size)
     won_right = rng.binomial(N_PILOT, sensitivity, size)
     n_lost, n_won = allocate_calibration(
@@ -146,7 +150,7 @@ def naive_bias(_: Any) -> Iterator[Cell]:
     """Yield Figure 2: the judge's own win rate minus the true one, in expectation."""
     row = f"q1={Q1}, q0={Q0}"
     for theta in GRID:
-        yield Cell(row, f"bias at theta={theta}", theta * Q1 + (1 - theta) * (1 - Q0) - theta)
+        yield Cell(row, f"bias at theta={theta}", judge_share(theta) - theta)
     yield Cell(row, "theta where the naive bias changes sign", (1 - Q0) / (2 - Q0 - Q1))
 
 
@@ -217,7 +221,8 @@ def text(_: Any) -> Iterator[Cell]:
     yield Cell(row, "nominal", float(np.mean([cell.value for cell in cells])), "mean over the grid")
     for name, pick in (("least over the grid", min), ("largest over the grid", max)):
         yield Cell(row, name, pick(cell.value for cell in cells))
-    yield Cell("E[p] when q1=1 and q0=0", "any theta", 1.0)
+    always = float(np.mean([judge_share(theta, 0.0, 1.0) for theta in GRID]))
+    yield Cell("E[p] when q1=1 and q0=0", "any theta", always)
 
 
 def listing(_: Any) -> Iterator[Cell]:

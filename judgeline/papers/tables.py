@@ -65,6 +65,15 @@ class Allowance(NamedTuple):
     relative: float = 0.0
 
 
+def uncomputed(file: str, items: Mapping[str, tuple[str, str]]) -> tuple[Item, ...]:
+    """Return items, by name, of a title and a source that this version does nothing with."""
+    return tuple(Item(f"{file}.{name}", *words) for name, words in items.items())
+
+
+def _nothing(_data: Path | None, _say: Callable[[str], None]) -> None:
+    """Read nothing."""
+
+
 @dataclass(frozen=True)
 class Paper:
     """A paper: its items, the reader of its data, and what is allowed by name of the quantity.
@@ -74,7 +83,7 @@ class Paper:
 
     file: str
     items: tuple[Item, ...]
-    read: Callable[[Path | None, Callable[[str], None]], Any]
+    read: Callable[[Path | None, Callable[[str], None]], Any] = _nothing
     allowed: Mapping[str, Allowance] | None = None
 
 
