@@ -4,11 +4,12 @@ Every model is held out as in `judgeline.elo.rate`. Hard outcomes are the record
 battle has one; intervals are a conformal threshold times a standard error of 20 resamples.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -48,17 +49,6 @@ PLAIN = RatingSettings(n_resamples=0, smoothing_levels=())
 Floats = NDArray[np.float64]
 
 
-class Splits(NamedTuple):
-    """Random halves of the models, one calibrating: coverage (share), width and its parts (Elo)."""
-
-    coverage: float
-    width: float
-    width_min: float
-    width_max: float
-    threshold: float
-    std_error: float
-
-
 @dataclass(frozen=True, eq=False)
 class Judged:
     """One judge's annotations of one corpus, and what is computed of them when first asked for."""
@@ -84,16 +74,6 @@ class Judged:
         return rate(self.coded, SETTINGS, beta_folds=self.folds)
 
     @cached_property
-    def errors(self) -> dict[str, Any]:
-        """Return the agreement with people by method: rows of `Summary` by field."""
-        return by_method(summarise(self.heldout))
-
-    @cached_property
-    def splits(self) -> dict[str, Splits]:
-        """Return the published intervals on random splits of the models, hard and soft."""
-        return {name: on_splits(*self.residuals(name)) for name in ("hard", "soft")}
-
-    @cached_property
     def score(self) -> Floats:
         """Return the score differences, in rubric points."""
         return self.coded.rubric_points()
@@ -104,70 +84,50 @@ class Judged:
         return as_numbers(self.scored["human_outcome"])
 
     @cached_property
-    def diagnostics(self) -> dict[tuple[str, str], float]:
-        """Return every diagnostic by name and level."""
+    def diagnostics(self) -> Mapping[str, float]:
+        """Return the diagnostics by name, or name and level; NaN for those that are not there."""
         known = [name for name in LENGTHS if self.scored[name].notna().any()]
         lengths: dict[str, Any] = {name: as_numbers(self.scored[name]) for name in known}
         found = diagnose_judge(self.coded, self.folds, self.heldout, **lengths)
-        names = zip(found.diagnostic.tolist(), found.level.tolist(), strict=True)
-        return dict(zip(names, found.value.tolist(), strict=True))
+        names = [
+            f"{name} {level}".strip()
+            for name, level in zip(found.diagnostic, found.level, strict=True)
+        ]
+        return defaultdict(lambda: np.nan, zip(names, found.value.tolist(), strict=True))
 
-    def diagnostic(self, name: str, level: str = "") -> float:
-        """Return a diagnostic, NaN if there is none."""
-        return self.diagnostics.get((name, level), np.nan)
-
-    @property
-    def ece(self) -> float:
-        """Return the calibration error of the pooled slope, in [0, 1]."""
-        return self.diagnostic("expected_calibration_error")
-
-    @property
-    def width_reduction(self) -> float:
-        """Return by how much soft intervals are shorter than hard ones, in per cent."""
-        return reduction(self.splits["hard"].width, self.splits["soft"].width)
-
-    @property
-    def mae_reduction(self) -> float:
-        """Return by how much soft errors are smaller than hard ones, in per cent."""
-        return reduction(self.errors["hard"].mae, self.errors["soft"].mae)
-
-    def residuals(self, method: str) -> tuple[Floats, Floats]:
-        """Return residuals and standard errors, in Elo points, of the models with votes."""
-        own = residuals_of(self.heldout, method)
-        return own.residual, own.std_error
+    @cached_property
+    def numbers(self) -> dict[str, float]:
+        """Return the columns of the paper's tables by name: one number of the judge each."""
+        errors, found = by_method(summarise(self.heldout)), self.diagnostics
+        hard, soft = errors["hard"], errors["soft"]
+        numbers = {
+            "mean_abs_s": found["mean_absolute_score"],
+            "kappa": found["cohen_kappa"],
+            "ece": found["expected_calibration_error"],
+            "beta_star": soft.mean_beta,
+            "spearman_rho": hard.spearman,
+            "delta_spearman_soft_minus_hard": soft.spearman - hard.spearman,
+            "mae_reduction": reduction(hard.mae, soft.mae),
+            **{f"spearman_{name}": row.spearman for name, row in errors.items()},
+            **{f"elo_mae_{name.replace('smoothed-', 'c')}": e.mae for name, e in errors.items()},
+        }
+        for method in ("hard", "soft"):
+            own = residuals_of(self.heldout, method)
+            split = on_splits(own.residual, own.std_error)
+            numbers |= {f"{name}_{method}": value for name, value in split.items()}
+        before, after = (numbers[f"median_width_{m}"] for m in ("hard", "soft"))
+        return numbers | {"width_reduction": reduction(before, after)}
 
     def ratings(self, method: str) -> pd.DataFrame:
-        """Return the models with votes: model, human_rating and residual, in Elo points."""
+        """Return the models with votes: human_rating and residual, in Elo points, by model."""
         table = as_table(residuals_of(self.heldout, method))
         return table[["model", "human_rating", "residual"]].set_index("model")
 
-    def _model_mean(self, name: str) -> pd.Series:
-        """Return the mean of a column of both sides, by model."""
-        sides = [
-            self.scored[[f"model_{s}", f"{name}_{s}"]].set_axis(["m", "v"], axis=1) for s in "ab"
-        ]
-        return pd.concat(sides).astype({"v": float}).groupby("m")["v"].mean()
-
-    @property
-    def mean_points(self) -> pd.Series:
-        """Return the mean score of each model's answers, 1 to 10."""
-        return self._model_mean("points")
-
-    @property
-    def mean_length(self) -> pd.Series:
-        """Return the mean length of each model's answers, in characters."""
-        return self._model_mean("length")
-
-    def agreement_between(self, low: float, high: float) -> float:
-        """Return the share of decisive votes for the judge's side, absolute scores in (low, high].
-
-        An equal score agrees by half; a `low` of 0 lets it in.
-        """
-        size = np.abs(self.score)
-        rows = np.isin(self.human, (0, 1)) & (size <= high) & ((size > low) | (low == 0))
-        score, human = self.score[rows], self.human[rows]
-        agrees = np.where(score == 0, 0.5, (score > 0) == (human == 1))
-        return float(agrees.mean()) if agrees.size else np.nan
+    def mean_by_model(self, name: str) -> pd.Series:
+        """Return the mean over a model's answers of a column that either side has."""
+        sides = [self.scored[[f"model_{s}", f"{name}_{s}"]].to_numpy() for s in "ab"]
+        table = pd.DataFrame(np.vstack(sides), columns=["model", "value"])
+        return table.astype({"value": float}).groupby("model")["value"].mean()
 
     def with_slope(self, beta: float) -> Any:
         """Return the agreement of soft ratings whose folds share a slope."""
@@ -177,30 +137,26 @@ class Judged:
     @cached_property
     def by_budget(self) -> dict[int, dict[str, float]]:
         """Return mean errors, widths and slope of random subsets of b battles per model, by b."""
-        n_models, n_battles = len(self.coded.models), len(self.coded)
+        tried = {budget: list(self._at_budget(budget)) for budget in BUDGETS}
         return {
-            budget: found
-            for budget in BUDGETS
-            if budget * n_models <= n_battles and (found := self._at_budget(budget, n_models))
+            budget: pd.DataFrame(rows).mean().to_dict() for budget, rows in tried.items() if rows
         }
 
-    def _at_budget(self, budget: int, n_models: int) -> dict[str, float]:
-        rng, rows = keyed_rng(0, "annotation budget", self.corpus, str(budget)), []
-        for _ in range(N_SUBSETS):
-            subset = rng.choice(len(self.coded), budget * n_models, replace=False)
+    def _at_budget(self, budget: int) -> Iterator[dict[str, float]]:
+        rng, size = keyed_rng(0, "annotation budget", str(budget)), budget * len(self.coded.models)
+        for _ in range(N_SUBSETS if size <= len(self.coded) else 0):
+            subset = rng.choice(len(self.coded), size, replace=False)
             try:
                 heldout = rate(self.coded.take(subset), PLAIN)
             except ValueError:  # votes of so few battles do not connect the models
                 continue
-            errors, row = by_method(summarise(heldout)), {}
+            errors = by_method(summarise(heldout))
+            row = {"beta": errors["soft"].mean_beta}
             for method in ("hard", "soft"):
                 own = residuals_of(heldout, method)
-                row[f"elo_mae_{method}"] = errors[method].mae
-                row[f"median_width_{method}"] = on_splits(
-                    own.residual, own.std_error_analytic
-                ).width
-            rows.append(row | {"beta": errors["soft"].mean_beta})
-        return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]} if rows else {}
+                width = on_splits(own.residual, own.std_error_analytic)["median_width"]
+                row |= {f"elo_mae_{method}": errors[method].mae, f"median_width_{method}": width}
+            yield row
 
 
 Judges = list[Judged]
@@ -209,11 +165,6 @@ Judges = list[Judged]
 def on(corpus: str, judged: Judges) -> Judges:
     """Return the judges of a corpus."""
     return [one for one in judged if one.corpus == corpus]
-
-
-def elsewhere(judged: Judges) -> Judges:
-    """Return the judges of the two corpora other than the main one."""
-    return [*on("LMArena 140K", judged), *on("ComparIA", judged)]
 
 
 def mean_of(values: Iterable[float]) -> float:
@@ -249,8 +200,12 @@ def by_method(summary: Summary) -> dict[str, Any]:
     return {row.method: row for row in as_table(summary).itertuples()}
 
 
-def on_splits(residual: Floats, std_error: Floats) -> Splits:
-    """Return split-conformal intervals of ``threshold * std_error`` on random halves."""
+def on_splits(residual: Floats, std_error: Floats) -> dict[str, float]:
+    """Return how published intervals do on random halves of the models, one half calibrating.
+
+    Coverage in per cent; widths (the mean, least and largest of the medians) and the median
+    standard error in Elo points; the mean threshold, times which a standard error is half a width.
+    """
     rng, size = keyed_rng(0, "conformal splits"), residual.size
     tried = []
     for _ in range(N_SPLITS):
@@ -259,13 +214,17 @@ def on_splits(residual: Floats, std_error: Floats) -> Splits:
         scores = nonconformity_scores(residual[known], std_error[known])
         threshold = conformal_quantile(scores, miscoverage=MISCOVERAGE)
         half = threshold * std_error[test]
-        held = float((np.abs(residual[test]) <= half).mean())
-        tried.append((held, 2 * float(np.median(half)), threshold))
+        held = 100 * (np.abs(residual[test]) <= half).mean()
+        tried.append((held, 2 * np.median(half), threshold))
     coverage, width, threshold = np.array(tried).T
-    return Splits(
-        float(coverage.mean()), float(width.mean()), float(width.min()), float(width.max()),
-        float(threshold.mean()), float(np.median(std_error)),
-    )  # fmt: skip
+    return {
+        "coverage": float(coverage.mean()),
+        "median_width": float(width.mean()),
+        "width_min": float(width.min()),
+        "width_max": float(width.max()),
+        "threshold": float(threshold.mean()),
+        "median_std_error": float(np.median(std_error)),
+    }
 
 
 # ------------------------------------------------------------------ reading

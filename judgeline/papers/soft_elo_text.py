@@ -87,7 +87,7 @@ def _language(one: Judged, rows: NDArray[np.bool_]) -> dict[str, float]:
     own = fit_beta(score, human).beta
     shares = {
         "hard": one.coded.judge_outcome[rows] / 4,
-        "soft": expit(one.diagnostic("beta_pooled") * score),
+        "soft": expit(one.diagnostics["beta_pooled"] * score),
         "own_slope": expit(own * score),
     }
     known = one.ratings("hard")["human_rating"].reindex(one.coded.models).to_numpy(float)
@@ -137,7 +137,7 @@ def text(judged: Judges) -> Iterator[Cell]:
         (french, _widths("ComparIA", french)),
     ):
         yield from over_judges(found, cells)
-    qwen = [one.errors["soft"].mean_beta for one in french if one.judge.startswith("Qwen")]
+    qwen = [one.numbers["beta_star"] for one in french if one.judge.startswith("Qwen")]
     if len(qwen) == 2:
         yield from extremes("beta of the two Qwen judges on ComparIA", qwen)
     english = [one.scored["language"].eq("en").mean() * 100 for one in (*main[:1], *other[:1])]
@@ -145,8 +145,8 @@ def text(judged: Judges) -> Iterator[Cell]:
         yield from extremes("English share of instructions, LMArena 100K and 140K", english)
     for one in main:
         if one.judge == "Qwen3.5-27B":
-            agreement = 100 * one.diagnostic("decisive_agreement")
-            yield from row_of(one.judge, ece=one.ece, agreement=agreement)
+            agreement = 100 * one.diagnostics["decisive_agreement"]
+            yield from row_of(one.judge, ece=one.numbers["ece"], agreement=agreement)
     for row in _ORDERS if judged else ():
         yield from (Cell(row, column, np.nan, _APART) for column in _ORDERS[row])
 
@@ -162,34 +162,38 @@ _ORDERS = {
 }
 
 
+_RANGES = {
+    "MAE reduction over judges": "mae_reduction",
+    "delta Spearman over judges": "delta_spearman_soft_minus_hard",
+    "Elo MAE hard over judges": "elo_mae_hard",
+    "median interval width hard": "median_width_hard",
+    "width reduction over judges": "width_reduction",
+    "coverage hard": "coverage_hard",
+    "coverage soft": "coverage_soft",
+    "converged beta over judges": "beta_star",
+}
+"""Columns of tables whose least and largest value over judges the text repeats."""
+
+
 def _errors(found: Judges) -> Iterator[Cell]:
     """Yield sections 4 and 5: errors and widths over judges."""
-    hard, soft = ([one.errors[m] for one in found] for m in ("hard", "soft"))
-    wide, narrow = ([one.splits[m] for one in found] for m in ("hard", "soft"))
-    means = {"hard": mean_of(e.mae for e in hard), "soft": mean_of(e.mae for e in soft)}
+
+    def mean(name: str) -> float:
+        return mean_of(one.numbers[name] for one in found)
+
+    means = {"hard": mean("elo_mae_hard"), "soft": mean("elo_mae_soft")}
     yield from row_of("mean Elo MAE over 8 judges", **means)
-    changes = [s.spearman - h.spearman for h, s in zip(hard, soft, strict=True)]
-    correlations = [one.diagnostic("residual_hard_human_correlation") for one in found]
-    for row, values in {
-        "MAE reduction over judges": [one.mae_reduction for one in found],
-        "delta Spearman over judges": changes,
-        "Elo MAE hard over judges": [e.mae for e in hard],
-        "median interval width hard": [split.width for split in wide],
-        "Pearson r of residual and human Elo, hard": correlations,
-        "width reduction over judges": [one.width_reduction for one in found],
-        "coverage hard": [100 * split.coverage for split in wide],
-        "coverage soft": [100 * split.coverage for split in narrow],
-        "converged beta over judges": [e.mean_beta for e in soft],
-    }.items():
-        yield from extremes(row, values)
+    levels = {f"c={level}": mean(f"elo_mae_c{level}") for level in (0.75, 0.95)}
+    yield from row_of("label smoothing, mean MAE over 8 judges", **levels)
+    for row, name in _RANGES.items():
+        yield from extremes(row, (one.numbers[name] for one in found))
+    correlations = (one.diagnostics["residual_hard_human_correlation"] for one in found)
+    yield from extremes("Pearson r of residual and human Elo, hard", correlations)
     for bottom, name in (
         (3, "top quartile vs top quartile"),
         (0, "top quartile vs bottom quartile"),
     ):
         yield Cell("median |s|", name, mean_of(_median_size(one, bottom) for one in found))
-    for level in ("0.75", "0.95"):
-        errors = (one.errors[f"smoothed-{level}"].mae for one in found)
-        yield Cell("label smoothing, mean MAE over 8 judges", f"c={level}", mean_of(errors))
 
 
 def _median_size(one: Judged, quartile: int) -> float:
@@ -203,51 +207,48 @@ def _median_size(one: Judged, quartile: int) -> float:
 
 def _slopes(found: Judges) -> Iterator[Cell]:
     """Yield section 5.1 and appendix C: slopes of folds, of all votes, and of ties as halves."""
-    spread = max((one.diagnostic("beta_fold_sd") for one in found), default=np.nan)
+    spread = max((one.diagnostics["beta_fold_sd"] for one in found), default=np.nan)
     yield Cell("beta: per-judge standard deviation over folds", "max", spread, rule="at most")
-    far: list[Floats] = []
-    moved, ratio, change, rise = [], [], [], []
+    far, rows = [], []
     for one in found:
-        pooled, with_ties = one.diagnostic("beta_pooled"), one.diagnostic("beta_with_ties")
-        fold, same, tied = one.errors["soft"], one.with_slope(pooled), one.with_slope(with_ties)
-        far.append(np.abs(one.folds.beta - pooled))
-        moved.append(abs(fold.mae - same.mae))
-        ratio.append(with_ties / pooled)
-        change.append(tied.spearman - same.spearman)
-        rise.append(tied.mae - same.mae)
-    if not found:
-        return
-    every = np.concatenate(far)
-    row = "deviation of held-out beta from pooled beta"
-    yield from row_of(row, mean=float(every.mean()), max=float(every.max()))
-    row = "change of soft MAE, held-out against pooled beta"
-    yield from row_of(row, mean=mean_of(moved), max=max(moved))
-    values = {"beta ratio": ratio, "delta Spearman": change, "MAE increase": rise}
-    row = "all battles (ties 0.5) against non-ties"
-    yield from row_of(row, **{name: mean_of(column) for name, column in values.items()})
+        pooled, with_ties = (one.diagnostics[f"beta_{name}"] for name in ("pooled", "with_ties"))
+        same, tied = one.with_slope(pooled), one.with_slope(with_ties)
+        far.extend(np.abs(one.folds.beta - pooled).tolist())
+        moved = abs(one.numbers["elo_mae_soft"] - same.mae)
+        change = tied.spearman - same.spearman
+        rows.append((moved, with_ties / pooled, change, tied.mae - same.mae))
+    if rows:
+        moved, *tied = np.mean(rows, axis=0).tolist()
+        row = "deviation of held-out beta from pooled beta"
+        yield from row_of(row, mean=mean_of(far), max=max(far))
+        row = "change of soft MAE, held-out against pooled beta"
+        yield from row_of(row, mean=moved, max=max(row[0] for row in rows))
+        names = ("beta ratio", "delta Spearman", "MAE increase")
+        values = dict(zip(names, tied, strict=True))
+        yield from row_of("all battles (ties 0.5) against non-ties", **values)
 
 
 def _calibration(found: Judges) -> Iterator[Cell]:
     """Yield appendix G: calibration errors, and verdicts against the sign of the scores."""
-    errors = sorted(one.ece for one in found)
+    errors = sorted(one.numbers["ece"] for one in found)
     yield from extremes("ECE of seven judges", errors[:7])
     values = {"mean": mean_of(errors), "median": float(np.median(errors or [np.nan]))}
     yield from row_of("ECE over 8 judges", **values)
-    rate = mean_of(one.diagnostic("verdict_score_disagreement") for one in found)
+    rate = mean_of(one.diagnostics["verdict_score_disagreement"] for one in found)
     row = "decisive battles with verdict and score sign in disagreement"
     yield Cell(row, "rate", 100 * rate)
 
 
 def _biases(found: Judges) -> Iterator[Cell]:
     """Yield appendix F.1: length, and the excess of a judge's own family."""
-    longer = [100 * one.diagnostic("verbosity_longer_preferred") for one in found]
+    longer = [100 * one.diagnostics["verbosity_longer_preferred"] for one in found]
     yield from extremes("P(longer preferred given |s| <= 0.3)", longer)
     partial = {one.judge: partial_length_correlation(one) for one in found}
     largest = sorted(filter(np.isfinite, partial.values()), key=abs)[-3:]
     row = "partial r of residual and mean length given human Elo"
     yield from extremes(f"{row} (3 of 8 judges)", largest)
     yield from (Cell(row, judge, value) for judge, value in partial.items())
-    excess = family_excess(found, {one.judge: one.mean_points for one in found})
+    excess = family_excess(found, {one.judge: one.mean_by_model("points") for one in found})
     yield from extremes("same-family score excess", excess.values())
     yield from (Cell("same-family score excess", judge, value) for judge, value in excess.items())
 
@@ -263,7 +264,7 @@ def _elo_excess(found: Judges) -> Iterator[Cell]:
 
 def partial_length_correlation(one: Judged) -> float:
     """Return the correlation of hard residuals and mean lengths of models, given human ratings."""
-    table = one.ratings("hard").assign(length=one.mean_length).dropna()
+    table = one.ratings("hard").assign(length=one.mean_by_model("length")).dropna()
     if len(table) < 4:
         return np.nan
     line = np.column_stack([np.ones(len(table)), table["human_rating"]])
@@ -297,8 +298,10 @@ def family_excess(found: Judges, values: dict[str, pd.Series]) -> dict[str, floa
 
 def _widths(corpus: str, found: Judges) -> Iterator[Cell]:
     """Yield appendix D: by how much errors and widths fall on another corpus."""
-    widths = [one.width_reduction for one in found]
-    yield from extremes(f"MAE reduction on {corpus}", [one.mae_reduction for one in found])
+    widths = [one.numbers["width_reduction"] for one in found]
+    yield from extremes(
+        f"MAE reduction on {corpus}", [one.numbers["mae_reduction"] for one in found]
+    )
     yield from extremes(f"width reduction on {corpus}", widths)
     yield Cell("mean width reduction", corpus, mean_of(widths))
 
