@@ -28,7 +28,16 @@ from judgeline.elo import (
     summarise,
 )
 from judgeline.intervals import conformal_quantile, nonconformity_scores
-from judgeline.io import LENGTHS, as_coded, as_numbers, as_table, file_columns, score_battles
+from judgeline.io import (
+    LENGTHS,
+    ORDERS,
+    as_coded,
+    as_numbers,
+    as_table,
+    file_columns,
+    read_judged_battles,
+    score_battles,
+)
 from judgeline.io.softelo import annotations, battles_and_verdicts
 from judgeline.papers.tables import Cell, plain_name
 from judgeline.verdict import CRITERIA
@@ -39,6 +48,9 @@ JUDGES = (
 )  # fmt: skip
 CORPORA = {"100k": "LMArena 100K", "140k": "LMArena 140K", "comparia": "ComparIA"}
 """The paper's corpora by what ``source_dataset``, or the name of the file, contains."""
+BOTH_ORDERS = "both orders"
+"""Stands for the corpus where battles have the score differences of both orders."""
+N_JUDGES = {"LMArena 100K": 8, "LMArena 140K": 7, "ComparIA": 7, BOTH_ORDERS: 3}
 MISCOVERAGE, N_SPLITS = 0.1, 5
 N_SUBSETS = 3
 BUDGETS = (5, 10, 20, 50, 100, 200)
@@ -86,9 +98,9 @@ class Judged:
     @cached_property
     def diagnostics(self) -> Mapping[str, float]:
         """Return the diagnostics by name, or name and level; NaN for those that are not there."""
-        known = [name for name in LENGTHS if self.scored[name].notna().any()]
-        lengths: dict[str, Any] = {name: as_numbers(self.scored[name]) for name in known}
-        found = diagnose_judge(self.coded, self.folds, self.heldout, **lengths)
+        known = [name for name in (*ORDERS, *LENGTHS) if self.scored[name].notna().any()]
+        columns: dict[str, Any] = {name: as_numbers(self.scored[name]) for name in known}
+        found = diagnose_judge(self.coded, self.folds, self.heldout, **columns)
         names = [
             f"{name} {level}".strip()
             for name, level in zip(found.diagnostic, found.level, strict=True)
@@ -176,7 +188,7 @@ def mean_of(values: Iterable[float]) -> float:
 def over_judges(found: Judges, cells: Iterable[Cell]) -> Iterator[Cell]:
     """Yield cells over all judges of a corpus; apart from the printed ones if a judge lacks."""
     known = {one.judge for one in found} & {*JUDGES}
-    wanted = len(JUDGES) - (bool(found) and found[0].corpus != "LMArena 100K")
+    wanted = N_JUDGES.get(found[0].corpus, 0) if found else 0
     for cell in cells if found else ():
         if len(known) == wanted:
             yield cell
@@ -231,12 +243,16 @@ def on_splits(residual: Floats, std_error: Floats) -> dict[str, float]:
 
 
 def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
-    """Return the judges of each corpus, from every file of annotations in a folder."""
-    paths = [] if data is None else _annotation_files(data)
+    """Return the judges of each corpus, from every file of annotations in a folder.
+
+    Scored battles that have both orders apart are read too, for the numbers on position.
+    """
+    paths = [] if data is None else _files(data)
     judged: dict[tuple[str, str], Judged] = {}
     for number, path in enumerate(paths, start=1):
         say(f"reading {number} of {len(paths)}: {path.name}")
-        for one in _read_file(path):
+        is_annotated = "human_pref" in file_columns(path)
+        for one in _annotated(path) if is_annotated else _with_both_orders(path):
             if (one.corpus, one.judge) in judged:
                 raise ValueError(
                     f"{path} holds judge {one.judge} on {one.corpus} again; leave one file of "
@@ -246,23 +262,30 @@ def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
     return list(judged.values())
 
 
-def _annotation_files(data: Path) -> list[Path]:
+def _files(data: Path) -> list[Path]:
     if not data.is_dir():
         raise ValueError(f"{data} is no folder; name the one with the annotation files by --data")
     kinds = (".csv", ".csv.gz", ".parquet")
     files = [path for path in sorted(data.rglob("*")) if path.name.endswith(kinds)]
-    return [path for path in files if set(file_columns(path)) >= {"human_pref", "scores_a"}]
+    wanted = {"human_pref", "scores_a"}, {"model_a", *ORDERS}
+    return [path for path in files if any(w <= set(file_columns(path)) for w in wanted)]
 
 
-def _read_file(path: Path) -> Iterator[Judged]:
+def _with_both_orders(path: Path) -> Iterator[Judged]:
+    battles = read_judged_battles(path)
+    scored = battles.scored.dropna(subset=list(ORDERS)).reset_index(drop=True)
+    if len(scored):
+        yield Judged(BOTH_ORDERS, _judge(battles.judge), scored)
+
+
+def _annotated(path: Path) -> Iterator[Judged]:
     rows = annotations([path])
-    read_back = battles_and_verdicts(rows, [path])
+    release = battles_and_verdicts(rows, [path])
     lengths = rows.drop_duplicates("battle_id").set_index("battle_id")[["length_a", "length_b"]]
     named = rows["source_dataset"].dropna()
     corpus = _corpus(f"{named.iloc[0] if len(named) else ''} {path.stem}")
-    for judge, verdicts in read_back.verdicts.groupby("judge"):
-        scored = score_battles(read_back.battles, verdicts)
-        points = verdicts.set_index("battle_id")
+    for judge, verdicts in release.verdicts.groupby("judge"):
+        scored, points = score_battles(release.battles, verdicts), verdicts.set_index("battle_id")
         known = lengths.assign(
             **{f"points_{s}": points[[f"{c}_{s}" for c in CRITERIA]].mean(axis=1) for s in "ab"}
         )

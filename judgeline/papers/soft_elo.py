@@ -196,6 +196,8 @@ ITEMS = (
 )  # fmt: skip
 ALLOWED = {
     "n of 7": Allowance(),
+    "|mae_a": Allowance(1),
+    "mean score advantage": Allowance(0.1),
     "within this distance": Allowance(),
     "standard deviation over folds": Allowance(),
     "deviation of held-out": Allowance(0.001),
@@ -226,6 +228,9 @@ ALLOWED = {
     "agreement": Allowance(1),
     "languages": Allowance(relative=0.1),
     "share": Allowance(2),
+    "position": Allowance(2),
+    "flip rate": Allowance(2),
+    "deflection": Allowance(relative=0.2),
     "preferred": Allowance(1),
     "median |s|": Allowance(0.05),
 }

@@ -3,15 +3,25 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo import fit_beta, fit_strengths, spearman, strength_to_rating
-from judgeline.io import language_code
+from judgeline.elo import (
+    ScoringMethod,
+    fit_beta,
+    fit_strengths,
+    rate,
+    spearman,
+    strength_to_rating,
+)
+from judgeline.io import ORDERS, as_numbers, as_table, language_code
 from judgeline.papers.annotated import (
+    BOTH_ORDERS,
+    PLAIN,
     Judged,
     Judges,
     mean_of,
@@ -31,8 +41,6 @@ LANGUAGES = {
     )
 }  # fmt: skip
 """Names of the paper's languages by code."""
-_APART = "needs verdicts of both orders apart, which the release does not have; not computed"
-
 Floats = NDArray[np.float64]
 
 
@@ -147,19 +155,48 @@ def text(judged: Judges) -> Iterator[Cell]:
         if one.judge == "Qwen3.5-27B":
             agreement = 100 * one.diagnostics["decisive_agreement"]
             yield from row_of(one.judge, ece=one.numbers["ece"], agreement=agreement)
-    for row in _ORDERS if judged else ():
-        yield from (Cell(row, column, np.nan, _APART) for column in _ORDERS[row])
+    apart = on(BOTH_ORDERS, judged)
+    yield from over_judges(apart, _position(apart))
+    if judged and not apart:
+        for row, column in POSITION:
+            yield Cell(row, column, np.nan, "needs battles with difference_ab and difference_ba")
 
 
-_BOTH = ("min", "max")
-_ORDERS = {
-    "P(position 1 preferred), 3 judges": _BOTH,
-    "flip rate on decisive battles, 3 judges": _BOTH,
-    "share of battles whose scores favour position 1": _BOTH,
-    "position 1 mean score advantage": ("mean",),
-    "|MAE_A - MAE_B| of single-order hard fits": ("per judge",),
-    "largest single-model deflection under one order": ("max",),
-}
+POSITION = (
+    *product(
+        (
+            "P(position 1 preferred), 3 judges",
+            "flip rate on decisive battles, 3 judges",
+            "share of battles whose scores favour position 1",
+        ),
+        ("min", "max"),
+    ),
+    ("position 1 mean score advantage", "mean"),
+    ("|MAE_A - MAE_B| of single-order hard fits", "per judge"),
+    ("largest single-model deflection under one order", "max"),
+)
+
+
+def _position(found: Judges) -> Iterator[Cell]:
+    """Yield appendix F.1: what the position of an answer does to verdicts and ratings."""
+    shares, advantage, gaps, moved = [], [], [], []
+    for one in found:
+        orders = {name: as_numbers(one.scored[name]) for name in ORDERS}
+        favoured = float((orders["difference_ab"] > orders["difference_ba"]).mean())
+        names = ("position_first_preferred", "position_flip_rate")
+        shares.append([100 * one.diagnostics[name] for name in names] + [100 * favoured])
+        advantage.append(one.diagnostics["position_first_score"])
+        methods = {k: ScoringMethod(outcome=(np.sign(s) + 1) / 2) for k, s in orders.items()}
+        ratings = as_table(rate(one.coded, PLAIN, methods, beta_folds=one.folds))
+        residual = ratings.pivot_table("residual", "model", "method")
+        errors = residual[list(ORDERS)].abs().mean()
+        gaps.append(abs(errors["difference_ab"] - errors["difference_ba"]))
+        moved.append(residual[list(ORDERS)].sub(residual["hard"], axis=0).abs().to_numpy().max())
+    for (row, _), values in zip(POSITION[:6:2], np.transpose(shares), strict=False):
+        yield from extremes(row, values.tolist())
+    for name, value in zip(POSITION[6:], map(np.mean, (advantage, gaps)), strict=False):
+        yield Cell(*name, float(value), "mean over judges")
+    yield Cell(*POSITION[8], max(moved, default=np.nan))
 
 
 _RANGES = {

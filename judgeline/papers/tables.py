@@ -168,7 +168,7 @@ def _row(paper: Paper, item: Item, cell: Cell, printed: Any) -> tuple[Any, ...]:
         return (item.name, cell.row, cell.column, value, *(np.nan,) * 3, pd.NA, note)
     target = float(printed.value)
     difference, tolerance = value - target, _tolerance(paper, cell, printed.value)
-    within: Any = (difference if cell.rule == "at most" else abs(difference)) <= tolerance
+    within: Any = (difference if cell.rule == "at most" else abs(difference)) <= tolerance + 1e-9
     if cell.rule == "at most":
         note = note or "printed as an upper bound"
     if printed.doubtful:
@@ -186,4 +186,4 @@ def _tolerance(paper: Paper, cell: Cell, printed: str) -> float:
     name = f"{cell.row} / {cell.column}".lower()
     found = (one for key, one in (paper.allowed or {}).items() if key.lower() in name)
     allowance = next(found, Allowance())
-    return rounding + allowance.absolute + allowance.relative * abs(float(printed)) + 1e-9
+    return rounding + allowance.absolute + allowance.relative * abs(float(printed))

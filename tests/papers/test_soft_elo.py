@@ -262,6 +262,48 @@ def test_family_excess_by_hand() -> None:
     assert family_excess(judges[:1], {"GPT-1": values["GPT-1"]}) == {}
 
 
+def test_position_is_what_the_two_orders_say(pair: Path, tmp_path: Path) -> None:
+    """Three judges that add to the first answer; ratings by one order as `rank` makes them."""
+    raw = battles_of(sorted(pair.iterdir())[0])
+    names = {"model_a": raw["model_a"], "model_b": raw["model_b"], "human_outcome": raw["human"]}
+    firsts, flips, favours, gaps, moved = [], [], [], [], []
+    for judge, bonus in (("Qwen3-32B", 0.4), ("GPT-OSS-20B", 0.2), ("DeepSeek-V3.2", 0.3)):
+        rng = np.random.default_rng(len(judge))
+        ab, ba = (raw["score"] + sign * bonus + rng.normal(0, 1, len(raw)) for sign in (1, -1))
+        table = pd.DataFrame({**names, "difference_ab": ab, "difference_ba": ba, "judge": judge})
+        table.assign(score_difference=(ab + ba) / 2).to_csv(tmp_path / f"{judge}.csv", index=False)
+        firsts.append(100 * np.mean([*(ab > 0), *(ba < 0)]))
+        flips.append(100 * np.mean(ab * ba < 0))
+        favours.append(100 * np.mean(ab - ba > 0))
+        settings = judgeline.RankSettings(n_resamples=0)
+        boards = [
+            judgeline.rank(pd.DataFrame({**names, "score_difference": score}), settings).heldout
+            for score in (ab, ba)
+        ]
+        hard = [one[one["method"].eq("hard")].set_index("model") for one in boards]
+        gaps.append(abs(hard[0]["residual"].abs().mean() - hard[1]["residual"].abs().mean()))
+        both = judgeline.rank(tmp_path / f"{judge}.csv", settings).heldout
+        both = both[both["method"].eq("hard")].set_index("model")["judge_rating"]
+        moved.append(max((one["judge_rating"] - both).abs().max() for one in hard))
+    cells = cells_of(tmp_path)
+    found = by_name(cells)
+    for row, values in (
+        ("P(position 1 preferred), 3 judges", firsts),
+        ("flip rate on decisive battles, 3 judges", flips),
+        ("share of battles whose scores favour position 1", favours),
+    ):
+        assert found["text", row, "min"] == pytest.approx(min(values))
+        assert found["text", row, "max"] == pytest.approx(max(values))
+    assert found["text", "position 1 mean score advantage", "mean"] == pytest.approx(0.3, abs=0.05)
+    gap = found["text", "|MAE_A - MAE_B| of single-order hard fits", "per judge"]
+    assert gap == pytest.approx(np.mean(gaps), abs=1e-6)
+    largest = found["text", "largest single-model deflection under one order", "max"]
+    assert largest == pytest.approx(max(moved), abs=1e-6)
+    compared = cells[cells["within"].notna()]
+    assert len(compared) == 9
+    assert set(compared["item"]) == {"soft_elo.text"}
+
+
 def test_two_files_of_one_judge_and_corpus_are_refused(tmp_path: Path) -> None:
     [path] = write_release(tmp_path, n_battles=60, judges=["Qwen3-32B"], corpora=["comparia"])
     (tmp_path / "again.csv").write_bytes(path.read_bytes())
@@ -295,7 +337,7 @@ def test_every_printed_cell_is_made_from_all_files(release) -> None:
     unspoken |= {"Portuguese", "Czech"}
     assert set(absent.loc[absent["item"].eq("soft_elo.table6"), "row"]) == unspoken
     text = absent[absent["item"].eq("soft_elo.text") & ~absent["column"].isin(unspoken)]
-    position = text[text["note"].str.contains("both orders apart")]
+    position = text[text["note"].str.contains("difference_ab")]
     assert len(position) == 9
     assert set(text["row"]) - set(position["row"]) == {
         "Arena-Hard win rate of Gemini-2.5",  # cited from elsewhere
