@@ -51,6 +51,10 @@ CORPORA = {"100k": "LMArena 100K", "140k": "LMArena 140K", "comparia": "ComparIA
 BOTH_ORDERS = "both orders"
 """Stands for the corpus where battles have the score differences of both orders."""
 N_JUDGES = {"LMArena 100K": 8, "LMArena 140K": 7, "ComparIA": 7, BOTH_ORDERS: 3}
+SPLITS = (
+    "coverage", "median_width", "width_min", "width_max", "threshold", "median_std_error",
+)  # fmt: skip
+"""Numbers of `on_splits`."""
 MISCOVERAGE, N_SPLITS = 0.1, 5
 N_SUBSETS = 3
 BUDGETS = (5, 10, 20, 50, 100, 200)
@@ -218,9 +222,8 @@ def on_splits(residual: Floats, std_error: Floats) -> dict[str, float]:
     Coverage in per cent; widths (the mean, least and largest of the medians) and the median
     standard error in Elo points; the mean threshold, times which a standard error is half a width.
     """
-    rng, size = keyed_rng(0, "conformal splits"), residual.size
-    tried = []
-    for _ in range(N_SPLITS):
+    rng, size, tried = keyed_rng(0, "conformal splits"), residual.size, []
+    for _ in range(N_SPLITS if size > 1 else 0):
         order = rng.permutation(size)
         known, test = order[: size // 2], order[size // 2 :]
         scores = nonconformity_scores(residual[known], std_error[known])
@@ -228,15 +231,12 @@ def on_splits(residual: Floats, std_error: Floats) -> dict[str, float]:
         half = threshold * std_error[test]
         held = 100 * (np.abs(residual[test]) <= half).mean()
         tried.append((held, 2 * np.median(half), threshold))
+    if not tried:
+        return dict.fromkeys(SPLITS, np.nan)
     coverage, width, threshold = np.array(tried).T
-    return {
-        "coverage": float(coverage.mean()),
-        "median_width": float(width.mean()),
-        "width_min": float(width.min()),
-        "width_max": float(width.max()),
-        "threshold": float(threshold.mean()),
-        "median_std_error": float(np.median(std_error)),
-    }
+    ends = (width.mean(), width.min(), width.max())
+    values = (coverage.mean(), *ends, threshold.mean(), np.median(std_error))
+    return dict(zip(SPLITS, map(float, values), strict=True))
 
 
 # ------------------------------------------------------------------ reading

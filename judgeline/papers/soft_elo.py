@@ -12,6 +12,7 @@ from judgeline.papers.annotated import (
     CORPORA,
     MISCOVERAGE,
     SETTINGS,
+    SPLITS,
     Judged,
     Judges,
     mean_of,
@@ -27,9 +28,6 @@ SIZES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf)
 SIZE_NAMES = ("small |s|", "0.5 to 1", "1 to 2", "2 to 3", "3 to 4", "|s| > 4")
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
 SMOOTHED = ("elo_mae_hard", *(f"elo_mae_c{c}" for c in SETTINGS.smoothing_levels), "elo_mae_soft")
-SPLITS = (
-    "coverage", "median_width", "width_min", "width_max", "threshold", "median_std_error",
-)  # fmt: skip
 
 Make = Callable[[Judges], Iterator[Cell]]
 

@@ -13,10 +13,9 @@ from scipy.special import expit
 from judgeline.elo import (
     ScoringMethod,
     fit_beta,
-    fit_strengths,
     rate,
+    rate_outcomes,
     spearman,
-    strength_to_rating,
 )
 from judgeline.io import ORDERS, as_numbers, as_table, language_code
 from judgeline.papers.annotated import (
@@ -98,30 +97,18 @@ def _language(one: Judged, rows: NDArray[np.bool_]) -> dict[str, float]:
         "soft": expit(one.diagnostics["beta_pooled"] * score),
         "own_slope": expit(own * score),
     }
-    known = one.ratings("hard")["human_rating"].reindex(one.coded.models).to_numpy(float)
+    people = one.ratings("hard")["human_rating"]
+    sides = [one.scored.loc[rows, f"model_{side}"].to_numpy(str) for side in "ab"]
     found = {}
     for name, share in shares.items():
-        rating = _ratings(one, rows, share)
-        both = np.isfinite(rating) & np.isfinite(known)
-        ours, people = rating[both] - rating[both].mean(), known[both] - known[both].mean()
-        found[f"elo_mae_{name}"] = float(np.abs(ours - people).mean())
-        found[f"spearman_{name}"] = spearman(ours, people)
+        plain, _ = rate_outcomes(sides[0], sides[1], share)
+        both = pd.DataFrame({"ours": pd.Series(plain.rating, plain.model), "people": people})
+        both = both.dropna() - both.dropna().mean()
+        found[f"elo_mae_{name}"] = float((both["ours"] - both["people"]).abs().mean())
+        found[f"spearman_{name}"] = spearman(*both.to_numpy().T) if len(both) > 1 else np.nan
     decisive = np.isin(human, (0, 1)) & (score != 0)
     agreement = float(((score > 0) == (human == 1))[decisive].mean()) if decisive.any() else np.nan
     return found | {"agreement": 100 * agreement}
-
-
-def _ratings(one: Judged, rows: NDArray[np.bool_], share: Floats) -> Floats:
-    """Return ratings in Elo points of all models, NaN without a battle, by A's share of wins."""
-    battles, size = one.coded.take(rows), len(one.coded.models)
-    pair = battles.model_a.astype(np.intp) * size + battles.model_b
-    met = np.bincount(pair, minlength=size * size).reshape(size, size).astype(float)
-    wins = np.bincount(battles.model_a, share, size) + np.bincount(battles.model_b, 1 - share, size)
-    met, rating = met + met.T, np.full(size, np.nan)
-    there = met.any(axis=1)
-    if there.any() and np.isfinite(wins).all():
-        rating[there] = strength_to_rating(fit_strengths(met[np.ix_(there, there)], wins[there]))
-    return rating
 
 
 def count_languages(judged: Judges) -> Iterator[Cell]:

@@ -304,6 +304,18 @@ def test_position_is_what_the_two_orders_say(pair: Path, tmp_path: Path) -> None
     assert set(compared["item"]) == {"soft_elo.text"}
 
 
+def test_judge_that_contradicts_people_has_hard_numbers_only(tmp_path: Path) -> None:
+    [path] = write_release(tmp_path, n_battles=600, judges=JUDGES[:1], corpora=["lmarena-100k"])
+    swapped = {"scores_a": "scores_b", "scores_b": "scores_a"}
+    pd.read_csv(path).rename(columns=swapped).to_csv(path, index=False)
+    cells = cells_of(tmp_path)
+    own = cells[cells["item"].eq("soft_elo.table2") & cells["row"].eq(JUDGES[0])]
+    assert own.loc[own["value"].notna(), "column"].tolist() == ["elo_mae_hard"]
+    absent = own[own["value"].isna()]
+    assert set(absent["note"]) == {"the data give no value"}
+    assert absent["within"].isna().all()
+
+
 def test_two_files_of_one_judge_and_corpus_are_refused(tmp_path: Path) -> None:
     [path] = write_release(tmp_path, n_battles=60, judges=["Qwen3-32B"], corpora=["comparia"])
     (tmp_path / "again.csv").write_bytes(path.read_bytes())
