@@ -4,7 +4,7 @@ Every model is held out as in `judgeline.elo.rate`. Hard outcomes are the record
 battle has one; intervals are a conformal threshold times a standard error of 20 resamples.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -259,6 +259,8 @@ def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
                     "each judge and corpus in the folder"
                 )
             judged[one.corpus, one.judge] = one
+    counts = Counter(corpus for corpus, _ in judged)
+    say("judges: " + (", ".join(f"{corpus} {n}" for corpus, n in counts.items()) or "none"))
     return list(judged.values())
 
 

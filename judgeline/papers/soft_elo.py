@@ -144,9 +144,9 @@ def by_quartile(judged: Judges) -> Iterator[Cell]:
             yield from over_judges(found, [spread])
 
 
-_100K, _OTHERS = "annotations of LMArena 100K", "annotations of LMArena 140K and ComparIA"
+_100K, _OTHERS = "annotations of LMArena 100K", "annotations of LMArena 140K or ComparIA"
 _140K, _COMPARIA = "annotations of LMArena 140K", "annotations of ComparIA"
-_ALL = "annotations of all three corpora"
+_ALL = "annotations of LMArena 100K, 140K or ComparIA"
 _ELSEWHERE = ("LMArena 140K", "ComparIA")
 ITEMS = (
     Item(
