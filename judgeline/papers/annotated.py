@@ -159,7 +159,8 @@ class Judged:
         }
 
     def _at_budget(self, budget: int) -> Iterator[dict[str, float]]:
-        rng, size = keyed_rng(0, "annotation budget", str(budget)), budget * len(self.coded.models)
+        rng = keyed_rng(0, "annotation budget", self.judge, str(budget))
+        size = budget * len(self.coded.models)
         for _ in range(N_SUBSETS if size <= len(self.coded) else 0):
             subset = rng.choice(len(self.coded), size, replace=False)
             try:
