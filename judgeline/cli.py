@@ -55,7 +55,8 @@ app = typer.Typer(
     "[bold]Start here[/bold]\n\n"
     "  judgeline doctor battles.csv                 what a file supports\n\n"
     "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
-    "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n",
+    "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n"
+    "  judgeline paper correct-reporting            a paper's tables beside its printed values\n\n",
     epilog=EXIT_CODES,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -96,6 +97,16 @@ class Table(StrEnum):
     text = "text"
     csv = "csv"
     json = "json"
+
+
+class PaperName(StrEnum):
+    """A paper whose tables can be made again."""
+
+    soft_elo = "soft-elo"
+    correct_reporting = "correct-reporting"
+    reference_anchored = "reference-anchored"
+    trustjudge = "trustjudge"
+    quantitative = "quantitative"
 
 
 class Format(StrEnum):
@@ -347,6 +358,39 @@ def rates(
         show_rates(open_console(), found, miscoverage)
     else:
         typer.echo(machine_readable(found, form.value), nl=False)
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline paper soft-elo --data annotations --out tables\n\n"
+    "  judgeline paper correct-reporting --out tables\n\n" + EXIT_CODES
+)
+def paper(
+    name: Annotated[PaperName, typer.Argument(metavar="NAME", show_default=False)],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the data of the paper.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for a CSV per table; made if missing.", show_default=False),
+    ] = None,
+) -> None:
+    """Make the tables and figures of a paper again, each cell beside its printed value.
+
+    NAME is soft-elo, correct-reporting, reference-anchored, trustjudge or quantitative. A line per
+    item says what it was made from, how many cells lie within tolerance and the largest
+    difference, or which file would supply it. A CSV of an earlier run is replaced; that of an item
+    that cannot be made is removed.
+    """
+    from judgeline.papers import reproduce
+    from judgeline.papers.tables import write_table
+
+    errors, console = open_console(stderr=True), open_console()
+    for made in reproduce(name.value, data, say=lambda line: errors.print(plain(line))):
+        console.print(plain(made.line), soft_wrap=True)
+        if out is not None:
+            write_table(made, out)
 
 
 def _mapping(columns: str | None) -> dict[str, str]:
