@@ -73,13 +73,14 @@ class Diagnosis(NamedTuple):
             f"{self.n_battles:,} battles of {self.n_models} models, judged by {self.judge}; "
             f"{self.n_votes:,} votes on {self.n_voted_models} models"
         )
+        again = self.next.startswith(("judgeline doctor", "judgeline.doctor"))
         return [
             ("", f"{self.source}: {self.layout}"),
             *([("", counts)] if self.judge else []),
             *(("Supports", sentence) for sentence in self.supports),
             *(("Look at", sentence) for sentence in self.concerns),
             *(("Missing", sentence) for sentence in self.missing),
-            ("Next", self.next),
+            ("Once mended" if again else "Next", self.next),
         ]
 
     def __repr__(self) -> str:
@@ -168,7 +169,7 @@ def _abilities(
     has_votes = people_apart != NOBODY
     has_orders = bool(read.scored[list(ORDERS)].notna().all(axis=1).any())
     n_lacking = calibrating(miscoverage) + 1 - n_counted
-    finite_now = "" if n_counted <= calibrating(_WIDER) else f"; {1 - _WIDER:.0%} is finite now"
+    finite_now = "" if n_counted <= calibrating(_WIDER) else f"; {1 - _WIDER:.0%} is finite now (miscoverage {_WIDER})"
     supports = [
         (not apart, "ratings of all models by the judge alone (judgeline.reference_ratings)"),
         (not people_apart, "ratings of the voted models by people"),

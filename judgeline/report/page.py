@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
+from judgeline.elo import FEW_BATTLES
 from judgeline.intervals import kept_text
 from judgeline.report.battles import MOST_PER_PAGE
 from judgeline.report.companions import cost_grid
@@ -107,14 +108,16 @@ def _verdict(judges: Sequence[JudgeTables]) -> str:
         return ""
     nearest, *others = judges
     board, miscoverage = nearest.leaderboard, nearest.conformal_calibration["miscoverage"].iloc[0]
-    best = board.iloc[0]
+    is_few = board["flags"].str.contains("few-battles")
+    best = (board if is_few.all() else board[~is_few]).iloc[0]
+    among = f" those of {FEW_BATTLES} battles or more" if is_few.iloc[0] and not is_few.all() else ""
     also = ", ".join(
         f"{one.display_name} {number(_error(one), 0)}" for one in others if _error(one) < math.inf
     )
     return (
         f"Ratings by {nearest.display_name} are {number(_error(nearest), 0)} Elo points from those "
         f"of people on average, each model rated without its own votes"
-        f"{f' ({also})' if also else ''}; {kept_text(board, miscoverage)}. {best['model']} leads: "
+        f"{f' ({also})' if also else ''}; {kept_text(board, miscoverage)}. {best['model']} leads{among}: "
         f"{number(best['rating'])}, {span(best['lower'], best['upper'])}."
     )
 

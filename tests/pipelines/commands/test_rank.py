@@ -352,7 +352,7 @@ def test_too_few_models_say_why_a_threshold_is_infinite(tmp_path: Path, n_models
     calibration = pd.read_csv(tmp_path / "out" / "conformal.csv")
     assert calibration["n_calibration"].eq(n_models // 2).all()
     assert np.isinf(calibration[["threshold", "split_threshold"]]).all(axis=None)
-    assert calibration["note"].str.contains(f"there are {n_models // 2} calibration models").all()
+    assert calibration["note"].str.contains(f"there are {n_models // 2} on each random split").all()
     assert calibration["note"].str.contains("at least 9 models").all()
     assert np.isinf(ranked.ranking.leaderboard["upper"]).all()
 

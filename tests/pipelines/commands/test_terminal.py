@@ -44,7 +44,9 @@ def test_a_rank_stands_with_the_ranks_that_chance_allows() -> None:
 def test_the_basis_is_said_once_and_by_models_where_it_differs() -> None:
     voted = shown(BOARD[:2]).splitlines()
     assert voted.count("rated by auto, average: 54 other models have votes") == 1
-    assert "rated by auto; average: 54 other models have votes (2 of 3 models); ave" in shown(BOARD)
+    assert "rated by auto, average: 54 to 55 other models have votes\n" in shown(BOARD)
+    mixed = BOARD.assign(basis=["gap: 19 others, fewer than 20"] * 2 + ["average: 20 others"])
+    assert "rated by auto; gap: 19 others, fewer than 20 (2 of 3 models); ave" in shown(mixed)
     assert "rated by soft\n" in shown(BOARD.assign(method="soft", basis=""))
 
 
