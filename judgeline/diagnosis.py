@@ -169,7 +169,11 @@ def _abilities(
     has_votes = people_apart != NOBODY
     has_orders = bool(read.scored[list(ORDERS)].notna().all(axis=1).any())
     n_lacking = calibrating(miscoverage) + 1 - n_counted
-    finite_now = "" if n_counted <= calibrating(_WIDER) else f"; {1 - _WIDER:.0%} is finite now (miscoverage {_WIDER})"
+    finite_now = (
+        ""
+        if n_counted <= calibrating(_WIDER)
+        else f"; {1 - _WIDER:.0%} is finite now (miscoverage {_WIDER})"
+    )
     supports = [
         (not apart, "ratings of all models by the judge alone (judgeline.reference_ratings)"),
         (not people_apart, "ratings of the voted models by people"),

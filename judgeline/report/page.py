@@ -110,7 +110,9 @@ def _verdict(judges: Sequence[JudgeTables]) -> str:
     board, miscoverage = nearest.leaderboard, nearest.conformal_calibration["miscoverage"].iloc[0]
     is_few = board["flags"].str.contains("few-battles")
     best = (board if is_few.all() else board[~is_few]).iloc[0]
-    among = f" those of {FEW_BATTLES} battles or more" if is_few.iloc[0] and not is_few.all() else ""
+    among = (
+        f" those of {FEW_BATTLES} battles or more" if is_few.iloc[0] and not is_few.all() else ""
+    )
     also = ", ".join(
         f"{one.display_name} {number(_error(one), 0)}" for one in others if _error(one) < math.inf
     )

@@ -65,7 +65,9 @@ def no_leaderboard(
     anchored = tables / "reference_ratings" / corpus / file
     if not anchored.exists():
         if judge and (tables / "verdicts" / corpus / file).exists():
-            return f"no leaderboard of {corpus!r}{by}: a check stopped it, which a run names ({run})"
+            return (
+                f"no leaderboard of {corpus!r}{by}: a check stopped it, which a run names ({run})"
+            )
         there = f"; there are those of {', '.join(stored)}" if stored else ""
         return f"no leaderboard of {corpus!r}{by} yet{there}; run: {run}"
     why, remedy = f"ran into a gate before it, which a run names ({run})", ""

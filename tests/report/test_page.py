@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import pandas as pd
@@ -128,6 +129,16 @@ def test_missed_intervals_carry_a_mark_and_the_word(tmp_path: Path) -> None:
     assert html.count('<tr class="missed">') == 2
     assert "11 of 13" in Page(html).texts
     assert "judge, missed" in Page(html).texts  # the chart's legend
+
+
+def test_the_leader_has_more_than_a_few_battles(tmp_path: Path) -> None:
+    board = example_judge().leaderboard
+    first, second = board["model"].head(2)
+    few = board.assign(flags=board["flags"].mask(board.index == 0, "no-votes;few-battles"))
+    page = write(tmp_path / "few.html", [judge(leaderboard=few)], comparison=None)
+    assert f"{escape(second)} leads those of 20 battles or more: " in page
+    usual = write(tmp_path / "usual.html", [judge()], comparison=None)
+    assert f"{escape(first)} leads: " in usual
 
 
 def test_tables_of_an_earlier_version_are_shown(tmp_path: Path) -> None:

@@ -170,7 +170,10 @@ def test_verdicts_that_say_nothing_are_set_aside_and_are_no_ties(tmp_path: Path)
         ({"verdict": None, "judge_outcome": ["1", "-1"] * 200}, "judge_outcome .*'-1'.*outcomes="),
         ({"judge_verdict": "A"}, "verdict, judge_verdict; leave"),
         ({"scores_difference": 1.0}, "is 'scores_difference' meant as 'score_difference'"),
-        ({"difference_ab": 1.0, "difference_ba": 1.0}, "expected also score_difference .or judge_score_a"),
+        (
+            {"difference_ab": 1.0, "difference_ba": 1.0},
+            "expected also score_difference .or judge_score_a",
+        ),
         ({"human_outcome": None}, "expected also human_outcome .or winner; without votes"),
     ],
 )
