@@ -80,7 +80,7 @@ def test_settings_are_an_entry_or_change_an_example(own: Path, monkeypatch) -> N
         (["judges", "add", "s", *settings("display_name=Judge #2")], "is a comment in YAML"),
         (["judges", "add", "s", *settings("family=2024-13-45")], "--set family: what follows"),
         (["judges", "add", "gpt-4o-minni"], "did you mean 'gpt-4o-mini'"),
-        (["judges", "add", "s", *settings(*SERVED)], "lacks the key 'display_name'; add it. Nothing was written"),
+        (["judges", "add", "s", *settings(*SERVED)], "'display_name'; add it. Nothing was written"),
         (["judges", "add", "s", *settings("kind")], "takes KEY=VALUE"),
         (["judges", "add", "s", *settings("kind={")], "not valid YAML"),
         (["judges", "add", "s", *settings("kind=a", "kind.b=1")], "has no keys under it"),

@@ -187,7 +187,7 @@ def test_a_judge_that_cannot_be_read_is_asked_fifty_times_and_no_more(store: Ver
     calls = [f"{name}{order}0" for name in battles["battle_id"] for order in ("AB", "BA")]
     failing: dict[str, str | None] = dict.fromkeys(calls, "parse_error")
     broken = Counting(failing)
-    with pytest.raises(RuntimeError, match="none of its first 50 .* 70 calls.*--retry parse_error"):
+    with pytest.raises(RuntimeError, match=r"none of its first 50 .* 70 calls.*--retry parse_e"):
         annotate(broken, battles, slug="s", buyer=Buyer(store))
     assert len(broken.asked) == 50
     mended = Counting({call: failing[call] for call in broken.asked[1:]})

@@ -373,7 +373,7 @@ def test_fewer_promises_are_offered_where_they_are_finite(tmp_path: Path, capsys
 def test_decimal_commas_in_a_table_are_named() -> None:
     table = simulated_battles(n_battles=300)
     table["score_difference"] = table["score_difference"].astype(str).str.replace(".", ",")
-    with pytest.raises(ValueError, match="300 nan-score.*by pandas with decimal=','"):
+    with pytest.raises(ValueError, match=r"300 nan-score.*by pandas with decimal=','"):
         judgeline.rank(table, QUICK)
 
 

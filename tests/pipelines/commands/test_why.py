@@ -262,7 +262,7 @@ def test_a_pooled_candidate_names_its_file_and_the_judges_that_lack_it(ask):
         ({"judge": "carful"}, "", "unknown judge 'carful'; did you mean 'careful'"),
         ({"judge": "hasty"}, "leaderboard/tiny/hasty", "by judge 'hasty': it ran into a gate"),
         ({"judge": "hasty"}, "leaderboard/tiny/hasty reference_ratings/tiny/hasty",
-         "by judge 'hasty': a check stopped it, which a run names"),
+         "by judge 'hasty': it ended early, and a run says why"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_explained_is_refused_with_a_remedy(ask, best, asked, gone, told):
