@@ -64,7 +64,7 @@ def no_leaderboard(
     run, file = f"judgeline run --corpus {corpus}{of}", f"{judge}.parquet" if judge else ""
     anchored = tables / "reference_ratings" / corpus / file
     if not anchored.exists():
-        if not stored and (tables / "verdicts" / corpus / file).exists():
+        if (tables / "verdicts" / corpus / file).exists():
             return f"no leaderboard of {corpus!r}{by}: it ended early, and a run says why ({run})"
         there = f"; there are those of {', '.join(stored)}" if stored else ""
         return f"no leaderboard of {corpus!r}{by} yet{there}; run: {run}"
