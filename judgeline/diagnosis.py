@@ -224,8 +224,9 @@ def _concerns(read: JudgedBattles) -> list[str]:
         )
     if read.n_repeated:
         found.append(
-            f"{read.n_repeated:,} rows equal an earlier row and count again; a battle_id column "
-            "tells repeats from other battles."
+            f"{read.n_repeated:,} rows equal an earlier row"
+            f"{', as plain verdicts may by chance,' * bool(read.plain)} and count again; a "
+            "battle_id column tells repeats from other battles."
         )
     if n_decided and not _differs(agreed, n_decided):
         few = _reach(n_decided) > _USEFUL - agreed

@@ -187,7 +187,8 @@ def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:
     if battles.n_repeated:
         console.print(
             f"[yellow]Note[/]: {battles.n_repeated:,} rows equal an earlier row in the columns "
-            "that were read and count again; a battle_id column tells repeats from other battles."
+            f"that were read{', as plain verdicts may by chance,' * bool(battles.plain)} and count "
+            "again; a battle_id column tells repeats from other battles."
         )
     if len(battles.quarantine):
         counts = battles.quarantine["reason"].value_counts()

@@ -129,7 +129,8 @@ def test_what_looks_wrong_is_said_and_what_chance_explains_is_not() -> None:
     with pytest.raises(ValueError, match="miscoverage is 0; it lies between 0 and 1"):
         judgeline.doctor(BATTLES, miscoverage=0)
     repeats = int(BATTLES.duplicated().sum())
-    assert f"{repeats} rows equal an earlier row" in str(judgeline.doctor(BATTLES))
+    assert f"{repeats} rows equal an earlier row and" in str(judgeline.doctor(BATTLES))
+    assert "rows equal an earlier row, as plain verdicts may" in str(judgeline.doctor(VERDICTS))
 
 
 def test_votes_of_few_models_bear_no_scale_and_are_not_called_a_contradiction() -> None:
