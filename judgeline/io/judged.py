@@ -335,8 +335,9 @@ def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
     has_scores = difflib.get_close_matches("score_difference", alike, n=1) or {*ORDERS} & set(
         columns
     )
-    if missing != {"score_difference"} or not plain or has_scores:
-        missing -= {"score_difference"} if plain and not has_scores else set()
+    if len(plain) == 1 and not has_scores:
+        missing -= {"score_difference"}
+    if missing and (missing != {"score_difference"} or not plain or has_scores):
         raise MissingColumnsError(_wrong_columns(source.path, columns, missing), missing)
     if len(plain) > 1:
         raise ValueError(
