@@ -49,6 +49,7 @@ from judgeline.io import (
     by_question,
     common_battles,
     files_of,
+    read_answers,
     votes_that_wait,
     with_waiting_votes,
     write_together,
@@ -64,6 +65,7 @@ from judgeline.usable import (
 )
 from judgeline.verdict import POOLED
 from judgeline.winrate import adjust_models
+from judgeline.winrate import pass_rates as rate_answers
 
 __all__ = [
     "Board",
@@ -73,6 +75,7 @@ __all__ = [
     "Ranking",
     "UnusableJudgeError",
     "doctor",
+    "pass_rates",
     "pool",
     "rank",
     "rank_battles",
@@ -352,6 +355,41 @@ def win_rates(
             miscoverage=miscoverage,
         )
     )
+
+
+def pass_rates(
+    answers: pd.DataFrame | Path | str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    miscoverage: float = 0.1,
+) -> pd.DataFrame:
+    """Estimate the share of a system's answers that people would pass.
+
+    Parameters
+    ----------
+    answers : DataFrame, Path or str
+        An answer per row: ``verdict``, the judge's (pass or fail, true or false, 1 or 0),
+        ``label``, a person's in the same codes, empty where nobody looked, and ``system`` where
+        there are several; or a file of these.
+    columns : mapping of str to str, optional
+        The table's own name of a column, such as ``{"label": "reviewed"}``.
+    miscoverage : float
+        Share of misses that intervals may have, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        Columns of `judgeline.winrate.PassRates`, a row per system and estimator; `headline`
+        marks the row to read, `basis` says its assumption.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, lacks a column, or a value is no pass and no fail.
+    """
+    read = read_answers(answers, columns or {})
+    rates = rate_answers(read["system"], read["verdict"], read["label"], miscoverage=miscoverage)
+    return as_table(rates)
 
 
 def reference_ratings(

@@ -215,6 +215,31 @@ def _agreement(summary: "pd.DataFrame", calibration: "pd.DataFrame") -> Table:
     return table
 
 
+def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> None:
+    """Print each system's pass rate, the labels' and the judge's own beside it, and its basis."""
+    from judgeline.winrate import RATE_RULE, RATES
+
+    def cell(row: dict[str, Any]) -> str:
+        if row["status"] != "ok":
+            return "-"
+        return f"{row['rate']:.1%} ({row['lower']:.1%} to {row['upper']:.1%})"
+
+    title = f"Share of answers that people would pass, {1 - miscoverage:.0%} intervals"
+    rows = []
+    for system, table in rates.groupby("system", sort=False):
+        by = {row["estimator"]: row for row in table.to_dict("records")}
+        headline = table.loc[table["headline"], "estimator"].tolist()
+        shown = cell(by[headline[0]]) if headline else "-"
+        counts = f"{by['judge']['n_answers']:,}", f"{by['judge']['n_labels']:,}"
+        why = headline[0] if headline else by["prediction-powered"]["note"]
+        rows.append((system, shown, why, cell(by["labels"]), cell(by["judge"]), *counts))
+    names = ("system", "pass rate", "estimator", "labels alone", "judge alone", "answers", "labels")
+    console.print(plain_table(title, names, rows))
+    for estimator in dict.fromkeys(rates.loc[rates["headline"], "estimator"]):
+        console.print(f"{estimator}: {RATES[estimator]}.", soft_wrap=True)
+    console.print(RATE_RULE, soft_wrap=True)
+
+
 def show_files(console: Console, files: dict[str, Path]) -> None:
     """Print where the results are, one path a line so that it can be copied."""
     for path in files.values():

@@ -2,7 +2,8 @@
 
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +16,7 @@ import pandas as pd
 from assets.check_results import judge_checks, settled_judges
 from assets.columns import as_columns
 from assets.conditions import REPORTS
+from assets.diagnostics.influences import leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for, missing_bounds
 from assets.elo.methods import SHOWN
 from assets.partitions import CORPUS, by_judge, if_there, of_every_judge, previews_silenced
@@ -25,20 +27,21 @@ from assets.settings import EVERY_JUDGE, SETTINGS, stated
 from assets.winrate.assets import adjustment_coverage, label_plan
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import WITHHELD
-from judgeline.io import as_table
+from judgeline.io import as_table, plain_ratings
 from judgeline.report import (
     COMPANIONS,
     COST_COLUMNS,
     MOST_PER_SIDE,
     Evidence,
     JudgeTables,
+    Lead,
     evidence_of,
     strongest,
     write_report,
 )
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
-from resources.config.corpora import CorpusDefinition
+from resources.config.corpora import CorpusDefinition, RatingOptions
 from resources.config.paths import REPORT_PAGES, home
 from resources.judges.budget import Price
 from resources.judges.forms.registered import FORM_TABLES
@@ -56,7 +59,18 @@ REPORTED = (
     "scored_battles",
 )
 _LOOKED_UP, _METHODS = "battle_influences", "scoring_methods"
-_COMPUTED = {"label_plan": label_plan, "adjustment_coverage": adjustment_coverage}
+
+
+def _plain(place: int, scored_battles: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
+    return plain_ratings(scored_battles, miscoverage=rating.miscoverage, l2=rating.l2)[place]
+
+
+_COMPUTED: Mapping[str, Callable[[pd.DataFrame, RatingOptions], pd.DataFrame]] = {
+    "label_plan": label_plan,
+    "adjustment_coverage": adjustment_coverage,
+    "plain_ratings": partial(_plain, 0),
+    "style_effects": partial(_plain, 1),
+}
 """Companions that no table holds: they follow at once from the scored battles."""
 _STORED = tuple(name for name in COMPANIONS if name not in (*_COMPUTED, DIAGNOSTICS))
 _LEADING_TO_METHODS = (
@@ -188,7 +202,7 @@ with previews_silenced():
     partitions_def=CORPUS,
     kinds={"html"},
     owners=["team:evaluation"],
-    code_version="3",
+    code_version="4",
     automation_condition=REPORTS,
     check_specs=[SELF_CONTAINED],
     ins={
@@ -301,9 +315,21 @@ def _tables_of(
         **missing,
         companions=companions,
         battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
+        leads=_first_place(of_judge, rating),
         origin=origin,
         runs=runs,
     )
+
+
+def _first_place(tables: Tables, rating: RatingOptions) -> list[Lead]:
+    """Return on which battles the first place of a leaderboard rests; nothing if withheld."""
+    board = tables["leaderboard"]
+    own = board[board["rank"].eq(1)]
+    if own.empty:
+        return []
+    first = own.iloc[0]
+    ratings = board.set_index("model")["rating"]
+    return leads_beside(first["model"], tables["scored_battles"], ratings, rating, first["method"])
 
 
 def _provenance(corpus: CorpusDefinition) -> dict[str, str]:

@@ -64,7 +64,8 @@ ORDERS = ("difference_ab", "difference_ba")
 """Columns of the score of A minus B with A, respectively B, shown first."""
 LENGTHS = ("length_a", "length_b")
 """Columns of the lengths of both responses, in characters."""
-OPTIONAL_NUMBERS = ("judge_outcome", "recorded_outcome", *ORDERS, *LENGTHS)
+_AMOUNTS = (*LENGTHS, "markdown_a", "markdown_b")
+OPTIONAL_NUMBERS = ("judge_outcome", "recorded_outcome", *ORDERS, *_AMOUNTS)
 OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language", "judge")
 _NAMES = ("model_a", "model_b", *OPTIONAL_TEXT)
 _KNOWN = tuple(

@@ -127,6 +127,19 @@ _PLAN = _Part(
     "level: Model; chosen_by; win_rate_half_width; wanted_half_width; n_more_won; n_more_lost; "
     "plan",
 )
+_PLAIN = _Part(
+    "plain_ratings",
+    "One row per source of outcomes, language and model; 1500 is the mean of the models of a group",
+    "source: Outcomes of; language; model; rating; lower; upper; "
+    "controlled_rating: Beside style | Elo ~one; n_battles; component: Group ~count",
+)
+_STYLE = _Part(
+    "style_effects",
+    "One row per source of outcomes, language and style: what more of it adds to A's chances",
+    "source: Outcomes of; language; covariate: More; effect: Effect | Elo per standard deviation "
+    "~signed; lower; upper; n_battles",
+    marked=lambda row: row.language == "all" and row.lower * row.upper > 0,
+)
 _REFERENCE = _Part(
     "reference_ratings",
     "One row per model: its gap to the reference in the judge's eyes, no votes needed",
@@ -207,6 +220,15 @@ SECTIONS = (
         f"mean of vote minus judge's outcome. {HEADLINE_RULE} The former takes it from votes on "
         "the model, the latter from votes on the other models, whose own errors make the interval.",
         (_WIN_RATES, _COVERAGE, _PUBLISHED, _PLAN),
+        places_models=True,
+    ),
+    _Section(
+        "Plain ratings",
+        "Bradley-Terry ratings of the outcomes of people and of the judge as they are, as other "
+        "leaderboards make them: not on the human scale, and only beside the board above. Length "
+        "and Markdown are held equal in the column beside style. Groups are of models that chains "
+        "of battles connect; languages need 100 battles with an outcome.",
+        (_PLAIN, _STYLE),
         places_models=True,
     ),
     _Section(

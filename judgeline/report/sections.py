@@ -9,7 +9,7 @@ import pandas as pd
 
 from judgeline.elo import VOTES_WAIT
 from judgeline.intervals import kept_intervals, kept_text, missed
-from judgeline.report.battles import MOST_PER_PAGE, browser_of
+from judgeline.report.battles import MOST_PER_PAGE, browser_of, lead_text
 from judgeline.report.companions import PLACING, companions_of
 from judgeline.report.figures import (
     Illustration,
@@ -123,6 +123,7 @@ def findings_of(tables: JudgeTables) -> list[Finding]:
     return [
         *_nearer_methods(tables),
         *([Finding(surrogacy, warns=False)] if surrogacy else []),
+        *(Finding(f"{lead_text(lead)}.", warns=False) for lead in tables.leads),
         *_failed_folds(tables),
         *_wide_thresholds(tables),
         *_failed_checks(tables),

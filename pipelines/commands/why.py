@@ -13,14 +13,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assets.candidates.judging import score_candidates
 from assets.columns import as_columns
-from assets.diagnostics.influences import influence_table
+from assets.diagnostics.influences import influence_table, leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for
 from assets.elo.ratings import ranking_options
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import OF_THE_JUDGE, calibrating_models, rank_models, withheld_reason
 from judgeline.io import as_table
-from judgeline.report import Evidence, evidence_of, strongest
+from judgeline.report import Evidence, Lead, evidence_of, strongest
 from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_leaderboard, no_pooled
 from pipelines.instance.homes import open_instance
@@ -40,7 +40,8 @@ class Why:
 
     `rating` has its interval, threshold, spread and what that is made of, ranks, votes and flags;
     `fold` the slope of the fold that held the model out. `raises` and `lowers` are the battles
-    that move it most, of `n_battles` that count; `missing` counts those without a score by class
+    that move it most, of `n_battles` that count; `leads` are those over it and over the next model,
+    with the battles that they rest on; `missing` counts those without a score by class
     of failure, and `withheld` says why ratings of this judge are not shown. A `candidate` has its
     file and content hash. `origin` is what materialisations say the rating was made of, `made`
     those in the order of the lineage, and `note` why there are none. Of a pooled rating `judges`
@@ -60,6 +61,7 @@ class Why:
     raises: list[Evidence] = field(default_factory=list)
     lowers: list[Evidence] = field(default_factory=list)
     n_battles: int = 0
+    leads: list[Lead] = field(default_factory=list)
     origin: Mapping[str, Any] = field(default_factory=dict)
     made: list[Made] = field(default_factory=list)
     note: str = ""
@@ -111,6 +113,7 @@ def explain_rating(
         fold=found.fold(),
         raises=[one for one in evidence if one.influence > 0],
         lowers=[one for one in evidence if one.influence < 0],
+        leads=found.leads(),
     )
 
 
@@ -190,6 +193,15 @@ class _Rating:
             )
         is_own = found["model"].eq(self._model) & found["is_candidate"].eq(self._is_candidate)
         return found[is_own]
+
+    def leads(self) -> list[Lead]:
+        """Return the leads beside the model's place, with what holds them; none of a candidate."""
+        heldout = self._read("heldout_ratings")
+        if heldout is None or self._is_candidate:
+            return []
+        ratings = heldout[heldout["method"].eq(self.method)].set_index("model")["rating"]
+        battles, options = self._need("scored_battles"), self._definition.rating
+        return leads_beside(self._model, battles, ratings, options, self.method)
 
     def evidence(self, chosen: pd.DataFrame) -> list[Evidence]:
         """Return battles by their influences, with texts and answers."""

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from judgeline.elo import VOTES_WAIT, is_baseline
-from judgeline.report import Evidence, in_markdown, inert, shortened
+from judgeline.report import Evidence, in_markdown, inert, lead_text, shortened
 from pipelines.commands.why import Why
 
 SHORT = 400
@@ -51,6 +51,7 @@ def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
         lines.append(Line(0, "battles without a score", counts))
     if why.withheld:
         lines.append(Line(0, "ratings withheld", f"{why.withheld}; so no battle has an influence"))
+    lines += [Line(0, "what holds its place", lead_text(lead)) for lead in why.leads]
     for sign, battles in (("raise", why.raises), ("lower", why.lowers)):
         if battles:
             of = f"{len(battles)} of {why.n_battles} that count"
