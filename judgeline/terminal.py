@@ -65,7 +65,8 @@ def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
     table.add_column("flags", overflow="fold")
     for row, is_missed in zip(board.to_dict("records"), missed(board), strict=True):
         reason = withheld_reason(row["flags"])
-        interval = "-" if reason else f"{elo(row['lower'])} to {elo(row['upper'])}"
+        is_hidden = reason or math.isnan(row["rating"])
+        interval = "-" if is_hidden else f"{elo(row['lower'])} to {elo(row['upper'])}"
         cells = (rank_text(row), plain(row["model"]), elo(row["rating"]), interval)
         together = elo(row.get("judge_and_votes", math.nan))
         counts = (elo(row["human_rating"]), together, row["n_battles"], row["n_votes"])

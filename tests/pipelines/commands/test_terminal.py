@@ -58,6 +58,14 @@ def test_a_missed_interval_is_counted_and_marked_in_red() -> None:
     assert "\x1b[1;31mmissed" in shown(BOARD, colour=True)
 
 
+def test_a_model_without_a_rating_has_one_dash_for_an_interval() -> None:
+    numbers = ["rank", "best_rank", "worst_rank", "rating", "lower", "upper"]
+    unrated = BOARD.astype(dict.fromkeys(numbers, float))
+    unrated.loc[2, numbers] = np.nan
+    assert "- to -" not in shown(unrated)
+    assert "1350 to 1450" in shown(BOARD)
+
+
 def test_a_table_of_an_earlier_version_is_shown() -> None:
     old = BOARD.drop(columns=["best_rank", "worst_rank", "basis"]).assign(method="soft", tier=1)
     assert "rated by soft\n1 of 2 intervals" in shown(old)
