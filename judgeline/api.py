@@ -137,7 +137,7 @@ class RankSettings:
     methods: tuple[str, ...] = ()
 
     def for_ratings(self, n_battles: int) -> RatingSettings:
-        """Return what the ratings of so many battles need of these settings."""
+        """Return the settings of the ratings of `n_battles` battles."""
         n_resamples = self.n_resamples
         if n_resamples is None:
             wanted = n_battles <= MOST_RESAMPLED or self.std_error == "bootstrap"
@@ -213,7 +213,7 @@ class Board:
         return printable(f"<Board of {self.source}: {best}, ... ({len(board)} models)>")
 
     def _repr_html_(self) -> str:
-        """Show the leaderboard in a notebook; names of models are text there, never markup."""
+        """Return the leaderboard as HTML for a notebook; names of models are escaped."""
         table = self.leaderboard[["rank", "model", "rating", "lower", "upper", "flags"]]
         return str(table.to_html(index=False, float_format="{:.0f}".format))
 
@@ -550,7 +550,7 @@ def _rank_or_explain(battles: JudgedBattles, settings: RankSettings, out: Path) 
 
 
 def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
-    """Return the ratings that scored battles of one judge give, or raise if it fails the gate."""
+    """Return the ranking of one judge's scored battles; raise if the judge fails the gate."""
     _require_recorded(scored, settings)
     every_vote = as_coded(scored, settings.hard_outcome, every_vote=True)
     coded = with_settled_votes(every_vote)

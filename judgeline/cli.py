@@ -77,7 +77,7 @@ class StdError(StrEnum):
 
 
 class Table(StrEnum):
-    """How a table is printed."""
+    """Format of a printed table."""
 
     text = "text"
     csv = "csv"

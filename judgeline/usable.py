@@ -1,4 +1,4 @@
-"""What must hold of battles and their judge before models are rated by them."""
+"""Conditions on battles and their judge before models are rated by them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ _OF_OTHERS = {
 
 
 class QualityGateError(Exception):
-    """What was read, or the judge, is too bad to rate models by."""
+    """Battles, or their judge, fail a quality gate, so that no model is rated by them."""
 
 
 class UnusableJudgeError(QualityGateError):
@@ -46,7 +46,7 @@ def readable(
     allow_quarantine: bool,
     with_votes: bool = True,
 ) -> JudgedBattles:
-    """Return the battles of a file or table, or raise if too many of its rows cannot be used."""
+    """Return the battles of a file or table; QualityGateError if too many rows are unusable."""
     battles = read_judged_battles(
         source, judge=judge, outcomes=outcomes, columns=columns, with_votes=with_votes
     )

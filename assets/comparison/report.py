@@ -111,7 +111,7 @@ def battles_behind(
 def costs_of(
     instance: dg.DagsterInstance, store: ParquetStore, catalog: Catalog, corpus: str
 ) -> pd.DataFrame:
-    """Return what the answers that stand in each table take; no price where none is configured."""
+    """Return the calls, tokens and cost behind each table of answers; no cost without a price."""
     judges = catalog.judges()
     rows = []
     for asset in ASKING:
@@ -166,7 +166,7 @@ def compare_methods(
 
 
 def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
-    """Return a comparison without what rests on ratings of judges whose ratings are withheld."""
+    """Return a comparison without the figures from withheld ratings."""
     reason = comparison["judge"].map(dict(withheld))
     hidden = reason.notna()
     why, old = WITHHELD + reason[hidden].astype(str), comparison.loc[hidden, "note"]
@@ -179,7 +179,7 @@ def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd
 def runs_behind(
     instance: dg.DagsterInstance, corpus: str, judge: str
 ) -> tuple[dict[str, str], pd.DataFrame]:
-    """Return what a judge's ratings were made of, in words, and the runs that made each table."""
+    """Return the sources of a judge's ratings by name, and the run that made each table."""
     made = last_made(instance, corpus, judge, (*OF_CORPUS, *OF_JUDGE))
     runs = [[one.asset, one.made_at, one.run_id, one.code_version] for one in made]
     columns = ["asset", "made_at", "run_id", "code_version"]
@@ -322,7 +322,7 @@ def _tables_of(
 
 
 def _first_place(tables: Tables, rating: RatingOptions) -> list[Lead]:
-    """Return on which battles the first place of a leaderboard rests; nothing if withheld."""
+    """Return the leads at the top of a leaderboard and their battles; none if withheld."""
     board = tables["leaderboard"]
     own = board[board["rank"].eq(1)]
     if own.empty:
@@ -347,7 +347,7 @@ def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
 
 
 def self_contained(path: Path) -> dg.AssetCheckResult:
-    """Return whether a page refers to nothing that a browser would have to fetch."""
+    """Return whether a page holds no address that a browser would fetch."""
     page = _References()
     page.feed(path.read_text(encoding="utf-8"))
     page.close()
@@ -376,7 +376,7 @@ class _References(HTMLParser):
         self._in_style = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take the addresses that an element loads, and those of its style."""
+        """Collect the addresses that an element or its style loads."""
         self._in_style = tag == "style"
         for name, value in attrs:
             if name in self._LOADING:

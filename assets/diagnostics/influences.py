@@ -136,7 +136,7 @@ def _influences(
 def leads_beside(
     model: str, scored_battles: pd.DataFrame, ratings: pd.Series, rating: RatingOptions, method: str
 ) -> list[Lead]:
-    """Return what holds the lead over a model of the next above it, and its own over the next.
+    """Return the lead of the next model above over a model, and its own over the next below.
 
     `ratings` are by model, Elo points, by the method that the leads are of.
     """

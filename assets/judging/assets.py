@@ -45,7 +45,7 @@ _PUBLISHED: dict[FormName, Published] = {"rubric": recorded_marks, "choice": rec
 
 
 def _entries(form: FormName, answers: pd.DataFrame) -> dict[str, Any]:
-    """Return as metadata how much choices depend on the model that was shown first."""
+    """Return the position bias of choices as metadata."""
     both = said_in_both_orders(answers) if form == "choice" else answers.head(0)
     if both.empty:
         return {}

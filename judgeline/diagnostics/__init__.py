@@ -8,17 +8,15 @@ from judgeline.diagnostics.judge import (
     expected_calibration_error,
     reliability_curve,
 )
-from judgeline.diagnostics.missing_bounds import (
+from judgeline.diagnostics.missing import (
     MAX_WIDTH,
-    MissingBounds,
-    bound_missing,
-    width_limit,
-)
-from judgeline.diagnostics.missingness import (
     SCORED,
+    MissingBounds,
     battle_status,
+    bound_missing,
     excess_p_values,
     length_bins,
+    width_limit,
 )
 
 __all__ = [

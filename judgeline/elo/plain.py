@@ -49,7 +49,7 @@ class PlainRatings(NamedTuple):
 
 
 class Covariates(NamedTuple):
-    """One row per covariate and group: what it adds to A's chances, beside the models.
+    """One row per covariate and group: its effect on A's chances, beside the models.
 
     `effect` is in Elo points per standard deviation of the covariate, with its interval.
     """
@@ -156,7 +156,7 @@ def rate_outcomes(
 
 
 def style_difference(of_a: ArrayLike, of_b: ArrayLike) -> Floats:
-    """Return how much more of something A's response has, ``(a - b) / (a + b)``, in [-1, 1].
+    """Return A's surplus of an amount over B's, ``(a - b) / (a + b)``, in [-1, 1].
 
     Equal amounts, none of either among them, give 0; NaN where one is missing. ValueError for a
     negative amount.

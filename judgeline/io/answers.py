@@ -75,7 +75,7 @@ def _named(place: str, own: list[str], columns: Mapping[str, str]) -> dict[str, 
 
 
 def _passed(place: str, values: pd.Series) -> pd.Series:
-    """Return 1 for what passed, 0 for what failed and null for an empty cell."""
+    """Return verdicts as numbers: 1 passed, 0 failed, null for an empty cell."""
 
     def share(value: Any) -> float | None:
         return None if pd.isna(value) else _CODES.get(code_of(value).casefold())

@@ -1,4 +1,4 @@
-"""From verdicts to scored battles; what the estimators read of those, and results as tables."""
+"""From verdicts to scored battles, from these to coded battles, and from results to tables."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
@@ -244,7 +244,7 @@ def as_numbers(column: pd.Series) -> np.ndarray[Any, Any]:
 def as_coded(
     scored_battles: pd.DataFrame, hard_outcome: str, *, every_vote: bool = False
 ) -> CodedBattles:
-    """Return scored battles as the estimators read them, without votes that settle nothing.
+    """Return scored battles as coded battles, without the votes on models with too few.
 
     Models with too few votes count as models without, unless `every_vote` counts: `settled_models`
     says from when on. `hard_outcome` is ``"derived"`` from the scores, or ``"recorded"`` as the

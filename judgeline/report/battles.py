@@ -76,7 +76,7 @@ class Lead:
 
 
 def lead_text(lead: Lead) -> str:
-    """Return on how few battles a lead rests, in a sentence that names the first of them."""
+    """Return the sentence on the fewest battles that a lead rests on, naming the first."""
     ahead = f"{lead.model} leads {lead.rival} by {number(lead.lead, 1)} Elo"
     if not lead.battle_ids:
         return f"{ahead}; leaving out up to half of the battles was not found to change that"
@@ -221,7 +221,7 @@ class BattleCard:
 
     @property
     def size(self) -> int:
-        """Characters that it takes on the page, about."""
+        """Characters of the battle's texts on the page, approximately."""
         answers = sum(len(one.answer) + len(one.identity) for one in self.answers)
         return _OVERHEAD + answers + sum(len(text) for _, text in self.texts)
 

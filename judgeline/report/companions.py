@@ -34,7 +34,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Companion:
-    """What the page says of one method beside calibrated Elo; figures stand before tables."""
+    """Section on one companion method of calibrated Elo; figures stand before tables."""
 
     title: str
     sentences: Sequence[str] = ()
@@ -280,13 +280,13 @@ def companions_of(
 
 
 def _missing(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return which tables a section lacks, though it has others."""
+    """Return the tables that a section lacks, if it has others."""
     missing = dict.fromkeys(part.asset for part in section.parts if part.asset not in tables)
     return [f"Not here, since not made or deleted: {', '.join(missing)}."] if missing else []
 
 
 def _particulars(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return what has to be said of this corpus: to whom gaps are, how predictions fared."""
+    """Return sentences on this corpus: the reference of its gaps, how predictions fared."""
     asset = section.parts[0].asset
     if asset not in tables:
         return []
@@ -328,7 +328,7 @@ def _tables(parts: Sequence[_Part], tables: Mapping[str, pd.DataFrame], key: str
 
 
 def cost_grid(costs: pd.DataFrame | None) -> Grid | None:
-    """Return what judging cost, in `COST_COLUMNS`, or None where nothing was asked."""
+    """Return the grid of calls, tokens and cost; None where no judge was asked."""
     if costs is None or costs.empty:
         return None
     return make_grid(

@@ -184,7 +184,7 @@ def _failed_checks(tables: JudgeTables) -> list[Finding]:
 
 
 def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> SimpleNamespace:
-    """Return what the page shows of a judge; a part that it has nothing for is None."""
+    """Return the section of a judge; a part without data is None."""
     coverage, withheld = _target(tables), tables.withheld
     diagnostics = tables.judge_diagnostics.assign(
         level=tables.judge_diagnostics["level"].fillna("").astype(str)
@@ -298,13 +298,13 @@ def _marked_groups(structured: str, below: str) -> str:
 
 
 def _notes(conformal: pd.DataFrame) -> list[str]:
-    """Say each note on the intervals once, with the methods it is about."""
+    """Return each note on the intervals once, after the names of its methods."""
     noted = conformal[conformal["note"] != ""].groupby("note", sort=False)["method"]
     return [f"{', '.join(method_words(name) for name in names)}: {note}." for note, names in noted]
 
 
 def _without_ratings(checks: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Return checks without what those of assets that place models saw: ratings, say."""
+    """Return checks without the observations of assets that place models: they hold ratings."""
     if checks is None or "asset" not in checks:
         return checks
     hidden = checks["observed"].mask(checks["asset"].isin(PLACING), "ratings are withheld")

@@ -1,4 +1,4 @@
-"""Pass rates of single answers: what people would pass, from a judge's verdicts and some labels."""
+"""Pass rates of single answers in people's eyes, from a judge's verdicts and some labels."""
 
 import math
 from collections.abc import Iterator

@@ -43,7 +43,7 @@ class Line(NamedTuple):
 
 
 def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
-    """Return everything behind a rating in the order of reading; texts from outside inert."""
+    """Return the lines on a rating's origin in the order of reading; texts from outside inert."""
     title = f"{why.model}, judged by {why.judge} on {why.corpus}, by {why.method} outcomes"
     lines = [Line(1, title), *_rating(why), *_human(why), *_fold(why.fold), *_judges(why)]
     if why.missing:
@@ -92,7 +92,7 @@ def _human(why: Why) -> Iterator[Line]:
 
 
 def _by_method(why: Why) -> str:
-    """Return what the method stands for, and the ratings by others, raw and on the ruler."""
+    """Return the meaning of the method, and the ratings by others, raw and on the ruler."""
     basis = f"{why.method} is {why.rating['basis']}; " if why.rating["basis"] else ""
     others = []
     for name, value in why.by_method.items():
@@ -185,7 +185,7 @@ def _origin(why: Why) -> Iterator[Line]:
 
 
 def show_why(console: Console, lines: Iterable[Line]) -> None:
-    """Print it in a terminal; nothing in it is read as markup."""
+    """Print the origin of a rating in a terminal; no text in it is markup."""
     for line in lines:
         if line.level > 0:
             style = "bold" if line.level < _BATTLE else "bold cyan"
@@ -200,7 +200,7 @@ def show_why(console: Console, lines: Iterable[Line]) -> None:
 
 
 def markdown_of(lines: Iterable[Line]) -> str:
-    """Return it as Markdown in which no text from outside can format, link or fetch."""
+    """Return the origin of a rating as Markdown; no text from outside can format, link or fetch."""
     return "".join(map(_as_markdown, lines)).lstrip("\n")
 
 
