@@ -73,14 +73,14 @@ class Diagnosis(NamedTuple):
             f"{self.n_battles:,} battles of {self.n_models} models, judged by {self.judge}; "
             f"{self.n_votes:,} votes on {self.n_voted_models} models"
         )
-        again = self.next.startswith(("judgeline doctor", "judgeline.doctor"))
+        is_again = self.next.startswith(("judgeline doctor", "judgeline.doctor"))
         return [
             ("", f"{self.source}: {self.layout}"),
             *([("", counts)] if self.judge else []),
             *(("Supports", sentence) for sentence in self.supports),
             *(("Look at", sentence) for sentence in self.concerns),
             *(("Missing", sentence) for sentence in self.missing),
-            ("Once mended" if again else "Next", self.next),
+            ("When that is mended" if is_again else "Next", self.next),
         ]
 
     def __repr__(self) -> str:

@@ -88,7 +88,7 @@ def test_a_file_is_told_what_it_supports(
     assert main(["doctor", str(path)]) == code
     printed = capsys.readouterr().out
     assert missing in printed
-    assert ("Once mended: " in printed) is (following == "judgeline doctor")
+    assert ("When that is mended: " in printed) is (following == "judgeline doctor")
 
 
 def test_counts_of_a_table_and_options_in_the_command() -> None:
