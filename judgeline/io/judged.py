@@ -347,7 +347,8 @@ def _rare_names(scored: pd.DataFrame) -> Iterator[str]:
 
     Names whose digits differ, such as versions, are two names.
     """
-    counts = pd.concat([scored["model_a"], scored["model_b"]]).value_counts()
+    sides = (battles_by(scored[side], scored) for side in ("model_a", "model_b"))
+    counts = next(sides).add(next(sides), fill_value=0).astype(int)
     rare = counts.index[counts < FEW_BATTLES].astype(str)
     many = counts.index[counts >= FEW_BATTLES].astype(str)
     pairs = [
