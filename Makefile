@@ -48,7 +48,8 @@ demo: $(VENV)/.app ## the whole chain on the built-in arena: two judges, a leade
 	echo; \
 	echo "The whole chain took $$(( $$(date +%s) - started )) s."; \
 	echo "Look at every step:      make ui"; \
-	echo "Rate your own verdicts:  $(BIN)/judgeline rank FILE --out DIR"
+	echo "Have judgeline at hand:  source $(BIN)/activate"; \
+	echo "Rate your own verdicts:  judgeline doctor FILE, then judgeline rank FILE --out DIR"
 
 ui: $(VENV)/.app ## the lineage, its checks and runs in a browser, on this machine only
 	@exec $(BIN)/judgeline ui

@@ -37,6 +37,7 @@ from judgeline.intervals import (
     rank_models,
     rate_pooled,
     rate_with_votes,
+    require_miscoverage,
     with_votes,
 )
 from judgeline.io import (
@@ -145,6 +146,10 @@ class RankSettings:
     std_error: Literal["analytic", "bootstrap"] = "analytic"
     bands: Bands | None = None
     methods: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a share of misses that no interval can have."""
+        require_miscoverage(self.miscoverage)
 
     def for_ratings(self, n_battles: int, *, counted: bool = False) -> RatingSettings:
         """Return the settings of the ratings of `n_battles` battles.

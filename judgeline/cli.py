@@ -490,7 +490,8 @@ def _answer(arguments: Sequence[str] | None) -> int:
         return COULD_NOT_RUN
     if code == INTERRUPTED:  # some versions of typer return it, others raise Abort
         _Interrupt.is_answered = True
-        complain("Interrupted", "files are complete or absent; run it again when you like")
+        left = "files are complete or absent, and answers that came are stored"
+        complain("Interrupted", f"{left}; run it again when you like")
     return code if isinstance(code, int) else OK
 
 

@@ -75,13 +75,14 @@ class Diagnosis(NamedTuple):
             f"{self.n_battles:,} battles of {self.n_models} models, judged by {self.judge}; "
             f"{self.n_votes:,} votes on {self.n_voted_models} models"
         )
+        is_again = self.next.startswith(("judgeline doctor", "judgeline.doctor"))
         return [
             ("", f"{self.source}: {self.layout}"),
             *([("", counts)] if self.judge else []),
             *(("Supports", sentence) for sentence in self.supports),
             *(("Look at", sentence) for sentence in self.concerns),
             *(("Missing", sentence) for sentence in self.missing),
-            ("Next", self.next),
+            ("When that is mended" if is_again else "Next", self.next),
         ]
 
     def __repr__(self) -> str:
@@ -174,7 +175,11 @@ def _abilities(
     orders = read.scored.filter([*ORDERS])
     has_orders = is_single and bool(orders.notna().all(axis=1).any())
     n_lacking = calibrating(miscoverage) + 1 - n_counted
-    finite_now = "" if n_counted <= calibrating(_WIDER) else f"; {1 - _WIDER:.0%} is finite now"
+    finite_now = (
+        ""
+        if n_counted <= calibrating(_WIDER)
+        else f"; {1 - _WIDER:.0%} is finite now (miscoverage {_WIDER})"
+    )
     supports = [
         (
             is_single and not apart,
@@ -233,8 +238,9 @@ def _concerns(read: JudgedBattles) -> list[str]:
         )
     if read.n_repeated:
         found.append(
-            f"{read.n_repeated:,} rows equal an earlier row and count again; a battle_id column "
-            "tells repeats from other battles."
+            f"{read.n_repeated:,} rows equal an earlier row"
+            f"{', as plain verdicts may by chance,' * bool(read.plain)} and count again; a "
+            "battle_id column tells repeats from other battles."
         )
     if n_decided and not _differs(agreed, n_decided):
         few = _reach(n_decided) > _USEFUL - agreed

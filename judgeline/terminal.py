@@ -65,7 +65,8 @@ def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
     table.add_column("flags", overflow="fold")
     for row, is_missed in zip(board.to_dict("records"), missed(board), strict=True):
         reason = withheld_reason(row["flags"])
-        interval = "-" if reason else f"{elo(row['lower'])} to {elo(row['upper'])}"
+        is_hidden = reason or math.isnan(row["rating"])
+        interval = "-" if is_hidden else f"{elo(row['lower'])} to {elo(row['upper'])}"
         cells = (rank_text(row), plain(row["model"]), elo(row["rating"]), interval)
         together = elo(row.get("judge_and_votes", math.nan))
         counts = (elo(row["human_rating"]), together, row["n_battles"], row["n_votes"])
@@ -169,6 +170,10 @@ def show_ranked(console: Console, board: "Board") -> None:
         if note:
             whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)
             console.print(f"[yellow]Note[/] ({whose}): {plain(note)}.")
+    used = calibration[calibration["method"] == method].iloc[0]
+    least = math.ceil(100 / max(used["n_models"], 1)) / 100
+    if math.isinf(used["threshold"]) and used["miscoverage"] < least < 1:
+        console.print(f"Finite intervals with these votes: --miscoverage {least:g} --force")
     show_files(console, board.files)
 
 
@@ -186,7 +191,8 @@ def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:
     if battles.n_repeated:
         console.print(
             f"[yellow]Note[/]: {battles.n_repeated:,} rows equal an earlier row in the columns "
-            "that were read and count again; a battle_id column tells repeats from other battles."
+            f"that were read{', as plain verdicts may by chance,' * bool(battles.plain)} and count "
+            "again; a battle_id column tells repeats from other battles."
         )
     if len(battles.quarantine):
         counts = battles_by(battles.quarantine["reason"], battles.quarantine)

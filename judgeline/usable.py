@@ -31,6 +31,10 @@ _VERDICT_OF_STATUS = {
     "no-decisive-votes": "no battle has both a decisive human vote (1 or 0) and unequal scores. "
     "Add battles that people voted on",
 }
+_OF_OTHERS = {
+    "contradicts-humans": "with all votes the judge prefers what people prefer, without these "
+    "models it does not, so that too few votes bear its scale. Add battles that people voted on"
+}
 
 
 class QualityGateError(Exception):
@@ -103,6 +107,6 @@ def require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
         status = str(folds.status[bad][0])
         names = ", ".join(folds.held_out_model[bad][:5])
         raise UnusableJudgeError(
-            f"with {names} held out, the other models' votes give no slope ({status}): "
-            f"{_VERDICT_OF_STATUS[status]}"
+            f"with {names} held out, the other models' {folds.n_battles[bad][0]} decisive votes "
+            f"give no slope ({status}): {_OF_OTHERS.get(status, _VERDICT_OF_STATUS[status])}"
         )

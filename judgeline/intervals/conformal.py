@@ -413,8 +413,8 @@ def _note(voted: Calibrating, n_calibration: int, miscoverage: float) -> str:
     """Return in words which thresholds are infinite, and which models have no spread."""
     notes, scores = [], voted.scores()
     short = [
-        f"{count} {kind} models"
-        for kind, count in (("calibration", n_calibration), ("voted", scores.size))
+        f"{count} {where}"
+        for where, count in (("on each random split", n_calibration), ("with votes", scores.size))
         if n_above_threshold(count, miscoverage) < 0
     ]
     if short:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.elo import FEW_BATTLES
 from judgeline.io.counting import (
     MOST_UNCOUNTED,
     CountedRows,
@@ -338,6 +339,29 @@ def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
             "models whose names differ only in case or spaces are rated apart: "
             f"{'; '.join(pairs[:5])}{more}"
         )
+    yield from _rare_names(scored)
+
+
+def _rare_names(scored: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence on models of few battles whose name is nearly that of one of many.
+
+    Names whose digits differ, such as versions, are two names.
+    """
+    sides = (battles_by(scored[side], scored) for side in ("model_a", "model_b"))
+    counts = next(sides).add(next(sides), fill_value=0).astype(int)
+    rare = counts.index[counts < FEW_BATTLES].astype(str)
+    many = counts.index[counts >= FEW_BATTLES].astype(str)
+    pairs = [
+        f"{name!r} ({counts[name]}) and {close!r} ({counts[close]})"
+        for name in rare[:100]
+        for close in difflib.get_close_matches(name, many, n=1, cutoff=0.9)
+        if re.findall(r"\d+", name) == re.findall(r"\d+", close)
+    ]
+    if pairs:
+        yield (
+            "models of few battles whose names are nearly those of others are rated apart: "
+            f"{'; '.join(pairs[:5])}"
+        )
 
 
 def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
@@ -360,7 +384,9 @@ def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
     has_scores = difflib.get_close_matches("score_difference", alike, n=1) or {*ORDERS} & set(
         columns
     )
-    if missing != {"score_difference"} or not plain or has_scores:
+    if len(plain) == 1 and not has_scores:
+        missing -= {"score_difference"}
+    if missing and (missing != {"score_difference"} or not plain or has_scores):
         raise MissingColumnsError(_wrong_columns(source.path, columns, missing), missing)
     if len(plain) > 1:
         raise ValueError(
@@ -377,18 +403,24 @@ def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
             f"battles; what can be done with it says: judgeline doctor {shlex.quote(str(path))}"
         )
     lacking = [name for name in NEEDED_COLUMNS if name in missing]
-    hints = [
-        f"is {near[0]!r} meant as {name!r}?"
+    near = {
+        name: close[0]
         for name in lacking
-        if (near := difflib.get_close_matches(name, columns, n=1)) and near[0] not in NEEDED_COLUMNS
-    ]
+        if (close := difflib.get_close_matches(name, columns, n=1))
+        and close[0] not in NEEDED_COLUMNS
+    }
+    hints = [f"is {own!r} meant as {name!r}?" for name, own in near.items()]
+    named = {name: near.get(name, "NAME") for name in lacking}
+    instead = {
+        "score_difference": f"{' and '.join(_SIDES[0])}, or one of {', '.join(PLAIN_COLUMNS)}",
+        "human_outcome": f"{VOTE}; without votes nothing says how the judge's scale differs from "
+        "that of people, and judgeline doctor says what the judge alone supports",
+    }
+    expected = [f"{name} (or {instead[name]})" if name in instead else name for name in lacking]
     return (
-        f"{path} has the columns {', '.join(columns[:30]) or '(none)'}; expected scored battles "
-        f"({', '.join(NEEDED_COLUMNS)} or {' and '.join(_SIDES[0])}, and judge_outcome if there is "
-        "one), plain verdicts "
-        f"({' or '.join(PLAIN_COLUMNS)}, without any score) or Soft-Elo annotations "
-        f"({', '.join(ANNOTATION_COLUMNS)}). Add {', '.join(lacking)}, or state what the columns "
-        f"are called with columns={lacking[0]}=NAME{'; ' if hints else ''}{' '.join(hints)}"
+        f"{path} has the columns {', '.join(columns[:30]) or '(none)'}; expected also "
+        f"{', '.join(expected)}. State what the file calls them with columns={named}, or add them"
+        f"{'; ' if hints else ''}{' '.join(hints)}"
     )
 
 
@@ -398,9 +430,12 @@ def _nothing_scored(path: Path, read: JudgedBattles) -> str:
     reasons = battles_by(read.quarantine["reason"], read.quarantine)
     told = [f"{count} {reason}" for reason, count in reasons.items()]
     example = f" For instance: {read.quarantine['detail'].iloc[0]}." if told else ""
+    remedy = "Outcomes are A's share of the win: 1, 0.5, 0, or empty for no vote."
+    if path is _GIVEN and "nan-score" in reasons:
+        remedy = "Decimal commas of a file are read by its path, or by pandas with decimal=','."
     return (
         f"no row of {path} can be rated: {', '.join(told) or 'none has usable scores'}.{example} "
-        "Outcomes are A's share of the win: 1, 0.5, 0, or empty for no vote."
+        f"{remedy}"
     )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
+from judgeline.elo import FEW_BATTLES
 from judgeline.intervals import kept_text
 from judgeline.report.battles import MOST_PER_PAGE
 from judgeline.report.companions import cost_grid
@@ -107,15 +108,18 @@ def _verdict(judges: Sequence[JudgeTables]) -> str:
         return ""
     nearest, *others = judges
     board, miscoverage = nearest.leaderboard, nearest.conformal_calibration["miscoverage"].iloc[0]
-    best = board.iloc[0]
+    many = board[~board["flags"].str.contains("few-battles")]
+    best = (board if many.empty else many).iloc[0]
+    is_first = best["model"] == board["model"].iloc[0]
+    leads = "leads" if is_first else f"leads those of {FEW_BATTLES} battles or more"
     also = ", ".join(
         f"{one.display_name} {number(_error(one), 0)}" for one in others if _error(one) < math.inf
     )
     return (
         f"Ratings by {nearest.display_name} are {number(_error(nearest), 0)} Elo points from those "
         f"of people on average, each model rated without its own votes"
-        f"{f' ({also})' if also else ''}; {kept_text(board, miscoverage)}. {best['model']} leads: "
-        f"{number(best['rating'])}, {span(best['lower'], best['upper'])}."
+        f"{f' ({also})' if also else ''}; {kept_text(board, miscoverage)}. "
+        f"{best['model']} {leads}: {number(best['rating'])}, {span(best['lower'], best['upper'])}."
     )
 
 

@@ -1,6 +1,7 @@
 """Numbers and slugs as a reader should see them: minus signs, units, plain words."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,6 +101,10 @@ def basis_text(leaderboard: pd.DataFrame) -> str:
     counts = basis[basis.ne("")].value_counts()
     if len(counts) < 2:
         return ", ".join([rated, *counts.index])
+    whole = {re.sub(r"(?<=: )\d+", "{}", words) for words in counts.index}
+    if len(whole) == 1:
+        numbers = sorted(int(re.findall(r"(?<=: )\d+", words)[0]) for words in counts.index)
+        return f"{rated}, {whole.pop().format(f'{numbers[0]} to {numbers[-1]}')}"
     of_all = f"of {len(leaderboard)} models"
     return "; ".join([rated, *(f"{words} ({n} {of_all})" for words, n in counts.items())])
 

@@ -171,10 +171,13 @@ def labels(corpus: CorpusOption, judge: JudgeOption) -> None:
     from judgeline.terminal import plain_table
     from pipelines.commands.leaderboards import plan_lines
 
-    rows = plan_lines(corpus, judge)
+    rows, notes = plan_lines(corpus, judge)
     if not rows:
         raise ValueError(f"corpus {corpus!r} has no votes: without some there is nothing to plan")
-    open_console().print(plain_table("", ("of", "chosen by", "plan"), rows))
+    console = open_console()
+    console.print(plain_table("", ("of", "chosen by", "plan"), rows))
+    for note in notes:
+        console.print(f"[yellow]Note[/], {plain(note)}", soft_wrap=True)
 
 
 @app.command(

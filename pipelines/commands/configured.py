@@ -5,6 +5,7 @@ What belongs here: options, help and lists. The files are written by `resources.
 
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -116,7 +117,7 @@ def add_corpus(slug: SlugArgument, settings: SetOption = None) -> None:
     examples of them.
     """
     kind, judges = _kind("corpora"), _kind("judges")
-    _add(kind, slug, settings or ())
+    _add(kind, slug, [_from_here(setting) for setting in settings or ()])
     named = kind.load()[slug].judges or ()
     for judge in sorted({*named} - {*judges.load()}):
         if judge in judges.examples():
@@ -125,6 +126,18 @@ def add_corpus(slug: SlugArgument, settings: SetOption = None) -> None:
         _say(f"Judge {plain(judge)} is not configured yet: judgeline judges add {plain(judge)} ...")
     of_judge = "" if named else " --judge JUDGE"
     _say(f"  judgeline run --corpus {slug}{of_judge} --dry-run    what would be asked, its price")
+
+
+def _from_here(setting: str) -> str:
+    """Return a setting with the full path of a location that is in this folder alone.
+
+    A relative location counts from the checkout.
+    """
+    from resources.config.paths import ROOT
+
+    key, _, place = setting.partition("=")
+    is_here = key == "location" and Path(place).exists() and not (ROOT / place).exists()
+    return f"{key}={Path(place).resolve()}" if is_here else setting
 
 
 def _add(kind: "EntryKind[Any]", slug: str, settings: Sequence[str]) -> None:

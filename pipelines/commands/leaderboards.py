@@ -64,6 +64,8 @@ def no_leaderboard(
     run, file = f"judgeline run --corpus {corpus}{of}", f"{judge}.parquet" if judge else ""
     anchored = tables / "reference_ratings" / corpus / file
     if not anchored.exists():
+        if (tables / "verdicts" / corpus / file).exists():
+            return f"no leaderboard of {corpus!r}{by}: it ended early, and a run says why ({run})"
         there = f"; there are those of {', '.join(stored)}" if stored else ""
         return f"no leaderboard of {corpus!r}{by} yet{there}; run: {run}"
     why, remedy = f"ran into a gate before it, which a run names ({run})", ""
@@ -86,8 +88,11 @@ def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
     return board
 
 
-def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
-    """Return the labels to buy, by corpus or model and by way of choosing battles, in words."""
+def plan_lines(corpus: str, judge: str) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Return the labels to buy, by corpus or model and by way of choosing battles, and notes.
+
+    A plan holds a note of its own; a note on several plans is returned once, with their number.
+    """
     from assets.winrate.assets import label_plan  # loads the orchestrator
     from resources.config.catalog import Catalog
     from resources.tables.store import open_store
@@ -99,14 +104,19 @@ def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
     if scored is None:
         why = no_leaderboard(definition, judge)
         raise ValueError(f"no battle of {corpus!r} was scored by judge {judge!r}: {why}")
-    return [
+    plans = label_plan(scored, definition.rating)
+    notes = plans["note"].where(plans["status"].eq("ok"), "").fillna("")  # a plan says why not
+    counts = notes[notes.ne("")].value_counts()
+    common = counts[counts > 1]
+    rows = [
         (
             "the corpus" if row["grouping"] == "all" else str(row["level"]),
             str(row["chosen_by"]),
-            "; ".join(filter(None, row[["plan", "note"]].dropna().astype(str))),
+            "; ".join(filter(None, (str(row["plan"]), "" if note in common else note))),
         )
-        for _, row in label_plan(scored, definition.rating).iterrows()
+        for (_, row), note in zip(plans.iterrows(), notes, strict=True)
     ]
+    return rows, [f"{n} of {len(rows)} plans: {note}." for note, n in common.items()]
 
 
 def print_conclusion(console: Console, corpus: str) -> None:

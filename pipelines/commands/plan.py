@@ -13,6 +13,7 @@ from assets.judging.planning import ASKED, plan_judge
 from assets.provenance import latest, metadata_of
 from judgeline.io import PLAIN, SCORE_COLUMNS, are_plain
 from pipelines.instance.internals import AssetGraph
+from resources.candidates.folder import wait_until_settled
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
@@ -187,6 +188,7 @@ def _battles_of_candidates(
 
     Before any judge has ratings that is nothing: then as many as the corpus allows.
     """
+    wait_until_settled(corpus.slug)  # as the run will
     _, found = read_candidates(corpus, battles, tables)
     heldout, calibration = (
         tables_by_judge(tables, name, corpus.slug)

@@ -167,7 +167,7 @@ class EntryKind(Generic[M]):
             mistakes = [
                 f"{place(slug, *each['loc'])}{self._mistake(slug, each)}" for each in error.errors()
             ]
-        raise ValueError("\n".join(mistakes))  # not from the error, which shows what may be a key
+        raise ValueError(".\n".join(mistakes))  # not from the error, which shows what may be a key
 
     def _mistake(self, slug: Any, error: Any) -> str:
         named = f"{self.what} {slug!r}"

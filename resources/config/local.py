@@ -45,7 +45,7 @@ def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> 
             kind.load(file, whole)
             write_whole(file, whole.encode())
     except ValueError as error:
-        raise ValueError(f"{error}\nNothing was written.") from None
+        raise ValueError(f"{error}.\nNothing was written.") from None
     return file
 
 

@@ -15,7 +15,7 @@ from judgeline.report import shortened
 from resources.judges.budget import Budget, Cost, JointBudget, Price
 from resources.judges.forms.form import Form, Reading, read
 from resources.judges.judge import Answer, Calls, Judge, Presentation, judge_key
-from resources.judges.remedies import MOST_REASONS
+from resources.judges.remedies import MOST_REASONS, remedies_text
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import VerdictWriter
 
@@ -27,6 +27,7 @@ RETRIED_ONCE = frozenset({"truncated", "parse_error", "echo"})
 filter or a text that is too long would only be paid for again."""
 
 _CHUNK = 2000
+_UNREADABLE = 50  # first answers, all unreadable, after which a judge is asked no more
 _LONGEST_WORDS = 100
 _MOST_MODELS = 5
 _FIELDS = tuple(field.name for field in fields(Answer))
@@ -185,7 +186,10 @@ class Buyer:
             if lacking:
                 _acknowledge(judge, needed, found)
                 with self.turn():
-                    fresh = self._ask(judge, named, needed, slug, on_progress)
+                    is_readable = bool(found["status"].eq("ok").any())
+                    fresh = self._ask(
+                        judge, named, needed, slug, on_progress, is_readable=is_readable
+                    )
                 self._require_all(slug)
                 found, _ = self.store.find(key, calls)
         return _in_order(found, identities, presentations, judge.form, fresh)
@@ -210,8 +214,13 @@ class Buyer:
         needed: Mapping[str, Presentation],
         slug: str,
         tell: Progress | None,
+        *,
+        is_readable: bool,
     ) -> dict[str, tuple[str, Any]]:
-        """Store the answers to the needed calls; return status and value of each."""
+        """Store the answers to the needed calls; return status and value of each.
+
+        Of a judge with no readable answer, asking ends once the first `_UNREADABLE` are unreadable.
+        """
         account, began, budget = self.account, time.monotonic(), JointBudget([self.budget])
         identities, shown = list(needed), list(needed.values())
         given = once_each(judge.answer(shown, budget), len(shown))
@@ -227,6 +236,9 @@ class Buyer:
                 read_now[identity] = reading.status, reading.value
                 account.seconds = time.monotonic() - began
                 account.charged = budget.spent
+                is_readable |= reading.status != "parse_error"
+                if not is_readable and account.n_asked == _UNREADABLE:
+                    budget.close()
                 if tell:
                     tell(account)
         return read_now
@@ -234,6 +246,11 @@ class Buyer:
     def _require_all(self, slug: str) -> None:
         account = self.account
         n_missing = account.n_needed - account.n_asked
+        if n_missing and account.failed["parse_error"] == account.n_asked >= _UNREADABLE:
+            raise RuntimeError(
+                f"judge {slug!r}: none of its first {account.n_asked:,} answers could be read, and "
+                f"{n_missing:,} calls were not made. {remedies_text(account.reasons)}"
+            )
         if n_missing and not self.budget.has_refused:
             raise RuntimeError(
                 f"judge {slug!r} left {n_missing:,} of {account.n_needed:,} presentations without "

@@ -9,14 +9,17 @@ MOST_REASONS = 3
 """Reasons that are shown of many."""
 
 REMEDIES = {
-    "parse_error": "look at `answer` of these rows: a simpler prompt, or 'structured_output: on'",
+    "parse_error": "look at `answer` of these rows: a simpler prompt, or 'structured_output: on'; "
+    "where the server was mended, run with --retry parse_error",
     "echo": "the marks stand in a text that the judge read: look at these battles for instructions "
     "to the judge",
     "refusal": "the judge declined: change the prompt, or ask another judge",
     "truncated": "raise 'decoding.max_tokens' (thoughts count too), or lower 'reasoning_effort'",
     "context_overflow": "ask a judge with a longer context, or shorten the prompt",
-    "content_filter": "the provider withheld the answer: change its filter, or the provider",
-    "tool_call": "the endpoint offers the judge tools: turn them off there or in 'extra_body'",
+    "content_filter": "the provider withheld the answer: change its filter, then run with --retry "
+    "content_filter, or change the provider",
+    "tool_call": "the endpoint offers the judge tools: turn them off there, then run with "
+    "--retry tool_call, or in 'extra_body'",
     "other_model": "correct 'model' to the name that the server gives, turn off its fallbacks, or "
     "loosen 'expect_model', then run with --retry other_model",
 }

@@ -53,7 +53,7 @@ def test_a_corpus_brings_the_judges_that_it_names(own: Path, capsys) -> None:
     assert "judgeline run --corpus softelo-annotations --dry-run" in capsys.readouterr().out
 
 
-def test_settings_are_an_entry_or_change_an_example(own: Path) -> None:
+def test_settings_are_an_entry_or_change_an_example(own: Path, monkeypatch) -> None:
     assert main(["judges", "add", "strict", *settings(*SERVED, "display_name=Strict")]) == 0
     changed = settings("decoding.max_tokens=99", "concurrency=3")
     assert main(["judges", "add", "openrouter-llama", *changed]) == 0
@@ -64,6 +64,11 @@ def test_settings_are_an_entry_or_change_an_example(own: Path) -> None:
     assert list(judges) == ["careful", "hasty", "recorded", "strict", "openrouter-llama"]
     where = settings("reader=battles", "location=mine.parquet", "judges=[strict]")
     assert main(["corpora", "add", "mine", *where]) == 0
+    assert Catalog().corpus("mine").location == "mine.parquet"
+    (own.parent / "mine.parquet").touch()
+    monkeypatch.chdir(own.parent)
+    assert main(["corpora", "add", "here", *where]) == 0  # a path from here, not the checkout
+    assert Catalog().corpus("here").location == str(own.parent / "mine.parquet")
     assert Catalog().corpus("mine").judges == ["strict"]
 
 
@@ -75,7 +80,7 @@ def test_settings_are_an_entry_or_change_an_example(own: Path) -> None:
         (["judges", "add", "s", *settings("display_name=Judge #2")], "is a comment in YAML"),
         (["judges", "add", "s", *settings("family=2024-13-45")], "--set family: what follows"),
         (["judges", "add", "gpt-4o-minni"], "did you mean 'gpt-4o-mini'"),
-        (["judges", "add", "s", *settings(*SERVED)], "lacks the key 'display_name'"),
+        (["judges", "add", "s", *settings(*SERVED)], "'display_name'; add it. Nothing was written"),
         (["judges", "add", "s", *settings("kind")], "takes KEY=VALUE"),
         (["judges", "add", "s", *settings("kind={")], "not valid YAML"),
         (["judges", "add", "s", *settings("kind=a", "kind.b=1")], "has no keys under it"),

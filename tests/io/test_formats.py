@@ -143,7 +143,10 @@ def test_stated_columns_are_read_and_a_wrong_one_is_named(tmp_path: Path, capsys
     )
     stated = ",".join(f"{ours}={own}" for ours, own in odd.items())
     assert main(["doctor", str(path)]) == 1
-    assert "state what the columns are called with --columns model_a=NAME" in told(capsys)
+    assert (
+        "State what the file calls them with --columns 'model_a=NAME,score_difference=NAME'"
+        in told(capsys)
+    )
     assert main(["doctor", str(path), "--columns", stated]) == 2  # too few votes for a scale
     assert f"doctor {path} --columns {stated}" in " ".join(capsys.readouterr().out.split())
     for wrong, word in (("model_a=right", "'right'"), ("votes=label", "'votes'")):
@@ -233,14 +236,14 @@ def test_models_may_be_called_as_sides_are() -> None:
     ("table", "columns", "told"),
     [
         (BATTLES.rename(columns={"human_outcome": "winner"}), {"judge_winner": "winner"}, "lacks"),
-        (BATTLES, {"model_a": "model_b"}, "Add model_b"),
+        (BATTLES, {"model_a": "model_b"}, "expected also model_b"),
         (BATTLES, {"model_a": "model_b", "judge": "model_b"}, "two columns share a name"),
         (BATTLES.set_axis([*"abcd", "a"], axis=1), {}, "two columns share a name"),
-        (BATTLES.set_axis(range(5), axis=1), {"model_a": "1"}, "Add model_b"),
+        (BATTLES.set_axis(range(5), axis=1), {"model_a": "1"}, "expected also model_b"),
     ],
 )
 def test_one_column_is_not_read_as_two(table, columns, told):
-    told = "Add human_outcome" if told == "lacks" else told
+    told = "expected also human_outcome" if told == "lacks" else told
     with pytest.raises(ArgumentError, match=told):
         read_judged_battles(table, columns=columns)
 

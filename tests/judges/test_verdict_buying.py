@@ -182,6 +182,22 @@ def test_unreadable_answers_are_kept_word_for_word_and_asked_again(store: Verdic
     assert len(asked(store)) == N_CALLS
 
 
+def test_a_judge_that_cannot_be_read_is_asked_fifty_times_and_no_more(store: VerdictStore) -> None:
+    battles = numbered(60)
+    calls = [f"{name}{order}0" for name in battles["battle_id"] for order in ("AB", "BA")]
+    failing: dict[str, str | None] = dict.fromkeys(calls, "parse_error")
+    broken = Counting(failing)
+    with pytest.raises(RuntimeError, match=r"none of its first 50 .* 70 calls.*--retry parse_e"):
+        annotate(broken, battles, slug="s", buyer=Buyer(store))
+    assert len(broken.asked) == 50
+    mended = Counting({call: failing[call] for call in broken.asked[1:]})
+    annotate(mended, battles, slug="s", buyer=Buyer(store))
+    assert len(mended.asked) == 120
+    chronic = Counting(failing)
+    annotate(chronic, battles, slug="s", buyer=Buyer(store, retried={*RETRIED, "parse_error"}))
+    assert len(chronic.asked) == 49  # few of a readable judge may fail again
+
+
 def test_what_was_answered_before_an_interrupt_is_not_asked_again(store: VerdictStore) -> None:
     judge = Counting()
     judge.stops_after = 5

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import pandas as pd
@@ -86,7 +87,7 @@ def test_ids_are_unique_and_every_reference_has_a_target(html: str) -> None:
         ("Another method is nearer to people here", 1),  # of two judges
         ("hard 57.6 Elo, and 61.3 Elo by auto (headline), which ranks.", 1),
         ('<td class="number" data-key="9.0">9 (6 to 11)</td>', None),
-        ("Models are rated by auto; gap: 12 others (13 of 14 models); gap: 13 others (1 of 14", 2),
+        ("Models are rated by auto, gap: 12 to 13 others.", 2),
         ("unlike those that calibrate them: above the upper third 2 of 5.", 2),
         (">⚠ above the upper third 2 of 5; fewer battles 6 of 6<", 4),  # two methods, two judges
         ("random halves: near its target by design", None),
@@ -128,6 +129,16 @@ def test_missed_intervals_carry_a_mark_and_the_word(tmp_path: Path) -> None:
     assert html.count('<tr class="missed">') == 2
     assert "11 of 13" in Page(html).texts
     assert "judge, missed" in Page(html).texts  # the chart's legend
+
+
+def test_the_leader_has_more_than_a_few_battles(tmp_path: Path) -> None:
+    board = example_judge().leaderboard
+    first, second = board["model"].head(2)
+    few = board.assign(flags=board["flags"].mask(board.index == 0, "no-votes;few-battles"))
+    page = write(tmp_path / "few.html", [judge(leaderboard=few)], comparison=None)
+    assert f"{escape(second)} leads those of 20 battles or more: " in page
+    usual = write(tmp_path / "usual.html", [judge()], comparison=None)
+    assert f"{escape(first)} leads: " in usual
 
 
 def test_tables_of_an_earlier_version_are_shown(tmp_path: Path) -> None:

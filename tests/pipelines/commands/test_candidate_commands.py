@@ -191,6 +191,23 @@ def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
     assert calls == [2 * each + each, 0]
 
 
+def test_a_dry_run_waits_for_a_file_that_changed_just_now_as_the_run_does(judged: Any, monkeypatch):
+    from pipelines.commands import plan
+    from resources.candidates import folder
+
+    monkeypatch.setattr(folder, "SETTLED_SECONDS", 1.0)
+    file = judged.home / "candidates" / "tiny" / "just-now.jsonl"
+    corpus, tables = judged.catalog.corpus("tiny"), judged.tables.create_io_manager(None)
+    known = (judged.stored("battles", "tiny"), judged.stored("sampled_battles", "tiny"))
+    text = '{"question_id": "q0001", "completion": "42"}\n'
+    file.write_text(text)
+    try:
+        further = plan._battles_of_candidates(corpus, *known, [], tables)
+    finally:
+        file.unlink()
+    assert "just-now" in set(further["candidate"])
+
+
 @pytest.mark.parametrize(("budget", "stops"), [("30calls", True), ("3000calls", False)])
 def test_a_dry_run_says_where_the_budget_of_candidates_stops_it(judged, budget, stops, capsys):
     """Also where --budget covers everything: both hold, and the smaller one ends the run."""

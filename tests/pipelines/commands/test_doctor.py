@@ -86,7 +86,9 @@ def test_a_file_is_told_what_it_supports(
         in {0: [0], 2: [1, 2]}[code]
     )
     assert main(["doctor", str(path)]) == code
-    assert missing in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert missing in printed
+    assert ("When that is mended: " in printed) is (following == "judgeline doctor")
 
 
 def test_counts_of_a_table_and_options_in_the_command() -> None:
@@ -127,7 +129,33 @@ def test_what_looks_wrong_is_said_and_what_chance_explains_is_not() -> None:
     with pytest.raises(ValueError, match="miscoverage is 0; it lies between 0 and 1"):
         judgeline.doctor(BATTLES, miscoverage=0)
     repeats = int(BATTLES.duplicated().sum())
-    assert f"{repeats} rows equal an earlier row" in str(judgeline.doctor(BATTLES))
+    assert f"{repeats} rows equal an earlier row and" in str(judgeline.doctor(BATTLES))
+    assert "rows equal an earlier row, as plain verdicts may" in str(judgeline.doctor(VERDICTS))
+
+
+def test_votes_of_few_models_bear_no_scale_and_are_not_called_a_contradiction() -> None:
+    of_one = [BATTLES[side].eq("model-00") for side in ("model_a", "model_b")]
+    against = BATTLES["human_outcome"].where(of_one[0] | of_one[1], 0.5)
+    lone = BATTLES["score_difference"].where(of_one[0] | of_one[1], 0.01)
+    some = against.where(BATTLES.index % 97 > 0, 0.0)  # few others', against the judge
+    found = judgeline.doctor(BATTLES.assign(human_outcome=some, score_difference=lone))
+    assert "with model-00 held out, the other models' " in found.gate
+    assert "too few votes bear its scale. Add battles that people voted on" in found.gate
+    assert "must not rate" not in found.gate
+
+
+def test_a_name_that_is_nearly_another_is_shown_and_versions_are_not() -> None:
+    def look(**names: str) -> str:
+        battles = BATTLES.copy()
+        battles["model_a"] = battles["model_a"].replace({"model-02": "mistral-large"})
+        battles["model_b"] = battles["model_b"].replace({"model-02": "mistral-large"})
+        row = int(battles["model_a"].eq(names["of"]).to_numpy().argmax())
+        battles.loc[row, "model_a"] = names["rare"]
+        return " ".join(judgeline.doctor(battles).concerns)
+
+    said = look(of="mistral-large", rare="mistral-lagre")
+    assert "few battles whose names are nearly those of others are rated apart: 'mistral-l" in said
+    assert "nearly" not in look(of="model-01", rare="model-77")
 
 
 def test_five_models_have_wider_intervals_than_asked_for() -> None:

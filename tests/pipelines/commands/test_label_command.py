@@ -1,5 +1,6 @@
 """`judgeline labels` says a plan by the scored battles, or what to do first."""
 
+import pandas as pd
 import pytest
 
 from assets.winrate.assets import label_plan
@@ -21,6 +22,18 @@ def test_the_plan_is_said_in_words(installed, capsys):
     assert plan.loc[0, "plan"][:40] in said
     assert any(plan["note"])
     assert all(note[:60] in said for note in plan["note"])
+
+
+def test_a_reason_is_said_once_a_plan_and_a_common_note_once_in_all(installed, capsys, monkeypatch):
+    plans = [["model", "m", "verdict", "Label 3.", "ok", "transported"]] * 2
+    plans += [["model", "m", "human outcome", "No plan: too far.", "out-of-reach", "too far"]]
+    columns = ["grouping", "level", "chosen_by", "plan", "status", "note"]
+    table = pd.DataFrame(plans, columns=columns)
+    monkeypatch.setattr("assets.winrate.assets.label_plan", lambda *_: table)
+    assert cli.main(["labels", "--corpus", "tiny", "--judge", "careful"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert (said.count("Label 3."), said.count("too far"), said.count("transported")) == (2, 1, 1)
+    assert "2 of 3 plans: transported." in said
 
 
 @pytest.mark.parametrize(

@@ -170,8 +170,11 @@ def test_verdicts_that_say_nothing_are_set_aside_and_are_no_ties(tmp_path: Path)
         ({"verdict": None, "judge_outcome": ["1", "-1"] * 200}, "judge_outcome .*'-1'.*outcomes="),
         ({"judge_verdict": "A"}, "verdict, judge_verdict; leave"),
         ({"scores_difference": 1.0}, "is 'scores_difference' meant as 'score_difference'"),
-        ({"difference_ab": 1.0, "difference_ba": 1.0}, "Add score_difference"),
-        ({"human_outcome": None}, "Add score_difference, human_outcome"),
+        (
+            {"difference_ab": 1.0, "difference_ba": 1.0},
+            "expected also score_difference .or judge_score_a",
+        ),
+        ({"human_outcome": None}, "expected also human_outcome .or winner; without votes"),
     ],
 )
 def test_files_that_leave_something_to_guess_are_refused(tmp_path, capsys, change, told):

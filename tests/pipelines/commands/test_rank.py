@@ -352,9 +352,29 @@ def test_too_few_models_say_why_a_threshold_is_infinite(tmp_path: Path, n_models
     calibration = pd.read_csv(tmp_path / "out" / "conformal.csv")
     assert calibration["n_calibration"].eq(n_models // 2).all()
     assert np.isinf(calibration[["threshold", "split_threshold"]]).all(axis=None)
-    assert calibration["note"].str.contains(f"there are {n_models // 2} calibration models").all()
+    assert calibration["note"].str.contains(f"there are {n_models // 2} on each random split").all()
     assert calibration["note"].str.contains("at least 9 models").all()
     assert np.isinf(ranked.ranking.leaderboard["upper"]).all()
+
+
+def test_fewer_promises_are_offered_where_they_are_finite(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "few.csv"
+    simulated_battles(n_models=6).to_csv(path, index=False)
+    asked = ["rank", str(path), "--out", str(tmp_path / "out"), "--no-report"]
+    assert main(asked) == 0
+    offered = re.search(r"Finite intervals with these votes: (.*)", capsys.readouterr().out)
+    assert offered
+    assert offered[1] == "--miscoverage 0.17 --force"
+    assert main([*asked, *offered[1].split()]) == 0
+    assert np.isfinite(pd.read_csv(tmp_path / "out" / "leaderboard.csv")["upper"]).all()
+    assert "Finite intervals" not in capsys.readouterr().out
+
+
+def test_decimal_commas_in_a_table_are_named() -> None:
+    table = simulated_battles(n_battles=300)
+    table["score_difference"] = table["score_difference"].astype(str).str.replace(".", ",")
+    with pytest.raises(ValueError, match=r"300 nan-score.*by pandas with decimal=','"):
+        judgeline.rank(table, QUICK)
 
 
 def test_failure_leaves_earlier_files_alone(

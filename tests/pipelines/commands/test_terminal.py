@@ -44,7 +44,9 @@ def test_a_rank_stands_with_the_ranks_that_chance_allows() -> None:
 def test_the_basis_is_said_once_and_by_models_where_it_differs() -> None:
     voted = shown(BOARD[:2]).splitlines()
     assert voted.count("rated by auto, average: 54 other models have votes") == 1
-    assert "rated by auto; average: 54 other models have votes (2 of 3 models); ave" in shown(BOARD)
+    assert "rated by auto, average: 54 to 55 other models have votes\n" in shown(BOARD)
+    mixed = BOARD.assign(basis=["gap: 19 others, fewer than 20"] * 2 + ["average: 20 others"])
+    assert "rated by auto; gap: 19 others, fewer than 20 (2 of 3 models); ave" in shown(mixed)
     assert "rated by soft\n" in shown(BOARD.assign(method="soft", basis=""))
 
 
@@ -54,6 +56,14 @@ def test_a_missed_interval_is_counted_and_marked_in_red() -> None:
     rows = {line.split("│")[2].strip(): line for line in text.splitlines() if "│" in line}
     assert {name for name, line in rows.items() if "missed" in line} == {"off"}
     assert "\x1b[1;31mmissed" in shown(BOARD, colour=True)
+
+
+def test_a_model_without_a_rating_has_one_dash_for_an_interval() -> None:
+    numbers = ["rank", "best_rank", "worst_rank", "rating", "lower", "upper"]
+    unrated = BOARD.astype(dict.fromkeys(numbers, float))
+    unrated.loc[2, numbers] = np.nan
+    assert "- to -" not in shown(unrated)
+    assert "1350 to 1450" in shown(BOARD)
 
 
 def test_a_table_of_an_earlier_version_is_shown() -> None:

@@ -278,11 +278,13 @@ def test_a_pooled_candidate_names_its_file_and_the_judges_that_lack_it(ask):
         ({"corpus": "tinny"}, "", "unknown corpus 'tinny'; did you mean 'tiny'"),
         ({"judge": "carful"}, "", "unknown judge 'carful'; did you mean 'careful'"),
         ({"judge": "hasty"}, "leaderboard/tiny/hasty", "by judge 'hasty': it ran into a gate"),
+        ({"judge": "hasty"}, "leaderboard/tiny/hasty reference_ratings/tiny/hasty",
+         "by judge 'hasty': it ended early, and a run says why"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_explained_is_refused_with_a_remedy(ask, best, asked, gone, told):
-    if gone:
-        (ask.tables / f"{gone}.parquet").unlink()
+    for table in gone.split():
+        (ask.tables / f"{table}.parquet").unlink()
     given = {"model": "{}", "corpus": "tiny", "judge": "careful", **asked}
     given["model"] = given["model"].format(best)
     with pytest.raises(ValueError, match=told.format(best, best)):
