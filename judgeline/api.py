@@ -24,6 +24,7 @@ from judgeline.elo import (
     CodedBattles,
     HeldOutRatings,
     RatingSettings,
+    Ties,
     fit_beta_folds,
     rate,
     require_connected,
@@ -31,6 +32,7 @@ from judgeline.elo import (
     with_settled_votes,
 )
 from judgeline.intervals import (
+    Bands,
     calibrate_intervals,
     rank_models,
     rate_pooled,
@@ -52,6 +54,7 @@ from judgeline.io import (
     common_battles,
     files_of,
     n_battles_of,
+    plain_ratings,
     read_answers,
     votes_that_wait,
     with_waiting_votes,
@@ -126,6 +129,8 @@ class RankSettings:
         Seed of every random stream.
     std_error : str
         Which standard error scales the intervals: ``"analytic"`` or ``"bootstrap"``.
+    bands : {"strength", "family"}, optional
+        Models that share a threshold: thirds by rating, or names that begin alike; all by default.
     methods : tuple of str
         Methods to write; all where none is named. The leaderboard ranks by ``auto`` if that
         is among them, else by the first.
@@ -138,6 +143,7 @@ class RankSettings:
     n_splits: int = 5
     seed: int = 0
     std_error: Literal["analytic", "bootstrap"] = "analytic"
+    bands: Bands | None = None
     methods: tuple[str, ...] = ()
 
     def for_ratings(self, n_battles: int, *, counted: bool = False) -> RatingSettings:
@@ -529,9 +535,11 @@ def rank_file(
     allow_quarantine: bool = False,
     force: bool = False,
     counts: bool = False,
+    plain: Ties | None = None,
 ) -> Board:
     """Rate the models of a file as `rank` does, and write tables and report into a folder.
 
+    `plain` says how ties count in plain ratings, which are written as well if it is given.
     All files appear, or none; where rows that were set aside may be why rating failed,
     ``quarantine.csv`` alone. A leaderboard that is there already is replaced by `force` alone.
     With `counts`, a file without the column ``n_battles`` is refused.
@@ -548,6 +556,14 @@ def rank_file(
     ranking = _rank_or_explain(battles, settings, out)
     board = Board(ranking, battles, settings, path.name, _digest(path))
     writers = _table_writers(board)
+    if plain is not None:
+        options = {"miscoverage": settings.miscoverage, "l2": settings.l2}
+        for name, table in zip(
+            ("plain.csv", "style.csv"),
+            plain_ratings(battles.scored, ties=plain, **options),
+            strict=True,
+        ):
+            writers[name] = _csv_writer(table)
     if report:
         writers["report.html"] = board.to_html
     return replace(board, files=_write_files(out, writers))
@@ -604,7 +620,11 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     method = HEADLINE if HEADLINE in methods else methods[0]
     leaderboard = with_votes(
         rank_models(
-            wanted, method=method, miscoverage=settings.miscoverage, std_error=settings.std_error
+            wanted,
+            method=method,
+            miscoverage=settings.miscoverage,
+            std_error=settings.std_error,
+            bands=settings.bands,
         ),
         rate_with_votes(
             every_vote,
