@@ -531,7 +531,7 @@ def _rows(source: _Source, *, counted: bool) -> tuple[pd.DataFrame, CountedRows 
     if COUNT in source.columns and not counted:
         raise ValueError(
             f"{source.path} counts its battles (column {source.shown(COUNT)}), which is enough for "
-            "judgeline rank alone; pass them one a row"
+            "judgeline rank without plain ratings, and nothing else; pass them one a row"
         )
     is_counted = COUNT in source.columns
     from_files = isinstance(source.read, partial) and source.read.func is _read_files
