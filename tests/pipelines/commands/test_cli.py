@@ -2,6 +2,8 @@
 
 import html
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -307,3 +309,30 @@ def test_the_lineage_adds_the_commands_that_its_absence_names(tmp_path, monkeypa
         "judgeline run belongs to the lineage, which runs from a checkout"
         in capsys.readouterr().err
     )
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("judgeline ru", "run"),
+        ("judgeline leaderboard --ju", "--judge"),
+        ("judgeline leaderboard --judge car", "careful"),
+        ("judgeline why m --corpus ar", "arena"),
+        ("judgeline rank battles.csv --std-error b", "bootstrap"),
+    ],
+)
+def test_bash_completes_commands_options_and_slugs(tmp_path, line, offered):
+    program = tmp_path / "judgeline"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pipelines "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    script = f"""eval "$(judgeline --show-completion)"
+        COMP_WORDS=({line}); COMP_CWORD=$(({len(line.split()) - 1}))
+        "$(complete -p judgeline | sed 's/.*-F \\([^ ]*\\).*/\\1/')" judgeline
+        printf '%s\\n' "${{COMPREPLY[@]}}" """
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == [offered], done.stderr
