@@ -25,7 +25,6 @@ from judgeline.io.formats import (
     files_of,
     kind_of,
     read_columns,
-    unpacked,
 )
 from judgeline.io.outcome_codes import (
     EXPECTED_VERDICTS,
@@ -377,6 +376,14 @@ def _annotations(source: _Source, judge: str | None) -> JudgedBattles:
     return JudgedBattles(chosen, scored, quarantine, len(answers) - len(scored), n_rows)
 
 
+def _origin(source: _Source) -> str:
+    """Return how a sentence names a table, a file, or the folder of several."""
+    if len(source.files) > 1:
+        folder = source.path if source.path.is_dir() else source.path.parent
+        return folder.resolve().name
+    return "the table" if source.path is _GIVEN else source.path.name
+
+
 def _choose(judge: str | None, known: list[str], path: Path) -> str:
     if judge is None and len(known) <= 1:
         return known[0] if known else "judge"
@@ -409,10 +416,7 @@ def _scored(source: _Source, judge: str | None, with_votes: bool) -> JudgedBattl
         },
         **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
     )
-    folder = source.path if source.path.is_dir() else source.path.parent
-    chosen = judge or (
-        folder.resolve().name if len(source.files) > 1 else unpacked(source.path).stem
-    )
+    chosen = judge or f"the judge of {_origin(source)}"
     if "judge" in table:
         table["judge"] = table["judge"].map(code_of, na_action="ignore")
         chosen = _choose(judge, sorted(table["judge"].dropna().unique()), source.path)

@@ -102,7 +102,7 @@ def test_a_folder_and_a_pattern_are_their_files_in_order(tmp_path: Path) -> None
     for source in (tmp_path, tmp_path / "*.*s*"):
         read = read_judged_battles(source)
         assert read.scored["model_b"].tolist() == ["b", "c"]
-        assert read.judge == tmp_path.name
+        assert read.judge == f"the judge of {tmp_path.name}"
         assert "2 files were read as battles of one judge" in read.notes[0]
         assert read.quarantine[["file", "row"]].to_numpy().tolist() == [
             [str(tmp_path / "2.jsonl"), 1]
