@@ -1,12 +1,20 @@
 """What must hold of battles and their judge before models are rated by them."""
 
+import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from judgeline.elo import CONSTANT, BetaFolds, fit_beta
-from judgeline.io import JudgedBattles, as_numbers, read_judged_battles, require_few_lost
+from judgeline.io import (
+    JudgedBattles,
+    MissingColumnsError,
+    as_numbers,
+    read_judged_battles,
+    require_few_lost,
+)
 
 MOST_QUARANTINED = 0.5
 """Share of unusable rows above which nothing is rated, as in the lineage."""
@@ -21,7 +29,7 @@ _VERDICT_OF_STATUS = {
     "separable": "the scores predict every vote, so that the slope has no upper end. There are "
     "too few human votes: add battles that people voted on",
     "no-decisive-votes": "no battle has both a decisive human vote (1 or 0) and unequal scores. "
-    "Add battles that people voted on",
+    "Add battles that people voted on; without votes judgeline.reference_ratings rates the models",
 }
 
 
@@ -43,12 +51,23 @@ def readable(
     with_votes: bool = True,
 ) -> JudgedBattles:
     """Return the battles of a file or table, or raise if too many of its rows cannot be used."""
-    battles = read_judged_battles(
-        source, judge=judge, outcomes=outcomes, columns=columns, with_votes=with_votes
-    )
+    place = "the table" if isinstance(source, pd.DataFrame) else str(source)
+    try:
+        battles = read_judged_battles(
+            source, judge=judge, outcomes=outcomes, columns=columns, with_votes=with_votes
+        )
+    except MissingColumnsError as error:
+        if error.missing != {"human_outcome"}:
+            raise
+        alone = python_call("reference_ratings", source, judge, outcomes, columns)
+        raise MissingColumnsError(
+            f"{place} has verdicts of a judge and no votes of people, which ratings on the human "
+            "scale need: add them as human_outcome or winner, or name their column with "
+            f"columns=human_outcome=NAME. Ratings by the judge alone: {alone}",
+            error.missing,
+        ) from error
     _require_mostly_readable(battles)
     if not allow_quarantine:
-        place = "the table" if isinstance(source, pd.DataFrame) else str(source)
         remedy = "Correct the file, or rate what is left with allow_quarantine=True"
         lost = (battles.quarantine, battles.n_rows, _LOST, place, remedy)
         require_few_lost(*lost, argument="allow_quarantine")
@@ -65,6 +84,22 @@ def _require_mostly_readable(battles: JudgedBattles) -> None:
             f"{battles.quarantine['detail'].iloc[0]}. Correct the file: ratings from what is left "
             "would speak of other battles than it was meant to hold"
         )
+
+
+def python_call(
+    name: str,
+    source: pd.DataFrame | Path,
+    judge: str | None,
+    outcomes: str | None,
+    columns: Mapping[str, str] | None,
+) -> str:
+    """Return the Python that calls a function on a table, or the command that does on a file."""
+    given = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
+    words = [f"{key}={value!r}" for key, value in given.items() if value]
+    is_file = isinstance(source, Path)
+    first = json.dumps(str(source)) if is_file else "battles"
+    call = f"judgeline.{name}({', '.join([first, *words])})"
+    return f"python -c {shlex.quote(f'import judgeline; print({call})')}" if is_file else call
 
 
 def printable(text: str) -> str:

@@ -127,6 +127,7 @@ class _Source(NamedTuple):
     vote: str = "human_outcome"
     score: str = "score_difference"
     sides: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def take(self, names: list[str]) -> pd.DataFrame:
         """Return columns under our names, those of names and ids as text."""
@@ -214,10 +215,11 @@ def _opened(
         own, read, files = list(logs.columns), partial(_given, logs), ()
     else:
         own, read = _common_columns(files), partial(_read_files, files)
+    notes: tuple[str, ...] = ()
     if {*JUDGE_ARENA} <= {*own}:
-        table = from_judge_arena(read([*JUDGE_ARENA], [*JUDGE_ARENA]))
+        table, notes = from_judge_arena(read([*JUDGE_ARENA], [*JUDGE_ARENA]))
         own, read = list(table.columns), partial(_given, table)
-    return _Source(path, files, _named(path, own, stated), read, outcomes)
+    return _Source(path, files, _named(path, own, stated), read, outcomes, notes=notes)
 
 
 def _common_columns(files: Sequence[Path]) -> list[str]:
@@ -267,6 +269,7 @@ def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str,
 
 def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
     """Yield what a person should look at: a guessed encoding, names that differ in little."""
+    yield from source.notes
     if len(source.files) > 1:
         yield (
             f"{len(source.files)} files were read as battles of one judge; if each is of another "
@@ -311,7 +314,9 @@ def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
     has_scores = difflib.get_close_matches("score_difference", alike, n=1) or {*ORDERS} & set(
         columns
     )
-    if missing != {"score_difference"} or not plain or has_scores:
+    if len(plain) == 1 and not has_scores:
+        missing -= {"score_difference"}
+    if missing and (missing != {"score_difference"} or not plain or has_scores):
         raise MissingColumnsError(_wrong_columns(source.path, columns, missing), missing)
     if len(plain) > 1:
         raise ValueError(

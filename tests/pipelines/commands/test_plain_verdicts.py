@@ -171,7 +171,7 @@ def test_verdicts_that_say_nothing_are_set_aside_and_are_no_ties(tmp_path: Path)
         ({"judge_verdict": "A"}, "verdict, judge_verdict; leave"),
         ({"scores_difference": 1.0}, "is 'scores_difference' meant as 'score_difference'"),
         ({"difference_ab": 1.0, "difference_ba": 1.0}, "Add score_difference"),
-        ({"human_outcome": None}, "Add score_difference, human_outcome"),
+        ({"human_outcome": None}, "Add human_outcome, or state"),
     ],
 )
 def test_files_that_leave_something_to_guess_are_refused(tmp_path, capsys, change, told):
