@@ -40,7 +40,7 @@ _ENDED = ("SUCCEEDED", "FAILED")
 
 
 def judge_checks(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.DataFrame:
-    """Return how each check of a judge last came out, one row per check that was ever planned.
+    """Return the last result of each check of a judge, one row per check that was ever planned.
 
     ``status`` is ``"SUCCEEDED"``, ``"FAILED"``, or another word where the run that planned the
     check never came to it because something before it failed: the table that it guards is then
@@ -79,7 +79,7 @@ def settled_judges(
     *,
     assets: Collection[str] | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Return, in order, the judges whose last run passed its gates, and those whose did not.
+    """Return, in order, the judges whose last run passed its gates, and the other judges.
 
     Gates of the named assets count, or else all of them.
     """
@@ -119,7 +119,7 @@ def _row(spec: dg.AssetCheckSpec, record: Any) -> dict[str, Any]:
 
 
 def _seen(found: Any) -> str:
-    """Return what a check without an observation said, or that it never came to it."""
+    """Return the description of a check without an observation, or that it did not run."""
     if found is None:
         return "not run: something before it failed"
     return found.description or "nothing to check"

@@ -27,7 +27,7 @@ def require_columns(kind: type[NamedTuple], table: pd.DataFrame) -> None:
 
 
 def with_newcomer(scored_battles: pd.DataFrame, model: str, own: pd.DataFrame) -> pd.DataFrame:
-    """Return a corpus's scored battles and those of a model that nobody voted on.
+    """Return a corpus's scored battles and those of a model without votes.
 
     A model of the corpus that bears its name, without votes, is not it: its battles are left out.
     """

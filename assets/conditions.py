@@ -38,7 +38,7 @@ FOLLOWS_RATINGS = FOLLOWS.ignore(dg.AssetSelection.assets("battles")).with_label
 def _follows_without(
     optional: dg.AssetSelection, label: str, *, checks_count: bool = False
 ) -> _Condition:
-    """Return the condition of what follows its inputs, the optional ones only if they are there.
+    """Return the condition of a table that follows its inputs, optional ones only if they exist.
 
     Where their `checks_count`, a blocking check of an optional input that failed holds it up too.
     """
@@ -97,7 +97,7 @@ _ENDS = dg.AssetSelection.assets(
 
 
 def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> _Condition:
-    """Return the condition of what follows the tables of all judges there are.
+    """Return the condition of a table that follows the tables of all judges.
 
     It follows `ends`, waits for no judge that nobody ran, and runs if any has a `needed` table, or
     one is about to be made.

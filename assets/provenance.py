@@ -82,7 +82,7 @@ def _made(asset: str, record: dg.EventLogRecord) -> Made:
 
 
 def sources_of(context: dg.AssetExecutionContext, *assets: str) -> dict[str, Any]:
-    """Return as metadata what the named inputs were made of, and the runs that made them."""
+    """Return the sources of the named inputs and the runs that made them, as metadata."""
     made = last_made(context.instance, *corpus_and_judge(context), assets)
     runs = {
         one.asset: {"run": one.run_id, "made_at": one.made_at, "code_version": one.code_version}
@@ -92,5 +92,5 @@ def sources_of(context: dg.AssetExecutionContext, *assets: str) -> dict[str, Any
 
 
 def said_of(made: Iterable[Made]) -> dict[str, Any]:
-    """Return what materialisations say a rating was made of, by the names of `SAID`."""
+    """Return the metadata of materialisations on the origin of a rating, by the names of `SAID`."""
     return {name: one.said[name] for one in made for name in SAID if name in one.said}

@@ -1,4 +1,4 @@
-"""Tags of runs by which a schedule, a sensor or a person tells an asset something."""
+"""Tags of runs, by which a schedule, a sensor or a person sets an asset's options."""
 
 import dagster as dg
 from dagster._core.errors import DagsterInvalidPropertyError

@@ -1,4 +1,4 @@
-"""Which settings a table was made by: recorded with it, and compared with those of now."""
+"""Settings of a table, recorded with it and compared with the present ones."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
@@ -64,13 +64,13 @@ def narrowed(definition: Entry, names: Collection[str]) -> Entry:
 def stated(
     catalog: Catalog, corpus: str, judge: str | None, names: Iterable[str], **known: Any
 ) -> dg.JsonMetadataValue:
-    """Return named settings as metadata, with those whose value as it was read is `known`."""
+    """Return the values of settings by name, as metadata; `known` ones are not read again."""
     found = {name: value(catalog, corpus, judge, name) for name in names}
     return dg.MetadataValue.json({**found, **known})
 
 
 def value(catalog: Catalog, corpus: str, judge: str | None, name: str) -> Any:
-    """Return what a setting is now, as JSON has it; of a whole entry a hash."""
+    """Return the present value of a setting in JSON's types; a hash of a whole entry."""
     definition = catalog.corpus(corpus)
     if name == CONTENT:
         return content_revision(definition)

@@ -10,7 +10,6 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,17 +19,18 @@ from judgeline.elo import HeldOutRatings, RatingSettings, code_battles
 from judgeline.elo import rate as rate_battles
 from judgeline.intervals import Leaderboard, rank_models
 from judgeline.io import score_battles
-from resources.arena.simulation import Arena, ArenaOptions, build_arena, draw_battles
+from resources.arena.simulation import (
+    Arena,
+    ArenaOptions,
+    build_arena,
+    draw_battles,
+    tabulate,
+    true_ratings,
+)
 from resources.config.judges import JudgeDefinition, load_judges
-from resources.corpora.arena import tabulate
 from resources.judges.annotation import annotate
 from resources.judges.catalog import read_template
 from resources.judges.simulated.judge import BuiltinJudge
-
-# The truth of the arena is that of the tests.
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
-
-from arena_truth import true_ratings
 
 METHODS = ("hard", "soft", "average", "gap", "auto")
 

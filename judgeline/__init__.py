@@ -13,6 +13,7 @@ _API = (
     "QualityGateError",
     "RankSettings",
     "doctor",
+    "pass_rates",
     "pool",
     "rank",
     "reference_ratings",

@@ -49,6 +49,7 @@ from judgeline.io import (
     by_question,
     common_battles,
     files_of,
+    read_answers,
     votes_that_wait,
     with_waiting_votes,
     write_together,
@@ -64,6 +65,7 @@ from judgeline.usable import (
 )
 from judgeline.verdict import POOLED
 from judgeline.winrate import adjust_models
+from judgeline.winrate import pass_rates as rate_answers
 
 __all__ = [
     "Board",
@@ -73,6 +75,7 @@ __all__ = [
     "Ranking",
     "UnusableJudgeError",
     "doctor",
+    "pass_rates",
     "pool",
     "rank",
     "rank_battles",
@@ -134,7 +137,7 @@ class RankSettings:
     methods: tuple[str, ...] = ()
 
     def for_ratings(self, n_battles: int) -> RatingSettings:
-        """Return what the ratings of so many battles need of these settings."""
+        """Return the settings of the ratings of `n_battles` battles."""
         n_resamples = self.n_resamples
         if n_resamples is None:
             wanted = n_battles <= MOST_RESAMPLED or self.std_error == "bootstrap"
@@ -210,7 +213,7 @@ class Board:
         return printable(f"<Board of {self.source}: {best}, ... ({len(board)} models)>")
 
     def _repr_html_(self) -> str:
-        """Show the leaderboard in a notebook; names of models are text there, never markup."""
+        """Return the leaderboard as HTML for a notebook; names of models are escaped."""
         table = self.leaderboard[["rank", "model", "rating", "lower", "upper", "flags"]]
         return str(table.to_html(index=False, float_format="{:.0f}".format))
 
@@ -352,6 +355,41 @@ def win_rates(
             miscoverage=miscoverage,
         )
     )
+
+
+def pass_rates(
+    answers: pd.DataFrame | Path | str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    miscoverage: float = 0.1,
+) -> pd.DataFrame:
+    """Estimate the share of a system's answers that people would pass.
+
+    Parameters
+    ----------
+    answers : DataFrame, Path or str
+        An answer per row: ``verdict``, the judge's (pass or fail, true or false, 1 or 0),
+        ``label``, a person's in the same codes, empty where nobody looked, and ``system`` where
+        there are several; or a file of these.
+    columns : mapping of str to str, optional
+        The table's own name of a column, such as ``{"label": "reviewed"}``.
+    miscoverage : float
+        Share of misses that intervals may have, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        Columns of `judgeline.winrate.PassRates`, a row per system and estimator; `headline`
+        marks the row to read, `basis` says its assumption.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, lacks a column, or a value is no pass and no fail.
+    """
+    read = read_answers(answers, columns or {})
+    rates = rate_answers(read["system"], read["verdict"], read["label"], miscoverage=miscoverage)
+    return as_table(rates)
 
 
 def reference_ratings(
@@ -512,7 +550,7 @@ def _rank_or_explain(battles: JudgedBattles, settings: RankSettings, out: Path) 
 
 
 def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
-    """Return the ratings that scored battles of one judge give, or raise if it fails the gate."""
+    """Return the ranking of one judge's scored battles; raise if the judge fails the gate."""
     _require_recorded(scored, settings)
     every_vote = as_coded(scored, settings.hard_outcome, every_vote=True)
     coded = with_settled_votes(every_vote)

@@ -54,7 +54,8 @@ app = typer.Typer(
     help="Judge verdicts in, ratings on the human Elo scale with honest intervals out.\n\n"
     "[bold]Start here[/bold]\n\n"
     "  judgeline doctor battles.csv                 what a file supports\n\n"
-    "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n",
+    "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
+    "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n",
     epilog=EXIT_CODES,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -73,6 +74,14 @@ class StdError(StrEnum):
 
     analytic = "analytic"
     bootstrap = "bootstrap"
+
+
+class Table(StrEnum):
+    """Format of a printed table."""
+
+    text = "text"
+    csv = "csv"
+    json = "json"
 
 
 class Format(StrEnum):
@@ -256,6 +265,42 @@ def doctor(
         show_diagnosis(open_console(), found)
     if found.gate:
         raise typer.Exit(GATE_FAILED)
+
+
+@app.command(
+    epilog="[bold]Example[/bold]\n\n  judgeline rates answers.csv --columns label=reviewed\n\n"
+    + EXIT_CODES
+)
+def rates(
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns that the file calls otherwise, such as verdict=grade,label=reviewed.",
+            show_default=False,
+        ),
+    ] = None,
+    miscoverage: Annotated[
+        float, typer.Option(help="Tolerated share of misses; 0.1 asks for 90 % coverage.")
+    ] = 0.1,
+    form: Annotated[
+        Table, typer.Option("--format", help="A table, or every row as CSV or JSON.")
+    ] = Table.text,
+) -> None:
+    """Say which share of answers people would pass, from a judge's verdicts and some labels.
+
+    FILE has an answer per row: [bold]verdict[/bold], the judge's (pass or fail, true or false, 1 or
+    0), [bold]label[/bold], a person's in the same codes and empty where nobody looked, and
+    [bold]system[/bold] where there are several.
+    """
+    from judgeline.api import pass_rates
+    from judgeline.terminal import machine_readable, show_rates
+
+    found = pass_rates(file, columns=_mapping(columns), miscoverage=miscoverage)
+    if form is Table.text:
+        show_rates(open_console(), found, miscoverage)
+    else:
+        typer.echo(machine_readable(found, form.value), nl=False)
 
 
 def _mapping(columns: str | None) -> dict[str, str]:

@@ -48,7 +48,7 @@ _VOTES_ALONE = (
 
 
 class Diagnosis(NamedTuple):
-    """Counts of a file or table of battles, and sentences on what may be done with it.
+    """Counts of a file or table of battles, and sentences on the analyses that it supports.
 
     `gate` says why the judge's ratings cannot be put on the human scale, empty where they can.
     `judge_connected` and `people_connected` tell whether a chain of battles, or of voted battles,
@@ -78,13 +78,14 @@ class Diagnosis(NamedTuple):
             f"{self.n_battles:,} battles of {self.n_models} models, judged by {self.judge}; "
             f"{self.n_votes:,} votes on {self.n_voted_models} models"
         )
+        is_again = self.next.startswith(("judgeline doctor", "judgeline.doctor"))
         return [
             ("", f"{self.source}: {self.layout}"),
             *([("", counts)] if self.judge else []),
             *(("Supports", sentence) for sentence in self.supports),
             *(("Look at", sentence) for sentence in self.concerns),
             *(("Missing", sentence) for sentence in self.missing),
-            ("Next", self.next),
+            ("When that is mended" if is_again else "Next", self.next),
         ]
 
     def __repr__(self) -> str:
@@ -100,7 +101,7 @@ def doctor(
     columns: Mapping[str, str] | None = None,
     miscoverage: float = 0.1,
 ) -> Diagnosis:
-    """Say what a file or table of judged battles is and supports, without rating it.
+    """Return a diagnosis of a file or table of judged battles, without rating any model.
 
     Parameters
     ----------
@@ -168,7 +169,7 @@ def _abilities(
     n_counted: int,
     miscoverage: float,
 ) -> tuple[list[str], list[str]]:
-    """Return what battles support, and what is missing for more; a sentence each."""
+    """Return the analyses that battles support, and data missing for others, a sentence each."""
     has_votes = people_apart != NOBODY
     has_orders = bool(read.scored[list(ORDERS)].notna().all(axis=1).any())
     n_lacking = calibrating(miscoverage) + 1 - n_counted
@@ -210,7 +211,7 @@ def calibrating(miscoverage: float) -> int:
 
 
 def _concerns(read: JudgedBattles) -> list[str]:
-    """Return what looks wrong in battles; shares count where chance does not explain them."""
+    """Return a sentence on each oddity of battles; a share is one beyond what chance explains."""
     scored, bad = read.scored, read.quarantine
     score, human = (as_numbers(scored[name]) for name in ("score_difference", "human_outcome"))
     decided = np.isin(human, (0.0, 1.0)) & (score != 0)
@@ -241,12 +242,12 @@ def _concerns(read: JudgedBattles) -> list[str]:
 
 
 def _differs(share: float, n: int) -> bool:
-    """Return whether a share of n is further from one half than chance brings 95 % of them."""
+    """Return whether a share of n battles differs from one half, by a test at 5 %."""
     return abs(share - 0.5) > _reach(n)
 
 
 def _reach(n: int) -> float:
-    """Return how far from one half chance brings the share of n that 95 % of samples have."""
+    """Return half the width of the 95 % interval of a share of n battles that is one half."""
     return 1.96 * 0.5 / math.sqrt(n)
 
 
@@ -272,7 +273,7 @@ def _next(
 
 
 def _half_file(name: str, layout: str) -> Diagnosis:
-    """Return the diagnosis of a file that holds no verdict of ours, or another program's."""
+    """Return the diagnosis of a file of votes alone, or of another program's verdicts."""
     supports: list[str] = []
     if layout in OF_PROGRAMS:
         command = f"judgeline verdicts import {shlex.quote(name)} --format {layout} --out DIR"

@@ -25,7 +25,7 @@ PIPE_WIDTH = 120
 
 
 class LastingConsole(Console):
-    """A console that falls silent when nobody reads on: what was begun goes on, to its own end.
+    """A console that prints nothing after a broken pipe, so that the command runs to its end.
 
     A run of the lineage, or a command's exit code, is not for `| head` to decide.
     """
@@ -37,7 +37,7 @@ class LastingConsole(Console):
 
 
 def silence(stream: IO[str]) -> None:
-    """Have a stream whose reader has gone write nowhere, what it still holds included."""
+    """Redirect a broken pipe to the null device, so that flushing at exit does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
@@ -91,12 +91,12 @@ def show_leaderboard(
 
 
 def plain(text: object) -> str:
-    """Return text from outside so that a terminal shows it: no markup, no control characters."""
+    """Return text from outside without markup and control characters, safe for a terminal."""
     return escape("".join(c if c.isprintable() or c in "\n\t" else _HIDDEN for c in str(text)))
 
 
 def elo(rating: float) -> str:
-    """Return a rating in Elo points as people read it; a dash where there is none."""
+    """Return a rating in whole Elo points; a dash where there is none."""
     if math.isnan(rating):
         return "-"
     return f"{rating:.0f}" if math.isfinite(rating) else ("∞" if rating > 0 else "-∞")
@@ -132,7 +132,7 @@ def _json_value(value: Any) -> Any:
 
 
 def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """Return rows of anything as a table; cells are shown as they are, never as markup."""
+    """Return a terminal table of rows; cells are plain text, never markup."""
     table = Table(title=title, title_justify="left")
     for name in columns:
         table.add_column(name, overflow="fold")
@@ -142,7 +142,7 @@ def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 
 def show_ranked(console: Console, board: "Board") -> None:
-    """Print what a ranking found: rows left out, ratings, agreement, thresholds and files."""
+    """Print the results of a ranking: rows left out, ratings, agreement, thresholds and files."""
     from judgeline.report.wording import groups_text, surrogacy_text
 
     _show_read(console, board.battles, board.source)
@@ -172,7 +172,7 @@ def show_ranked(console: Console, board: "Board") -> None:
 
 
 def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:
-    """Print what was read of a file, and what of it was left out."""
+    """Print the number of battles read from a file, and the rows left out with their reasons."""
     console.print(
         f"{len(battles.scored):,} battles of {plain(source)}, judged by "
         f"{plain(battles.judge)}; {len(battles.quarantine):,} rows quarantined, "
@@ -208,6 +208,31 @@ def _agreement(summary: "pd.DataFrame", calibration: "pd.DataFrame") -> Table:
         shown = (text.replace("nan", "-") for text in precise)
         table.add_row(row["method"], *shown, f"{threshold[row['method']]:.2f}")
     return table
+
+
+def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> None:
+    """Print each system's pass rate, the labels' and the judge's own beside it, and its basis."""
+    from judgeline.winrate import RATE_RULE, RATES
+
+    def cell(row: dict[str, Any]) -> str:
+        if row["status"] != "ok":
+            return "-"
+        return f"{row['rate']:.1%} ({row['lower']:.1%} to {row['upper']:.1%})"
+
+    title = f"Share of answers that people would pass, {1 - miscoverage:.0%} intervals"
+    rows = []
+    for system, table in rates.groupby("system", sort=False):
+        by = {row["estimator"]: row for row in table.to_dict("records")}
+        headline = table.loc[table["headline"], "estimator"].tolist()
+        shown = cell(by[headline[0]]) if headline else "-"
+        counts = f"{by['judge']['n_answers']:,}", f"{by['judge']['n_labels']:,}"
+        why = headline[0] if headline else by["prediction-powered"]["note"]
+        rows.append((system, shown, why, cell(by["labels"]), cell(by["judge"]), *counts))
+    names = ("system", "pass rate", "estimator", "labels alone", "judge alone", "answers", "labels")
+    console.print(plain_table(title, names, rows))
+    for estimator in dict.fromkeys(rates.loc[rates["headline"], "estimator"]):
+        console.print(f"{estimator}: {RATES[estimator]}.", soft_wrap=True)
+    console.print(RATE_RULE, soft_wrap=True)
 
 
 def show_files(console: Console, files: dict[str, Path]) -> None:

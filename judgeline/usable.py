@@ -1,4 +1,4 @@
-"""What must hold of battles and their judge before models are rated by them."""
+"""Conditions on battles and their judge before models are rated by them."""
 
 import json
 import shlex
@@ -34,7 +34,7 @@ _VERDICT_OF_STATUS = {
 
 
 class QualityGateError(Exception):
-    """What was read, or the judge, is too bad to rate models by."""
+    """Battles, or their judge, fail a quality gate, so that no model is rated by them."""
 
 
 class UnusableJudgeError(QualityGateError):
@@ -50,7 +50,7 @@ def readable(
     allow_quarantine: bool,
     with_votes: bool = True,
 ) -> JudgedBattles:
-    """Return the battles of a file or table, or raise if too many of its rows cannot be used."""
+    """Return the battles of a file or table; QualityGateError if too many rows are unusable."""
     place = "the table" if isinstance(source, pd.DataFrame) else str(source)
     try:
         battles = read_judged_battles(

@@ -33,7 +33,7 @@ def make_durable_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring to the disk which files a folder holds."""
+    """Flush the entries of a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

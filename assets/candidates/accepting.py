@@ -1,4 +1,4 @@
-"""Which dropped files become candidates of a corpus, and which are set aside, and why."""
+"""Acceptance of dropped files as candidates of a corpus, with a reason for each set aside."""
 
 from collections.abc import Collection, Mapping, Sequence
 from json import dumps

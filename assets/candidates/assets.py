@@ -101,7 +101,7 @@ def candidates(
 def read_candidates(
     corpus: CorpusDefinition, battles: pd.DataFrame, tables: ParquetStore
 ) -> tuple[list[Seen], Accepted]:
-    """Return the files in the candidates folder of a corpus, and what becomes of each now."""
+    """Return the files in the candidates folder of a corpus, accepted or set aside."""
     folder = folder_of(corpus.slug)
     files = list_files(folder)
     history = history_in(tables, corpus.slug)
@@ -173,7 +173,7 @@ def candidate_battles(
 def of_asked_judges(
     tables: Mapping[str, pd.DataFrame], catalog: Catalog
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables of those judges that can be asked: configured, and not recorded."""
+    """Return the tables of judges that can be asked: configured, and not of kind ``recorded``."""
     able = {slug for slug, judge in catalog.judges().items() if judge.kind != "recorded"}
     return {judge: table for judge, table in tables.items() if judge in able}
 

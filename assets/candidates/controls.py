@@ -68,7 +68,7 @@ def make_control(
 def content_of_control(
     control: ControlName, options: ControlOptions, carrier: str | None = None
 ) -> str:
-    """Return the hash of what determines a control's answers; another bound changes none."""
+    """Return the hash of a control's options and carrier; another bound changes no answer."""
     try:
         text = _null_text(options) if control == "null-model" else ""
     except RefusedError as fault:

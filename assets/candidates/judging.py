@@ -77,7 +77,7 @@ def candidate_verdicts(
 def score_candidates(
     candidate_battles: pd.DataFrame | None, candidate_verdicts: pd.DataFrame | None
 ) -> pd.DataFrame:
-    """Return the judged battles of new models as battles of the corpus are scored, and whose.
+    """Return the scored battles of new models, as of the corpus, and the model of each.
 
     A battle without a score, such as one whose verdict failed, is not among them.
     """

@@ -180,7 +180,7 @@ def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> Hel
 
 
 def _where_it_stands(board: Leaderboard, alone: Leaderboard, miscoverage: float) -> pd.DataFrame:
-    """Return a newcomer's row with its ranks; a model of the corpus of that name is another one."""
+    """Return a newcomer's row with its ranks; a corpus model of the same name is left out."""
     others = board.take(board.model != alone.model[0])
     joined = as_table(join_newcomers(others, alone, miscoverage=miscoverage))
     return joined[joined["model"].eq(alone.model[0])]
@@ -189,7 +189,7 @@ def _where_it_stands(board: Leaderboard, alone: Leaderboard, miscoverage: float)
 def honest_rating(
     control: str, ratings: Mapping[str, float], *, carrier: str, tied_rating: Callable[[], float]
 ) -> tuple[float, str]:
-    """Return what a judge that no attack moves rates a control at most, and that in words."""
+    """Return the highest rating of a control by a judge that no attack moves, and its source."""
     if not ratings:
         return np.nan, "unknown: no anchor has a rating by this method; make the ratings again"
     if control == "null-model":

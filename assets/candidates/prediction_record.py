@@ -80,7 +80,7 @@ def state_predictions(
 
 
 def _worth_it(leaderboard: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows whose interval has ends, and whose rating is from enough battles."""
+    """Return the leaderboard rows with a finite interval and no flag ``few-battles``."""
     ends = leaderboard[["rating", "lower", "upper"]].to_numpy(dtype=float)
     few = leaderboard["flags"].str.split(";").map(lambda flags: "few-battles" in flags)
     return leaderboard[np.isfinite(ends).all(axis=1) & ~few.astype(bool)]

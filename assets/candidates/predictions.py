@@ -132,7 +132,7 @@ def fresh_residuals_are_exchangeable(
 def exchangeable(
     predictions: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
 ) -> dg.AssetCheckResult:
-    """Return the check of a record whose intervals are made of one kind of standard error."""
+    """Return the check that residuals of predictions rank as in their pool, by one error."""
     tests = rank_tests(predictions, heldout_ratings, std_error)
     by_judge = predictions[predictions["method"].ne(JUDGE_AND_VOTES)]
     n_older = int((by_judge["scored_at"].notna() & by_judge["vote_std_error"].isna()).sum())

@@ -113,7 +113,7 @@ def pooled_board(
     corpus: str,
     candidates: Mapping[str, Tables] | None = None,
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Return the board of judges pooled on their common battles, and what there is to say of it."""
+    """Return the board of judges pooled on their common battles, with its metadata."""
     if len(common) < 2:
         note = "pooling takes two judges with ratings on common battles: run another judge"
         return POOLED_LEADERBOARD.empty(), {"note": note}

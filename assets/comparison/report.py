@@ -2,7 +2,8 @@
 
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +16,7 @@ import pandas as pd
 from assets.check_results import judge_checks, settled_judges
 from assets.columns import as_columns
 from assets.conditions import REPORTS
+from assets.diagnostics.influences import leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for, missing_bounds
 from assets.elo.methods import SHOWN
 from assets.partitions import CORPUS, by_judge, if_there, of_every_judge, previews_silenced
@@ -25,20 +27,21 @@ from assets.settings import EVERY_JUDGE, SETTINGS, stated
 from assets.winrate.assets import adjustment_coverage, label_plan
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import WITHHELD
-from judgeline.io import as_table
+from judgeline.io import as_table, plain_ratings
 from judgeline.report import (
     COMPANIONS,
     COST_COLUMNS,
     MOST_PER_SIDE,
     Evidence,
     JudgeTables,
+    Lead,
     evidence_of,
     strongest,
     write_report,
 )
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
-from resources.config.corpora import CorpusDefinition
+from resources.config.corpora import CorpusDefinition, RatingOptions
 from resources.config.paths import REPORT_PAGES, home
 from resources.judges.budget import Price
 from resources.judges.forms.registered import FORM_TABLES
@@ -56,7 +59,18 @@ REPORTED = (
     "scored_battles",
 )
 _LOOKED_UP, _METHODS = "battle_influences", "scoring_methods"
-_COMPUTED = {"label_plan": label_plan, "adjustment_coverage": adjustment_coverage}
+
+
+def _plain(place: int, scored_battles: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
+    return plain_ratings(scored_battles, miscoverage=rating.miscoverage, l2=rating.l2)[place]
+
+
+_COMPUTED: Mapping[str, Callable[[pd.DataFrame, RatingOptions], pd.DataFrame]] = {
+    "label_plan": label_plan,
+    "adjustment_coverage": adjustment_coverage,
+    "plain_ratings": partial(_plain, 0),
+    "style_effects": partial(_plain, 1),
+}
 """Companions that no table holds: they follow at once from the scored battles."""
 _STORED = tuple(name for name in COMPANIONS if name not in (*_COMPUTED, DIAGNOSTICS))
 _LEADING_TO_METHODS = (
@@ -97,7 +111,7 @@ def battles_behind(
 def costs_of(
     instance: dg.DagsterInstance, store: ParquetStore, catalog: Catalog, corpus: str
 ) -> pd.DataFrame:
-    """Return what the answers that stand in each table take; no price where none is configured."""
+    """Return the calls, tokens and cost behind each table of answers; no cost without a price."""
     judges = catalog.judges()
     rows = []
     for asset in ASKING:
@@ -152,7 +166,7 @@ def compare_methods(
 
 
 def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
-    """Return a comparison without what rests on ratings of judges whose ratings are withheld."""
+    """Return a comparison without the figures from withheld ratings."""
     reason = comparison["judge"].map(dict(withheld))
     hidden = reason.notna()
     why, old = WITHHELD + reason[hidden].astype(str), comparison.loc[hidden, "note"]
@@ -165,7 +179,7 @@ def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd
 def runs_behind(
     instance: dg.DagsterInstance, corpus: str, judge: str
 ) -> tuple[dict[str, str], pd.DataFrame]:
-    """Return what a judge's ratings were made of, in words, and the runs that made each table."""
+    """Return the sources of a judge's ratings by name, and the run that made each table."""
     made = last_made(instance, corpus, judge, (*OF_CORPUS, *OF_JUDGE))
     runs = [[one.asset, one.made_at, one.run_id, one.code_version] for one in made]
     columns = ["asset", "made_at", "run_id", "code_version"]
@@ -188,7 +202,7 @@ with previews_silenced():
     partitions_def=CORPUS,
     kinds={"html"},
     owners=["team:evaluation"],
-    code_version="3",
+    code_version="4",
     automation_condition=REPORTS,
     check_specs=[SELF_CONTAINED],
     ins={
@@ -301,9 +315,21 @@ def _tables_of(
         **missing,
         companions=companions,
         battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
+        leads=_first_place(of_judge, rating),
         origin=origin,
         runs=runs,
     )
+
+
+def _first_place(tables: Tables, rating: RatingOptions) -> list[Lead]:
+    """Return the leads at the top of a leaderboard and their battles; none if withheld."""
+    board = tables["leaderboard"]
+    own = board[board["rank"].eq(1)]
+    if own.empty:
+        return []
+    first = own.iloc[0]
+    ratings = board.set_index("model")["rating"]
+    return leads_beside(first["model"], tables["scored_battles"], ratings, rating, first["method"])
 
 
 def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
@@ -321,7 +347,7 @@ def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
 
 
 def self_contained(path: Path) -> dg.AssetCheckResult:
-    """Return whether a page refers to nothing that a browser would have to fetch."""
+    """Return whether a page holds no address that a browser would fetch."""
     page = _References()
     page.feed(path.read_text(encoding="utf-8"))
     page.close()
@@ -350,7 +376,7 @@ class _References(HTMLParser):
         self._in_style = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take the addresses that an element loads, and those of its style."""
+        """Collect the addresses that an element or its style loads."""
         self._in_style = tag == "style"
         for name, value in attrs:
             if name in self._LOADING:

@@ -1,5 +1,7 @@
 """Asset of battle influences on the ratings that a leaderboard shows; with its check."""
 
+from itertools import pairwise
+
 import dagster as dg
 import numpy as np
 import pandas as pd
@@ -9,9 +11,16 @@ from assets.columns import as_columns, columns_from, with_newcomer
 from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.settings import rating_of
-from judgeline.diagnostics import fit_influences
-from judgeline.elo import HEADLINE, BetaFolds, fit_beta_folds, rating_to_strength
+from judgeline.diagnostics import fewest_to_overtake, fit_influences
+from judgeline.elo import (
+    HEADLINE,
+    BetaFolds,
+    fit_beta_folds,
+    rating_to_strength,
+    with_settled_votes,
+)
 from judgeline.io import as_coded, as_numbers, as_table
+from judgeline.report import Lead
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.diagnostics import BATTLE_INFLUENCES
@@ -122,6 +131,27 @@ def _influences(
     return as_table(found).assign(
         battle_id=battles["battle_id"].to_numpy()[found.row], is_candidate=candidate is not None
     )
+
+
+def leads_beside(
+    model: str, scored_battles: pd.DataFrame, ratings: pd.Series, rating: RatingOptions, method: str
+) -> list[Lead]:
+    """Return the lead of the next model above over a model, and its own over the next below.
+
+    `ratings` are by model, Elo points, by the method that the leads are of.
+    """
+    coded = with_settled_votes(as_coded(scored_battles, rating.hard_outcome))
+    rated = ratings[ratings.notna() & ratings.index.isin(coded.models)]
+    order = rated.sort_values(ascending=False, kind="stable").index.tolist()
+    if model not in order:
+        return []
+    place = order.index(model)
+    leads = []
+    for ahead, rival in pairwise(order[max(place - 1, 0) : place + 2]):
+        found = fewest_to_overtake(coded, ahead, rival, method=method, l2=rating.l2)
+        ids = scored_battles["battle_id"].iloc[found.row].tolist()
+        leads.append(Lead(ahead, rival, found.lead, found.lead_without, ids, len(coded)))
+    return leads
 
 
 @judge_check(

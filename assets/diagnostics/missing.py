@@ -1,4 +1,4 @@
-"""Battles that a judge left without a score: whose they are, whether by chance, and what of it.
+"""Missing battles of a judge: counts by group, a test against chance, and bounds on ratings.
 
 A missing verdict is never a tie and never enters a fit. `account_for` counts them by class,
 `missing_bounds` says what their absence could do to each rating: no tables, but what checks of
@@ -134,7 +134,7 @@ def missing_battles(
     sampled_battles: pd.DataFrame,
     verdicts: pd.DataFrame,
 ) -> Iterator[dg.AssetCheckResult]:
-    """Hold scored battles, and those that are missing, against the sample and against chance."""
+    """Missing battles add up with the sample, and fall on models and groups as by chance."""
     missingness = account_for(sampled_battles, verdicts)
     yield sums_result(missingness, sampled_battles, verdicts, scored_battles)
     yield chance_result(missingness)

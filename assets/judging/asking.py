@@ -44,7 +44,7 @@ _TELL_EVERY_S = 60.0
 def hosting_of(
     context: dg.AssetExecutionContext, tell: Callable[[str], None], warn: Callable[[str], None]
 ) -> Hosting:
-    """Give a place for servers within a step; its slots are those of the step's run."""
+    """Return the hosting of servers within a step; its slots are those of the step's run."""
 
     def tell_of_server(line: str) -> None:
         tell(f"vllm: {line}")
@@ -115,7 +115,7 @@ def _wait(slot: "Slot", tell: Callable[[str], None]) -> None:
 
 @contextmanager
 def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
-    """Keep other processes out: Dagster claims a slot by reading a free row and then writing it."""
+    """Hold the lock of all pools: Dagster claims a slot by reading a free row, then writing it."""
     storage: Any = instance.event_log_storage  # of SQL: no other has limits
     with storage.index_transaction() as connection:
         if connection.dialect.name == "postgresql":
@@ -330,7 +330,7 @@ def _recorded(budget: Budget) -> Iterator[None]:
 
 
 def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO) -> None:
-    """Log how far a judge is, if that can be kept: answers on their way are worth more than it."""
+    """Log a judge's progress; a passing error of the log is ignored: answers are worth more."""
     try:
         context.log.log(level, f"{PROGRESS}{text}")
     except Exception as error:
@@ -381,7 +381,7 @@ def account_of(answers: pd.DataFrame) -> dict[str, Any]:
 
 
 def why_not_asked(judge: JudgeDefinition, form: FormName, battles: pd.DataFrame) -> str | None:
-    """Return why a judge is not asked about battles in a form, and what to do; None if it is."""
+    """Return the reason, with the remedy, why a judge is not asked in a form; None if it is."""
     if form not in judge.asks:
         return (
             f"judge {judge.slug!r} is not asked in the form {form!r}: add it to the judge's 'asks' "

@@ -45,7 +45,7 @@ _PUBLISHED: dict[FormName, Published] = {"rubric": recorded_marks, "choice": rec
 
 
 def _entries(form: FormName, answers: pd.DataFrame) -> dict[str, Any]:
-    """Return as metadata how much choices depend on the model that was shown first."""
+    """Return the position bias of choices as metadata."""
     both = said_in_both_orders(answers) if form == "choice" else answers.head(0)
     if both.empty:
         return {}
@@ -129,7 +129,7 @@ def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    code_version="1",
+    code_version="2",
     automation_condition=FOLLOWS,
     ins={"sampled_battles": of_corpus()},
 )

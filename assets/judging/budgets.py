@@ -53,7 +53,7 @@ def _is_uncapped(budget: Budget) -> bool:
 
 
 def default_cap_text() -> str:
-    """Return what caps the runs that nobody types on this installation, and how to change it."""
+    """Return the sentence on the budget cap of automatic runs, and on how to change it."""
     text = _of_environment()
     if text == NO_CAP:
         return f"{_UNTYPED} have no cap: {VARIABLE} is {NO_CAP!r}"
@@ -67,7 +67,7 @@ def default_cap_text() -> str:
 
 
 def require_environment() -> None:
-    """Raise ValueError if the variable `VARIABLE` says something that is no cap."""
+    """Raise ValueError if the variable `VARIABLE` is set and no cap."""
     if (text := _of_environment()) not in (None, NO_CAP):
         JointBudget([parse_cap(text, f"the environment variable {VARIABLE}")])
 
@@ -106,13 +106,13 @@ class RunBudget(JointBudget):
         self._recorded_at = time.monotonic()
 
     def settle(self, most: Cost, spent: Cost) -> None:
-        """Replace a reservation by what the request did cost."""
+        """Replace a reservation by the cost of the request; record it after a pause."""
         super().settle(most, spent)
         if time.monotonic() - self._recorded_at >= _PAUSE_S:
             self._record_if_it_can_be_kept()
 
     def _record_if_it_can_be_kept(self) -> None:
-        """Record, or leave it to the next time: answers on their way are worth more."""
+        """Record the spending; a passing error of the storage is left to the next time."""
         try:
             self.record()
         except Exception as error:
@@ -120,7 +120,7 @@ class RunBudget(JointBudget):
                 raise
 
     def record(self) -> None:
-        """Keep what was spent so far in the tags of the run."""
+        """Write the spending so far into the tags of the run."""
         self._recorded_at = time.monotonic()
         total = self._before.plus(self.spent)
         told = json.dumps({"run": self._run.run_id, **total._asdict()})
@@ -145,7 +145,7 @@ def _family(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterable[dg.Dag
 
 
 def _spent_by(runs: Iterable[dg.DagsterRun]) -> dict[str, Cost]:
-    """Return what each run spent; a retry is born with the tag of the run that it repeats."""
+    """Return the cost of each run by id; the tag that a retry inherits does not count."""
     spent: dict[str, Cost] = {}
     for run in runs:
         told: dict[str, Any] = json.loads(run.tags.get(SPENT_TAG, "{}"))

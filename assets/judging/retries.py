@@ -18,7 +18,7 @@ TRANSIENT = (OutOfReachError, ConnectionError, TimeoutError, OperationalError)
 
 @contextmanager
 def retried_later(context: dg.AssetExecutionContext) -> Iterator[None]:
-    """Ask for another attempt of a step that nobody watches when something fails that may pass."""
+    """Request a retry of an automatic step after a transient error."""
     try:
         yield
     except Exception as error:
@@ -29,7 +29,7 @@ def retried_later(context: dg.AssetExecutionContext) -> Iterator[None]:
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Return whether an error, or what it says to come from, may pass."""
+    """Return whether an error, or a cause of it, is transient."""
     while error is not None and not isinstance(error, TRANSIENT):
         error = error.__cause__
     return error is not None

@@ -1,4 +1,4 @@
-"""Quantitative judges: what a judge's reasons say beyond its scores, learnt from votes."""
+"""Quantitative judges: outcomes learnt from votes and from a judge's reasons."""
 
 import re
 from collections.abc import Callable

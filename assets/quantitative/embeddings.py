@@ -68,7 +68,7 @@ def _texts(answers: pd.DataFrame) -> list[str]:
 
 
 def _of_verdict(answer: str, order: str) -> str:
-    """Return what follows the scores, or the label in the first line of a published answer.
+    """Return the reason of a verdict: the text after its scores, or after a published label.
 
     What is published as one verdict for both orders is a record of numbers, not of reasons.
     """

@@ -1,4 +1,4 @@
-"""From tables to what quantitative judges read: rationales, base scores and votes by battle.
+"""Tables to inputs of quantitative judges: rationales, base scores and votes by battle.
 
 Battles without a rationale, or without a score, are left out.
 """
@@ -18,7 +18,7 @@ _ANSWER = ["battle_id", "order", "replicate"]
 
 
 class Material(NamedTuple):
-    """What one method learns from; None for `shown` if no battle has all of it.
+    """Training data of one method; `shown` is None if no battle is complete.
 
     `battles`: n rows of the scored battles; `shown`: their presentations; `base_outcome` (n,):
     the base judge's own share of the win for A.
@@ -32,7 +32,7 @@ class Material(NamedTuple):
 def pair_material(
     scored_battles: pd.DataFrame, verdicts: pd.DataFrame, embeddings: pd.DataFrame
 ) -> Material:
-    """Return what BTL learns from: each order's rationale and score difference."""
+    """Return the data of BTL: each order's rationale and score difference."""
     own = embeddings[embeddings["source"].eq("verdict")].rename(columns={"key": "battle_id"})
     usable = verdicts[verdicts["status"].eq("ok") & verdicts["order"].isin(["AB", "BA"])]
     rows = own.merge(usable, on=_ANSWER, how="inner", validate="one_to_one")
@@ -57,7 +57,7 @@ def single_material(
     score_verdicts: pd.DataFrame,
     embeddings: pd.DataFrame,
 ) -> Material:
-    """Return what BTL2 learns from: the rationale and the expected score of either completion."""
+    """Return the data of BTL2: the rationale and the expected score of either completion."""
     own = embeddings[embeddings["source"].eq("score")].rename(columns={"key": "completion_id"})
     rows = score_verdicts[
         score_verdicts["status"].eq("ok") & score_verdicts["expected_score"].notna()

@@ -133,7 +133,7 @@ def reference_has_reach(context: dg.AssetCheckExecutionContext) -> dg.AssetCheck
 
 
 def reach_result(diagnostics: pd.DataFrame | None) -> dg.AssetCheckResult:
-    """Return whether most win shares lie where a reference tells models apart."""
+    """Return the check that most win shares lie within the reach of the reference."""
     if diagnostics is None:
         return _UNMEASURED
     rule = within(

@@ -187,7 +187,7 @@ def moved_since(drift: pd.DataFrame) -> dict[str, tuple[int, str]]:
 def _compared(
     baseline: pd.DataFrame, asked: pd.DataFrame, battles: pd.DataFrame, panel: pd.DataFrame | None
 ) -> tuple[Judgement, Judgement, np.ndarray, np.ndarray | None]:
-    """Return both judgements of the battles whose every call reached the judge, votes and runs."""
+    """Return both judgements, votes and runs of the battles whose calls all reached the judge."""
     lost = pd.concat([baseline, asked]).query("status == 'transport'")["battle_id"]
     both = battles["battle_id"].isin(asked["battle_id"]) & ~battles["battle_id"].isin(lost)
     battles = battles[both].reset_index(drop=True)
@@ -300,7 +300,7 @@ class EpochAsker:
         return pd.concat(pieces, ignore_index=True)
 
     def _baseline(self, judge: Judge, battles: pd.DataFrame) -> pd.DataFrame:
-        """Return the verdicts of the first run on battles whose both calls are this judge's."""
+        """Return the verdicts of the first run, on battles with both calls by this judge."""
         calls = set(map(Calls(judge).identity, present(battles, 1)))
         first = self.verdicts[
             self.verdicts["replicate"].eq(0) & self.verdicts["battle_id"].isin(battles["battle_id"])

@@ -1,6 +1,6 @@
 """Diagnostics of a judge: its biases, influential battles, and missing verdicts."""
 
-from judgeline.diagnostics.influence import fit_influences
+from judgeline.diagnostics.influence import HoldingBattles, fewest_to_overtake, fit_influences
 from judgeline.diagnostics.judge import (
     Diagnostics,
     diagnose_biases,
@@ -8,23 +8,22 @@ from judgeline.diagnostics.judge import (
     expected_calibration_error,
     reliability_curve,
 )
-from judgeline.diagnostics.missing_bounds import (
+from judgeline.diagnostics.missing import (
     MAX_WIDTH,
-    MissingBounds,
-    bound_missing,
-    width_limit,
-)
-from judgeline.diagnostics.missingness import (
     SCORED,
+    MissingBounds,
     battle_status,
+    bound_missing,
     excess_p_values,
     length_bins,
+    width_limit,
 )
 
 __all__ = [
     "MAX_WIDTH",
     "SCORED",
     "Diagnostics",
+    "HoldingBattles",
     "MissingBounds",
     "battle_status",
     "bound_missing",
@@ -32,6 +31,7 @@ __all__ = [
     "diagnose_judge",
     "excess_p_values",
     "expected_calibration_error",
+    "fewest_to_overtake",
     "fit_influences",
     "length_bins",
     "reliability_curve",

@@ -75,7 +75,7 @@ def fit_leave_one_out(
 
 
 def fit_anchors(n_battles: Floats, wins: Floats, *, l2: float) -> Floats:
-    """Return strengths (A,) with nobody left out, to the bit those of a fold of equal battles."""
+    """Return strengths (A,) with no model held out, to the bit those of a fold of equal battles."""
     if wins.size == 1:
         return np.zeros(1)
     return _settled(n_battles, wins, fit_strengths(n_battles, wins, l2=l2), l2)

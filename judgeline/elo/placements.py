@@ -68,7 +68,7 @@ class ScoringMethod:
 
 
 class Placements(NamedTuple):
-    """Where every base method places every model, on the judge's scale, before any ruler.
+    """Strengths of every model by every base method, on the judge's scale, before any ruler.
 
     `targets`, `placed` and `shares` are by base method: ``human``, ``hard``, ``soft``, smoothed
     ones, ``gap`` and others that were given. `beta` has the slopes (M,) of those that have them.
@@ -90,7 +90,7 @@ class Placements(NamedTuple):
         return next(target for name, target in self.targets.items() if name != "human")
 
     def mixture(self, method: str) -> Mixture:
-        """Return what a method is made of; ValueError, with the known ones, if there is none."""
+        """Return the coefficients of a method's bases; ValueError names the known methods."""
         if method in self.placed:
             return {method: np.ones(self.voted.size)}
         if method not in self.mixtures:
@@ -100,7 +100,7 @@ class Placements(NamedTuple):
 
 
 class _Material(NamedTuple):
-    """What base methods are made from: battles over M models, A of them voted on, and fits of them.
+    """Inputs of the base methods: battles over M models, A of them with votes, and fits of them.
 
     `judge` (M, A, 5) counts outcomes against each anchor, `beta` has the slopes (M,).
     """
@@ -113,10 +113,18 @@ class _Material(NamedTuple):
     gap: GapFit
 
 
-class _Base(NamedTuple):
-    """A method that places models: what makes its target and shares, and if it has a ruler."""
+class _Scored(NamedTuple):
+    """Target and shares of a base method, and its slopes (M,) if it fits some."""
 
-    make: Callable[[_Material], tuple[Target, OwnShares]]
+    target: Target
+    shares: OwnShares
+    beta: Floats | None = None
+
+
+class _Base(NamedTuple):
+    """A method that places models: its score of the battles, and whether it has a ruler."""
+
+    score: Callable[[_Material], _Scored]
     on_ruler: bool = False
 
 
@@ -132,27 +140,28 @@ def _bases(levels: tuple[float, ...] = SMOOTHING_LEVELS) -> dict[str, _Base]:
     }
 
 
-def _by_votes(of: _Material) -> tuple[Target, OwnShares]:
-    return human_target(of.battles, of.tally, of.voted), human_shares
+def _by_votes(of: _Material) -> _Scored:
+    return _Scored(human_target(of.battles, of.tally, of.voted), human_shares)
 
 
-def _by_outcomes(count: Callable[[Floats], Floats], of: _Material) -> tuple[Target, OwnShares]:
+def _by_outcomes(count: Callable[[Floats], Floats], of: _Material) -> _Scored:
     target = linear_target(of.judge, count(QUARTERS), of.voted)
-    return target, lambda _, own: count(own.judge / 4)
+    return _Scored(target, lambda _, own: count(own.judge / 4))
 
 
-def _by_scores(of: _Material) -> tuple[Target, OwnShares]:
+def _by_scores(of: _Material) -> _Scored:
     target = soft_target(of.judge, soft_totals(of.battles, of.beta, of.voted), of.voted)
-    return target, lambda model, own: expit(of.beta[model] * own.score)
+    return _Scored(target, lambda model, own: expit(of.beta[model] * own.score), of.beta)
 
 
-def _by_gap(of: _Material) -> tuple[Target, OwnShares]:
-    return own_target(of.battles, of.judge, of.gap.of_both(of.battles), of.voted), of.gap.of_own
+def _by_gap(of: _Material) -> _Scored:
+    target = own_target(of.battles, of.judge, of.gap.of_both(of.battles), of.voted)
+    return _Scored(target, of.gap.of_own)
 
 
-def _by_folds(outcomes: FoldOutcomes, of: _Material) -> tuple[Target, OwnShares]:
+def _by_folds(outcomes: FoldOutcomes, beta: Floats | None, of: _Material) -> _Scored:
     target = outcome_target(of.battles, of.judge, outcomes, of.voted)
-    return target, lambda model, own: own.turned(outcomes(model))
+    return _Scored(target, lambda model, own: own.turned(outcomes(model)), beta)
 
 
 JUDGE_METHODS: tuple[str, ...] = (
@@ -195,15 +204,15 @@ def _placements(
     _require_matching(battles, folds)
     gap = fit_gap(battles, gap_features(battles, tally, l2=settings.l2))
     of = _Material(battles, tally, voted, tally.judge[:, voted], folds.beta, gap)
-    beta, bases = {"soft": folds.beta}, _bases(settings.smoothing_levels)
-    for name, method in methods.items():
-        outcomes, slopes = _outcomes(name, method, battles)
-        bases[name] = _Base(partial(_by_folds, outcomes), on_ruler=True)
-        beta |= {} if slopes is None else {name: slopes}
-    made = {name: base.make(of) for name, base in bases.items()}
-    targets = {name: target for name, (target, _) in made.items()}
+    bases = _bases(settings.smoothing_levels) | {
+        name: _Base(partial(_by_folds, *_outcomes(name, method, battles)), on_ruler=True)
+        for name, method in methods.items()
+    }
+    scored = {name: base.score(of) for name, base in bases.items()}
+    targets = {name: one.target for name, one in scored.items()}
     placed = place_targets(targets, voted, settings.l2, np.array(battles.models)[voted])
-    shares = {name: own for name, (_, own) in made.items()}
+    shares = {name: one.shares for name, one in scored.items()}
+    beta = {name: one.beta for name, one in scored.items() if one.beta is not None}
     mixed_of = mixtures(placed, voted, [name for name, base in bases.items() if base.on_ruler])
     return Placements(voted, targets, placed, shares, beta, mixed_of, {"gap": gap})
 
@@ -283,7 +292,7 @@ def ruler_slopes(base: Placed, human: Placed, voted: NDArray[np.bool_]) -> Float
 def mixtures(
     placed: Mapping[str, Placed], voted: NDArray[np.bool_], ruled: Iterable[str]
 ) -> dict[str, Mixture]:
-    """Return every rating that is made of placements, with its coefficients.
+    """Return the coefficients of every rating that combines base methods.
 
     ``X-rescaled`` is method X of those `ruled`, on the ruler; ``average`` the mean of hard and soft
     on theirs; ``auto`` the headline: ``average`` for a model beside which `AVERAGE_FROM` others
@@ -309,7 +318,7 @@ def averaged(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def basis_of(voted: NDArray[np.bool_]) -> NDArray[np.str_]:
-    """Return in words what ``auto`` stands for by model, and why, shape (M,)."""
+    """Return the method that ``auto`` stands for by model, with its reason, in words (M,)."""
     n_others = (voted.sum() - voted).tolist()
     return np.array(
         [

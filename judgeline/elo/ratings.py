@@ -129,7 +129,7 @@ def tabulate(
     cluster: ArrayLike | None,
     wanted: NDArray[np.bool_],
 ) -> HeldOutRatings:
-    """Return placements and what is mixed of them as ratings, rows by model, then method."""
+    """Return the ratings by every base method and mixture, rows by model, then method."""
     errors = std_errors(battles, found.voted, found.placed, found.shares, settings, cluster, wanted)
     for name, fit in found.gaps.items():
         own = [np.where(part > 0, np.hypot(part, fit.own_error), part) for part in errors[name]]
@@ -179,7 +179,7 @@ def _vote_std_error(found: Placements, strength: Floats) -> Floats:
 
 
 def _flags(found: Placements, tally: OutcomeTally) -> NDArray[np.str_]:
-    """Say in words what limits a model's rating; joined by semicolons."""
+    """Return each model's flags, such as ``no-votes``, joined by semicolons (M,)."""
     voted, judge = found.voted, found.judged
     cut = np.zeros(voted.size, dtype=bool)
     for target in (found.targets["human"], judge):

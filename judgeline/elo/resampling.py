@@ -102,7 +102,7 @@ class RatingSettings:
 
 
 class ResamplingUnits(NamedTuple):
-    """What is drawn with replacement: battles, or questions with all their battles.
+    """Units drawn with replacement: battles, or questions with all their battles.
 
     `opponent` (B,): the anchor of each kind of battle, in rising order; `unit` (B,): the unit that
     it belongs to, None where each is one; `wins` (U, K): the model's share of wins in one unit,
@@ -253,7 +253,7 @@ def _own_fit(
     voted: NDArray[np.bool_],
     kinds: list[tuple[Placed, OwnShares]],
 ) -> _OwnFit | None:
-    """Return what one model's errors by some methods rest on; None where one does not place it."""
+    """Return a model's resampling units and strengths; None where a method does not place it."""
     strengths = np.array([fit.strength[model] for fit, _ in kinds])
     share = np.column_stack([shares(model, own) for _, shares in kinds])
     kept = np.isfinite(share[:, 0])

@@ -121,7 +121,7 @@ def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:
 def _own_shares(
     battles: CodedBattles, share: Floats, model: int
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Return a model's share of the win in each of its battles, and whom it met."""
+    """Return a model's share of the win in each of its battles, and its opponents."""
     first, second = battles.model_a == model, battles.model_b == model
     own = np.concatenate([share[first], 1 - share[second]])
     opponent = np.concatenate([battles.model_b[first], battles.model_a[second]])

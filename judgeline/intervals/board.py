@@ -156,7 +156,7 @@ def rank_models(
 def _by_model(
     known: HeldOutRatings | VotedRatings, values: Floats, wanted: HeldOutRatings | Leaderboard
 ) -> Floats:
-    """Return values of known models in the order of the wanted ones; NaN for a model without."""
+    """Return `values` of the models of `known` in the order of `wanted`; NaN for other models."""
     found = dict(zip(known.model.tolist(), values.tolist(), strict=True))
     return np.array([found.get(model, math.nan) for model in wanted.model.tolist()])
 
@@ -249,7 +249,7 @@ def _ends_and_human(board: Leaderboard) -> Floats:
 
 
 def kept_text(board: Leaderboard, miscoverage: float) -> str:
-    """Return the sentence that says how many intervals hold the human rating."""
+    """Return the sentence "k of n intervals hold the human rating (90 % promised)"."""
     n_held, n_counted = kept_intervals(board)
     if not n_counted:
         return "no model with votes has an interval to hold its human rating against"

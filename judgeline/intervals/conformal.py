@@ -1,4 +1,4 @@
-"""Conformal intervals: thresholds from the residuals of voted models, and how they do on splits."""
+"""Conformal intervals: thresholds from residuals of voted models, and coverage on splits."""
 
 import math
 import re
@@ -220,7 +220,7 @@ class ConformalCalibration(NamedTuple):
 
 
 class Calibrating(NamedTuple):
-    """What intervals by one method are made from: n models with votes, columns of their ratings.
+    """Inputs of intervals by one method: n models with votes, columns of their ratings.
 
     `residual`, `std_error`, `human_std_error` and `vote_std_error` in Elo points, as of
     `HeldOutRatings`.
@@ -355,7 +355,7 @@ def _tried(
 def structured_splits(
     voted: Calibrating, first_day: Mapping[str, float]
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield ways to set models apart by what is known without votes, and which then calibrate."""
+    """Yield splits of voted models by rating, battles, age or family: name, calibrating (K,)."""
     if not voted.rating.size:
         return
     upper = voted.rating > np.quantile(voted.rating, 2 / 3)
@@ -375,7 +375,7 @@ def structured_splits(
 def _structured(
     voted: Calibrating, miscoverage: float, first_day: Mapping[str, float]
 ) -> tuple[int, float, str, str]:
-    """Return tested models and covered share over structured splits, all in words, and the bad."""
+    """Return structured coverage: models tested, share covered, and all and bad splits in words."""
     tried: dict[str, list[tuple[NDArray[np.bool_], float]]] = {}
     for name, calibrates in structured_splits(voted, first_day):
         _, held, _ = _tried(voted, calibrates, miscoverage)

@@ -98,7 +98,7 @@ class JudgeAndVotes(NamedTuple):
 def judge_variance(
     residual: ArrayLike, human_std_error: ArrayLike, judge_std_error: ArrayLike
 ) -> JudgeVariance:
-    """Return how far a judge's ratings are from noiseless human ones.
+    """Return the variance of a judge's ratings about noiseless human ones.
 
     The largest of ``mean(residual^2 - human_std_error^2)``, ``mean(judge_std_error^2)`` and
     ``LEAST_ERROR^2``, times ``n / (n - 1)``.

@@ -41,7 +41,7 @@ class RunningCoverage(NamedTuple):
 def running_coverage(
     covered: ArrayLike, miscoverage: ArrayLike, *, n_calibration: int
 ) -> RunningCoverage:
-    """Return how often predictions held, beside what chance allows.
+    """Return the coverage of predictions by promised miscoverage, with its limits by chance.
 
     Assumption: the models predicted are exchangeable with those that calibrated, and each
     counts once. Intervals that are the whole line promise nothing: leave them out.
@@ -111,7 +111,7 @@ class RankTest(NamedTuple):
 def rank_sum_test(
     fresh: ArrayLike, pool: ArrayLike, *, alternative: Alternative = "two-sided"
 ) -> RankTest:
-    """Return how surprising the ranks of fresh scores are among those of a pool.
+    """Return the rank-sum test of fresh nonconformity scores against those of a pool.
 
     Assumption: under the hypothesis all scores are exchangeable. Nothing else is assumed; with
     ties (mean ranks) the test stays exact, since it conditions on them.
@@ -174,7 +174,7 @@ def _require_scores(scores: ArrayLike, name: str) -> Floats:
 def _null_distribution(
     ranks: NDArray[np.int64], n_fresh: int
 ) -> tuple[NDArray[np.int64], Floats] | None:
-    """Return the sums that so many of the ranks can have, with their chances; None if too many."""
+    """Return the possible sums of `n_fresh` ranks and their probabilities; None if too many."""
     size = ranks.size
     few = min(n_fresh, size - n_fresh)  # the sum of the others is what is left of everything
     largest = int(np.sort(ranks)[size - few :].sum())

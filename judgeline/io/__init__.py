@@ -1,5 +1,6 @@
 """Files of judged battles, read: columns, codes of outcomes, rows set aside with their reasons."""
 
+from judgeline.io.answers import read_answers
 from judgeline.io.files import (
     LAYOUTS,
     layout_of,
@@ -29,6 +30,7 @@ from judgeline.io.outcome_codes import (
     require_known_codes,
     without_blanks,
 )
+from judgeline.io.plain import plain_ratings
 from judgeline.io.published import judge_slugs, language_code, languages, names, outcomes, truths
 from judgeline.io.schema import (
     BATTLE_DTYPES,
@@ -72,7 +74,9 @@ __all__ = [
     "as_outcome_tables", "as_table", "by_question", "common_battles", "empty", "fault",
     "file_columns", "files_of", "in_file_order", "judge_slugs", "kind_of", "language_code",
     "languages", "layout_of", "missing_models", "names", "no_verdicts", "outcomes",
-    "outcomes_by_code", "outcomes_by_winner", "parse_codes", "published_layout",
+    "outcomes_by_code", "outcomes_by_winner", "parse_codes", "plain_ratings",
+    "published_layout",
+    "read_answers",
     "read_judged_battles", "read_layout", "read_softelo", "require_both_winners",
     "require_few_lost", "require_known_codes", "score_battles",
     "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",

@@ -26,7 +26,7 @@ class Reference(NamedTuple):
 
 
 def choose_reference(battles: pd.DataFrame, named: str | None) -> Reference:
-    """Return the named reference, or the model whose least-met opponent it met most often."""
+    """Return the named reference, or the model that met its rarest opponent most often."""
     pairs = pd.crosstab(battles["model_a"], battles["model_b"])
     names = sorted({*pairs.index, *pairs.columns})
     if named is not None:

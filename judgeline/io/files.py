@@ -47,7 +47,7 @@ _OURS = ("battles", "softelo-annotations")
 
 
 def read_layout(path: Path, reader: str, optional: str = "") -> pd.DataFrame:
-    """Return the columns of one of a reader's layouts, and the optional ones that are there.
+    """Return the columns of a reader's layout, with the optional ones in the file.
 
     CSV cells are text, null where empty; other formats keep their types. ValueError if the file is
     empty, cannot be read, or fits no layout of the reader.
@@ -98,7 +98,7 @@ def published_layout(path: Path) -> str:
 
 
 def write_together(writers: Mapping[Path, Callable[[Path], object]]) -> None:
-    """Write files under passing names first, so that a failure changes nothing."""
+    """Write all files or none: under temporary names first."""
     parts = {path: path.with_name(f".{path.name}.{uuid.uuid4().hex}.part") for path in writers}
     try:
         for path, write in writers.items():

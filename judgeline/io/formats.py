@@ -1,4 +1,4 @@
-"""Tables in files: format and packing told by their names, encoding and separators by their bytes.
+"""Tables in files: format and packing by name, encoding and separators by content.
 
 CSV with commas, semicolons, tabs or bars, JSON, JSON lines, Parquet and Feather, the text formats
 also in gzip, bzip2, xz or zip.
@@ -196,7 +196,7 @@ def _encoding(path: Path, _changed: int, _size: int) -> str:
 
 @contextmanager
 def _told(path: Path, kind: str) -> Iterator[None]:
-    """Have an error of a library name the file and say what to do."""
+    """Turn errors of pandas and pyarrow into a ValueError that names the file and the remedy."""
     try:
         yield
     except (ValueError, OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile) as error:
@@ -212,7 +212,7 @@ def _unpacked(path: Path) -> io.BufferedIOBase:
 
 
 def _readable(path: Path) -> Any:
-    """Return what pandas reads: the path, or the one file in a zip archive."""
+    """Return the input of pandas: the path, or the one file in a zip archive."""
     return _unpacked(path) if path.suffix.lower() == ".zip" else path
 
 
@@ -241,7 +241,7 @@ def _separator(path: Path) -> str:
 
 
 def _require_rectangular(path: Path) -> str:
-    """Return the separator of a CSV file whose rows have as many fields as its header each."""
+    """Return the separator of a CSV file; raise unless rows have as many fields as the header."""
     separator = _separator(path)
     with _text(path) as lines:
         rows = csv.reader(lines, delimiter=separator)
@@ -259,7 +259,7 @@ def _require_rectangular(path: Path) -> str:
 
 
 def _is_plain(path: Path, separator: str, n_fields: int) -> bool:
-    """Return whether the bytes alone say that every line has so many fields, none in quotes."""
+    """Return whether every line has `n_fields` fields and no quotes, by its bytes alone."""
     if not n_fields or not encoding_of(path).startswith("utf-8"):
         return False
     ends = np.array([ord(separator)] * (n_fields - 1) + [ord("\n")], dtype=np.uint8)

@@ -62,7 +62,8 @@ ORDERS = ("difference_ab", "difference_ba")
 """Columns of the score of A minus B with A, respectively B, shown first."""
 LENGTHS = ("length_a", "length_b")
 """Columns of the lengths of both responses, in characters."""
-OPTIONAL_NUMBERS = ("judge_outcome", "recorded_outcome", *ORDERS, *LENGTHS)
+_AMOUNTS = (*LENGTHS, "markdown_a", "markdown_b")
+OPTIONAL_NUMBERS = ("judge_outcome", "recorded_outcome", *ORDERS, *_AMOUNTS)
 OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language", "judge")
 _NAMES = ("model_a", "model_b", *OPTIONAL_TEXT)
 _KNOWN = tuple(
@@ -330,7 +331,7 @@ def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
     if path is not _GIVEN and (layout := published_layout(path)):
         return (
             f"{path} has the columns of {layout}, which hold no verdicts and votes on the same "
-            f"battles; what can be done with it says: judgeline doctor {shlex.quote(str(path))}"
+            f"battles; to see what can be done with it: judgeline doctor {shlex.quote(str(path))}"
         )
     lacking = [name for name in NEEDED_COLUMNS if name in missing]
     hints = [

@@ -91,7 +91,7 @@ class ArgumentError(ValueError):
         self.argument = argument
 
     def as_option(self) -> str:
-        """Return the message as a command line says it: ``--outcomes 1/-1/0``, ``--judge``."""
+        """Return the message with the command line's options: ``--outcomes 1/-1/0``."""
         if not self.argument:
             return str(self)
         option = f"--{self.argument.replace('_', '-')}"

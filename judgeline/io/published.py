@@ -41,7 +41,7 @@ def language_code(published: object) -> str | None:
 
 
 def names(published: pd.Series) -> pd.Series:
-    """Return names without blanks around them, null where nothing is left."""
+    """Return names without surrounding blanks; null for empty ones."""
     texts = published.astype("str").str.strip()
     return texts.mask(texts.eq("") | published.isna().to_numpy())
 

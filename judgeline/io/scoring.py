@@ -1,6 +1,6 @@
-"""From verdicts to scored battles; what the estimators read of those, and results as tables."""
+"""From verdicts to scored battles, from these to coded battles, and from results to tables."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +27,21 @@ from judgeline.winrate import (
 
 _SCORED = (
     "battle_id question_id cluster_id model_a model_b language human_outcome score_difference "
-    "judge_outcome recorded_outcome difference_ab difference_ba length_a length_b"
+    "judge_outcome recorded_outcome difference_ab difference_ba length_a length_b "
+    "markdown_a markdown_b"
 )
 SCORED_COLUMNS: tuple[str, ...] = tuple(_SCORED.split())
 """Columns of the scored battles."""
+
+_MARKDOWN = r"(?m)^ {0,3}#{1,6} |^ *(?:[-*+]|\d+[.)]) |\*\*\S[^*\n]*\*\*|__\S[^_\n]*__"
+
+_AMOUNTS: dict[str, Callable[[pd.Series], pd.Series]] = {
+    "length": lambda texts: texts.str.len().astype("Int64"),
+    "markdown": lambda texts: texts.str.count(_MARKDOWN).astype("Int64"),
+}
+STYLES = tuple(_AMOUNTS)
+"""Amounts in a response, each in two columns such as ``length_a`` and ``length_b``: characters, and
+headings, list items and bold phrases."""
 
 LEAST_SHARE = 0.8
 """Judges and methods are compared on the battles that all of them scored. One that would leave the
@@ -79,8 +90,11 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
         recorded_outcome=recorded.reindex(battles["battle_id"]).to_numpy(),
         difference_ab=first,
         difference_ba=second,
-        length_a=_length(battles["completion_a"]),
-        length_b=_length(battles["completion_b"]),
+        **{
+            f"{style}_{side}": amount(battles[f"completion_{side}"].astype("string"))
+            for style, amount in _AMOUNTS.items()
+            for side in "ab"
+        },
     )
     return table.loc[both | published, list(SCORED_COLUMNS)].reset_index(drop=True)
 
@@ -92,7 +106,7 @@ def by_question(scored: pd.DataFrame) -> pd.DataFrame:
     """
     swap = scored["model_a"].gt(scored["model_b"])
     table = scored.copy()
-    for a, b in (("model_a", "model_b"), ("length_a", "length_b")):
+    for a, b in (("model_a", "model_b"), *((f"{style}_a", f"{style}_b") for style in STYLES)):
         table[a], table[b] = scored[a].mask(swap, scored[b]), scored[b].mask(swap, scored[a])
     for name, other in (("difference_ab", "difference_ba"), ("difference_ba", "difference_ab")):
         table[name] = scored[name].mask(swap, -scored[other])
@@ -172,10 +186,6 @@ def _wins_or_ties(parsed: pd.DataFrame) -> pd.Series:
     return (parsed["recorded_outcome"].astype(float) * 4).isin(range(5))
 
 
-def _length(texts: pd.Series) -> pd.Series:
-    return texts.astype("string").str.len().astype("Int64")
-
-
 def _require_one_judge(verdicts: pd.DataFrame) -> None:
     judges = sorted(verdicts["judge"].unique())
     if len(judges) > 1:
@@ -234,7 +244,7 @@ def as_numbers(column: pd.Series) -> np.ndarray[Any, Any]:
 def as_coded(
     scored_battles: pd.DataFrame, hard_outcome: str, *, every_vote: bool = False
 ) -> CodedBattles:
-    """Return scored battles as the estimators read them, without votes that settle nothing.
+    """Return scored battles as coded battles, without the votes on models with too few.
 
     Models with too few votes count as models without, unless `every_vote` counts: `settled_models`
     says from when on. `hard_outcome` is ``"derived"`` from the scores, or ``"recorded"`` as the

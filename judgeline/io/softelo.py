@@ -31,7 +31,7 @@ from judgeline.io.schema import (
     set_aside,
     typed,
 )
-from judgeline.verdict import CRITERIA, text_hash
+from judgeline.verdict import CRITERIA, text_hash, unique_members
 
 RECORDED = "recorded"
 """Slug of the judge of the sample, whose name is not published."""
@@ -122,7 +122,7 @@ def _outcome(published: pd.Series, allowed: Sequence[float]) -> pd.Series:
 
 
 def _sound(table: pd.DataFrame) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
-    """Return the rows that tell of a battle and a judge, each pair once, and the others."""
+    """Return the rows with a battle and a judge, each pair once, and the quarantined rows."""
     unknown = table["human_pref"].notna() & table["human_outcome"].isna()
     first_kept, first_broken = set_aside(
         table,
@@ -157,13 +157,13 @@ def _contradictions(rows: pd.DataFrame) -> list[Fault]:
 
 
 def _battles(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return each battle once, with the first vote and language that any judge's row tells."""
+    """Return each battle once, with the first known vote and language among its judges' rows."""
     told = rows.groupby("battle_id")[["human_outcome", "language"]].transform("first")
     return typed(rows.assign(**told).drop_duplicates("battle_id"), BATTLE_DTYPES)
 
 
 def _verdicts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return verdicts, and the rows whose scores or preference could not be read."""
+    """Return verdicts, and the quarantined rows without readable scores or preference."""
     recorded = _outcome(rows["judge_pref"], (0.0, 0.25, 0.5, 0.75, 1.0))
     marked = rows["parse_error"].to_numpy()
     unmarked = rows["judge_pref"].mask(marked)
@@ -235,10 +235,10 @@ def _read_scores(text: Any) -> tuple[tuple[float, ...], str]:
 
 
 def _literal(text: str) -> Any:
-    """Return what JSON or a Python literal says, or None; the sample's dicts are the latter."""
+    """Return the value of JSON or of a Python literal, or None; the sample has Python dicts."""
     if len(text) > _LONGEST:
         return None
-    for parse in (partial(json.loads, object_pairs_hook=_once), _python):
+    for parse in (partial(json.loads, object_pairs_hook=unique_members), _python):
         try:
             return parse(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -249,15 +249,8 @@ def _literal(text: str) -> Any:
 def _python(text: str) -> Any:
     tree = ast.parse(text.strip(), mode="eval")
     keys = [getattr(key, "value", None) for key in getattr(tree.body, "keys", [])]
-    _once([(str(key), None) for key in keys])
+    unique_members([(str(key), None) for key in keys])
     return ast.literal_eval(tree)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object, or raise if a key comes twice: one of its values would be lost."""
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return dict(pairs)
 
 
 def _identities(rows: pd.DataFrame) -> list[str]:

@@ -1,4 +1,4 @@
-"""Outcomes by quantitative judges that have seen no vote on what they are asked about.
+"""Cross-fitted outcomes by quantitative judges: none has seen a vote on its own battles.
 
 For a held-out model m and a fold of questions: one fit without any battle of m and without
 those questions predicts the fold's battles. Its penalty is chosen on the same votes, by

@@ -1,4 +1,4 @@
-"""Quantitative judges: four losses of one penalised linear fit, and what they predict.
+"""Quantitative judges: four losses of one penalised linear fit, and their predictions.
 
 Every judge is linear in a rationale's embedding and the base judge's own score. The embedding's
 weights are penalised by gamma, chosen by cross-validation over questions; the base score's weights
@@ -143,7 +143,7 @@ class QuantitativeJudge:
         return self.weights.size + self.base_weights.size + n_bias
 
     def score(self, embeddings: ArrayLike, base: ArrayLike) -> Floats:
-        """Return linear scores of embeddings (n, d) and what the judge was fitted with as base."""
+        """Return linear scores from embeddings (n, d) and the base of the fitted judge."""
         features, columns = _columns(self.form, embeddings, base, len(self.weights))
         return np.asarray(features @ self.weights + columns @ self.base_weights + self.bias)
 

@@ -70,7 +70,7 @@ def question_folds(
 
 
 class PenaltyChoice(NamedTuple):
-    """The penalty that cross-validation chose, and what it chose from.
+    """The penalty chosen by cross-validation, with the losses of the grid.
 
     `penalty`: gamma, the prior precision of a unit of embedding (`Scaling`). `penalties` (G,):
     the grid, ascending. `losses` (G,): held-out loss of each, per row. `on_edge`: whether the

@@ -1,4 +1,4 @@
-"""Reach of a reference model: the models that it can anchor, and what abstentions leave."""
+"""Reach of a reference model: the models that it can anchor, and the effect of abstentions."""
 
 from typing import NamedTuple
 

@@ -3,7 +3,15 @@
 The report of a corpus and the report of `judgeline rank` are the same page with other tables.
 """
 
-from judgeline.report.battles import MOST_PER_SIDE, Evidence, Reading, evidence_of, strongest
+from judgeline.report.battles import (
+    MOST_PER_SIDE,
+    Evidence,
+    Lead,
+    Reading,
+    evidence_of,
+    lead_text,
+    strongest,
+)
 from judgeline.report.companions import COMPANIONS, COST_COLUMNS
 from judgeline.report.drawing import Chart
 from judgeline.report.figures import Illustration, Picture, interval_figure, picture
@@ -20,6 +28,7 @@ __all__ = [
     "Evidence",
     "Illustration",
     "JudgeTables",
+    "Lead",
     "Picture",
     "Reading",
     "evidence_of",
@@ -28,6 +37,7 @@ __all__ = [
     "in_markdown",
     "inert",
     "interval_figure",
+    "lead_text",
     "picture",
     "shortened",
     "strongest",

@@ -14,6 +14,7 @@ from judgeline.report.inert import inert, shortened
 from judgeline.report.wording import MISSING, count, number, status_words
 from judgeline.verdict import CRITERIA
 
+_IDS_SHOWN = 5
 RUBRIC_POINTS, PLAIN_POINTS = "rubric points", "points (plain verdict)"
 
 
@@ -57,6 +58,34 @@ class Evidence:
     completion: str | None
     opponent_completion: str | None
     readings: tuple[Reading, ...]
+
+
+@dataclass(frozen=True)
+class Lead:
+    """One model's lead over another, in Elo points, and battles without which the other leads.
+
+    No battles are named where no half of all `n_battles` was found to do it.
+    """
+
+    model: str
+    rival: str
+    lead: float
+    lead_without: float
+    battle_ids: Sequence[str]
+    n_battles: int
+
+
+def lead_text(lead: Lead) -> str:
+    """Return the sentence on the fewest battles that a lead rests on, naming the first."""
+    ahead = f"{lead.model} leads {lead.rival} by {number(lead.lead, 1)} Elo"
+    if not lead.battle_ids:
+        return f"{ahead}; leaving out up to half of the battles was not found to change that"
+    size, shown = len(lead.battle_ids), ", ".join(lead.battle_ids[:_IDS_SHOWN])
+    more = f" and {size - _IDS_SHOWN} more" if size > _IDS_SHOWN else ""
+    return (
+        f"{ahead}; without {count(size)} of {count(lead.n_battles)} battles {lead.rival} leads by "
+        f"{number(-lead.lead_without, 1)}: {shown}{more}"
+    )
 
 
 def strongest(influences: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -192,7 +221,7 @@ class BattleCard:
 
     @property
     def size(self) -> int:
-        """Characters that it takes on the page, about."""
+        """Characters of the battle's texts on the page, approximately."""
         answers = sum(len(one.answer) + len(one.identity) for one in self.answers)
         return _OVERHEAD + answers + sum(len(text) for _, text in self.texts)
 

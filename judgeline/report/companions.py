@@ -34,7 +34,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Companion:
-    """What the page says of one method beside calibrated Elo; figures stand before tables."""
+    """Section on one companion method of calibrated Elo; figures stand before tables."""
 
     title: str
     sentences: Sequence[str] = ()
@@ -127,6 +127,19 @@ _PLAN = _Part(
     "level: Model; chosen_by; win_rate_half_width; wanted_half_width; n_more_won; n_more_lost; "
     "plan",
 )
+_PLAIN = _Part(
+    "plain_ratings",
+    "One row per source of outcomes, language and model; 1500 is the mean of the models of a group",
+    "source: Outcomes of; language; model; rating; lower; upper; "
+    "controlled_rating: Beside style | Elo ~one; n_battles; component: Group ~count",
+)
+_STYLE = _Part(
+    "style_effects",
+    "One row per source of outcomes, language and style: what more of it adds to A's chances",
+    "source: Outcomes of; language; covariate: More; effect: Effect | Elo per standard deviation "
+    "~signed; lower; upper; n_battles",
+    marked=lambda row: row.language == "all" and row.lower * row.upper > 0,
+)
 _REFERENCE = _Part(
     "reference_ratings",
     "One row per model: its gap to the reference in the judge's eyes, no votes needed",
@@ -210,6 +223,15 @@ SECTIONS = (
         places_models=True,
     ),
     _Section(
+        "Plain ratings",
+        "Bradley-Terry ratings of the outcomes of people and of the judge as they are, as other "
+        "leaderboards make them: not on the human scale, and only beside the board above. Length "
+        "and Markdown are held equal in the column beside style. Groups are of models that chains "
+        "of battles connect; languages need 100 battles with an outcome.",
+        (_PLAIN, _STYLE),
+        places_models=True,
+    ),
+    _Section(
         "Against a reference",
         "Elo gaps to one model in the eyes of this judge: a ranking without votes, which inherits "
         "all of its errors.",
@@ -258,13 +280,13 @@ def companions_of(
 
 
 def _missing(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return which tables a section lacks, though it has others."""
+    """Return the tables that a section lacks, if it has others."""
     missing = dict.fromkeys(part.asset for part in section.parts if part.asset not in tables)
     return [f"Not here, since not made or deleted: {', '.join(missing)}."] if missing else []
 
 
 def _particulars(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return what has to be said of this corpus: to whom gaps are, how predictions fared."""
+    """Return sentences on this corpus: the reference of its gaps, how predictions fared."""
     asset = section.parts[0].asset
     if asset not in tables:
         return []
@@ -306,7 +328,7 @@ def _tables(parts: Sequence[_Part], tables: Mapping[str, pd.DataFrame], key: str
 
 
 def cost_grid(costs: pd.DataFrame | None) -> Grid | None:
-    """Return what judging cost, in `COST_COLUMNS`, or None where nothing was asked."""
+    """Return the grid of calls, tokens and cost; None where no judge was asked."""
     if costs is None or costs.empty:
         return None
     return make_grid(

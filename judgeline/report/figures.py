@@ -177,7 +177,7 @@ def residual_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
 
 
 def reliability_figure(scored_battles: pd.DataFrame, *, key: str) -> Illustration:
-    """Return how often humans agree with the judge against how often they were said to.
+    """Return the reliability figure: observed against predicted agreement of humans and judge.
 
     The predicted share is the logistic function of the pooled slope times the absolute score
     difference, in ten bins of equal mass.
@@ -276,7 +276,7 @@ def _rated(heldout: pd.DataFrame) -> pd.DataFrame:
 
 
 def _slopes(rated: pd.DataFrame, column: str) -> str:
-    """Say the slope of every ruler in Elo points per 100 human Elo points."""
+    """Return the sentence on the slope of every ruler, in Elo points per 100 human Elo points."""
     said = []
     for method in RULERS:
         line = straight_line(rated[rated["method"] == method], column)

@@ -188,7 +188,7 @@ def _cell(value: Any, column: Column) -> Cell:
 
 
 def sort_key(value: Any) -> str:
-    """Return what the page's script compares: a number it can parse, or lower-case text."""
+    """Return a cell's key for the sorting script: a number it can parse, or lower-case text."""
     if not isinstance(value, Real):
         return str(value).casefold()
     return "" if math.isnan(value) else repr(float(value)).replace("inf", "Infinity")

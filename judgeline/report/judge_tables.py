@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from judgeline.intervals import withheld_reason
-from judgeline.report.battles import Evidence
+from judgeline.report.battles import Evidence, Lead
 
 COLUMNS: dict[str, str] = {
     "leaderboard": "rank model method rating std_error lower upper human_rating n_battles n_votes "
@@ -55,6 +55,8 @@ class JudgeTables:
         Tables of the companion methods by asset; those that are missing or empty are not shown.
     battles : sequence of Evidence
         The battles that move each model's rating most, strongest first.
+    leads : sequence of Lead
+        On which battles the first place rests.
     origin : mapping of str to str
         Prompt, judge, corpus and seeds behind the ratings.
     runs : DataFrame or None
@@ -80,6 +82,7 @@ class JudgeTables:
     checks: pd.DataFrame | None = None
     companions: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     battles: Sequence[Evidence] = ()
+    leads: Sequence[Lead] = ()
     origin: Mapping[str, str] = field(default_factory=dict)
     runs: pd.DataFrame | None = None
 

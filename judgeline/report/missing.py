@@ -23,7 +23,7 @@ _BOUNDS = (
 
 @dataclass(frozen=True)
 class MissingSection:
-    """Sentences and, where battles are missing, tables of how many, whose, and what of it."""
+    """Section on missing verdicts: sentences, and tables by class, by group and of bounds."""
 
     sentences: list[str]
     classes: Grid | None
@@ -34,7 +34,7 @@ class MissingSection:
 def missing_section(
     missingness: pd.DataFrame | None, missing_bounds: pd.DataFrame | None
 ) -> MissingSection | None:
-    """Return what the page says of a judge's missing verdicts."""
+    """Return the section on a judge's missing verdicts; None without their table."""
     if missingness is None:
         return None
     whole = missingness[missingness["grouping"] == _ALL]
@@ -121,7 +121,7 @@ def _bound_sentences(bounds: pd.DataFrame | None) -> list[str]:
 
 def _bound_grid(bounds: pd.DataFrame) -> Grid:
     def outweighs(row: Any) -> bool:
-        """Return whether the missing battles may move a model further than its interval reaches."""
+        """Return whether a model's bounds from missing battles exceed its interval."""
         return bool(np.isnan(row.width) or row.width > row.limit)
 
     return make_grid(

@@ -95,7 +95,7 @@ def write_report(
 
 
 def _error(tables: JudgeTables) -> float:
-    """Return the mean error of what ranks, in Elo points; infinity where there is none to show."""
+    """Return the mean error of the ranking method, in Elo points; infinity where none is shown."""
     errors = tables.summary.set_index("method")["mae"]
     error = float(errors.get(tables.ranking_method, math.inf))
     return math.inf if tables.withheld or math.isnan(error) else error

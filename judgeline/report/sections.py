@@ -9,7 +9,7 @@ import pandas as pd
 
 from judgeline.elo import VOTES_WAIT
 from judgeline.intervals import kept_intervals, kept_text, missed
-from judgeline.report.battles import MOST_PER_PAGE, browser_of
+from judgeline.report.battles import MOST_PER_PAGE, browser_of, lead_text
 from judgeline.report.companions import PLACING, companions_of
 from judgeline.report.figures import (
     Illustration,
@@ -123,6 +123,7 @@ def findings_of(tables: JudgeTables) -> list[Finding]:
     return [
         *_nearer_methods(tables),
         *([Finding(surrogacy, warns=False)] if surrogacy else []),
+        *(Finding(f"{lead_text(lead)}.", warns=False) for lead in tables.leads),
         *_failed_folds(tables),
         *_wide_thresholds(tables),
         *_failed_checks(tables),
@@ -183,7 +184,7 @@ def _failed_checks(tables: JudgeTables) -> list[Finding]:
 
 
 def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> SimpleNamespace:
-    """Return what the page shows of a judge; a part that it has nothing for is None."""
+    """Return the section of a judge; a part without data is None."""
     coverage, withheld = _target(tables), tables.withheld
     diagnostics = tables.judge_diagnostics.assign(
         level=tables.judge_diagnostics["level"].fillna("").astype(str)
@@ -297,13 +298,13 @@ def _marked_groups(structured: str, below: str) -> str:
 
 
 def _notes(conformal: pd.DataFrame) -> list[str]:
-    """Say each note on the intervals once, with the methods it is about."""
+    """Return each note on the intervals once, after the names of its methods."""
     noted = conformal[conformal["note"] != ""].groupby("note", sort=False)["method"]
     return [f"{', '.join(method_words(name) for name in names)}: {note}." for note, names in noted]
 
 
 def _without_ratings(checks: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Return checks without what those of assets that place models saw: ratings, say."""
+    """Return checks without the observations of assets that place models: they hold ratings."""
     if checks is None or "asset" not in checks:
         return checks
     hidden = checks["observed"].mask(checks["asset"].isin(PLACING), "ratings are withheld")

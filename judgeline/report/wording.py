@@ -91,7 +91,7 @@ def rank_text(row: Mapping[str, Any]) -> str:
 
 
 def basis_text(leaderboard: pd.DataFrame) -> str:
-    """Return what a leaderboard is rated by, and why; every basis with its models if they differ.
+    """Return the rating method of a leaderboard and its basis; every basis if models differ.
 
     Tables of earlier versions have no basis: then only the method.
     """

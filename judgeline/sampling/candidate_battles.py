@@ -1,4 +1,4 @@
-"""Battles of a new model: how many its interval takes, and which, spread over what there is."""
+"""Battles of a new model: their number for an interval, and their choice."""
 
 import math
 from typing import Any, NamedTuple

@@ -25,7 +25,7 @@ _MARKERS = " \t\r\n▁Ġ"  # a space, and how two families of tokenizers write i
 
 
 class TokenPosition(NamedTuple):
-    """What a judge could have said at one place: `tokens` and their `log_probs`, in nats."""
+    """Alternatives of a judge at one place: `tokens` and their `log_probs`, in nats."""
 
     tokens: Sequence[str]
     log_probs: ArrayLike
@@ -177,7 +177,7 @@ def _digits(token: str, *, inside: bool) -> tuple[str, bool]:
 
 
 def _extends(text: str, scale: tuple[int, int]) -> bool:
-    """Whether more digits after these could make a number on the scale."""
+    """Return whether further digits after these could make a number on the scale."""
     low, high = scale
     units = (10**n for n in range(1, len(str(high)) - len(text) + 1))
     number = int(text)
@@ -195,7 +195,7 @@ def expected_score(
     target: tuple[float, float],
     logit_temperature: float | None = None,
 ) -> float:
-    """Return the mean of the numbers that a judge could have said, in points of the target scale.
+    """Return the mean of a score distribution, in points of the target scale.
 
     The lowest number maps to the first end of `target`, the highest to the second. The printed
     formula stretches the scale without moving its origin, so that on 1 to 100 a sure 1 would not

@@ -1,4 +1,4 @@
-"""Verdicts: what an answer says, its outcome, and the identity of a call."""
+"""Verdicts: values of an answer, its outcome, and the identity of a call."""
 
 from judgeline.verdict.dictation import is_dictated, scripts
 from judgeline.verdict.identity import POOLED, identity_hash, slug, text_hash
@@ -18,6 +18,7 @@ from judgeline.verdict.rubric import (
     explanation,
     parse_answer,
     require_own_scores,
+    unique_members,
 )
 from judgeline.verdict.short_answers import (
     LETTERS,
@@ -33,5 +34,5 @@ __all__ = [
     "RubricError", "criterion_difference", "explanation", "hard_outcome", "identity_hash",
     "is_dictated", "mean_difference", "parse_answer", "parse_choice", "parse_choice_object",
     "parse_score", "parse_score_object", "reason_of_score", "require_own_scores", "scripts",
-    "sign_outcome", "slug", "text_hash",
+    "sign_outcome", "slug", "text_hash", "unique_members",
 ]  # fmt: skip

@@ -93,7 +93,7 @@ def readings(text: str) -> Iterator[str]:
 
 
 def _runs(letters: str, n_letters: int) -> Callable[[str], bool]:
-    """Return a quick look for so many of some ASCII letters in a row."""
+    """Return a fast test of a text for `n_letters` of some ASCII letters in a row."""
     table = bytes(ord("x" if chr(code) in letters else " ") for code in range(256))
     return lambda text: b"x" * n_letters in text.encode("ascii", "replace").translate(table)
 
@@ -325,7 +325,7 @@ def _is_asked_everywhere(reading: str, marks: bytes) -> bool:
 
 
 def _are_asked(reading: str, first: bytes, second: bytes) -> bool:
-    """Whether a text asks for one grade for itself and another for its rival."""
+    """Return whether a text asks for one grade for itself and another for its rival."""
     if len(set(first)) > 1 or len(set(second)) > 1:
         return False
     grades = {first[:1] + second[:1], second[:1] + first[:1]}
@@ -336,7 +336,7 @@ def _are_asked(reading: str, first: bytes, second: bytes) -> bool:
 
 
 def _orders(reading: str) -> Iterator[tuple[str, bytes]]:
-    """Yield what stands after each verb of grading, and the grades in it."""
+    """Yield the words after each verb of grading, and the grades in them."""
     start = -_STRIDE
     for verb in _VERB.finditer(reading) if any(verb in reading for verb in _VERBS) else ():
         if verb.start() - start >= _STRIDE:  # the words after a nearer one have been read

@@ -1,4 +1,4 @@
-"""Names of things: hashes of what an answer was asked for, and slugs."""
+"""Names: hashes of calls and texts, and slugs."""
 
 import hashlib
 import json

@@ -5,6 +5,7 @@ Whatever is not exactly that is a failure with a class and a reason; no score is
 
 import json
 import re
+from collections import Counter
 from typing import Any, NamedTuple
 
 from judgeline.verdict.dictation import is_dictated, scripts, states_any
@@ -118,11 +119,12 @@ def quoted(value: object) -> str:
     return repr(written[:_SHOWN] + "…") if len(written) > _SHOWN else repr(value)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; RubricError if a key occurs twice, as one value would be lost."""
     members = dict(pairs)
     if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise unparsed(f"the key {quoted(twice)} occurs twice in one object")
     return members
 
@@ -131,7 +133,7 @@ def _constant(name: str) -> Any:
     raise unparsed(f"{name} is no score; expected an integer from 1 to 10")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_constant)
 
 
 def _decode(answer: str, start: int) -> tuple[Any, int]:

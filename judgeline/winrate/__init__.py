@@ -26,11 +26,13 @@ from judgeline.winrate.outcomes import (
     tabulate_outcomes,
 )
 from judgeline.winrate.powered import PoweredEstimate, power_tuned_estimate, power_tuned_half_width
+from judgeline.winrate.rates import RATE_RULE, RATES, PassRates, pass_rates
 
 __all__ = [
-    "ADJUSTMENTS", "EACH_MODEL", "HEADLINE_RULE", "NO_VOTE", "N_STRENGTHS", "OUTCOMES", "STRONGEST",
-    "WEAKEST", "AdjustedMean", "AdjustedShares", "LabelPlans", "ModelWinRates", "NoWinRateError",
-    "OutcomeTables", "PoweredEstimate", "WinRateCoverage", "adjust_models", "adjusted_mean",
-    "adjusted_shares", "judge_or_humans", "leave_out_coverage", "length_strata", "plan_labels",
-    "power_tuned_estimate", "power_tuned_half_width", "strength_strata", "tabulate_outcomes",
+    "ADJUSTMENTS", "EACH_MODEL", "HEADLINE_RULE", "NO_VOTE", "N_STRENGTHS", "OUTCOMES", "RATES",
+    "RATE_RULE", "STRONGEST", "WEAKEST", "AdjustedMean", "AdjustedShares", "LabelPlans",
+    "ModelWinRates", "NoWinRateError", "OutcomeTables", "PassRates", "PoweredEstimate",
+    "WinRateCoverage", "adjust_models", "adjusted_mean", "adjusted_shares", "judge_or_humans",
+    "leave_out_coverage", "length_strata", "pass_rates", "plan_labels", "power_tuned_estimate",
+    "power_tuned_half_width", "strength_strata", "tabulate_outcomes",
 ]  # fmt: skip

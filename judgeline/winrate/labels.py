@@ -159,7 +159,7 @@ def _bernoulli(share: Any) -> Any:
 
 
 class JudgeCounts(NamedTuple):
-    """Battles without a vote, lost and won as humans say, and how many the judge calls so."""
+    """Battles without a vote, lost and won by human outcome, and how many the judge calls so."""
 
     n_test: Any
     n_test_won: Any

@@ -84,7 +84,7 @@ def run_backfill(
     here: bool,
     wait: bool,
 ) -> int:
-    """State what judges would be asked, have it confirmed and done; return the exit code."""
+    """State the plan of a backfill, confirm it and run it; return the exit code."""
     cap = Budget.parse(list(budget)) if budget else None
     catalog, store = Catalog(), open_store()
     pairs = choose_pairs(catalog, store, judges, corpora)
@@ -169,7 +169,7 @@ def _can_judge(judge: JudgeDefinition, corpus: CorpusDefinition, store: ParquetS
 def plan_backfill(
     pairs: Iterable[Pair], store: ParquetStore, buyer: Buyer
 ) -> tuple[JudgePlan, ...]:
-    """Return what each judge would be asked about the battles that are sampled now."""
+    """Return the plan of each judge's calls on the present sample."""
     require_environment()
     plans = []
     for corpus, judge in pairs:
@@ -194,7 +194,7 @@ def together(plan: Sequence[JudgePlan]) -> str:
 
 
 def _left_to_sensor(pairs: Iterable[Pair], store: ParquetStore) -> list[str]:
-    """Return per corpus with new models and judges that can be asked who places them and when."""
+    """Return a sentence per corpus with candidates on the sensor or command that places them."""
     corpora = {pair.corpus.slug: pair.corpus for pair in pairs if pair.judge.kind != "recorded"}
     return [
         f"{slug} has candidates, which are not part of it: afterwards the sensor place_candidates "
@@ -232,7 +232,7 @@ def _run_here(catalog: Catalog, pairs: Sequence[Pair], cap: Budget | None, conso
 
 
 def require_daemon(instance: dg.DagsterInstance) -> None:
-    """Check that a daemon is at work on the instance, which is what runs a backfill."""
+    """Check that a daemon of the instance is at work, which a backfill needs."""
     heartbeats = instance.get_daemon_heartbeats()
     for kind in _NEEDED_DAEMONS & {*instance.get_required_daemon_types()}:
         beat = heartbeats.get(kind)
@@ -299,7 +299,7 @@ class Watcher:
         self._task = self._progress.add_task("waiting for the daemon", total=n_expected)
 
     def watch(self) -> int:
-        """Follow it to its end, or until a person has seen enough; return the exit code."""
+        """Follow the backfill to its end, or until Ctrl-C; return the exit code."""
         try:
             status = self.follow()
         except KeyboardInterrupt as stop:
@@ -322,7 +322,7 @@ class Watcher:
         return code
 
     def follow(self, pause: float = 2.0) -> BulkActionStatus:
-        """Print a line when a run changes its state, look every `pause` seconds; return the end."""
+        """Print each change of a run's state, polled every `pause` seconds; return the end."""
         with self._progress:
             while True:
                 backfill = self._instance.get_backfill(self._id)
@@ -333,7 +333,7 @@ class Watcher:
                 time.sleep(pause)
 
     def _failures(self) -> tuple[list[terminal.FailedCheck], list[str]]:
-        """Return the checks that failed, and what could not run; of retries the last counts."""
+        """Return the failed checks and the errors; of retries the last counts."""
         checks: list[terminal.FailedCheck] = []
         errors: list[str] = []
         runs = self._runs()

@@ -64,7 +64,7 @@ class _AfterDrop(NamedTuple):
 
 
 def check_file(file: Path, corpus: str) -> tuple[bool, list[str]]:
-    """Return whether a file would be taken as a candidate of a corpus, and what becomes of it."""
+    """Return whether a file would be accepted as a candidate, with lines that explain it."""
     definition, battles = _battles(corpus)
     tables = open_store()
     after: Any = _AfterDrop(folders.folder_of(corpus), UPath(str(file.absolute())))
@@ -112,7 +112,7 @@ def check_file(file: Path, corpus: str) -> tuple[bool, list[str]]:
 def _battle_lines(
     definition: CorpusDefinition, battles: pd.DataFrame, tables: ParquetStore, own: pd.DataFrame
 ) -> list[str]:
-    """Return how many battles a model gets, and what keeps it from more."""
+    """Return sentences on a model's number of battles, and on the limits to it."""
     heldout, calibration = (
         tables_by_judge(tables, name, definition.slug)
         for name in ("heldout_ratings", "conformal_calibration")
@@ -145,7 +145,7 @@ def _unasked_notes(corpus: CorpusDefinition, tables: ParquetStore) -> list[str]:
 
 
 def candidate_rows(corpus: str) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Return file, model, state, battles and ratings by row, and what keeps ratings back."""
+    """Return file, model, state, battles and ratings by row, and reasons for missing ratings."""
     definition, battles = _battles(corpus)
     tables = open_store()
     withheld = withheld_judges(tables_by_judge(tables, "leaderboard", corpus))

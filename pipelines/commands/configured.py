@@ -1,4 +1,4 @@
-"""`judgeline judges` and `judgeline corpora`: list what is configured, add to it, remove from it.
+"""`judgeline judges` and `judgeline corpora`: list, add and remove configured entries.
 
 What belongs here: options, help and lists. The files are written by `resources.config.local`.
 """

@@ -54,7 +54,7 @@ class RunReporter(logging.Handler):
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Move no bar in a block that forks: a thread that draws would hold locks."""
+        """Pause the progress bar in a block that forks: a thread that draws would hold locks."""
         self._progress.stop()
         try:
             yield
@@ -76,7 +76,7 @@ class RunReporter(logging.Handler):
         return memory
 
     def repeat(self, printed: str) -> None:
-        """Print what was written to memory."""
+        """Print the lines that were collected in memory."""
         self.console.print(Text.from_ansi(printed), soft_wrap=True, end="")
 
     def begin(self, title: str, n_steps: int) -> None:
@@ -88,7 +88,7 @@ class RunReporter(logging.Handler):
         self._progress.reset(self._task, total=n_steps, description=plain(title))
 
     def end(self, title: str) -> None:
-        """Say how many tables a job made and how many checks passed, where no line did."""
+        """Print the number of tables made and checks passed of a job without lines of its own."""
         if self._verbose:
             return
         tables, checks, warned = (self._passed[mark] for mark in ("done", "ok", "warn"))
@@ -98,7 +98,7 @@ class RunReporter(logging.Handler):
         self.console.print(f"[bold]{plain(title):<32}[/bold]{counts}{more}", highlight=False)
 
     def line(self, mark: str, text: str, detail: str | None = None) -> None:
-        """Print one line, what was seen below it; the mark is one of done, ok, warn and FAIL."""
+        """Print a marked line, `detail` below it; the mark is one of done, ok, warn and FAIL."""
         self._passed[mark] += 1
         if mark != "FAIL" and not self._verbose:
             return
@@ -128,7 +128,7 @@ class RunReporter(logging.Handler):
             self.message(metadata.get("orig_message", record.getMessage()), record.levelno)
 
     def event(self, event: dg.DagsterEvent) -> None:
-        """Report what an event says to a person; most say nothing."""
+        """Print a line for an event of a table, check or failure; other events print nothing."""
         step = (event.step_key or "").replace("__", ".")
         if event.is_step_start:
             self._progress.update(self._task, description=plain(step))
@@ -242,7 +242,7 @@ class FailedCheck:
 
 
 def failed_check(evaluation: dg.AssetCheckEvaluation, partition: str) -> FailedCheck:
-    """Return what is said of a check that failed."""
+    """Return a failed check with its observation and remedy."""
     return FailedCheck(
         evaluation.asset_key.to_user_string(),
         evaluation.check_name,
@@ -274,20 +274,20 @@ class RunOutcome:
 
 
 def exit_code(failed_checks: Iterable[FailedCheck], errors: Iterable[str]) -> int:
-    """Return 1 if anything could not run, else 2 if a gate failed, else 0."""
+    """Return the exit code: 1 if there are errors, else 2 if a gate failed, else 0."""
     failed = GATE_FAILED if any(check.is_gate for check in failed_checks) else OK
     return COULD_NOT_RUN if [*errors] else failed
 
 
 def print_plan(plan: Iterable[JudgePlan], console: Console) -> None:
-    """Print what each judge would be asked."""
+    """Print the plan of each judge's calls."""
     for step in plan:
         calls, *details = told(step)
         said(console, "\n    ".join([f"  {calls}", *details]))
 
 
 def print_outcome(outcome: RunOutcome, console: Console) -> None:
-    """Print what a person needs at the end: the plan, or every failure with its cause."""
+    """Print the outcome of a run: its plan, or every failure with its cause."""
     if outcome.n_battles is not None:
         console.print(f"Would judge {outcome.n_battles:,} battles of {plain(outcome.corpus)}:")
     print_plan(outcome.plan, console)

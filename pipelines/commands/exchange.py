@@ -43,7 +43,7 @@ NOTES: dict[str, str] = {
 
 
 class Imported(NamedTuple):
-    """What came out of files of verdicts, where it is, and how to use it.
+    """Verdicts imported from files: counts, the written tables, and the next commands.
 
     `renamed` has the new slugs of judges whose own belong to a configured judge of another kind.
     """
@@ -93,7 +93,7 @@ def import_verdicts(
 
 
 def _own_slugs(found: CorpusRead) -> tuple[CorpusRead, dict[str, str]]:
-    """Rename judges whose slug is that of a judge that would be asked, for money."""
+    """Rename judges whose slug belongs to a configured judge of another kind."""
     examples = {
         name: yaml.safe_load(text)[name]["kind"] for name, text in JUDGES.examples().items()
     }
@@ -106,7 +106,7 @@ def _own_slugs(found: CorpusRead) -> tuple[CorpusRead, dict[str, str]]:
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    """Return a name that is not taken, for what was recorded."""
+    """Return a free slug for a recorded judge."""
     numbered = (f"{name}-recorded-{n}" for n in count(2))
     return next(one for one in chain([f"{name}-recorded"], numbered) if one not in taken)
 
@@ -151,7 +151,7 @@ def export_verdicts(
     force: bool = False,
     store: ParquetStore | None = None,
 ) -> Account:
-    """Write what a judge said of a corpus in the format of another program."""
+    """Write a judge's verdicts on a corpus in the format of another program."""
     require_free({"out": out}, force=force)
     options = arena_hard_options(style, baseline, baseline_first_in)
     battles, verdicts = _stored(store or open_store(), corpus, judge)
@@ -171,7 +171,7 @@ def export_verdicts(
 
 
 def counted(counts: Counter[str]) -> list[str]:
-    """Return what was counted at least once, in words."""
+    """Return the counts above zero, in words."""
     return [f"{count:,} {what}" for what, count in counts.items() if count]
 
 
@@ -189,7 +189,7 @@ def _stored(store: ParquetStore, corpus: str, judge: str) -> tuple[pd.DataFrame,
 
 
 def show_imported(console: Console, imported: Imported) -> None:
-    """Print what was read, judge by judge, what was not, and the commands that rate by it."""
+    """Print the imported verdicts by judge, the rows left out, and the next commands."""
     battles, quarantine, verdicts = imported.found
     by_status = verdicts.groupby("judge")["status"].value_counts()
     rows = [(judge, status, f"{n:,}") for (judge, status), n in by_status.items()]
@@ -217,7 +217,7 @@ def show_imported(console: Console, imported: Imported) -> None:
 
 
 def show_exported(console: Console, account: Account, style: str, path: Path) -> None:
-    """Print how many battles were written, and what the format could not hold."""
+    """Print the number of battles written, and the losses of the format."""
     console.print(f"{account.n_written:,} of {account.n_battles:,} judged battles written")
     for title, counts in (
         ("Left out", account.left_out),

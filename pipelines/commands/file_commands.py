@@ -23,7 +23,7 @@ def option(text: str, *names: str, show_default: bool = False, **more: Any) -> A
 
 
 def examples(*commands: str, then: str = EXIT_CODES) -> str:
-    """Return what stands below the help of a command: examples of it, then its exit codes."""
+    """Return the text below the help of a command: examples of it, then its exit codes."""
     head = "Examples" if len(commands) > 1 else "Example"
     return "".join([f"[bold]{head}[/bold]\n\n", *(f"  judgeline {c}\n\n" for c in commands), then])
 

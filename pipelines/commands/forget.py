@@ -39,7 +39,7 @@ class _Stored(NamedTuple):
 
 
 class _Forgotten(NamedTuple):
-    """What goes: tables, rows of records (what stays of each), pages, answers by key, runs."""
+    """Data to delete: tables, rows of records (the rest is here), pages, answers by key, runs."""
 
     tables: list[_Stored]
     records: dict[_Stored, pd.DataFrame]
@@ -49,7 +49,7 @@ class _Forgotten(NamedTuple):
 
 
 def forget(console: Console, kind: str, name: str, *, yes: bool, dry_run: bool) -> None:
-    """State what is deleted of a judge, corpus or model, have it confirmed, and delete it."""
+    """List the data of a judge, corpus or model, ask for confirmation, and delete them."""
     store = VerdictStore(UPath(verdicts_uri()))
     stored = list(_stored(UPath(tables_uri())))
     with open_instance() as instance:
@@ -97,7 +97,7 @@ def _require_rest(instance: dg.DagsterInstance) -> None:
 
 
 def _account(found: _Forgotten) -> Iterator[str]:
-    """Yield what goes, a line for each kind."""
+    """Yield a line for each kind of data to delete."""
     by_asset = Counter(one.asset for one in found.tables)
     counts = ", ".join(f"{asset} {n}" for asset, n in sorted(by_asset.items()))
     yield f"{len(found.tables):,} tables{': ' if counts else ''}{counts}"
@@ -145,7 +145,7 @@ def _found(
 def _about_model(
     stored: list[_Stored], model: str, battles: Set[str]
 ) -> tuple[list[_Stored], dict[_Stored, pd.DataFrame]]:
-    """Return the tables that speak of a model or its battles, and what stays of records."""
+    """Return the tables about a model or its battles, and the records without their rows."""
     tables: list[_Stored] = []
     records: dict[_Stored, pd.DataFrame] = {}
     for one in stored:
@@ -166,7 +166,7 @@ def _stored(base: UPath) -> Iterator[_Stored]:
 
 
 def _battles(stored: list[_Stored]) -> pd.DataFrame:
-    """Return what was judged of every corpus: battles, candidates' battles and single answers."""
+    """Return the judged items of every corpus: battles, candidates' battles and single answers."""
     columns = ["battle_id", "model_a", "model_b"]
     names = dict.fromkeys(("battles", "candidate_battles"), columns)
     names["score_verdicts"] = ["completion_id", "model", "model"]

@@ -46,7 +46,7 @@ def stored_leaderboards(
 
 
 def no_pooled(corpus: str) -> str:
-    """Return why there is no board of all judges together, and what makes one."""
+    """Return the message that there is no pooled board, with the remedy."""
     return (
         f"no pooled leaderboard of {corpus!r}: it takes two judges whose ratings stand, on "
         f"common battles; run another judge: judgeline run --corpus {corpus} --judge JUDGE"
@@ -56,7 +56,7 @@ def no_pooled(corpus: str) -> str:
 def no_leaderboard(
     definition: CorpusDefinition, judge: str | None = None, stored: Sequence[str] = ()
 ) -> str:
-    """Return why a judge, or any, has no leaderboard of a corpus, and what would make one."""
+    """Return the message that a judge, or any, has no leaderboard of a corpus, with the remedy."""
     corpus, judges, tables = definition.slug, load_judges(), UPath(tables_uri())
     if judge and judge not in judges:
         return unknown_name("judge", judge, {*judges, *stored}, "judges.yaml")
@@ -87,7 +87,7 @@ def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
 
 
 def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
-    """Return per corpus or model and way of choosing battles what to label, in words."""
+    """Return the labels to buy, by corpus or model and by way of choosing battles, in words."""
     from assets.winrate.assets import label_plan  # loads the orchestrator
     from resources.config.catalog import Catalog
     from resources.tables.store import open_store
@@ -110,7 +110,7 @@ def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
 
 
 def print_conclusion(console: Console, corpus: str) -> None:
-    """Print the board of the judge nearest to people, how near it is, and what to do next."""
+    """Print the board of the judge nearest to people, its error, and the next commands."""
     from resources.tables.store import open_store  # loads the orchestrator
 
     compared = open_store().stored("judge_comparison", corpus)
@@ -142,9 +142,8 @@ def print_conclusion(console: Console, corpus: str) -> None:
 
 
 def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> list[str]:
-    """Say how far a simulation's board is from its truth, which no real arena tells."""
-    from resources.arena.simulation import arena_options, build_arena
-    from resources.arena.truth import true_ratings
+    """Return the sentence on a simulated board's error against its known truth."""
+    from resources.arena.simulation import arena_options, build_arena, true_ratings
 
     options = arena_options(definition.arena, definition.seed, definition.slug)
     true = board["model"].map(true_ratings(build_arena(options)))

@@ -1,4 +1,4 @@
-"""Plan of a run: its judges, what of the lineage they support, their calls, and the price."""
+"""Plan of a run: its judges, the supported part of the lineage, calls, and price."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -78,7 +78,7 @@ def asked_judges(
     buyer: Buyer,
     asks: Collection[str],
 ) -> list[JudgeDefinition]:
-    """Return those of some judges behind an endpoint that a run would ask, for tables `asks`.
+    """Return the served judges that a run would ask, for tables `asks`.
 
     The battles are those sampled before. A corpus that was never sampled is read for it.
     """
@@ -96,7 +96,7 @@ def asked_judges(
 
 
 def require_reachable(judges: Iterable[JudgeDefinition]) -> None:
-    """Ask the endpoint of each judge something small."""
+    """Probe the endpoint of each judge with a small request."""
     problems = []
     for judge in judges:
         try:
@@ -116,7 +116,7 @@ def plan_run(
     *,
     asks: Collection[str] = ASKED,
 ) -> tuple[int, tuple[JudgePlan, ...]]:
-    """Return how many battles would be judged, and what each judge would be asked.
+    """Return the number of battles to judge, and the plan of each judge's calls.
 
     The corpus is read and sampled as a run would. Where the budget of the corpus for candidates is
     expected to stop the run, the plan of the judge says so.
@@ -139,7 +139,7 @@ def plan_run(
 
 
 def cut_short(placing: JudgePlan, texts: Sequence[str]) -> str:
-    """Say where the budget for candidates, of each judge and run, stops one that places them."""
+    """Return the sentence on judges whose candidates' budget, per run, does not cover placing."""
     limit = Budget.parse(list(texts))
     unpriced = placing.money is None or placing.currency != limit.currency
     if limit.money is not None and placing.tokens is not None and unpriced:
@@ -159,7 +159,7 @@ def cut_short(placing: JudgePlan, texts: Sequence[str]) -> str:
 
 
 def _first_over(cap: Budget, calls: float, tokens: float, money: float) -> tuple[str, ...]:
-    """Return the first of calls, tokens and money that a cap does not cover, and its limit."""
+    """Return the first exceeded limit of a cap among calls, tokens and money, in words."""
     for value, limit, unit, digits in (
         (calls, cap.calls, "calls", 0),
         (tokens, cap.tokens, "tokens", 0),
@@ -183,7 +183,7 @@ def _battles_of_candidates(
     judges: Sequence[JudgeDefinition],
     tables: ParquetStore,
 ) -> pd.DataFrame:
-    """Return the battles of candidates that a run would judge, by what is known of the noise now.
+    """Return the battles of candidates that a run would judge, by the present residuals.
 
     Before any judge has ratings that is nothing: then as many as the corpus allows.
     """
@@ -224,7 +224,7 @@ DO_WITHOUT = frozenset(map(dg.AssetKey, ("reference_ratings", "rating_systems"))
 
 
 class Part(NamedTuple):
-    """What is left out of the lineage, and why; nothing by default."""
+    """Assets left out of the lineage, with the reason; none by default."""
 
     left_out: frozenset[dg.AssetKey] = frozenset()
     told: str = ""
@@ -255,7 +255,7 @@ def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: s
 
 
 def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
-    """Return scored battles, what a check holds against them, and all that follows from either."""
+    """Return the assets downstream of scored battles and of their checks, inclusive."""
     checked = {
         check.asset_key
         for check in graph.asset_check_keys

@@ -84,7 +84,7 @@ def run_lineage(
     force: bool = False,
     verbose: bool = True,
 ) -> RunOutcome:
-    """Make what is not up to date in the lineage of a corpus; print a line per step and check.
+    """Make the tables of a corpus that are not up to date; print a line per step and check.
 
     Where it is not `verbose`, there is a line per job, and at the end a board and what it says.
     """
@@ -154,7 +154,7 @@ def _is_simulated(check: FailedCheck, corpus: str, catalog: Catalog) -> bool:
 
 @dataclass
 class _Came:
-    """What has come of jobs."""
+    """Results of jobs: tables made, checks passed, and failures."""
 
     failed_checks: list[FailedCheck] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -164,7 +164,7 @@ class _Came:
     up_to_date: set[_Table] = field(default_factory=set)
 
     def add(self, other: "_Came") -> None:
-        """Take over what has come of further jobs; the report is none of theirs."""
+        """Add the results of further jobs; those make no report."""
         self.failed_checks += other.failed_checks
         self.errors += other.errors
         self.there |= other.there
@@ -173,7 +173,7 @@ class _Came:
 
 
 class _Lineage:
-    """The jobs of one corpus, and what has come of them so far."""
+    """The jobs of one corpus, and their results so far."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class _Lineage:
     def run(
         self, definition: CorpusDefinition, choose: Callable[..., list[JudgeDefinition]]
     ) -> RunOutcome:
-        """Run the corpus, each judge, the candidates, and the comparison of what got through."""
+        """Run the corpus, each judge, the candidates, and the comparison of those that passed."""
         corpus = definition.slug
         register(self._instance, corpora=[corpus])
         is_read = self._job("corpus_job", corpus)
@@ -268,7 +268,7 @@ class _Lineage:
         return done
 
     def _place_candidates(self, definition: CorpusDefinition, judges: Sequence[str]) -> None:
-        """Read what was dropped for new models, and have each judge place it; often, nothing."""
+        """Read the dropped files of new models, and place each by each judge; often, nothing."""
         corpus = definition.slug
         if not has_candidates(definition, self._store):
             return
@@ -322,7 +322,7 @@ class _Lineage:
         return succeeded
 
     def _take_over(self, keys: Set[dg.AssetKey], partition: str) -> None:
-        """Count what is up to date, and say again which of its checks failed."""
+        """Count the tables that are up to date, and repeat which of their checks failed."""
         counted = (
             self._came.made | self._came.up_to_date
         )  # by a job before: two share the leaderboard
@@ -375,7 +375,7 @@ class _Lineage:
 def _stopped(
     graph: AssetGraph, tried: Set[dg.AssetKey], result: dg.ExecuteInProcessResult
 ) -> set[dg.AssetKey]:
-    """Return what follows from tables that could not be made, or stop it by a check."""
+    """Return the assets downstream of a failed table or of a failed blocking check."""
     made = {event.asset_key for event in result.get_asset_materialization_events()}
     gates = {
         evaluation.asset_key
@@ -427,7 +427,7 @@ def _as_key(name: re.Match[str]) -> str:
 
 @contextmanager
 def _opened(instance: dg.DagsterInstance | None) -> Iterator[dg.DagsterInstance]:
-    """Give the instance to record in; one that is opened here is cleared up and closed here."""
+    """Yield the instance of a run; one that is opened here is cleared up and closed here."""
     if instance is not None:
         yield instance
         return

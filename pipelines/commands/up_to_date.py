@@ -1,4 +1,4 @@
-"""Which tables of a partition need not be made again, and how their checks came out.
+"""Up-to-date tables of a partition, and the results of their checks.
 
 A table is up to date where its code version, the data versions of its inputs and the settings that
 its code reads are those that it was made by, its file is there, and its checks came to an end.
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 class Record:
-    """What the instance, the table store and the configuration say of the tables of a lineage."""
+    """Record of a lineage's tables in the instance, the table store and the configuration."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class Record:
         return ""
 
     def _why_answered(self, asset: str, place: Place, identity: str) -> str:
-        """Return why failed answers of a table are not those that a run would store now."""
+        """Return the reason why a run would replace failed answers of a table, or empty text."""
         again = "answers that failed are asked for again"
         answers = self._store.picked(asset, *place.keys, columns=["status", "identity"])
         if answers is None:
@@ -201,7 +201,7 @@ class Record:
 
 
 def _why_left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> str:
-    """Return which judges a comparison lacks whose checks had not passed; they may have since."""
+    """Return the judges left out of a comparison for checks that may have passed since."""
     if key == _REPORT or place.judge is not None:
         return ""
     judges = [one for one in metadata.get("left_out", []) if f"withheld {one}" not in metadata]
@@ -229,5 +229,5 @@ def first_wave(
 
 
 def following(graph: internals.AssetGraph, keys: Collection[dg.AssetKey]) -> set[dg.AssetKey]:
-    """Return assets and what follows from them, near and far."""
+    """Return assets and all assets downstream of them."""
     return {*dg.AssetSelection.assets(*keys).downstream().resolve(graph)}

@@ -13,14 +13,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assets.candidates.judging import score_candidates
 from assets.columns import as_columns
-from assets.diagnostics.influences import influence_table
+from assets.diagnostics.influences import influence_table, leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for
 from assets.elo.ratings import ranking_options
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import OF_THE_JUDGE, calibrating_models, rank_models, withheld_reason
 from judgeline.io import as_table
-from judgeline.report import Evidence, evidence_of, strongest
+from judgeline.report import Evidence, Lead, evidence_of, strongest
 from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_leaderboard, no_pooled
 from pipelines.instance.homes import open_instance
@@ -36,11 +36,12 @@ _PARTS = ("threshold", "spread", "vote_std_error", "excess_sd", "n_calibrating")
 
 @dataclass(frozen=True)
 class Why:
-    """Everything behind one rating; ratings, errors and influences in Elo points.
+    """Origin of one rating; ratings, errors and influences in Elo points.
 
     `rating` has its interval, threshold, spread and what that is made of, ranks, votes and flags;
     `fold` the slope of the fold that held the model out. `raises` and `lowers` are the battles
-    that move it most, of `n_battles` that count; `missing` counts those without a score by class
+    that move it most, of `n_battles` that count; `leads` are those over it and over the next model,
+    with the battles that they rest on; `missing` counts those without a score by class
     of failure, and `withheld` says why ratings of this judge are not shown. A `candidate` has its
     file and content hash. `origin` is what materialisations say the rating was made of, `made`
     those in the order of the lineage, and `note` why there are none. Of a pooled rating `judges`
@@ -60,13 +61,14 @@ class Why:
     raises: list[Evidence] = field(default_factory=list)
     lowers: list[Evidence] = field(default_factory=list)
     n_battles: int = 0
+    leads: list[Lead] = field(default_factory=list)
     origin: Mapping[str, Any] = field(default_factory=dict)
     made: list[Made] = field(default_factory=list)
     note: str = ""
     judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def as_record(self) -> dict[str, Any]:
-        """Return it as plain data; an infinite bound is the text ``"inf"`` or ``"-inf"``."""
+        """Return plain data; an infinite bound is the text ``"inf"`` or ``"-inf"``."""
         made = [one._asdict() for one in self.made]
         for one in made:
             del one["said"]
@@ -83,7 +85,7 @@ def explain_rating(
     store: ParquetStore | None = None,
     instance: dg.DagsterInstance | None = None,
 ) -> Why:
-    """Return what stands behind the rating of a model."""
+    """Return the origin of a model's rating."""
     found = _Rating(store or open_store(), model, corpus, judge, method)
     made, note = _record(instance, corpus, judge)
     why = Why(
@@ -111,6 +113,7 @@ def explain_rating(
         fold=found.fold(),
         raises=[one for one in evidence if one.influence > 0],
         lowers=[one for one in evidence if one.influence < 0],
+        leads=found.leads(),
     )
 
 
@@ -191,6 +194,15 @@ class _Rating:
         is_own = found["model"].eq(self._model) & found["is_candidate"].eq(self._is_candidate)
         return found[is_own]
 
+    def leads(self) -> list[Lead]:
+        """Return the leads beside the model's place and their battles; none of a candidate."""
+        heldout = self._read("heldout_ratings")
+        if heldout is None or self._is_candidate:
+            return []
+        ratings = heldout[heldout["method"].eq(self.method)].set_index("model")["rating"]
+        battles, options = self._need("scored_battles"), self._definition.rating
+        return leads_beside(self._model, battles, ratings, options, self.method)
+
     def evidence(self, chosen: pd.DataFrame) -> list[Evidence]:
         """Return battles by their influences, with texts and answers."""
         ids, tables = chosen["battle_id"].tolist(), ("sampled_battles", "verdicts")
@@ -224,7 +236,7 @@ class _Rating:
         return {name: _plain(folds.loc[own, name].iloc[0]) for name in names}
 
     def missing(self) -> dict[str, int]:
-        """Return how many battles have no score, by class of failure; nothing of a candidate."""
+        """Return the number of battles without a score, by failure; none for a candidate."""
         battles, verdicts = (
             self._store.picked(name, *self._keys(name), columns=columns)
             for name, columns in (("sampled_battles", FOUGHT), ("verdicts", ANSWERED))
@@ -250,7 +262,7 @@ class _Rating:
         return board
 
     def _row_of(self, board: pd.DataFrame) -> tuple[dict[str, Any], bool]:
-        """Return the row of the leaderboard, or of the candidates, and whether it is one."""
+        """Return the model's row of the leaderboard or candidates, and if it is a candidate."""
         placed = self._read("candidate_ratings")
         candidates = pd.DataFrame({"model": []}) if placed is None else placed
         for table in (board, candidates):
@@ -272,14 +284,14 @@ class _Rating:
         return dict(rows[0]) if rows else {}
 
     def _shown_by(self, judge: str) -> dict[str, Any]:
-        """Return what the leaderboard of a judge shows of the model now; None where it has none."""
+        """Return the model's rating, interval and flags on a judge's leaderboard, or None."""
         own = self._row_in(self._store.stored("leaderboard", self._corpus, judge))
         return {
             name: _plain(own.get(name)) for name in ("rating", "lower", "upper", "method", "flags")
         }
 
     def _interval(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what an interval is made of: threshold, spread and its parts, calibrating models.
+        """Return the parts of an interval: threshold, spread and its parts, calibrating models.
 
         ``spread^2 = std_error^2 + vote_std_error^2 + excess_sd^2``, where half the interval is
         threshold times spread. Ratings of earlier versions, and those by votes, have no parts.
@@ -349,7 +361,7 @@ def _record(instance: dg.DagsterInstance | None, corpus: str, judge: str) -> tup
 
 
 def _sayable(value: Any) -> Any:
-    """Return plain data that JSON can say."""
+    """Return plain data in JSON's types."""
     if isinstance(value, Mapping):
         return {str(name): _sayable(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from judgeline.elo import VOTES_WAIT, is_baseline
-from judgeline.report import Evidence, in_markdown, inert, shortened
+from judgeline.report import Evidence, in_markdown, inert, lead_text, shortened
 from pipelines.commands.why import Why
 
 SHORT = 400
@@ -43,7 +43,7 @@ class Line(NamedTuple):
 
 
 def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
-    """Return everything behind a rating in the order of reading; texts from outside inert."""
+    """Return the lines on a rating's origin in the order of reading; texts from outside inert."""
     title = f"{why.model}, judged by {why.judge} on {why.corpus}, by {why.method} outcomes"
     lines = [Line(1, title), *_rating(why), *_human(why), *_fold(why.fold), *_judges(why)]
     if why.missing:
@@ -51,6 +51,7 @@ def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
         lines.append(Line(0, "battles without a score", counts))
     if why.withheld:
         lines.append(Line(0, "ratings withheld", f"{why.withheld}; so no battle has an influence"))
+    lines += [Line(0, "what holds its place", lead_text(lead)) for lead in why.leads]
     for sign, battles in (("raise", why.raises), ("lower", why.lowers)):
         if battles:
             of = f"{len(battles)} of {why.n_battles} that count"
@@ -91,7 +92,7 @@ def _human(why: Why) -> Iterator[Line]:
 
 
 def _by_method(why: Why) -> str:
-    """Return what the method stands for, and the ratings by others, raw and on the ruler."""
+    """Return the meaning of the method, and the ratings by others, raw and on the ruler."""
     basis = f"{why.method} is {why.rating['basis']}; " if why.rating["basis"] else ""
     others = []
     for name, value in why.by_method.items():
@@ -184,7 +185,7 @@ def _origin(why: Why) -> Iterator[Line]:
 
 
 def show_why(console: Console, lines: Iterable[Line]) -> None:
-    """Print it in a terminal; nothing in it is read as markup."""
+    """Print the origin of a rating in a terminal; no text in it is markup."""
     for line in lines:
         if line.level > 0:
             style = "bold" if line.level < _BATTLE else "bold cyan"
@@ -199,7 +200,7 @@ def show_why(console: Console, lines: Iterable[Line]) -> None:
 
 
 def markdown_of(lines: Iterable[Line]) -> str:
-    """Return it as Markdown in which no text from outside can format, link or fetch."""
+    """Return the origin of a rating as Markdown; no text from outside can format, link or fetch."""
     return "".join(map(_as_markdown, lines)).lstrip("\n")
 
 

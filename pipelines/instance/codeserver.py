@@ -1,4 +1,4 @@
-"""The code server: Dagster's own, whose workers are forked from a process that has imported all.
+"""The code server: Dagster's own, with workers forked after all imports.
 
 A worker that starts anew imports for seconds before it does anything.
 

@@ -25,13 +25,13 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class Refusal(NamedTuple):
-    """Why a request is not carried out: the HTTP status and a sentence for a person."""
+    """Refusal of a request: the HTTP status and a sentence for a person."""
 
     status: int
     reason: str
 
     def response(self) -> PlainTextResponse:
-        """Return the page that says so."""
+        """Return the refusal as a page of plain text."""
         return PlainTextResponse(f"{self.reason}\n", self.status, _HEADERS)
 
 

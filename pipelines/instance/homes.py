@@ -58,7 +58,7 @@ def open_instance() -> dg.DagsterInstance:
 
 
 def recover(instance: dg.DagsterInstance) -> list[str]:
-    """Fail the runs whose process is gone, free what they held, and return their ids.
+    """Fail the runs whose process is gone, free their places in pools, and return their ids.
 
     A killed process leaves its run STARTED for ever, and with it a slot of every pool it was
     in. Runs of live processes, runs of other hosts, and runs that never said which process or
@@ -102,7 +102,7 @@ def _absolute(settings: Any) -> Any:
 
 
 def require_postgres() -> None:
-    """Return once the server that the environment names has let us in."""
+    """Wait for a connection to the PostgreSQL server that the environment names."""
     host, port, database, user, password = _postgres_settings()
     try:
         import dagster_postgres  # noqa: F401  the instance file needs it

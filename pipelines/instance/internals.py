@@ -52,7 +52,7 @@ def launch_backfill(
 ) -> str:
     """Hand a backfill of tables and partitions to the daemon of an instance; return its id.
 
-    Dagster offers this over GraphQL only, which takes its web server.
+    GraphQL cannot name the tables of each judge: docs/decisions.md, 12.
     """
     wanted = {AssetKeyPartitionKey(key, partition) for key, partition in targets}
     backfill = PartitionBackfill.from_asset_graph_subset(

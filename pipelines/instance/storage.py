@@ -48,7 +48,7 @@ class SqliteStorage(DagsterSqliteStorage):
 
 
 class ComputeLogs(LocalComputeLogManager):
-    """Dagster's files of what steps print, in the home also where `dg dev` starts the instance."""
+    """Dagster's files of captured output, in the home also where `dg dev` starts the instance."""
 
     @classmethod
     def from_config_value(

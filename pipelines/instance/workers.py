@@ -1,4 +1,4 @@
-"""Which host and process works on a run, whether that is still there, and who says so."""
+"""Workers of runs: their host and process, and whether they are alive."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ _CLOCK_SLACK_S = 60.0
 
 
 class Worker(NamedTuple):
-    """A process that said it works on a run, and when it said so in seconds since the epoch."""
+    """A process that works on a run, and the time of that record in seconds since the epoch."""
 
     pid: int
     told_at: float
@@ -48,7 +48,7 @@ def is_here(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
 
 
 def is_gone(instance: dg.DagsterInstance, run_id: str) -> bool:
-    """Return whether the processes that said they work on a run have all ended.
+    """Return whether all recorded processes of a run have ended.
 
     False for a run of which none has said so.
     """

@@ -1,4 +1,4 @@
-"""Which judges of a corpus work on their own: those that a schedule or a sensor may ask."""
+"""Active judges of a corpus: those that a schedule or a sensor may ask."""
 
 from collections.abc import Collection
 
@@ -22,7 +22,7 @@ def active_judges(
 
 
 def rated_by(corpus: CorpusDefinition, instance: dg.DagsterInstance) -> list[str]:
-    """Return the judges that are partitions and have a leaderboard of a corpus that is one."""
+    """Return the judges with a partition and a leaderboard of a corpus that has a partition."""
     if corpus.slug not in instance.get_dynamic_partitions("corpus"):
         return []
     rated = instance.get_materialized_partitions(dg.AssetKey("leaderboard"))

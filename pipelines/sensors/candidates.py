@@ -61,7 +61,7 @@ class Run(NamedTuple):
 
     @classmethod
     def of(cls, record: dg.RunRecord) -> "Run":
-        """Return what a record says."""
+        """Return the run of a record."""
         run = record.dagster_run
         began = record.start_time or record.create_timestamp.timestamp()
         key, identity = run.tags.get(_KEY, ""), run.tags.get(JUDGE_TAG)
@@ -72,7 +72,7 @@ class Run(NamedTuple):
 
 
 class Folder(NamedTuple):
-    """What lies in the candidates folder of a corpus, and what was read of it.
+    """State of a corpus' candidates folder: its files, and the contents that runs have read.
 
     `contents` is that of complete files, `made` that of tables: empty for none ever, None for half
     or by a run that failed for good. `runs` are the latest; `hindrance` says why none is taken.
@@ -104,7 +104,7 @@ def read_due(folder: Folder, now: float) -> tuple[str, str]:
 
 
 def _why_not_again(folder: Folder, wanted: str, now: float) -> str:
-    """Return why what the last runs were to read is not read again now; empty if it is."""
+    """Return the reason why a folder's contents are not read again now; empty if they are."""
     repeated = list(takewhile(lambda run: run.key.endswith(wanted), folder.runs))
     if not repeated:
         return ""
@@ -214,7 +214,7 @@ class Table(NamedTuple):
 
 
 class Placing(NamedTuple):
-    """What is on record of a judge and the candidates of a corpus.
+    """State of a judge and the candidates of a corpus, as recorded.
 
     `anchors` are the judge's verdicts on the corpus, `judged` those on the `chosen` battles, `last`
     the newest run that was to ask for those, `starter` that of a command which has it place.
@@ -233,7 +233,7 @@ class Placing(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Whether the judge placed these battles last, and in full, as it judges now."""
+        """Return whether the anchors' judge has placed these battles, in full."""
         chosen, judged = self.chosen, self.judged
         if judged is None:
             return not chosen.battles
@@ -243,7 +243,7 @@ class Placing(NamedTuple):
 
     @property
     def tags(self) -> dict[str, str]:
-        """What a placing run is about: a fingerprint of battles, and the anchors' judge."""
+        """Return the tags of a placing run: a fingerprint of battles, and the anchors' judge."""
         judge = self.anchors.judge if self.anchors else ""
         return {CANDIDATES_TAG: self.chosen.battles or _NONE, JUDGE_TAG: judge}
 
@@ -274,7 +274,7 @@ def place_due(placing: Placing) -> tuple[str, str]:
 
 
 def _why_another(placing: Placing) -> str:
-    """Return why a judge would judge candidates as another than its anchors; empty if not."""
+    """Return the reason why a judge differs from the one that judged the anchors; empty if not."""
     anchors, judged = placing.anchors, placing.judged
     if anchors is None or not anchors.judge:
         return ""
@@ -348,7 +348,7 @@ def _behind(
 def placing_of(
     instance: dg.DagsterInstance, corpus: str, judge: str, chosen: Table | str
 ) -> Placing:
-    """Return what the tables say of a judge and the battles chosen for candidates."""
+    """Return the state of a judge and its candidates' battles, by the tables alone."""
     partition = corpus_judge_key(corpus, judge)
     chosen = Table(chosen) if isinstance(chosen, str) else chosen
     anchors, judged = (
@@ -360,7 +360,7 @@ def placing_of(
 def _in_full(
     instance: dg.DagsterInstance, corpus: CorpusDefinition, judge: JudgeDefinition, placing: Placing
 ) -> Placing:
-    """Return it with what costs a look at runs, at processes and at the configuration."""
+    """Return the state completed from runs, processes and the configuration, which is slower."""
     chosen, anchors = placing.chosen, placing.anchors
     newest = anchors if anchors and anchors.made_at > chosen.made_at else chosen
     runs = placing_runs(instance, corpus.slug, judge.slug)
@@ -399,7 +399,7 @@ def is_placed_by_starter(instance: dg.DagsterInstance, run_id: str, judge: str) 
 
 
 def state_of(instance: dg.DagsterInstance, run_id: str) -> State:
-    """Return what came of a run and of those that tried it again; a deleted one has succeeded."""
+    """Return the state of a run and its retries; a deleted run counts as succeeded."""
     run = instance.get_run_by_id(run_id)
     if run is None:
         return "succeeded"

@@ -12,7 +12,7 @@ def sensor_seconds() -> int:
 
 
 def whole_number(variable: str, default: int, unit: str) -> int:
-    """Return what a variable of the environment holds, or the default where it is not set."""
+    """Return a variable of the environment as a whole number, or the default."""
     text = os.environ.get(variable) or str(default)
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(

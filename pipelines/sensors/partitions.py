@@ -1,4 +1,4 @@
-"""The sensor that makes partitions equal to what is configured and in use."""
+"""The sensor that makes partitions equal to the configured corpora and judges in use."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -35,7 +35,7 @@ unused partitions are retired."""
 
 
 class Changes(NamedTuple):
-    """What is added to a dimension, and what is retired from it."""
+    """Partitions to add to a dimension, and those to retire from it."""
 
     added: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ def due(
     missed: Mapping[str, Collection[str]],
     busy: str,
 ) -> tuple[dict[str, Changes], list[str]]:
-    """Return the changes by dimension, and what is said of them and of those that wait.
+    """Return the changes by dimension, and lines on them and on those that wait.
 
     What was `missed` at the look before as well is retired, while nothing is `busy`.
     """
@@ -142,7 +142,7 @@ def in_use(instance: dg.DagsterInstance, catalog: Catalog) -> tuple[set[str], se
 
 
 def _busy(instance: dg.DagsterInstance) -> str:
-    """Return what is at work and could need a partition, in words; empty where nothing is."""
+    """Return the backfill or run under way that could need a partition; empty if none is."""
     if backfill := backfill_at_work(instance):
         return f"backfill {backfill}"
     runs = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED), limit=1)
@@ -152,7 +152,7 @@ def _busy(instance: dg.DagsterInstance) -> str:
 def _compared_again(
     instance: dg.DagsterInstance, wanted: Mapping[str, Collection[str]], changed: Changes
 ) -> Iterator[dg.RunRequest]:
-    """Request comparisons that are joined or left by a judge, where another has what it needs."""
+    """Request the comparisons that a judge joins or leaves, if another judge has tables."""
     tables = {one for needed in _NEEDED.values() for one in needed}
     made = {one: instance.get_materialized_partitions(dg.AssetKey(one)) for one in tables}
     able = {name: set.intersection(*(made[one] for one in of)) for name, of in _NEEDED.items()}

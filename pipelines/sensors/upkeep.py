@@ -44,7 +44,7 @@ def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 
 
 def ask_again(instance: dg.DagsterInstance, before: datetime) -> list[str]:
-    """Report once more the failures whose promised attempt nobody made; return those runs' ids.
+    """Report once more the failed runs whose promised retry was not made; return those runs' ids.
 
     Dagster's daemon passes over a run whose state is written a moment later than its failure.
     """

@@ -19,7 +19,7 @@ _ROWS = "dagster/partition_row_count"
 
 
 class Content(NamedTuple):
-    """A corpus as it was read, and as it is now; `behind` are judges that lack its last sample."""
+    """Revisions of a corpus as read and now; `behind` are judges that lack its last sample."""
 
     before: str = ""
     now: str = ""
@@ -31,7 +31,7 @@ class Content(NamedTuple):
 
 
 class Refresh(NamedTuple):
-    """Why and how a corpus is refreshed, to `sample_size` battles; not where `why` is empty."""
+    """Refresh of a corpus: its reason `why`, empty for none, and the `sample_size` to reach."""
 
     why: str = ""
     reads_again: bool = False
@@ -39,7 +39,7 @@ class Refresh(NamedTuple):
 
 
 def due(content: Content) -> Refresh:
-    """Return what a corpus needs: to be read again, further battles, its judges, or nothing."""
+    """Return the refresh that a corpus needs: a new reading, further battles, judges, or none."""
     wanted = content.n_sampled + content.extend_by if content.extend_by else None
     if content.error:
         return Refresh(f"its revision cannot be told: {content.error}", True, wanted)

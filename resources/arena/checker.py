@@ -39,7 +39,7 @@ class Reading(NamedTuple):
 
 
 def read_completion(prompt: Prompt, text: str) -> Reading:
-    """Return what a text is worth as an answer to a prompt, criterion by criterion."""
+    """Return the quality of a completion by criterion, from the known answer of its prompt."""
     wording = WORDINGS[prompt.language]
     paragraphs = text.split("\n\n")
     given = find_items(prompt.kind, prompt.language, text)

@@ -1,4 +1,4 @@
-"""The arena as a whole: prompts, contestants, completions, their true quality, and battles."""
+"""The arena as a whole: prompts, contestants, true quality and ratings, battles, its corpus."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,14 +6,19 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy.special import expit
 
-from judgeline.elo import keyed_rng
+from judgeline.elo import fit_strengths, keyed_rng, strength_to_rating
+from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, CorpusRead, empty, no_verdicts, typed
 from resources.arena.checker import quality, read_completion
 from resources.arena.contestants import Contestant, enter_contestants, write_completions
 from resources.arena.prompts import Prompt, write_prompts
+from resources.config.corpora import CorpusDefinition
+
+_HOLDS_THE_ORIGIN = 1e-9  # a penalty this small moves no rating by a millionth of a point
 
 
 class ArenaOptions(BaseModel):
@@ -180,3 +185,57 @@ def cast_votes(
     tie = 2 * TIE_SHARE * mean * (1 - mean)
     draw = rng.random(mean.shape)
     return np.where(draw < mean - tie / 2, 1.0, np.where(draw < mean + tie / 2, 0.5, 0.0))
+
+
+def mean_outcomes(arena: Arena) -> NDArray[np.float64]:
+    """Return the mean outcome of each model (row) against each other, shape (M, M)."""
+    return np.stack(
+        [
+            expected_outcome(arena.quality[:, [m]], arena.quality).mean(axis=0)
+            for m in range(len(arena.contestants))
+        ]
+    )
+
+
+def true_ratings(arena: Arena) -> dict[str, float]:
+    """Return the rating of every contestant that unlimited votes would give, in Elo points.
+
+    The fit is to each pair's mean outcome over all questions; 1500 is the mean of the voted.
+    """
+    wins = mean_outcomes(arena)
+    np.fill_diagonal(wins, 0.0)
+    strengths = fit_strengths(1.0 - np.eye(len(wins)), wins.sum(axis=1), l2=_HOLDS_THE_ORIGIN)
+    strengths -= strengths[: arena.options.n_voted].mean()
+    return dict(zip(arena.models, strength_to_rating(strengths).tolist(), strict=True))
+
+
+def read_arena(definition: CorpusDefinition) -> CorpusRead:
+    """Return the battles of the arena that a corpus' options and seed make, with unique ids."""
+    options = arena_options(definition.arena, definition.seed, definition.slug)
+    arena = build_arena(options)
+    return CorpusRead(
+        battles=tabulate(arena, draw_battles(arena)),
+        quarantine=empty(QUARANTINE_DTYPES),
+        verdicts=no_verdicts(),
+    )
+
+
+def tabulate(arena: Arena, drawn: ArenaBattles) -> pd.DataFrame:
+    """Return drawn battles as the table of raw battles, with the texts."""
+    prompts = [arena.prompts[number] for number in drawn.prompt]
+    completions = np.array(arena.completions, dtype=object)
+    table = pd.DataFrame(
+        {
+            "question_id": [prompt.question_id for prompt in prompts],
+            "model_a": np.array(arena.models)[drawn.model_a],
+            "model_b": np.array(arena.models)[drawn.model_b],
+            "human_outcome": drawn.human_outcome,
+            "instruction": [prompt.instruction for prompt in prompts],
+            "completion_a": completions[drawn.model_a, drawn.prompt],
+            "completion_b": completions[drawn.model_b, drawn.prompt],
+            "language": [prompt.language for prompt in prompts],
+            "n_turns": 1,
+        }
+    )
+    ids = table["question_id"] + ":" + table["model_a"] + ":" + table["model_b"]
+    return typed(table.assign(battle_id=ids, cluster_id=table["question_id"]), BATTLE_DTYPES)

@@ -48,7 +48,7 @@ class Wording(BaseModel, frozen=True, extra="forbid"):
 
     @cached_property
     def style(self) -> dict[str, str]:
-        """The family that opens with a sentence."""
+        """Family of contestants by its opening sentence."""
         return dict(zip(self.openings, FAMILIES, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""One candidate file: whose answers it holds, to what, and whether that can be believed."""
+"""One candidate file: its model, questions and answers, and the checks on them."""
 
 import json
 import unicodedata
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from judgeline.verdict import unique_members
 from resources.candidates.folder import MAX_BYTES
 
 MAX_ROWS = 1_000_000
@@ -44,7 +45,7 @@ class Rows(NamedTuple):
     places: Sequence[str]
 
     def cell(self, row: int, column: str) -> str:
-        """Return where a cell is, in words."""
+        """Return a cell's file, row and column, for a message."""
         return f"{quoted(self.name)}, {self.places[row]}, column {column!r}"
 
     def text(self, row: int, column: str) -> str | None:
@@ -126,7 +127,7 @@ def _read(name: str, content: bytes) -> Rows:
 
 
 def require_size(name: str, size: int) -> None:
-    """Raise RefusedError if a file is larger than what is read."""
+    """Raise RefusedError if a file is larger than `MAX_BYTES`."""
     if size > MAX_BYTES:
         raise RefusedError(
             "too-large",
@@ -177,7 +178,7 @@ def _json(name: str, content: bytes) -> Rows:
 
 def _record(where: str, line: str) -> dict[str, Any]:
     try:
-        record = json.loads(line, object_pairs_hook=_once)
+        record = json.loads(line, object_pairs_hook=unique_members)
     except RecursionError:
         raise RefusedError("broken-json", f"{where}: nested too deeply; correct it") from None
     except ValueError as error:
@@ -193,17 +194,8 @@ def _record(where: str, line: str) -> dict[str, Any]:
     return record
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {quoted(twice)} occurs twice")
-    return found
-
-
 def _parquet(name: str, content: bytes) -> Rows:
-    """Return a Parquet file's rows, unless they are larger than what is read.
+    """Return a Parquet file's rows; RefusedError if they are larger than `MAX_BYTES` unpacked.
 
     A value that occurs in every row is stored once: some hundred kilobytes may stand for many
     gigabytes. So few rows are unpacked at a time that these cannot be too many.

@@ -24,7 +24,7 @@ State = Literal["complete", "settling", "no-end", "no-permission"]
 
 
 class Seen(NamedTuple):
-    """A file as it was last seen: name, bytes, time of change (seconds), sha256 of its content.
+    """A file's last known state: name, bytes, time of change (seconds), sha256 of its content.
 
     Of a file that is not complete the hash is that of what it held when it was, or empty. Of a
     file over `MAX_BYTES`, or one that we may not read, it is that of its name and size.
@@ -93,7 +93,7 @@ def is_passed_over(name: str) -> bool:
 
 
 def look(path: UPath, before: Seen | None = None, *, now: float) -> Seen | None:
-    """Return one file as it is seen now, None if it is gone; `before` is how it was seen last."""
+    """Return the state of one file now, None if it is gone; `before` is its last known state."""
     try:
         found = path.stat()  # of an object store whose objects have no time of change: 0
         size, changed = int(found.st_size), float(found.st_mtime)

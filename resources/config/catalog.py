@@ -27,7 +27,7 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
     _judges: dict[str, JudgeDefinition] | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Keep what the files hold now, for a run; what cannot be read is told by its first use."""
+        """Read the files once, for a run; what cannot be read is told by its first use."""
         if context.run is None:
             return
         with suppress(ValueError, OSError):
@@ -36,7 +36,7 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
             self._judges = self.judges()
 
     def frozen(self) -> "Catalog":
-        """Return a catalogue that keeps to what the files of corpora and judges hold now."""
+        """Return a catalogue of the present corpora and judges, without later edits."""
         copy = self.model_copy()
         copy._corpora, copy._judges = self.corpora(), self.judges()
         return copy

@@ -24,7 +24,7 @@ def _has_spread(n_resamples: int) -> int:
 
 
 class RatingOptions(options.Options):
-    """How the models of a corpus are rated."""
+    """Options of the ratings of a corpus."""
 
     l2: float = Field(default=0.01, gt=0)  # per squared logit
     hard_outcome: Literal["derived", "recorded"] = "derived"
@@ -48,7 +48,7 @@ def _as_codes(languages: list[str]) -> list[str]:
 
 
 class Filters(options.Options):
-    """Which battles of a corpus count."""
+    """Filters on the battles of a corpus."""
 
     languages: Annotated[list[str], AfterValidator(_as_codes)] | None = None
     single_turn: bool = False
@@ -111,7 +111,7 @@ _Location = Annotated[str, AfterValidator(_refuse_secrets)]
 
 
 class CorpusDefinition(options.Options):
-    """A corpus by name, where it lies, and what is done with it.
+    """A corpus by name: its location, reader and options.
 
     ``${NAME}`` and ``${NAME:-default}`` in location and revision stand for environment variables;
     one that is not set stays as it is, and is an error when the corpus is read.

@@ -22,7 +22,7 @@ Lines = dict[tuple[str, ...], int]
 
 
 class Entries(NamedTuple):
-    """What a file maps names to, and the line of each key by its path."""
+    """Entries of a YAML file by name, and the line of each key by its path."""
 
     values: dict[Any, Any]
     lines: Lines
@@ -74,7 +74,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc] # of a module without type
 
 
 def _values(text: str, file: Path) -> Any:
-    """Return what the file says; dates, numbers and escapes fail with words that quote it."""
+    """Return the values of a YAML text; a bad date, number or escape is named by its line."""
     loader = _Loader(text)
     try:
         return loader.get_single_data()

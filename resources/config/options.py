@@ -41,7 +41,7 @@ Caps = Annotated[list[str], BeforeValidator(_budget_texts), Field(min_length=1)]
 
 
 def known(kind: str, names: Collection[str]) -> AfterValidator:
-    """Return a check that a name is one of some, which says the nearest where it is not."""
+    """Return a validator of names; an unknown name is refused with the nearest known ones."""
 
     def check(name: str) -> str:
         if name not in names:
@@ -134,7 +134,7 @@ def _named(controls: Any) -> Any:
 
 
 class CandidateOptions(Options):
-    """How new models are placed among the models that people rated."""
+    """Options for placing new models among those that people rated."""
 
     half_width: float = Field(default=60.0, gt=0)  # Elo points
     max_battles: int = Field(default=200, ge=FEW_BATTLES)  # with fewer a standard error is a guess

@@ -13,7 +13,7 @@ REPORT_PAGES = "/reports"
 
 
 def home() -> Path:
-    """Return the folder of all that is written here: ``JUDGELINE_HOME``, or ``.judgeline``."""
+    """Return this installation's home: ``JUDGELINE_HOME``, or ``.judgeline`` of the checkout."""
     return _folder("JUDGELINE_HOME", ROOT / ".judgeline")
 
 
@@ -24,7 +24,7 @@ def in_home(folder: str) -> str:
 
 
 def config_dir() -> Path:
-    """Return the folder of what a user edits: ``JUDGELINE_CONFIG``, or ``config`` here."""
+    """Return the folder of the configuration: ``JUDGELINE_CONFIG``, or the checkout's."""
     return _folder("JUDGELINE_CONFIG", ROOT / "config")
 
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Converted(NamedTuple):
-    """The battles of one file, a row for each published one, and what is wrong with some."""
+    """The battles of one file, a row for each published one, and the faults of some."""
 
     battles: pd.DataFrame
     faults: list[Fault]

@@ -105,7 +105,7 @@ def _is_count(numbers: pd.Series) -> pd.Series:
 def _outcomes(
     table: pd.DataFrame, path: Path, stated: Mapping[str, float] | None
 ) -> tuple[pd.Series, Fault]:
-    """Return A's share of the win, and the votes whose code has no meaning."""
+    """Return A's share of the win, and the faults of votes with an unknown code."""
     name = "human_outcome" if "human_outcome" in table else "winner"
     published = without_blanks(table[name])
     if stated is not None:

@@ -1,4 +1,4 @@
-"""Records of other programs' judgments: which side is which, and what an outcome means.
+"""Records of other programs' judgments, as battles and verdicts of ours.
 
 Arena-Hard: lmarena/arena-hard-auto, `gen_judgment.py` and `show_result.py`. MT-bench:
 lm-sys/FastChat, `fastchat/llm_judge/common.py`. AlpacaEval: tatsu-lab/alpaca_eval,

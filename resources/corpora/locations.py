@@ -171,7 +171,7 @@ _HUB_SECONDS = 10.0
 
 
 def content_revision(definition: CorpusDefinition) -> str:
-    """Return a text that changes exactly when a corpus, or how it is read, does."""
+    """Return a corpus' revision: it changes with its content and with the options of reading."""
     read_as: dict[str, Any] = {
         "reader": definition.reader,
         "arena_hard": definition.arena_hard.model_dump() if definition.arena_hard else None,

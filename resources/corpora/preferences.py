@@ -30,7 +30,7 @@ _SIDES_55K = {"winner_model_a": 1.0, "winner_model_b": 0.0, "winner_tie": 0.5}
 def _battles(
     table: pd.DataFrame, ids: str, cluster: str, models: str = "model_a model_b", **others: Any
 ) -> pd.DataFrame:
-    """Return battles whose id names the question too, and the cluster where there is no other."""
+    """Return battles with the question's id as theirs, and as their cluster if none is given."""
     own = names(table[ids])
     model_a, model_b = (names(table[model]) for model in models.split())
     clusters = names(column_of(table, cluster)).fillna(own)

@@ -36,7 +36,7 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
     Battles are clean: ids are unique, and no model meets itself. Filters are not applied here.
     """
     if definition.reader == "arena":
-        from resources.corpora.arena import read_arena
+        from resources.arena.simulation import read_arena
 
         return read_arena(definition)
     options = (definition.arena_hard, definition.outcomes)
@@ -61,7 +61,7 @@ def read_files(
     arena_hard: ArenaHardOptions | None = None,
     outcomes: str | None = None,
 ) -> CorpusRead:
-    """Return what files of a layout hold; `read_corpus` says what and when it raises."""
+    """Return the battles, quarantined rows and verdicts of files; errors as of `read_corpus`."""
     if reader == "battles":
         return read_battles(paths, parse_codes(outcomes) if outcomes else None)
     if reader == "arena-hard":

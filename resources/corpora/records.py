@@ -12,7 +12,7 @@ Record = tuple[int, Mapping[str, Any] | None, str]
 
 
 class RowError(ValueError):
-    """A record that tells of no battle; `reason` is the slug under which it is quarantined."""
+    """A record without a battle; `reason` is the slug under which it is quarantined."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -20,7 +20,7 @@ class RowError(ValueError):
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield position, record and what is wrong with it, of JSON lines or one JSON list."""
+    """Yield position, record and fault of each record of JSON lines or of one JSON list."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -72,7 +72,7 @@ def id_of(record: Mapping[str, Any], *keys: str) -> str:
 
 
 def text_of(value: Any) -> str | None:
-    """Return text as it is, nothing as None, and anything else as compact JSON."""
+    """Return a JSON value as text: strings unchanged, null as None, others as compact JSON."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -81,7 +81,7 @@ def text_of(value: Any) -> str | None:
 
 
 def brief(value: Any) -> str:
-    """Return a value as a message shows it: as written, and not at length."""
+    """Return a value for a message: its repr, cut at 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else text[:79] + "…"
 
@@ -90,7 +90,7 @@ TURN_SEPARATOR = "\n\n"
 
 
 class Conversation(NamedTuple):
-    """The first thing asked, everything answered, and how often something was asked."""
+    """The first user turn, all answers, and the number of user turns."""
 
     instruction: str | None
     completion: str | None

@@ -1,1 +1,1 @@
-"""Vectors of texts: what makes them, and where those that were bought are kept."""
+"""Vectors of texts: embedders, and the store of bought vectors."""

@@ -39,7 +39,7 @@ class EmbeddingStore(KeyedStore):
     what, variable = "embeddings", "JUDGELINE_EMBEDDINGS"
 
     def find(self, key: str, identities: Collection[str]) -> tuple[dict[str, Vector], Scan]:
-        """Return some vectors by identity, of several the first, and what was scanned for them."""
+        """Return the stored vectors by identity, the earliest of several, and their scan."""
         wanted = pa.array(list(identities), pa.string())
         scan = self.scan(key, ("identity", "embedded_at", "embedding"), among=wanted)
         latest_first = scan.table.sort_by([("embedded_at", "descending")])
@@ -107,7 +107,7 @@ class VectorBuyer:
                 return self._made(wanted, known, writer)
 
     def _accepted(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts that may have a vector; of the others, not even a stored one counts."""
+        """Return the texts that the embedder accepts; refused texts count as failed."""
         refusals = [self.embedder.refusal(text) for text in texts]
         self.account.failed.update(refusal for refusal in refusals if refusal)
         return [text for text, refusal in zip(texts, refusals, strict=True) if not refusal]

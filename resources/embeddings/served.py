@@ -60,7 +60,7 @@ class ServedEmbedder:
         return "context_overflow" if most is not None and len(text) > most else ""
 
     def embed(self, texts: Sequence[str]) -> Generator[tuple[int, Embedding]]:
-        """Yield what becomes of each text as it comes, with its position.
+        """Yield the position and embedding of each text as replies arrive.
 
         Closing the iterator, or an interrupt, cancels the requests in flight.
         """
@@ -89,7 +89,7 @@ class ServedEmbedder:
         raise EndpointError(problem)  # not from the error, which may show a key
 
     async def _embedded(self, connection: Connection, texts: Sequence[str]) -> list[Embedding]:
-        """Return what becomes of each text.
+        """Return the embedding, or the failure, of each text.
 
         An endpoint refuses all texts of a request for the sake of one: they are sent again in
         halves, until those that it refuses stand alone.
@@ -108,7 +108,7 @@ class ServedEmbedder:
         return [*await self._embedded(connection, first), *await self._embedded(connection, second)]
 
     async def _send(self, connection: Connection, texts: Sequence[str]) -> list[Vector] | Trouble:
-        """Return the vectors of the texts, or why they are refused."""
+        """Return the vectors of one request's texts, or the trouble with them."""
         ask = partial(self._attempt, connection, texts)
         attempt = partial(self._retries.tried, ask, "\n".join(texts))
         outcome = await self._retries.insist(attempt, self.counts)

@@ -1,4 +1,4 @@
-"""Stored verdicts of one judge as games: per battle, what it said in each order.
+"""Stored verdicts of one judge as games: a battle's outcome in each order.
 
 What belongs here: what every format is written from, and the account of what is left out. What
 does not: labels, coding and files of one format (its writer).
@@ -177,7 +177,7 @@ def require_free(paths: Mapping[str, Path], *, force: bool) -> None:
 
 
 def write_together(writers: Mapping[Path, Callable[[Path], object]]) -> None:
-    """Write files so that a failure changes nothing."""
+    """Write all files or none."""
     try:
         io.write_together(writers)
     except OSError as error:

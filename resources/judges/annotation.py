@@ -83,7 +83,7 @@ def with_odds(readings: Iterable[Reading], form: Form, evidence: Evidence) -> It
 
 
 def _with_told_odds(reading: Reading, form: Form) -> Reading:
-    """Return a reading with the odds in its tokens, if they tell any; nothing is filled in."""
+    """Return a reading with the odds in its tokens, if any; nothing is filled in."""
     if reading.status != "ok":
         return reading
     answer = reading.answer
@@ -95,7 +95,7 @@ def _with_told_odds(reading: Reading, form: Form) -> Reading:
 def _odds_in(
     text: str | None, log_probabilities: str | None, value: Any, form: Form
 ) -> tuple[Tokens | None, Odds | None, str]:
-    """Return the tokens of an answer from its value on, their odds, or why they tell none."""
+    """Return the tokens of an answer from its value on, and their odds or why there are none."""
     tokens = from_value(read_tokens(log_probabilities, text), form.key)
     if tokens is None and log_probabilities is None:
         return None, None, "no log-probabilities came with the answer"
@@ -152,7 +152,7 @@ def _tabulated(rows: Iterator[tuple[Any, ...]], form: Form) -> pd.DataFrame:
 
 
 def evidence_entries(table: pd.DataFrame, form: Form) -> dict[str, Any]:
-    """Return how many answers have which evidence, and a note where readable ones have none."""
+    """Return the number of answers by evidence, and a note on readable ones without odds."""
     answered = table[table["status"].eq("ok")]
     counts = answered["evidence"].value_counts()
     entries: dict[str, Any] = {
@@ -168,7 +168,7 @@ def evidence_entries(table: pd.DataFrame, form: Form) -> dict[str, Any]:
 
 
 def _bare_text(row: "pd.Series[Any]", form: Form) -> str:
-    """Return why an answer has no odds, and what to do."""
+    """Return the reason why an answer has no odds, with the remedy."""
     text, logs = (
         value if isinstance(value, str) else None
         for value in (row["answer"], row["log_probabilities"])

@@ -251,7 +251,7 @@ def may_be_billed(status: int, failure: str) -> bool:
 
 
 def priced(prompt_tokens: int, completion_tokens: int, price: Price | None) -> Cost:
-    """Return the cost of one request with so many tokens."""
+    """Return the cost of one request by its tokens."""
     money = price.of(prompt_tokens, completion_tokens) if price else 0.0
     return Cost(1, prompt_tokens, completion_tokens, money)
 

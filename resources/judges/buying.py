@@ -61,7 +61,7 @@ class Account:
     unfinished: tuple[str, ...] = ()
 
     def add(self, answer: Answer, status: str) -> None:
-        """Count an answer that came now."""
+        """Count a bought answer."""
         self.n_asked += 1
         self.prompt_tokens += answer.prompt_tokens
         self.completion_tokens += answer.completion_tokens
@@ -132,7 +132,7 @@ class Buyer:
     turn: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
 
     def repeating(self, n_covered: int) -> "Buyer":
-        """Return a buyer for a table that repeats what another asks, its first runs included.
+        """Return a buyer whose replicates below `n_covered` belong to another table.
 
         An answer that failed through the judge itself is not asked for again, but for those runs
         that are the table's own and whose class `retried` names.
@@ -193,7 +193,7 @@ class Buyer:
     def _needed(
         self, calls: Mapping[str, Presentation], found: pd.DataFrame
     ) -> dict[str, Presentation]:
-        """Return the calls that are not answered, or answered with what may be mended."""
+        """Return the calls without an answer, or with a failure that is retried."""
         fates = zip(found["identity"], found["status"], found["n_attempts"], strict=True)
         settled, once = set(), frozenset[str]() if self.n_covered else RETRIED_ONCE
         for identity, status, n_attempts in fates:
@@ -255,7 +255,7 @@ def is_retried(
     retried: Collection[str] = RETRIED,
     retried_once: Collection[str] = RETRIED_ONCE,
 ) -> bool:
-    """Return whether a call with this fate, after so many attempts, is asked again."""
+    """Return whether a call of some status is asked again after `n_attempts` attempts."""
     return status in retried or (status in retried_once and n_attempts < 2)
 
 
@@ -285,7 +285,7 @@ def distinct(
 
 
 def _acknowledge(judge: Judge, needed: Collection[str], found: pd.DataFrame) -> None:
-    """Tell a judge that wants to know which of the needed calls failed before, and when."""
+    """Tell a judge with a method `acknowledge` which needed calls failed before, and when."""
     if acknowledge := getattr(judge, "acknowledge", None):
         failed = found[found["identity"].isin(set(needed))]
         acknowledge(dict(zip(failed["identity"], failed["answered_at"], strict=True)))
@@ -340,7 +340,7 @@ def models_named(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def several_models_message(named: Mapping[str, Mapping[str, int]]) -> str:
-    """Return a warning where answers of one judge name several models or versions, or nothing."""
+    """Return a warning on answers of one judge that name several models or versions, or ""."""
     several = [
         f"{name} ({', '.join(f'{value} {n:,}' for value, n in counts.items())})"
         for name, counts in named.items()
@@ -356,7 +356,7 @@ def several_models_message(named: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def _mostly(reasons: Counter[tuple[str, str]]) -> str:
-    """Return the commonest words about failures, where a server had any."""
+    """Return the commonest reason for failures in the server's words, or empty text."""
     spoken = Counter({said: n for (_, said), n in reasons.items() if said})
     return f" (mostly: {shortened(spoken.most_common(1)[0][0], _LONGEST_WORDS)})" if spoken else ""
 

@@ -1,4 +1,4 @@
-"""From a judge's definition to something that answers, or to the answers that came already."""
+"""From a judge's definition to a judge that answers, or to its recorded verdicts."""
 
 from pathlib import Path
 from typing import Any
@@ -122,7 +122,7 @@ def missing_variable(definition: JudgeDefinition) -> str:
 
 
 def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
-    """Return whether the endpoint of a judge of kind ``openai`` was ever asked what it supports."""
+    """Return whether the endpoint of a judge of kind ``openai`` was ever probed."""
     from resources.judges.live.probe import remembered
 
     place = definition.endpoint_name or find_endpoint(definition.slug, definition).url

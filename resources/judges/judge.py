@@ -47,7 +47,7 @@ class Presentation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: text, or a failure class, or the text of a failed answer; and tokens.
+    """Reply to a call: text, or a failure class, or the text of a failed answer; and tokens.
 
     `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``. The server
     named `reply_model` and `system_fingerprint`; `said` is its reason for a failure, without keys.

@@ -1,4 +1,4 @@
-"""Plan of a judge before anything is asked: its calls, tokens and price, in numbers and words."""
+"""Plan of a judge: its expected calls, tokens and price, in numbers and words."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

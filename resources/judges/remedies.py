@@ -38,7 +38,7 @@ def remedy_text(failure: str, said: str) -> str:
 
 
 def may_pass(failure: str, said: str) -> bool:
-    """Return whether the same request may succeed later without anybody's doing."""
+    """Return whether the same request may succeed later without a change by a person."""
     status = _status(said)
     return failure == "transport" and (status[:1] not in ("3", "4") or status in _MAY_PASS)
 
@@ -50,7 +50,7 @@ def reasons_of(failed: pd.DataFrame) -> Counter[tuple[str, str]]:
 
 
 def remedies_text(reasons: Counter[tuple[str, str]]) -> str:
-    """Return the commonest reasons of failures, each with what to do about it."""
+    """Return the commonest reasons of failures, each with its remedy."""
     parts = [
         f"{n:,} {failure}{f' ({said})' if said else ''}: {remedy_text(failure, said)}"
         for (failure, said), n in reasons.most_common(MOST_REASONS)

@@ -18,7 +18,7 @@ _ATTEMPTS = 20
 
 
 class Scan(NamedTuple):
-    """Rows found, and the files that hold none because they are damaged or unfinished."""
+    """Rows of a scan, and the damaged or unfinished files without any."""
 
     table: pa.Table
     damaged: tuple[str, ...]
@@ -44,7 +44,7 @@ class KeyedStore:
 
     @contextlib.contextmanager
     def exclusive(self, key: str, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-        """Keep other processes of this machine from buying what goes under the same key.
+        """Hold the lock of a key, so that no other process of this machine buys under it.
 
         The lock goes with the process, however it ends. Object storage has none.
         """
@@ -66,7 +66,7 @@ class KeyedStore:
     def buying(
         self, key: str, is_lacking: Callable[[], bool], on_wait: Callable[[], None] | None
     ) -> Iterator[bool]:
-        """Give whether something is to be bought, which then no other process buys meanwhile.
+        """Yield whether anything is lacking, under the lock of its key if so.
 
         A store that lacks nothing is only read. After a wait it is looked into once more: another
         process may have bought what was lacking.

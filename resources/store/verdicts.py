@@ -50,7 +50,7 @@ class VerdictStore(KeyedStore):
         return collapse(scan.table), scan
 
     def first_statuses(self, judge_key: str, identities: Collection[str]) -> dict[str, str]:
-        """Return how the first answer to some calls was read, whatever later ones mended.
+        """Return the status of the first answer to each call, whatever later answers mended.
 
         Answers that were lost on their way are none; a call that has no other is left out.
         """
@@ -61,7 +61,7 @@ class VerdictStore(KeyedStore):
         return dict(zip(first["identity"], first["status"], strict=True))
 
     def judge_keys(self) -> list[str]:
-        """Return the keys of the judges of which anything is stored."""
+        """Return the keys of the judges with stored answers."""
         try:
             return sorted(path.name for path in self.base.iterdir() if path.is_dir())
         except NOT_THERE:

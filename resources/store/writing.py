@@ -1,4 +1,4 @@
-"""Collects answers as they stream in, and stores them before many could be lost.
+"""Writer of streamed verdicts: few are unstored at any moment.
 
 Disk space is held back meanwhile, and given up for answers that are paid for when the disk is full.
 """
@@ -70,7 +70,7 @@ class Room:
 
 
 class VerdictWriter:
-    """A context manager that stores what it is given, every so many rows or seconds.
+    """A context manager that stores verdicts every `rows` rows or `seconds` seconds.
 
     The clock runs in a thread of its own: a judge that thinks for long does not keep what it
     said before from being stored. Leaving the context stores the rest, after an error too. A

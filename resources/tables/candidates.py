@@ -1,7 +1,7 @@
 """Declared tables of candidates: answers, battles, verdicts, controls and predictions."""
 
 from resources.tables.corpus import SAMPLED_BATTLES
-from resources.tables.intervals import LEADERBOARD
+from resources.tables.intervals import LEADERBOARD, well_founded
 from resources.tables.judging import VERDICTS, parse_check
 from resources.tables.rules import cells, holds
 from resources.tables.schema import Check, Table
@@ -39,10 +39,7 @@ CANDIDATE_RATINGS = Table(
             [
                 holds(
                     "is_placed",
-                    lambda board: (
-                        board["rating"].notna()
-                        & ~board["flags"].str.contains("few-battles|no-spread", regex=True)
-                    ),
+                    well_founded,
                     "a candidate has a rating, and battles enough to say how uncertain it is",
                     cells(flags="no-spread"),
                 )

@@ -1,4 +1,4 @@
-"""Great Expectations, run on one table and told as the result of an asset check.
+"""Great Expectations on one table, with the result as that of an asset check.
 
 What belongs here: running rules as expectations and putting their outcome in words. Great
 Expectations takes seconds to import: it is imported when the first check runs and never before.
@@ -49,7 +49,7 @@ def evaluate(
     remedy: str,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
-    """Return whether a table keeps some rules, with what was found and what to do."""
+    """Return the result of some rules of a table, with the failing rows and the remedy."""
     (result,) = evaluate_together(table, [rules], ids=ids, remedies=[remedy], severities=[severity])
     return result
 
@@ -113,7 +113,7 @@ def _result(
 
 @functools.cache
 def _batches() -> Any:
-    """Return what makes a batch of any table; one for the process, since each is costly to add."""
+    """Return the batch definition for tables; one for the process, since each is costly to add."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 

@@ -35,6 +35,11 @@ def _shown(board: pd.DataFrame) -> pd.DataFrame:
     return board[~board["flags"].str.startswith(WITHHELD)]
 
 
+def well_founded(board: pd.DataFrame) -> pd.Series:
+    """Return which models have a rating, and battles enough for its standard error."""
+    return board["rating"].notna() & ~board["flags"].str.contains("few-battles|no-spread")
+
+
 LEADERBOARD = Table(
     "leaderboard",
     _BOARD,
@@ -74,10 +79,7 @@ LEADERBOARD = Table(
             [
                 holds(
                     "well_founded",
-                    lambda board: (
-                        board["rating"].notna()
-                        & ~board["flags"].str.contains("few-battles|no-spread", regex=True)
-                    ),
+                    well_founded,
                     "a model has a rating, and battles enough to say how uncertain it is",
                     cells(flags="few-battles"),
                 )

@@ -253,7 +253,7 @@ def well_formed(key: list[str], said: list[str], shares: list[str]) -> list[Rule
 
 
 def covered_check(name: str, guards: str, ids: list[str]) -> Check:
-    """Return the check that most of what a judge could have said is among what was listed."""
+    """Return the check that the listed alternatives cover most of a judge's probability."""
     note = f"at least {WARN_COVERED:.0%} of the answers tell {LEAST_COVERED:.0%} of the probability"
     rule = within("covered", LEAST_COVERED, note=f"{note}, or more", mostly=WARN_COVERED)
     return Check(
@@ -276,7 +276,7 @@ def _total(choices: pd.DataFrame) -> pd.Series:
 
 
 def said_in_both_orders(choices: pd.DataFrame) -> pd.DataFrame:
-    """Return A's mean share as said in either order, one row per battle with both."""
+    """Return A's mean share of choices in either order, one row per battle with both."""
     said = choices[choices["status"].eq("ok") & choices["order"].isin(["AB", "BA"])]
     shares = said.pivot_table("choice", "battle_id", "order", aggfunc="mean")
     both = shares.reindex(columns=["AB", "BA"]).dropna()
@@ -395,7 +395,8 @@ def _models(scored_battles: pd.DataFrame) -> pd.DataFrame:
 SCORED_BATTLES = Table(
     "scored_battles",
     "battle_id question_id cluster_id model_a model_b language human_outcome score_difference "
-    "judge_outcome recorded_outcome difference_ab difference_ba length_a length_b",
+    "judge_outcome recorded_outcome difference_ab difference_ba length_a length_b markdown_a "
+    "markdown_b",
     key=["battle_id"],
     checks=[
         Check(

@@ -26,7 +26,7 @@ class Rule(NamedTuple):
     breaks: Change | None = None
 
     def made(self, table: pd.DataFrame, index: int) -> Any:
-        """Return the expectation, with the place by which its result is found again."""
+        """Return the rule as an expectation, tagged with its index to find its result."""
         import great_expectations.expectations as gxe
 
         kind = getattr(gxe, self.expectation)
@@ -34,12 +34,12 @@ class Rule(NamedTuple):
         return kind(**settings, notes=self.note, meta={"index": index})
 
     def derived(self, table: pd.DataFrame) -> dict[str, Any]:
-        """Return the column that is tested, where the table has none."""
+        """Return the derived column of a rule by name; nothing where the table has the column."""
         return {} if self.of is None else {self.settings["column"]: self.of(table)}
 
 
 def cells(**values: Any) -> Change:
-    """Return the change of some cells of the first row."""
+    """Return a function that changes cells of the first row, to break a rule."""
 
     def change(table: pd.DataFrame) -> pd.DataFrame:
         rest = table.iloc[1:]
@@ -137,7 +137,7 @@ def different(first: str, second: str, note: str) -> Rule:
 
 
 def n_rows(least: int, note: str) -> Rule:
-    """Return the rule that a table has rows."""
+    """Return the rule that a table has enough rows."""
     return Rule(
         note,
         "ExpectTableRowCountToBeBetween",

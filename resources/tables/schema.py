@@ -1,4 +1,4 @@
-"""A table is a value: its columns, and what must hold of it under the names of its checks.
+"""A table is a value: its columns, and its rules under the names of its checks.
 
 From a declaration come the types, the empty table, the catalogue's schema and the checks.
 `conditions.checks_of` makes one step of a table's checks; tests call `check` and `sound`.
@@ -47,7 +47,7 @@ class Check:
         return dg.AssetCheckSeverity.WARN if self.warns else dg.AssetCheckSeverity.ERROR
 
     def advice(self, table: pd.DataFrame) -> str:
-        """Return the remedy, as the table asks for it."""
+        """Return the remedy of the check, written for this table if it is a function."""
         return self.remedy if isinstance(self.remedy, str) else self.remedy(table)
 
 
@@ -84,7 +84,7 @@ class Table:
         return table[self.columns].astype(self.dtypes)
 
     def filled(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the same of a table that may lack columns: those are null."""
+        """Return the typed columns of a table that may lack some: those are null."""
         return self.typed(table.reindex(columns=self.columns))
 
     def without(self, note: str) -> "dg.MaterializeResult[pd.DataFrame]":
@@ -96,7 +96,7 @@ class Table:
     def results(
         self, table: pd.DataFrame, names: Collection[str] | None = None, **beside: pd.DataFrame
     ) -> "Iterator[dg.AssetCheckResult]":
-        """Return how the declared checks, or those of some names, come out.
+        """Yield the results of the declared checks, or of those in `names`.
 
         Checks about the same rows are evaluated at once. `beside` has the tables that checks read
         beside this one.
@@ -122,7 +122,7 @@ class Table:
     def check(
         self, name: str, table: pd.DataFrame, **beside: pd.DataFrame
     ) -> "dg.AssetCheckResult":
-        """Return how one declared check comes out."""
+        """Return the result of one declared check."""
         (result,) = self.results(table, [name], **beside)
         return result
 

@@ -156,7 +156,7 @@ class ParquetStore(dg.UPathIOManager):
         return self.load_from_path(None, path) if path.exists() else None
 
     def picked(self, asset: str, *keys: str, columns: Sequence[str]) -> pd.DataFrame | None:
-        """Return those of some columns that a stored table has, or None where there is none."""
+        """Return the named columns that a stored table has; None without a table."""
         path = self._path_of(asset, *keys)
         if not path.exists():
             return None
@@ -168,7 +168,7 @@ class ParquetStore(dg.UPathIOManager):
     def matching(
         self, asset: str, *keys: str, column: str, among: Collection[str]
     ) -> pd.DataFrame | None:
-        """Return the rows of a stored table whose column holds one of some values, or None."""
+        """Return the rows of a stored table by values of `column`; None without a table."""
         path = self._path_of(asset, *keys)
         if not path.exists():
             return None
@@ -185,7 +185,7 @@ class ParquetStore(dg.UPathIOManager):
         return self._path_of(asset, *keys).exists()
 
     def partitions(self, asset: str, corpus: str) -> list[str]:
-        """Return the judges of whom an asset's table of a corpus is stored."""
+        """Return the judges with a stored table of an asset and corpus."""
         folder = self.make_safe_partition_path(self._base_path / asset, corpus)
         return sorted(path.stem for path in folder.glob("*.parquet")) if folder.exists() else []
 

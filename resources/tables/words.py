@@ -196,6 +196,8 @@ _COUNTS_OR_NONE = {
     "completion_tokens": "Tokens of the judge's answer.",
     "length_a": "Characters of model A's completion.",
     "length_b": "Characters of model B's completion.",
+    "markdown_a": "Headings, list items and bold phrases in model A's completion.",
+    "markdown_b": "Headings, list items and bold phrases in model B's completion.",
     "n_turns": "Turns of the conversation; null where unknown.",
     "prompt_tokens": "Tokens of the question to the judge.",
     "rank": "Place by rating, best first.",

@@ -22,11 +22,12 @@ from resources.arena.simulation import (
     cast_votes,
     draw_battles,
     expected_outcome,
+    mean_outcomes,
+    read_arena,
+    true_ratings,
 )
-from resources.arena.truth import mean_outcomes, true_ratings
 from resources.arena.wording import FAMILIES, LANGUAGES, RECORD_KEYS, WORDINGS, words
 from resources.config.corpora import CorpusDefinition
-from resources.corpora.arena import read_arena
 
 # Prompts
 

@@ -84,7 +84,7 @@ def scores(name: str, differences: list[float], control: str | None = None) -> p
             "judge_outcome": (np.sign(gap) + 1) / 2,
             **dict.fromkeys(("human_outcome", "recorded_outcome"), np.nan),
             **dict.fromkeys(("score_difference", "difference_ab", "difference_ba"), gap),
-            **dict.fromkeys(("length_a", "length_b"), 1),
+            **dict.fromkeys(("length_a", "length_b", "markdown_a", "markdown_b"), 1),
         }
     )
     return table[list(SCORED_COLUMNS)].assign(

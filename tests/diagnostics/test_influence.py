@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from assets.diagnostics.influences import added_up, influence_table
-from judgeline.diagnostics.influence import fit_influences, influence_of
+from judgeline.diagnostics.influence import fewest_to_overtake, fit_influences, influence_of
 from judgeline.elo import (
     ELO_PER_LOGIT,
+    CodedBattles,
     RatingSettings,
     fit_beta,
     fit_beta_folds,
@@ -138,6 +139,60 @@ def test_naming_the_other_side_a_changes_no_influence() -> None:
     assert first.row.tolist() == second.row.tolist()
     np.testing.assert_allclose(first.influence, second.influence, atol=1e-7)
     np.testing.assert_allclose(first.expected, second.expected, atol=1e-9)
+
+
+def lead_without(battles: CodedBattles, rows: np.ndarray, pair: tuple[str, str]) -> float:
+    """By how much one model leads another by `auto`, rated from the beginning without some rows."""
+    kept = battles.take(~np.isin(np.arange(len(battles)), rows))
+    found = rate(kept, RatingSettings(n_resamples=0))
+    rating = dict(zip(*(column[found.method == "auto"] for column in found[:4:3]), strict=True))
+    return float(rating[pair[0]] - rating[pair[1]])
+
+
+def leader_and_second(battles: CodedBattles) -> tuple[str, str]:
+    found = rate(battles, RatingSettings(n_resamples=0))
+    auto = found.take(found.method == "auto")
+    first, second = auto.model[np.argsort(-auto.rating)][:2].tolist()
+    return first, second
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_battles_that_hold_a_lead_end_it_when_they_go(seed: int) -> None:
+    battles = code(dense_battles(seed))
+    pair = leader_and_second(battles)
+    found = fewest_to_overtake(battles, *pair, method="auto")
+    assert found.lead == pytest.approx(lead_without(battles, np.array([]), pair))
+    assert found.lead_without == pytest.approx(lead_without(battles, found.row, pair), abs=1e-6)
+    assert found.lead_without < 0 < found.lead
+    assert len(set(found.row.tolist())) == found.row.size
+    assert lead_without(battles, found.row[:-1], pair) >= 0, "one battle fewer would do"
+
+
+def test_where_one_battle_holds_a_lead_it_is_found() -> None:
+    """Every battle in turn is left out, which takes as many ratings as there are battles."""
+    n_held_by_one = 0
+    for seed in range(8):
+        battles = code(dense_battles(seed, size=5))
+        pair = leader_and_second(battles)
+        held_by_one = any(
+            lead_without(battles, np.array([row]), pair) < 0 for row in range(len(battles))
+        )
+        found = fewest_to_overtake(battles, *pair, method="auto")
+        assert (found.row.size == 1) == held_by_one
+        n_held_by_one += held_by_one
+    assert 0 < n_held_by_one < 8
+
+
+def test_a_lead_that_half_of_the_battles_do_not_end_is_said_to_stand() -> None:
+    battles = code(dense_battles(3, spread=3.0))
+    found = fit_influences(battles, fit_beta_folds(battles), method="hard")
+    share = [found.outcome[found.model == name].mean() for name in battles.models]
+    best, worst = battles.models[int(np.argmax(share))], battles.models[int(np.argmin(share))]
+    stands = fewest_to_overtake(battles, best, worst, method="hard")
+    assert stands.row.size == 0
+    assert stands.lead == stands.lead_without > 0
+    with pytest.raises(ValueError, match="swap them"):
+        fewest_to_overtake(battles, worst, best, method="hard")
 
 
 def test_one_of_two_games_with_an_equal_carries_two_logits() -> None:

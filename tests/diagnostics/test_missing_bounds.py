@@ -16,7 +16,7 @@ from assets.diagnostics.missing import (
     bounds_result,
     width_result,
 )
-from judgeline.diagnostics.missing_bounds import (
+from judgeline.diagnostics.missing import (
     MAX_WIDTH,
     MissingBounds,
     bound_missing,

@@ -87,17 +87,21 @@ class Living:
     def start(self) -> "Living":
         """Serve the web interface with its daemon on a free port; wait until it answers."""
         self.port = self.port or free_port()
+        self.launch("pipelines", "ui", "--port", str(self.port))
+        self.wait("the interface to answer", self._serves, START_SECONDS)
+        return self
+
+    def launch(self, module: str, *options: str, **variables: str) -> None:
+        """Start a server in a session of its own, which a signal to this process does not reach."""
         with self.log.open("ab") as sink:
             self.server = subprocess.Popen(
-                [sys.executable, "-m", "pipelines", "ui", "--port", str(self.port)],
+                [sys.executable, "-m", module, *options],
                 cwd=ROOT,
-                env=self.environment,
+                env={**self.environment, **variables},
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self.wait("the interface to answer", self._serves, START_SECONDS)
-        return self
 
     def stop(self) -> int:
         """Interrupt the interface as Ctrl-C does, and return its exit code."""

@@ -4,8 +4,6 @@ Against Dagster's bare web server the same attacks get through, or they would pr
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -153,15 +151,7 @@ class Bare(Living):
             environment.setenv("JUDGELINE_HOME", str(self.home))
             prepare_home()
         options = ("--port", str(self.port), "--workspace", str(ROOT / "workspace.yaml"))
-        with self.log.open("ab") as sink:
-            self.server = subprocess.Popen(
-                [sys.executable, "-m", "dagster_webserver", *options],
-                cwd=ROOT,
-                env={**self.environment, "DAGSTER_HOME": str(self.home)},
-                stdout=sink,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self.launch("dagster_webserver", *options, DAGSTER_HOME=str(self.home))
         self.wait("the bare web server", self._serves, START_SECONDS)
         return self
 

@@ -175,6 +175,26 @@ def test_numbers_belong_to_the_models_whichever_was_shown_first(judge) -> None:
     pd.testing.assert_frame_equal(one, two)
 
 
+def leads_of_a(table: pd.DataFrame) -> pd.DataFrame:
+    """How far A is ahead in each battle and order, by every column that tells."""
+    if "completion_id" in table:
+        x, y = (table[table["model"].eq(name)].filter(regex="score$") for name in ("x", "y"))
+        return x - y.to_numpy()
+    sums = [table.filter(regex=f"_{side}$").sum(axis=1, skipna=False) for side in "ab"]
+    meanings = {name: WORDS[name][1] for name in table}
+    shares = [name for name, meaning in meanings.items() if meaning.startswith("A's share")]
+    points = [name for name, meaning in meanings.items() if "A minus B" in meaning]
+    leads = pd.concat([table[shares] - 0.5, table[points], sums[0] - sums[1]], axis=1)
+    return leads.dropna(axis=1, how="all")
+
+
+def test_a_model_whose_texts_are_better_is_ahead_in_both_orders(form: str) -> None:
+    judge = simulated(form, noise=0.0, position_bias=0.0)
+    leads = leads_of_a(annotate(judge, BATTLES, slug="j"))
+    assert leads.size
+    assert leads.gt(0).all(axis=None), leads.to_string()
+
+
 def test_identity_says_what_was_asked_and_not_of_which_battle(judge) -> None:
     verdicts = annotate(judge, BATTLES, slug="j", n_replicates=2)
     assert verdicts["identity"].str.fullmatch(r"[0-9a-f]{64}").all()

@@ -6,10 +6,10 @@ import pytest
 
 from judgeline.io import VERDICT_DTYPES, score_battles
 from judgeline.verdict.outcomes import CRITERIA
+from resources.arena.simulation import read_arena
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import load_judges
 from resources.config.paths import ROOT
-from resources.corpora.arena import read_arena
 from resources.judges.annotation import annotate, recorded_marks
 from resources.judges.catalog import open_judge
 

@@ -199,6 +199,9 @@ COMPANION_TABLES = {
         "adjusted_win_rates": {"model": "ant", "estimator": "difference", "status": "ok"}
         | {"win_rate": 0.875, "headline": True},
         "adjustment_coverage": {"grouping": "all", "estimator": "naive"},
+        "plain_ratings": {"source": "judge", "language": "all", "model": "ant", "rating": 1510.0},
+        "style_effects": {"source": "judge", "language": "all", "covariate": "length"}
+        | {"effect": 9.0, "lower": 1.0, "upper": 17.0},
         "label_plan": {"level": "ant", "plan": "label 10 more"},
         "consistency": {"category": "all", "dimension": "overall", "measure": "x", "n": 9},
     }.items()
@@ -208,9 +211,9 @@ COMPANION_TABLES = {
 def test_what_there_is_has_a_section_and_of_a_withheld_judge_what_places_no_model() -> None:
     shown = companions_of(COMPANION_TABLES, "j1")
     assert [part.title for part in shown] == [
-        "Judge gate", "Adjusted win rates", "Against a reference", "Consistency",
+        "Judge gate", "Adjusted win rates", "Plain ratings", "Against a reference", "Consistency",
     ]  # fmt: skip
-    assert "The reference is hub" in " ".join(shown[2].sentences)
+    assert "The reference is hub" in " ".join(shown[3].sentences)
     assert [row.marked for row in shown[0].tables[0].grid.rows] == [True]
     withheld = companions_of(COMPANION_TABLES, "j1", withheld=True)
     assert [part.title for part in withheld] == ["Judge gate", "Consistency"]
@@ -238,7 +241,9 @@ def test_coverage_over_splits_that_an_earlier_release_stored_is_shown_as_a_whole
 
 
 def test_a_table_with_a_row_for_each_model_is_of_a_section_that_places_models() -> None:
-    by_model = {"adjusted_win_rates", "label_plan", "reference_ratings", "predictions"}
+    by_model = {
+        "adjusted_win_rates", "label_plan", "plain_ratings", "predictions", "reference_ratings",
+    }  # fmt: skip
     placing = {part.asset for one in SECTIONS if one.places_models for part in one.parts}
     assert by_model <= placing < set(COMPANIONS)
     parts = [part for one in SECTIONS for part in one.parts]

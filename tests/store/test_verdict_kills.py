@@ -33,16 +33,7 @@ from resources.store.writing import PATIENCE, VerdictWriter
 pytestmark = pytest.mark.slow
 
 N_BATTLES, N_KILLS, FLUSH_ROWS = 400, sized(20, 8), 5
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": [f"b{i}" for i in range(N_BATTLES)],
-        "model_a": "x",
-        "model_b": "y",
-        "instruction": [f"Question {i}" for i in range(N_BATTLES)],
-        "completion_a": [f"first of {i}" for i in range(N_BATTLES)],
-        "completion_b": [f"second of {i}" for i in range(N_BATTLES)],
-    }
-)
+BATTLES = numbered(N_BATTLES)
 
 
 class Slow(ByRubric):

@@ -51,7 +51,7 @@ class Pace(NamedTuple):
 
 
 class Reservations:
-    """What a budget holds back by request; a context manager that leaves none held.
+    """Reservations of a budget by request; a context manager that releases or settles all.
 
     What was submitted and has no result then counts in full: it is carried out and billed all the
     same.
@@ -70,7 +70,7 @@ class Reservations:
             self.meter.budget.settle(most, most if identity in self._submitted else Cost())
 
     def reserve(self, identity: str, body: dict[str, Any]) -> bool:
-        """Return whether the budget covers a request, and hold back what it may cost."""
+        """Reserve the greatest cost of a request; return whether the budget covers it."""
         if identity in self._held:
             return True
         most = most_of(body["messages"], body, self.meter.price)
@@ -237,7 +237,7 @@ class Batches:
             yield from ((i, results[i]) for i in ours)
 
     def _watch(self, records: Sequence[Record]) -> Iterator[tuple[Record, Any]]:
-        """Yield batches as they end, looking less and less often."""
+        """Yield batches as they end, polled at growing intervals."""
         awaited = {record.batch_id or "": record for record in records}
         told: dict[str, str] = {}
         wait = min(self.pace.first_s, self.pace.longest_s)
@@ -341,7 +341,7 @@ class LiveJudge(ServedJudge):
         return Records(self._site.folder / "batches" / judge_key(self))
 
     def acknowledge(self, stored: Mapping[str, datetime]) -> None:
-        """Take note of failures that are stored, and of when: they are wanted for a second time.
+        """Record failures that are stored, with their times: a second answer is wanted.
 
         Any other is handed over once more, which is free.
         """
@@ -460,7 +460,7 @@ class BatchJudge(LiveJudge):
 
     @contextlib.contextmanager
     def _farewell(self, awaited: Mapping[str, Awaited]) -> Iterator[None]:
-        """Name the batches that go on without us, however the wait ends."""
+        """Log the batches still under way, however the wait ends."""
         try:
             yield
         except BaseException as error:

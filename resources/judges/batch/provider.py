@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of one request: an answer, and its value if it could be read.
+    """Result of one request of a batch: an answer, and its value if it could be read.
 
     `hopeless` says why the same, asked again, would fail until somebody mends something: that is no
     answer. `is_lost` marks a result that the provider has deleted.
@@ -187,7 +187,7 @@ class Provider:
             wait, attempt = self._retries.wait_s(attempt, _LOST), attempt + 1
 
     def pause(self) -> None:
-        """Wait until a request on its way has arrived: the longest pause between attempts."""
+        """Wait for the longest pause between attempts, in which a request in flight arrives."""
         time.sleep(self._retries.policy.cap_s)
 
     def upload(self, name: str, file: IO[bytes]) -> str:
@@ -246,7 +246,7 @@ class Provider:
         return None if batch is None else str(_named(batch)["id"])
 
     def has_file(self, file_id: str) -> bool:
-        """Return whether a file is there."""
+        """Return whether the provider has a file."""
         return self._unless_missing("find a file", "GET", _file(file_id)) is not None
 
     def delete(self, file_id: str) -> None:
@@ -254,7 +254,7 @@ class Provider:
         self._unless_missing("delete a file", "DELETE", _file(file_id))
 
     def look(self, batch_id: str) -> Any | None:
-        """Return a batch as it is now, or None if there is none of that name."""
+        """Return the present state of a batch; None if the provider does not know it."""
         place = f"/batches/{quote(batch_id, safe='')}"
         return self._unless_missing("say how a batch is", "GET", place)
 
@@ -283,7 +283,7 @@ class Provider:
         return self._insist(what, _or_none(send))
 
     def _insist(self, what: str, ask: Callable[[Connection], Awaitable[R]]) -> R:
-        """Return the result of a request, tried again as often as it may help."""
+        """Return the result of a request, retried while its trouble may pass."""
         connection = Connection(self._retries.endpoint, self._timeout_s)
         insisting = self._retries.insist(
             partial(self._retries.tried, partial(ask, connection)), Counter()
@@ -303,7 +303,7 @@ class Provider:
 def _or_none(
     ask: Callable[[Connection], Awaitable[R]],
 ) -> Callable[[Connection], Awaitable[R | None]]:
-    """Return a request whose result is None where there is nothing of that name."""
+    """Return a request that gives None for a name unknown to the provider (404)."""
 
     async def send(connection: Connection) -> R | None:
         try:
@@ -335,7 +335,7 @@ def _lines_of(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _is_clear_no(error: Exception) -> bool:
-    """Whether a provider says that it did not do what it was asked to do."""
+    """Return whether a provider's error states that it did not carry out the request."""
     if not isinstance(error, StatusError):
         return False
     return 400 <= error.status < 500 and error.status not in _UNCLEAR

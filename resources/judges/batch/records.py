@@ -74,7 +74,7 @@ class Records:
         sync_folder(self.folder)
 
     def close(self, token: str, identities: Collection[str]) -> None:
-        """Note calls of a batch whose failure was handed over, and that may be asked anew."""
+        """Record calls of a batch whose failure was handed over, so that they may be asked anew."""
         if not identities:
             return
         with self.exclusive():
@@ -96,14 +96,14 @@ class Records:
             self.close(record.token, [one for one in known if stored[one] > opened])
 
     def under_way(self) -> set[str]:
-        """Return the calls that were submitted, and whose failure was not handed over."""
+        """Return the calls submitted, except those whose failure was handed over."""
         latest: set[str] = set()
         for record in self.all():
             latest = (latest | set(record.identities)) - set(record.answered)
         return latest
 
     def file(self, token: str) -> Path:
-        """Return where the record of a token lies."""
+        """Return the file of a token's record."""
         return self.folder / f"{token}.json"
 
 

@@ -1,4 +1,4 @@
-"""Odds of the words that a judge could have said, from the log-probabilities of one answer.
+"""Odds of a judge's possible answers, from the log-probabilities of one answer.
 
 Nothing is filled in: where the tokens do not tell, a ValueError says why.
 """
@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
 
 def answer_span(tokens: Sequence[str], answer: str) -> Span | None:
-    """Return which tokens spell an answer, or None if the last ones do not.
+    """Return the tokens that spell an answer; None if it does not stand at their end.
 
     Endpoints log what a model thought before it answered, and the mark that ended its turn. Blanks
     do not count. Where a token holds but a part of a character, letters beyond ASCII do not
@@ -91,7 +91,7 @@ _DIGITS = re.compile(r"[0-9]+")
 
 
 class Token(NamedTuple):
-    """A token that a judge said, its log-probability in nats, and what it could have said."""
+    """A token of an answer, its log-probability in nats, and its alternatives."""
 
     text: str
     log_prob: float
@@ -148,7 +148,7 @@ def _without(token: Token, opening: str) -> Token:
 def score_of(
     tokens: Tokens, score: int, *, scale: tuple[int, int], declared_digits: int
 ) -> ScoreDistribution:
-    """Return how probable each number was, where the judge said `score`."""
+    """Return the probability of each number at the place of `score`."""
     digits = digits_per_token(tokens, score, declared_digits)
     first, following = _path(tokens, str(score), scale[1], digits)
     return score_distribution(
@@ -161,7 +161,7 @@ def score_of(
 
 
 def digits_per_token(tokens: Tokens, score: int, declared: int) -> int:
-    """Return how many digits one token held at most, by what one answer shows.
+    """Return the most digits in one token of an answer.
 
     As declared, if a number of several digits in one token was said or listed where the number
     begins; else one, since any digit may then be the first of two. No other answer has a say in it.
@@ -175,7 +175,7 @@ def digits_per_token(tokens: Tokens, score: int, declared: int) -> int:
 
 
 def choice_of(tokens: Tokens, letter: str) -> ChoiceProbabilities:
-    """Return how probable each letter was, where the judge said `letter`."""
+    """Return the probability of each letter at the place of `letter`."""
     if not tokens.spelled or tokens.spelled[0].text.strip(BLANKS) != letter:
         raise ValueError(
             f"the first token is not the letter {letter!r} that the answer begins with"
@@ -194,7 +194,7 @@ def perplexity_of(tokens: Tokens | None) -> float | None:
 
 
 def _pieces(tokens: Tokens, number: str) -> list[str]:
-    """Return the digits of a number as the judge's tokens hold them, or nothing."""
+    """Return the digits of a number as split by the judge's tokens, or an empty list."""
     pieces: list[str] = []
     for token in tokens.spelled:
         text = token.text if pieces else token.text.strip(BLANKS)
@@ -225,7 +225,7 @@ def _path(
 
 
 def _position(token: Token) -> TokenPosition:
-    """Return the alternatives at a place, with the token that was said."""
+    """Return the alternatives at a place, the answer's token included."""
     if not token.listed:
         raise ValueError(f"nothing is listed beside the token {token.text!r}; ask for top_logprobs")
     listed = list(token.listed)

@@ -49,7 +49,7 @@ _MARK_BYTES = 16
 
 
 def require_template(template: str, file: Path, wording: Wording = PAIR) -> None:
-    """Check that a template shows each text once, and tells the judge all that it has to."""
+    """Check that a template has the placeholder of each text once, and all others."""
     used = _placeholder(wording).findall(template)
     for name in wording.quoted:
         if used.count(name) != 1:
@@ -169,7 +169,7 @@ class Form:
         raise NotImplementedError
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return the first words of a simulated judge of texts worth so many rubric points.
+        """Return the chances of a simulated judge's first words, for texts of some rubric points.
 
         `spread` is the standard deviation of its doubt about one text, in rubric points.
         """
@@ -191,7 +191,7 @@ class Prompt(NamedTuple):
     form: Form
 
     def messages(self, shown: Presentation) -> list[Message]:
-        """Return the messages of one request, its fences marked by what stands in no text."""
+        """Return the messages of one request; the mark of its fences stands in no text."""
         wording = self.form.wording
         texts = {name: readable(getattr(shown, text)) for name, text in wording.quoted.items()}
         while (mark := secrets.token_hex(_MARK_BYTES)) in "".join(texts.values()):

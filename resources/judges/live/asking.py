@@ -80,7 +80,7 @@ class Asker:
     async def send(
         self, messages: list[Message], request: dict[str, Any], read: Callable[[Any], R]
     ) -> R | Trouble:
-        """Return the reply to messages as `read`, or the trouble with them or the way."""
+        """Return the reply to messages, parsed by `read`, or the trouble."""
         attempt = partial(self._attempt, messages, request, read)
         outcome = await self.retries.insist(attempt, self.meter.counts)
         if isinstance(outcome, Trouble) and outcome.action == "stop":
@@ -136,7 +136,7 @@ class Asker:
                 meter.budget.settle(most, spent)
 
     async def _is_granted(self, most: Cost) -> bool:
-        """Wait while other requests may leave over what this one needs."""
+        """Reserve a cost, after requests in flight if need be; return whether there is room."""
         while not self.meter.budget.reserve(most):
             if self.meter.budget.n_open == 0:
                 return False

@@ -71,7 +71,7 @@ async def _work_off(
     n_workers: int,
     results: _Results[R],
 ) -> None:
-    """Put the results, and in the end why there are no more: an error, or `_End`."""
+    """Queue the results, and at last an error or `_End`."""
     failures: list[BaseException] = []
 
     async def worker() -> None:

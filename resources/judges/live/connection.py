@@ -69,7 +69,7 @@ class Connection:
     async def pieces(
         self, method: str, path: str, query: Mapping[str, str] = {}, **sent: Any
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Give the body of a successful reply as it comes; StatusError for any other status."""
+        """Yield the body of a successful reply in pieces; StatusError for any other status."""
         query = {**dict(self._endpoint.query), **query}
         asked = f"?{urlencode(query, quote_via=quote)}" if query else ""
         url = URL(f"{self._endpoint.url}{path}{asked}", encoded=True)
@@ -83,7 +83,7 @@ class Connection:
             yield pieces
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close the session of the connection."""
         if self._session is not None:
             await self._session.close()
 

@@ -42,7 +42,7 @@ class Endpoint:
         return text
 
     def is_repeated_in(self, text: str) -> bool:
-        """Return whether a text gives the key or a secret header away."""
+        """Return whether a text holds the key or a secret header."""
         return any(len(one) >= _SHORTEST_SECRET and one in text for one in self._secrets)
 
     @property

@@ -1,4 +1,4 @@
-"""A judge behind an endpoint: what identifies it, and its answers as they come."""
+"""A judge behind an endpoint: its identity, and its answers as they arrive."""
 
 import contextlib
 import json
@@ -85,7 +85,7 @@ class ServedJudge:
         return site.declared or remembered(site.folder, self._place, self._model)
 
     def require_reachable(self) -> None:
-        """Ask the endpoint something small, of which nothing is stored."""
+        """Probe the endpoint with a small request that is not stored; raise if it fails."""
         known, found = self._known(), self.capabilities
         if known is not None:
             self._found(Probe.again, found)
@@ -253,7 +253,7 @@ class ServedJudge:
         self._site.warn(self._site.endpoint.redact(text))
 
     def _found(self, ask: Callable[..., Any], *known: Capabilities) -> Capabilities:
-        """Return the capabilities of an endpoint, asked now, and remember them."""
+        """Probe the endpoint's capabilities and store them."""
         asker = self._asker(Budget(), _PROBE_S)  # small, and needed to know what is stored
 
         def send(request: dict[str, Any]) -> Any:

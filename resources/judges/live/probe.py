@@ -58,7 +58,7 @@ class Capabilities:
 
 
 def listing(alternatives: int) -> dict[str, Any]:
-    """Return the part of a request that asks for log-probabilities, of so many at each place."""
+    """Return the request fields for log-probabilities of `alternatives` tokens at each place."""
     return {"logprobs": True, "top_logprobs": alternatives}
 
 
@@ -146,7 +146,7 @@ class Probe:
         return replace(found, limit_field=await self._limit_field())
 
     async def with_alternatives(self, found: Capabilities) -> Capabilities:
-        """Return capabilities, with how many alternatives the endpoint tells at a place."""
+        """Return capabilities with the number of alternatives that the endpoint gives."""
         for n in (MOST_ALTERNATIVES, FEW_ALTERNATIVES):
             what = f"log-probabilities of {n} tokens"
             reply = await self._unless_refused(found.limit_field, listing(n), what)
@@ -196,7 +196,7 @@ class Probe:
             return False
 
     async def _unless_refused(self, limit: str, extra: dict[str, Any], what: str) -> Any | None:
-        """Return the reply to a request for something more, or None if that is turned down.
+        """Return the reply to a request with an extra option; None if the option is refused.
 
         An error of the server's own is believed if it answers the plain request meanwhile.
         """

@@ -67,7 +67,7 @@ def require_message(completion: Any) -> Any:
 
 
 def member(value: Any, name: str) -> Any:
-    """Return what stands under a name in a part of a reply; None where nothing does."""
+    """Return a member of a JSON object of a reply; None where it is missing."""
     return value.get(name) if isinstance(value, dict) else None
 
 
@@ -83,7 +83,7 @@ def understood(reply: Any, read: Callable[[Any], R]) -> R:
 
 
 def _early_end(choice: Any, text: str) -> tuple[str | None, str | None]:
-    """Return how an answer failed before it could be read, and why; None if it did not."""
+    """Return the failure class and reason of an answer cut short or refused; None for others."""
     finish = choice.get("finish_reason")
     if (end := _FAILED_ENDS.get(str(finish))) is not None:
         return end
@@ -97,7 +97,7 @@ def _early_end(choice: Any, text: str) -> tuple[str | None, str | None]:
 
 
 def _is_ended(choice: Any) -> bool:
-    """Whether the judge said all that it had to say.
+    """Return whether the answer ended by itself, not at a limit.
 
     A server may state that it does not know, by null; leaving the field out states nothing.
     """

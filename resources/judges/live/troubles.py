@@ -109,7 +109,7 @@ class Retries:
     async def insist(
         self, attempt: Callable[[], Awaitable[R | Trouble]], counts: Counter[str]
     ) -> R | Trouble:
-        """Return the outcome of an attempt, made again while its trouble may pass."""
+        """Return the outcome of an attempt, repeated while its trouble may pass."""
         number, outcome = 0, await attempt()
         while isinstance(outcome, Trouble) and (wait := self.wait_s(number, outcome)) is not None:
             counts["retries"] += 1
@@ -223,7 +223,7 @@ def _failure_of(status: int, codes: str, words: str, shown: str) -> str:
 
 
 def _means(pattern: re.Pattern[str], codes: str, words: str, shown: str) -> bool:
-    """Whether a server says a thing, and not only quotes it from what it was shown."""
+    """Return whether an error matches a pattern outside quotations of the text `shown`."""
     if pattern.search(codes):
         return True
     found = {said[0].casefold() for said in pattern.finditer(words)}

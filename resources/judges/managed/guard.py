@@ -1,4 +1,4 @@
-"""A process between us and a server: when we are gone, however we went, so is the server.
+"""Guard process of a server: it stops the server when our process ends, in whatever way.
 
 Started as a script with nothing but the standard library. Its standard input is a pipe whose
 other end only we hold: the end of that pipe, or another parent, means that nobody needs the
@@ -28,7 +28,7 @@ _LONGEST_BURIAL_S = 30.0
 
 
 def guard(parent: int, patience_s: float, report: int, command: list[str]) -> int:
-    """Run a command until it ends or nobody needs it; return its exit code.
+    """Run the server's command until it ends or its parent does; return its exit code.
 
     Signals that ask us to stop are never delivered, only looked for: at no moment can one keep
     us from clearing up.
@@ -59,7 +59,7 @@ def _watch(server: subprocess.Popen[bytes], parent: int) -> None:
 
 
 def _end(server: subprocess.Popen[bytes], patience_s: float) -> None:
-    """Stop the server politely, then everything that is left of it."""
+    """Terminate the server, then kill its remaining processes after `patience_s` seconds."""
     if server.poll() is None:
         server.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):

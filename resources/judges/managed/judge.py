@@ -93,7 +93,7 @@ class Server:
         return [self.endpoint.redact(line) for line in lines[-n_lines:]]
 
     def failure(self, what: str) -> VllmError:
-        """Return an error with a sentence about the server and the end of its log."""
+        """Return an error with a sentence on the server and the last lines of its log."""
         said = "\n".join(f"  {line}" for line in self.last_lines()) or "  (nothing)"
         return VllmError(f"{what}; its log is {self.log} and ends with:\n{said}")
 
@@ -121,7 +121,7 @@ class Server:
         tell(f"vllm: ready after {time.monotonic() - started:.0f} s, version {self.version}")
 
     def stop(self) -> None:
-        """Stop the server and everything it started; return when all of it is gone."""
+        """Stop the server and all of its processes; return when all of it is gone."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         if self.process.wait() < 0:  # somebody killed the guard, which kept its word till then
@@ -220,7 +220,7 @@ def _new_log(logs: Path, slug: str) -> Path:
 
 
 def clear_up(session: int | None, mark: str, patience_s: float) -> None:
-    """Return when a server and what it started is gone; kill what is left after a while.
+    """Wait until all processes of a server have ended; kill those left after a while.
 
     `session` is the one that the server leads, if it is known; `mark` a text in the environment of
     its processes alone; after `patience_s` seconds the rest is killed.
@@ -380,7 +380,7 @@ class ManagedJudge(ServedJudge):
                 yield position, reading
 
     def _require_server(self, reading: Reading, server: Server) -> None:
-        """Tell a server that died from one battle that got lost: nothing more would come."""
+        """Raise VllmError if the server has ended: no further answer would come."""
         if reading.status == "transport" and server.has_ended():
             raise server.failure(
                 f"judge {self._slug!r}: vLLM stopped with exit code {server.exit_code} while it "

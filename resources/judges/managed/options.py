@@ -76,7 +76,7 @@ class VllmOptions(BaseModel):
 
     @property
     def alternatives(self) -> Literal[5, 20]:
-        """Number of log-probabilities that the server tells at a place.
+        """Number of log-probabilities that the server gives at a place.
 
         Its limit is 20 unless ``--max-logprobs`` says otherwise; -1 is none.
         """
@@ -90,7 +90,7 @@ class VllmOptions(BaseModel):
         return FEW_ALTERNATIVES if few else MOST_ALTERNATIVES
 
     def shaping(self) -> Self:
-        """Return the options without those that change how fast an answer comes, not which."""
+        """Return the options that can change an answer, without those of speed."""
         return type(self)(
             dtype=self.dtype,
             max_model_len=self.max_model_len,
@@ -120,7 +120,7 @@ Claim = Callable[[str], AbstractContextManager[object]]
 
 @dataclass
 class Hosting:
-    """Needs of a judge at its host; no server runs on after it.
+    """Services of the host of managed servers; no server outlives it.
 
     `tell` hears how batches and the start of a server go, `warn` each warning for a person. `claim`
     returns a context that holds a slot of a pool; by default none.
@@ -140,5 +140,5 @@ class Hosting:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop every server that somebody left running."""
+        """Stop every server that is still running."""
         self._open.close()

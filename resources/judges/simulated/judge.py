@@ -206,7 +206,7 @@ def spoilt(
     rng: np.random.Generator,
     malformed: Sequence[Callable[[str], str]],
 ) -> tuple[str, str | None]:
-    """Return the answer, or at the declared rates what a judge may send in its place.
+    """Return the answer, or at the declared rates a malformed, refused or truncated one.
 
     An answer that is cut off ends before its explanation, which an empty line sets off.
     """
@@ -344,7 +344,7 @@ def _findings(belief: Belief) -> str:
 def _write_odds(
     reason: str, words: Sequence[str], chances: list[float], said: int, rng: np.random.Generator
 ) -> str:
-    """Return the tokens of an answer and their log-probabilities as an endpoint tells them."""
+    """Return the tokens of an answer and their log-probabilities in an endpoint's format."""
     other, stray = _ELSEWHERE
     logs = [(word, (1 - stray) * p) for word, p in zip(words, chances, strict=True)]
     listed = [(word, round(math.log(p), 6)) for word, p in (*logs, (other, stray)) if p > 0]

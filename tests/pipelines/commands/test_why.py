@@ -4,6 +4,7 @@ import io
 import json
 import shutil
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from assets.provenance import MADE_FROM
 from judgeline.cli import main
+from judgeline.report import lead_text
 from pipelines.commands.why import Why, explain_rating
 from pipelines.commands.why_shown import lines_of, markdown_of, show_why
 from resources.tables.store import open_store
@@ -70,6 +72,21 @@ def test_a_rating_is_that_of_the_board_with_everything_behind_it(ask, finished, 
     assert all('"response_1"' in reading.answer for reading in strongest.readings)
     assert strongest.instruction
     assert strongest.completion != strongest.opponent_completion
+
+
+def test_what_holds_a_place_is_few_battles_of_the_corpus(ask, finished, best):
+    board = finished.stored("leaderboard", "tiny", "careful")
+    (lead,) = ask(best).leads
+    assert [lead.model, lead.rival] == board["model"].head(2).tolist()
+    assert lead.lead == pytest.approx(-board["rating"].head(2).diff().iloc[1])
+    assert lead.lead_without < 0
+    scored = finished.stored("scored_battles", "tiny", "careful")
+    assert {*lead.battle_ids} <= {*scored["battle_id"]}
+    assert 0 < len(lead.battle_ids) < len(scored) / 2
+    above, below = ask(board["model"].iloc[1]).leads
+    assert above == lead
+    assert [below.model, below.rival] == board["model"].iloc[1:3].tolist()
+    assert f"{best} leads {lead.rival} by" in printed(ask(best))
 
 
 def test_an_interval_is_a_threshold_times_a_spread_and_auto_has_a_name(ask, finished, best):
@@ -310,6 +327,11 @@ def test_the_command_prints_json_tables_and_markdown(ask, best, capsys):
     assert "rubric points for" in capsys.readouterr().out
     assert main(["why", "nobody", "--corpus", "tiny", "--judge", "careful"]) == 1
     assert "unknown model 'nobody'" in capsys.readouterr().err
+
+
+def test_the_report_says_on_what_the_first_place_rests(finished, ask, best):
+    page = (finished.home / "reports" / "tiny.html").read_text(encoding="utf-8")
+    assert lead_text(ask(best).leads[0]) in unescape(page)
 
 
 def test_the_report_shows_the_battles_costs_and_runs(finished):

@@ -1,0 +1,300 @@
+"""Plain ratings of outcomes, by people or by a judge, as other leaderboards make them.
+
+Bradley-Terry over all models at once, with covariates of a battle beside the two models, such as a
+difference in length, and ties as half a win or with a parameter of their own. Nothing is
+calibrated: these stand beside the ratings on the human scale, never in their place.
+"""
+
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.special import expit
+
+from judgeline.elo.anchors import connected_components
+from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
+
+LEAST_BATTLES = 100
+"""Battles with an outcome below which a group, such as a language, has no ratings of its own."""
+
+Ties = Literal["half", "davidson"]
+
+_MAX_ITERATIONS = 100
+_TOLERANCE = 1e-10  # logits
+_LONGEST_STEP = 2.0  # logits, of a Newton step
+_ONE_SIDED = 20.0  # logits per standard deviation: no covariate's weight is so large
+
+Floats = NDArray[np.float64]
+
+
+class PlainRatings(NamedTuple):
+    """One row per model and group of battles.
+
+    `rating`, `std_error`, `lower` and `upper` are in Elo points, 1500 being the mean of the models
+    of a `component`: models that chains of battles connect, numbered from 0, the largest. Ratings
+    of two components do not compare. `n_battles` counts battles with an outcome.
+    """
+
+    group: NDArray[np.str_]
+    model: NDArray[np.str_]
+    rating: Floats
+    std_error: Floats
+    lower: Floats
+    upper: Floats
+    n_battles: NDArray[np.int64]
+    component: NDArray[np.int64]
+
+
+class Covariates(NamedTuple):
+    """One row per covariate and group: its effect on A's chances, beside the models.
+
+    `effect` is in Elo points per standard deviation of the covariate, with its interval.
+    """
+
+    group: NDArray[np.str_]
+    covariate: NDArray[np.str_]
+    effect: Floats
+    std_error: Floats
+    lower: Floats
+    upper: Floats
+    n_battles: NDArray[np.int64]
+
+
+class _Fit(NamedTuple):
+    """Strengths and weights, (M + K,), with their covariance, in logits."""
+
+    value: Floats
+    covariance: Floats
+
+
+def rate_outcomes(
+    model_a: ArrayLike,
+    model_b: ArrayLike,
+    outcome: ArrayLike,
+    *,
+    covariates: Mapping[str, ArrayLike] | None = None,
+    group: ArrayLike | None = None,
+    ties: Ties = "half",
+    cluster: ArrayLike | None = None,
+    miscoverage: float = 0.1,
+    l2: float = 0.01,
+) -> tuple[PlainRatings, Covariates]:
+    """Return Bradley-Terry ratings of outcomes, and the effects of covariates beside the models.
+
+    Maximises ``sum log P(outcome) - l2 * |strength|^2`` with ``logit = strength_a - strength_b +
+    weight . covariate``. Standard errors are of the sandwich form: they hold where a battle's
+    noise is not that of the model, and of clusters of battles if these are given.
+
+    Parameters
+    ----------
+    model_a, model_b : array_like of str, shape (n,)
+        Names of the two models.
+    outcome : array_like, shape (n,)
+        A's share of the win in [0, 1]; battles with NaN are left out.
+    covariates : mapping of str to array_like, shape (n,), optional
+        Numbers that favour A where they are large, such as `style_difference` of lengths; battles
+        with NaN in one are left out.
+    group : array_like of str, shape (n,), optional
+        Group of each battle, such as its language; groups below `LEAST_BATTLES` are left out.
+    ties : {"half", "davidson"}
+        A tie is half a win for both, or an outcome of its own with one more parameter; then
+        outcomes are 1, 0.5 or 0.
+    cluster : array_like, shape (n,), optional
+        Cluster of each battle, such as its question.
+    miscoverage : float
+        Share of misses that intervals may have, in (0, 1).
+    l2 : float
+        Penalty on squared strengths, per squared logit; covariates have none.
+
+    Returns
+    -------
+    PlainRatings, Covariates
+        Rows by group, then best model first; none where no battle has an outcome.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, an outcome is out of range, or a covariate decides every battle.
+    RuntimeError
+        If the iteration does not converge.
+
+    References
+    ----------
+    R. A. Bradley and M. E. Terry (1952), Biometrika 39; R. R. Davidson (1970), JASA 65(329), on
+    ties; H. White (1982), Econometrica 50(1), on the errors; T. Li, A. Angelopoulos and
+    W.-L. Chiang (2024), "Does style matter?", on lengths as a covariate.
+    """
+    share = np.asarray(outcome, dtype=float)
+    first, second = np.asarray(model_a, dtype=str), np.asarray(model_b, dtype=str)
+    columns = {name: np.asarray(values, float) for name, values in (covariates or {}).items()}
+    label = np.full(share.size, "") if group is None else np.asarray(group, dtype=str)
+    units = np.arange(share.size) if cluster is None else np.asarray(cluster)
+    _require_alike(share, first, second, *columns.values(), label, units)
+    _require_outcomes(share, ties)
+    known = np.isfinite(np.column_stack([share, *columns.values()])).all(axis=1)
+    reach = NormalDist().inv_cdf(1 - miscoverage / 2)
+    ratings, effects = [], []
+    for name in np.unique(label[known]).tolist():
+        rows = np.flatnonzero(known & (label == name))
+        if group is not None and rows.size < LEAST_BATTLES:
+            continue
+        models, codes = np.unique(np.concatenate([first[rows], second[rows]]), return_inverse=True)
+        sides = codes[: rows.size], codes[rows.size :]
+        spread = np.array([values[rows].std() for values in columns.values()])
+        varies = spread > 0
+        z = np.array([values[rows] for values in columns.values()]).reshape(-1, rows.size)
+        z = z[varies].T / spread[varies]
+        units_of = np.unique(units[rows], return_inverse=True)[1]
+        fit = _fit(_design(sides, z, models.size), share[rows], units_of, models.size, ties, l2)
+        ratings.append(_rated(fit, name, models, sides, reach))
+        kept = np.array([*columns], dtype=str)[varies]
+        effects.append(_effects(fit, name, kept, rows.size, models.size, reach))
+    return _joined(PlainRatings, ratings), _joined(Covariates, effects)
+
+
+def style_difference(of_a: ArrayLike, of_b: ArrayLike) -> Floats:
+    """Return A's surplus of an amount over B's, ``(a - b) / (a + b)``, in [-1, 1].
+
+    Equal amounts, none of either among them, give 0; NaN where one is missing. ValueError for a
+    negative amount.
+    """
+    first, second = np.asarray(of_a, dtype=float), np.asarray(of_b, dtype=float)
+    if (first < 0).any() or (second < 0).any():
+        row = int(np.argmax((first < 0) | (second < 0)))
+        raise ValueError(
+            f"row {row} has {first[row]:g} and {second[row]:g}: amounts are not below 0"
+        )
+    total = first + second
+    return np.asarray((first - second) / np.where(total == 0, 1.0, total))
+
+
+def _require_alike(*columns: NDArray[Any]) -> None:
+    shapes = sorted({column.shape for column in columns})
+    if len(shapes) > 1 or len(shapes[0]) != 1:
+        raise ValueError(f"battle columns have shapes {', '.join(map(str, shapes))}; expected one")
+
+
+def _require_outcomes(share: Floats, ties: Ties) -> None:
+    if ties not in ("half", "davidson"):
+        raise ValueError(f"ties must be 'half' or 'davidson', got {ties!r}")
+    wrong = ~np.isnan(share) & ((share < 0) | (share > 1))
+    if ties == "davidson":
+        wrong |= ~np.isin(share, (0, 0.5, 1)) & ~np.isnan(share)
+    if wrong.any():
+        row, expected = int(np.argmax(wrong)), "in [0, 1]" if ties == "half" else "1, 0.5 or 0"
+        raise ValueError(f"outcome is {share[row]:g} in row {row}; expected A's share, {expected}")
+
+
+def _design(sides: tuple[NDArray[Any], NDArray[Any]], z: Floats, size: int) -> sparse.csr_array:
+    """Return a row per battle, (n, M + K): 1 for model A, -1 for model B, then the covariates."""
+    n = len(z)
+    rows = np.tile(np.arange(n), 2)
+    signs = np.repeat([1.0, -1.0], n)
+    models = sparse.coo_array((signs, (rows, np.concatenate(sides))), shape=(n, size))
+    return sparse.csr_array(sparse.hstack([models, sparse.csr_array(z)]))
+
+
+def _fit(
+    design: sparse.csr_array,
+    share: Floats,
+    units: NDArray[Any],
+    size: int,
+    ties: Ties,
+    l2: float,
+) -> _Fit:
+    """Return the maximum by Newton, and the covariance of its place by clusters of battles.
+
+    The chances of A, of a tie and of B go as ``exp(d)``, ``exp(d / 2 + tie)`` and 1, whose
+    statistics are A's share and whether there was a tie: information is their covariance.
+    """
+    is_tie = (share == 0.5).astype(float)
+    modelled = ties == "davidson" and bool(is_tie.any())
+    n_weights = design.shape[1]
+    penalty = np.zeros(n_weights + modelled)
+    penalty[:size] = 2 * l2
+    value = np.zeros_like(penalty)
+    for _ in range(_MAX_ITERATIONS):
+        ahead = design @ value[:n_weights]
+        tie = expit(value[-1] - np.logaddexp(ahead / 2, -ahead / 2)) if modelled else 0.0 * ahead
+        expected = (1 - tie) * expit(ahead) + tie / 2
+        variance = (1 - tie) * expit(ahead) + tie / 4 - expected**2
+        errors = sparse.hstack(
+            [_times(design, share - expected), sparse.csr_array((is_tie - tie)[:, None])]
+        ).tocsr()[:, : value.size]
+        information = np.zeros((value.size, value.size))
+        information[:n_weights, :n_weights] = (design.T @ _times(design, variance)).toarray()
+        if modelled:
+            information[-1, :-1] = information[:-1, -1] = design.T @ (tie * (0.5 - expected))
+            information[-1, -1] = (tie * (1 - tie)).sum()
+        information[np.diag_indices_from(information)] += penalty
+        information[:size, :size] += information.trace() / size**2  # scores do not tell the mean
+        step = np.linalg.solve(information, errors.sum(axis=0) - penalty * value)
+        value = value + step / max(1.0, float(np.abs(step).max()) / _LONGEST_STEP)
+        if np.abs(value[size:]).max(initial=0.0) > _ONE_SIDED:
+            raise ValueError(
+                "a covariate decides every battle, or nearly all are ties: leave the covariate "
+                "out, or rate with ties='half'"
+            )
+        if np.abs(step).max() <= _TOLERANCE:
+            bread = np.linalg.inv(information)
+            ones = np.ones(units.size)
+            summed = sparse.csr_array((ones, (units, np.arange(units.size)))) @ errors
+            return _Fit(value, bread @ (summed.T @ summed).toarray() @ bread)
+    raise RuntimeError(f"plain ratings did not converge after {_MAX_ITERATIONS} iterations")
+
+
+def _times(design: sparse.csr_array, factor: Floats) -> sparse.csr_array:
+    """Return the design with every battle's row multiplied by its factor."""
+    return sparse.csr_array(design.multiply(factor[:, None]))
+
+
+def _rated(
+    fit: _Fit,
+    group: str,
+    models: NDArray[np.str_],
+    sides: tuple[NDArray[Any], NDArray[Any]],
+    reach: float,
+) -> PlainRatings:
+    rating = strength_to_rating(fit.value[: models.size])
+    error = ELO_PER_LOGIT * np.sqrt(np.diag(fit.covariance)[: models.size])
+    met = np.zeros((models.size, models.size), dtype=bool)
+    met[sides] = True
+    table = PlainRatings(
+        np.full(models.size, group),
+        models,
+        rating,
+        error,
+        rating - reach * error,
+        rating + reach * error,
+        np.bincount(np.concatenate(sides), minlength=models.size),
+        connected_components(met),
+    )
+    best_first = np.lexsort((-rating, table.component))
+    return PlainRatings(*(column[best_first] for column in table))
+
+
+def _effects(
+    fit: _Fit, group: str, names: NDArray[np.str_], n_battles: int, first: int, reach: float
+) -> Covariates:
+    own = slice(first, first + names.size)
+    effect = ELO_PER_LOGIT * fit.value[own]
+    error = ELO_PER_LOGIT * np.sqrt(np.diag(fit.covariance)[own])
+    return Covariates(
+        np.full(names.size, group),
+        names,
+        effect,
+        error,
+        effect - reach * error,
+        effect + reach * error,
+        np.full(names.size, n_battles),
+    )
+
+
+def _joined(kind: type[Any], tables: list[Any]) -> Any:
+    """Return tables one below the other; one without rows if there is none."""
+    kinds = (str, str, float, float, float, float, int, int)
+    nothing = kind(*(np.array([], dtype=dtype) for dtype in kinds[: len(kind._fields)]))
+    return kind(*(np.concatenate(columns) for columns in zip(nothing, *tables, strict=True)))

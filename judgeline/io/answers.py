@@ -1,0 +1,92 @@
+"""Judged single answers of a file or table: pass or fail by a judge, and by people on some."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from judgeline.io.formats import file_columns, read_columns
+from judgeline.io.outcome_codes import ArgumentError, by_value, code_of
+
+NAMES = {
+    "system": ("system", "model", "generator"),
+    "verdict": ("verdict", "judge", "judge_verdict", "judge_label", "prediction"),
+    "label": ("label", "human", "human_label", "gold", "gold_label"),
+}
+"""Columns that are read, each under its first name or another usual one."""
+_PASSED = ("1", "true", "pass", "passed", "yes", "correct", "good")
+_FAILED = ("0", "false", "fail", "failed", "no", "incorrect", "bad")
+_CODES = {**dict.fromkeys(_PASSED, 1.0), **dict.fromkeys(_FAILED, 0.0)}
+_ONLY_ONE = "all answers"
+
+
+def read_answers(answers: pd.DataFrame | Path | str, columns: Mapping[str, str]) -> pd.DataFrame:
+    """Return system, verdict and label of each answer: 1 passed, 0 failed; null without a label.
+
+    ValueError if a column is missing, or a value is neither a pass nor a fail.
+    """
+    if isinstance(answers, pd.DataFrame):
+        place, found = "the table", answers.rename(columns=str)
+        named = _named(place, [*found], columns)
+    else:
+        place, path = str(answers), Path(answers)
+        named = _named(place, file_columns(path), columns)
+        found = read_columns(path, [*named.values()], texts=[*named.values()])
+    read = found[[*named.values()]].set_axis([*named], axis="columns")
+    table = pd.DataFrame({"system": read.get("system", _ONLY_ONE)}, index=read.index)
+    if table["system"].isna().any():
+        row = int(table["system"].isna().argmax())
+        raise ValueError(f"{place}: column {named['system']} is empty in row {row}; name a system")
+    for column in ("verdict", "label"):
+        table[column] = _passed(f"{place}: column {named[column]}", read[column])
+    lacking = table["verdict"].isna()
+    if lacking.any():
+        row = int(lacking.to_numpy().argmax())
+        raise ValueError(
+            f"{place}: column {named['verdict']} is empty in {int(lacking.sum())} of {len(table)} "
+            f"rows, first in row {row}; judge these answers again, or leave them out"
+        )
+    return table.astype({"system": str})
+
+
+def _named(place: str, own: list[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the table's own name of each column that is read."""
+    wrong = [name for name, stated in columns.items() if name not in NAMES or stated not in own]
+    if wrong:
+        raise ArgumentError(
+            f"{place}: 'columns' says {wrong[0]}={columns[wrong[0]]}; expected one of "
+            f"{', '.join(NAMES)}, and one of the columns {', '.join(own[:30])}",
+            "columns",
+        )
+    small = {name.strip().casefold().replace(" ", "_"): name for name in own}
+    named = {
+        ours: columns.get(ours) or next((small[name] for name in usual if name in small), "")
+        for ours, usual in NAMES.items()
+    }
+    if lacking := [ours for ours in ("verdict", "label") if not named[ours]]:
+        raise ArgumentError(
+            f"{place} has the columns {', '.join(own[:30])}; none is {lacking[0]!r} (or "
+            f"{', '.join(NAMES[lacking[0]][1:])}): add it, or state its name with "
+            f"columns={lacking[0]}=NAME",
+            "columns",
+        )
+    return {ours: name for ours, name in named.items() if name}
+
+
+def _passed(place: str, values: pd.Series) -> pd.Series:
+    """Return verdicts as numbers: 1 passed, 0 failed, null for an empty cell."""
+
+    def share(value: Any) -> float | None:
+        return None if pd.isna(value) else _CODES.get(code_of(value).casefold())
+
+    found = by_value(values, share).astype("float64")
+    blank = by_value(values, lambda value: pd.isna(value) or not str(value).strip()).astype(bool)
+    unknown = found.isna() & ~blank
+    if unknown.any():
+        row = int(unknown.to_numpy().argmax())
+        raise ValueError(
+            f"{place} is {values.iloc[row]!r} in row {row}; expected {', '.join(_PASSED)}, or "
+            f"{', '.join(_FAILED)}"
+        )
+    return found

@@ -1,0 +1,185 @@
+"""Plain ratings against statsmodels, a general optimiser and closed forms."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy.optimize import minimize
+
+from judgeline.elo import LEAST_BATTLES, rate_outcomes, style_difference
+from judgeline.elo.strengths import ELO_PER_LOGIT, fit_strengths, strength_to_rating
+from judgeline.io import plain_ratings
+
+NAMES = np.array(["ant", "bee", "cat", "dog", "elk"])
+
+
+def arena(seed: int, n: int = 1_500, *, tie: float = 0.0, effect: float = 0.4):
+    """Battles of five models: codes, a covariate, and outcomes that both decide."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 5, n)
+    b = (a + rng.integers(1, 5, n)) % 5
+    z = rng.normal(0, 2, n)
+    strength = rng.normal(0, 0.6, 5)
+    win = rng.random(n) < 1 / (1 + np.exp(strength[b] - strength[a] - effect * z))
+    outcome = np.where(rng.random(n) < tie, 0.5, win)
+    return a, b, z, outcome
+
+
+def by_name(table) -> dict[str, float]:
+    return dict(zip(table.model.tolist(), table.rating.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_without_penalty_it_is_a_binomial_regression_with_robust_errors(clustered: bool) -> None:
+    a, b, z, outcome = arena(1)
+    question = np.random.default_rng(2).integers(0, 300, a.size)
+    ratings, effects = rate_outcomes(
+        NAMES[a], NAMES[b], outcome, l2=1e-10, covariates={"length": z},
+        cluster=question if clustered else None,
+    )  # fmt: skip
+    design = (np.arange(1, 5) == a[:, None]).astype(float) - (np.arange(1, 5) == b[:, None])
+    model = sm.GLM(outcome, np.column_stack([design, z / z.std()]), sm.families.Binomial())
+    kind = {"cov_type": "HC0"}
+    if clustered:
+        groups = {"groups": question, "use_correction": False}
+        kind = {"cov_type": "cluster", "cov_kwds": groups}
+    twin = model.fit(**kind)
+    found = by_name(ratings)
+    told = np.array([found[name] - found["ant"] for name in NAMES[1:]]) / ELO_PER_LOGIT
+    np.testing.assert_allclose(told, twin.params[:4], rtol=1e-6)
+    assert effects.effect[0] == pytest.approx(ELO_PER_LOGIT * twin.params[4])
+    assert effects.std_error[0] == pytest.approx(ELO_PER_LOGIT * twin.bse[4], rel=1e-6)
+    reach = 1.6448536269514722 * effects.std_error[0]
+    assert effects.upper[0] - effects.effect[0] == pytest.approx(reach)
+    assert effects.covariate.tolist() == ["length"]
+
+
+def test_without_covariates_it_is_the_bradley_terry_of_the_core() -> None:
+    a, b, _, outcome = arena(3, tie=0.3)
+    counts, wins = np.zeros((5, 5)), np.zeros(5)
+    np.add.at(counts, (a, b), 1)
+    np.add.at(wins, a, outcome)
+    np.add.at(wins, b, 1 - outcome)
+    strength = fit_strengths(counts + counts.T, wins)
+    found = by_name(rate_outcomes(NAMES[a], NAMES[b], outcome)[0])
+    for name, rating in zip(NAMES, strength_to_rating(strength), strict=True):
+        assert found[name] == pytest.approx(rating, abs=1e-6)
+
+
+def test_ties_of_two_models_have_davidsons_closed_form() -> None:
+    outcome = [1.0] * 40 + [0.5] * 40 + [0.0] * 20
+    ratings, _ = rate_outcomes(["x"] * 100, ["y"] * 100, outcome, ties="davidson", l2=1e-12)
+    found = by_name(ratings)
+    assert found["x"] - found["y"] == pytest.approx(ELO_PER_LOGIT * math.log(2))
+
+
+def test_modelled_ties_maximise_davidsons_likelihood() -> None:
+    a, b, z, outcome = arena(4, tie=0.25)
+    l2, z = 0.01, z / z.std()
+
+    def loss(value: np.ndarray) -> float:
+        half = (value[a] - value[b] + value[5] * z) / 2
+        total = np.logaddexp(np.logaddexp(half, -half), value[6])
+        likelihood = np.select([outcome == 1, outcome == 0], [half, -half], value[6]) - total
+        return float(-likelihood.sum() + l2 * (value[:5] ** 2).sum())
+
+    best = minimize(loss, np.zeros(7), jac="3-point", options={"gtol": 1e-7}).x
+    ratings, effects = rate_outcomes(
+        NAMES[a], NAMES[b], outcome, ties="davidson", covariates={"length": z}, l2=l2
+    )
+    found = by_name(ratings)
+    for name, strength in zip(NAMES, best, strict=False):
+        assert found[name] == pytest.approx(strength_to_rating(strength), abs=1e-3)
+    assert effects.effect[0] == pytest.approx(ELO_PER_LOGIT * best[5], abs=1e-3)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    held = []
+    for seed in range(60):
+        a, b, z, outcome = arena(seed, n=600, effect=0.3)
+        _, effects = rate_outcomes(NAMES[a], NAMES[b], outcome, covariates={"length": z})
+        truth = ELO_PER_LOGIT * 0.3 * z.std()
+        held.append(effects.lower[0] <= truth <= effects.upper[0])
+    assert 47 <= sum(held) <= 59, "beyond 0.1 % tails of 54 of 60"
+
+
+def test_groups_below_the_least_are_left_out_and_parts_without_battles_stand_apart() -> None:
+    a, b, _, outcome = arena(5, n=300)
+    language = np.where(np.arange(300) < 300 - LEAST_BATTLES + 1, "en", "fr")
+    ratings, effects = rate_outcomes(NAMES[a], NAMES[b], outcome, group=language)
+    assert set(ratings.group.tolist()) == {"en"}
+    assert effects.effect.size == 0
+    first = ["x", "y", "z"] * 20 + ["p", "q"] * 20
+    second = ["y", "z", "x"] * 20 + ["q", "p"] * 20
+    apart, _ = rate_outcomes(first, second, [1, 0.2, 0.5, 0, 1] * 20)
+    component = dict(zip(apart.model.tolist(), apart.component.tolist(), strict=True))
+    assert component == {"x": 0, "y": 0, "z": 0, "p": 1, "q": 1}
+    means = [apart.rating[apart.component == part].mean() for part in (0, 1)]
+    assert means == pytest.approx([1500, 1500])
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"outcome": [1.0, 2.0]}, "outcome is 2 in row 1"),
+        ({"outcome": [0.25, 1.0], "ties": "davidson"}, "1, 0.5 or 0"),
+        ({"ties": "none"}, "ties must be"),
+        ({"cluster": [1]}, "shapes"),
+        ({"outcome": [1, 0] * 50, "covariates": {"length": [9, -9] * 50}}, "decides every battle"),
+    ],
+)
+def test_what_cannot_be_rated_is_refused(change: dict, told: str) -> None:
+    n = len(change.get("outcome", [1, 0]))
+    given = {"outcome": [1.0, 0.0], **change}
+    with pytest.raises(ValueError, match=told):
+        rate_outcomes(["x"] * n, ["y"] * n, **given)
+
+
+def test_the_difference_of_style_is_a_share_of_both() -> None:
+    assert style_difference([300, 0, 5], [100, 0, 0]).tolist() == [0.5, 0.0, 1.0]
+    assert np.isnan(style_difference([math.nan], [3.0])).all()
+    with pytest.raises(ValueError, match="row 0"):
+        style_difference([-1], [2])
+
+
+def scored(n: int = 400) -> pd.DataFrame:
+    a, b, z, outcome = arena(6, n)
+    length = np.exp(z)
+    return pd.DataFrame(
+        {
+            "battle_id": [f"b{i}" for i in range(n)],
+            "question_id": [f"q{i // 4}" for i in range(n)],
+            "model_a": NAMES[a],
+            "model_b": NAMES[b],
+            "language": np.where(np.arange(n) % 2, "en", "fr"),
+            "human_outcome": np.where(np.arange(n) % 3, outcome, np.nan),
+            "judge_outcome": outcome,
+            "length_a": 100 * length,
+            "length_b": 100.0,
+            "markdown_a": np.nan,
+            "markdown_b": np.nan,
+        }
+    )
+
+
+def test_scored_battles_are_rated_by_people_and_judge_whole_and_by_language() -> None:
+    ratings, effects = plain_ratings(scored())
+    size = ratings.groupby(["source", "language"])["model"].count()
+    assert size.to_dict() == {
+        (source, language): 5 for source in ("judge", "people") for language in ("all", "en", "fr")
+    }
+    assert ratings["controlled_rating"].notna().all()
+    assert effects["covariate"].unique().tolist() == ["length"], "no text tells of Markdown"
+    assert effects.groupby("source")["n_battles"].max().to_dict() == {"judge": 400, "people": 266}
+    best = ratings[ratings["source"].eq("judge") & ratings["language"].eq("all")]
+    assert best["rating"].is_monotonic_decreasing
+
+
+def test_without_style_or_votes_nothing_is_made_up() -> None:
+    bare = scored().assign(length_a=np.nan, human_outcome=np.nan, language=None)
+    ratings, effects = plain_ratings(bare)
+    assert ratings["controlled_rating"].isna().all()
+    assert effects.empty
+    assert set(ratings["source"]) == {"judge"}

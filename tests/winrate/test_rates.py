@@ -1,0 +1,149 @@
+"""Pass rates of single answers: published values, another program, a simulation, refusals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+from typer.testing import CliRunner
+
+import judgeline
+from judgeline.cli import app
+from judgeline.winrate import RATES, pass_rates
+
+
+def answers(theta: float, n: int, n_labels: int, rng: np.random.Generator, system: str = "ant"):
+    """Verdicts of a judge that passes 90 % of what people pass and 30 % of what they fail."""
+    good = rng.random(n) < theta
+    verdict = np.where(good, rng.random(n) < 0.9, rng.random(n) < 0.3)
+    labelled = np.arange(n) < n_labels
+    return pd.DataFrame(
+        {"system": system, "verdict": verdict * 1.0, "label": np.where(labelled, good, np.nan)}
+    )
+
+
+def row_of(table, system: str, estimator: str) -> pd.Series:
+    frame = pd.DataFrame(table._asdict())
+    return frame[frame["system"].eq(system) & frame["estimator"].eq(estimator)].iloc[0]
+
+
+def test_the_paper_s_interval_comes_out_of_its_example() -> None:
+    """p = 0.5 of 1,000 answers, specificity 0.7, sensitivity 0.9, 100 labels of either class."""
+    labelled = [(1, 1)] * 90 + [(0, 1)] * 10 + [(1, 0)] * 30 + [(0, 0)] * 70
+    rows = labelled + [(1, np.nan)] * 500 + [(0, np.nan)] * 500
+    verdict, label = np.array(rows, dtype=float).T
+    found = row_of(pass_rates(["x"] * 1200, verdict, label, miscoverage=0.05), "x", "corrected")
+    assert [found["lower"], found["upper"]] == pytest.approx([0.2061, 0.4441], abs=5e-5)
+    assert found["rate"] == pytest.approx((0.5 + 0.7 - 1) / 0.6)
+    assert (found["sensitivity"], found["specificity"]) == (0.9, 0.7)
+
+
+def test_plain_shares_have_wilsons_interval() -> None:
+    table = answers(0.6, 80, 30, np.random.default_rng(1))
+    found = pass_rates(*(table[name] for name in table))
+    for estimator, column in (("judge", "verdict"), ("labels", "label")):
+        values = table[column].dropna()
+        twin = binomtest(int(values.sum()), len(values)).proportion_ci(0.9, method="wilson")
+        row = row_of(found, "ant", estimator)
+        assert [row["lower"], row["upper"]] == pytest.approx([twin.low, twin.high])
+
+
+def test_with_labels_of_its_own_the_headline_holds_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(2)
+    held = []
+    for _ in range(300):
+        table = answers(0.7, 500, 100, rng)
+        row = row_of(pass_rates(*(table[name] for name in table)), "ant", "prediction-powered")
+        assert row["headline"]
+        held.append(row["lower"] <= 0.7 <= row["upper"])
+    assert 0.83 <= np.mean(held) <= 0.97, "four standard errors of 300 draws about 0.9"
+
+
+def test_without_labels_of_its_own_it_is_the_judge_less_its_error_on_other_systems() -> None:
+    """Twelve labelled systems, of one quality to the judge; the thirteenth has no label."""
+    rng = np.random.default_rng(7)
+    systems = [answers(rng.uniform(0.5, 0.8), 400, 60, rng, f"s{i:02}") for i in range(12)]
+    every = pd.concat([*systems, answers(0.65, 400, 0, rng, "new")])
+    table = pass_rates(*(every[name] for name in every))
+    row = row_of(table, "new", "difference")
+    assert row["headline"]
+    known = every[every["label"].notna()]
+    error = (known["label"] - known["verdict"]).mean()
+    alone = every.loc[every["system"].eq("new"), "verdict"].mean()
+    assert row["rate"] == pytest.approx(alone + error)
+    assert row["lower"] < 0.65 < row["upper"]
+    assert row["upper"] - row["lower"] < 0.5
+    few = pd.concat([*systems[:3], every[every["system"].eq("new")]])
+    row = row_of(pass_rates(*(few[name] for name in few)), "new", "difference")
+    assert (row["lower"], row["upper"]) == (0, 1)
+    assert row["note"] == (
+        "3 other labelled systems calibrate the interval; 9 are needed, until then it is [0, 1]"
+    )
+
+
+def test_labels_help_more_the_better_the_judge_is() -> None:
+    rng = np.random.default_rng(3)
+    table = answers(0.7, 2_000, 200, rng)
+    good = pass_rates(*(table[name] for name in table))
+    blind = table.assign(verdict=rng.integers(0, 2, len(table)).astype(float))
+    bad = pass_rates(*(blind[name] for name in blind))
+    powered, alone = (row_of(good, "ant", name) for name in ("prediction-powered", "labels"))
+    assert powered["upper"] - powered["lower"] < 0.95 * (alone["upper"] - alone["lower"])
+    useless = row_of(bad, "ant", "prediction-powered")
+    assert useless["upper"] - useless["lower"] == pytest.approx(
+        alone["upper"] - alone["lower"], rel=0.1
+    )
+
+
+def test_without_labels_or_with_a_blind_judge_no_rate_is_shown() -> None:
+    table = answers(0.7, 100, 0, np.random.default_rng(4))
+    found = pd.DataFrame(pass_rates(*(table[name] for name in table))._asdict())
+    assert not found["headline"].any()
+    assert found["estimator"].tolist() == [*RATES]
+    assert found.loc[found["estimator"].ne("judge"), "rate"].isna().all()
+    wrong = answers(0.7, 100, 60, np.random.default_rng(5))
+    turned = wrong.assign(verdict=1 - wrong["verdict"])
+    corrected = row_of(pass_rates(*(turned[name] for name in turned)), "ant", "corrected")
+    assert corrected["status"] == "chance"
+    assert np.isnan(corrected["rate"])
+
+
+def test_files_and_tables_are_read_in_any_usual_words(tmp_path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("Model,Verdict,Gold\nx,pass,yes\nx,FAIL,\nx,1,no\ny,true,\n", encoding="utf-8")
+    of_file = judgeline.pass_rates(path)
+    given = pd.DataFrame(
+        {"system": ["x", "x", "x", "y"], "v": [True, False, True, True], "g": [1, None, 0, None]}
+    )
+    of_table = judgeline.pass_rates(given, columns={"verdict": "v", "label": "g"})
+    pd.testing.assert_frame_equal(of_file, of_table)
+    assert of_file.loc[of_file["estimator"].eq("labels"), "n_labels"].tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("system,verdict\nx,1\n", "label=NAME"),
+        ("verdict,label\nmaybe,1\n", "'maybe' in row 0"),
+        ("verdict,label\n1,1\n,0\n", "empty in 1 of 2"),
+        ("system,verdict,label\n,1,1\n", "name a system"),
+    ],
+)
+def test_what_cannot_be_read_names_place_and_remedy(tmp_path, text: str, told: str) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=told) as error:
+        judgeline.pass_rates(path)
+    assert str(path) in str(error.value)
+    with pytest.raises(ValueError, match="grade"):
+        judgeline.pass_rates(path, columns={"grade": "verdict"})
+
+
+def test_the_command_prints_a_table_and_its_assumption(tmp_path) -> None:
+    path = tmp_path / "answers.csv"
+    answers(0.7, 300, 60, np.random.default_rng(6)).to_csv(path, index=False)
+    shown = CliRunner().invoke(app, ["rates", str(path)])
+    assert shown.exit_code == 0
+    assert "prediction-powered: valid if the labelled answers are a random part" in shown.output
+    listed = CliRunner().invoke(app, ["rates", str(path), "--format", "csv"])
+    assert listed.output.splitlines()[0].startswith("system,estimator,headline,rate")
+    assert len(listed.output.splitlines()) == 1 + len(RATES)
