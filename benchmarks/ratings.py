@@ -60,10 +60,11 @@ class Made(NamedTuple):
         return tuple(f"model-{k:04d}" for k in range(self.size))
 
 
-def make_battles(n: int, size: int, seed: int = 0) -> Made:
+def make_battles(n: int, size: int, seed: int = 0, strengths: np.ndarray | None = None) -> Made:
     """Return battles of random pairs: strengths normal, a fifth ties, a judge with noise."""
     rng = np.random.default_rng([seed, n, size])
-    strengths = rng.normal(0, 0.8, size).astype(np.float32)
+    if strengths is None:
+        strengths = rng.normal(0, 0.8, size).astype(np.float32)
     first = rng.integers(0, size, n, dtype=np.int16)
     second = ((first + rng.integers(1, size, n, dtype=np.int16)) % size).astype(np.int16)
     gap = strengths[first] - strengths[second]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from judgeline.io import as_coded, read_judged_battles
+from judgeline.papers.correct_reporting import ESTIMATORS, adaptive, compare_estimators, play_judge
 from judgeline.winrate import (
     N_STRENGTHS,
     NO_VOTE,
@@ -32,8 +33,8 @@ from judgeline.winrate import (
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "winrate"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
-from judges_that_err import adaptive, adjusted, coverage, gain_in_theory, play_judge
-from win_rate_peers import ESTIMATORS, SAME, SHIFTED_VERDICTS, compare_estimators, sample, table
+from judges_that_err import adjusted, coverage, gain_in_theory
+from win_rate_peers import SAME, SHIFTED_VERDICTS, sample, table
 
 WIN_RATES = np.round(np.arange(0.05, 0.96, 0.05), 2)
 SHIFTS = {
@@ -139,7 +140,7 @@ def shift_row(name: str) -> dict[str, Any]:
     """Return the bias of the five estimators, in points of the win rate in per cent."""
     test, calibration = SHIFTS[name]
     counts = sample(np.random.default_rng(11), test, calibration)
-    estimates = compare_estimators(counts).win_rate
+    estimates = compare_estimators(counts)
     bias = estimates.mean(axis=1) - test[1].sum()
     error = estimates.std(axis=1, ddof=1) / math.sqrt(estimates.shape[1])
     return {

@@ -24,6 +24,7 @@ from judgeline.elo import (
     CodedBattles,
     HeldOutRatings,
     RatingSettings,
+    Ties,
     fit_beta_folds,
     rate,
     require_connected,
@@ -31,6 +32,7 @@ from judgeline.elo import (
     with_settled_votes,
 )
 from judgeline.intervals import (
+    Bands,
     calibrate_intervals,
     rank_models,
     rate_pooled,
@@ -38,6 +40,7 @@ from judgeline.intervals import (
     with_votes,
 )
 from judgeline.io import (
+    COUNT,
     LENGTHS,
     ORDERS,
     ArgumentError,
@@ -47,8 +50,11 @@ from judgeline.io import (
     as_outcome_tables,
     as_table,
     by_question,
+    by_score,
     common_battles,
     files_of,
+    n_battles_of,
+    plain_ratings,
     read_answers,
     votes_that_wait,
     with_waiting_votes,
@@ -113,7 +119,8 @@ class RankSettings:
         ``"derived"`` from the scores or ``"recorded"`` in the file.
     n_resamples : int, optional
         Bootstrap resamples per model and method; 0 for the closed form alone. By default 200, and
-        none beyond `MOST_RESAMPLED` battles, unless the bootstrap scales the intervals.
+        none beyond `MOST_RESAMPLED` battles, unless the bootstrap scales the intervals. Of counted
+        battles there are none.
     miscoverage : float
         Tolerated share of misses, in (0, 1).
     n_splits : int
@@ -122,6 +129,8 @@ class RankSettings:
         Seed of every random stream.
     std_error : str
         Which standard error scales the intervals: ``"analytic"`` or ``"bootstrap"``.
+    bands : {"strength", "family"}, optional
+        Models that share a threshold: thirds by rating, or names that begin alike; all by default.
     methods : tuple of str
         Methods to write; all where none is named. The leaderboard ranks by ``auto`` if that
         is among them, else by the first.
@@ -134,11 +143,25 @@ class RankSettings:
     n_splits: int = 5
     seed: int = 0
     std_error: Literal["analytic", "bootstrap"] = "analytic"
+    bands: Bands | None = None
     methods: tuple[str, ...] = ()
 
-    def for_ratings(self, n_battles: int) -> RatingSettings:
-        """Return the settings of the ratings of `n_battles` battles."""
+    def for_ratings(self, n_battles: int, *, counted: bool = False) -> RatingSettings:
+        """Return the settings of the ratings of `n_battles` battles.
+
+        ValueError if they are counted and resamples, which draw single ones, are asked for.
+        """
         n_resamples = self.n_resamples
+        if counted and (n_resamples or self.std_error == "bootstrap"):
+            argument = "n_resamples" if n_resamples else "std_error"
+            raise ArgumentError(
+                "alike battles were read as one with their number, and resamples draw single ones: "
+                f"leave out '{argument}' (the closed form needs none), or rank fewer battles, one "
+                "a row",
+                argument,
+            )
+        if counted:
+            n_resamples = 0
         if n_resamples is None:
             wanted = n_battles <= MOST_RESAMPLED or self.std_error == "bootstrap"
             n_resamples = RatingSettings.n_resamples if wanted else 0
@@ -224,10 +247,11 @@ class Board:
 
     def to_html(self, path: Path | str) -> None:
         """Write the report: one page with figures that loads nothing from elsewhere."""
+        alike = by_score(self.battles.scored)
         tables = JudgeTables(
             judge=self.battles.judge,
             display_name=self.battles.judge,
-            scored_battles=self.battles.scored,
+            scored_battles=alike.assign(battle_id=None) if self.battles.is_counted else alike,
             **self.ranking._asdict(),
         )
         write_report(
@@ -242,7 +266,8 @@ class Board:
 
     def _provenance(self) -> Mapping[str, str]:
         battles = self.battles
-        account = f"{len(battles.scored)} scored, {len(battles.quarantine)} rows quarantined"
+        account = f"{battles.n_battles} scored, {battles.n_quarantined} rows quarantined"
+        rating = self.settings.for_ratings(battles.n_battles, counted=battles.is_counted)
         packages = ("judgeline", "numpy", "scipy", "pandas")
         return {
             "file": self.source,
@@ -251,7 +276,7 @@ class Board:
             f"{battles.n_repeated} equal to an earlier row in the columns that were read",
             "outcomes": battles.outcomes,
             **{name: str(value) for name, value in asdict(self.settings).items()},
-            "n_resamples": str(self.settings.for_ratings(len(battles.scored)).n_resamples),
+            "n_resamples": str(rating.n_resamples),
             "methods": ", ".join(self.settings.methods) or "all",
             "versions": ", ".join(f"{name} {version(name)}" for name in packages),
         }
@@ -278,7 +303,8 @@ def rank(
         0.5, 0, null for no vote) or ``winner`` (model_a, model_b, tie, a model's name), and
         ``score_difference`` (judge score of A minus B), or in its place ``judge_score_a`` and
         ``judge_score_b`` or plain verdicts (``judge_outcome``, ``judge_winner``, ``verdict``);
-        or a file of these or of Soft-Elo annotations.
+        or a file of these or of Soft-Elo annotations. ``n_battles`` says how many battles are
+        alike and stand in one row; Parquet files of 5 million rows and more are counted so.
     settings : RankSettings
         How to rate.
     judge : str, optional
@@ -305,7 +331,8 @@ def rank(
         cannot be used.
     """
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
-    read = readable(source, judge, outcomes, columns, allow_quarantine=allow_quarantine)
+    lenient = {"allow_quarantine": allow_quarantine, "counted": True}
+    read = readable(source, judge, outcomes, columns, **lenient)
     name = "a table" if isinstance(source, pd.DataFrame) else source.name
     return Board(rank_battles(read.scored, settings), read, settings, name, _digest(source))
 
@@ -507,17 +534,36 @@ def rank_file(
     columns: Mapping[str, str] | None = None,
     allow_quarantine: bool = False,
     force: bool = False,
+    counts: bool = False,
+    plain: Ties | None = None,
 ) -> Board:
     """Rate the models of a file as `rank` does, and write tables and report into a folder.
 
+    `plain` says how ties count in plain ratings, which are written as well if it is given.
     All files appear, or none; where rows that were set aside may be why rating failed,
     ``quarantine.csv`` alone. A leaderboard that is there already is replaced by `force` alone.
+    With `counts`, a file without the column ``n_battles`` is refused.
     """
     _require_writable(out, force=force)
-    battles = readable(path, judge, outcomes, columns, allow_quarantine=allow_quarantine)
+    lenient = {"allow_quarantine": allow_quarantine, "counted": True}
+    battles = readable(path, judge, outcomes, columns, **lenient)
+    if counts and not battles.is_counted:
+        raise ArgumentError(
+            f"{path} has no column {COUNT}, which says how many battles stand in each row; name it "
+            f"with columns={COUNT}=NAME, or leave out 'counts' if each row is one battle",
+            "counts",
+        )
     ranking = _rank_or_explain(battles, settings, out)
     board = Board(ranking, battles, settings, path.name, _digest(path))
     writers = _table_writers(board)
+    if plain is not None:
+        options = {"miscoverage": settings.miscoverage, "l2": settings.l2}
+        for name, table in zip(
+            ("plain.csv", "style.csv"),
+            plain_ratings(battles.scored, ties=plain, **options),
+            strict=True,
+        ):
+            writers[name] = _csv_writer(table)
     if report:
         writers["report.html"] = board.to_html
     return replace(board, files=_write_files(out, writers))
@@ -542,7 +588,7 @@ def _rank_or_explain(battles: JudgedBattles, settings: RankSettings, out: Path) 
             raise
         quarantine = _write_files(out, {"quarantine.csv": _csv_writer(battles.quarantine)})
         error.args = (
-            f"{error}. Before that, {len(battles.quarantine):,} of {battles.n_rows:,} rows were "
+            f"{error}. Before that, {battles.n_quarantined:,} of {battles.n_rows:,} rows were "
             f"set aside (see {quarantine['quarantine.csv']}), such as: "
             f"{battles.quarantine['detail'].iloc[0]}",
         )
@@ -557,7 +603,7 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     require_connected(coded)
     folds = fit_beta_folds(coded)
     require_usable(scored, folds)
-    rating = settings.for_ratings(len(scored))
+    rating = settings.for_ratings(n_battles_of(scored), counted=COUNT in scored)
     heldout = with_waiting_votes(
         rate(coded, rating, beta_folds=folds), votes_that_wait(scored, coded)
     )
@@ -574,7 +620,11 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     method = HEADLINE if HEADLINE in methods else methods[0]
     leaderboard = with_votes(
         rank_models(
-            wanted, method=method, miscoverage=settings.miscoverage, std_error=settings.std_error
+            wanted,
+            method=method,
+            miscoverage=settings.miscoverage,
+            std_error=settings.std_error,
+            bands=settings.bands,
         ),
         rate_with_votes(
             every_vote,
@@ -600,6 +650,8 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
 def _diagnosed(
     scored: pd.DataFrame, coded: CodedBattles, folds: BetaFolds, heldout: HeldOutRatings, l2: float
 ) -> Diagnostics:
+    if COUNT in scored:
+        return diagnose_judge(coded, folds, heldout, l2=l2)
     numbers: dict[str, Any] = {name: as_numbers(scored[name]) for name in (*ORDERS, *LENGTHS)}
     return diagnose_judge(
         coded,
@@ -614,11 +666,12 @@ def _diagnosed(
 
 
 def _require_recorded(scored: pd.DataFrame, settings: RankSettings) -> None:
-    missing = int(scored["recorded_outcome"].isna().sum())
-    if settings.hard_outcome == "recorded" and missing:
+    if settings.hard_outcome != "recorded":
+        return
+    if missing := n_battles_of(scored[scored["recorded_outcome"].isna()]):
         raise ArgumentError(
-            f"{missing} of {len(scored)} battles have no outcome recorded by the judge (column "
-            "judge_outcome); add it, or rank with hard_outcome=derived",
+            f"{missing} of {n_battles_of(scored)} battles have no outcome recorded by the judge "
+            "(column judge_outcome); add it, or rank with hard_outcome=derived",
             "hard_outcome",
         )
 

@@ -55,7 +55,8 @@ app = typer.Typer(
     "[bold]Start here[/bold]\n\n"
     "  judgeline doctor battles.csv                 what a file supports\n\n"
     "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
-    "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n",
+    "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n"
+    "  judgeline paper correct-reporting            a paper's tables beside its printed values\n\n",
     epilog=EXIT_CODES,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -76,12 +77,36 @@ class StdError(StrEnum):
     bootstrap = "bootstrap"
 
 
+class Bands(StrEnum):
+    """Which models share a threshold."""
+
+    strength = "strength"
+    family = "family"
+
+
+class Ties(StrEnum):
+    """How ties count in plain ratings."""
+
+    half = "half"
+    davidson = "davidson"
+
+
 class Table(StrEnum):
     """Format of a printed table."""
 
     text = "text"
     csv = "csv"
     json = "json"
+
+
+class PaperName(StrEnum):
+    """A paper whose tables can be made again."""
+
+    soft_elo = "soft-elo"
+    correct_reporting = "correct-reporting"
+    reference_anchored = "reference-anchored"
+    trustjudge = "trustjudge"
+    quantitative = "quantitative"
 
 
 class Format(StrEnum):
@@ -121,7 +146,8 @@ def _front_door(
     "  judgeline rank annotations.csv --out ratings\n\n"
     "  judgeline rank scored.parquet --out ratings --method soft --method hard\n\n"
     "  judgeline rank scored.jsonl --out ratings --std-error bootstrap\n\n"
-    "  judgeline rank scored.csv --out ratings --outcomes 1/-1/0\n\n" + EXIT_CODES
+    "  judgeline rank scored.csv --out ratings --outcomes 1/-1/0\n\n"
+    "  judgeline rank --counts counts.parquet --out ratings\n\n" + EXIT_CODES
 )
 def rank(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
@@ -179,9 +205,33 @@ def rank(
             "NaN score.",
         ),
     ] = False,
+    counts: Annotated[
+        bool,
+        typer.Option(
+            "--counts",
+            help="Refuse a file without the column n_battles, which counts alike battles.",
+        ),
+    ] = False,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html as well.")
     ] = True,
+    bands: Annotated[
+        Bands | None,
+        typer.Option(
+            help="Give each third of the models by rating, or each family of names that begin "
+            "alike, a threshold of its own where enough of them have votes.",
+            show_default=False,
+        ),
+    ] = None,
+    plain_ties: Annotated[
+        Ties | None,
+        typer.Option(
+            "--plain",
+            help="Write plain.csv and style.csv as well: Bradley-Terry ratings of votes and of the "
+            "judge as they are, with ties as half a win or modelled after Davidson.",
+            show_default=False,
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the results that the folder holds.")
     ] = False,
@@ -196,6 +246,10 @@ def rank(
     (A, B, tie, or levels such as A>>B) is enough: a win then counts as a score difference of 1.
     Other names of columns are stated by --columns, other codes of outcomes by --outcomes.
 
+    A column n_battles says how many battles are alike and stand in one row, as a query of a
+    warehouse gives them. Parquet files of 5 million rows and more are counted so, in bounded
+    memory; what needs single battles (resamples, diagnoses of position and length) is left out.
+
     Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
     report.html; all of them, or none.
     """
@@ -209,6 +263,7 @@ def rank(
         n_splits=n_splits,
         seed=seed,
         std_error=std_error.value,
+        bands=bands.value if bands else None,
         methods=tuple(method or ()),
     )
     try:
@@ -222,6 +277,8 @@ def rank(
             columns=_mapping(columns),
             allow_quarantine=allow_quarantine,
             force=force,
+            counts=counts,
+            plain=plain_ties.value if plain_ties else None,
         )
     except QualityGateError as error:
         complain("Quality gate failed", str(error))
@@ -301,6 +358,39 @@ def rates(
         show_rates(open_console(), found, miscoverage)
     else:
         typer.echo(machine_readable(found, form.value), nl=False)
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline paper soft-elo --data annotations --out tables\n\n"
+    "  judgeline paper correct-reporting --out tables\n\n" + EXIT_CODES
+)
+def paper(
+    name: Annotated[PaperName, typer.Argument(metavar="NAME", show_default=False)],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the data of the paper.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for a CSV per table; made if missing.", show_default=False),
+    ] = None,
+) -> None:
+    """Make the tables and figures of a paper again, each cell beside its printed value.
+
+    NAME is soft-elo, correct-reporting, reference-anchored, trustjudge or quantitative. A line per
+    item says what it was made from, how many cells lie within tolerance and the largest
+    difference, or which file would supply it. A CSV of an earlier run is replaced; that of an item
+    that cannot be made is removed.
+    """
+    from judgeline.papers import reproduce
+    from judgeline.papers.tables import write_table
+
+    errors, console = open_console(stderr=True), open_console()
+    for made in reproduce(name.value, data, say=lambda line: errors.print(plain(line))):
+        console.print(plain(made.line), soft_wrap=True)
+        if out is not None:
+            write_table(made, out)
 
 
 def _mapping(columns: str | None) -> dict[str, str]:

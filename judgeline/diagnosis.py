@@ -12,12 +12,14 @@ import pandas as pd
 from judgeline.diagnostics import diagnose_biases
 from judgeline.elo import code_battles, fit_beta_folds, require_connected
 from judgeline.io import (
+    COUNT,
     LENGTHS,
     ORDERS,
     JudgedBattles,
     MissingColumnsError,
     as_coded,
     as_numbers,
+    n_battles_of,
     published_layout,
 )
 from judgeline.usable import (
@@ -130,7 +132,8 @@ def doctor(
     if layout in OF_PROGRAMS:
         return _half_file(name, layout)
     try:
-        read = readable(source, judge, outcomes, columns, allow_quarantine=True, with_votes=False)
+        lenient = {"allow_quarantine": True, "with_votes": False, "counted": True}
+        read = readable(source, judge, outcomes, columns, **lenient)
     except MissingColumnsError as error:
         if not layout and error.missing != {"score_difference"}:
             raise
@@ -142,22 +145,23 @@ def doctor(
     n_counted = int(as_coded(scored, "derived").voted_models().sum())
     supports, missing = _abilities(read, apart, people_apart, gate, n_counted, miscoverage)
     options = (judge, outcomes, columns)
+    is_alone = people_apart == NOBODY and not read.is_counted  # a judge that is rated by itself
     return Diagnosis(
         source=name,
         layout=read.plain or "battles with scores of a judge",
         judge=read.judge,
-        n_battles=len(scored),
+        n_battles=read.n_battles,
         n_models=len({*scored["model_a"], *scored["model_b"]}),
-        n_votes=len(voted),
+        n_votes=n_battles_of(voted),
         n_voted_models=len({*voted["model_a"], *voted["model_b"]}),
-        n_quarantined=len(read.quarantine),
+        n_quarantined=read.n_quarantined,
         judge_connected=not apart,
         people_connected=not people_apart,
         gate=gate,
         supports=supports,
         missing=missing,
         concerns=_concerns(read),
-        next=_next(source, gate, people_apart != NOBODY, options),
+        next=_next(source, gate, not is_alone, options),
     )
 
 
@@ -171,15 +175,23 @@ def _abilities(
 ) -> tuple[list[str], list[str]]:
     """Return the analyses that battles support, and data missing for others, a sentence each."""
     has_votes = people_apart != NOBODY
-    has_orders = bool(read.scored[list(ORDERS)].notna().all(axis=1).any())
+    is_single = not read.is_counted
+    orders = read.scored.filter([*ORDERS])
+    has_orders = is_single and bool(orders.notna().all(axis=1).any())
     n_lacking = calibrating(miscoverage) + 1 - n_counted
     finite_now = "" if n_counted <= calibrating(_WIDER) else f"; {1 - _WIDER:.0%} is finite now"
     supports = [
-        (not apart, "ratings of all models by the judge alone (judgeline.reference_ratings)"),
+        (
+            is_single and not apart,
+            "ratings of all models by the judge alone (judgeline.reference_ratings)",
+        ),
         (not people_apart, "ratings of the voted models by people"),
         (not gate, "ratings on the human scale"),
         (not gate and n_lacking <= 0, f"finite {1 - miscoverage:.0%} intervals"),
-        (has_votes, "win rates of models in the eyes of people (judgeline.win_rates)"),
+        (
+            is_single and has_votes,
+            "win rates of models in the eyes of people (judgeline.win_rates)",
+        ),
         (has_orders, "position bias of the judge"),
     ]
     missing = [
@@ -198,7 +210,7 @@ def _abilities(
             f"{finite_now}.",
         ),
         (
-            not has_orders,
+            is_single and not has_orders,
             "Position bias: judge both orders, and add difference_ab and difference_ba.",
         ),
     ]
@@ -215,12 +227,14 @@ def _concerns(read: JudgedBattles) -> list[str]:
     scored, bad = read.scored, read.quarantine
     score, human = (as_numbers(scored[name]) for name in ("score_difference", "human_outcome"))
     decided = np.isin(human, (0.0, 1.0)) & (score != 0)
-    n_decided = int(decided.sum())
-    agreed = float(((score > 0) == (human == 1))[decided].sum() / max(n_decided, 1))
+    each = as_numbers(scored[COUNT]) if read.is_counted else np.ones(len(scored))
+    n_decided = int(each[decided].sum())
+    agreed = float(each[decided & ((score > 0) == (human == 1))].sum() / max(n_decided, 1))
     found = [f"{note}." for note in read.notes]
     if len(bad):
         found.append(
-            f"{len(bad)} of {read.n_rows} rows cannot be used, such as: {bad['detail'].iloc[0]}."
+            f"{read.n_quarantined} of {read.n_rows} rows cannot be used, such as: "
+            f"{bad['detail'].iloc[0]}."
         )
     if read.n_repeated:
         found.append(
@@ -233,7 +247,8 @@ def _concerns(read: JudgedBattles) -> list[str]:
             f"the judge prefers what people prefer in {agreed:.0%} of {n_decided:,} decided "
             f"battles{', too few to tell from chance' if few else ', no better than chance'}."
         )
-    columns: dict[str, Any] = {name: as_numbers(scored[name]) for name in (*ORDERS, *LENGTHS)}
+    names = () if read.is_counted else (*ORDERS, *LENGTHS)
+    columns: dict[str, Any] = {name: as_numbers(scored[name]) for name in names}
     biases = diagnose_biases(score, **columns)
     for name, share, n in zip(biases.diagnostic, biases.value, biases.n, strict=True):
         if name in _BIASES and _differs(share, int(n)):

@@ -155,8 +155,9 @@ def show_ranked(console: Console, board: "Board") -> None:
     for found in (surrogacy_text(ranking.judge_diagnostics), groups_text(calibration, method)):
         if found:
             console.print(f"[yellow]Note[/]: {found}", soft_wrap=True)
-    n_battles, settings = len(board.battles.scored), board.settings
-    if settings.n_resamples is None and not settings.for_ratings(n_battles).n_resamples:
+    n_battles, settings = board.battles.n_battles, board.settings
+    is_asked = settings.n_resamples is not None or board.battles.is_counted
+    if not is_asked and not settings.for_ratings(n_battles).n_resamples:
         console.print(
             f"[yellow]Note[/]: the closed form of the standard error scales the intervals; of "
             f"{n_battles:,} battles no resamples are drawn unless --n-resamples asks for them, and "
@@ -173,9 +174,11 @@ def show_ranked(console: Console, board: "Board") -> None:
 
 def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:
     """Print the number of battles read from a file, and the rows left out with their reasons."""
+    from judgeline.io import battles_by
+
     console.print(
-        f"{len(battles.scored):,} battles of {plain(source)}, judged by "
-        f"{plain(battles.judge)}; {len(battles.quarantine):,} rows quarantined, "
+        f"{battles.n_battles:,} battles of {plain(source)}, judged by "
+        f"{plain(battles.judge)}; {battles.n_quarantined:,} rows quarantined, "
         f"{battles.n_unscored:,} battles without usable scores"
     )
     for note in filter(None, (battles.plain, *battles.notes)):
@@ -186,9 +189,9 @@ def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:
             "that were read and count again; a battle_id column tells repeats from other battles."
         )
     if len(battles.quarantine):
-        counts = battles.quarantine["reason"].value_counts()
+        counts = battles_by(battles.quarantine["reason"], battles.quarantine)
         console.print(plain_table("Quarantined rows", ("reason", "rows"), counts.items()))
-        share = battles.quarantine["row"].nunique() / battles.n_rows
+        share = battles.quarantined_share
         if share > _MANY:
             console.print(
                 f"[bold yellow]Warning[/]: {share:.0%} of the rows could not be used, such as: "

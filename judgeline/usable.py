@@ -9,9 +9,12 @@ import pandas as pd
 
 from judgeline.elo import CONSTANT, BetaFolds, fit_beta
 from judgeline.io import (
+    COUNT,
     JudgedBattles,
     MissingColumnsError,
     as_numbers,
+    battles_by,
+    by_score,
     read_judged_battles,
     require_few_lost,
 )
@@ -49,12 +52,18 @@ def readable(
     *,
     allow_quarantine: bool,
     with_votes: bool = True,
+    counted: bool = False,
 ) -> JudgedBattles:
     """Return the battles of a file or table; QualityGateError if too many rows are unusable."""
     place = "the table" if isinstance(source, pd.DataFrame) else str(source)
     try:
         battles = read_judged_battles(
-            source, judge=judge, outcomes=outcomes, columns=columns, with_votes=with_votes
+            source,
+            judge=judge,
+            outcomes=outcomes,
+            columns=columns,
+            with_votes=with_votes,
+            counted=counted,
         )
     except MissingColumnsError as error:
         if error.missing != {"human_outcome"}:
@@ -75,9 +84,9 @@ def readable(
 
 
 def _require_mostly_readable(battles: JudgedBattles) -> None:
-    share = battles.quarantine["row"].nunique() / max(battles.n_rows, 1)
+    share = battles.quarantined_share
     if share > MOST_QUARANTINED:
-        reasons = battles.quarantine["reason"].value_counts()
+        reasons = battles_by(battles.quarantine["reason"], battles.quarantine)
         told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
         raise QualityGateError(
             f"{share:.0%} of {battles.n_rows:,} rows cannot be used ({told}), such as: "
@@ -109,7 +118,9 @@ def printable(text: str) -> str:
 
 def require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
     """Raise unless the judge has a positive, finite slope, with all votes and in every fold."""
-    pooled = fit_beta(as_numbers(scored["score_difference"]), as_numbers(scored["human_outcome"]))
+    alike = by_score(scored)
+    score, votes = (as_numbers(alike[name]) for name in ("score_difference", "human_outcome"))
+    pooled = fit_beta(score, votes, alike.get(COUNT))
     status = CONSTANT if CONSTANT in folds.status else pooled.status
     if status != "ok":
         why = _VERDICT_OF_STATUS[status].format(score=scored["score_difference"].iloc[0])

@@ -25,6 +25,8 @@ from judgeline.intervals import (
     kept_text,
     rank_models,
     rate_with_votes,
+    refit_errors,
+    variance_by_source,
     with_votes,
     withhold,
 )
@@ -36,6 +38,8 @@ from resources.config.corpora import RatingOptions
 from resources.tables.expectations import check_result, evaluate
 from resources.tables.intervals import LEADERBOARD, MORE_MODELS
 from resources.tables.rules import among, holds, n_rows
+
+_REFITS = 20  # of everything; their mean square over models is all that is shown
 
 _PLACED = {"heldout_ratings": ("rating", "method")}
 _BOUNDED = {
@@ -102,7 +106,7 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    code_version="4",
+    code_version="5",
     automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
     deps=[conformal_calibration],
     metadata=_LINEAGE,
@@ -153,6 +157,7 @@ def leaderboard(
             "board": dg.MetadataValue.md(_in_markdown(table)),
             "plot": intervals(table),
             "kept": kept_text(board, rating.miscoverage),
+            "variance": dg.MetadataValue.md(_variance(scored_battles, heldout, rating)),
             "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
             "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
             MADE_FROM: origin,
@@ -164,6 +169,23 @@ def leaderboard(
 def _in_markdown(board: pd.DataFrame) -> str:
     columns = ["rank", "model", "rating", "lower", "upper", "human_rating", "flags"]
     return str(with_texts(board[columns].round(0), in_markdown).to_markdown(index=False))
+
+
+def _variance(scored_battles: pd.DataFrame, heldout: HeldOutRatings, rating: RatingOptions) -> str:
+    """Return as Markdown what the width of the intervals comes from; questions are resampled."""
+    question = scored_battles["question_id"].fillna(scored_battles["battle_id"])
+    refits = refit_errors(
+        as_coded(scored_battles, rating.hard_outcome),
+        method=rating.method,
+        l2=rating.l2,
+        n_refits=_REFITS,
+        seed=rating.seed,
+        cluster=question.to_numpy(dtype=str),
+    )
+    shares = variance_by_source(heldout, refits, method=rating.method, std_error=rating.std_error)
+    table = as_table(shares)
+    shown = table.assign(elo=table["elo"].round(1), share=table["share"].map("{:.0%}".format))
+    return str(shown.to_markdown(index=False))
 
 
 def _with_candidates(

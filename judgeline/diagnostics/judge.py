@@ -11,6 +11,7 @@ from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFit, BetaFolds, fit_beta
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
+from judgeline.elo.sums import add_counts, chunks
 from judgeline.elo.surrogacy import fit_surrogacy
 from judgeline.reliability.agreement import cohen_kappa
 
@@ -90,28 +91,45 @@ def diagnose_judge(
     Returns
     -------
     Diagnostics
-        One row per diagnostic and level.
+        One row per diagnostic and level. Of counted battles, which may have been turned so that
+        alike ones are one, only slopes, reliability and residuals.
 
     Raises
     ------
     ValueError
         If no battle has a vote.
     """
-    score = battles.rubric_points()
-    human = np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
-    pooled = fit_beta(score, human)
+    score, human, count = _by_score(battles)
+    pooled = fit_beta(score, human, count)
+    is_single = count is None
     rows = [
-        *_agreement(battles, score, human),
-        *_slopes(score, human, pooled, beta_folds),
-        *_reliability(score, human, pooled),
+        *(_agreement(battles, score, human) if is_single else ()),
+        *_slopes(score, human, count, pooled, beta_folds),
+        *_reliability(score, human, count, pooled),
         *_residuals(heldout),
         *_surrogacy(battles, l2, seed),
-        *_budgets(battles, score, human, seed),
+        *(_budgets(battles, score, human, seed) if is_single else ()),
     ]
     rows += _biases(score, difference_ab, difference_ba, length_a, length_b)
     if language is not None:
         rows += _languages(score, human, np.asarray(language, dtype=object))
     return _table(rows)
+
+
+def _by_score(battles: CodedBattles) -> tuple[Floats, Floats, NDArray[np.int64] | None]:
+    """Return score differences and votes, and of counted battles how many have the same two."""
+    if battles.count is None:
+        human = np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
+        return battles.rubric_points(), human, None
+    shares, parts = np.array([0.0, 0.5, 1.0, np.nan]), [*chunks(len(battles))]
+    scores = np.unique([s for part in parts for s in np.unique(battles.score_difference[part])])
+    total = np.zeros(scores.size * shares.size, dtype=np.int64)
+    for part in parts:
+        key = np.searchsorted(scores, battles.score_difference[part]) * shares.size
+        add_counts(total, key + (battles.human_outcome[part] & 3), battles.weights(part))
+    met = np.flatnonzero(total)
+    points = scores[met // shares.size] / (battles.denominator or 1)
+    return points, shares[met % shares.size], total[met]
 
 
 def diagnose_biases(
@@ -184,10 +202,16 @@ def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[
         yield "score_agreement_correlation", "", correlation, "Pearson r", int(decisive.sum())
 
 
-def _slopes(score: Floats, human: Floats, pooled: BetaFit, folds: BetaFolds) -> Iterator[_Row]:
+def _slopes(
+    score: Floats,
+    human: Floats,
+    count: NDArray[np.int64] | None,
+    pooled: BetaFit,
+    folds: BetaFolds,
+) -> Iterator[_Row]:
     unit = "logits per rubric point"
     yield "beta_pooled", "", pooled.beta, unit, pooled.n_battles
-    with_ties = _fit_with_ties(score, human)
+    with_ties = _fit_with_ties(score, human, count)
     yield "beta_with_ties", "", with_ties.beta, unit, with_ties.n_battles
     known = np.isfinite(folds.beta)
     if known.any():
@@ -195,20 +219,23 @@ def _slopes(score: Floats, human: Floats, pooled: BetaFit, folds: BetaFolds) -> 
         yield "beta_fold_sd", "", spread, unit, int(known.sum())
 
 
-def _fit_with_ties(score: Floats, human: Floats) -> BetaFit:
+def _fit_with_ties(score: Floats, human: Floats, count: NDArray[np.int64] | None) -> BetaFit:
     """Fit the slope on all votes, a tie being one half of a win for either side."""
     voted = np.isfinite(human)
     tie = human[voted] == 0.5
     doubled = np.concatenate([score[voted], score[voted]])
     sides = np.concatenate([np.where(tie, 1.0, human[voted]), np.where(tie, 0.0, human[voted])])
-    fit = fit_beta(doubled, sides)
-    return fit._replace(n_battles=int(voted.sum()), std_error=fit.std_error * np.sqrt(2))
+    each = None if count is None else np.tile(count[voted], 2)
+    fit = fit_beta(doubled, sides, each)
+    return fit._replace(n_battles=fit.n_battles // 2, std_error=fit.std_error * np.sqrt(2))
 
 
-def _reliability(score: Floats, human: Floats, pooled: BetaFit) -> Iterator[_Row]:
+def _reliability(
+    score: Floats, human: Floats, count: NDArray[np.int64] | None, pooled: BetaFit
+) -> Iterator[_Row]:
     if pooled.status != "ok":
         return
-    bins = reliability_curve(score, human, pooled.beta)
+    bins = reliability_curve(score, human, pooled.beta, count)
     for predicted, observed, n in zip(bins.mean_x, bins.mean_y, bins.n, strict=True):
         yield "reliability", f"{predicted:.4f}", float(observed), "share", int(n)
     total = int(bins.n.sum())
@@ -293,11 +320,18 @@ def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> I
             yield "beta_by_language_std_error", name, fit.std_error, unit, fit.n_battles
 
 
-def equal_mass_bins(x: ArrayLike, y: ArrayLike, *, n_bins: int) -> Binned:
-    """Return at most `n_bins` of about equally many battles; those with equal `x` share one."""
+def equal_mass_bins(
+    x: ArrayLike, y: ArrayLike, *, n_bins: int, count: ArrayLike | None = None
+) -> Binned:
+    """Return at most `n_bins` of about equally many battles; those with equal `x` share one.
+
+    `count` says how many battles each pair of values stands for; one by default.
+    """
     values, targets = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if not values.size:
         raise ValueError("no battles to put in bins")
+    if count is not None:
+        return _counted_bins(values, targets, np.asarray(count), n_bins)
     ordered = np.sort(values)
     cuts = ordered[np.arange(1, n_bins) * values.size // n_bins]
     starts = np.unique(np.r_[0, np.searchsorted(ordered, cuts)])
@@ -308,18 +342,38 @@ def equal_mass_bins(x: ArrayLike, y: ArrayLike, *, n_bins: int) -> Binned:
     return Binned(low, np.array([part[-1] for part in parts]), means, sums / n, n)
 
 
-def reliability_curve(score_difference: ArrayLike, human_outcome: ArrayLike, beta: float) -> Binned:
+def _counted_bins(values: Floats, targets: Floats, count: NDArray[np.int64], n_bins: int) -> Binned:
+    ordered, place = np.unique(values, return_inverse=True)
+    each = np.bincount(place, count)
+    n_until = np.cumsum(each)
+    marks = np.arange(1, n_bins) * int(n_until[-1]) // n_bins
+    starts = np.unique(np.r_[0, np.searchsorted(n_until, marks, side="right")])
+    n = np.add.reduceat(each, starts)
+    sums = np.add.reduceat(np.bincount(place, count * targets), starts)
+    means = np.add.reduceat(each * ordered, starts) / n
+    high = ordered[np.r_[starts[1:], ordered.size] - 1]
+    return Binned(ordered[starts], high, means, sums / n, n.astype(np.int64))
+
+
+def reliability_curve(
+    score_difference: ArrayLike,
+    human_outcome: ArrayLike,
+    beta: float,
+    count: ArrayLike | None = None,
+) -> Binned:
     """Return predicted against observed preference on decisive battles, in ten bins.
 
     `mean_x` is the mean of ``sigmoid(beta |s|)``, beta in logits per rubric point; `mean_y` the
     share of votes for the side that the judge scored higher (half of the votes where scores are
-    equal). Source: M. P. Naeini, G. Cooper and M. Hauskrecht (2015), AAAI, on calibration in bins.
+    equal). `count` says how many battles are in each row; one by default. Source: M. P. Naeini,
+    G. Cooper and M. Hauskrecht (2015), AAAI, on calibration in bins.
     """
     score, outcome = np.asarray(score_difference, float), np.asarray(human_outcome, float)
     decisive = (outcome == 0) | (outcome == 1)
     score, outcome = score[decisive], outcome[decisive]
     agrees = np.where(score == 0, 0.5, (score > 0) == (outcome == 1))
-    return equal_mass_bins(expit(beta * np.abs(score)), agrees, n_bins=10)
+    each = None if count is None else np.asarray(count)[decisive]
+    return equal_mass_bins(expit(beta * np.abs(score)), agrees, n_bins=10, count=each)
 
 
 def expected_calibration_error(bins: Binned) -> float:

@@ -1,11 +1,13 @@
 """Anchors: the models whose votes count, and the chains of battles that tie them together."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.elo.battles import CodedBattles
+from judgeline.elo.sums import tally_outcomes
 
 ENOUGH_VOTES = 20
 """Votes from which on a model is an anchor, however many the others have."""
@@ -16,8 +18,12 @@ VOTES_WAIT = "votes-wait"
 _LEAST_SHARE = 0.25  # of the votes of a typical model, where those are few
 
 
-def settled_models(model_a: ArrayLike, model_b: ArrayLike, n_models: int) -> NDArray[np.bool_]:
+def settled_models(
+    model_a: ArrayLike, model_b: ArrayLike, n_models: int, count: ArrayLike | None = None
+) -> NDArray[np.bool_]:
     """Return which models have votes enough to be anchors, (M,), from codes of voted pairs (n,).
+
+    `count` (n,) says how many votes there are in each row, where it is not one.
 
     A rating from one vote lies anywhere: two such anchors among twenty make every interval the
     whole line. A model counts from `ENOUGH_VOTES` votes on, or from a quarter of ``mean over votes
@@ -27,20 +33,30 @@ def settled_models(model_a: ArrayLike, model_b: ArrayLike, n_models: int) -> NDA
     vote count.
     """
     first, second = np.asarray(model_a, dtype=np.intp), np.asarray(model_b, dtype=np.intp)
-    votes = np.bincount(np.concatenate([first, second]), minlength=n_models)
+    each = None if count is None else np.asarray(count)
+    votes = _ends(first, second, n_models, each)
     everybody = votes > 0
     if not everybody.any():
         return everybody
-    others = np.minimum(votes[first], votes[second]).mean()
+    others = np.average(np.minimum(votes[first], votes[second]), weights=each)
     least = min(float(ENOUGH_VOTES), _LEAST_SHARE * float(others))
     settled = everybody
     while True:
         counts = settled[first] & settled[second]
-        votes = np.bincount(np.concatenate([first[counts], second[counts]]), minlength=n_models)
+        left_each = None if each is None else each[counts]
+        votes = _ends(first[counts], second[counts], n_models, left_each)
         left = settled & (votes > 0) & (votes >= least)
         if (left == settled).all():
             return left if left.any() else everybody
         settled = left
+
+
+def _ends(
+    first: NDArray[np.intp], second: NDArray[np.intp], size: int, each: NDArray[Any] | None
+) -> NDArray[np.int64]:
+    """Return how often each model stands on either side, (M,)."""
+    sides = (np.bincount(side, each, size).astype(np.int64) for side in (first, second))
+    return np.asarray(sum(sides), dtype=np.int64)
 
 
 def with_settled_votes(battles: CodedBattles) -> CodedBattles:
@@ -49,9 +65,14 @@ def with_settled_votes(battles: CodedBattles) -> CodedBattles:
     Those models stay, as models without votes.
     """
     voted = battles.human_outcome >= 0
-    model_a, model_b = battles.model_a, battles.model_b
-    settled = settled_models(model_a[voted], model_b[voted], len(battles.models))
-    if settled[model_a[voted]].all() and settled[model_b[voted]].all():
+    model_a, model_b, size = battles.model_a, battles.model_b, len(battles.models)
+    first, second, each = model_a[voted], model_b[voted], None
+    if battles.count is not None:  # by pair: of counted battles there may be millions of rows
+        votes = np.triu(tally_outcomes(battles).human.sum(axis=2))
+        first, second = np.nonzero(votes)
+        each = votes[first, second]
+    settled = settled_models(first, second, size, each)
+    if settled[first].all() and settled[second].all():
         return battles
     kept = voted & settled[model_a] & settled[model_b]
     outcome = np.where(kept, battles.human_outcome, np.int8(-1)).astype(np.int8)

@@ -14,6 +14,9 @@ RUBRIC_DENOMINATOR = 12
 LARGEST_SCORE = 1e6
 """Largest absolute score difference taken for one; rubric differences lie in [-9, 9]."""
 
+MOST_BATTLES = 2**53
+"""Largest number of battles that sums of floats count exactly."""
+
 _GRID_LIMIT = 4096  # numerators beyond this are kept as floats: tables would outgrow battles
 
 _NO_VOTE = -1
@@ -48,6 +51,8 @@ class CodedBattles:
         Judge score of A minus B: int16 numerators if `denominator` > 0, else rubric points.
     denominator : int
         What the numerators are divided by to give rubric points; 0 for a continuous score.
+    count : ndarray of int, shape (n,), optional
+        How many battles are alike and stand in each row; one each where there is none.
     """
 
     models: tuple[str, ...]
@@ -57,17 +62,32 @@ class CodedBattles:
     judge_outcome: NDArray[np.int8]
     score_difference: NDArray[Any]
     denominator: int
+    count: NDArray[Any] | None = None
 
     def __len__(self) -> int:
-        """Return the number of battles."""
+        """Return the number of rows, which are battles where none is counted."""
         return int(self.model_a.size)
+
+    @property
+    def n_battles(self) -> int:
+        """Return the number of battles."""
+        return len(self) if self.count is None else int(self.count.sum())
+
+    def weights(self, rows: Any = slice(None)) -> NDArray[Any] | None:
+        """Return how many battles stand in some rows; None where each is one."""
+        return None if self.count is None else self.count[rows]
+
+    def weighted(self, values: Floats, rows: Any = slice(None)) -> Floats:
+        """Return values of some rows times their battles."""
+        return values if self.count is None else values * self.count[rows]
 
     def take(self, rows: NDArray[Any]) -> "CodedBattles":
         """Return the chosen battles (boolean mask or positions) over the same models."""
         columns = (
             "model_a", "model_b", "human_outcome", "judge_outcome", "score_difference",
         )  # fmt: skip
-        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
+        taken = {name: getattr(self, name)[rows] for name in columns}
+        return replace(self, **taken, count=self.weights(rows))
 
     def rubric_points(self) -> Floats:
         """Return the score differences in rubric points, shape (n,)."""
@@ -89,6 +109,7 @@ def code_battles(
     human_outcome: ArrayLike,
     judge_outcome: ArrayLike,
     score_difference: ArrayLike,
+    count: ArrayLike | None = None,
 ) -> CodedBattles:
     """Return battles as codes, or raise on the first row that no estimator may see.
 
@@ -102,6 +123,9 @@ def code_battles(
         A's share of the judge's win, in quarters of [0, 1].
     score_difference : array_like, shape (n,)
         Judge score of A minus B, in rubric points. Multiples of 1/12 are kept as integers.
+    count : array_like of int, shape (n,), optional
+        How many battles are alike and stand in each row, at least 1; one each by default. The
+        sum of all is at most 2^53, up to which floats count.
 
     Returns
     -------
@@ -112,7 +136,8 @@ def code_battles(
     ------
     ValueError
         On no battles, unequal lengths, a model against itself, a missing name, a score that
-        is not finite, or an outcome outside its code; the message names row and value.
+        is not finite, an outcome outside its code, or a count that is no whole number from 1 on;
+        the message names row and value.
     """
     first, second = _as_categorical(model_a, "model_a"), _as_categorical(model_b, "model_b")
     models = _used_models(first, second)
@@ -124,7 +149,9 @@ def code_battles(
     )
     human, judge = np.asarray(human_outcome), np.asarray(judge_outcome)
     score = np.asarray(score_difference)
-    lengths = {codes_a.size, codes_b.size, human.size, judge.size, score.size}
+    counts = None if count is None else _whole_counts(np.asarray(count))
+    sizes = [counts.size] if counts is not None else []
+    lengths = {codes_a.size, codes_b.size, human.size, judge.size, score.size, *sizes}
     if len(lengths) != 1:
         raise ValueError(f"battle columns have different lengths: {sorted(lengths)}")
     same = np.flatnonzero(codes_a == codes_b)
@@ -142,7 +169,26 @@ def code_battles(
         _code_outcome(judge, 4, "judge_outcome", "a multiple of 0.25 in [0, 1]", missing=False),
         numerators,
         denominator,
+        counts,
     )
+
+
+def _whole_counts(count: NDArray[Any]) -> NDArray[np.int64]:
+    """Return numbers of battles as integers; ValueError unless each is whole and positive."""
+    values = count if count.dtype.kind in "iu" else count.astype(float)
+    good = (values >= 1) & (values <= MOST_BATTLES)
+    good &= values == (values if values.dtype.kind in "iu" else np.floor(values))
+    if not good.all():
+        row = int(np.argmin(good))
+        raise ValueError(
+            f"count is {count[row]} in row {row}; expected a whole number of battles, from 1 on"
+        )
+    if float(values.sum(dtype=float)) > MOST_BATTLES:
+        raise ValueError(
+            f"counts add up to {values.sum(dtype=float):.3g} battles, and are exact up to "
+            f"{MOST_BATTLES:.3g}; divide them by a common factor"
+        )
+    return values if values.dtype.kind in "iu" else values.astype(np.int64)
 
 
 def _used_models(*sides: Categorical) -> tuple[str, ...]:
@@ -228,6 +274,12 @@ def _code_scores(score: NDArray[Any]) -> tuple[NDArray[Any], int]:
             on_grid = bool(near and np.abs(rounded).max() <= _GRID_LIMIT)
             numerators[part] = rounded if on_grid else 0
     return (numerators, RUBRIC_DENOMINATOR) if on_grid else (values, 0)
+
+
+def require_single(battles: CodedBattles, what: str) -> None:
+    """Raise ValueError if battles are counted, which something that takes each by itself needs."""
+    if battles.count is not None:
+        raise ValueError(f"{what} need single battles, and these are counted: pass one a row")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The slope of a judge, from score difference to the log-odds of a vote, for every fold."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,7 +52,9 @@ class BetaFolds(NamedTuple):
     status: NDArray[np.str_]
 
 
-def fit_beta(score_difference: ArrayLike, human_outcome: ArrayLike) -> BetaFit:
+def fit_beta(
+    score_difference: ArrayLike, human_outcome: ArrayLike, count: ArrayLike | None = None
+) -> BetaFit:
     """Return the maximum-likelihood slope of human outcomes on score differences.
 
     Maximises ``sum log sigmoid(beta * s * (2 y - 1))`` over battles with a decisive vote.
@@ -63,6 +65,8 @@ def fit_beta(score_difference: ArrayLike, human_outcome: ArrayLike) -> BetaFit:
         Judge score of A minus B, in rubric points.
     human_outcome : array_like, shape (n,)
         A's share of the human win; ties (0.5) and missing votes (NaN) are left out.
+    count : array_like of int, shape (n,), optional
+        Battles in each row; one each by default.
 
     Returns
     -------
@@ -86,11 +90,20 @@ def fit_beta(score_difference: ArrayLike, human_outcome: ArrayLike) -> BetaFit:
     if unknown.any():
         row = int(np.argmax(unknown))
         raise ValueError(f"human_outcome is {outcome[row]} in row {row}; expected 1, 0.5, 0 or NaN")
-    margin, n_alike = np.unique(score[decisive] * (2 * outcome[decisive] - 1), return_counts=True)
+    weight = None if count is None else np.asarray(count)[decisive]
+    margin, n_alike = _alike(score[decisive] * (2 * outcome[decisive] - 1), weight)
     if not np.isfinite(margin).all():
         first = int(np.argmin(np.isfinite(score[decisive])))
         raise ValueError(f"score_difference of decisive battle {first} is not finite")
     return _fit_margins(margin, n_alike)
+
+
+def _alike(margin: Floats, weight: NDArray[Any] | None) -> tuple[Floats, NDArray[np.int64]]:
+    """Return the different margins, and how many battles have each."""
+    if weight is None:
+        return np.unique(margin, return_counts=True)
+    values, place = np.unique(margin, return_inverse=True)
+    return values, np.bincount(place, weight, values.size).astype(np.int64)
 
 
 def _fit_margins(margin: Floats, n_alike: NDArray[np.int64]) -> BetaFit:
@@ -241,12 +254,16 @@ def _margins(decided: CodedBattles) -> Floats:
     return margin
 
 
+def _battles_each(decided: CodedBattles) -> NDArray[np.int64]:
+    return np.ones(len(decided), dtype=np.int64) if decided.count is None else decided.count
+
+
 def _folds_by_refitting(decided: CodedBattles) -> BetaFolds:
-    margin = _margins(decided)
+    margin, n_alike = _margins(decided), _battles_each(decided)
     fits = []
     for code in range(len(decided.models)):
-        kept = margin[(decided.model_a != code) & (decided.model_b != code)]
-        fits.append(_fit_margins(kept, np.ones(kept.size, dtype=np.int64)))
+        kept = (decided.model_a != code) & (decided.model_b != code)
+        fits.append(_fit_margins(margin[kept], n_alike[kept]))
     beta, std_error, n_battles, status = (np.array(column) for column in zip(*fits, strict=True))
     return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
 
@@ -259,7 +276,7 @@ def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
         return _without_own(model_sums(decided, term, np.zeros(1), _term, _term))[:, 0]
 
     margin = _margins(decided)
-    pooled = _fit_margins(margin, np.ones(margin.size, dtype=np.int64))
+    pooled = _fit_margins(margin, _battles_each(decided))
     n_agree, n_against, n_battles = (
         np.rint(without(term.astype(float))).astype(np.int64)
         for term in (margin > 0, margin < 0, np.ones(margin.size))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.elo.anchors import cut_models, other_anchors
-from judgeline.elo.battles import CodedBattles
+from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.beta import BetaFolds
 from judgeline.elo.placements import (
     HEADLINE,
@@ -105,7 +105,8 @@ def rate(
     ------
     ValueError
         If nobody voted, slopes belong to other models, a method has a name that is taken or not
-        one finite score per battle, or votes or judged battles do not connect the voted models.
+        one finite score per battle, or votes or judged battles do not connect the voted models;
+        on counted battles also if resamples, clusters or further methods are asked for.
     RuntimeError
         If an iteration does not converge.
 
@@ -115,6 +116,8 @@ def rate(
     penalty here is ``l2 * |strength|^2``, not half of it.
     """
     require_clusters(cluster, len(battles))
+    if methods or cluster is not None or settings.n_resamples:
+        require_single(battles, "resamples, clusters and further methods")
     wanted = np.isin(battles.models, list(battles.models if models is None else models))
     tally = tally_outcomes(battles)
     found = _placements(battles, settings, methods or {}, beta_folds, tally)

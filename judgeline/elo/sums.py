@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,12 @@ _RELATIVE_ERROR = 1e-14
 _MOST_NODES = 96
 
 Integrand = Callable[[float, NDArray[np.float64]], NDArray[np.float64]]
+
+
+def add_counts(total: NDArray[np.int64], key: NDArray[Any], weight: NDArray[Any] | None) -> None:
+    """Add to each cell of a table the rows that have its key, or the battles in them."""
+    counted = np.bincount(key, weight, total.size)
+    total += counted if weight is None else counted.astype(np.int64)
 
 
 class OutcomeTally(NamedTuple):
@@ -81,7 +87,7 @@ def tally_outcomes(battles: CodedBattles) -> OutcomeTally:
         key += battles.human_outcome[part] & 3  # -1, nobody voted, becomes 3
         key *= JUDGE_CODES
         key += battles.judge_outcome[part]
-        total += np.bincount(key, minlength=cells)
+        add_counts(total, key, battles.weights(part))
     joint = total.reshape(size, size, HUMAN_CODES, JUDGE_CODES)
     human, judge = joint[:, :, :3].sum(axis=3), joint.sum(axis=2)
     return OutcomeTally(*(view + view[:, :, ::-1].transpose(1, 0, 2) for view in (human, judge)))
@@ -104,13 +110,16 @@ def tally_scores(
         detail += reach
         detail *= HUMAN_CODES
         detail += battles.human_outcome[part] & 3
+        weight = battles.weights(part)
         for codes, others, total in sides:
             key = codes[part].astype(np.int32)
             key *= width * HUMAN_CODES
             key += detail
-            if opponents is not None:
-                key = key[opponents[others[part]]]
-            total += np.bincount(key, minlength=cells)
+            if opponents is None:
+                add_counts(total, key, weight)
+                continue
+            met = opponents[others[part]]
+            add_counts(total, key[met], None if weight is None else weight[met])
     shape = (size, width, HUMAN_CODES)
     mirrored = as_b.reshape(shape)[:, ::-1][:, :, [2, 1, 0, 3]]  # B's view: signs and wins turn
     return ScoreTally(as_a.reshape(shape) + mirrored, battles.denominator)
@@ -165,8 +174,9 @@ def own_sums(battles: CodedBattles, own: OwnOutcomes) -> tuple[Floats, Floats]:
         row, column = (side[part].astype(np.int64) for side in (battles.model_a, battles.model_b))
         pairs = row * size + column, column * size + row
         for pair, share in zip(pairs, own(part), strict=True):
-            wins += np.bincount(pair, share, wins.size)
-            squares += np.bincount(pair, exact_share(share**2), wins.size)
+            squared = exact_share(share**2)
+            wins += np.bincount(pair, battles.weighted(share, part), wins.size)
+            squares += np.bincount(pair, battles.weighted(squared, part), wins.size)
     return wins.reshape(size, size), squares.reshape(size, size)
 
 
@@ -257,6 +267,7 @@ def model_sums(
         for total, beta in zip(sums, nodes, strict=True):
             first = of_a(float(beta), values)
             second = first if of_b is of_a else of_b(float(beta), values)
+            first, second = battles.weighted(first, part), battles.weighted(second, part)
             total += np.bincount(codes_a, weights=first, minlength=total.size)
             total += np.bincount(codes_b, weights=second, minlength=total.size)
     return sums.T

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles
+from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.leave_one_out import expected_wins
 from judgeline.elo.strengths import curvature, fit_strengths, solver
 from judgeline.elo.sums import tally_outcomes
@@ -134,7 +134,8 @@ def fit_surrogacy(
     Raises
     ------
     ValueError
-        If fewer than ten votes are decisive, all in all or without one of the models.
+        If fewer than ten votes are decisive, all in all or without one of the models, or battles
+        are counted: fifths are of single ones.
     RuntimeError
         If the fit does not converge (votes separable by score and strengths), or score
         differences and strengths cannot be told apart, with all models or without one.
@@ -144,6 +145,7 @@ def fit_surrogacy(
     T. A. B. Snijders and S. P. Borgatti (1999), "Non-Parametric Standard Errors and Tests for
     Network Statistics", Connections 22(2), on the jackknife over the ends of pairs.
     """
+    require_single(battles, "fifths of battles")
     rows = np.flatnonzero(battles.human_outcome >= 0)
     if rows.size > _MOST_VOTES:
         rows = rng.choice(rows, _MOST_VOTES, replace=False)

@@ -1,8 +1,7 @@
 """The leaderboard: one rating, interval and place per model, from leave-one-out ratings."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,13 +11,19 @@ from judgeline.elo.placements import HEADLINE
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.intervals.conformal import (
     StdErrorKind,
+    bands_of,
     calibrating_models,
     chosen_std_error,
+    family_of,
     interval_half_width,
 )
 from judgeline.intervals.judge_and_votes import VotedRatings
 
 Floats = NDArray[np.float64]
+
+Bands = Literal["strength", "family"]
+
+_THIRDS = 3
 
 WITHHELD = "withheld: "
 """What the flag of a rating begins with that is not shown, because its judge failed the gate."""
@@ -79,7 +84,7 @@ def rank_models(
     miscoverage: float = 0.1,
     std_error: StdErrorKind = "analytic",
     calibration: HeldOutRatings | None = None,
-    bands: Mapping[str, str] | None = None,
+    bands: Bands | None = None,
 ) -> Leaderboard:
     """Return the leaderboard of one method with a conformal interval for every model.
 
@@ -99,9 +104,9 @@ def rank_models(
         Which standard error scales the intervals.
     calibration : HeldOutRatings, optional
         Ratings of the models that calibrate, where they are not those that are ranked.
-    bands : mapping of str to str, optional
-        Band of each model, such as its family or one of `bands_of` its judged ratings. A model
-        gets the threshold of its own band where that has enough calibrating models, else of all.
+    bands : {"strength", "family"}, optional
+        A model gets the threshold of its own third by rating, or of the models whose names begin
+        alike, where enough of these calibrate, else that of all (Mondrian conformal).
 
     Returns
     -------
@@ -118,6 +123,7 @@ def rank_models(
         raise ValueError(f"cannot rank by method {method!r}; the ratings hold {', '.join(methods)}")
     table = heldout.take(heldout.method == method)
     pool = heldout if calibration is None else calibration
+    band = _bands(table, bands)
     spread = chosen_std_error(table, std_error)
     half_width = np.empty(spread.size)
     for row, (name, basis) in enumerate(
@@ -128,11 +134,13 @@ def rank_models(
         known = method == HEADLINE and (pool.method == stands_for).any()
         voted = calibrating_models(pool, stands_for if known else method, std_error)
         others = voted.take(voted.model != name)
-        alike = None
-        if bands is not None and name in bands:
-            alike = np.array([bands.get(k) == bands[name] for k in others.model.tolist()], bool)
+        alike = (
+            None
+            if bands is None
+            else np.array([band.get(k) == band[name] for k in others.model.tolist()], dtype=bool)
+        )
         own = others.spread(spread[row : row + 1], table.vote_std_error[row : row + 1])
-        half_width[row] = interval_half_width(others.threshold(miscoverage, alike), own)[0]
+        half_width[row] = interval_half_width(others.threshold(miscoverage, weight=alike), own)[0]
     # the flag of a rating whose battles do not say how uncertain it is
     lacks = np.isfinite(table.rating) & ~(spread > 0)
     flags = [
@@ -151,6 +159,18 @@ def rank_models(
         ),
         miscoverage=miscoverage,
     )  # fmt: skip
+
+
+def _bands(table: HeldOutRatings, bands: Bands | None) -> dict[str, str]:
+    """Return the band of every model; one without a rating has one of its own."""
+    band = {name: family_of(name) for name in table.model.tolist()}
+    if bands == "strength":
+        rated = np.isfinite(table.rating)
+        thirds = bands_of(table.rating[rated], n_bands=_THIRDS)
+        band = dict.fromkeys(band, "") | dict(
+            zip(table.model[rated].tolist(), thirds.tolist(), strict=True)
+        )
+    return band
 
 
 def _by_model(

@@ -25,7 +25,7 @@ _NOT_LETTERS = re.compile(r"[\W\d_]")
 
 
 def conformal_quantile(
-    nonconformity: ArrayLike, *, miscoverage: float, alike: ArrayLike | None = None
+    nonconformity: ArrayLike, *, miscoverage: float, weight: ArrayLike | None = None
 ) -> float:
     """Return the threshold that a fresh nonconformity score stays below, at a stated rate.
 
@@ -39,9 +39,11 @@ def conformal_quantile(
         Calibration scores in one common unit, such as standard errors; larger is stranger.
     miscoverage : float
         Tolerated probability of a miss, in (0, 1); 0.1 asks for 90 % coverage.
-    alike : array_like of bool, shape (n,), optional
-        Scores of the fresh model's band, known of it without votes (Mondrian conformal): coverage
-        then holds within the band. All scores count where the band has too few.
+    weight : array_like of bool or float, shape (n,), optional
+        How much likelier models like each one are where the fresh model comes from, relative to
+        models like the fresh one, known without votes: coverage then holds under that shift. True
+        within the fresh model's band and False elsewhere is Mondrian conformal: coverage then
+        holds within the band. All scores count alike where the weighted ones are too few.
 
     Returns
     -------
@@ -51,14 +53,16 @@ def conformal_quantile(
     Raises
     ------
     ValueError
-        If the scores are not one-dimensional or hold NaN, `alike` has another length, or
-        `miscoverage` is not strictly between 0 and 1.
+        If the scores are not one-dimensional or hold NaN, `weight` has another length or a value
+        below 0, or `miscoverage` is not strictly between 0 and 1.
 
     References
     ----------
     J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani and L. Wasserman (2018), "Distribution-
     Free Predictive Inference for Regression", JASA 113(523), Algorithm 2. arXiv:1604.04173.
     V. Vovk (2012), "Conditional Validity of Inductive Conformal Predictors", arXiv:1209.2673.
+    R. J. Tibshirani, R. F. Barber, E. J. Candes and A. Ramdas (2019), "Conformal Prediction Under
+    Covariate Shift", arXiv:1904.06019.
     """
     scores = np.asarray(nonconformity, dtype=float)
     if scores.ndim != 1:
@@ -66,11 +70,17 @@ def conformal_quantile(
     if np.isnan(scores).any():
         raise ValueError(f"nonconformity holds {np.isnan(scores).sum()} NaN in {scores.size}")
     require_miscoverage(miscoverage)
-    if alike is not None:
-        band = np.asarray(alike, dtype=bool)
-        if band.shape != scores.shape:
-            raise ValueError(f"alike has shape {band.shape}, nonconformity {scores.shape}")
-        scores = scores[band] if n_above_threshold(int(band.sum()), miscoverage) >= 0 else scores
+    if weight is not None:
+        weights = np.asarray(weight, dtype=float)
+        if weights.shape != scores.shape:
+            raise ValueError(f"weight has shape {weights.shape}, nonconformity {scores.shape}")
+        if not (weights >= 0).all():
+            raise ValueError(f"weight is {weights[~(weights >= 0)][0]:g}; expected 0 or more")
+        order = np.argsort(scores, kind="stable")
+        below = np.cumsum(weights[order]) + 1e-9  # as exact as the rank of equal weights
+        enough = below >= (1 - miscoverage) * (weights.sum() + 1)
+        if enough.any():
+            return float(scores[order[int(np.argmax(enough))]])
     n_above = n_above_threshold(scores.size, miscoverage)
     return math.inf if n_above < 0 else float(np.sort(scores)[scores.size - 1 - n_above])
 
@@ -255,9 +265,9 @@ class Calibrating(NamedTuple):
         """Return the residuals in units of their spread."""
         return nonconformity_scores(self.residual, self.spread(self.std_error, self.vote_std_error))
 
-    def threshold(self, miscoverage: float, alike: NDArray[np.bool_] | None = None) -> float:
-        """Return the conformal quantile of the scores, or of models `alike` if they are enough."""
-        return conformal_quantile(self.scores(), miscoverage=miscoverage, alike=alike)
+    def threshold(self, miscoverage: float, weight: ArrayLike | None = None) -> float:
+        """Return the conformal quantile of the scores, weighted if that is finite."""
+        return conformal_quantile(self.scores(), miscoverage=miscoverage, weight=weight)
 
 
 def calibrate_intervals(
@@ -352,6 +362,11 @@ def _tried(
     return threshold, held[np.isfinite(half_width)], width
 
 
+def family_of(model: str) -> str:
+    """Return the letters that a model's name begins with, in small ones, such as ``llama``."""
+    return _NOT_LETTERS.split(model.lower())[0]
+
+
 def structured_splits(
     voted: Calibrating, first_day: Mapping[str, float]
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
@@ -366,7 +381,7 @@ def structured_splits(
     newer = day > np.quantile(day, 2 / 3)  # of none, where one day is NaN
     if newer.any():
         yield "newer models", ~newer
-    family = np.array([_NOT_LETTERS.split(name.lower())[0] for name in voted.model.tolist()])
+    family = np.array([family_of(name) for name in voted.model.tolist()])
     names, counts = np.unique(family, return_counts=True)
     for name in names[(counts > 1) & (counts < family.size) & (names != "")]:
         yield "other families", family != name

@@ -32,6 +32,9 @@ LEAST_ERROR = 3.0
 N_DRAWS = 9
 """Random choices of votes over which a threshold is the median; odd, so that it is one of them."""
 
+MOST_DRAWN_FROM = 900_000_000
+"""Votes on a model from which numpy draws; of more, each number is divided first."""
+
 _HALVES = np.array([0.0, 0.5, 1.0])
 _DEFAULT_L2 = 0.01  # of the ratings from other votes, where ratings have no penalty
 
@@ -219,9 +222,10 @@ def _posterior_scores(
 ) -> Floats:
     """Return the nonconformity (draws,) of model k when `n_votes` of its votes are its own."""
     votes, anchors = models.votes[k], np.nan_to_num(models.anchors[k])
-    size = min(n_votes, int(votes.sum()) // 2)
+    sample = votes // (1 + int(votes.sum()) // MOST_DRAWN_FROM)
+    size = min(n_votes, int(sample.sum()) // 2)
     rng = keyed_rng(seed, "votes", str(n_votes), models.model[k])
-    drawn = rng.multivariate_hypergeometric(votes.ravel(), size, size=N_DRAWS)
+    drawn = rng.multivariate_hypergeometric(sample.ravel(), size, size=N_DRAWS)
     own = drawn.reshape(N_DRAWS, *votes.shape)
     prior = float(rating_to_strength(models.judge_rating[k]))
     variance = judge.of(float(models.judge_std_error[k]))

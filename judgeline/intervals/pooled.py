@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.elo.anchors import require_votes
-from judgeline.elo.battles import CodedBattles
+from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.gap import fit_gap, gap_features, mean_features
 from judgeline.elo.placements import Placements, human_shares, human_target
 from judgeline.elo.ratings import HeldOutRatings, tabulate
@@ -57,14 +57,15 @@ def rate_pooled(
     Raises
     ------
     ValueError
-        If there is no judge, two judges have other battles or votes, nobody voted, or votes do
-        not connect the voted models.
+        If there is no judge, two judges have other battles or votes, nobody voted, votes do not
+        connect the voted models, or battles are counted.
     RuntimeError
         If an iteration does not converge.
     """
     _require_same_battles(judges)
     names = sorted(judges)
     battles = next(iter(judges.values()))
+    require_single(battles, "pooled judges")
     require_clusters(cluster, len(battles))
     tallies = [tally_outcomes(judges[name]) for name in names]
     features = mean_features(

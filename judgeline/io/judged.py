@@ -16,6 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.io.counting import (
+    MOST_UNCOUNTED,
+    CountedRows,
+    count_rows,
+    is_large,
+    n_rows_of,
+)
 from judgeline.io.files import published_layout
 from judgeline.io.formats import (
     LOG,
@@ -27,14 +34,17 @@ from judgeline.io.formats import (
     read_columns,
 )
 from judgeline.io.outcome_codes import (
+    COUNT,
     EXPECTED_VERDICTS,
     EXPECTED_WINNERS,
     PLAIN,
     STATED_AS,
     USUAL,
     ArgumentError,
+    battles_by,
     by_value,
     code_of,
+    n_battles_of,
     outcomes_by_code,
     outcomes_by_winner,
     parse_codes,
@@ -68,7 +78,10 @@ OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language", "judge")
 _NAMES = ("model_a", "model_b", *OPTIONAL_TEXT)
 _KNOWN = tuple(
     dict.fromkeys(
-        (*NEEDED_COLUMNS, VOTE, *sum(_SIDES, ()), *PLAIN_COLUMNS, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT)
+        (
+            *(*NEEDED_COLUMNS, VOTE, *sum(_SIDES, ()), *PLAIN_COLUMNS),
+            *(*OPTIONAL_NUMBERS, *OPTIONAL_TEXT, COUNT),
+        )
     )
 )
 OUTCOMES = {"human_outcome": 2, "judge_outcome": 4, "recorded_outcome": 4}
@@ -99,7 +112,9 @@ class JudgedBattles(NamedTuple):
     `n_repeated` rows equal an earlier one in the columns that were read and cannot be told from
     it; they count, since two alike battles are possible. `outcomes` are the codes as stated, and
     `plain` the sentence on verdicts that stand for scores, which follows the codes. `notes` has a
-    sentence on each thing that a person should look at.
+    sentence on each thing that a person should look at. Where alike battles are one row, their
+    number stands in `COUNT`, of battles as of rows set aside; of large files all other columns of
+    battles are categoricals, numbers too.
     """
 
     judge: str
@@ -111,6 +126,27 @@ class JudgedBattles(NamedTuple):
     outcomes: str = USUAL
     plain: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_counted(self) -> bool:
+        """Return whether alike battles are one row with their number."""
+        return COUNT in self.scored
+
+    @property
+    def n_battles(self) -> int:
+        """Return how many battles count."""
+        return n_battles_of(self.scored)
+
+    @property
+    def n_quarantined(self) -> int:
+        """Return how many rows were set aside."""
+        return n_battles_of(self.quarantine)
+
+    @property
+    def quarantined_share(self) -> float:
+        """Return the share of rows that were set aside."""
+        bad = self.n_quarantined if self.is_counted else self.quarantine["row"].nunique()
+        return bad / max(self.n_rows, 1)
 
 
 class _Source(NamedTuple):
@@ -153,6 +189,7 @@ def read_judged_battles(
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
     with_votes: bool = True,
+    counted: bool = False,
 ) -> JudgedBattles:
     """Return the scored battles of a file or a table.
 
@@ -173,6 +210,10 @@ def read_judged_battles(
         may differ from ours without being named here.
     with_votes : bool
         Whether a source without a column of votes is refused.
+    counted : bool
+        Whether alike battles may be one row with their number: as the column ``n_battles`` says,
+        and in Parquet files of many rows, which are then read in bounded memory. By default a
+        source with that column is refused.
 
     Returns
     -------
@@ -190,7 +231,7 @@ def read_judged_battles(
     found = _opened(source, columns or {}, outcomes)
     is_annotated = set(ANNOTATION_COLUMNS) <= found.columns.keys()
     battles = (
-        _annotations(found, judge) if is_annotated else _scored(found, judge, with_votes=with_votes)
+        _annotations(found, judge) if is_annotated else _scored(found, judge, with_votes, counted)
     )
     if battles.scored.empty:
         raise ValueError(_nothing_scored(found.path, battles))
@@ -271,6 +312,12 @@ def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str,
 def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
     """Yield what a person should look at: a guessed encoding, names that differ in little."""
     yield from source.notes
+    if COUNT in scored:
+        yield (
+            "alike battles are read as one row with their number; left out is what needs each by "
+            "itself: resamples, repeated rows and ids, agreement with people, and the judge's "
+            "leanings by position, length and language"
+        )
     if len(source.files) > 1:
         yield (
             f"{len(source.files)} files were read as battles of one judge; if each is of another "
@@ -352,7 +399,7 @@ def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
 def _nothing_scored(path: Path, read: JudgedBattles) -> str:
     if read.quarantine.empty and not read.n_unscored:
         return f"{path} holds a header and no rows; write the battles into it again"
-    reasons = read.quarantine["reason"].value_counts()
+    reasons = battles_by(read.quarantine["reason"], read.quarantine)
     told = [f"{count} {reason}" for reason, count in reasons.items()]
     example = f" For instance: {read.quarantine['detail'].iloc[0]}." if told else ""
     return (
@@ -401,11 +448,11 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
     )
 
 
-def _scored(source: _Source, judge: str | None, with_votes: bool) -> JudgedBattles:
+def _scored(source: _Source, judge: str | None, with_votes: bool, counted: bool) -> JudgedBattles:
     source = _with_columns_found(source, with_votes)
-    named = (*NEEDED_COLUMNS, source.vote, source.score, *source.sides)
-    wanted = dict.fromkeys((*named, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT))
-    table = source.take([name for name in wanted if name in source.columns])
+    table, alike = _rows(source, counted=counted)
+    if alike and not {*source.sides} <= {*table}:
+        source = source._replace(sides=())
     table = table.rename(columns={source.vote: "human_outcome"})
     if "human_outcome" not in table:
         table["human_outcome"] = None
@@ -435,15 +482,65 @@ def _scored(source: _Source, judge: str | None, with_votes: bool) -> JudgedBattl
     read = read.assign(**_scores(table, read, source))
     origin = table if "battle_id" in table else table.assign(battle_id=None)
     is_kept, quarantine = set_aside(origin, list(_faults(table, read, source)))
+    if COUNT in table:
+        quarantine[COUNT] = table.loc[~is_kept, COUNT].to_numpy()
     plain = _plain_text(source.score, read["score_difference"][is_kept], table)
     texts = (name for name in _TEXTS if name in read)
     kept = (read if is_kept.all() else read[is_kept]).drop(
         columns=["file", "row", *source.sides, *texts]
     )
-    n_repeated = 0 if "battle_id" in kept else int(kept.duplicated().sum())
+    is_named = "battle_id" in kept or COUNT in kept
+    n_repeated = 0 if is_named else int(kept.duplicated().sum())
     codes = "; ".join(filter(None, (source.stated or USUAL, plain)))
-    scored = _completed(kept.reset_index(drop=True))
-    return JudgedBattles(chosen, scored, quarantine, 0, len(table), n_repeated, codes, plain)
+    kept = kept.reset_index(drop=True)
+    scored = alike.spread(kept) if alike and len(kept) else _completed(kept)
+    n_rows = n_battles_of(table)
+    return JudgedBattles(chosen, scored, quarantine, 0, n_rows, n_repeated, codes, plain)
+
+
+def _rows(source: _Source, *, counted: bool) -> tuple[pd.DataFrame, CountedRows | None]:
+    """Return what is read of a source: its rows, or the kinds of rows of a large one."""
+    named = (*NEEDED_COLUMNS, source.vote, source.score, *source.sides)
+    wanted = dict.fromkeys((*named, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT))
+    if COUNT in source.columns and not counted:
+        raise ValueError(
+            f"{source.path} counts its battles (column {source.shown(COUNT)}), which is enough for "
+            "judgeline rank alone; pass them one a row"
+        )
+    is_counted = COUNT in source.columns
+    from_files = isinstance(source.read, partial) and source.read.func is _read_files
+    is_many = counted and not is_counted and from_files and is_large(source.files)
+    if is_counted or is_many:
+        of_each = {*OPTIONAL_TEXT, *_AMOUNTS} - {"judge"}
+        wanted = {name: None for name in (*wanted, COUNT) if name not in of_each}
+    names = [name for name in wanted if name in source.columns]
+    if is_counted:
+        table = source.take(names)
+        return table.assign(**{COUNT: _whole_numbers(table[COUNT], source)}), None
+    if not is_many:
+        return source.take(names), None
+    alike = count_rows(source.files, {name: source.columns[name] for name in names}, source.sides)
+    if alike:
+        return alike.kinds, alike
+    if (n_rows := n_rows_of(source.files)) > MOST_UNCOUNTED:
+        raise ValueError(
+            f"{source.path} has {n_rows:,} rows, of which too few are alike to be counted: beyond "
+            f"{MOST_UNCOUNTED:,} round the scores, as to 1/12 point, or rank fewer battles"
+        )
+    return _rows(source, counted=False)
+
+
+def _whole_numbers(count: pd.Series, source: _Source) -> pd.Series:
+    """Return numbers of battles; ValueError unless each is whole and positive."""
+    numbers = pd.to_numeric(count, errors="coerce").astype(float)
+    wrong = ~(numbers.ge(1) & numbers.mod(1).eq(0) & numbers.le(2.0**53))
+    if wrong.any():
+        row = int(wrong.to_numpy().argmax())
+        raise ValueError(
+            f"{source.path}: {source.shown(COUNT)} is {count.iloc[row]} in row {row}; expected "
+            "how many battles are alike, a whole number from 1 on"
+        )
+    return numbers.astype("int64")
 
 
 def _outcomes(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> dict[str, pd.Series]:
@@ -462,9 +559,8 @@ def _outcomes(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> di
             found[name] = found[name].fillna(outcomes_by_winner(table[name], table))
         if source.stated is None:
             is_known = found[name].notna()
-            require_known_codes(
-                table[name], is_known, source.place(name), _STATE_CODES, argument="outcomes"
-            )
+            place = source.place(name), _STATE_CODES
+            require_known_codes(table[name], is_known, *place, argument="outcomes", rows=table)
     return found
 
 
@@ -483,7 +579,8 @@ def _scores(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> dict
         if outcome.notna().any():
             require_both_winners(outcome, place, source.stated)
         score = (2 * outcome - 1).fillna(score)
-    require_known_codes(texts, score.notna(), place, _STATE_VERDICTS, argument="outcomes")
+    known = score.notna()
+    require_known_codes(texts, known, place, _STATE_VERDICTS, argument="outcomes", rows=table)
     return {"score_difference": score, "judge_outcome": (np.sign(score) + 1) / 2}
 
 
@@ -549,6 +646,8 @@ def _completed(kept: pd.DataFrame) -> pd.DataFrame:
     """Return battles with every column of scored battles, null where the file has none."""
     recorded = kept.get("recorded_outcome", kept.get("judge_outcome", np.nan))
     table = kept.assign(recorded_outcome=recorded, judge_outcome=_derived_outcome(kept))
+    if COUNT in kept:
+        return table
     if "battle_id" not in kept:
         table["battle_id"] = "row-" + pd.Series(range(len(kept))).astype("str").str.zfill(6)
     for name in OPTIONAL_NUMBERS:

@@ -175,24 +175,48 @@ def scores_of_verdicts(published: pd.Series) -> pd.Series:
     return by_value(texts, known.get).astype("float64")
 
 
+COUNT = "n_battles"
+"""Column of how many battles are alike and stand in one row."""
+
+
+def n_battles_of(rows: pd.DataFrame) -> int:
+    """Return how many battles rows hold: as many as they are, or as `COUNT` says."""
+    return int(rows[COUNT].sum()) if COUNT in rows else len(rows)
+
+
+def battles_by(values: pd.Series, rows: pd.DataFrame) -> pd.Series:
+    """Return the battles in rows by a value of each, the most frequent value first."""
+    if COUNT not in rows:
+        return values.value_counts()
+    return rows[COUNT].groupby(values).sum().sort_values(ascending=False, kind="stable")
+
+
 def require_known_codes(
-    published: pd.Series, known: pd.Series, place: str, remedy: str, *, argument: str = ""
+    published: pd.Series,
+    known: pd.Series,
+    place: str,
+    remedy: str,
+    *,
+    argument: str = "",
+    rows: pd.DataFrame | None = None,
 ) -> None:
     """Raise if a column of outcomes holds another coding than the one it is read by.
 
     A code is systematic if it repeats and either is in use in another coding or stands in more
     than `MOST_LOST` of the votes. `place` names file and column, `remedy` the stated codes as
-    ``{codes}``, and `argument` is where they can be stated.
+    ``{codes}``, and `argument` is where they can be stated. `rows` count the battles.
     """
+    table = published.to_frame() if rows is None else rows
     votes = published.notna()
     if not (unread := votes & ~known).any():
         return
-    unknown = published[unread].map(code_of).value_counts()
+    unknown = battles_by(published[unread].map(code_of), table[unread])
     is_systematic = unknown.gt(1) & (
-        unknown.gt(MOST_LOST * votes.sum()) | unknown.index.str.casefold().isin(_CODES_IN_USE)
+        unknown.gt(MOST_LOST * n_battles_of(table[votes]))
+        | unknown.index.str.casefold().isin(_CODES_IN_USE)
     )
     if is_systematic.any():
-        counts = published[votes].map(code_of).value_counts()
+        counts = battles_by(published[votes].map(code_of), table[votes])
         raise ArgumentError(
             f"{place} holds {_counts_text(counts)}; unknown are "
             f"{', '.join(map(_shown, unknown.index[is_systematic][:_MOST_SHOWN]))}. "
@@ -243,10 +267,11 @@ def require_few_lost(
 ) -> None:
     """Raise if more than `MOST_LOST` of a file's rows were set aside for some reasons."""
     lost = quarantine[quarantine["reason"].isin(reasons)]
-    n_lost = len(lost.drop_duplicates(["file", "row"]))
+    n_lost = n_battles_of(lost.drop_duplicates(["file", "row"]))
     if n_lost <= MOST_LOST * n_rows:
         return
-    counts = ", ".join(f"{n:,} {reason}" for reason, n in lost["reason"].value_counts().items())
+    by_reason = battles_by(lost["reason"], lost)
+    counts = ", ".join(f"{n:,} {reason}" for reason, n in by_reason.items())
     raise ArgumentError(
         f"{place}: {n_lost / n_rows:.1%} of {n_rows:,} rows are lost ({counts}), such as: "
         f"{lost['detail'].iloc[0]}. At most {MOST_LOST:.0%} may be. {remedy}",

@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from judgeline.elo import Ties, rate_outcomes, style_difference
+from judgeline.io.outcome_codes import COUNT
 from judgeline.io.scoring import STYLES, as_numbers, as_table
 
 _OUTCOMES = {"people": "human_outcome", "judge": "judge_outcome"}
@@ -24,6 +25,11 @@ def plain_ratings(
     `controlled_rating` is the rating beside the effects of style, on battles whose style is known.
     The second has a row per source, language and style. Questions are clusters of battles.
     """
+    if COUNT in scored_battles:
+        raise ValueError(
+            f"plain ratings need a battle a row, and these are counted (column {COUNT}): leave the "
+            "ratings out, or pass the battles themselves"
+        )
     tables: list[pd.DataFrame] = []
     effects: list[pd.DataFrame] = []
     styles = {

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from judgeline.elo import VOTES_WAIT, HeldOutRatings, with_settled_votes
 from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.io.outcome_codes import COUNT, battles_by
 from judgeline.io.schema import SCORE_COLUMNS
 from judgeline.verdict import (
     CRITERIA,
@@ -48,6 +49,7 @@ LEAST_SHARE = 0.8
 others with a smaller share of theirs is left out."""
 
 _ORDERS = ("AB", "BA", "mean")
+_PART = 1 << 18  # counted battles looked at together
 
 
 def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -241,6 +243,24 @@ def as_numbers(column: pd.Series) -> np.ndarray[Any, Any]:
     return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
 
 
+def by_score(scored_battles: pd.DataFrame) -> pd.DataFrame:
+    """Return scored battles; of counted ones a row for each vote and score difference alone."""
+    if COUNT not in scored_battles:
+        return scored_battles
+    keys, sums = ["human_outcome", "score_difference"], []
+    for first in range(0, len(scored_battles), _PART):
+        part = scored_battles.iloc[first : first + _PART]
+        (votes, vote), (scores, score) = (
+            pd.factorize(part[key], use_na_sentinel=False) for key in keys
+        )
+        n_battles = np.bincount(votes * len(score) + scores, part[COUNT], len(vote) * len(score))
+        met = np.flatnonzero(n_battles)
+        columns = vote.take(met // len(score)), score.take(met % len(score)), n_battles[met]
+        sums.append(pd.DataFrame(dict(zip([*keys, COUNT], map(np.asarray, columns), strict=True))))
+    total = pd.concat(sums).astype({**dict.fromkeys(keys, float), COUNT: "int64"})
+    return total.groupby(keys, dropna=False)[COUNT].sum().reset_index()
+
+
 def as_coded(
     scored_battles: pd.DataFrame, hard_outcome: str, *, every_vote: bool = False
 ) -> CodedBattles:
@@ -264,6 +284,7 @@ def as_coded(
         human_outcome=as_numbers(scored_battles["human_outcome"]),
         judge_outcome=outcome,
         score_difference=as_numbers(scored_battles["score_difference"]),
+        count=scored_battles.get(COUNT),
     )
     return coded if every_vote else with_settled_votes(coded)
 
@@ -303,6 +324,7 @@ def votes_that_wait(scored_battles: pd.DataFrame, coded: CodedBattles) -> dict[s
     if coded.voted_models().all():
         return {}
     voted = scored_battles[scored_battles["human_outcome"].notna()]
-    votes = pd.concat([voted["model_a"], voted["model_b"]]).value_counts()
+    ends = pd.concat([voted["model_a"], voted["model_b"]], ignore_index=True)
+    votes = battles_by(ends, pd.concat([voted.filter([COUNT])] * 2, ignore_index=True))
     counted = set(np.array(coded.models)[coded.voted_models()].tolist())
     return {str(name): int(n) for name, n in votes.items() if name not in counted}

@@ -39,7 +39,7 @@ RECORDED = "recorded"
 SCALE = (1.0, 10.0)
 _FIXED_CODES = "This layout has 0 where A wins, 0.5 and 1: convert the column"
 _LONGEST = 2000
-_OPTIONAL = "row_id meta_lang source_dataset instruction_id_hash language parse_error"
+_OPTIONAL = "row_id meta_lang source_dataset instruction_id_hash language parse_error len_a len_b"
 _SHARED = ("model_a", "model_b", "human_pref", "judge_pref", "scores_a", "scores_b")
 
 
@@ -61,10 +61,19 @@ def read_softelo(paths: Sequence[Path]) -> CorpusRead:
     ValueError if the files hold battles of several corpora, two judges share a slug, or preferences
     are of another coding.
     """
+    return battles_and_verdicts(annotations(paths), paths)
+
+
+def annotations(paths: Sequence[Path]) -> pd.DataFrame:
+    """Return the rows of one corpus in the columns of the full release, battles identified."""
     table = pd.concat([_published(path) for path in paths], ignore_index=True)
     _require_one_corpus(table)
-    table = table.assign(**_identified(table), judge=judge_slugs(table["judge"]))
-    table["human_outcome"] = _outcome(table["human_pref"], (0.0, 0.5, 1.0))
+    return table.assign(**_identified(table), judge=judge_slugs(table["judge"]))
+
+
+def battles_and_verdicts(rows: pd.DataFrame, paths: Sequence[Path]) -> CorpusRead:
+    """Return what rows of `annotations` say of battles and judges: see `read_softelo`."""
+    table = rows.assign(human_outcome=_outcome(rows["human_pref"], (0.0, 0.5, 1.0)))
     is_known = table["human_outcome"].notna()
     require_known_codes(table["human_pref"], is_known, "column human_pref", _FIXED_CODES)
     sound, broken = _sound(table)
@@ -92,6 +101,7 @@ def _published(path: Path) -> pd.DataFrame:
             "source_dataset": names(raw.get("source_dataset", missing)),
             "instruction_id_hash": names(raw.get("instruction_id_hash", missing)),
             "parse_error": truths(raw.get("parse_error", missing)),
+            **{f"length_{s}": pd.to_numeric(raw.get(f"len_{s}", missing), "coerce") for s in "ab"},
         }
     )
 

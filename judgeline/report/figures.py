@@ -184,11 +184,12 @@ def reliability_figure(scored_battles: pd.DataFrame, *, key: str) -> Illustratio
     """
     title = "Reliability of the calibrated scores"
     score, outcome = scored_battles["score_difference"], scored_battles["human_outcome"]
-    fit = fit_beta(score, outcome)
+    count = scored_battles.get("n_battles")
+    fit = fit_beta(score, outcome, count)
     if fit.status != "ok":
         reason = f"Not drawn: beta has no value ({status_words(fit.status)})."
         return Illustration(title, reason, "")
-    bins = reliability_curve(score, outcome, fit.beta)
+    bins = reliability_curve(score, outcome, fit.beta, count)
     gap = number(100 * expected_calibration_error(bins), 1)
     caption = (
         f"{bins.n.sum()} decisive votes in {bins.n.size} bins of equal mass, with "

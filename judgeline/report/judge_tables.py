@@ -44,7 +44,7 @@ class JudgeTables:
     leaderboard, heldout_ratings, beta_folds, conformal_calibration, summary : DataFrame
         The core's results of the same names, one column per field.
     judge_diagnostics, scored_battles : DataFrame
-        Named diagnostics with units; the judged battles (one row each).
+        Named diagnostics with units; the judged battles, one a row, or as many as `n_battles` says.
     missingness, missing_bounds : DataFrame or None
         Which battles have no score, by failure class, and what they could do to the ratings;
         None where a judge was run before there were such tables.

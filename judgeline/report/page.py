@@ -171,14 +171,19 @@ def _headline(judges: Sequence[JudgeTables]) -> list[tuple[str, str]]:
     boards = pd.concat([tables.leaderboard[["model", "human_rating"]] for tables in judges])
     new = boards.loc[boards["human_rating"].isna(), "model"].nunique()
     battles = pd.concat(
-        [tables.scored_battles[["battle_id", "human_outcome"]] for tables in judges]
+        [
+            tables.scored_battles.filter(["battle_id", "human_outcome", "n_battles"])
+            for tables in judges
+        ]
     )
     if len(judges) > 1:
         battles = battles.drop_duplicates("battle_id")
+    each = battles.get("n_battles", pd.Series(1, index=battles.index))
+    has_vote = battles["human_outcome"].notna()
     return [
         (count(boards["model"].nunique()), "models"),
         (count(new), "without human votes"),
-        (count(len(battles)), "judged battles"),
-        (count(battles["human_outcome"].notna().sum()), "human votes"),
+        (count(each.sum()), "judged battles"),
+        (count((each * has_vote).sum()), "human votes"),
         (count(len(judges)), "judge" if len(judges) == 1 else "judges"),
     ]

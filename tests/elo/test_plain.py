@@ -8,6 +8,7 @@ import pytest
 import statsmodels.api as sm
 from scipy.optimize import minimize
 
+from judgeline.cli import main
 from judgeline.elo import LEAST_BATTLES, rate_outcomes, style_difference
 from judgeline.elo.strengths import ELO_PER_LOGIT, fit_strengths, strength_to_rating
 from judgeline.io import plain_ratings
@@ -183,3 +184,22 @@ def test_without_style_or_votes_nothing_is_made_up() -> None:
     assert ratings["controlled_rating"].isna().all()
     assert effects.empty
     assert set(ratings["source"]) == {"judge"}
+
+
+def test_rank_writes_them_beside_the_board_if_asked(tmp_path) -> None:
+    path = tmp_path / "battles.csv"
+    table = scored(1_200).drop(columns=["markdown_a", "markdown_b", "battle_id"])
+    noise = np.random.default_rng(1).normal(0, 1, len(table))
+    score = 2 * table["judge_outcome"] - 1 + noise
+    table.assign(score_difference=score, judge_outcome=score.gt(0) * 1.0).to_csv(path, index=False)
+    plain = ["rank", str(path), "--no-report", "--n-resamples", "0", "--out"]
+    assert main([*plain, str(tmp_path / "board")]) == 0
+    assert main([*plain, str(tmp_path / "both"), "--plain", "davidson"]) == 0
+    without, both = (
+        {one.name for one in (tmp_path / name).iterdir()} for name in ("board", "both")
+    )
+    assert both - without == {"plain.csv", "style.csv"}
+    styles = pd.read_csv(tmp_path / "both" / "style.csv")
+    assert set(styles["covariate"]) == {"length"}
+    with pytest.raises(ValueError, match="counted"):
+        plain_ratings(scored().assign(n_battles=1))

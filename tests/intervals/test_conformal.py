@@ -46,8 +46,8 @@ def test_nonconformity_is_unsigned_in_standard_errors_and_infinite_without_one()
     assert found.tolist() == [3.0, 1.5, 0.0, math.inf, math.inf]
 
 
-def threshold(scores: ArrayLike, alike: ArrayLike, miscoverage: float = 0.1) -> float:
-    return conformal_quantile(scores, miscoverage=miscoverage, alike=alike)
+def threshold(scores: ArrayLike, weight: ArrayLike, miscoverage: float = 0.1) -> float:
+    return conformal_quantile(scores, miscoverage=miscoverage, weight=weight)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,8 @@ def threshold(scores: ArrayLike, alike: ArrayLike, miscoverage: float = 0.1) -> 
         (lambda: conformal_quantile([1.0], miscoverage=1.0), "got 1.0"),
         (lambda: conformal_quantile([1.0], miscoverage=0.0), "got 0.0"),
         (lambda: conformal_quantile([1.0], miscoverage=math.nan), "got nan"),
-        (lambda: threshold([1.0], [True, False]), r"alike has shape \(2,\)"),
+        (lambda: threshold([1.0], [True, False]), r"weight has shape \(2,\)"),
+        (lambda: threshold([1.0], [-0.5]), "weight is -0.5"),
         (lambda: bands_of([1.0], n_bands=0), "got 0"),
         (lambda: bands_of([math.nan], n_bands=2), "1 NaN in 1"),
         (lambda: nonconformity_scores([5.0, 5.0], [1.0, -1.0]), "row 1"),
@@ -105,12 +106,25 @@ def test_coverage_holds_in_every_band_where_one_threshold_for_all_misses_in_one(
     assert np.mean(fresh[:, 1] <= pooled) < 0.9 - 4 * error
 
 
+def test_weights_keep_the_promise_under_a_known_shift_where_equal_ones_break_it() -> None:
+    """Residuals grow with x; x is uniform where calibrated, and has the density 2 x later on."""
+    rng, n_trials, n = np.random.default_rng(8), 1000, 60
+    x, fresh = rng.random((n_trials, n)), np.sqrt(rng.random(n_trials))
+    scores = np.abs(rng.normal(size=(n_trials, n))) * x
+    score = np.abs(rng.normal(size=n_trials)) * fresh
+    plain = [conformal_quantile(row, miscoverage=0.1) for row in scores]
+    weighted = [threshold(row, near / own) for row, near, own in zip(scores, x, fresh, strict=True)]
+    error = math.sqrt(0.9 * 0.1 / n_trials)
+    assert np.mean(score <= plain) < 0.9 - 4 * error
+    assert np.mean(score <= weighted) >= 0.9 - 3 * error
+    assert 1.05 < np.median(weighted) / np.median(plain) < 1.5, "the price in width"
+
+
 def test_a_board_with_bands_gives_each_model_the_threshold_of_its_band() -> None:
     rows = [Rated(f"calm-{k}", 1500 + k, 1500.0, 1.0) for k in range(1, 12)]
     rows += [Rated(f"wild-{k}", 1500 + 10 * k, 1500.0, 1.0) for k in range(1, 12)]
     rows += [Rated(name, 1500.0, None, 1.0) for name in ("calm-new", "wild-new", "stray")]
-    bands = {row.model: row.model.split("-")[0] for row in rows if "-" in row.model}
-    board = rank_models(heldout_of(rows), method="soft", miscoverage=0.1, bands=bands)
+    board = rank_models(heldout_of(rows), method="soft", miscoverage=0.1, bands="family")
     half_width = dict(zip(board.model.tolist(), (board.upper - board.lower) / 2, strict=True))
     assert half_width["calm-new"] == pytest.approx(11)  # the 11th of 11
     assert half_width["calm-11"] == pytest.approx(10)  # the 10th of the other 10

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from judges_that_err import adjusted, coverage, outcome_tables, play_judge
+from judges_that_err import adjusted, coverage
 
+from judgeline.papers.correct_reporting import outcome_tables, play_judge
 from judgeline.winrate import OUTCOMES, NoWinRateError, adjusted_mean, adjusted_shares
 from judgeline.winrate.labels import JudgeCounts, smoothed_rates
 from judgeline.winrate.outcomes import normal_quantile

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from judges_that_err import adjusted, allocate_calibration, play_judge
-from win_rate_peers import compare_estimators
+from judges_that_err import adjusted
 
+from judgeline.papers.correct_reporting import (
+    allocate_calibration,
+    compare_estimators,
+    play_judge,
+)
 from judgeline.winrate import judge_or_humans, plan_labels, tabulate_outcomes
 from judgeline.winrate.labels import (
     JudgeCounts,
@@ -46,7 +50,7 @@ def test_allocation_equals_the_published_values(m, p, q0, q1, pilot, n_lost, n_w
 def test_peers_by_hand() -> None:
     peers = compare_estimators(JudgeCounts(1000, 500, 100, 70, 100, 90))
     expected = [0.5, 0.5, 0.5 + 0.5 - 0.6, 0.5 * 90 / 120 + 0.5 * 10 / 80, 1 / 3]
-    np.testing.assert_allclose(peers.win_rate, expected, rtol=1e-12)
+    np.testing.assert_allclose(peers, expected, rtol=1e-12)
 
 
 # ------------------------------------------------------------------ planner

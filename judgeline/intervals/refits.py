@@ -1,0 +1,146 @@
+"""Standard errors that fit everything again, and what the width of intervals comes from."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from judgeline.elo.battles import CodedBattles, require_single
+from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo.placements import mixed, place
+from judgeline.elo.ratings import HeldOutRatings
+from judgeline.elo.resampling import keyed_rng, require_clusters
+from judgeline.elo.strengths import strength_to_rating
+from judgeline.intervals.conformal import StdErrorKind, calibrating_models
+
+MOST_FAILED = 0.05
+"""Share of resamples without a rating of a model above which it has no error."""
+
+Floats = NDArray[np.float64]
+
+
+class RefitErrors(NamedTuple):
+    """One row per model: the spread of its rating over resamples, and how many gave it none.
+
+    `std_error` is in Elo points; NaN where more than `MOST_FAILED` of the resamples failed.
+    """
+
+    model: NDArray[np.str_]
+    std_error: Floats
+    n_refits: NDArray[np.int64]
+    n_failed: NDArray[np.int64]
+
+
+def refit_errors(
+    battles: CodedBattles,
+    *,
+    method: str,
+    l2: float = 0.01,
+    n_refits: int = 100,
+    seed: int = 0,
+    cluster: ArrayLike | None = None,
+) -> RefitErrors:
+    """Return standard errors of ratings with nothing held fixed.
+
+    The errors of `rate` take slopes, rulers and anchors as they are. Here clusters of battles,
+    with verdicts and votes, are drawn with replacement, and every fold is fitted to each draw.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Judged battles, with votes on some; one a row.
+    method : str
+        A method of `rate`.
+    l2 : float
+        Penalty on squared strengths, per squared logit.
+    n_refits : int
+        Resamples, at least 2; each takes as long as one rating without errors.
+    seed : int
+        Seed of the draws.
+    cluster : array_like, shape (n,), optional
+        Cluster of each battle, such as its question; by default each is its own.
+
+    Returns
+    -------
+    RefitErrors
+        Rows in the order of ``battles.models``.
+
+    Raises
+    ------
+    ValueError
+        If battles are counted, a cluster is missing, the method is unknown or `n_refits` is
+        below 2.
+
+    References
+    ----------
+    B. Efron and R. J. Tibshirani (1993), An Introduction to the Bootstrap, chapter 8, on drawing
+    the units that are independent.
+    """
+    require_single(battles, "refits")
+    require_clusters(cluster, len(battles))
+    if n_refits < 2:
+        raise ValueError(f"n_refits is {n_refits}; a spread needs at least 2")
+    units = np.arange(len(battles)) if cluster is None else np.asarray(cluster)
+    unit = np.unique(units, return_inverse=True)[1]
+    size = int(unit.max()) + 1
+    place(battles, fit_beta_folds(battles), l2=l2).mixture(method)  # what is wrong is said once
+    drawn = []
+    for number in range(n_refits):
+        rng = keyed_rng(seed, "refits", str(number))
+        times = rng.multinomial(size, np.full(size, 1 / size))[unit]
+        drawn.append(_ratings(replace(battles, count=times).take(times > 0), method, l2))
+    ratings = np.array(drawn)
+    failed = np.isnan(ratings).sum(axis=0)
+    enough = failed <= MOST_FAILED * n_refits
+    spread = np.full(enough.size, np.nan)
+    spread[enough] = np.nanstd(ratings[:, enough], axis=0, ddof=1)
+    names = np.array(battles.models)
+    return RefitErrors(names, spread, np.full(names.size, n_refits), failed)
+
+
+class VarianceShares(NamedTuple):
+    """Where the variance behind intervals comes from: one row per source.
+
+    `elo` is the root of its mean square over the models with votes, in Elo points; `share` its
+    part of the sum of all. Intervals are made of ``verdicts``, ``votes`` and ``judge``;
+    ``anchors`` shows in their residuals alone.
+    """
+
+    source: NDArray[np.str_]
+    meaning: NDArray[np.str_]
+    elo: Floats
+    share: Floats
+
+
+def variance_by_source(
+    heldout: HeldOutRatings, refits: RefitErrors, *, method: str, std_error: StdErrorKind
+) -> VarianceShares:
+    """Return how much of the ratings' variance each source brings, over the models with votes."""
+    models = calibrating_models(heldout, method, std_error)
+    error = dict(zip(refits.model.tolist(), refits.std_error.tolist(), strict=True))
+    refitted = np.array([error[name] for name in models.model.tolist()])
+    own = models.std_error**2
+    parts = {
+        "verdicts": ("the judge's verdicts on a model's own battles", own),
+        "anchors": ("slopes, rulers and anchors, fitted again", refitted**2 - own),
+        "votes": ("people's votes on as many battles", models.vote_std_error**2),
+        "judge": ("what judge and people differ in beyond all that", models.excess_sd**2 + 0 * own),
+    }
+    square = np.array([max(float(np.nanmean(part)), 0.0) for _, part in parts.values()])
+    return VarianceShares(
+        np.array([*parts]),
+        np.array([meaning for meaning, _ in parts.values()]),
+        np.sqrt(square),
+        square / square.sum() if square.sum() else np.full(square.size, np.nan),
+    )
+
+
+def _ratings(battles: CodedBattles, method: str, l2: float) -> Floats:
+    """Return every model's rating, Elo points (M,); NaN where a draw has lost what ties it down."""
+    try:
+        placements = place(battles, fit_beta_folds(battles), l2=l2)
+        strengths = {name: fit.strength for name, fit in placements.placed.items()}
+        return strength_to_rating(mixed(placements.mixture(method), strengths))
+    except ValueError:
+        return np.full(len(battles.models), np.nan)

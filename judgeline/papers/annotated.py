@@ -1,0 +1,307 @@
+"""The released Soft-Elo annotations, and what the paper's protocol computes of one judge's.
+
+Every model is held out as in `judgeline.elo.rate`. Hard outcomes are the recorded ones where every
+battle has one; intervals are a conformal threshold times a standard error of 20 resamples.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from judgeline.diagnostics import diagnose_judge
+from judgeline.elo import (
+    BetaFolds,
+    CodedBattles,
+    HeldOutRatings,
+    RatingSettings,
+    Summary,
+    fit_beta_folds,
+    keyed_rng,
+    rate,
+    summarise,
+)
+from judgeline.intervals import conformal_quantile, nonconformity_scores
+from judgeline.io import (
+    LENGTHS,
+    ORDERS,
+    as_coded,
+    as_numbers,
+    as_table,
+    file_columns,
+    read_judged_battles,
+    score_battles,
+)
+from judgeline.io.softelo import annotations, battles_and_verdicts
+from judgeline.papers.tables import Cell, plain_name
+from judgeline.verdict import CRITERIA
+
+JUDGES = (
+    "DeepSeek-V3.2", "Qwen3.5-27B", "Gemma4-E4B", "Gemma4-26B-A4B", "Qwen3-32B", "Llama-3.3-70B",
+    "GPT-OSS-20B", "GPT-OSS-120B",
+)  # fmt: skip
+CORPORA = {"100k": "LMArena 100K", "140k": "LMArena 140K", "comparia": "ComparIA"}
+"""The paper's corpora by what ``source_dataset``, or the name of the file, contains."""
+BOTH_ORDERS = "both orders"
+"""Stands for the corpus where battles have the score differences of both orders."""
+N_JUDGES = {"LMArena 100K": 8, "LMArena 140K": 7, "ComparIA": 7, BOTH_ORDERS: 3}
+SPLITS = (
+    "coverage", "median_width", "width_min", "width_max", "threshold", "median_std_error",
+)  # fmt: skip
+"""Numbers of `on_splits`."""
+MISCOVERAGE, N_SPLITS = 0.1, 5
+N_SUBSETS = 3
+BUDGETS = (5, 10, 20, 50, 100, 200)
+"""Battles per model of the random subsets."""
+SETTINGS = RatingSettings(n_resamples=20)
+PLAIN = RatingSettings(n_resamples=0, smoothing_levels=())
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """One judge's annotations of one corpus, and what is computed of them when first asked for."""
+
+    corpus: str
+    judge: str
+    scored: pd.DataFrame
+
+    @cached_property
+    def coded(self) -> CodedBattles:
+        """Return the battles; hard outcomes are recorded ones if every battle has one."""
+        recorded = self.scored["recorded_outcome"].notna().all()
+        return as_coded(self.scored, "recorded" if recorded else "derived", every_vote=True)
+
+    @cached_property
+    def folds(self) -> BetaFolds:
+        """Return the slopes of the folds."""
+        return fit_beta_folds(self.coded)
+
+    @cached_property
+    def heldout(self) -> HeldOutRatings:
+        """Return the held-out ratings."""
+        return rate(self.coded, SETTINGS, beta_folds=self.folds)
+
+    @cached_property
+    def score(self) -> Floats:
+        """Return the score differences, in rubric points."""
+        return self.coded.rubric_points()
+
+    @cached_property
+    def human(self) -> Floats:
+        """Return A's share of the vote, NaN where nobody voted."""
+        return as_numbers(self.scored["human_outcome"])
+
+    @cached_property
+    def diagnostics(self) -> Mapping[str, float]:
+        """Return the diagnostics by name, or name and level; NaN for those that are not there."""
+        known = [name for name in (*ORDERS, *LENGTHS) if self.scored[name].notna().any()]
+        columns: dict[str, Any] = {name: as_numbers(self.scored[name]) for name in known}
+        found = diagnose_judge(self.coded, self.folds, self.heldout, **columns)
+        names = [
+            f"{name} {level}".strip()
+            for name, level in zip(found.diagnostic, found.level, strict=True)
+        ]
+        return defaultdict(lambda: np.nan, zip(names, found.value.tolist(), strict=True))
+
+    @cached_property
+    def numbers(self) -> dict[str, float]:
+        """Return the columns of the paper's tables by name: one number of the judge each."""
+        errors, found = by_method(summarise(self.heldout)), self.diagnostics
+        hard, soft = errors["hard"], errors["soft"]
+        numbers = {
+            "mean_abs_s": found["mean_absolute_score"],
+            "kappa": found["cohen_kappa"],
+            "ece": found["expected_calibration_error"],
+            "beta_star": soft.mean_beta,
+            "spearman_rho": hard.spearman,
+            "delta_spearman_soft_minus_hard": soft.spearman - hard.spearman,
+            "mae_reduction": reduction(hard.mae, soft.mae),
+            **{f"spearman_{name}": row.spearman for name, row in errors.items()},
+            **{f"elo_mae_{name.replace('smoothed-', 'c')}": e.mae for name, e in errors.items()},
+        }
+        for method in ("hard", "soft"):
+            own = residuals_of(self.heldout, method)
+            split = on_splits(own.residual, own.std_error)
+            numbers |= {f"{name}_{method}": value for name, value in split.items()}
+        before, after = (numbers[f"median_width_{m}"] for m in ("hard", "soft"))
+        return numbers | {"width_reduction": reduction(before, after)}
+
+    def ratings(self, method: str) -> pd.DataFrame:
+        """Return the models with votes: human_rating and residual, in Elo points, by model."""
+        table = as_table(residuals_of(self.heldout, method))
+        return table[["model", "human_rating", "residual"]].set_index("model")
+
+    def mean_by_model(self, name: str) -> pd.Series:
+        """Return the mean over a model's answers of a column that either side has."""
+        sides = [self.scored[[f"model_{s}", f"{name}_{s}"]].to_numpy() for s in "ab"]
+        table = pd.DataFrame(np.vstack(sides), columns=["model", "value"])
+        return table.astype({"value": float}).groupby("model")["value"].mean()
+
+    def with_slope(self, beta: float) -> Any:
+        """Return the agreement of soft ratings whose folds share a slope."""
+        folds = self.folds._replace(beta=np.full(len(self.coded.models), beta))
+        return by_method(summarise(rate(self.coded, PLAIN, beta_folds=folds)))["soft"]
+
+    @cached_property
+    def by_budget(self) -> dict[int, dict[str, float]]:
+        """Return mean errors, widths and slope of random subsets of b battles per model, by b."""
+        tried = {budget: list(self._at_budget(budget)) for budget in BUDGETS}
+        return {
+            budget: pd.DataFrame(rows).mean().to_dict() for budget, rows in tried.items() if rows
+        }
+
+    def _at_budget(self, budget: int) -> Iterator[dict[str, float]]:
+        rng = keyed_rng(0, "annotation budget", self.judge, str(budget))
+        size = budget * len(self.coded.models)
+        for _ in range(N_SUBSETS if size <= len(self.coded) else 0):
+            subset = rng.choice(len(self.coded), size, replace=False)
+            try:
+                heldout = rate(self.coded.take(subset), PLAIN)
+            except ValueError:  # votes of so few battles do not connect the models
+                continue
+            errors = by_method(summarise(heldout))
+            row = {"beta": errors["soft"].mean_beta}
+            for method in ("hard", "soft"):
+                own = residuals_of(heldout, method)
+                width = on_splits(own.residual, own.std_error_analytic)["median_width"]
+                row |= {f"elo_mae_{method}": errors[method].mae, f"median_width_{method}": width}
+            yield row
+
+
+Judges = list[Judged]
+
+
+def on(corpus: str, judged: Judges) -> Judges:
+    """Return the judges of a corpus."""
+    return [one for one in judged if one.corpus == corpus]
+
+
+def mean_of(values: Iterable[float]) -> float:
+    """Return the mean of the values that exist, NaN if there is none."""
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
+
+
+def over_judges(found: Judges, cells: Iterable[Cell]) -> Iterator[Cell]:
+    """Yield cells over all judges of a corpus; apart from the printed ones if a judge lacks."""
+    known = {one.judge for one in found} & {*JUDGES}
+    wanted = N_JUDGES.get(found[0].corpus, 0) if found else 0
+    for cell in cells if found else ():
+        if len(known) == wanted:
+            yield cell
+        else:
+            note = f"over {len(found)} judges, {len(known)} of the paper's {wanted}"
+            yield cell._replace(rule="apart", note=cell.note or note)
+
+
+def residuals_of(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
+    """Return the rows of a method for models with votes."""
+    return heldout.take((heldout.method == method) & np.isfinite(heldout.residual))
+
+
+def reduction(before: float, after: float) -> float:
+    """Return by how much a number fell, in per cent."""
+    return 100 * (1 - after / before) if before else np.nan
+
+
+def by_method(summary: Summary) -> dict[str, Any]:
+    """Return the rows of a summary by method."""
+    return {row.method: row for row in as_table(summary).itertuples()}
+
+
+def on_splits(residual: Floats, std_error: Floats) -> dict[str, float]:
+    """Return how published intervals do on random halves of the models, one half calibrating.
+
+    Coverage in per cent; widths (the mean, least and largest of the medians) and the median
+    standard error in Elo points; the mean threshold, times which a standard error is half a width.
+    """
+    rng, size, tried = keyed_rng(0, "conformal splits"), residual.size, []
+    for _ in range(N_SPLITS if size > 1 else 0):
+        order = rng.permutation(size)
+        known, test = order[: size // 2], order[size // 2 :]
+        scores = nonconformity_scores(residual[known], std_error[known])
+        threshold = conformal_quantile(scores, miscoverage=MISCOVERAGE)
+        half = threshold * std_error[test]
+        held = 100 * (np.abs(residual[test]) <= half).mean()
+        tried.append((held, 2 * np.median(half), threshold))
+    if not tried:
+        return dict.fromkeys(SPLITS, np.nan)
+    coverage, width, threshold = np.array(tried).T
+    ends = (width.mean(), width.min(), width.max())
+    values = (coverage.mean(), *ends, threshold.mean(), np.median(std_error))
+    return dict(zip(SPLITS, map(float, values), strict=True))
+
+
+# ------------------------------------------------------------------ reading
+
+
+def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
+    """Return the judges of each corpus, from every file of annotations in a folder.
+
+    Scored battles that have both orders apart are read too, for the numbers on position.
+    """
+    paths = [] if data is None else _files(data)
+    judged: dict[tuple[str, str], Judged] = {}
+    for number, path in enumerate(paths, start=1):
+        say(f"reading {number} of {len(paths)}: {path.name}")
+        is_annotated = "human_pref" in file_columns(path)
+        for one in _annotated(path) if is_annotated else _with_both_orders(path):
+            if (one.corpus, one.judge) in judged:
+                raise ValueError(
+                    f"{path} holds judge {one.judge} on {one.corpus} again; leave one file of "
+                    "each judge and corpus in the folder"
+                )
+            judged[one.corpus, one.judge] = one
+    counts = Counter(corpus for corpus, _ in judged)
+    say("judges: " + (", ".join(f"{corpus} {n}" for corpus, n in counts.items()) or "none"))
+    return list(judged.values())
+
+
+def _files(data: Path) -> list[Path]:
+    if not data.is_dir():
+        raise ValueError(f"{data} is no folder; name the one with the annotation files by --data")
+    kinds = (".csv", ".csv.gz", ".parquet")
+    files = [path for path in sorted(data.rglob("*")) if path.name.endswith(kinds)]
+    wanted = {"human_pref", "scores_a"}, {"model_a", *ORDERS}
+    return [path for path in files if any(w <= set(file_columns(path)) for w in wanted)]
+
+
+def _with_both_orders(path: Path) -> Iterator[Judged]:
+    battles = read_judged_battles(path)
+    scored = battles.scored.dropna(subset=list(ORDERS)).reset_index(drop=True)
+    if len(scored):
+        yield Judged(BOTH_ORDERS, _judge(battles.judge), scored)
+
+
+def _annotated(path: Path) -> Iterator[Judged]:
+    rows = annotations([path])
+    release = battles_and_verdicts(rows, [path])
+    lengths = rows.drop_duplicates("battle_id").set_index("battle_id")[["length_a", "length_b"]]
+    named = rows["source_dataset"].dropna()
+    corpus = _corpus(f"{named.iloc[0] if len(named) else ''} {path.stem}")
+    for judge, verdicts in release.verdicts.groupby("judge"):
+        scored, points = score_battles(release.battles, verdicts), verdicts.set_index("battle_id")
+        known = lengths.assign(
+            **{f"points_{s}": points[[f"{c}_{s}" for c in CRITERIA]].mean(axis=1) for s in "ab"}
+        )
+        scored = scored.assign(**known.loc[scored["battle_id"]].reset_index(drop=True))
+        yield Judged(corpus, _judge(str(judge)), scored)
+
+
+def _corpus(name: str) -> str:
+    found = (title for key, title in CORPORA.items() if key in plain_name(name))
+    return next(found, name.split()[0])
+
+
+def _judge(name: str) -> str:
+    """Return the paper's name of a judge, or its own if the paper does not know it."""
+    known = [judge for judge in JUDGES if plain_name(judge) in plain_name(name)]
+    return max(known, key=len, default=name)

@@ -1,0 +1,236 @@
+"""Tables and figures of the Soft-Elo paper (Kargi and Salinas 2026, arXiv:2606.13221)."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from judgeline.diagnostics import expected_calibration_error, reliability_curve
+from judgeline.intervals import conformal_quantile, nonconformity_scores
+from judgeline.papers.annotated import (
+    CORPORA,
+    MISCOVERAGE,
+    SETTINGS,
+    SPLITS,
+    Judged,
+    Judges,
+    mean_of,
+    on,
+    over_judges,
+    read,
+    residuals_of,
+)
+from judgeline.papers.soft_elo_text import count_languages, languages, text
+from judgeline.papers.tables import Allowance, Cell, Item, Paper, row_of
+
+SIZES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf)
+SIZE_NAMES = ("small |s|", "0.5 to 1", "1 to 2", "2 to 3", "3 to 4", "|s| > 4")
+QUARTILES = ("Q1", "Q2", "Q3", "Q4")
+SMOOTHED = ("elo_mae_hard", *(f"elo_mae_c{c}" for c in SETTINGS.smoothing_levels), "elo_mae_soft")
+
+Make = Callable[[Judges], Iterator[Cell]]
+
+
+def by_judge(*columns: str, corpora: tuple[str, ...] = ("LMArena 100K",)) -> Make:
+    """Return a table with a row per judge, and the corpus in its name where there are several."""
+
+    def make(judged: Judges) -> Iterator[Cell]:
+        for one in (one for corpus in corpora for one in on(corpus, judged)):
+            row = one.judge if len(corpora) == 1 else f"{one.corpus} / {one.judge}"
+            yield from row_of(row, **{column: one.numbers[column] for column in columns})
+
+    return make
+
+
+def calibration_errors(judged: Judges) -> Iterator[Cell]:
+    """Yield Table 7: calibration error of the pooled slope, and the mean slope of the folds."""
+    for corpus in CORPORA.values():
+        found = on(corpus, judged)
+        for one in found:
+            values = {f"{corpus} / {name}": one.numbers[name] for name in ("ece", "beta_star")}
+            yield from row_of(one.judge, **values)
+        mean = Cell("Mean", f"{corpus} / ece", mean_of(one.numbers["ece"] for one in found))
+        yield from over_judges(found, [mean])
+
+
+def smoothing(judged: Judges) -> Iterator[Cell]:
+    """Yield Table 8: errors of hard outcomes smoothed to five levels, beside hard and soft."""
+    yield from by_judge(*SMOOTHED)(judged)
+    found = on("LMArena 100K", judged)
+    means = {name: mean_of(one.numbers[name] for one in found) for name in SMOOTHED}
+    yield from over_judges(found, row_of("Mean", **means))
+
+
+def agreement_by_size(judged: Judges) -> Iterator[Cell]:
+    """Yield Figure 3: agreement with decisive votes by size of score, and calibration errors."""
+    found = on("LMArena 100K", judged)
+    for low, high, name in zip(SIZES[:-1], SIZES[1:], SIZE_NAMES, strict=True):
+        share = mean_of(agreement_between(one, low, high) for one in found)
+        yield from over_judges(found, [Cell("agreement on non-tied battles", name, 100 * share)])
+    for one in found:
+        plain = expected_calibration_error(reliability_curve(one.score, one.human, 1.0))
+        values = {"beta = 1": plain, "fitted beta": one.numbers["ece"]}
+        yield from row_of(f"ECE of {one.judge}", **values)
+
+
+def agreement_between(one: Judged, low: float, high: float) -> float:
+    """Return the share of decisive votes for the judge's side where a score is in (low, high]."""
+    size = np.abs(one.score)
+    rows = np.isin(one.human, (0, 1)) & (size > low) & (size <= high)
+    agrees = (one.score[rows] > 0) == (one.human[rows] == 1)
+    return float(agrees.mean()) if agrees.size else np.nan
+
+
+def by_budget(judged: Judges) -> Iterator[Cell]:
+    """Yield Figure 6: errors and widths of random subsets of b battles per model, and the slope.
+
+    Votes and verdicts of a subset alone make both its ratings. Means of a few subsets.
+    """
+    found = on("LMArena 100K", judged)
+    rows = [
+        (name, budget, one.judge, value)
+        for one in found
+        for budget, values in one.by_budget.items()
+        for name, value in values.items()
+    ]
+    table = pd.DataFrame(rows, columns=["name", "budget", "judge", "value"])
+    for name, budget, judge, value in rows:
+        yield Cell(f"{name} / {judge}", f"b={budget}", value)
+    for (name, budget), middle in table.groupby(["name", "budget"])["value"].median().items():
+        cell = Cell(f"{name} / cross-judge median", f"b={budget}", float(middle))
+        yield from over_judges(found, [cell])
+    slopes = table[table["name"].eq("beta")].pivot_table("value", "judge", "budget")
+    if 200 in slopes:
+        moved = slopes[[50, 100]].sub(slopes[200], axis=0).abs().to_numpy().max()
+        row = "per-judge mean beta within this distance of its b=200 value"
+        yield from over_judges(found, [Cell(row, "from b=50", float(moved), rule="at most")])
+
+
+def every_interval(corpus: str, judged: Judges) -> Iterator[Cell]:
+    """Yield Figures 8 and 9: one judge's intervals, the threshold set by all models of a corpus."""
+    for one in on(corpus, judged):
+        if one.judge != "Gemma4-26B-A4B":
+            continue
+        widths, held = [], np.array([])
+        for method in ("hard", "soft"):
+            own = residuals_of(one.heldout, method)
+            scores = nonconformity_scores(own.residual, own.std_error)
+            half = conformal_quantile(scores, miscoverage=MISCOVERAGE) * own.std_error
+            widths.append(2 * float(np.median(half)))
+            held = np.abs(own.residual) <= half
+        n_printed = {"LMArena 140K": 52, "ComparIA": 116}[corpus]
+        yield from row_of(
+            f"{corpus}, {n_printed} models",
+            median_width_hard=widths[0],
+            median_width_soft=widths[1],
+            contraction=widths[0] / widths[1],
+            coverage=100 * float(held.mean()),
+            covered_models=int(held.sum()),
+        )
+
+
+def by_quartile(judged: Judges) -> Iterator[Cell]:
+    """Yield Figure 14: mean residual by quartile of the human rating, mean over judges."""
+    found = on("LMArena 100K", judged)
+    for method in ("hard", "soft") if found else ():
+        name, row = f"residual_{method}_by_human_rating", f"mean signed residual {method}"
+        table = np.array([[one.diagnostics[f"{name} {q}"] for q in QUARTILES] for one in found])
+        means = dict(zip(QUARTILES, table.mean(axis=0).tolist(), strict=True))
+        span = {"span Q1 to Q4": abs(means["Q4"] - means["Q1"])}
+        yield from over_judges(found, row_of(row, **means, **span))
+        if len(found) > 1:
+            spread = Cell("cross-judge SD at Q4", method, float(table[:, 3].std(ddof=1)))
+            yield from over_judges(found, [spread])
+
+
+_100K, _OTHERS = "annotations of LMArena 100K", "annotations of LMArena 140K or ComparIA"
+_140K, _COMPARIA = "annotations of LMArena 140K", "annotations of ComparIA"
+_ALL = "annotations of LMArena 100K, 140K or ComparIA"
+_ELSEWHERE = ("LMArena 140K", "ComparIA")
+ITEMS = (
+    Item(
+        "soft_elo.table1", "agreement of hard labels", _100K,
+        by_judge("mean_abs_s", "kappa", "spearman_rho", "elo_mae_hard"),
+    ),
+    Item(
+        "soft_elo.table2", "hard and soft errors", _100K,
+        by_judge(
+            "beta_star", "elo_mae_hard", "elo_mae_soft", "mae_reduction",
+            "delta_spearman_soft_minus_hard",
+        ),
+    ),
+    Item(
+        "soft_elo.table3", "coverage and width over splits", _100K,
+        by_judge(*(f"{name}_{method}" for method in ("hard", "soft") for name in SPLITS)),
+    ),
+    Item(
+        "soft_elo.table4", "errors on other corpora", _OTHERS,
+        by_judge(
+            "kappa", "beta_star", "elo_mae_hard", "elo_mae_soft", "spearman_hard", "spearman_soft",
+            "mae_reduction", corpora=_ELSEWHERE,
+        ),
+    ),
+    Item(
+        "soft_elo.table5", "widths on other corpora", _OTHERS,
+        by_judge(
+            "median_width_hard", "median_width_soft", "width_reduction", corpora=_ELSEWHERE
+        ),
+    ),
+    Item("soft_elo.table6", "ratings by language", _100K, languages),
+    Item("soft_elo.table7", "calibration errors and slopes", _ALL, calibration_errors),
+    Item("soft_elo.table8", "label smoothing", _100K, smoothing),
+    Item("soft_elo.fig3", "agreement by size of score", _100K, agreement_by_size),
+    Item("soft_elo.fig5", "languages", f"{_100K} and 140K", count_languages),
+    Item("soft_elo.fig6", "error and width by annotation budget", _100K, by_budget),
+    Item(
+        "soft_elo.fig8", "intervals of all models", _140K, partial(every_interval, "LMArena 140K")
+    ),
+    Item(
+        "soft_elo.fig9", "intervals of all models", _COMPARIA, partial(every_interval, "ComparIA")
+    ),
+    Item("soft_elo.fig14", "residuals by quartile", _100K, by_quartile),
+    Item("soft_elo.text", "numbers of the text", _ALL, text),
+)  # fmt: skip
+ALLOWED = {
+    "n of 7": Allowance(),
+    "|mae_a": Allowance(1),
+    "mean score advantage": Allowance(0.1),
+    "within this distance": Allowance(),
+    "standard deviation over folds": Allowance(),
+    "deviation of held-out": Allowance(0.001),
+    "change of soft mae": Allowance(0.05),
+    "beta ratio": Allowance(0.02),
+    "mae increase": Allowance(1),
+    "per-language": Allowance(1),
+    "shared prompts": Allowance(relative=0.01),
+    "pearson r": Allowance(0.02),
+    "partial r": Allowance(0.05),
+    "score excess": Allowance(0.02),
+    "kappa": Allowance(0.005),
+    "spearman": Allowance(0.002),
+    "width_reduction": Allowance(6),
+    "width reduction": Allowance(6),
+    "mae_reduction": Allowance(1),
+    "mae reduction": Allowance(1),
+    "/ b=": Allowance(relative=0.1),
+    "mae": Allowance(0.3),
+    "beta": Allowance(0.005),
+    "coverage": Allowance(5),
+    "width": Allowance(relative=0.2),
+    "contraction": Allowance(relative=0.2),
+    "covered_models": Allowance(3),
+    "residual": Allowance(1.5),
+    "cross-judge sd": Allowance(1.5),
+    "ece": Allowance(0.005),
+    "agreement": Allowance(1),
+    "languages": Allowance(relative=0.1),
+    "share": Allowance(2),
+    "position": Allowance(2),
+    "flip rate": Allowance(2),
+    "deflection": Allowance(relative=0.2),
+    "preferred": Allowance(1),
+    "median |s|": Allowance(0.05),
+}
+"""Beyond rounding: where a definition is not printed, or splits and resamples are the authors'."""
+PAPER = Paper("soft_elo", ITEMS, read, ALLOWED)

@@ -1,0 +1,189 @@
+"""A paper's tables made again: each cell beside its printed value, within a tolerance or not."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from judgeline.io import write_together
+from judgeline.report import in_csv
+
+COLUMNS = (
+    "item", "row", "column", "value", "printed", "difference", "tolerance", "within", "note",
+)  # fmt: skip
+"""Columns of a table that was made again; ``within`` is null where nothing sound is printed."""
+
+NOT_COMPUTED = "not computed by this version of judgeline"
+
+
+class Cell(NamedTuple):
+    """One number of a table.
+
+    `rule` says how it is held to the printed value: ``near`` it, ``at most`` that value, or
+    ``apart``, not at all, where it was made from something else than the printed one.
+    """
+
+    row: str
+    column: str
+    value: float
+    note: str = ""
+    rule: str = "near"
+
+
+def row_of(row: str, **values: float) -> Iterator[Cell]:
+    """Yield the cells of a row by column."""
+    return (Cell(row, column, value) for column, value in values.items())
+
+
+def plain_name(name: str) -> str:
+    """Return the letters and digits of a name, by which names of two sources are matched."""
+    return re.sub("[^a-z0-9]", "", name.lower())
+
+
+class Item(NamedTuple):
+    """A table, figure or section of a paper.
+
+    `source` names what it is made from. `make` returns its cells from what the paper's reader
+    found, none if that is not enough; it is None for an item that this version does not compute.
+    """
+
+    name: str
+    title: str
+    source: str
+    make: Callable[[Any], Iterable[Cell]] | None = None
+
+
+class Allowance(NamedTuple):
+    """How far a value may lie from the printed one beyond its rounding, absolutely and in part."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+
+
+def uncomputed(file: str, items: Mapping[str, tuple[str, str]]) -> tuple[Item, ...]:
+    """Return items, by name, of a title and a source that this version does nothing with."""
+    return tuple(Item(f"{file}.{name}", *words) for name, words in items.items())
+
+
+def _nothing(_data: Path | None, _say: Callable[[str], None]) -> None:
+    """Read nothing."""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: its items, the reader of its data, and what is allowed by name of the quantity.
+
+    The first name in `allowed` that "row / column" contains is a cell's allowance.
+    """
+
+    file: str
+    items: tuple[Item, ...]
+    read: Callable[[Path | None, Callable[[str], None]], Any] = _nothing
+    allowed: Mapping[str, Allowance] | None = None
+
+
+class Made(NamedTuple):
+    """An item with its cells, `COLUMNS`; printed cells that were not made have no value."""
+
+    item: Item
+    cells: pd.DataFrame
+
+    @property
+    def is_made(self) -> bool:
+        """Return whether any cell has been made."""
+        return bool(self.cells["value"].notna().any())
+
+    @property
+    def line(self) -> str:
+        """Return the item in one line of the summary."""
+        name, title, source, make = self.item
+        if not self.is_made:
+            lacking = f"needs {source}" if make else f"{NOT_COMPUTED}; it would need {source}"
+            return f"{name}  {title}: {lacking}"
+        cells = self.cells
+        compared = cells[cells["within"].notna()]
+        words = [f"{name}  {title}: from {source}; {cells['value'].notna().sum()} made"]
+        if len(compared):
+            worst = compared.loc[(compared["difference"] / compared["tolerance"]).abs().idxmax()]
+            words.append(f"{int(compared['within'].sum())} of {len(compared)} within tolerance")
+            words.append(
+                f"largest difference {worst['difference']:+.3g} where {worst['tolerance']:.2g} is "
+                f"allowed ({worst['row']}, {worst['column']})"
+            )
+        if absent := int((cells["printed"].notna() & cells["value"].isna()).sum()):
+            words.append(f"{absent} printed cells without data")
+        return ", ".join(words)
+
+
+def write_table(made: Made, out: Path) -> None:
+    """Write an item's cells into a folder, or remove an earlier file if it was not made."""
+    path = out / f"{made.item.name}.csv"
+    if made.is_made:
+        text = in_csv(made.cells)
+        write_together({path: lambda part: part.write_text(text, encoding="utf-8", newline="")})
+    else:
+        path.unlink(missing_ok=True)
+
+
+@cache
+def printed_cells(file: str) -> pd.DataFrame:
+    """Return a paper's printed cells: item, row, column, value with its digits, doubtful."""
+    path = Path(__file__).with_name("printed") / f"{file}.csv"
+    return pd.read_csv(path, dtype="str").assign(doubtful=lambda t: t["doubtful"].eq("true"))
+
+
+def make_tables(
+    paper: Paper, data: Path | None, say: Callable[[str], None] = lambda _: None
+) -> Iterator[Made]:
+    """Yield each item of a paper as it is made; `say` gets a line for each file that is read."""
+    material = paper.read(data, say)
+    for item in paper.items:
+        cells = [] if item.make is None else list(item.make(material))
+        yield Made(item, _compared(paper, item, cells))
+
+
+def _compared(paper: Paper, item: Item, cells: list[Cell]) -> pd.DataFrame:
+    printed = printed_cells(paper.file)
+    own = printed[printed["item"].eq(item.name)]
+    sides = {(row.row, row.column): row for row in own.itertuples()}
+    rows = [_row(paper, item, cell, sides.pop((cell.row, cell.column), None)) for cell in cells]
+    for cell in sides.values():
+        note = f"needs {item.source}" if item.make else NOT_COMPUTED
+        absent = Cell(cell.row, cell.column, np.nan, note)
+        rows.append(_row(paper, item, absent, cell))
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"within": "boolean"})
+
+
+def _row(paper: Paper, item: Item, cell: Cell, printed: Any) -> tuple[Any, ...]:
+    """Return a cell as a row: NaN and null where nothing is printed, or nothing was made."""
+    value, note = float(cell.value), cell.note
+    if np.isnan(value) and not note:
+        note = "the data give no value"
+    if printed is None:
+        return (item.name, cell.row, cell.column, value, *(np.nan,) * 3, pd.NA, note)
+    target = float(printed.value)
+    difference, tolerance = value - target, _tolerance(paper, cell, printed.value)
+    within: Any = (difference if cell.rule == "at most" else abs(difference)) <= tolerance + 1e-9
+    if cell.rule == "at most":
+        note = note or "printed as an upper bound"
+    if printed.doubtful:
+        note = "; ".join(filter(None, (note, "the printed value is doubtful")))
+    if printed.doubtful or cell.rule == "apart" or np.isnan(value):
+        within = pd.NA
+    return (
+        item.name, cell.row, cell.column, value, target, difference, tolerance, within, note,
+    )  # fmt: skip
+
+
+def _tolerance(paper: Paper, cell: Cell, printed: str) -> float:
+    """Return half a unit of the last printed digit, and the allowance of the quantity."""
+    rounding = 0.5 * 10.0 ** -len(printed.partition(".")[2])
+    name = f"{cell.row} / {cell.column}".lower()
+    found = (one for key, one in (paper.allowed or {}).items() if key.lower() in name)
+    allowance = next(found, Allowance())
+    return rounding + allowance.absolute + allowance.relative * abs(float(printed))

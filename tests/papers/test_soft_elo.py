@@ -1,0 +1,378 @@
+"""Tables of the Soft-Elo paper: the reference program's numbers, other libraries, closed forms."""
+
+import ast
+import csv
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pingouin
+import pytest
+from scipy.stats import pearsonr, spearmanr
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import cohen_kappa_score
+from softelo_release import JUDGES, write_release
+
+import judgeline
+from judgeline.papers import reproduce
+from judgeline.papers.annotated import Judged, on_splits, read
+from judgeline.papers.soft_elo_text import (
+    by_language,
+    family_excess,
+    family_of,
+    partial_length_correlation,
+)
+from judgeline.verdict import CRITERIA
+
+Cells = dict[tuple[str, str, str], float]
+
+
+def cells_of(folder: Path) -> pd.DataFrame:
+    made = pd.concat([table.cells for table in reproduce("soft-elo", folder)])
+    assert not made.duplicated(["item", "row", "column"]).any()
+    return made
+
+
+def by_name(cells: pd.DataFrame) -> Cells:
+    made = cells[cells["value"].notna()]
+    return {
+        (item.removeprefix("soft_elo."), row, column): value
+        for item, row, column, value in made[["item", "row", "column", "value"]].to_numpy()
+    }
+
+
+def battles_of(path: Path) -> pd.DataFrame:
+    """A file as plain numbers, A first: human and judge are A's shares."""
+    raw = pd.read_csv(path)
+    score = [
+        sum(ast.literal_eval(a)[c] - ast.literal_eval(b)[c] for c in CRITERIA) / 6
+        for a, b in zip(raw["scores_a"], raw["scores_b"], strict=True)
+    ]
+    return raw.assign(human=1 - raw["human_pref"], judge=1 - raw["judge_pref"], score=score)
+
+
+@pytest.fixture(scope="module")
+def sample_folder(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sample")
+    (folder / sample.name).symlink_to(sample)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(sample_folder: Path) -> Cells:
+    return by_name(cells_of(sample_folder))
+
+
+@pytest.fixture(scope="module")
+def battles(sample: Path) -> pd.DataFrame:
+    return battles_of(sample)
+
+
+@pytest.fixture(scope="module")
+def expected(expected_dir: Path) -> pd.DataFrame:
+    """What the reference program computed; its residual is human minus judge."""
+    return pd.read_csv(expected_dir / "softelo_sample_heldout.csv").assign(
+        residual=lambda table: -table["residual"]
+    )
+
+
+# ------------------------------------------------------------------ the released sample
+
+
+def test_errors_are_those_of_the_reference_program(found: Cells, expected_dir: Path) -> None:
+    """It penalises half as much, which moves errors by less than 0.05 Elo."""
+    with (expected_dir / "softelo_sample_summary.csv").open() as file:
+        hard, soft = csv.DictReader(file)
+    own = {column: value for (item, _, column), value in found.items() if item == "table2"}
+    assert own["elo_mae_hard"] == pytest.approx(float(hard["mae"]), abs=0.05)
+    assert own["elo_mae_soft"] == pytest.approx(float(soft["mae"]), abs=0.05)
+    fall = 100 * (1 - float(soft["mae"]) / float(hard["mae"]))
+    assert own["mae_reduction"] == pytest.approx(fall, abs=0.1)
+    assert own["beta_star"] == pytest.approx(float(soft["mean_beta"]), abs=1e-5)
+    change = float(soft["spearman_rho"]) - float(hard["spearman_rho"])
+    assert own["delta_spearman_soft_minus_hard"] == pytest.approx(change, abs=1e-12)
+    rho = float(hard["spearman_rho"])
+    assert found["table1", "recorded", "spearman_rho"] == pytest.approx(rho, abs=1e-12)
+    for name, value in own.items():
+        if name.startswith("elo_mae"):
+            assert found["table8", "recorded", name] == value
+
+
+def test_agreement_is_that_of_scikit_learn_and_of_hand(found: Cells, battles) -> None:
+    classes = [np.sign(battles[name] - 0.5).astype(int) for name in ("judge", "human")]
+    kappa = cohen_kappa_score(*classes)
+    assert found["table1", "recorded", "kappa"] == pytest.approx(kappa, abs=1e-12)
+    size = battles["score"].abs()
+    assert found["table1", "recorded", "mean_abs_s"] == pytest.approx(size.mean(), abs=1e-12)
+    decisive = battles[battles["human"].ne(0.5) & battles["score"].ne(0)]
+    agrees = decisive["score"].gt(0) == decisive["human"].eq(1)
+    for name, low, high in (("small |s|", 0, 0.5), ("1 to 2", 1, 2), ("|s| > 4", 4, 10)):
+        own = agrees[(decisive["score"].abs() > low) & (decisive["score"].abs() <= high)]
+        cell = found["fig3", "agreement on non-tied battles", name]
+        assert cell == pytest.approx(100 * own.mean(), abs=1e-9)
+
+
+def test_calibration_errors_are_those_of_ten_slices(found: Cells, battles) -> None:
+    """Slices of an ordered list cut through equal scores, which bins of ours keep together."""
+    decisive = battles[battles["human"].ne(0.5)]
+    size = decisive["score"].abs().to_numpy()
+    agrees = np.where(size == 0, 0.5, (decisive["score"] > 0) == (decisive["human"] == 1))
+    model = LogisticRegression(fit_intercept=False, C=np.inf, tol=1e-10)
+    beta = model.fit(decisive[["score"]], decisive["human"]).coef_[0, 0]
+    for slope, item, row, column in (
+        (1.0, "fig3", "ECE of recorded", "beta = 1"),
+        (beta, "fig3", "ECE of recorded", "fitted beta"),
+        (beta, "table7", "recorded", "LMArena 100K / ece"),
+    ):
+        chance = 1 / (1 + np.exp(-slope * size))
+        slices = np.array_split(np.argsort(chance, kind="stable"), 10)
+        gaps = [part.size * abs(chance[part].mean() - agrees[part].mean()) for part in slices]
+        assert found[item, row, column] == pytest.approx(sum(gaps) / size.size, abs=0.01)
+    # votes with ties as half a win either way
+    tied = battles[battles["human"].eq(0.5)]
+    rows = pd.concat([decisive, decisive, tied.assign(human=1.0), tied.assign(human=0.0)])
+    ratio = model.fit(rows[["score"]], rows["human"]).coef_[0, 0] / beta
+    cell = found["text", "all battles (ties 0.5) against non-ties", "beta ratio"]
+    assert cell == pytest.approx(ratio, abs=1e-6)
+
+
+def test_residuals_are_those_of_the_reference_program(found: Cells, expected) -> None:
+    for method, own in expected.groupby("method"):
+        residual = own.sort_values("human_elo")["residual"].to_numpy()
+        for number, part in enumerate(np.split(residual, [3, 7, 10]), start=1):
+            cell = found["fig14", f"mean signed residual {method}", f"Q{number}"]
+            assert cell == pytest.approx(part.mean(), abs=0.1)
+    hard = expected[expected["method"].eq("hard")]
+    r = pearsonr(hard["residual"], hard["human_elo"]).statistic
+    row = "Pearson r of residual and human Elo, hard"
+    assert found["text", row, "min"] == pytest.approx(r, abs=0.001)
+
+
+def test_subset_of_all_battles_is_the_whole(tmp_path: Path) -> None:
+    """20 battles for each of 55 models are all of them, in another order."""
+    write_release(tmp_path, n_battles=1100, judges=JUDGES[:1], corpora=["lmarena-100k"])
+    found = by_name(cells_of(tmp_path))
+    for name in ("elo_mae_hard", "elo_mae_soft"):
+        whole = found["table2", JUDGES[0], name]
+        assert found["fig6", f"{name} / {JUDGES[0]}", "b=20"] == pytest.approx(whole, abs=1e-6)
+    assert ("fig6", f"elo_mae_hard / {JUDGES[0]}", "b=50") not in found
+    assert all(found["fig6", f"beta / {JUDGES[0]}", f"b={b}"] > 0 for b in (5, 10, 20))
+
+
+# ------------------------------------------------------------------ intervals
+
+
+def test_threshold_is_the_26th_of_27_scores() -> None:
+    rng = np.random.default_rng(3)
+    draws = [on_splits(rng.standard_normal(55), np.ones(55)) for _ in range(300)]
+    coverage = [one["coverage"] for one in draws]
+    error = np.std(coverage) / math.sqrt(len(coverage))
+    assert np.mean(coverage) == pytest.approx(100 * 26 / 28, abs=4 * error)
+    residual = np.arange(1.0, 56.0)
+    found = on_splits(residual, np.full(55, 2.0))
+    assert found["median_width"] == pytest.approx(2 * 2 * found["threshold"])
+    assert 0.5 * 26 <= found["threshold"] <= 0.5 * 54
+    assert found["width_min"] <= found["median_width"] <= found["width_max"]
+
+
+def test_too_few_models_have_no_threshold(found: Cells) -> None:
+    assert math.isinf(found["table3", "recorded", "threshold_soft"])  # 7 of 14 calibrate
+    assert found["table3", "recorded", "coverage_soft"] == 100
+
+
+# ------------------------------------------------------------------ two judges
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pair")
+    write_release(folder, n_battles=1500, judges=JUDGES[:2], corpora=["lmarena-100k"])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def judged(pair: Path) -> list[Judged]:
+    said: list[str] = []
+    found = read(pair, said.append)
+    names = [f"reading {k} of 2: {path.name}" for k, path in enumerate(sorted(pair.iterdir()), 1)]
+    assert said == [*names, "judges: LMArena 100K 2"]
+    return found
+
+
+def test_ratings_by_language_are_those_of_scikit_learn(pair: Path, judged) -> None:
+    """A penalty of 0.01 on squared strengths is C = 50 of a logistic regression."""
+    errors, correlations = [], []
+    for path in pair.iterdir():
+        board = judgeline.rank(path, judgeline.RankSettings(hard_outcome="recorded", n_resamples=0))
+        human = board.leaderboard.set_index("model")["human_rating"]
+        own = battles_of(path).query("language == 'English'")
+        models = sorted({*own["model_a"], *own["model_b"]})
+        sides = [
+            pd.get_dummies(pd.Categorical(own[s], models)).to_numpy(float)
+            for s in ("model_a", "model_b")
+        ]
+        design = np.vstack([sides[0] - sides[1]] * 2)
+        outcome = np.repeat([1, 0], len(own))
+        weight = np.concatenate([own["judge"], 1 - own["judge"]])
+        fit = LogisticRegression(fit_intercept=False, C=50, tol=1e-9, max_iter=10_000)
+        strength = fit.fit(design, outcome, weight).coef_[0]
+        rating = 400 / math.log(10) * (strength - strength.mean())
+        people = human[models] - human[models].mean()
+        errors.append(np.abs(rating - people).mean())
+        correlations.append(spearmanr(rating, people).statistic)
+    found = by_language(tuple(judged))["English"]
+    assert found["elo_mae_hard"] == pytest.approx(np.mean(errors), abs=0.01)
+    assert found["spearman_hard"] == pytest.approx(np.mean(correlations), abs=1e-3)
+    assert found["n_prompts"] == len(own)
+
+
+def test_partial_correlation_is_that_of_pingouin(judged: list[Judged]) -> None:
+    for one in judged:
+        table = one.ratings("hard").assign(length=one.mean_by_model("length"))
+        r = pingouin.partial_corr(table, "residual", "length", "human_rating")["r"].item()
+        assert partial_length_correlation(one) == pytest.approx(r, abs=1e-9)
+
+
+def test_means_by_model_by_hand(pair: Path, judged: list[Judged]) -> None:
+    one = judged[0]
+    raw = pd.read_csv(sorted(pair.iterdir())[0])
+    model = raw["model_a"][0]
+    lengths = [*raw.loc[raw["model_a"].eq(model), "len_a"]]
+    lengths += [*raw.loc[raw["model_b"].eq(model), "len_b"]]
+    assert one.mean_by_model("length")[model] == pytest.approx(np.mean(lengths))
+    assert one.mean_by_model("points").between(1, 10).all()
+
+
+def test_family_excess_by_hand() -> None:
+    assert [family_of(name) for name in ("GPT-OSS-20B", "Gemma4-E4B", "3po")] == [
+        "gpt",
+        "gemma",
+        "",
+    ]
+    judges = [Judged("LMArena 100K", name, pd.DataFrame()) for name in ("GPT-1", "Qwen1", "Phi-1")]
+    values = {
+        "GPT-1": pd.Series({"gpt-4": 8.0, "qwen-7b": 5.0, "yi": 6.0}),
+        "Qwen1": pd.Series({"gpt-4": 7.0, "qwen-7b": 6.0, "yi": 6.0}),
+        "Phi-1": pd.Series({"gpt-4": 6.0, "qwen-7b": 4.0, "yi": 5.0}),
+    }
+    # GPT-1: own 8 - 6.5; others 5 - 5 and 6 - 5.5. Qwen1: own 6 - 4.5; others 0 and 0.5
+    assert family_excess(judges, values) == pytest.approx({"GPT-1": 1.25, "Qwen1": 1.25})
+    assert family_excess(judges[:1], {"GPT-1": values["GPT-1"]}) == {}
+
+
+def test_position_is_what_the_two_orders_say(pair: Path, tmp_path: Path) -> None:
+    """Three judges that add to the first answer; ratings by one order as `rank` makes them."""
+    raw = battles_of(sorted(pair.iterdir())[0])
+    names = {"model_a": raw["model_a"], "model_b": raw["model_b"], "human_outcome": raw["human"]}
+    firsts, flips, favours, gaps, moved = [], [], [], [], []
+    for judge, bonus in (("Qwen3-32B", 0.4), ("GPT-OSS-20B", 0.2), ("DeepSeek-V3.2", 0.3)):
+        rng = np.random.default_rng(len(judge))
+        ab, ba = (raw["score"] + sign * bonus + rng.normal(0, 1, len(raw)) for sign in (1, -1))
+        table = pd.DataFrame({**names, "difference_ab": ab, "difference_ba": ba, "judge": judge})
+        table.assign(score_difference=(ab + ba) / 2).to_csv(tmp_path / f"{judge}.csv", index=False)
+        firsts.append(100 * np.mean([*(ab > 0), *(ba < 0)]))
+        flips.append(100 * np.mean(ab * ba < 0))
+        favours.append(100 * np.mean(ab - ba > 0))
+        settings = judgeline.RankSettings(n_resamples=0)
+        boards = [
+            judgeline.rank(pd.DataFrame({**names, "score_difference": score}), settings).heldout
+            for score in (ab, ba)
+        ]
+        hard = [one[one["method"].eq("hard")].set_index("model") for one in boards]
+        gaps.append(abs(hard[0]["residual"].abs().mean() - hard[1]["residual"].abs().mean()))
+        both = judgeline.rank(tmp_path / f"{judge}.csv", settings).heldout
+        both = both[both["method"].eq("hard")].set_index("model")["judge_rating"]
+        moved.append(max((one["judge_rating"] - both).abs().max() for one in hard))
+    cells = cells_of(tmp_path)
+    found = by_name(cells)
+    for row, values in (
+        ("P(position 1 preferred), 3 judges", firsts),
+        ("flip rate on decisive battles, 3 judges", flips),
+        ("share of battles whose scores favour position 1", favours),
+    ):
+        assert found["text", row, "min"] == pytest.approx(min(values))
+        assert found["text", row, "max"] == pytest.approx(max(values))
+    assert found["text", "position 1 mean score advantage", "mean"] == pytest.approx(0.3, abs=0.05)
+    gap = found["text", "|MAE_A - MAE_B| of single-order hard fits", "per judge"]
+    assert gap == pytest.approx(np.mean(gaps), abs=1e-6)
+    largest = found["text", "largest single-model deflection under one order", "max"]
+    assert largest == pytest.approx(max(moved), abs=1e-6)
+    compared = cells[cells["within"].notna()]
+    assert len(compared) == 9
+    assert set(compared["item"]) == {"soft_elo.text"}
+
+
+def test_judge_that_contradicts_people_has_hard_numbers_only(tmp_path: Path) -> None:
+    [path] = write_release(tmp_path, n_battles=600, judges=JUDGES[:1], corpora=["lmarena-100k"])
+    swapped = {"scores_a": "scores_b", "scores_b": "scores_a"}
+    pd.read_csv(path).rename(columns=swapped).to_csv(path, index=False)
+    cells = cells_of(tmp_path)
+    own = cells[cells["item"].eq("soft_elo.table2") & cells["row"].eq(JUDGES[0])]
+    assert own.loc[own["value"].notna(), "column"].tolist() == ["elo_mae_hard"]
+    absent = own[own["value"].isna()]
+    assert set(absent["note"]) == {"the data give no value"}
+    assert absent["within"].isna().all()
+
+
+def test_two_files_of_one_judge_and_corpus_are_refused(tmp_path: Path) -> None:
+    [path] = write_release(tmp_path, n_battles=60, judges=["Qwen3-32B"], corpora=["comparia"])
+    (tmp_path / "again.csv").write_bytes(path.read_bytes())
+    with pytest.raises(ValueError, match="holds judge Qwen3-32B on ComparIA again; leave one"):
+        list(reproduce("soft-elo", tmp_path))
+
+
+# ------------------------------------------------------------------ a release of 22 files
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, float]:
+    """Every cell of 22 files of 25,000 battles, and the processor time they took, in seconds."""
+    folder = tmp_path_factory.mktemp("release")
+    assert len(write_release(folder)) == 22
+    start = time.process_time()
+    return cells_of(folder), time.process_time() - start
+
+
+@pytest.mark.slow
+def test_22_files_of_25000_battles_take_a_minute(release) -> None:
+    assert release[1] < 60
+
+
+@pytest.mark.slow
+def test_every_printed_cell_is_made_from_all_files(release) -> None:
+    cells, _ = release
+    absent = cells[cells["value"].isna()]
+    assert set(absent["item"]) == {"soft_elo.table6", "soft_elo.text"}
+    unspoken = {"Vietnamese", "French", "Japanese", "Spanish", "Korean", "Italian", "Persian"}
+    unspoken |= {"Portuguese", "Czech"}
+    assert set(absent.loc[absent["item"].eq("soft_elo.table6"), "row"]) == unspoken
+    text = absent[absent["item"].eq("soft_elo.text") & ~absent["column"].isin(unspoken)]
+    position = text[text["note"].str.contains("difference_ab")]
+    assert len(position) == 9
+    assert set(text["row"]) - set(position["row"]) == {
+        "Arena-Hard win rate of Gemini-2.5",  # cited from elsewhere
+        "smallest high-resource battle count (English to Korean)",  # of what, is not said
+    }
+
+
+@pytest.mark.slow
+def test_intervals_of_all_models_cover_as_many_as_their_rank(release) -> None:
+    """The threshold is a rank of the same residuals: 49 of 53, 106 of 116."""
+    found = by_name(release[0])
+    assert found["fig8", "LMArena 140K, 52 models", "covered_models"] == math.ceil(54 * 0.9)
+    assert found["fig9", "ComparIA, 116 models", "covered_models"] == math.ceil(117 * 0.9)
+
+
+@pytest.mark.slow
+def test_means_over_judges_are_those_of_the_rows(release) -> None:
+    found = by_name(release[0])
+    errors = [found["table2", judge, "elo_mae_soft"] for judge in JUDGES]
+    assert found["table8", "Mean", "elo_mae_soft"] == pytest.approx(np.mean(errors))
+    assert found["text", "mean Elo MAE over 8 judges", "soft"] == pytest.approx(np.mean(errors))
+    falls = [found["table2", judge, "mae_reduction"] for judge in JUDGES]
+    row = "MAE reduction over judges"
+    assert (found["text", row, "min"], found["text", row, "max"]) == (min(falls), max(falls))
+    calibration = [found["table7", judge, "LMArena 100K / ece"] for judge in JUDGES]
+    assert found["table7", "Mean", "LMArena 100K / ece"] == pytest.approx(np.mean(calibration))

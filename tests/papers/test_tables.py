@@ -1,0 +1,122 @@
+"""How cells are held to printed values, what an item's line says, and the command around it."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from judgeline.cli import PaperName, main
+from judgeline.papers import COLUMNS, NAMES, NOT_COMPUTED, Cell, Item, Made, Paper, reproduce
+from judgeline.papers.tables import Allowance, make_tables, printed_cells, write_table
+
+COMPUTED = ("soft-elo", "correct-reporting")
+
+
+def only(name: str, *cells: Cell, allowed: Allowance | None = None) -> Made:
+    """One item of the Soft-Elo paper made of given cells."""
+    item = Item(f"soft_elo.{name}", "a title", "some file", lambda _: cells)
+    paper = Paper("soft_elo", (item,), allowed={"rho": allowed} if allowed else None)
+    return next(make_tables(paper, None))
+
+
+def row(made: Made, row_name: str, column: str) -> pd.Series:
+    cells = made.cells
+    return cells[cells["row"].eq(row_name) & cells["column"].eq(column)].iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed", "within"),
+    [  # printed: 0.943
+        (0.9434, None, True),
+        (0.9436, None, False),
+        (0.9426, None, True),
+        (0.9526, Allowance(0.01), True),
+        (0.9536, Allowance(0.01), False),
+        (0.943 * 1.1, Allowance(relative=0.1), True),
+        (0.943 * 1.101 + 0.0005, Allowance(relative=0.1), False),
+    ],
+)
+def test_tolerance_is_half_a_printed_digit_and_the_allowance(value, allowed, within) -> None:
+    made = only("table1", Cell("DeepSeek-V3.2", "spearman_rho", value), allowed=allowed)
+    found = row(made, "DeepSeek-V3.2", "spearman_rho")
+    assert (found["printed"], bool(found["within"])) == (0.943, within)
+    assert found["difference"] == pytest.approx(value - 0.943)
+
+
+def test_upper_bounds_doubtful_values_and_other_sources() -> None:
+    bound = ("beta: per-judge standard deviation over folds", "max")
+    for value, within in ((0.001, True), (0.0054, True), (0.006, False)):
+        found = row(only("text", Cell(*bound, value, rule="at most")), *bound)
+        assert bool(found["within"]) is within
+    doubtful = only("table8", Cell("Mean", "elo_mae_c0.75", 26.9))
+    assert row(doubtful, "Mean", "elo_mae_c0.75")["within"] is pd.NA
+    assert "doubtful" in row(doubtful, "Mean", "elo_mae_c0.75")["note"]
+    apart = only("table8", Cell("Mean", "elo_mae_soft", 17.9, "one judge", "apart"))
+    assert row(apart, "Mean", "elo_mae_soft")["within"] is pd.NA
+    assert "within tolerance" not in doubtful.line + apart.line
+    ours = only("table8", Cell("Mean", "ours", 1.0))
+    assert np.isnan(row(ours, "Mean", "ours")["printed"])
+
+
+def test_line_says_what_is_there_and_what_is_not() -> None:
+    made = only(
+        "table1", Cell("DeepSeek-V3.2", "kappa", 0.182), Cell("DeepSeek-V3.2", "mean_abs_s", 2.58)
+    )
+    assert made.line == (
+        "soft_elo.table1  a title: from some file; 2 made, 1 of 2 within tolerance, largest "
+        "difference +0.5 where 0.005 is allowed (DeepSeek-V3.2, mean_abs_s), "
+        "30 printed cells without data"
+    )
+    assert only("table1").line == "soft_elo.table1  a title: needs some file"
+    assert set(only("table1").cells["note"]) == {"needs some file"}
+
+
+def test_level_of_smoothing_is_never_an_oracle() -> None:
+    cells = printed_cells("soft_elo")
+    levels = cells["column"].str.contains("_c0.", regex=False)
+    assert levels.sum() == 45
+    assert cells.loc[levels, "doubtful"].all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_printed_item_is_listed_once(name: str) -> None:
+    found = [made.item for made in reproduce(name)] if name not in COMPUTED else items(name)
+    names = [item.name for item in found]
+    assert len(names) == len(set(names))
+    assert set(printed_cells(name.replace("-", "_"))["item"]) <= set(names)
+    assert {item.make is not None for item in found} == {name in COMPUTED}
+
+
+def items(name: str) -> tuple[Item, ...]:
+    from judgeline.papers import correct_reporting, soft_elo
+
+    return dict(zip(COMPUTED, (soft_elo.PAPER, correct_reporting.PAPER), strict=True))[name].items
+
+
+def test_a_paper_that_is_not_computed_says_so_of_each_item(capsys) -> None:
+    assert main(["paper", "trustjudge"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 9
+    assert all(NOT_COMPUTED in line and "would need" in line for line in lines)
+
+
+def test_earlier_table_of_an_item_without_data_is_removed(tmp_path: Path) -> None:
+    write_table(only("table1", Cell("DeepSeek-V3.2", "kappa", 0.2)), tmp_path)
+    table = pd.read_csv(tmp_path / "soft_elo.table1.csv")
+    assert table.columns.tolist() == list(COLUMNS)
+    assert len(table) == 32
+    write_table(only("table1"), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_command_without_data_and_with_a_wrong_folder(tmp_path: Path, capsys) -> None:
+    assert [name.value for name in PaperName] == list(NAMES)
+    assert main(["paper", "soft-elo"]) == 0
+    assert all(": needs annotations" in line for line in capsys.readouterr().out.splitlines())
+    for name in COMPUTED:
+        assert main(["paper", name, "--data", str(tmp_path / "none")]) == 1
+        assert "is no folder; name the one" in capsys.readouterr().err
+    assert main(["paper", "hard-elo"]) == 1
+    with pytest.raises(ValueError, match="no paper 'hard-elo'; there are soft-elo, "):
+        reproduce("hard-elo")
