@@ -54,7 +54,12 @@ demo: $(VENV)/.app ## the whole chain on the built-in arena: two judges, a leade
 ui: $(VENV)/.app ## the lineage, its checks and runs in a browser, on this machine only
 	@exec $(BIN)/judgeline ui
 
-docs: $(VENV)/.test ## the pages of docs/ as a site, in site/; a broken link fails
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing what builds the pages (once) ..."
+	$(PIP) -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## the pages of docs/ as a site, in site/; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "Open site/index.html"
 

@@ -544,13 +544,14 @@ def rank_file(
 ) -> Board:
     """Rate the models of a file as `rank` does, and write tables and report into a folder.
 
-    `plain` says how ties count in plain ratings, which are written as well if it is given.
+    `plain` says how ties count in plain ratings, which are written as well if it is given; they
+    need single battles.
     All files appear, or none; where rows that were set aside may be why rating failed,
     ``quarantine.csv`` alone. A leaderboard that is there already is replaced by `force` alone.
     With `counts`, a file without the column ``n_battles`` is refused.
     """
     _require_writable(out, force=force)
-    lenient = {"allow_quarantine": allow_quarantine, "counted": True}
+    lenient = {"allow_quarantine": allow_quarantine, "counted": plain is None}
     battles = readable(path, judge, outcomes, columns, **lenient)
     if counts and not battles.is_counted:
         raise ArgumentError(

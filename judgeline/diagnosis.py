@@ -1,6 +1,5 @@
 """Diagnosis of a file or table of battles: its counts, abilities, gaps and oddities."""
 
-import json
 import math
 import shlex
 from collections.abc import Mapping
@@ -23,7 +22,13 @@ from judgeline.io import (
     n_battles_of,
     published_layout,
 )
-from judgeline.usable import QualityGateError, printable, readable, require_usable
+from judgeline.usable import (
+    QualityGateError,
+    printable,
+    python_call,
+    readable,
+    require_usable,
+)
 
 OF_PROGRAMS = ("alpaca-eval", "arena-hard", "mt-bench")
 """Layouts of verdicts that `judgeline verdicts import` reads, in a checkout."""
@@ -140,7 +145,6 @@ def doctor(
     n_counted = int(as_coded(scored, "derived").voted_models().sum())
     supports, missing = _abilities(read, apart, people_apart, gate, n_counted, miscoverage)
     options = (judge, outcomes, columns)
-    is_file = isinstance(source, Path)
     is_alone = people_apart == NOBODY and not read.is_counted  # a judge that is rated by itself
     return Diagnosis(
         source=name,
@@ -157,7 +161,7 @@ def doctor(
         supports=supports,
         missing=missing,
         concerns=_concerns(read),
-        next=_next(name if is_file else "", gate, not is_alone, options),
+        next=_next(source, gate, not is_alone, options),
     )
 
 
@@ -268,7 +272,10 @@ def _reach(n: int) -> float:
 
 
 def _next(
-    source: str, gate: str, has_votes: bool, options: tuple[str | None, str | None, Any]
+    source: pd.DataFrame | Path,
+    gate: str,
+    has_votes: bool,
+    options: tuple[str | None, str | None, Mapping[str, str] | None],
 ) -> str:
     """Return the command for a file, or the Python call for a table, that reads it as it was read.
 
@@ -276,16 +283,13 @@ def _next(
     """
     verb = "rank" if not gate else "doctor" if has_votes else "reference_ratings"
     judge, outcomes, columns = options
-    if source and verb != "reference_ratings":
+    if isinstance(source, Path) and verb != "reference_ratings":
         pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
         stated = {"judge": judge, "outcomes": outcomes, "columns": pairs}
         stated = {"out": "ratings", **stated} if verb == "rank" else stated
         words = (f"--{name} {shlex.quote(value)}" for name, value in stated.items() if value)
-        return " ".join([f"judgeline {verb} {shlex.quote(source)}", *words])
-    given = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
-    words = (f"{name}={value!r}" for name, value in given.items() if value)
-    call = f"judgeline.{verb}({', '.join([json.dumps(source) if source else 'battles', *words])})"
-    return f"python -c {shlex.quote(f'import judgeline; print({call})')}" if source else call
+        return " ".join([f"judgeline {verb} {shlex.quote(str(source))}", *words])
+    return python_call(verb, source, *options)
 
 
 def _half_file(name: str, layout: str) -> Diagnosis:

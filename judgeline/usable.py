@@ -1,5 +1,7 @@
 """Conditions on battles and their judge before models are rated by them."""
 
+import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from judgeline.elo import CONSTANT, BetaFolds, fit_beta
 from judgeline.io import (
     COUNT,
     JudgedBattles,
+    MissingColumnsError,
     as_numbers,
     battles_by,
     by_score,
@@ -29,7 +32,7 @@ _VERDICT_OF_STATUS = {
     "separable": "the scores predict every vote, so that the slope has no upper end. There are "
     "too few human votes: add battles that people voted on",
     "no-decisive-votes": "no battle has both a decisive human vote (1 or 0) and unequal scores. "
-    "Add battles that people voted on",
+    "Add battles that people voted on; without votes judgeline.reference_ratings rates the models",
 }
 _OF_OTHERS = {
     "contradicts-humans": "with all votes the judge prefers what people prefer, without these "
@@ -56,17 +59,28 @@ def readable(
     counted: bool = False,
 ) -> JudgedBattles:
     """Return the battles of a file or table; QualityGateError if too many rows are unusable."""
-    battles = read_judged_battles(
-        source,
-        judge=judge,
-        outcomes=outcomes,
-        columns=columns,
-        with_votes=with_votes,
-        counted=counted,
-    )
+    place = "the table" if isinstance(source, pd.DataFrame) else str(source)
+    try:
+        battles = read_judged_battles(
+            source,
+            judge=judge,
+            outcomes=outcomes,
+            columns=columns,
+            with_votes=with_votes,
+            counted=counted,
+        )
+    except MissingColumnsError as error:
+        if error.missing != {"human_outcome"}:
+            raise
+        alone = python_call("reference_ratings", source, judge, outcomes, columns)
+        raise MissingColumnsError(
+            f"{place} has verdicts of a judge and no votes of people, which ratings on the human "
+            "scale need: add them as human_outcome or winner, or name their column with "
+            f"columns=human_outcome=NAME. Ratings by the judge alone: {alone}",
+            error.missing,
+        ) from error
     _require_mostly_readable(battles)
     if not allow_quarantine:
-        place = "the table" if isinstance(source, pd.DataFrame) else str(source)
         remedy = "Correct the file, or rate what is left with allow_quarantine=True"
         lost = (battles.quarantine, battles.n_rows, _LOST, place, remedy)
         require_few_lost(*lost, argument="allow_quarantine")
@@ -83,6 +97,22 @@ def _require_mostly_readable(battles: JudgedBattles) -> None:
             f"{battles.quarantine['detail'].iloc[0]}. Correct the file: ratings from what is left "
             "would speak of other battles than it was meant to hold"
         )
+
+
+def python_call(
+    name: str,
+    source: pd.DataFrame | Path,
+    judge: str | None,
+    outcomes: str | None,
+    columns: Mapping[str, str] | None,
+) -> str:
+    """Return the Python that calls a function on a table, or the command that does on a file."""
+    given = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
+    words = [f"{key}={value!r}" for key, value in given.items() if value]
+    is_file = isinstance(source, Path)
+    first = json.dumps(str(source)) if is_file else "battles"
+    call = f"judgeline.{name}({', '.join([first, *words])})"
+    return f"python -c {shlex.quote(f'import judgeline; print({call})')}" if is_file else call
 
 
 def printable(text: str) -> str:

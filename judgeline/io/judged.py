@@ -33,7 +33,6 @@ from judgeline.io.formats import (
     files_of,
     kind_of,
     read_columns,
-    unpacked,
 )
 from judgeline.io.outcome_codes import (
     COUNT,
@@ -166,6 +165,7 @@ class _Source(NamedTuple):
     vote: str = "human_outcome"
     score: str = "score_difference"
     sides: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def take(self, names: list[str]) -> pd.DataFrame:
         """Return columns under our names, those of names and ids as text."""
@@ -258,10 +258,11 @@ def _opened(
         own, read, files = list(logs.columns), partial(_given, logs), ()
     else:
         own, read = _common_columns(files), partial(_read_files, files)
+    notes: tuple[str, ...] = ()
     if {*JUDGE_ARENA} <= {*own}:
-        table = from_judge_arena(read([*JUDGE_ARENA], [*JUDGE_ARENA]))
+        table, notes = from_judge_arena(read([*JUDGE_ARENA], [*JUDGE_ARENA]))
         own, read = list(table.columns), partial(_given, table)
-    return _Source(path, files, _named(path, own, stated), read, outcomes)
+    return _Source(path, files, _named(path, own, stated), read, outcomes, notes=notes)
 
 
 def _common_columns(files: Sequence[Path]) -> list[str]:
@@ -311,6 +312,7 @@ def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str,
 
 def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
     """Yield what a person should look at: a guessed encoding, names that differ in little."""
+    yield from source.notes
     if COUNT in scored:
         yield (
             "alike battles are read as one row with their number; left out is what needs each by "
@@ -400,7 +402,7 @@ def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
     if path is not _GIVEN and (layout := published_layout(path)):
         return (
             f"{path} has the columns of {layout}, which hold no verdicts and votes on the same "
-            f"battles; what can be done with it says: judgeline doctor {shlex.quote(str(path))}"
+            f"battles; to see what can be done with it: judgeline doctor {shlex.quote(str(path))}"
         )
     lacking = [name for name in NEEDED_COLUMNS if name in missing]
     near = {
@@ -460,6 +462,14 @@ def _annotations(source: _Source, judge: str | None) -> JudgedBattles:
     return JudgedBattles(chosen, scored, quarantine, len(answers) - len(scored), n_rows)
 
 
+def _origin(source: _Source) -> str:
+    """Return how a sentence names a table, a file, or the folder of several."""
+    if len(source.files) > 1:
+        folder = source.path if source.path.is_dir() else source.path.parent
+        return folder.resolve().name
+    return "the table" if source.path is _GIVEN else source.path.name
+
+
 def _choose(judge: str | None, known: list[str], path: Path) -> str:
     if judge is None and len(known) <= 1:
         return known[0] if known else "judge"
@@ -492,10 +502,7 @@ def _scored(source: _Source, judge: str | None, with_votes: bool, counted: bool)
         },
         **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
     )
-    folder = source.path if source.path.is_dir() else source.path.parent
-    chosen = judge or (
-        folder.resolve().name if len(source.files) > 1 else unpacked(source.path).stem
-    )
+    chosen = judge or f"the judge of {_origin(source)}"
     if "judge" in table:
         table["judge"] = table["judge"].map(code_of, na_action="ignore")
         chosen = _choose(judge, sorted(table["judge"].dropna().unique()), source.path)
@@ -531,7 +538,7 @@ def _rows(source: _Source, *, counted: bool) -> tuple[pd.DataFrame, CountedRows 
     if COUNT in source.columns and not counted:
         raise ValueError(
             f"{source.path} counts its battles (column {source.shown(COUNT)}), which is enough for "
-            "judgeline rank alone; pass them one a row"
+            "judgeline rank without plain ratings, and nothing else; pass them one a row"
         )
     is_counted = COUNT in source.columns
     from_files = isinstance(source.read, partial) and source.read.func is _read_files

@@ -73,11 +73,11 @@ def _grade(value: object) -> float | None:
     return _GRADES.get(value) if isinstance(value, str) else None
 
 
-def from_judge_arena(table: pd.DataFrame) -> pd.DataFrame:
+def from_judge_arena(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return JudgeArena's battles with a judge's verdict, a row for each of people's votes on it.
 
-    ``pref`` is the judge's share of the win of B; two orders of a battle are averaged. Rows of
-    people alone are votes on battles that no judge saw.
+    ``pref`` is the judge's share of the win of B; two orders of a battle are averaged. Votes on
+    battles that no judge saw are left out; a sentence counts them.
     """
     unknown = table.loc[~table["source"].isin(["llm-judge", "human"]), "source"]
     if len(unknown):
@@ -101,4 +101,9 @@ def from_judge_arena(table: pd.DataFrame) -> pd.DataFrame:
     table = table.where(~turned, other[table.columns])  # one order of models for each pair
     judged, votes = (table[table["source"].eq(source)] for source in ("llm-judge", "human"))
     scored = judged.groupby([*keys, "judge"], as_index=False, dropna=False)["score_difference"]
-    return scored.agg(_mean).merge(votes[[*keys, "winner"]], how="left", on=keys)
+    battles = scored.agg(_mean).merge(votes[[*keys, "winner"]], how="left", on=keys)
+    n_unseen = len(votes) - votes.merge(judged[keys].drop_duplicates(), on=keys).shape[0]
+    note = (
+        f"{n_unseen:,} of {len(votes):,} votes are on battles that no judge saw: they are left out"
+    )
+    return battles, (note,) if n_unseen else ()

@@ -133,7 +133,7 @@ class Chart:
         drawn = [shape.path(across(shape.x), down(shape.y)) for shape in self._shapes]
         body = "".join([self._axes(across, down, rows), *drawn, *legend])
         return (
-            f'<svg role="img" aria-labelledby="{key}-title {key}-desc" '
+            f'<svg overflow="visible" role="img" aria-labelledby="{key}-title {key}-desc" '
             f'viewBox="0 0 {_WIDTH:g} {floor + 32:g}"><title id="{key}-title">'
             f'{escape(printable(title))}</title><desc id="{key}-desc">'
             f"{escape(printable(description))}</desc>{body}</svg>"

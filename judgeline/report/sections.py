@@ -337,8 +337,14 @@ def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> SimpleNamespace:
     )
 
 
-def comparison_grid(comparison: pd.DataFrame, judges: Sequence[JudgeTables]) -> Grid:
-    """Return the comparison of judges by their names, one row per judge and method."""
+def comparison_grids(comparison: pd.DataFrame, judges: Sequence[JudgeTables]) -> list[Grid]:
+    """Return the comparison of judges by their names: all methods but the smoothed ones, and these.
+
+    A row is a judge and method; without smoothed methods the second grid is left out.
+    """
     names = {tables.judge: tables.display_name for tables in judges}
     named = comparison.assign(judge=[names.get(slug, slug) for slug in comparison["judge"]])
-    return make_grid(named, "One row per judge and method", _COMPARED)
+    is_smoothed = named["method"].str.startswith("smoothed")
+    parts = (named[~is_smoothed], named[is_smoothed])
+    caption = "One row per judge and method"
+    return [make_grid(part, caption, _COMPARED) for part in parts if len(part)]

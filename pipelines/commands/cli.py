@@ -24,6 +24,8 @@ from pipelines.commands.file_commands import (
     Texts,
     candidates_app,
     examples,
+    of_corpus,
+    of_judge,
     option,
     verdicts_app,
 )
@@ -54,7 +56,9 @@ def run(
     corpus: CorpusOption,
     judge: Annotated[
         Texts,
-        option("Slug of a judge; repeat for more. All that make sense for the corpus by default."),
+        of_judge(
+            "Slug of a judge; repeat for more. All that make sense for the corpus by default."
+        ),
     ] = None,
     select: Annotated[
         Texts,
@@ -130,7 +134,7 @@ def leaderboard(
     corpus: CorpusOption,
     judge: Annotated[
         Text,
-        option(
+        of_judge(
             "Slug of a judge, or 'pooled', all together; all that have a leaderboard by default."
         ),
     ] = None,
@@ -191,7 +195,7 @@ def why(
         str, typer.Argument(help="Name on the leaderboard, or of a candidate.", show_default=False)
     ],
     corpus: CorpusOption,
-    judge: Annotated[str, option("Slug of a judge, or 'pooled', all together.")],
+    judge: Annotated[str, of_judge("Slug of a judge, or 'pooled', all together.")],
     top: Annotated[int, option("Battles each way.", min=0, max=50, show_default=True)] = 5,
     method: Annotated[Text, option("Such as hard or human; by default the one that ranks.")] = None,
     style: Annotated[
@@ -223,10 +227,10 @@ def why(
     )
 )
 def backfill(
-    judge: Annotated[Texts, option("Slug of a judge; repeat for more.")] = None,
+    judge: Annotated[Texts, of_judge("Slug of a judge; repeat for more.")] = None,
     corpus: Annotated[
         Texts,
-        option(
+        of_corpus(
             "Slug of a corpus; repeat for more. By default all that were read and that the "
             "judge can judge."
         ),
@@ -271,16 +275,12 @@ def backfill(
     "  judgeline forget --corpus mine --yes\n\n" + EXIT_CODES
 )
 def forget(
-    judge: Annotated[str | None, typer.Option(help="Slug of a judge.", show_default=False)] = None,
-    corpus: Annotated[
-        str | None, typer.Option(help="Slug of a corpus.", show_default=False)
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Name of a model, as battles have it.", show_default=False)
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    judge: Annotated[Text, of_judge("Slug of a judge.")] = None,
+    corpus: Annotated[Text, of_corpus("Slug of a corpus.")] = None,
+    model: Annotated[Text, option("Name of a model, as battles have it.")] = None,
+    yes: Annotated[bool, option("Do not ask for confirmation.", "--yes", "-y")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")
+        bool, option("Say what would be deleted, and delete nothing.", "--dry-run")
     ] = False,
 ) -> None:
     """Delete what is stored of a judge, a corpus or a model: tables, bought answers, runs.

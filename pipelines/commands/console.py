@@ -94,7 +94,7 @@ class RunReporter(logging.Handler):
         tables, checks, warned = (self._passed[mark] for mark in ("done", "ok", "warn"))
         seconds = time.monotonic() - self._began
         counts = f"{tables:>3} tables made, {checks:>3} checks passed, {seconds:>4.0f} s"
-        more = f", {warned} warned (below)" if warned else ""
+        more = f", {warned} warned" if warned else ""
         self.console.print(f"[bold]{plain(title):<32}[/bold]{counts}{more}", highlight=False)
 
     def line(self, mark: str, text: str, detail: str | None = None) -> None:

@@ -3,6 +3,8 @@
 What belongs here: options and help. Anything heavy is imported by the command that needs it.
 """
 
+import contextlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,8 +28,37 @@ def examples(*commands: str, then: str = EXIT_CODES) -> str:
     return "".join([f"[bold]{head}[/bold]\n\n", *(f"  judgeline {c}\n\n" for c in commands), then])
 
 
-CorpusOption = Annotated[str, option("Slug of a corpus; `judgeline corpora` lists them.")]
-JudgeOption = Annotated[str, option("Slug of a judge.")]
+def of_judge(text: str) -> Any:
+    """Return an option that takes a judge, whose slug a shell completes."""
+    return option(text, autocompletion=_judges)
+
+
+def of_corpus(text: str) -> Any:
+    """Return an option that takes a corpus, whose slug a shell completes."""
+    return option(text, autocompletion=_corpora)
+
+
+def _judges(incomplete: str) -> list[str]:
+    from resources.config.judges import load_judges
+
+    return _beginning(incomplete, load_judges)
+
+
+def _corpora(incomplete: str) -> list[str]:
+    from resources.config.corpora import load_corpora
+
+    return _beginning(incomplete, load_corpora)
+
+
+def _beginning(incomplete: str, load: Callable[[], Mapping[str, object]]) -> list[str]:
+    """Return the configured slugs that begin so; none of a configuration that cannot be read."""
+    with contextlib.suppress(ValueError, OSError):
+        return [slug for slug in load() if slug.startswith(incomplete)]
+    return []
+
+
+CorpusOption = Annotated[str, of_corpus("Slug of a corpus; `judgeline corpora` lists them.")]
+JudgeOption = Annotated[str, of_judge("Slug of a judge.")]
 BudgetOption = Annotated[
     Texts,
     option(
@@ -57,7 +88,7 @@ def explain(
     battle: Annotated[str, typer.Argument(metavar="BATTLE", show_default=False)],
     judge: JudgeOption,
     corpus: Annotated[
-        Text, option("Slug of the battle's corpus; by default the first that has it.")
+        Text, of_corpus("Slug of the battle's corpus; by default the first that has it.")
     ] = None,
 ) -> None:
     """Say per order and replicate whether BATTLE would be asked again, and why; asks nothing.

@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from pipelines.commands.console import (
     failed_check,
     interrupted,
     print_outcome,
+    said,
 )
 from pipelines.commands.leaderboards import print_conclusion
 from pipelines.commands.plan import (
@@ -131,10 +132,24 @@ def run_lineage(
         raise KeyboardInterrupt from None
     except (ValueError, OSError) as error:
         outcome = RunOutcome(COULD_NOT_RUN, corpus, tuple(judges or ()), errors=(str(error),))
-    print_outcome(outcome, console)
+    failed = outcome.failed_checks
+    counted = [] if verbose else [one for one in failed if _is_simulated(one, corpus, catalog)]
+    if counted:
+        text = f"{len(counted)}, all of this simulation and none of data of yours; -v prints them"
+        said(console, f"\nWarnings: {text}")
+    others = tuple(one for one in failed if one not in counted)
+    print_outcome(replace(outcome, failed_checks=others), console)
     if not verbose and outcome.report is not None and outcome.n_made and not outcome.errors:
         print_conclusion(console, corpus)
     return outcome
+
+
+def _is_simulated(check: FailedCheck, corpus: str, catalog: Catalog) -> bool:
+    """Return whether a warning is of the arena alone, or of a simulated judge there."""
+    judge = check.partition.partition("|")[2]
+    if check.is_gate or catalog.corpus(corpus).reader != "arena":
+        return False
+    return not judge or catalog.judge(judge).kind == "builtin"
 
 
 @dataclass

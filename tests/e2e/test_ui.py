@@ -36,9 +36,9 @@ def test_leaderboard_page_shows_what_was_made(browser, served, tmp_path):
     shown = browser.open(f"{served.url}/assets/leaderboard", "kept", "row_count", best)
     assert n_models in shown.split()
     browser.open(f"{served.url}/assets/leaderboard?{_partition()}", "[Show Markdown]")
+    browser.photograph("leaderboard-asset", tmp_path)
     browser.click('(//*[normalize-space(text())="[Show Markdown]"])[2]')  # the board is first
     browser.find('//div[@role="dialog"]//img[starts-with(@src, "data:image/svg+xml")]')
-    browser.photograph("leaderboard-asset", tmp_path)
 
 
 def _partition() -> str:

@@ -167,6 +167,13 @@ def test_a_file_of_counts_is_ranked_from_the_command_line(tmp_path: Path, capsys
     assert "3000 scored" in page
 
 
+def test_plain_ratings_of_counts_are_refused(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "counts.csv"
+    counted(battles()).to_csv(path, index=False)
+    assert main(["rank", "--plain", "half", str(path), "--out", str(tmp_path / "out")]) == 1
+    assert "rank without plain ratings" in " ".join(capsys.readouterr().err.split())
+
+
 def test_counts_are_asked_for_where_there_are_none(tmp_path: Path, capsys) -> None:
     path = tmp_path / "battles.csv"
     battles().to_csv(path, index=False)

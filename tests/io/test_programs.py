@@ -44,11 +44,11 @@ def test_logs_of_inspect_are_battles_of_their_models(logs: Path) -> None:
     assert {*scored["model_a"]} == {"mockllm/half"}
     assert scored["score_difference"].tolist() == [0, -1, -1]
     assert judgeline.reference_ratings(logs)["n_prompts"].tolist() == [3]
-    found = judgeline.doctor(logs)
-    assert (
-        found.next
-        == f"python -c 'import judgeline; print(judgeline.reference_ratings(\"{logs}\"))'"
-    )
+    alone = f"python -c 'import judgeline; print(judgeline.reference_ratings(\"{logs}\"))'"
+    assert judgeline.doctor(logs).next == alone
+    with pytest.raises(ValueError, match="no votes of people") as refused:
+        judgeline.rank(logs)
+    assert str(refused.value).endswith(f"Ratings by the judge alone: {alone}")
     one = next(iter(logs.iterdir()))
     with pytest.raises(ValueError, match="score no two models on the same samples"):
         read_judged_battles(one)
@@ -81,6 +81,7 @@ def test_battles_of_judge_arena_keep_judge_and_people_apart() -> None:
     assert read.scored["score_difference"].tolist() == pytest.approx([0.3, 0.3])
     assert read.scored["human_outcome"].tolist() == [0.5, 1.0]
     assert read.quarantine["reason"].tolist() == ["missing-model"]
+    assert read.notes == ("1 of 3 votes are on battles that no judge saw: they are left out",)
     (other,) = read_judged_battles(battles, judge="judge").scored.itertuples()
     assert (other.model_a, other.score_difference) == ("b", -1.0)
     with pytest.raises(ValueError, match="7 rows have the source 'crowd'"):
@@ -102,7 +103,7 @@ def test_a_folder_and_a_pattern_are_their_files_in_order(tmp_path: Path) -> None
     for source in (tmp_path, tmp_path / "*.*s*"):
         read = read_judged_battles(source)
         assert read.scored["model_b"].tolist() == ["b", "c"]
-        assert read.judge == tmp_path.name
+        assert read.judge == f"the judge of {tmp_path.name}"
         assert "2 files were read as battles of one judge" in read.notes[0]
         assert read.quarantine[["file", "row"]].to_numpy().tolist() == [
             [str(tmp_path / "2.jsonl"), 1]

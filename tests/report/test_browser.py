@@ -1,5 +1,7 @@
 """The report in a real browser: colours, widths, sorting and silence on the console."""
 
+import base64
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -38,6 +40,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
+PRINTED = ["Leaderboard", "Judges side by side", "Provenance"]
+
+
 def unfold(browser: webdriver.Chrome) -> None:
     """Open the section of each judge, and of all together."""
     browser.execute_script("for (const part of document.querySelectorAll('.whole')) part.open = 1")
@@ -70,6 +75,18 @@ def test_board_and_coverage_show_their_last_columns_on_a_small_laptop(browser, r
     for table in ("board", "coverage"):
         box = browser.find_element(By.CSS_SELECTOR, f"[aria-labelledby=j1-{table}]")
         assert box.get_property("scrollWidth") == box.get_property("clientWidth"), table
+
+
+def test_print_has_board_and_comparison_on_three_pages(browser, report):
+    show(browser, report)
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
+    assert len(re.findall(rb"/Type\s*/Page[^s]", base64.b64decode(printed))) <= 3
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = browser.execute_script("return document.querySelector('main').innerText")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert [line for line in shown.splitlines() if line in PRINTED] == PRINTED
+    assert "Smoothed" not in shown
+    assert "everything" not in shown
 
 
 def test_the_console_and_the_network_stay_silent(browser: webdriver.Chrome, report: Path) -> None:

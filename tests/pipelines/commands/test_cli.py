@@ -2,6 +2,8 @@
 
 import html
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,7 +61,7 @@ def test_a_good_file_exits_with_0_and_says_where_things_are(tmp_path, capsys):
     assert rank(battles, out) == 0
     shown = capsys.readouterr()
     assert shown.err == ""
-    assert "400 battles of battles.csv, judged by battles; 0 rows quarantined" in shown.out
+    assert "400 battles of battles.csv, judged by the judge of battles.csv; 0 rows" in shown.out
     assert str(out / "leaderboard.csv") in shown.out.replace("\n", "")
     assert not (out / "report.html").exists()
 
@@ -157,7 +159,7 @@ def test_quarantined_rows_are_counted_by_reason(tmp_path: Path, capsys: Capture)
         file.write("m1,m1,1,1\nm1,m2,1,both\nm1,m2,1,neither\n")
     assert rank(battles, tmp_path / "out") == 0
     shown = capsys.readouterr().out
-    assert "400 battles of battles.csv, judged by battles; 3 rows quarantined" in shown
+    assert "400 battles of battles.csv, judged by the judge of battles.csv; 3 rows" in shown
     lines = [line.split() for line in shown.splitlines()]
     assert any({"self-battle", "1"} <= set(line) for line in lines)
     assert any({"unknown-outcome", "2"} <= set(line) for line in lines)
@@ -307,3 +309,48 @@ def test_the_lineage_adds_the_commands_that_its_absence_names(tmp_path, monkeypa
         "judgeline run belongs to the lineage, which runs from a checkout"
         in capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "name"),
+    [
+        ({}, [], "the judge of battles.csv"),
+        ({}, ["--judge", "mine"], "mine"),
+        ({"judge": "gpt-5-mini"}, [], "gpt-5-mini"),
+    ],
+)
+def test_a_report_names_its_judge(tmp_path, capsys, column, options, name):
+    battles, out = write_battles(tmp_path / "battles.csv"), tmp_path / "out"
+    pd.read_csv(battles).assign(**column).to_csv(battles, index=False)
+    assert main(["rank", str(battles), "--out", str(out), "--n-resamples=0", *options]) == 0
+    assert f"judged by {name}; 0 rows" in capsys.readouterr().out
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert f">Ratings by {name} are" in page
+    assert f"<bdi>{name}</bdi></h2>" in page
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("judgeline ru", "run"),
+        ("judgeline leaderboard --ju", "--judge"),
+        ("judgeline leaderboard --judge car", "careful"),
+        ("judgeline why m --corpus ar", "arena"),
+        ("judgeline rank battles.csv --std-error b", "bootstrap"),
+    ],
+)
+def test_bash_completes_commands_options_and_slugs(tmp_path, line, offered):
+    program = tmp_path / "judgeline"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pipelines "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    script = f"""eval "$(judgeline --show-completion)"
+        COMP_WORDS=({line}); COMP_CWORD=$(({len(line.split()) - 1}))
+        "$(complete -p judgeline | sed 's/.*-F \\([^ ]*\\).*/\\1/')" judgeline
+        printf '%s\\n' "${{COMPREPLY[@]}}" """
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == [offered], done.stderr

@@ -145,6 +145,6 @@ def test_a_job_is_one_line_with_counts_unless_more_is_asked_for():
     assert lines == [
         "FAIL verdicts: a gate",
         "why",
-        "judge job 1 tables made, 2 checks passed, N s, 1 warned (below)",
+        "judge job 1 tables made, 2 checks passed, N s, 1 warned",
         "comparison job 0 tables made, 0 checks passed, N s",
     ]

@@ -190,6 +190,10 @@ def test_files_that_rank_does_not_read(tmp_path: Path, capsys) -> None:
     assert (
         f"judgeline verdicts import {path} --format mt-bench --out DIR" in capsys.readouterr().out
     )
+    votes = tmp_path / "votes.csv"
+    BATTLES[["model_a", "model_b", "human_outcome"]].to_csv(votes, index=False)
+    assert main(["doctor", str(votes)]) == 2
+    assert f"When that is mended: judgeline doctor {votes}" in capsys.readouterr().out
     assert main(["doctor", str(tmp_path / "nothing.csv")]) == 1
     BATTLES.assign(judge=["one", "two"] * 450).to_csv(tmp_path / "two.csv", index=False)
     assert main(["doctor", str(tmp_path / "two.csv")]) == 1

@@ -103,6 +103,18 @@ def test_a_line_is_printed_per_step_and_check(finished):
     assert f"Report: {report_of(finished).as_uri()}" in printed
 
 
+def test_warnings_of_a_simulation_are_a_count_unless_more_is_asked_for(finished_workshop):
+    whole = finished_workshop.run()
+    warned = [f"{one.check.replace('_', ' ')} ({one.asset}" for one in whole.failed_checks]
+    assert warned
+    assert all(f"Warning: {text}" in finished_workshop.printed for text in warned)
+    short = finished_workshop.run(verbose=False)
+    assert short.failed_checks == whole.failed_checks
+    printed = finished_workshop.printed
+    assert f"Warnings: {len(warned)}, all of this simulation and none of data" in printed
+    assert not any(text in printed for text in warned)
+
+
 def test_runs_are_on_record_in_the_instance(finished):
     runs = finished.instance.get_runs()
     assert sorted(run.job_name for run in runs) == [
