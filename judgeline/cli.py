@@ -251,7 +251,7 @@ def rank(
     memory; what needs single battles (resamples, diagnoses of position and length) is left out.
 
     Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
-    report.html; all of them, or none.
+    report.html, with --plain also plain.csv and style.csv; all of them, or none.
     """
     from judgeline.api import QualityGateError, RankSettings, rank_file
 
@@ -284,8 +284,10 @@ def rank(
         complain("Quality gate failed", str(error))
         raise typer.Exit(GATE_FAILED) from error
     show_ranked(open_console(), board)
-    if not report and (out / "report.html").exists():
-        complain("Note", f"{out / 'report.html'} is of an earlier run", style="yellow")
+    written = {path.name for path in board.files.values()}
+    for name in ("report.html", "plain.csv", "style.csv"):
+        if name not in written and (out / name).exists():
+            complain("Note", f"{out / name} is of an earlier run", style="yellow")
 
 
 @app.command(epilog="[bold]Example[/bold]\n\n  judgeline doctor battles.csv\n\n" + EXIT_CODES)

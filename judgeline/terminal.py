@@ -152,6 +152,11 @@ def show_ranked(console: Console, board: "Board") -> None:
     show_leaderboard(
         console, ranking.leaderboard, "Ratings, in Elo", calibration["miscoverage"].iloc[0]
     )
+    if board.settings.bands:
+        console.print(
+            f"Each model has the threshold of its band by {board.settings.bands}, or that of all "
+            "where too few of the band have votes; the table below has that of all."
+        )
     method = ranking.leaderboard["method"].iloc[0]
     for found in (surrogacy_text(ranking.judge_diagnostics), groups_text(calibration, method)):
         if found:
@@ -221,6 +226,7 @@ def _agreement(summary: "pd.DataFrame", calibration: "pd.DataFrame") -> Table:
 
 def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> None:
     """Print each system's pass rate, the labels' and the judge's own beside it, and its basis."""
+    from judgeline.io import ONE_SYSTEM
     from judgeline.winrate import RATE_RULE, RATES
 
     def cell(row: dict[str, Any]) -> str:
@@ -242,6 +248,8 @@ def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> N
     for estimator in dict.fromkeys(rates.loc[rates["headline"], "estimator"]):
         console.print(f"{estimator}: {RATES[estimator]}.", soft_wrap=True)
     console.print(RATE_RULE, soft_wrap=True)
+    if {*rates["system"]} == {ONE_SYSTEM}:
+        console.print("All answers are of one system: no column names another.", soft_wrap=True)
 
 
 def show_files(console: Console, files: dict[str, Path]) -> None:

@@ -3,7 +3,6 @@
 import platform
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -61,18 +60,13 @@ REPORTED = (
 _LOOKED_UP, _METHODS = "battle_influences", "scoring_methods"
 
 
-def _plain(place: int, scored_battles: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
-    return plain_ratings(scored_battles, miscoverage=rating.miscoverage, l2=rating.l2)[place]
-
-
 _COMPUTED: Mapping[str, Callable[[pd.DataFrame, RatingOptions], pd.DataFrame]] = {
     "label_plan": label_plan,
     "adjustment_coverage": adjustment_coverage,
-    "plain_ratings": partial(_plain, 0),
-    "style_effects": partial(_plain, 1),
 }
 """Companions that no table holds: they follow at once from the scored battles."""
-_STORED = tuple(name for name in COMPANIONS if name not in (*_COMPUTED, DIAGNOSTICS))
+_PLAIN = ("plain_ratings", "style_effects")
+_STORED = tuple(name for name in COMPANIONS if name not in (*_COMPUTED, *_PLAIN, DIAGNOSTICS))
 _LEADING_TO_METHODS = (
     "verdicts",
     "choice_verdicts",
@@ -291,6 +285,9 @@ def _tables_of(
     rating = catalog.corpus(corpus).rating
     for name, compute in _COMPUTED.items():
         companions[name] = compute(of_judge["scored_battles"], rating)
+    scored = of_judge["scored_battles"]
+    plain = plain_ratings(scored, miscoverage=rating.miscoverage, l2=rating.l2)
+    companions |= dict(zip(_PLAIN, plain, strict=True))
     if (diagnostics := diagnostics_of(context.instance, corpus, judge)) is not None:
         companions[DIAGNOSTICS] = diagnostics
     missing: dict[str, pd.DataFrame] = {}

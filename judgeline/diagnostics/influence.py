@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles, OwnBattles
+from judgeline.elo.battles import CodedBattles, OwnBattles, require_single
 from judgeline.elo.beta import BetaFolds, fit_beta_folds
 from judgeline.elo.placements import Mixture, Placements, mixed, place
 from judgeline.elo.resampling import SMOOTHING_LEVELS
@@ -106,8 +106,10 @@ def fit_influences(
     Raises
     ------
     ValueError
-        If the method is unknown, no battle has a vote, or the slopes are of other models.
+        If the method is unknown, no battle has a vote, battles are counted, or the slopes are of
+        other models.
     """
+    require_single(battles, "influences")
     placements = place(battles, beta_folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
     return _influences(battles, placements, placements.mixture(method), l2, models)
 
@@ -173,13 +175,15 @@ def fewest_to_overtake(
     Raises
     ------
     ValueError
-        If a model or the method is unknown, a rating is missing, or the rival is ahead already.
+        If a model or the method is unknown, a rating is missing, battles are counted, or the rival
+        is ahead already.
 
     References
     ----------
     T. Broderick, R. Giordano and R. Meager (2020), "An Automatic Finite-Sample Robustness
     Metric", arXiv:2011.14999, for the choice by influence and the check by a second fit.
     """
+    require_single(battles, "battles that hold a lead")
     first, second = (battles.models.index(name) for name in (model, rival))
 
     def lead_of(left: NDArray[np.int64]) -> tuple[float, Floats]:

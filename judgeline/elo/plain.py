@@ -15,6 +15,8 @@ from scipy import sparse
 from scipy.special import expit
 
 from judgeline.elo.anchors import connected_components
+from judgeline.elo.ratings import FEW_BATTLES
+from judgeline.elo.resampling import require_clusters
 from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
 
 LEAST_BATTLES = 100
@@ -25,7 +27,8 @@ Ties = Literal["half", "davidson"]
 _MAX_ITERATIONS = 100
 _TOLERANCE = 1e-10  # logits
 _LONGEST_STEP = 2.0  # logits, of a Newton step
-_ONE_SIDED = 20.0  # logits per standard deviation: no covariate's weight is so large
+_RIDGE = 1e-3  # of weights and of the ties' parameter, per squared logit: none is without end
+_LEAST_CLUSTERS = 10  # for an error by clusters
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +38,8 @@ class PlainRatings(NamedTuple):
 
     `rating`, `std_error`, `lower` and `upper` are in Elo points, 1500 being the mean of the models
     of a `component`: models that chains of battles connect, numbered from 0, the largest. Ratings
-    of two components do not compare. `n_battles` counts battles with an outcome.
+    of two components do not compare. `n_battles` counts battles with an outcome. A model of fewer
+    than 20, or that won or lost all of its own, has no error: what battles would add is unknown.
     """
 
     group: NDArray[np.str_]
@@ -51,7 +55,8 @@ class PlainRatings(NamedTuple):
 class Covariates(NamedTuple):
     """One row per covariate and group: its effect on A's chances, beside the models.
 
-    `effect` is in Elo points per standard deviation of the covariate, with its interval.
+    `effect` is in Elo points per standard deviation of the covariate, with its interval, which is
+    NaN where fewer than 20 battles have any of it.
     """
 
     group: NDArray[np.str_]
@@ -64,10 +69,11 @@ class Covariates(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """Strengths and weights, (M + K,), with their covariance, in logits."""
+    """Strengths, weights and the ties' parameter if there is one, with their covariance, logits."""
 
     value: Floats
     covariance: Floats
+    n_ties: int
 
 
 def rate_outcomes(
@@ -85,8 +91,8 @@ def rate_outcomes(
     """Return Bradley-Terry ratings of outcomes, and the effects of covariates beside the models.
 
     Maximises ``sum log P(outcome) - l2 * |strength|^2`` with ``logit = strength_a - strength_b +
-    weight . covariate``. Standard errors are of the sandwich form: they hold where a battle's
-    noise is not that of the model, and of clusters of battles if these are given.
+    weight . covariate``. Standard errors are of the sandwich form: with many battles, or many
+    clusters if these are given, they stay valid if outcomes vary more or less than the model says.
 
     Parameters
     ----------
@@ -96,18 +102,18 @@ def rate_outcomes(
         A's share of the win in [0, 1]; battles with NaN are left out.
     covariates : mapping of str to array_like, shape (n,), optional
         Numbers that favour A where they are large, such as `style_difference` of lengths; battles
-        with NaN in one are left out.
+        where one is not finite are left out.
     group : array_like of str, shape (n,), optional
         Group of each battle, such as its language; groups below `LEAST_BATTLES` are left out.
     ties : {"half", "davidson"}
         A tie is half a win for both, or an outcome of its own with one more parameter; then
         outcomes are 1, 0.5 or 0.
     cluster : array_like, shape (n,), optional
-        Cluster of each battle, such as its question.
+        Cluster of each battle, such as its question; below 10 of them there are no errors.
     miscoverage : float
         Share of misses that intervals may have, in (0, 1).
     l2 : float
-        Penalty on squared strengths, per squared logit; covariates have none.
+        Penalty on squared strengths, per squared logit; weights have one of 0.001.
 
     Returns
     -------
@@ -117,7 +123,8 @@ def rate_outcomes(
     Raises
     ------
     ValueError
-        If lengths differ, an outcome is out of range, or a covariate decides every battle.
+        If lengths differ, a model has no name or meets itself, an outcome or `miscoverage` is out
+        of range, or a cluster is missing.
     RuntimeError
         If the iteration does not converge.
 
@@ -128,13 +135,16 @@ def rate_outcomes(
     W.-L. Chiang (2024), "Does style matter?", on lengths as a covariate.
     """
     share = np.asarray(outcome, dtype=float)
-    first, second = np.asarray(model_a, dtype=str), np.asarray(model_b, dtype=str)
+    first, second = _require_models(model_a, model_b)
     columns = {name: np.asarray(values, float) for name, values in (covariates or {}).items()}
     label = np.full(share.size, "") if group is None else np.asarray(group, dtype=str)
+    require_clusters(cluster, share.size)
     units = np.arange(share.size) if cluster is None else np.asarray(cluster)
     _require_alike(share, first, second, *columns.values(), label, units)
     _require_outcomes(share, ties)
     known = np.isfinite(np.column_stack([share, *columns.values()])).all(axis=1)
+    if not 0 < miscoverage < 1:
+        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
     reach = NormalDist().inv_cdf(1 - miscoverage / 2)
     ratings, effects = [], []
     for name in np.unique(label[known]).tolist():
@@ -149,9 +159,9 @@ def rate_outcomes(
         z = z[varies].T / spread[varies]
         units_of = np.unique(units[rows], return_inverse=True)[1]
         fit = _fit(_design(sides, z, models.size), share[rows], units_of, models.size, ties, l2)
-        ratings.append(_rated(fit, name, models, sides, reach))
+        ratings.append(_rated(fit, name, models, sides, share[rows], reach))
         kept = np.array([*columns], dtype=str)[varies]
-        effects.append(_effects(fit, name, kept, rows.size, models.size, reach))
+        effects.append(_effects(fit, name, kept, (z != 0).sum(axis=0), rows.size, reach))
     return _joined(PlainRatings, ratings), _joined(Covariates, effects)
 
 
@@ -175,6 +185,21 @@ def _require_alike(*columns: NDArray[Any]) -> None:
     shapes = sorted({column.shape for column in columns})
     if len(shapes) > 1 or len(shapes[0]) != 1:
         raise ValueError(f"battle columns have shapes {', '.join(map(str, shapes))}; expected one")
+
+
+def _require_models(*sides: ArrayLike) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+    """Return the names of both models; ValueError unless there are two, each with a name."""
+    names = [np.asarray(side, dtype=object) for side in sides]
+    for side, values in zip("ab", names, strict=True):
+        wrong = [row for row, name in enumerate(values) if not (isinstance(name, str) and name)]
+        if wrong:
+            raise ValueError(
+                f"model_{side} is {values[wrong[0]]!r} in row {wrong[0]}; name a model"
+            )
+    if names[0].shape == names[1].shape and (same := names[0] == names[1]).any():
+        row = int(np.argmax(same))
+        raise ValueError(f"{names[0][row]!r} meets itself in row {row}; remove such battles")
+    return names[0].astype(str), names[1].astype(str)
 
 
 def _require_outcomes(share: Floats, ties: Ties) -> None:
@@ -214,7 +239,7 @@ def _fit(
     modelled = ties == "davidson" and bool(is_tie.any())
     n_weights = design.shape[1]
     penalty = np.zeros(n_weights + modelled)
-    penalty[:size] = 2 * l2
+    penalty[:size], penalty[size:] = 2 * l2, 2 * _RIDGE
     value = np.zeros_like(penalty)
     for _ in range(_MAX_ITERATIONS):
         ahead = design @ value[:n_weights]
@@ -233,16 +258,14 @@ def _fit(
         information[:size, :size] += information.trace() / size**2  # scores do not tell the mean
         step = np.linalg.solve(information, errors.sum(axis=0) - penalty * value)
         value = value + step / max(1.0, float(np.abs(step).max()) / _LONGEST_STEP)
-        if np.abs(value[size:]).max(initial=0.0) > _ONE_SIDED:
-            raise ValueError(
-                "a covariate decides every battle, or nearly all are ties: leave the covariate "
-                "out, or rate with ties='half'"
-            )
         if np.abs(step).max() <= _TOLERANCE:
             bread = np.linalg.inv(information)
             ones = np.ones(units.size)
             summed = sparse.csr_array((ones, (units, np.arange(units.size)))) @ errors
-            return _Fit(value, bread @ (summed.T @ summed).toarray() @ bread)
+            n_units = summed.shape[0]
+            meat = (summed.T @ summed).toarray() * n_units / max(n_units - 1, 1)
+            enough = 1.0 if n_units >= _LEAST_CLUSTERS else np.nan
+            return _Fit(value, enough * (bread @ meat @ bread), int(modelled))
     raise RuntimeError(f"plain ratings did not converge after {_MAX_ITERATIONS} iterations")
 
 
@@ -256,10 +279,15 @@ def _rated(
     group: str,
     models: NDArray[np.str_],
     sides: tuple[NDArray[Any], NDArray[Any]],
+    share: Floats,
     reach: float,
 ) -> PlainRatings:
     rating = strength_to_rating(fit.value[: models.size])
-    error = ELO_PER_LOGIT * np.sqrt(np.diag(fit.covariance)[: models.size])
+    n_battles = np.bincount(np.concatenate(sides), minlength=models.size)
+    won = np.bincount(np.concatenate(sides), np.concatenate([share, 1 - share]), models.size)
+    known = (n_battles >= FEW_BATTLES) & (won > 0) & (won < n_battles)
+    error = np.full(models.size, np.nan)
+    error[known] = ELO_PER_LOGIT * np.sqrt(np.diag(fit.covariance)[: models.size][known])
     met = np.zeros((models.size, models.size), dtype=bool)
     met[sides] = True
     table = PlainRatings(
@@ -269,7 +297,7 @@ def _rated(
         error,
         rating - reach * error,
         rating + reach * error,
-        np.bincount(np.concatenate(sides), minlength=models.size),
+        n_battles,
         connected_components(met),
     )
     best_first = np.lexsort((-rating, table.component))
@@ -277,11 +305,18 @@ def _rated(
 
 
 def _effects(
-    fit: _Fit, group: str, names: NDArray[np.str_], n_battles: int, first: int, reach: float
+    fit: _Fit,
+    group: str,
+    names: NDArray[np.str_],
+    n_with: NDArray[np.int64],
+    n_battles: int,
+    reach: float,
 ) -> Covariates:
-    own = slice(first, first + names.size)
+    last = fit.value.size - fit.n_ties
+    own = slice(last - names.size, last)
     effect = ELO_PER_LOGIT * fit.value[own]
     error = ELO_PER_LOGIT * np.sqrt(np.diag(fit.covariance)[own])
+    error[n_with < FEW_BATTLES] = np.nan
     return Covariates(
         np.full(names.size, group),
         names,

@@ -1,7 +1,7 @@
 """The leaderboard: one rating, interval and place per model, from leave-one-out ratings."""
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -122,6 +122,10 @@ def rank_models(
     if method not in (methods := heldout.judge_methods()):
         raise ValueError(f"cannot rank by method {method!r}; the ratings hold {', '.join(methods)}")
     table = heldout.take(heldout.method == method)
+    if bands not in (None, *get_args(Bands)):
+        raise ValueError(f"bands are {bands!r}; expected one of {', '.join(get_args(Bands))}")
+    if bands is not None and calibration is not None:
+        raise ValueError("bands are of ranked models alone: leave out bands or calibration")
     pool = heldout if calibration is None else calibration
     band = _bands(table, bands)
     spread = chosen_std_error(table, std_error)

@@ -40,10 +40,11 @@ def conformal_quantile(
     miscoverage : float
         Tolerated probability of a miss, in (0, 1); 0.1 asks for 90 % coverage.
     weight : array_like of bool or float, shape (n,), optional
-        How much likelier models like each one are where the fresh model comes from, relative to
-        models like the fresh one, known without votes: coverage then holds under that shift. True
+        Ratio of the density of the fresh model's population to that of the calibrating one, at each
+        calibrating model, divided by the same ratio at the fresh model; it may not use votes. True
         within the fresh model's band and False elsewhere is Mondrian conformal: coverage then
-        holds within the band. All scores count alike where the weighted ones are too few.
+        holds within the band. Where the weighted scores are too few all count alike, and the
+        weighted promise is lost.
 
     Returns
     -------

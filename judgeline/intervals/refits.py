@@ -17,6 +17,13 @@ from judgeline.intervals.conformal import StdErrorKind, calibrating_models
 MOST_FAILED = 0.05
 """Share of resamples without a rating of a model above which it has no error."""
 
+_SOURCES = {
+    "verdicts": "the judge's verdicts on a model's own battles",
+    "anchors": "slopes, rulers and anchors, fitted again",
+    "votes": "people's votes on as many battles",
+    "judge": "what judge and people differ in beyond all that",
+}
+
 Floats = NDArray[np.float64]
 
 
@@ -103,8 +110,7 @@ class VarianceShares(NamedTuple):
     """Where the variance behind intervals comes from: one row per source.
 
     `elo` is the root of its mean square over the models with votes, in Elo points; `share` its
-    part of the sum of all. Intervals are made of ``verdicts``, ``votes`` and ``judge``;
-    ``anchors`` shows in their residuals alone.
+    part of the sum of all. The excess that intervals are made of holds ``anchors`` and ``judge``.
     """
 
     source: NDArray[np.str_]
@@ -120,17 +126,16 @@ def variance_by_source(
     models = calibrating_models(heldout, method, std_error)
     error = dict(zip(refits.model.tolist(), refits.std_error.tolist(), strict=True))
     refitted = np.array([error[name] for name in models.model.tolist()])
-    own = models.std_error**2
-    parts = {
-        "verdicts": ("the judge's verdicts on a model's own battles", own),
-        "anchors": ("slopes, rulers and anchors, fitted again", refitted**2 - own),
-        "votes": ("people's votes on as many battles", models.vote_std_error**2),
-        "judge": ("what judge and people differ in beyond all that", models.excess_sd**2 + 0 * own),
-    }
-    square = np.array([max(float(np.nanmean(part)), 0.0) for _, part in parts.values()])
+    verdicts, whole, votes = (
+        float(np.nanmean(part**2)) for part in (models.std_error, refitted, models.vote_std_error)
+    )
+    anchors = max(whole - verdicts, 0.0)
+    # residuals exceed own errors and votes by the error of anchors too
+    judge = max(models.excess_sd**2 - anchors, 0.0)
+    square = np.array([verdicts, anchors, votes, judge])
     return VarianceShares(
-        np.array([*parts]),
-        np.array([meaning for meaning, _ in parts.values()]),
+        np.array([*_SOURCES]),
+        np.array([*_SOURCES.values()]),
         np.sqrt(square),
         square / square.sum() if square.sum() else np.full(square.size, np.nan),
     )
@@ -142,5 +147,5 @@ def _ratings(battles: CodedBattles, method: str, l2: float) -> Floats:
         placements = place(battles, fit_beta_folds(battles), l2=l2)
         strengths = {name: fit.strength for name, fit in placements.placed.items()}
         return strength_to_rating(mixed(placements.mixture(method), strengths))
-    except ValueError:
+    except (ValueError, RuntimeError):  # its votes tie nothing together, or a fit has no end
         return np.full(len(battles.models), np.nan)

@@ -1,6 +1,6 @@
 """Files of judged battles, read: columns, codes of outcomes, rows set aside with their reasons."""
 
-from judgeline.io.answers import read_answers
+from judgeline.io.answers import ONE_SYSTEM, read_answers
 from judgeline.io.files import (
     LAYOUTS,
     layout_of,
@@ -71,16 +71,17 @@ from judgeline.io.scoring import (
 from judgeline.io.softelo import read_softelo
 
 __all__ = [
-    "BATTLE_DTYPES", "COUNT", "EXPECTED_WINNERS", "LAYOUTS", "LEAST_SHARE", "LENGTHS", "ORDERS",
-    "PLAIN", "QUARANTINE_DTYPES", "RANKS", "REPLY_DTYPES", "SCORED_COLUMNS", "SCORE_COLUMNS",
-    "STATED_AS", "SUFFIXES", "VERDICT_DTYPES", "VERDICT_LEVELS", "ArgumentError", "CorpusRead",
-    "Fault", "JudgedBattles", "MissingColumnsError", "are_plain", "as_coded", "as_numbers",
-    "as_outcome_tables", "as_table", "battles_by", "by_question", "by_score", "common_battles",
-    "empty", "fault", "file_columns", "files_of", "in_file_order", "judge_slugs", "kind_of",
-    "language_code", "languages", "layout_of", "missing_models", "n_battles_of", "names",
-    "no_verdicts", "outcomes", "outcomes_by_code", "outcomes_by_winner", "parse_codes",
-    "plain_ratings", "published_layout", "read_answers", "read_judged_battles", "read_layout",
-    "read_softelo", "require_both_winners", "require_few_lost", "require_known_codes",
-    "score_battles", "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",
+    "BATTLE_DTYPES", "COUNT", "EXPECTED_WINNERS", "LAYOUTS", "LEAST_SHARE", "LENGTHS",
+    "ONE_SYSTEM", "ORDERS", "PLAIN", "QUARANTINE_DTYPES", "RANKS", "REPLY_DTYPES",
+    "SCORED_COLUMNS", "SCORE_COLUMNS", "STATED_AS", "SUFFIXES", "VERDICT_DTYPES",
+    "VERDICT_LEVELS", "ArgumentError", "CorpusRead", "Fault", "JudgedBattles",
+    "MissingColumnsError", "are_plain", "as_coded", "as_numbers", "as_outcome_tables",
+    "as_table", "battles_by", "by_question", "by_score", "common_battles", "empty", "fault",
+    "file_columns", "files_of", "in_file_order", "judge_slugs", "kind_of", "language_code",
+    "languages", "layout_of", "missing_models", "n_battles_of", "names", "no_verdicts",
+    "outcomes", "outcomes_by_code", "outcomes_by_winner", "parse_codes", "plain_ratings",
+    "published_layout", "read_answers", "read_judged_battles", "read_layout", "read_softelo",
+    "require_both_winners", "require_few_lost", "require_known_codes", "score_battles",
+    "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",
     "with_waiting_votes", "without_blanks", "write_together",
 ]  # fmt: skip

@@ -18,7 +18,10 @@ NAMES = {
 _PASSED = ("1", "true", "pass", "passed", "yes", "correct", "good")
 _FAILED = ("0", "false", "fail", "failed", "no", "incorrect", "bad")
 _CODES = {**dict.fromkeys(_PASSED, 1.0), **dict.fromkeys(_FAILED, 0.0)}
-_ONLY_ONE = "all answers"
+ONE_SYSTEM = "all answers"
+"""Name of the system where no column names one."""
+_COUNTS = ("n_answers", "n_battles", "count")
+_BLANK = ("", "nan", "na", "n/a", "none", "null")
 
 
 def read_answers(answers: pd.DataFrame | Path | str, columns: Mapping[str, str]) -> pd.DataFrame:
@@ -34,7 +37,14 @@ def read_answers(answers: pd.DataFrame | Path | str, columns: Mapping[str, str])
         named = _named(place, file_columns(path), columns)
         found = read_columns(path, [*named.values()], texts=[*named.values()])
     read = found[[*named.values()]].set_axis([*named], axis="columns")
-    table = pd.DataFrame({"system": read.get("system", _ONLY_ONE)}, index=read.index)
+    if not len(read):
+        raise ValueError(f"{place} holds a header and no answers")
+    if "judge" in read and len(judges := read["judge"].dropna().unique()) > 1:
+        raise ValueError(
+            f"{place} holds verdicts of {len(judges)} judges, {judges[0]!r} and {judges[1]!r} "
+            "among them, and each answer counts once: keep the rows of one"
+        )
+    table = pd.DataFrame({"system": read.get("system", ONE_SYSTEM)}, index=read.index)
     if table["system"].isna().any():
         row = int(table["system"].isna().argmax())
         raise ValueError(f"{place}: column {named['system']} is empty in row {row}; name a system")
@@ -47,7 +57,7 @@ def read_answers(answers: pd.DataFrame | Path | str, columns: Mapping[str, str])
             f"{place}: column {named['verdict']} is empty in {int(lacking.sum())} of {len(table)} "
             f"rows, first in row {row}; judge these answers again, or leave them out"
         )
-    return table.astype({"system": str})
+    return table.assign(system=table["system"].astype(str).str.strip())
 
 
 def _named(place: str, own: list[str], columns: Mapping[str, str]) -> dict[str, str]:
@@ -71,6 +81,14 @@ def _named(place: str, own: list[str], columns: Mapping[str, str]) -> dict[str, 
             f"columns={lacking[0]}=NAME",
             "columns",
         )
+    if counted := [small[name] for name in _COUNTS if name in small]:
+        raise ArgumentError(
+            f"{place} counts answers in column {counted[0]!r}, and rates take an answer a row: "
+            "write each answer in a row of its own, and drop the column",
+            "columns",
+        )
+    if "judge" in small and small["judge"] not in named.values():
+        named["judge"] = small["judge"]
     return {ours: name for ours, name in named.items() if name}
 
 
@@ -81,7 +99,9 @@ def _passed(place: str, values: pd.Series) -> pd.Series:
         return None if pd.isna(value) else _CODES.get(code_of(value).casefold())
 
     found = by_value(values, share).astype("float64")
-    blank = by_value(values, lambda value: pd.isna(value) or not str(value).strip()).astype(bool)
+    blank = by_value(
+        values, lambda value: pd.isna(value) or str(value).strip().casefold() in _BLANK
+    ).astype(bool)
     unknown = found.isna() & ~blank
     if unknown.any():
         row = int(unknown.to_numpy().argmax())

@@ -404,6 +404,11 @@ def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
             f"{path} has the columns of {layout}, which hold no verdicts and votes on the same "
             f"battles; to see what can be done with it: judgeline doctor {shlex.quote(str(path))}"
         )
+    if {"verdict", "label"} <= {name.strip().casefold() for name in columns}:
+        return (
+            f"{path} has the columns of judged single answers, not of battles; their pass rates: "
+            f"judgeline rates {shlex.quote(str(path))}"
+        )
     lacking = [name for name in NEEDED_COLUMNS if name in missing]
     near = {
         name: close[0]

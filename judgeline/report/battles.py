@@ -76,7 +76,7 @@ class Lead:
 
 
 def lead_text(lead: Lead) -> str:
-    """Return the sentence on the fewest battles that a lead rests on, naming the first."""
+    """Return the sentence on few battles without which the rival leads, naming the first."""
     ahead = f"{lead.model} leads {lead.rival} by {number(lead.lead, 1)} Elo"
     if not lead.battle_ids:
         return f"{ahead}; leaving out up to half of the battles was not found to change that"

@@ -29,9 +29,13 @@ RATES = {
     "judge": "the judge's own rate: nothing is corrected",
 }
 """Rows of a system in their order, and the assumption of each."""
+MANY_LABELS = 30
+"""Labels of a system, nearly all alike, that stand for themselves."""
+
 RATE_RULE = (
     f"A system with at least {MIN_OWN_VOTES} labels passed and {MIN_OWN_VOTES} failed shows "
-    "'prediction-powered', every other one 'difference', from labels of other systems."
+    f"'prediction-powered', one with {MANY_LABELS} labels nearly all alike 'labels', every other "
+    "one 'difference', from labels of other systems."
 )
 
 
@@ -40,6 +44,12 @@ _TOO_FEW = (
     "{} other labelled systems calibrate the interval; {} are needed, until then it is [0, 1]"
 )
 _POOLED_LABELS = "by the labels of all systems: real judges do not err alike on all of them"
+
+_WHY_NOT = {
+    "chance": "the judge passes no more of what people pass than of what they fail: no correction",
+    "all-labelled": "every answer has a label: there is none to correct",
+    "no-labels": "no label passed, or none failed: label more answers",
+}
 
 Found = tuple[tuple[float, float, float], str, str]
 """Rate with its interval, status and note."""
@@ -102,7 +112,9 @@ def pass_rates(
     """
     names = np.asarray(system, dtype=str)
     judged, labelled = np.asarray(verdict, dtype=float), np.asarray(label, dtype=float)
-    if not names.size or not names.shape == judged.shape == labelled.shape:
+    if not names.size:
+        raise ValueError("there are no answers: each needs a system, a verdict and perhaps a label")
+    if not names.shape == judged.shape == labelled.shape:
         shapes = f"{names.shape}, {judged.shape} and {labelled.shape}"
         raise ValueError(f"system, verdict and label have shapes {shapes}; expected one alike")
     for column, values, missing in (("verdict", judged, False), ("label", labelled, True)):
@@ -204,8 +216,13 @@ def _of_system(
         corrected = float(fixed.win_rate), float(fixed.lower), float(fixed.upper)
         found["corrected"] = corrected, "ok", "" if enough else _POOLED_LABELS
     except NoWinRateError as error:
-        found["corrected"] = _NOTHING, error.status, _in_our_words(error.status)
+        status = "chance" if error.status == "chance" else "no-labels"
+        if status == "no-labels" and not rest.any():
+            status = "all-labelled"
+        found["corrected"] = _NOTHING, status, _WHY_NOT[status]
     headline = "prediction-powered" if enough else "difference"
+    if not enough and n_labels >= MANY_LABELS:
+        headline = "labels"
     return [
         (
             name,
@@ -220,12 +237,6 @@ def _of_system(
         )
         for estimator, basis in RATES.items()
     ]
-
-
-def _in_our_words(status: str) -> str:
-    if status == "chance":
-        return "the judge passes no more of what people pass than of what they fail: no correction"
-    return "there is no answer left to correct, or no label that passed, or none that failed"
 
 
 def _wilson(passed: int, n: int, miscoverage: float) -> tuple[float, float, float]:

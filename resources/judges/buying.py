@@ -27,7 +27,7 @@ RETRIED_ONCE = frozenset({"truncated", "parse_error", "echo"})
 filter or a text that is too long would only be paid for again."""
 
 _CHUNK = 2000
-_UNREADABLE = 50  # first answers, all unreadable, after which a judge is asked no more
+_UNREADABLE = 50  # answers, none of them readable, after which a judge is asked no more
 _LONGEST_WORDS = 100
 _MOST_MODELS = 5
 _FIELDS = tuple(field.name for field in fields(Answer))
@@ -44,7 +44,7 @@ class Account:
 
     Tokens are of the answers given now. `failed` and `reasons` count those given now while it runs,
     all in the end. The budget is also `charged` for requests that may have been billed without an
-    answer.
+    answer. A judge `is_stopped` where none of many answers could be read.
     """
 
     n_calls: int = 0
@@ -58,6 +58,7 @@ class Account:
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     charged: Cost = field(default_factory=Cost)
     seconds: float = 0.0
+    is_stopped: bool = False
     damaged: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
 
@@ -219,7 +220,8 @@ class Buyer:
     ) -> dict[str, tuple[str, Any]]:
         """Store the answers to the needed calls; return status and value of each.
 
-        Of a judge with no readable answer, asking ends once the first `_UNREADABLE` are unreadable.
+        Of a judge with no readable answer, asking ends once `_UNREADABLE` answers came, of any
+        failure but those of transport.
         """
         account, began, budget = self.account, time.monotonic(), JointBudget([self.budget])
         identities, shown = list(needed), list(needed.values())
@@ -236,8 +238,10 @@ class Buyer:
                 read_now[identity] = reading.status, reading.value
                 account.seconds = time.monotonic() - began
                 account.charged = budget.spent
-                is_readable |= reading.status != "parse_error"
-                if not is_readable and account.n_asked == _UNREADABLE:
+                is_readable |= reading.status == "ok"
+                n_answers = account.n_asked - account.failed["transport"]
+                if not is_readable and n_answers >= _UNREADABLE and not account.is_stopped:
+                    account.is_stopped = True
                     budget.close()
                 if tell:
                     tell(account)
@@ -246,9 +250,9 @@ class Buyer:
     def _require_all(self, slug: str) -> None:
         account = self.account
         n_missing = account.n_needed - account.n_asked
-        if n_missing and account.failed["parse_error"] == account.n_asked >= _UNREADABLE:
+        if n_missing and account.is_stopped:
             raise RuntimeError(
-                f"judge {slug!r}: none of its first {account.n_asked:,} answers could be read, and "
+                f"judge {slug!r}: none of {account.n_asked:,} answers could be read, and "
                 f"{n_missing:,} calls were not made. {remedies_text(account.reasons)}"
             )
         if n_missing and not self.budget.has_refused:

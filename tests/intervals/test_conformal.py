@@ -130,6 +130,19 @@ def test_a_board_with_bands_gives_each_model_the_threshold_of_its_band() -> None
     assert half_width["calm-11"] == pytest.approx(10)  # the 10th of the other 10
     assert half_width["wild-new"] == pytest.approx(110)
     assert half_width["stray"] == pytest.approx(100)  # the 21st of all 22
+    with pytest.raises(ValueError, match="bands are 'size'; expected one of strength, family"):
+        rank_models(heldout_of(rows), method="soft", bands="size")
+
+
+def test_bands_by_strength_are_thirds_of_the_ratings() -> None:
+    rows = [Rated(f"m{k:02}", 1500 + k, 1500.0 if k < 22 else 1540.0, 1.0) for k in range(33)]
+    board = rank_models(heldout_of(rows), method="soft", miscoverage=0.2, bands="strength")
+    half_width = dict(zip(board.model.tolist(), (board.upper - board.lower) / 2, strict=True))
+    residual = {row.model: abs(row.rating - (row.human or 0)) for row in rows}
+    for third in (range(11), range(11, 22), range(22, 33)):
+        for k in third:
+            others = sorted(residual[f"m{j:02}"] for j in third if j != k)
+            assert half_width[f"m{k:02}"] == pytest.approx(others[8]), "the 9th of the other 10"
 
 
 # ------------------------------------------------------------------ what more battles would buy

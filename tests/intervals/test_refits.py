@@ -1,7 +1,5 @@
 """Errors that fit everything again: against fresh arenas, and what intervals are made of."""
 
-import math
-
 import numpy as np
 import pytest
 from arenas import code, dense_battles, play
@@ -69,5 +67,20 @@ def test_shares_of_variance_are_those_of_the_mean_squares() -> None:
     assert square["verdicts"] == pytest.approx(verdicts)
     assert square["anchors"] == pytest.approx(3 * verdicts)
     assert square["votes"] == pytest.approx(float(np.mean(own.vote_std_error**2)))
-    assert math.sqrt(square["judge"]) == pytest.approx(excess)
+    assert square["judge"] == pytest.approx(max(excess**2 - 3 * verdicts, 0))
     assert shares.share.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sources_add_up_to_what_intervals_are_made_of(seed: int) -> None:
+    heldout = rate(code(dense_battles(seed)), RatingSettings(n_resamples=0))
+    own = calibrating_models(heldout, "auto", "analytic")
+    names = np.unique(heldout.model)
+    refits = RefitErrors(
+        names, 1.1 * own.std_error, np.full(names.size, 9), np.zeros(names.size, int)
+    )
+    shares = variance_by_source(heldout, refits, method="auto", std_error="analytic")
+    assert (shares.share >= 0).all()
+    if own.excess_sd**2 > 0.21 * np.mean(own.std_error**2):
+        spread = own.spread(own.std_error, own.vote_std_error)
+        assert np.square(shares.elo).sum() == pytest.approx(np.mean(spread**2))

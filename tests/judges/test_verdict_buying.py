@@ -187,7 +187,7 @@ def test_a_judge_that_cannot_be_read_is_asked_fifty_times_and_no_more(store: Ver
     calls = [f"{name}{order}0" for name in battles["battle_id"] for order in ("AB", "BA")]
     failing: dict[str, str | None] = dict.fromkeys(calls, "parse_error")
     broken = Counting(failing)
-    with pytest.raises(RuntimeError, match=r"none of its first 50 .* 70 calls.*--retry parse_e"):
+    with pytest.raises(RuntimeError, match=r"none of 50 answers .* 70 calls.*--retry parse_e"):
         annotate(broken, battles, slug="s", buyer=Buyer(store))
     assert len(broken.asked) == 50
     mended = Counting({call: failing[call] for call in broken.asked[1:]})
@@ -196,6 +196,27 @@ def test_a_judge_that_cannot_be_read_is_asked_fifty_times_and_no_more(store: Ver
     chronic = Counting(failing)
     annotate(chronic, battles, slug="s", buyer=Buyer(store, retried={*RETRIED, "parse_error"}))
     assert len(chronic.asked) == 49  # few of a readable judge may fail again
+
+
+@pytest.mark.parametrize(("other", "n_asked"), [("truncated", 50), ("transport", 51)])
+def test_another_failure_among_the_unreadable_does_not_keep_a_judge_going(
+    store: VerdictStore, other: str, n_asked: int
+) -> None:
+    battles = numbered(60)
+    calls = [f"{name}{order}0" for name in battles["battle_id"] for order in ("AB", "BA")]
+    broken = Counting(dict.fromkeys(calls, "parse_error") | {calls[3]: other})
+    with pytest.raises(RuntimeError, match=rf"none of {n_asked} answers could be read"):
+        annotate(broken, battles, slug="s", buyer=Buyer(store))
+    assert len(broken.asked) == n_asked
+
+
+def test_a_small_budget_is_named_though_its_answers_cannot_be_read(store: VerdictStore) -> None:
+    battles = numbered(60)
+    calls = [f"{name}{order}0" for name in battles["battle_id"] for order in ("AB", "BA")]
+    annotate(Counting(), battles.head(1), slug="s", buyer=Buyer(store))
+    broken = Counting(dict.fromkeys(calls, "parse_error"))
+    with pytest.raises(BudgetError, match="budget of 60 calls"):
+        annotate(broken, battles, slug="s", buyer=Buyer(store, Budget(60)))
 
 
 def test_what_was_answered_before_an_interrupt_is_not_asked_again(store: VerdictStore) -> None:

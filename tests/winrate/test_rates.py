@@ -107,6 +107,25 @@ def test_without_labels_or_with_a_blind_judge_no_rate_is_shown() -> None:
     assert np.isnan(corrected["rate"])
 
 
+def test_labels_nearly_all_alike_stand_for_themselves() -> None:
+    label = np.r_[np.ones(296), np.zeros(4)]
+    found = pass_rates(["x"] * 300, label, label)
+    headline = pd.DataFrame(found._asdict()).query("headline")
+    assert headline["estimator"].tolist() == ["labels"]
+    assert headline["rate"].tolist() == [296 / 300]
+    assert row_of(found, "x", "corrected")["status"] == "all-labelled"
+
+
+def test_a_system_is_corrected_by_its_own_labels_if_they_are_enough() -> None:
+    rng = np.random.default_rng(8)
+    both = pd.concat([answers(0.7, 400, 100, rng), answers(0.4, 400, 100, rng, system="bee")])
+    alone = both[both["system"].eq("ant")]
+    found, own = (pass_rates(*(table[name] for name in table)) for table in (both, alone))
+    for column in ("rate", "lower", "sensitivity"):
+        expected = row_of(own, "ant", "corrected")[column]
+        assert row_of(found, "ant", "corrected")[column] == expected
+
+
 def test_files_and_tables_are_read_in_any_usual_words(tmp_path) -> None:
     path = tmp_path / "answers.csv"
     path.write_text("Model,Verdict,Gold\nx,pass,yes\nx,FAIL,\nx,1,no\ny,true,\n", encoding="utf-8")
@@ -126,6 +145,9 @@ def test_files_and_tables_are_read_in_any_usual_words(tmp_path) -> None:
         ("verdict,label\nmaybe,1\n", "'maybe' in row 0"),
         ("verdict,label\n1,1\n,0\n", "empty in 1 of 2"),
         ("system,verdict,label\n,1,1\n", "name a system"),
+        ("verdict,label\n", "a header and no answers"),
+        ("verdict,label,n_battles\n1,1,40\n", "counts answers in column 'n_battles'"),
+        ("judge,verdict,label\ngpt,1,1\nclaude,1,1\n", "verdicts of 2 judges"),
     ],
 )
 def test_what_cannot_be_read_names_place_and_remedy(tmp_path, text: str, told: str) -> None:
