@@ -23,7 +23,12 @@ from judgeline.report.companions import cost_grid
 from judgeline.report.inert import inert
 from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, require_columns
 from judgeline.report.methods import methods_section
-from judgeline.report.sections import comparison_grids, pooled_section, section_of
+from judgeline.report.sections import (
+    boards_beside,
+    comparison_grids,
+    pooled_section,
+    section_of,
+)
 from judgeline.report.wording import count, number, span
 
 if TYPE_CHECKING:
@@ -82,6 +87,7 @@ def write_report(
             for place, tables in enumerate(judges, start=1)
         ],
         comparison=[] if comparison is None else comparison_grids(comparison, judges),
+        boards=boards_beside(judges, pooled),
         pooled=None if pooled is None else pooled_section(pooled, judges[0]),
         unrated="" if judges else _UNRATED,
         left_out=", ".join(left_out),

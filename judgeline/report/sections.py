@@ -1,5 +1,6 @@
 """The page's section on one judge: its standings, findings, tables as grids, and figures."""
 
+import re
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -54,6 +55,7 @@ _COMPARED = (
 
 
 _NO_VOTES = "no human votes"
+_SEPARATORS = re.compile("[;|~:]")  # of a list of columns
 
 
 def standings_of(leaderboard: pd.DataFrame) -> list[SimpleNamespace]:
@@ -335,6 +337,25 @@ def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> SimpleNamespace:
         standings=standings_of(board),
         kept=kept_text(board, miscoverage),
     )
+
+
+def boards_beside(judges: Sequence[JudgeTables], pooled: pd.DataFrame | None) -> Grid | None:
+    """Return each model's rating by every judge, all together and people; None of one judge."""
+    boards = [(one.display_name, one.leaderboard) for one in judges if not one.withheld]
+    if len(boards) < 2:
+        return None
+    boards += [] if pooled is None or pooled.empty else [("All judges", pooled)]
+    columns = {f"board{place}": board for place, (_, board) in enumerate(boards)}
+    ratings = {name: board.set_index("model")["rating"] for name, board in columns.items()}
+    human = pd.concat([board.set_index("model")["human_rating"] for board in columns.values()])
+    table = pd.DataFrame({**ratings, "human_rating": human.groupby(level=0).first()})
+    table = table.sort_values("board0", ascending=False, kind="stable").rename_axis("model")
+    shown = [
+        f"board{place}: {_SEPARATORS.sub(' ', name)} | Elo ~whole"
+        for place, (name, _) in enumerate(boards)
+    ]
+    listed = "; ".join(["model", *shown, "human_rating: People | Elo ~whole"])
+    return make_grid(table.reset_index(), "One row per model: its rating on each board", listed)
 
 
 def comparison_grids(comparison: pd.DataFrame, judges: Sequence[JudgeTables]) -> list[Grid]:

@@ -121,8 +121,9 @@ class Buyer:
     Failures of `retried` are asked for again, however often they were; those of `RETRIED_ONCE` a
     second time and no more. Replicates below `n_covered` belong to another table, which mends and
     pays for them: here they are asked only if they are missing or were lost (`RETRIED`), and no
-    replicate is asked for the sake of `RETRIED_ONCE`. `turn` gives a context in which all is asked,
-    and which may wait to be entered: a place at the judge's endpoint, say.
+    replicate is asked for the sake of `RETRIED_ONCE`, and a judge that nobody can read any more is
+    asked to the end, since that is what such tables watch for. `turn` gives a context in which all
+    is asked, and which may wait to be entered: a place at the judge's endpoint, say.
     """
 
     store: VerdictStore
@@ -187,7 +188,8 @@ class Buyer:
             if lacking:
                 _acknowledge(judge, needed, found)
                 with self.turn():
-                    is_readable = bool(found["status"].eq("ok").any())
+                    is_ok = found["status"].eq("ok").any()
+                    is_readable = bool(self.n_covered) or bool(is_ok)
                     fresh = self._ask(
                         judge, named, needed, slug, on_progress, is_readable=is_readable
                     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from report_examples import SCRIPT, Page, example_battles, example_judge, write
+from report_examples import SCRIPT, Page, example_battles, example_judge, example_judges, write
 
 from assets.diagnostics.missing import width_result
 from judgeline.report.battles import browser_of, evidence_of, strongest
@@ -14,6 +14,7 @@ from judgeline.report.companions import COMPANIONS, SECTIONS, companions_of
 from judgeline.report.grid import columns
 from judgeline.report.inert import shortened
 from judgeline.report.missing import missing_section
+from judgeline.report.sections import boards_beside
 from judgeline.verdict.outcomes import CRITERIA
 
 # Battles behind a rating
@@ -262,3 +263,18 @@ def test_of_a_watch_the_latest_answers_are_shown_and_of_predictions_how_many_hel
     assert [row.marked for row in watch.tables[0].grid.rows] == [False, True]
     assert [row.marked for row in predictions.tables[0].grid.rows] == [False, True, False]
     assert "2 of 3 predictions could be held against votes: 50 %" in predictions.sentences[1]
+
+
+def test_boards_stand_side_by_side_where_two_judges_have_ratings() -> None:
+    first, second = example_judges()
+    pooled = first.leaderboard.assign(rating=first.leaderboard["rating"] + 1)
+    grid = boards_beside([first, second], pooled)
+    assert grid is not None
+    names = ["Model", "Careful judge", "Noisy judge <b>", "All judges", "People"]
+    assert [column.label for column in grid.columns] == names
+    assert len(grid.rows) == first.leaderboard["model"].nunique()
+    best = first.leaderboard.iloc[0]
+    shown = [float(cell.key) for cell in grid.rows[0].cells[1:4]]
+    of_second = second.leaderboard.set_index("model")["rating"]
+    assert shown == [best["rating"], of_second[best["model"]], best["rating"] + 1]
+    assert boards_beside([first], pooled) is None
