@@ -20,6 +20,8 @@ from judgeline.elo.strengths import ELO_PER_LOGIT
 
 _ROUNDING = 1e-12  # of a battle's own information: what a difference of sums may leave of nothing
 
+_TIED = 1e-6  # Elo points: models that two fits of the same battles may put in either order
+
 Floats = NDArray[np.float64]
 
 
@@ -189,10 +191,10 @@ def fewest_to_overtake(
     def lead_of(left: NDArray[np.int64]) -> tuple[float, Floats]:
         """Return the lead by the battles that are left, and what each one adds to it."""
         kept = battles.take(left)
-        folds = fit_beta_folds(kept)
         try:
+            folds = fit_beta_folds(kept)
             placements = place(kept, folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
-        except ValueError:  # the votes that are left tie no human scale together
+        except (ValueError, RuntimeError):  # what is left ties no human scale together, or no fit
             return np.nan, np.zeros(left.size)
         mixture = placements.mixture(method)
         rating = mixed(mixture, {name: fit.strength for name, fit in placements.placed.items()})
@@ -203,8 +205,9 @@ def fewest_to_overtake(
 
     everything = np.arange(len(battles))
     lead, added = lead_of(everything)
-    if not lead >= 0:
+    if not lead >= -_TIED:
         raise ValueError(f"{model!r} is {lead:.1f} Elo ahead of {rival!r} by {method!r}: swap them")
+    lead = max(lead, 0.0)
     gone, left, now = everything[:0], everything, lead
     while now >= 0:
         order = np.argsort(-added, kind="stable")

@@ -27,6 +27,7 @@ Ties = Literal["half", "davidson"]
 _MAX_ITERATIONS = 100
 _TOLERANCE = 1e-10  # logits
 _LONGEST_STEP = 2.0  # logits, of a Newton step
+_ROUNDING = 1e-9  # of a covariate's largest value: a spread that its digits alone leave
 _RIDGE = 1e-3  # of weights and of the ties' parameter, per squared logit: none is without end
 _LEAST_CLUSTERS = 10  # for an error by clusters
 
@@ -154,7 +155,8 @@ def rate_outcomes(
         models, codes = np.unique(np.concatenate([first[rows], second[rows]]), return_inverse=True)
         sides = codes[: rows.size], codes[rows.size :]
         spread = np.array([values[rows].std() for values in columns.values()])
-        varies = spread > 0
+        largest = np.array([np.abs(values[rows]).max() for values in columns.values()])
+        varies = spread > _ROUNDING * largest
         z = np.array([values[rows] for values in columns.values()]).reshape(-1, rows.size)
         z = z[varies].T / spread[varies]
         units_of = np.unique(units[rows], return_inverse=True)[1]

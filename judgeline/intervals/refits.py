@@ -126,9 +126,14 @@ def variance_by_source(
     models = calibrating_models(heldout, method, std_error)
     error = dict(zip(refits.model.tolist(), refits.std_error.tolist(), strict=True))
     refitted = np.array([error[name] for name in models.model.tolist()])
-    verdicts, whole, votes = (
-        float(np.nanmean(part**2)) for part in (models.std_error, refitted, models.vote_std_error)
-    )
+    parts = np.array([models.std_error, refitted, models.vote_std_error])
+    known = np.isfinite(parts).all(axis=0)  # the same models in every mean
+    if not known.any():
+        nothing = np.full(len(_SOURCES), np.nan)
+        return VarianceShares(
+            np.array([*_SOURCES]), np.array([*_SOURCES.values()]), nothing, nothing
+        )
+    verdicts, whole, votes = np.square(parts[:, known]).mean(axis=1).tolist()
     anchors = max(whole - verdicts, 0.0)
     # residuals exceed own errors and votes by the error of anchors too
     judge = max(models.excess_sd**2 - anchors, 0.0)

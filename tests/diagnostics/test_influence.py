@@ -1,6 +1,7 @@
 """Influence of battles on ratings: against refits without them, and as a table with its check."""
 
 import math
+from dataclasses import replace
 
 import dagster as dg
 import numpy as np
@@ -181,6 +182,27 @@ def test_where_one_battle_holds_a_lead_it_is_found() -> None:
         assert (found.row.size == 1) == held_by_one
         n_held_by_one += held_by_one
     assert 0 < n_held_by_one < 8
+
+
+def test_two_models_that_tie_are_ahead_of_each_other() -> None:
+    """Every battle of one has its mirror image with the other: their ratings are equal."""
+    played = dense_battles(5, size=6)
+    names = sorted({name for battle in played for name in (battle.model_a, battle.model_b)})
+    turn = {names[0]: names[1], names[1]: names[0]}
+    mirrored = [
+        replace(
+            battle,
+            model_a=turn.get(battle.model_a, battle.model_a),
+            model_b=turn.get(battle.model_b, battle.model_b),
+        )
+        for battle in played
+    ]
+    battles = code([*played, *mirrored])
+    for pair in (names[:2], names[1::-1]):
+        found = fewest_to_overtake(battles, *pair, method="auto")
+        assert found.lead == pytest.approx(0, abs=1e-6)
+        assert found.row.size == 1
+        assert found.lead_without < 0
 
 
 def test_a_lead_that_half_of_the_battles_do_not_end_is_said_to_stand() -> None:

@@ -196,6 +196,15 @@ def test_what_battles_do_not_tell_has_no_error_and_ends_nothing() -> None:
     assert ties.rating == pytest.approx([1500] * 5)
 
 
+def test_a_covariate_that_never_varies_is_left_out_whatever_its_digits() -> None:
+    a, b, _, outcome = arena(11, n=300)
+    same = {"length": np.full(300, 0.1)}
+    ratings, effects = rate_outcomes(NAMES[a], NAMES[b], outcome, covariates=same)
+    plain, _ = rate_outcomes(NAMES[a], NAMES[b], outcome)
+    assert effects.effect.size == 0
+    np.testing.assert_allclose(ratings.rating, plain.rating)
+
+
 def test_the_difference_of_style_is_a_share_of_both() -> None:
     assert style_difference([300, 0, 5], [100, 0, 0]).tolist() == [0.5, 0.0, 1.0]
     assert np.isnan(style_difference([math.nan], [3.0])).all()

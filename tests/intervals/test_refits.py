@@ -71,6 +71,21 @@ def test_shares_of_variance_are_those_of_the_mean_squares() -> None:
     assert shares.share.sum() == pytest.approx(1)
 
 
+def test_a_model_without_a_refitted_error_is_in_no_mean() -> None:
+    heldout = rate(code(dense_battles(3)), RatingSettings(n_resamples=0))
+    own = calibrating_models(heldout, "auto", "analytic")
+    size = own.model.size
+    wild = np.where(np.arange(size) == 0, np.nan, own.std_error)
+    refits = RefitErrors(own.model, wild, np.full(size, 9), np.zeros(size, int))
+    shares = variance_by_source(heldout, refits, method="auto", std_error="analytic")
+    square = dict(zip(shares.source.tolist(), np.square(shares.elo).tolist(), strict=True))
+    assert square["anchors"] == pytest.approx(0, abs=1e-9)
+    assert square["verdicts"] == pytest.approx(float(np.mean(own.std_error[1:] ** 2)))
+    nobody = refits._replace(std_error=np.full(size, np.nan))
+    unknown = variance_by_source(heldout, nobody, method="auto", std_error="analytic")
+    assert np.isnan(unknown.share).all()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_sources_add_up_to_what_intervals_are_made_of(seed: int) -> None:
     heldout = rate(code(dense_battles(seed)), RatingSettings(n_resamples=0))
