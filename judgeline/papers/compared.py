@@ -120,7 +120,8 @@ def rated(table: pd.DataFrame, *by: str) -> pd.DataFrame:
     """
     keys = [*by, "judge", "model", "reference_model"]
     share = table.groupby([*keys, "prompt"])["preference"].mean()
-    wins, losses = (side.groupby(level=keys).sum() for side in (share, 1 - share))
+    # Rounded, so that equal shares tie whatever the order of their sums.
+    wins, losses = (side.groupby(level=keys).sum().round(9) for side in (share, 1 - share))
     names = ("p", "se_p", "gap", "se_elo_gap", "n_prompts")
     if wins.empty:
         return pd.DataFrame(columns=[*keys, *names])
@@ -130,15 +131,21 @@ def rated(table: pd.DataFrame, *by: str) -> pd.DataFrame:
     return wins.index.to_frame(index=False).assign(**dict(zip(names, columns, strict=True)))
 
 
+def repeated(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the judgments of prompts that have every run of a judge of several."""
+    keys = ["judge", *table.columns.intersection(["model", "reference_model"]), "prompt"]
+    n_runs = table.groupby("judge")["run"].transform("nunique")
+    return table[(n_runs > 1) & table.groupby(keys)["run"].transform("size").eq(n_runs)]
+
+
 def trusted(table: pd.DataFrame, value: str = "preference") -> pd.DataFrame:
-    """Return the judgments of prompts on which a judge's runs agree; none of a single run."""
+    """Return the repeated judgments of prompts on which a judge's runs agree."""
     low, high, _ = EXPECTED[value]
-    keys, parts = [n for n in ("judge", "reference_model", "model") if n in table], [table[:0]]
+    keys = ["judge", *table.columns.intersection(["model", "reference_model"])]
+    parts = [table[:0]]
     for _, own in table.groupby(keys):
         panel = own.pivot_table(index="prompt", columns="run", values=value).dropna()
         unit = (panel.to_numpy()[None] - low) / (high - low)
-        if panel.empty or panel.shape[1] < 2:
-            continue
         try:
             kept = abstain(unit, max_spread=MAX_SPREAD / (high - low)).kept[0]
         except ValueError:  # it keeps no prompt: there is nothing to rate

@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from judgeline.elo import ELO_PER_LOGIT, RatingSettings, kendall, spearman
 from judgeline.io.systems import SYSTEMS, agreement_of, rate_by_systems
-from judgeline.papers.compared import Compared, others, rated, read, trusted
+from judgeline.papers.compared import Compared, others, rated, read, repeated, trusted
 from judgeline.papers.reference_anchored_printed import OF_PRINT, SIZES, TARGETS, reduction
 from judgeline.papers.tables import Allowance, Cell, Item, Paper, plain_name, row_of
 from judgeline.reference import (
@@ -180,9 +180,9 @@ def abstention(data: Compared) -> Cells:
 
     A direct score is left out by the spread of the model's own scores.
     """
-    keys = ["judge", "model", "prompt"]
-    stable = trusted(data.scored, "score")[keys].drop_duplicates()
-    compared, direct = others(data.compared), data.by_score
+    keys, scored = ["judge", "model", "prompt"], repeated(data.scored)
+    whole, stable = (own[keys].drop_duplicates() for own in (scored, trusted(scored, "score")))
+    compared, direct = repeated(others(data.compared)), data.by_score.merge(whole, on=keys)
     left = {"Direct": direct.merge(stable, on=keys), "RAEE": trusted(compared)}
     for method, table in (("Direct", direct), ("RAEE", compared)):
         every = rated(table)
@@ -196,9 +196,10 @@ def abstention(data: Compared) -> Cells:
 
 def trust(data: Compared) -> Cells:
     """Yield Table 12: win shares and gaps on all prompts and on the kept ones, mean over judges."""
-    compared, keys = others(data.compared), [*PAIR[::-1], "judge"]
-    both = rated(compared).merge(rated(trusted(compared)), on=keys, suffixes=("_all", "_trust"))
-    both["coverage"] = both["n_prompts_trust"] / both["n_prompts_all"]
+    compared, keys = repeated(others(data.compared)), [*PAIR[::-1], "judge"]
+    left = rated(trusted(compared))
+    both = rated(compared).merge(left, how="left", on=keys, suffixes=("_all", "_trust"))
+    both["coverage"] = both["n_prompts_trust"].fillna(0) / both["n_prompts_all"]
     columns = ["coverage", "p_all", "p_trust", "gap_all", "gap_trust"]
     means = both.groupby(PAIR[::-1])[columns].mean()
     means.columns = means.columns.str.replace("gap", "elo")
@@ -350,17 +351,30 @@ ALLOWED = {
 """Errors at a mean share are not the mean errors of Table 3; the text cuts digits off."""
 
 
+OWN = {
+    "table1": ("pearson", "kendall_", "kappa"),
+    "table2": ("direct", "reduction"),
+    "table4": ("se_",),
+    "table6": ("se", "cv"),
+    "table7": ("std", "corr"),
+    "table12": ("p_", "elo_", "delta", "coverage"),
+    "table13": ("mae", "max"),
+}
+"""Columns, by how they begin, whose definition the paper does not print."""
+
+
 def item(name: str) -> Item:
     """Return an item, made from the data or, where they give no cell, from printed numbers."""
     title, source, of_data = ITEMS[name]
     of_print = OF_PRINT.get(name, tuple)
     source += f", {_PRINTED}" if name in OF_PRINT and name != "text" else ""
 
-    def make(data: Compared) -> Iterable[Cell]:
+    def make(data: Compared) -> Iterator[Cell]:
         cells = list(of_data(data))
-        if data.apart:  # from other judges or prompts than the printed cells
-            cells = [one._replace(rule="apart", note=one.note or data.apart) for one in cells]
-        return cells or of_print()
+        for cell in cells or of_print():
+            own = cells and cell.column.startswith(OWN.get(name, ("none",)))
+            why = data.apart or ("by our definition: see docs/papers.md" if own else "")
+            yield cell._replace(rule="apart", note=cell.note or why) if cells and why else cell
 
     return Item(f"reference_anchored.{name}", title, source, make)
 
