@@ -24,6 +24,7 @@ NEEDED = {
     "score": ("question_id", "model", "judge", "score"),
 }
 """Columns of comparisons and of direct scores, by the column of their numbers."""
+PAIR = ["model", "reference_model"]
 OPTIONAL = ("run", "turn", "domain", "category")
 EXPECTED = {
     "preference": (0, 1, "a number from 0 to 1, the model's share of the win, or nothing"),
@@ -78,24 +79,22 @@ class Compared:
         return others(pairs.assign(preference=(sign + 1) / 2))
 
     @cached_property
-    def reliability(self) -> "pd.Series[float]":
-        """Return ICC(3,k) of each judge over its runs: of direct scores, else of preferences."""
+    def reliability(self) -> pd.DataFrame:
+        """Return each judge's ICC(3,k), `icc`, of direct scores, else of preferences; `n_runs`."""
         table, value = (self.scored, "score") if len(self.scored) else (self.compared, "preference")
-        keys = [name for name in ("model", "reference_model", "prompt") if name in table]
-        found = {}
+        keys, found = [*table.columns.intersection(PAIR), "prompt"], {}
         for judge, own in table.groupby("judge"):
+            panel = own.pivot_table(index=keys, columns="run", values=value).dropna()
             try:
-                found[judge] = icc_average(
-                    own.pivot_table(index=keys, columns="run", values=value).dropna()
-                )
+                found[judge] = icc_average(panel), panel.shape[1]
             except ValueError:  # one run, one prompt, or prompts that are all alike
-                found[judge] = np.nan
-        return pd.Series(found, dtype=float)
+                found[judge] = np.nan, panel.shape[1]
+        return pd.DataFrame.from_dict(found, orient="index", columns=["icc", "n_runs"])
 
     @cached_property
     def strong(self) -> list[str]:
         """Return the judges whose reliability is that of a strong judge."""
-        return [str(judge) for judge in self.reliability.index[self.reliability >= STRONG_JUDGE]]
+        return list(self.reliability.index[self.reliability["icc"] >= STRONG_JUDGE])
 
     @cached_property
     def apart(self) -> str:
@@ -118,7 +117,7 @@ def rated(table: pd.DataFrame, *by: str) -> pd.DataFrame:
 
     A prompt's preference is the mean over its runs. `by` divides the prompts: domain, category.
     """
-    keys = [*by, "judge", "model", "reference_model"]
+    keys = [*by, "judge", *PAIR]
     share = table.groupby([*keys, "prompt"])["preference"].mean()
     # Rounded, so that equal shares tie whatever the order of their sums.
     wins, losses = (side.groupby(level=keys).sum().round(9) for side in (share, 1 - share))
@@ -133,7 +132,7 @@ def rated(table: pd.DataFrame, *by: str) -> pd.DataFrame:
 
 def repeated(table: pd.DataFrame) -> pd.DataFrame:
     """Return the judgments of prompts that have every run of a judge of several."""
-    keys = ["judge", *table.columns.intersection(["model", "reference_model"]), "prompt"]
+    keys = ["judge", *table.columns.intersection(PAIR), "prompt"]
     n_runs = table.groupby("judge")["run"].transform("nunique")
     return table[(n_runs > 1) & table.groupby(keys)["run"].transform("size").eq(n_runs)]
 
@@ -141,7 +140,7 @@ def repeated(table: pd.DataFrame) -> pd.DataFrame:
 def trusted(table: pd.DataFrame, value: str = "preference") -> pd.DataFrame:
     """Return the repeated judgments of prompts on which a judge's runs agree."""
     low, high, _ = EXPECTED[value]
-    keys = ["judge", *table.columns.intersection(["model", "reference_model"])]
+    keys = ["judge", *table.columns.intersection(PAIR)]
     parts = [table[:0]]
     for _, own in table.groupby(keys):
         panel = own.pivot_table(index="prompt", columns="run", values=value).dropna()
@@ -216,6 +215,9 @@ def _joined(tables: list[pd.DataFrame], value: str) -> pd.DataFrame:
     if not tables:
         return pd.DataFrame(columns=columns).astype({value: float})
     table, known = pd.concat(tables, ignore_index=True)[[*columns, "file"]], known_judges()
+    for name in columns[: columns.index(value)]:
+        own = {one: known.get(plain_name(one), one) for one in table[name].unique()}
+        table[name] = table[name].map(own)
     keys = [name for name in columns if name not in (value, "category")]
     if (again := table.duplicated(keys)).any():
         twice = table[again].iloc[0]
@@ -224,7 +226,4 @@ def _joined(tables: list[pd.DataFrame], value: str) -> pd.DataFrame:
             f"{', '.join(f'{name} {twice[name]}' for name in keys)}; number repeated judgments in "
             "a column run"
         )
-    for name in columns[: columns.index(value)]:
-        own = {one: known.get(plain_name(one), one) for one in table[name].unique()}
-        table[name] = table[name].map(own)
     return table.drop(columns="file")

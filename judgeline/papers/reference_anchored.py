@@ -15,8 +15,8 @@ from scipy.special import expit
 
 from judgeline.elo import ELO_PER_LOGIT, RatingSettings, kendall, spearman
 from judgeline.io.systems import SYSTEMS, agreement_of, rate_by_systems
-from judgeline.papers.compared import Compared, others, rated, read, repeated, trusted
-from judgeline.papers.reference_anchored_printed import OF_PRINT, SIZES, TARGETS, reduction
+from judgeline.papers.compared import PAIR, Compared, others, rated, read, repeated, trusted
+from judgeline.papers.reference_anchored_printed import OF_PRINT, SIZES, TARGETS, gap_of, reduction
 from judgeline.papers.tables import Allowance, Cell, Item, Paper, plain_name, row_of
 from judgeline.reference import (
     anchored_elo,
@@ -33,7 +33,6 @@ LIBRARIES = {"glicko-2": "glicko2", "trueskill": "trueskillthroughtime"}
 """Rating systems whose libraries come with the extra `app`; left out where they are missing."""
 LARGER = (200, 400)
 """Numbers of prompts of larger sets than the paper's."""
-PAIR = ["model", "reference_model"]
 
 Cells = Iterator[Cell]
 OfData = Callable[[Compared], Iterable[Cell]]
@@ -106,20 +105,19 @@ def errors_by_method(data: Compared) -> Cells:
 
 def reliability(data: Compared) -> Cells:
     """Yield Table 16: strong and other judges, each judge's ICC, and the variance of a pool."""
-    known, strong = data.reliability.dropna(), data.reliability.index.isin(data.strong)
-    if known.empty:
-        return
-    yield from row_of("judges", strong=int(strong.sum()), other=int((~strong).sum()))
-    n_runs = pd.concat([data.scored["run"], data.compared["run"]]).nunique()
-    for judge, icc in known.items():
-        yield from row_of(str(judge), icc=icc, icc_single_run=single_run_reliability(icc, n_runs))
-    ratings = rated(others(data.compared))
-    for name, of_group in (("strong judges", strong), ("other judges", ~strong)):
-        group = data.reliability[of_group].dropna()
-        own = ratings[ratings["judge"].isin(group.index)]
-        if len(own):
-            variance, icc = float((own["se_elo_gap"] ** 2).mean()), float(group.mean())
-            pooled = pooled_variance(variance, max(icc, 0.0), len(group))
+    known = data.reliability.dropna()
+    strong, ratings = known[known.index.isin(data.strong)], rated(others(data.compared))
+    other = known.drop(strong.index)
+    if len(known):
+        unmeasured = len(data.reliability) - len(known)
+        yield from row_of("judges", strong=len(strong), other=len(other), unmeasured=unmeasured)
+    for judge, icc, n_runs in known.itertuples():
+        yield from row_of(judge, icc=icc, icc_single_run=single_run_reliability(icc, int(n_runs)))
+    for name, group in (("strong judges", strong), ("other judges", other)):
+        own, icc = ratings[ratings["judge"].isin(group.index)], float(group["icc"].mean())
+        if len(own) and icc >= 0:
+            variance = float((own["se_elo_gap"] ** 2).mean())
+            pooled = pooled_variance(variance, icc, len(group))
             yield from row_of(name, mean_icc=icc, elo_variance=variance, pooled_elo_variance=pooled)
 
 
@@ -137,7 +135,7 @@ def domains(data: Compared) -> Cells:
     away = data.comparisons[data.comparisons["domain"].ne(data.main)]
     for pair, own in rated(others(away), "domain").groupby(["domain", "model"]):
         row, values = " / ".join(pair), summary(own, data.strong)
-        yield from row_of(row, mean_p=values["mean_p"], elo_gap=values["mean_elo_gap"])
+        yield from row_of(row, mean_p=values["mean_p"], elo_gap=gap_of(values["mean_p"]))
         for name, error in (("se_p", "se_p"), ("se_elo", "se_elo_gap")):
             every, strong = values[error], values[f"strong_{error}"]
             cut = reduction(every, strong)
@@ -200,13 +198,12 @@ def trust(data: Compared) -> Cells:
     left = rated(trusted(compared))
     both = rated(compared).merge(left, how="left", on=keys, suffixes=("_all", "_trust"))
     both["coverage"] = both["n_prompts_trust"].fillna(0) / both["n_prompts_all"]
-    columns = ["coverage", "p_all", "p_trust", "gap_all", "gap_trust"]
-    means = both.groupby(PAIR[::-1])[columns].mean()
-    means.columns = means.columns.str.replace("gap", "elo")
-    for name in ("p", "elo"):
-        means[f"delta_{name}"] = means[f"{name}_trust"] - means[f"{name}_all"]
-    for pair, own in means.iterrows():
-        yield from row_of(" / ".join(pair), **own)
+    for pair, own in both.groupby(PAIR[::-1])[["coverage", "p_all", "p_trust"]].mean().iterrows():
+        elo = {name: gap_of(own[f"p_{name}"]) for name in ("all", "trust")}
+        moved = {"delta_p": own["p_trust"] - own["p_all"], "delta_elo": elo["trust"] - elo["all"]}
+        yield from row_of(
+            " / ".join(pair), **own, elo_all=elo["all"], elo_trust=elo["trust"], **moved
+        )
 
 
 def systems(data: Compared, reference: str) -> pd.DataFrame:
@@ -353,7 +350,7 @@ ALLOWED = {
 
 OWN = {
     "table1": ("pearson", "kendall_", "kappa"),
-    "table2": ("direct", "reduction"),
+    "table2": ("direct", "raee", "reduction"),
     "table4": ("se_",),
     "table6": ("se", "cv"),
     "table7": ("std", "corr"),

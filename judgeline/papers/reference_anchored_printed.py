@@ -68,7 +68,8 @@ def _off(*ratios: float) -> float:
     return 100 * max(abs(ratio - 1) for ratio in ratios)
 
 
-def _gap(share: float) -> float:
+def gap_of(share: float) -> float:
+    """Return the gap of a win share, in Elo points."""
     return float(ELO_PER_LOGIT * logit(share))
 
 
@@ -86,7 +87,7 @@ _IN_ROW: tuple[tuple[str, str, Formula, str], ...] = (
     ("table2", "reduction", reduction, "direct raee"),
     ("table3", "se_p", lambda p: np.sqrt(p * (1 - p) / (N_POPULATION + 2)), "mean_p"),
     ("table3", "se_elo_gap", _gap_error, "mean_p se_p"),
-    ("table4", "elo_gap", _gap, "mean_p"),
+    ("table4", "elo_gap", gap_of, "mean_p"),
     ("table4", "se_p_reduction", reduction, "se_p_all se_p_strong"),
     ("table4", "se_elo_reduction", reduction, "se_elo_all se_elo_strong"),
     ("table9", "kappa_adjusted_se", lambda error: FACTOR * error, "fpc_se"),
@@ -95,8 +96,8 @@ _IN_ROW: tuple[tuple[str, str, Formula, str], ...] = (
     ("table9", "empirical_over_kappa", _ratio, "empirical_se kappa_adjusted_se"),
     ("table10", "se_elo_gap", _gap_error, "mean_p se_p"),
     ("table11", "se_elo_gap", _gap_error, "mean_p se_p"),
-    ("table12", "elo_all", _gap, "p_all"),
-    ("table12", "elo_trust", _gap, "p_trust"),
+    ("table12", "elo_all", gap_of, "p_all"),
+    ("table12", "elo_trust", gap_of, "p_trust"),
     ("table12", "delta_p", np.subtract, "p_trust p_all"),
     ("table12", "delta_elo", np.subtract, "elo_trust elo_all"),
     ("table14", "empirical_over_kappa", _ratio, "empirical_se kappa_adjusted_se"),
