@@ -198,11 +198,19 @@ def trust(data: Compared) -> Cells:
     left = rated(trusted(compared))
     both = rated(compared).merge(left, how="left", on=keys, suffixes=("_all", "_trust"))
     both["coverage"] = both["n_prompts_trust"].fillna(0) / both["n_prompts_all"]
-    for pair, own in both.groupby(PAIR[::-1])[["coverage", "p_all", "p_trust"]].mean().iterrows():
-        elo = {name: gap_of(own[f"p_{name}"]) for name in ("all", "trust")}
-        moved = {"delta_p": own["p_trust"] - own["p_all"], "delta_elo": elo["trust"] - elo["all"]}
+    coverage = both.groupby(PAIR[::-1])["coverage"].mean()
+    shares = both.dropna().groupby(PAIR[::-1])[["p_all", "p_trust"]].mean()
+    for pair, own in shares.iterrows():
+        before, after = own["p_all"], own["p_trust"]
         yield from row_of(
-            " / ".join(pair), **own, elo_all=elo["all"], elo_trust=elo["trust"], **moved
+            " / ".join(pair),
+            coverage=coverage[pair],
+            p_all=before,
+            p_trust=after,
+            delta_p=after - before,
+            elo_all=gap_of(before),
+            elo_trust=gap_of(after),
+            delta_elo=gap_of(after) - gap_of(before),
         )
 
 
@@ -346,8 +354,6 @@ ALLOWED = {
     "prompts filtered": Allowance(1),
 }
 """Errors at a mean share are not the mean errors of Table 3; the text cuts digits off."""
-
-
 OWN = {
     "table1": ("pearson", "kendall_", "kappa"),
     "table2": ("direct", "raee", "reduction"),
@@ -376,9 +382,4 @@ def item(name: str) -> Item:
     return Item(f"reference_anchored.{name}", title, source, make)
 
 
-PAPER = Paper(
-    "reference_anchored",
-    tuple(item(name) for name in ITEMS),
-    read,
-    ALLOWED,
-)
+PAPER = Paper("reference_anchored", tuple(map(item, ITEMS)), read, ALLOWED)
