@@ -16,7 +16,15 @@ from scipy.special import expit
 from judgeline.elo import ELO_PER_LOGIT, RatingSettings, kendall, spearman
 from judgeline.io.systems import SYSTEMS, agreement_of, rate_by_systems
 from judgeline.papers.compared import PAIR, Compared, others, rated, read, repeated, trusted
-from judgeline.papers.reference_anchored_printed import OF_PRINT, SIZES, TARGETS, gap_of, reduction
+from judgeline.papers.reference_anchored_printed import (
+    FOLLOWING,
+    SIZES,
+    TARGETS,
+    gap_of,
+    of_print,
+    ratio,
+    reduction,
+)
 from judgeline.papers.tables import Allowance, Cell, Item, Paper, plain_name, row_of
 from judgeline.reference import (
     anchored_elo,
@@ -293,18 +301,18 @@ def errors_by_size(data: Compared) -> Cells:
         errors = errors_at(others(data.compared), n)
         yield from (Cell(f"n={n}", f"{name}_se", value) for name, value in errors.items())
         for name, value in list(errors.items())[1:]:
-            ratio = errors["empirical"] / value if value else np.nan
-            yield Cell(f"n={n}", f"empirical_over_{name.removesuffix('_adjusted')}", ratio)
+            column = f"empirical_over_{name.removesuffix('_adjusted')}"
+            yield Cell(f"n={n}", column, ratio(errors["empirical"], value))
 
 
 def errors_by_domain(data: Compared) -> Cells:
     """Yield Table 14: the errors at 40 prompts by domain."""
     for domain, table in others(data.comparisons).groupby("domain"):
         if errors := errors_at(table, 40):
-            ratio = errors["empirical"] / errors["kappa_adjusted"]
+            over_kappa = ratio(errors["empirical"], errors["kappa_adjusted"])
             named = {n.replace("theoretical", "analytic"): value for n, value in errors.items()}
             yield from (Cell(str(domain), f"{name}_se", value) for name, value in named.items())
-            yield Cell(str(domain), "empirical_over_kappa", ratio)
+            yield Cell(str(domain), "empirical_over_kappa", over_kappa)
 
 
 def priors(data: Compared) -> Cells:
@@ -369,12 +377,11 @@ OWN = {
 def item(name: str) -> Item:
     """Return an item, made from the data or, where they give no cell, from printed numbers."""
     title, source, of_data = ITEMS[name]
-    of_print = OF_PRINT.get(name, tuple)
-    source += f", {_PRINTED}" if name in OF_PRINT and name != "text" else ""
+    source += f", {_PRINTED}" if name in FOLLOWING and name != "text" else ""
 
     def make(data: Compared) -> Iterator[Cell]:
         cells = list(of_data(data))
-        for cell in cells or of_print():
+        for cell in cells or of_print(name):
             own = cells and cell.column.startswith(OWN.get(name, ("none",)))
             why = data.apart or ("by our definition: see docs/papers.md" if own else "")
             yield cell._replace(rule="apart", note=cell.note or why) if cells and why else cell

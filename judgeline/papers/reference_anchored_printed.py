@@ -1,7 +1,7 @@
 """Numbers of the reference-anchored paper that follow from others that it prints."""
 
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -31,10 +31,10 @@ def printed() -> dict[Place, str]:
     return dict(zip(places, cells["value"], strict=True))
 
 
-def places(table: str, column: str, *, row: str = "", but: str = "none") -> list[Place]:
-    """Return the places of a column in rows that begin with a name, but for one row."""
+def places(table: str, column: str, row: str = "") -> list[Place]:
+    """Return the places of a column in rows that begin with a name; totals only if it is theirs."""
     known = (one for one in printed() if (one[0], one[2]) == (table, column))
-    return [one for one in known if one[1].startswith(row) and one[1] != but]
+    return [one for one in known if one[1].startswith(row) and (row or one[1] != "Total")]
 
 
 def follows(
@@ -60,8 +60,9 @@ def reduction(before: float, after: float) -> float:
     return 100 * (1 - after / before) if before else np.nan
 
 
-def _ratio(one: float, other: float) -> float:
-    return one / other
+def ratio(one: float, other: float) -> float:
+    """Return one number over another, NaN if that is 0."""
+    return one / other if other else np.nan
 
 
 def _off(*ratios: float) -> float:
@@ -91,155 +92,115 @@ _IN_ROW: tuple[tuple[str, str, Formula, str], ...] = (
     ("table4", "se_p_reduction", reduction, "se_p_all se_p_strong"),
     ("table4", "se_elo_reduction", reduction, "se_elo_all se_elo_strong"),
     ("table9", "kappa_adjusted_se", lambda error: FACTOR * error, "fpc_se"),
-    ("table9", "empirical_over_theoretical", _ratio, "empirical_se theoretical_se"),
-    ("table9", "empirical_over_fpc", _ratio, "empirical_se fpc_se"),
-    ("table9", "empirical_over_kappa", _ratio, "empirical_se kappa_adjusted_se"),
+    ("table9", "empirical_over_theoretical", ratio, "empirical_se theoretical_se"),
+    ("table9", "empirical_over_fpc", ratio, "empirical_se fpc_se"),
+    ("table9", "empirical_over_kappa", ratio, "empirical_se kappa_adjusted_se"),
     ("table10", "se_elo_gap", _gap_error, "mean_p se_p"),
     ("table11", "se_elo_gap", _gap_error, "mean_p se_p"),
     ("table12", "elo_all", gap_of, "p_all"),
     ("table12", "elo_trust", gap_of, "p_trust"),
     ("table12", "delta_p", np.subtract, "p_trust p_all"),
     ("table12", "delta_elo", np.subtract, "elo_trust elo_all"),
-    ("table14", "empirical_over_kappa", _ratio, "empirical_se kappa_adjusted_se"),
+    ("table14", "empirical_over_kappa", ratio, "empirical_se kappa_adjusted_se"),
 )
 """Columns that follow from others of the same row: table, column, formula, other columns."""
 
 
-def by_row(table: str) -> Iterator[Cell]:
-    """Yield the columns of a table that follow from others of the same row."""
+_FLORES = "FloRES / gpt-4o"
+_BETWEEN = [f"{name}_between_judges" for name in ("pearson", "kendall", "kappa")]
+_MEANS: tuple[tuple[str, str, str, str, str, str], ...] = (
+    *(("table1", m, "direct_score_mean", "table8", f"mean / {m}", "") for m in TARGETS),
+    *(("table1", m, "kurtosis", "table8", f"kurtosis / {m}", "") for m in TARGETS),
+    *(("table1", "Total", column, "table1", column, "") for column in _BETWEEN),
+    ("table2", "SE(p)", "raee", "table3", "se_p", ""),
+    ("table2", "CV (judges)", "raee", "table3", "cv_p", ""),
+    *(
+        ("table8", "Total", f"{name} / {m}", "table8", f"{name} / {m}", "")
+        for name in ("mean", "sd", "kurtosis")
+        for m in TARGETS
+    ),
+    ("table14", "MT-Bench", "empirical_se", "table9", "empirical_se", "n=40"),
+    ("table14", "MT-Bench", "analytic_se", "table9", "theoretical_se", "n=40"),
+    ("table14", "MT-Bench", "fpc_se", "table9", "fpc_se", "n=40"),
+    ("table14", "MT-Bench", "kappa_adjusted_se", "table9", "kappa_adjusted_se", "n=40"),
+    ("text", "reduction of per-run SE", "RAEE vs direct", "table2", "reduction", "SE"),
+    ("text", "reduction of across-judge CV", "RAEE vs direct", "table2", "reduction", "CV"),
+    ("text", "direct scores, mean Pearson between judges", "all", "table1", _BETWEEN[0], "Total"),
+    ("text", "Kendall tau between anchors", "mean", "table5", "kendall_tau", ""),
+    ("text", "FloRES gpt-4o SE(p) reduction", "strong judges", "table4", "se_p_reduction", _FLORES),
+    ("text", "Arena-Hard Auto", "mad_elo", "table15", "mad_elo", ""),
+)  # fmt: skip
+"""Cells that are a mean of others: theirs, and table, column and beginning of the row of others."""
+
+
+def of_print(table: str) -> Iterator[Cell]:
+    """Yield the cells of a table that follow from other printed ones."""
     for name, column, formula, columns in _IN_ROW:
         for _, row, _ in places(table, column) if name == table else ():
             of = [(table, row, one) for one in columns.split()]
             if all(one in printed() for one in of):
                 yield follows(row, column, formula, of)
+    for name, row, column, *source in _MEANS:
+        if name == table:
+            other = ("apart", ", a plain mean") if table == "table2" else ()
+            yield follows(row, column, mean, places(*source), *other)
+    for cell in _BY_FORMULA.get(table, tuple)():
+        yield follows(*cell)
 
 
-def table1() -> Iterator[Cell]:
-    """Yield means over the judges of Table 8, and over the targets."""
-    for model in TARGETS:
-        for column, name in (("direct_score_mean", "mean"), ("kurtosis", "kurtosis")):
-            own = places("table8", f"{name} / {model}", but="Total")
-            yield follows(model, column, mean, own)
-    for column in ("pearson_between_judges", "kendall_between_judges", "kappa_between_judges"):
-        yield follows("Total", column, mean, places("table1", column, but="Total"))
-
-
-def table2() -> Iterator[Cell]:
-    """Yield reductions, and plain means of Table 3, whose weights in Table 2 are not stated."""
-    yield from by_row("table2")
-    for row, column in (("SE(p)", "se_p"), ("CV (judges)", "cv_p")):
-        yield follows(row, "raee", mean, places("table3", column), "apart", ", a plain mean")
-
-
-def table5() -> Iterator[Cell]:
-    """Yield how the three targets' gaps of Table 3 move with the reference."""
+def _references() -> Iterator[tuple[Any, ...]]:
+    shift = "mean_abs_centred_elo_shift"
     for pair in combinations(TARGETS, 2):
-        of = [
-            ("table3", f"{m} / {reference}", "mean_elo_gap") for reference in pair for m in TARGETS
-        ]
-        row = " <-> ".join(pair)
-        yield follows(row, "kendall_tau", lambda *g: kendall(g[:3], g[3:]), of)
-        yield follows(
-            row, "mean_abs_centred_elo_shift",
-            lambda *g: compare_references([g[:3], g[3:]]).mean_abs_shift[1], of,
-        )  # fmt: skip
+        row, names = " <-> ".join(pair), [f"{m} / {ref}" for ref in pair for m in TARGETS]
+        of = [("table3", name, "mean_elo_gap") for name in names]
+        yield row, "kendall_tau", lambda *g: kendall(g[:3], g[3:]), of
+        yield row, shift, lambda *g: compare_references([g[:3], g[3:]]).mean_abs_shift[1], of
 
 
-def table8() -> Iterator[Cell]:
-    """Yield the means over judges."""
-    for _, row, column in printed():
-        if row == "Total" and (own := places("table8", column, but="Total")):
-            yield follows(row, column, mean, own)
-
-
-def table9() -> Iterator[Cell]:
-    """Yield errors by number of prompts from that at another one, the factors, and ratios."""
-    yield from by_row("table9")
+def _sizes() -> Iterator[tuple[Any, ...]]:
+    name = "theoretical_se"
     for n in SIZES:
         row, other = f"n={n}", 16 if n != 16 else 40
-        scale, name = np.sqrt((other + 2) / (n + 2)), "theoretical_se"
-        yield follows(row, name, lambda e, s=scale: s * e, [("table9", f"n={other}", name)])
-        factor = finite_population_factor(n, N_POPULATION)
-        yield follows(row, "fpc_se", lambda e, f=factor: f * e, [("table9", row, name)])
+        scale, factor = np.sqrt((other + 2) / (n + 2)), finite_population_factor(n, N_POPULATION)
+        yield row, name, lambda e, s=scale: s * e, [("table9", f"n={other}", name)]
+        yield row, "fpc_se", lambda e, f=factor: f * e, [("table9", row, name)]
 
 
-def table13() -> Iterator[Cell]:
-    """Yield how far Laplace's prior would move the gaps of Table 3's shares."""
-    note, of = f", at {N_COUNTS} judgments; theirs is not stated", places("table3", "mean_p")
-    for column, pick in (("mae_elo", np.mean), ("max_diff_elo", np.max)):
-        yield follows(
-            "MT-Bench", column, lambda *p, f=pick: f(_prior_effect(*p)), of, "apart", note
-        )
-    yield follows("MT-Bench", "within_20_elo", lambda *p: 100 * mean(*_prior_effect(*p) <= 20), of)
+def _priors() -> Iterator[tuple[Any, ...]]:
+    of, apart = places("table3", "mean_p"), ("apart", f", at {N_COUNTS} judgments a pair")
+    yield "MT-Bench", "mae_elo", lambda *p: np.mean(_prior_effect(*p)), of, *apart
+    yield "MT-Bench", "max_diff_elo", lambda *p: np.max(_prior_effect(*p)), of, *apart
+    yield "MT-Bench", "within_20_elo", lambda *p: 100 * mean(*_prior_effect(*p) <= 20), of
 
 
-def table14() -> Iterator[Cell]:
-    """Yield the row n = 40 of Table 9, and ratios."""
-    yield from by_row("table14")
-    names = ("empirical_se", "theoretical_se", "fpc_se", "kappa_adjusted_se")
-    for name in names:
-        own = name.replace("theoretical", "analytic")
-        yield follows("MT-Bench", own, mean, places("table9", name, row="n=40"))
-
-
-def text() -> Iterator[Cell]:
-    """Yield the numbers of the text."""
-    for row, column, formula, of, rule in _text():
-        yield follows(row, column, formula, of, rule)
-
-
-def _text() -> list[tuple[str, str, Formula, list[Place], str]]:
-    kappa, shift = "empirical_over_kappa", "mean_abs_centred_elo_shift"
-    at_40, at, pooled = (
-        "empirical over analytic SE at n=40",
-        "table9",
-        "variance reduction by pooling",
-    )
-    reliable, pearson = (
-        f"{pooled} at reliability 0.90",
-        "direct scores, mean Pearson between judges",
-    )
-    filtered, coverage = "prompts filtered by abstention", places("table12", "coverage")
-    flores = places("table4", "se_p_reduction", row="FloRES / gpt-4o")
-    ratio = {
-        name: places(at, f"empirical_over_{name}", row="n=40") for name in ("theoretical", "fpc")
+def _text() -> Iterator[tuple[Any, ...]]:
+    at_40, kappa = "empirical over analytic SE at n=40", "empirical_over_kappa"
+    names = {
+        "uncorrected": "empirical_over_theoretical",
+        "with finite-population correction": "empirical_over_fpc",
+        "with reliability factor": kappa,
     }
-    factor = [*places(at, "kappa_adjusted_se", row="n=40"), *places(at, "fpc_se", row="n=40")]
-    reduced = {name: places("table2", "reduction", row=name) for name in ("SE", "CV")}
-    return [
-        ("reduction of per-run SE", "RAEE vs direct", mean, reduced["SE"], "near"),
-        ("reduction of across-judge CV", "RAEE vs direct", mean, reduced["CV"], "near"),
-        ("analytic SE against observed", "within", _off, places(at, kappa), "at most"),
-        ("worst case with reliability factor", "within", _off, places(at, kappa), "at most"),
-        ("empirical over kappa-adjusted SE", "within", _off, places("table14", kappa), "at most"),
-        ("Elo gap 100", "win probability", lambda: 100 * expit(100 / ELO_PER_LOGIT), [], "near"),
-        (reliable, "J=2", lambda: reduction(1, pooled_variance(1, 0.9, 2)), [], "near"),
-        (reliable, "J infinite", lambda: reduction(1, pooled_variance(1, 0.9, 10**9)), [], "near"),
-        (pearson, "all", mean, places("table1", "pearson_between_judges", row="Total"), "near"),
-        ("Kendall tau between anchors", "mean", mean, places("table5", "kendall_tau"), "near"),
-        ("centred Elo shift", "upper bound", max, places("table5", shift), "at most"),
-        ("FloRES gpt-4o SE(p) reduction", "strong judges", mean, flores, "near"),
-        (at_40, "uncorrected", lambda r: 100 * r, ratio["theoretical"], "near"),
-        (at_40, "with finite-population correction", lambda r: 100 * r, ratio["fpc"], "near"),
-        (
-            at_40,
-            "with reliability factor",
-            lambda r: 100 * r,
-            places(at, kappa, row="n=40"),
-            "near",
-        ),
-        ("reliability factor kappa", "value", _ratio, factor, "near"),
-        ("CV bound", "RAEE", max, places("table6", "cv", row="RAEE"), "at most"),
-        ("CV bound", "direct", min, places("table6", "cv", row="Direct"), "near"),
-        ("correlation with RAEE", "other systems", min, places("table7", "corr_with_raee"), "near"),
-        ("Arena-Hard Auto", "mad_elo", mean, places("table15", "mad_elo"), "near"),
-        (filtered, "min", lambda *c: 100 * (1 - max(c)), coverage, "near"),
-        (filtered, "max", lambda *c: 100 * (1 - min(c)), coverage, "near"),
-    ]
+    for column, name in names.items():
+        yield at_40, column, lambda part: 100 * part, places("table9", name, "n=40")
+    for row in ("analytic SE against observed", "worst case with reliability factor"):
+        yield row, "within", _off, places("table9", kappa), "at most"
+    yield "empirical over kappa-adjusted SE", "within", _off, places("table14", kappa), "at most"
+    yield "Elo gap 100", "win probability", lambda: 100 * expit(100 / ELO_PER_LOGIT), []
+    pooling = "variance reduction by pooling at reliability 0.90"
+    for column, n_judges in (("J=2", 2), ("J infinite", 10**9)):
+        yield pooling, column, lambda n=n_judges: reduction(1, pooled_variance(1, 0.9, n)), []
+    shift = places("table5", "mean_abs_centred_elo_shift")
+    yield "centred Elo shift", "upper bound", max, shift, "at most"
+    factor = [("table9", "n=40", f"{name}_se") for name in ("kappa_adjusted", "fpc")]
+    yield "reliability factor kappa", "value", ratio, factor
+    yield "CV bound", "RAEE", max, places("table6", "cv", "RAEE"), "at most"
+    yield "CV bound", "direct", min, places("table6", "cv", "Direct")
+    yield "correlation with RAEE", "other systems", min, places("table7", "corr_with_raee")
+    filtered, coverage = "prompts filtered by abstention", places("table12", "coverage")
+    yield filtered, "min", lambda *c: 100 * (1 - max(c)), coverage
+    yield filtered, "max", lambda *c: 100 * (1 - min(c)), coverage
 
 
-OF_PRINT: dict[str, Callable[[], Iterator[Cell]]] = {
-    **{name: partial(by_row, name) for name, *_ in _IN_ROW},
-    "table1": table1, "table2": table2, "table5": table5, "table8": table8, "table9": table9,
-    "table13": table13, "table14": table14, "text": text,
-}  # fmt: skip
+_BY_FORMULA = {"table5": _references, "table9": _sizes, "table13": _priors, "text": _text}
+FOLLOWING = {name for name, *_ in (*_IN_ROW, *_MEANS)} | {*_BY_FORMULA}
+"""Tables with cells that follow from other printed ones."""

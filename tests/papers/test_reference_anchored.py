@@ -130,7 +130,7 @@ def test_prompts_on_which_runs_differ_are_left_out(tmp_path: Path) -> None:
     wins = [5, 4, 3, 2, 1, 0, 5, 5]
     rows = [(q, "m", "r", "a", run, float(run < wins[q])) for q in range(8) for run in range(5)]
     cells = product(range(8), "mr", range(5))
-    scores = [(q, m, "a", run, 7 + (q < 2) * (run % 2)) for q, m, run in cells]
+    scores = [(q, m, "a", run, 7 + (m == "m") * (q < 2) * (run % 2)) for q, m, run in cells]
     write(tmp_path, "comparisons.csv", rows, PREFERENCES)
     write(tmp_path, "comparisons_scores.csv", scores, SCORES, domain="comparisons")
     found = made(tmp_path)
@@ -143,6 +143,30 @@ def test_prompts_on_which_runs_differ_are_left_out(tmp_path: Path) -> None:
     assert coverage["RAEE / trust / m"] == 6 / 8
     assert coverage["Direct / trust / m"] == 6 / 8  # five scores of 7, 8, 7, 8, 7: 0.548
     assert coverage["Direct / none / m"] == 1
+    wins_by_score = 2 * 0.7 + 6 * 0.5  # of q1 and q2 two runs of five are won, all others tied
+    error = found["table6"].loc[("Direct / none / m", "se"), "value"]
+    assert error == pytest.approx(beta(wins_by_score + 0.5, 8.5 - wins_by_score).std())
+    assert found["table2"].loc[("SE(p)", "direct"), "value"] == pytest.approx(error)
+    assert math.isnan(found["table2"].loc[("CV (judges)", "direct"), "value"])
+
+
+def test_strong_judges_repeat_themselves_and_are_pooled(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    cells = [*product(range(40), range(2))]
+    steady = [(q, "m", "r", "a", run, float(q < 20)) for q, run in cells]
+    steady += [(q, "m", "r", "b", run, float(q < 30)) for q, run in cells]
+    loose = [(q, "m", "r", "c", run, float(rng.random() < 0.5)) for q, run in cells]
+    once = [(q, "m", "r", "d", 0, 1.0) for q in range(40)]
+    write(tmp_path, "mine.csv", [*steady, *loose, *once], PREFERENCES)
+    found = made(tmp_path)
+    assert found["table16"].loc["judges", "value"].tolist() == [2, 1, 1]
+    errors = [beta(n + 0.5, 40.5 - n).std() for n in (20, 30)]
+    assert found["table3"].loc[("m / r", "strong_se_p"), "value"] == pytest.approx(np.mean(errors))
+    shares = np.array([20.5, 30.5]) / 41
+    variance = np.mean((POINTS * np.array(errors) / (shares * (1 - shares))) ** 2)
+    pooled = found["table16"].loc["strong judges", "value"]
+    assert pooled[["mean_icc", "elo_variance"]].tolist() == pytest.approx([1, variance])
+    assert pooled["pooled_elo_variance"] == pytest.approx(variance)  # judges who agree are as one
 
 
 def test_domains_and_categories_have_their_own_rows(tmp_path: Path) -> None:
@@ -154,6 +178,10 @@ def test_domains_and_categories_have_their_own_rows(tmp_path: Path) -> None:
     found = made(tmp_path)
     rows = {name: {row for row, _ in found[name].dropna(subset="value").index} for name in found}
     assert rows["table4"] == {"FloRES / x", "TL;DR / x", "code / x"}
+    one = found["table4"].loc["TL;DR / x", "value"]
+    alone = found["table11"].loc["x / TIFU", "value"]
+    assert one[["mean_p", "se_p_all"]].tolist() == alone[["mean_p", "se_p"]].tolist()
+    assert one["elo_gap"] == pytest.approx(POINTS * math.log(one["mean_p"] / (1 - one["mean_p"])))
     assert rows["table10"] == {"x / zh", "x / es", "code / x / sql", "MT-Bench / x / w"}
     assert rows["table11"] == {"x / TIFU"}
     assert rows["table13"] == {*parts}
