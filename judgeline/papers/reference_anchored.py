@@ -80,7 +80,11 @@ def scores_by_judge(data: Compared) -> Cells:
 
 def scores(data: Compared) -> Cells:
     """Yield Table 1: means over judges, and how two judges agree on the same judgments."""
-    measures = {"pearson": "pearson", "kendall": _tau, "kappa": kappa_of_scores}
+    measures = {
+        "pearson": "pearson",
+        "kendall": partial(_ranked, kendall),
+        "kappa": kappa_of_scores,
+    }
     agreement = []
     for model, own in data.scored.groupby("model"):
         by_judge = own.groupby("judge")["score"]
@@ -96,8 +100,8 @@ def scores(data: Compared) -> Cells:
         yield from row_of("Total", **pd.DataFrame(agreement).mean())
 
 
-def _tau(one: ArrayLike, other: ArrayLike) -> float:
-    return kendall(one, other) if np.ptp(one) and np.ptp(other) else np.nan
+def _ranked(correlation: Callable[..., float], one: ArrayLike, other: ArrayLike) -> float:
+    return correlation(one, other) if np.ptp(one) and np.ptp(other) else np.nan
 
 
 def errors_by_method(data: Compared) -> Cells:
@@ -271,8 +275,8 @@ def ranks(data: Compared) -> Cells:
             shares, top = expit(ratings / ELO_PER_LOGIT), set(other.nlargest(10).index)
             yield from row_of(
                 f"RAEE vs {SYSTEM_NAMES[system]}, {len(ours)} models against {reference}",
-                kendall_tau=_tau(ours, other),
-                spearman_rho=spearman(ours, other),
+                kendall_tau=_ranked(kendall, ours, other),
+                spearman_rho=_ranked(spearman, ours, other),
                 mad_elo=(ours - other).abs().mean(),
                 mad_win_rate=100 * (shares[RAEE] - shares[system]).abs().mean(),
                 top10_jaccard=len(best & top) / len(best | top),
@@ -325,7 +329,7 @@ def priors(data: Compared) -> Cells:
         apart = np.abs(one - other)
         yield from row_of(
             str(domain),
-            kendall_tau=_tau(one, other),
+            kendall_tau=_ranked(kendall, one, other),
             mae_elo=apart.mean(),
             max_diff_elo=apart.max(),
             within_20_elo=100 * (apart <= 20).mean(),
