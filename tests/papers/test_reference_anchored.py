@@ -11,7 +11,7 @@ from scipy.stats import beta, kendalltau, kurtosis, pearsonr
 from sklearn.metrics import cohen_kappa_score
 
 from judgeline.papers import reference_anchored, reproduce
-from judgeline.papers.compared import known_judges
+from judgeline.papers.compared import known_judges, read
 
 POINTS = 400 / math.log(10)
 PREFERENCES = ["question_id", "model", "reference_model", "judge", "run", "preference"]
@@ -91,6 +91,11 @@ def test_shares_and_errors_are_those_of_beta_posteriors(tmp_path: Path) -> None:
     anchors = found["table5"].loc["r <-> x", "value"]
     assert anchors["kendall_tau"] == pytest.approx(tau)
     assert anchors["mean_abs_centred_elo_shift"] == pytest.approx(np.abs(centred).mean())
+    away = table[table["model"].ne(table["reference_model"])]
+    share = away.groupby(["judge", "model", "reference_model", "question_id"])["preference"].mean()
+    kappa = cohen_kappa_score(share["a"] > 0.5, share["b"] > 0.5)  # of three runs, no tie
+    sizes = found["table9"].loc["n=16", "value"]
+    assert sizes["kappa_adjusted_se"] == pytest.approx(math.sqrt(kappa) * sizes["fpc_se"])
     spread = [np.std([gaps["a", m, "r"], gaps["b", m, "r"]], ddof=1) for m in "xyz"]
     by_system = found["table7"].xs("std / ref r", level="column")["value"]
     assert by_system["RAEE"] == pytest.approx(np.mean(spread))
@@ -131,7 +136,9 @@ def test_prompts_on_which_runs_differ_are_left_out(tmp_path: Path) -> None:
     rows = [(q, "m", "r", "a", run, float(run < wins[q])) for q in range(8) for run in range(5)]
     cells = product(range(8), "mr", range(5))
     scores = [(q, m, "a", run, 7 + (m == "m") * (q < 2) * (run % 2)) for q, m, run in cells]
-    write(tmp_path, "comparisons.csv", rows, PREFERENCES)
+    once = [(q, "m", "r", "once", 0, 1.0) for q in range(8)]
+    short = [(8, "m", "r", "a", run, 1.0) for run in range(2)]
+    write(tmp_path, "comparisons.csv", rows + once + short, PREFERENCES)
     write(tmp_path, "comparisons_scores.csv", scores, SCORES, domain="comparisons")
     found = made(tmp_path)
     got = found["table12"].loc["r / m", "value"]
@@ -144,6 +151,8 @@ def test_prompts_on_which_runs_differ_are_left_out(tmp_path: Path) -> None:
     assert coverage["Direct / trust / m"] == 6 / 8  # five scores of 7, 8, 7, 8, 7: 0.548
     assert coverage["Direct / none / m"] == 1
     wins_by_score = 2 * 0.7 + 6 * 0.5  # of q1 and q2 two runs of five are won, all others tied
+    by_score = read(tmp_path, print).by_score
+    assert by_score["preference"].sum() / 5 == pytest.approx(wins_by_score)
     error = found["table6"].loc[("Direct / none / m", "se"), "value"]
     assert error == pytest.approx(beta(wins_by_score + 0.5, 8.5 - wins_by_score).std())
     assert found["table2"].loc[("SE(p)", "direct"), "value"] == pytest.approx(error)
