@@ -37,7 +37,8 @@ LOWEST, HIGHEST = 1.0, 5.0
 _LEVEL = 1e-9  # scores this close differ by rounding alone
 _CHANCES = ("p_a", "p_tie", "p_b")
 _QUESTION = ["dimension", "question_id"]
-_PAIR = [*_QUESTION, "model_a", "model_b"]
+_SIDES = ("model_a", "model_b")
+_PAIR = [*_QUESTION, *_SIDES]
 _BY_ORDER = [f"{name}_{o}" for name in ("choice", *_CHANCES, "perplexity") for o in ("AB", "BA")]
 
 Floats = NDArray[np.float64]
@@ -82,7 +83,7 @@ class Judged:
         """Return non-transitivity ratios in per cent; ``narrow`` ones leave out mixed circles."""
         found: dict[str, float] = {}
         question = self.pairs[_QUESTION].agg("\n".join, axis=1)
-        first, second = (self.pairs[side].to_numpy(str) for side in ("model_a", "model_b"))
+        first, second = (self.pairs[side].to_numpy(str) for side in _SIDES)
         for rule, share in self.outcomes(tolerance).items():
             compared = outcome_matrices(question.to_numpy(str), first, second, share)
             most = max(map(len, compared.answers))
@@ -102,7 +103,7 @@ class Judged:
         scores = self.scales[scale].set_index([*_QUESTION, "model"])
         a, b = (
             scores.reindex(pd.MultiIndex.from_frame(self.pairs[[*_QUESTION, side]]))
-            for side in ("model_a", "model_b")
+            for side in _SIDES
         )
         found: dict[str, float] = {}
         ends = {"baseline": "", "likelihood": "_by_likelihood"}
@@ -222,6 +223,13 @@ def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
         own = pairs[pairs["judge"].eq(judge)]
         both = _complete(own.dropna(subset=["choice_AB", "choice_BA"]), _BY_ORDER)
         scores = scored[scored["judge"].eq(judge)]
+        answers = {side: pd.MultiIndex.from_frame(both[[*_QUESTION, side]]) for side in _SIDES}
+        known = pd.MultiIndex.from_frame(scores[[*_QUESTION, "model"]])
+        if len(both) and len(scores) and not any(one.isin(known).any() for one in answers.values()):
+            raise ValueError(
+                f"{data}: no answer that {judge} compared has a score; write question_id, model "
+                f"and dimension alike in both files: {known[0]}, but {answers[_SIDES[0]][0]}"
+            )
         found.append(Judged(judge, both.reset_index(drop=True), scores))
         scales = ", ".join(f"1 to {scale}" for scale in found[-1].scales) or "none"
         say(f"{judge}: {len(both):,} of {len(own):,} pairs in both orders; scores {scales}")

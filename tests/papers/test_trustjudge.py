@@ -365,3 +365,9 @@ def test_missing_columns_and_two_files_are_named(folder: Path, tmp_path: Path) -
     table.to_parquet(tmp_path / "comparisons.parquet")
     with pytest.raises(ValueError, match=r"holds comparisons.csv and comparisons.parquet; leave"):
         list(reproduce("trustjudge", tmp_path))
+    (tmp_path / "comparisons.parquet").unlink()
+    table.assign(order=["AB", "BA"] * (len(table) // 2)).to_csv(tmp_path / "comparisons.csv")
+    scores = pd.read_csv(folder / "scores.csv").assign(dimension="style")
+    scores.to_csv(tmp_path / "scores.csv")
+    with pytest.raises(ValueError, match=r"no answer that the judge compared has a score; write"):
+        list(reproduce("trustjudge", tmp_path))
