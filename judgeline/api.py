@@ -91,6 +91,7 @@ __all__ = [
     "win_rates",
 ]
 
+LEADERBOARD = "leaderboard.csv"
 HELDOUT_COLUMNS = (
     "model",
     "method",
@@ -572,7 +573,12 @@ def rank_file(
             writers[name] = _csv_writer(table)
     if report:
         writers["report.html"] = board.to_html
-    return replace(board, files=_write_files(out, writers))
+    try:
+        return replace(board, files=_write_files(out, writers, replaces=force))
+    except FileExistsError as error:
+        raise _is_taken(
+            f"another run wrote a leaderboard into {out} since this one began"
+        ) from error
 
 
 def _digest(source: pd.DataFrame | Path) -> str:
@@ -697,7 +703,7 @@ def _table_writers(board: Board) -> dict[str, Callable[[Path], object]]:
         "heldout.csv": board.heldout,
         "conformal.csv": board.ranking.conformal_calibration,
         "summary.csv": board.ranking.summary,
-        "leaderboard.csv": board.leaderboard,
+        LEADERBOARD: board.leaderboard,
         "quarantine.csv": board.battles.quarantine,
     }
     return {name: _csv_writer(table) for name, table in tables.items()}
@@ -708,12 +714,8 @@ def _csv_writer(table: pd.DataFrame) -> Callable[[Path], object]:
 
 
 def _require_writable(out: Path, *, force: bool) -> None:
-    if (out / "leaderboard.csv").exists() and not force:
-        raise ArgumentError(
-            f"{out} holds a leaderboard already; name another folder, or replace it with "
-            "force=True",
-            "force",
-        )
+    if (out / LEADERBOARD).exists() and not force:
+        raise _is_taken(f"{out} holds a leaderboard already")
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=out, prefix=".judgeline-"):
@@ -725,7 +727,15 @@ def _require_writable(out: Path, *, force: bool) -> None:
         ) from error
 
 
-def _write_files(out: Path, writers: Mapping[str, Callable[[Path], object]]) -> dict[str, Path]:
+def _is_taken(reason: str) -> ArgumentError:
+    remedy = "name another folder, or replace it with force=True"
+    return ArgumentError(f"{reason}; {remedy}", "force")
+
+
+def _write_files(
+    out: Path, writers: Mapping[str, Callable[[Path], object]], *, replaces: bool = True
+) -> dict[str, Path]:
     files = {name: out / name for name in writers}
-    write_together({files[name]: write for name, write in writers.items()})
+    new = None if replaces else out / LEADERBOARD
+    write_together({files[name]: write for name, write in writers.items()}, new=new)
     return files

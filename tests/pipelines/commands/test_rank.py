@@ -370,6 +370,33 @@ def test_fewer_promises_are_offered_where_they_are_finite(tmp_path: Path, capsys
     assert "Finite intervals" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_of_two_that_rank_into_one_folder_at_once_the_later_is_refused(
+    force: bool, battles_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rival rates other battles into the folder while this one is at work."""
+    other, out = tmp_path / "other.csv", tmp_path / "out"
+    simulated_battles(n_models=14, seed=5).to_csv(other, index=False)
+    begun: list[int] = []
+
+    def beside(*arguments):
+        begun.append(1)
+        if len(begun) == 1:
+            rank_file(other, out, QUICK, report=False)
+        return rank_battles(*arguments)
+
+    monkeypatch.setattr("judgeline.api.rank_battles", beside)
+    if force:
+        rank_file(battles_csv, out, QUICK, report=False, force=True)
+    else:
+        with pytest.raises(ValueError, match="another run wrote a leaderboard into .* since"):
+            rank_file(battles_csv, out, QUICK, report=False)
+    n_models = 12 if force else 14
+    assert len(pd.read_csv(out / "leaderboard.csv")) == n_models
+    assert pd.read_csv(out / "heldout.csv")["model"].nunique() == n_models
+    assert {path.name for path in out.iterdir()} == {*TABLES}
+
+
 def test_decimal_commas_in_a_table_are_named() -> None:
     table = simulated_battles(n_battles=300)
     table["score_difference"] = table["score_difference"].astype(str).str.replace(".", ",")
