@@ -389,7 +389,7 @@ def test_of_two_that_rank_into_one_folder_at_once_the_later_is_refused(
     if force:
         rank_file(battles_csv, out, QUICK, report=False, force=True)
     else:
-        with pytest.raises(ValueError, match="another run wrote a leaderboard into .* since"):
+        with pytest.raises(ValueError, match=r"another run wrote a leaderboard into .* since"):
             rank_file(battles_csv, out, QUICK, report=False)
     n_models = 12 if force else 14
     assert len(pd.read_csv(out / "leaderboard.csv")) == n_models
