@@ -62,7 +62,15 @@ from judgeline.io import (
     write_together,
 )
 from judgeline.io.anchoring import against, choose_reference, meetings, rate_against
-from judgeline.report import JudgeTables, Picture, in_csv, interval_figure, picture, write_report
+from judgeline.report import (
+    JudgeTables,
+    Picture,
+    in_csv,
+    interval_figure,
+    of_many_battles,
+    picture,
+    write_report,
+)
 from judgeline.usable import (
     QualityGateError,
     UnusableJudgeError,
@@ -236,10 +244,10 @@ class Board:
 
     def __repr__(self) -> str:
         """Return the first models in a line, so that a prompt does not print every table."""
-        board = self.leaderboard
-        ratings = zip(board["model"][:3], board["rating"][:3], strict=True)
+        first = of_many_battles(self.leaderboard).head(3)
+        ratings = zip(first["model"], first["rating"], strict=True)
         best = ", ".join(f"{model} {rating:.0f}" for model, rating in ratings)
-        return printable(f"<Board of {self.source}: {best}, ... ({len(board)} models)>")
+        return printable(f"<Board of {self.source}: {best}, ... ({len(self.leaderboard)} models)>")
 
     def _repr_html_(self) -> str:
         """Return the leaderboard as HTML for a notebook; names of models are escaped."""

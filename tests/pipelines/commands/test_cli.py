@@ -65,6 +65,10 @@ def test_a_good_file_exits_with_0_and_says_where_things_are(tmp_path, capsys):
     assert "400 battles of battles.csv, judged by the judge of battles.csv; 0 rows" in shown.out
     assert str(out / "leaderboard.csv") in shown.out.replace("\n", "")
     assert not (out / "report.html").exists()
+    assert "smoothed" not in shown.out
+    assert "smoothed-0.55" in (out / "summary.csv").read_text()
+    assert rank(battles, out, "--force", "--method", "smoothed-0.55", "--method", "soft") == 0
+    assert "smoothed-0.55" in capsys.readouterr().out
 
 
 def test_a_judge_against_people_exits_with_2(tmp_path: Path) -> None:

@@ -495,6 +495,19 @@ def test_a_board_shows_in_a_notebook_with_names_as_text() -> None:
     assert shown.count("<tr") == 13
 
 
+def test_a_prompt_leads_with_no_name_of_one_battle() -> None:
+    """A misspelt name that won its only battle against the best tops the board."""
+    table = simulated_battles()
+    best = table["model_a"].eq("model-11")
+    row = int((best & table["score_difference"].gt(0) & table["human_outcome"].eq(1)).argmax())
+    table.loc[row, "model_a"] = "modle-11"
+    board = judgeline.rank(table, QUICK)
+    assert board.leaderboard["model"].iloc[0] == "modle-11"
+    second = board.leaderboard["model"].iloc[1]
+    assert repr(board).startswith(f"<Board of a table: {second} ")
+    assert repr(board).endswith(", ... (13 models)>")
+
+
 def test_win_rates_of_a_table_are_those_of_the_estimator() -> None:
     table = simulated_battles()
     rates = judgeline.win_rates(table).query("headline").set_index("model")
