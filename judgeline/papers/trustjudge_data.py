@@ -214,26 +214,31 @@ def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
         raise ValueError(
             f"{data} is no folder; name the one that holds scores.csv and comparisons.csv by --data"
         )
-    scored, pairs = (
-        _scored(*_read(data, "scores", say)),
-        _paired(*_read(data, "comparisons", say)),
-    )
+    scored = _scored(*_read(data, "scores", say))
+    pairs = _paired(*_read(data, "comparisons", say))
     found = []
     for judge in dict.fromkeys([*pairs["judge"], *scored["judge"]]):
         own = pairs[pairs["judge"].eq(judge)]
         both = _complete(own.dropna(subset=["choice_AB", "choice_BA"]), _BY_ORDER)
         scores = scored[scored["judge"].eq(judge)]
-        answers = {side: pd.MultiIndex.from_frame(both[[*_QUESTION, side]]) for side in _SIDES}
-        known = pd.MultiIndex.from_frame(scores[[*_QUESTION, "model"]])
-        if len(both) and len(scores) and not any(one.isin(known).any() for one in answers.values()):
-            raise ValueError(
-                f"{data}: no answer that {judge} compared has a score; write question_id, model "
-                f"and dimension alike in both files: {known[0]}, but {answers[_SIDES[0]][0]}"
-            )
+        _require_common(f"{data}: {judge}", both, scores)
         found.append(Judged(judge, both.reset_index(drop=True), scores))
         scales = ", ".join(f"1 to {scale}" for scale in found[-1].scales) or "none"
         say(f"{judge}: {len(both):,} of {len(own):,} pairs in both orders; scores {scales}")
     return found
+
+
+def _require_common(place: str, pairs: pd.DataFrame, scores: pd.DataFrame) -> None:
+    """Refuse scores and comparisons of a judge that share no answer."""
+    answer = [*_QUESTION, "model"]
+    sides = [pairs[[*_QUESTION, side]].set_axis(answer, axis=1) for side in _SIDES]
+    compared, scored = pd.concat(sides), scores[answer]
+    if len(compared) and len(scored) and compared.merge(scored).empty:
+        ours, theirs = (", ".join(table.iloc[0]) for table in (compared, scored))
+        raise ValueError(
+            f"{place} compared {ours} and others, scored {theirs} and others, and no answer both "
+            f"ways; write {', '.join(answer)} alike in both files"
+        )
 
 
 def _read(data: Path | None, stem: str, say: Callable[[str], None]) -> tuple[str, pd.DataFrame]:

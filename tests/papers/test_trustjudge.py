@@ -369,5 +369,7 @@ def test_missing_columns_and_two_files_are_named(folder: Path, tmp_path: Path) -
     table.assign(order=["AB", "BA"] * (len(table) // 2)).to_csv(tmp_path / "comparisons.csv")
     scores = pd.read_csv(folder / "scores.csv").assign(dimension="style")
     scores.to_csv(tmp_path / "scores.csv")
-    with pytest.raises(ValueError, match=r"no answer that the judge compared has a score; write"):
+    with pytest.raises(
+        ValueError, match=r"compared all, q0, .*, scored style, q0, a and others, and no answer"
+    ):
         list(reproduce("trustjudge", tmp_path))
