@@ -27,8 +27,8 @@ from judgeline.winrate import (
 )
 
 _SCORED = (
-    "battle_id question_id cluster_id model_a model_b language human_outcome score_difference "
-    "judge_outcome recorded_outcome difference_ab difference_ba length_a length_b "
+    "battle_id question_id cluster_id model_a model_b language category human_outcome "
+    "score_difference judge_outcome recorded_outcome difference_ab difference_ba length_a length_b "
     "markdown_a markdown_b"
 )
 SCORED_COLUMNS: tuple[str, ...] = tuple(_SCORED.split())

@@ -39,8 +39,8 @@ _STATE_CODES = (
 )
 _TEXTS = ("instruction", "completion_a", "completion_b")
 _OPTIONAL = (
-    "battle_id question_id cluster_id instruction completion_a completion_b language n_turns "
-    "timestamp"
+    "battle_id question_id cluster_id instruction completion_a completion_b language category "
+    "n_turns timestamp"
 )
 
 
@@ -80,6 +80,7 @@ def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
             "human_outcome": outcome,
             **texts,
             "language": languages(columns["language"]),
+            "category": names(columns["category"]),
             "n_turns": n_turns.where(_is_count(n_turns)),
             "timestamp": time,
         }
