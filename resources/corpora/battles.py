@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.io import (
+    COUNT,
     EXPECTED_WINNERS,
     REPLY_DTYPES,
     SCORE_COLUMNS,
@@ -17,6 +18,7 @@ from judgeline.io import (
     CorpusRead,
     Fault,
     fault,
+    file_columns,
     judge_slugs,
     languages,
     names,
@@ -67,6 +69,11 @@ def read_battles(paths: Sequence[Path], stated: Mapping[str, float] | None = Non
 
 
 def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
+    if COUNT in file_columns(path):
+        raise ValueError(
+            f"{path} has counted battles (column {COUNT}), and a corpus needs each battle with its "
+            "texts; rate the file by 'judgeline rank', or give a battle a row"
+        )
     table = read_layout(path, "battles", _OPTIONAL)
     columns = {name: column_of(table, name) for name in _OPTIONAL.split()}
     texts = {name: columns[name].map(encodable, na_action="ignore") for name in _TEXTS}
