@@ -87,6 +87,7 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
     outcome[published] = sign_outcome(mean[published])
     recorded = verdicts.groupby("battle_id", sort=False)["recorded_outcome"].mean()
     table = battles.assign(
+        category=battles.get("category"),  # battles of candidates have none
         score_difference=score,
         judge_outcome=outcome,
         recorded_outcome=recorded.reindex(battles["battle_id"]).to_numpy(),
