@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import combinations, permutations, product
 from pathlib import Path
 
@@ -126,7 +126,7 @@ class Twin:
             value /= sum(p for _, p in pairs) if method == "expectation" else 1
         return 1 + (value - 1) / (scale - 1) * 4
 
-    def cr(self, method: str, scale: int, delta: float, questions: Iterator | None = None) -> float:
+    def cr(self, method: str, scale: int, delta: float, questions: set[str] | None = None) -> float:
         own = self.scores[self.scores["scale"].eq(scale)].to_dict("records")
         points = {(row["question_id"], row["model"]): self.points(row, method) for row in own}
         wrong = []
