@@ -335,11 +335,11 @@ def _minimum(
 
     Steps come from conjugate gradients, so that no matrix of second derivatives is ever made.
     """
-    squares = (design**2).sum(axis=0).reshape(penalty.shape)
+    squares, outputs = (design**2).sum(axis=0).reshape(penalty.shape), at.shape[1:]
     now = curve(at)
     signs = np.resize([1.0, -1.0], now.slope.shape)
     for _ in range(_MAX_STEPS):
-        gradient = design.T @ now.slope.reshape(len(design), *at.shape[1:]) + penalty * at
+        gradient = design.T @ now.slope.reshape(len(design), *outputs) + penalty * at
         if np.abs(gradient).max() <= _TOLERANCE * len(design):
             return at
 
@@ -347,7 +347,7 @@ def _minimum(
             """Return the curvature of loss and penalty along a step."""
             scores = (design @ along).reshape(now.slope.shape)
             return np.asarray(
-                design.T @ now.bend(scores).reshape(len(design), *at.shape[1:]) + penalty * along
+                design.T @ now.bend(scores).reshape(len(design), *outputs) + penalty * along
             )
 
         typical = float((signs * now.bend(signs)).mean())  # curvature of a score

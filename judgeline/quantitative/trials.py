@@ -1,0 +1,189 @@
+"""Trials: judges trained on few labels, tested on other questions, beside their base judge.
+
+Every training set is drawn from questions that are not tested on. Beside the judge stand the
+same fit without the embedding, which says what calibration alone gives, and the base judge as
+it is.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judgeline.quantitative.inputs import TooLittleToLearnError
+from judgeline.quantitative.penalty import (
+    N_FOLDS,
+    PENALTIES,
+    PenaltyChoice,
+    Rows,
+    require_grid,
+)
+
+Floats = NDArray[np.float64]
+
+SIZES: Sequence[int] = (100, 200, 500)
+"""Votes in a training set, as published."""
+
+N_SETS = 10
+"""Training sets per size, as published."""
+
+TESTED = 1 / 3
+"""Share of the questions with votes that a set keeps for testing."""
+
+
+class LearningCurve(NamedTuple):
+    """One row per size and metric, each field an array of one length.
+
+    `value`, `score_only` and `base`: mean over the sets of the metric on test battles, of the
+    judge, of the same fit without the embedding, and of the base judge; `std_dev` of the
+    first over the sets. `n_test`: mean number of test battles. Errors are in shares of a win
+    (mse: squared), the rest is unitless.
+    """
+
+    n_train: Rows
+    metric: NDArray[np.str_]
+    value: Floats
+    std_dev: Floats
+    score_only: Floats
+    base: Floats
+    n_sets: Rows
+    n_test: Floats
+
+
+class Design(NamedTuple):
+    """Training sets of `trials`.
+
+    `sizes`: labels in a training set; those that some draw cannot fill are left out. `n_sets`:
+    draws. `n_folds`, `penalties`, `base_penalty`: as in `fit_judge`. `tested` (n,): what every
+    set is tested on; without it, a third of the questions of each draw.
+    """
+
+    sizes: Sequence[int] = SIZES
+    n_sets: int = N_SETS
+    n_folds: int = N_FOLDS
+    penalties: Sequence[float] = PENALTIES
+    base_penalty: float | None = None
+    tested: NDArray[np.bool_] | None = None
+
+
+class Fit(NamedTuple):
+    """Predictions (n, ...) by a judge of one training set, and by its score alone."""
+
+    choice: PenaltyChoice | None
+    ours: Floats
+    score_only: Floats
+
+
+class Task(Protocol):
+    """Labels to learn: `Battles`, or `Labels`, which are ratings or rankings.
+
+    `question`: codes (n,). `base`: the base judge's own predictions (n, ...).
+    """
+
+    @property
+    def question(self) -> Rows: ...  # noqa: D102
+    @property
+    def base(self) -> Floats: ...  # noqa: D102
+
+    def fits(
+        self, runs: Sequence[Rows], rngs: Sequence[np.random.Generator], design: Design
+    ) -> list[Fit | None]:
+        """Return a fit of each training set; None of one that teaches too little."""
+
+    def measures(self, prediction: Floats, rows: Rows) -> dict[str, float]:
+        """Return the agreement of predictions (n, ...) with some rows' labels."""
+
+
+class Trials(NamedTuple):
+    """Fits of R training sets: sizes (R,), tested rows and predictions of each."""
+
+    task: Task
+    n_train: Rows
+    tested: list[Rows]
+    fits: list[Fit]
+
+    def curve(self, metrics: Sequence[str] | None = None) -> LearningCurve:
+        """Return means over the sets of each size; of all metrics if none are named."""
+        names = list(metrics or self.task.measures(self.task.base, self.tested[0]))
+        rows = [
+            [
+                [self.task.measures(share, test)[name] for name in names]
+                for share in (fit.ours, fit.score_only, self.task.base)
+            ]
+            for fit, test in zip(self.fits, self.tested, strict=True)
+        ]
+        parts = [np.flatnonzero(self.n_train == size) for size in np.unique(self.n_train)]
+        measured = [np.array(rows)[part] for part in parts]
+        n_sets = np.array([part.size for part in parts])
+        n_test = [float(np.mean([self.tested[i].size for i in part])) for part in parts]
+        mean = np.array([part.mean(axis=0) for part in measured]).swapaxes(0, 1)
+        spread = [
+            part[:, 0].std(axis=0, ddof=1) if len(part) > 1 else np.full(len(names), np.nan)
+            for part in measured
+        ]
+        return LearningCurve(
+            np.repeat(np.unique(self.n_train), len(names)),
+            np.tile(np.array(names), len(parts)),
+            mean[0].ravel(),
+            np.concatenate(spread),
+            mean[1].ravel(),
+            mean[2].ravel(),
+            np.repeat(n_sets, len(names)),
+            np.repeat(n_test, len(names)),
+        )
+
+
+def trials(task: Task, design: Design, *, rng: np.random.Generator) -> Trials:
+    """Return judges trained on few labels, with their predictions.
+
+    Assumes that labels on different questions are independent. The penalty of each judge is
+    chosen by cross-validation over the questions of its own training set; a larger set of one
+    draw holds the smaller ones. Sets of `Labels` that teach too little are left out.
+
+    Parameters
+    ----------
+    task : Battles or Labels
+        Labels, rationales and the base judge's scores.
+    design : Design
+        Sizes, number of sets, penalties and what is tested.
+    rng : numpy.random.Generator
+        Draws the sets and deals questions to folds.
+
+    Raises
+    ------
+    TooLittleToLearnError
+        If no size can be filled, or no training set teaches enough.
+    """
+    require_grid(design.penalties)
+    splits = [_split(task.question, draw, design.tested) for draw in rng.spawn(design.n_sets)]
+    most = min(train.size for train, _ in splits)
+    filled = [size for size in sorted(design.sizes) if size <= most]
+    if not filled:
+        raise TooLittleToLearnError(
+            f"{most} votes on questions that are not tested on cannot fill a training set of "
+            f"{min(design.sizes)}; add votes"
+        )
+    runs = [(train[:size], test) for size in filled for train, test in splits]
+    trains = [train for train, _ in runs]
+    fits = task.fits(trains, rng.spawn(len(runs)), design)
+    done = [(fit, *run) for fit, run in zip(fits, runs, strict=True) if fit is not None]
+    n_train = np.array([train.size for _, train, _ in done])
+    return Trials(task, n_train, [test for *_, test in done], [fit for fit, *_ in done])
+
+
+def _split(
+    question: Rows, rng: np.random.Generator, tested: NDArray[np.bool_] | None
+) -> tuple[Rows, Rows]:
+    """Return rows to train on, in random order, and those to test, of other questions."""
+    if tested is None:
+        n_questions = int(question.max()) + 1
+        order = rng.permutation(n_questions)
+        tested = np.isin(question, order[: max(1, round(TESTED * n_questions))])
+    free = ~np.isin(question, question[tested])
+    return rng.permutation(np.flatnonzero(free)), np.flatnonzero(tested)
+
+
+def question_codes(question: Any) -> Rows:
+    """Return questions (n,) as codes from 0."""
+    return np.asarray(np.unique(np.asarray(question), return_inverse=True)[1].reshape(-1))
