@@ -1,22 +1,429 @@
-"""Items of the quantitative-judges paper, of which this version computes none."""
+"""Tables of "Quantitative LLM Judges" (Sahoo et al. 2025), made of a user's own labels.
 
-from judgeline.papers.tables import Paper, uncomputed
+A fit of one form (LS, MN, BTL, BTL2 or PL) to one judge's rationales in one data set is a `Source`.
+All forms of a judge and data set, with all or some of their features, have the same training sets.
+"""
 
-_RATED = "judge rationales, scores and human ratings of Summarize from Feedback and HelpSteer2"
-_PAIRED = "judge rationales, choices and human choices of Offset Bias and Nectar"
-PAPER = Paper(
-    "quantitative",
-    uncomputed(
-        "quantitative",
-        {
-            "table1": ("LS and MN against human ratings", _RATED),
-            "table2": ("BTL and BTL2 against human choices", _PAIRED),
-            "table3": ("numbers of parameters", "the sizes of embedding and scale"),
-            "table4": ("seconds per 1,000 requests", "a GPU and the base judges"),
-            "table6": ("features dropped, LS and MN", _RATED),
-            "table7": ("features dropped, BTL and BTL2", _PAIRED),
-            "table8": ("score or embedding dropped", _PAIRED),
-            "text": ("numbers of the text", f"{_RATED}; {_PAIRED}"),
-        },
-    ),
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from judgeline.elo import keyed_rng
+from judgeline.io import SUFFIXES, Rationales, as_numbers, read_rationales
+from judgeline.papers.tables import Allowance, Cell, Item, Paper, plain_name, printed_cells
+from judgeline.quantitative import (
+    Battles,
+    Design,
+    Labels,
+    LearningCurve,
+    TooLittleToLearnError,
+    Trials,
+    base_judge,
+    base_logit,
+    base_logit_of_scores,
+    confusion_matrix,
+    presentations,
+    trials,
+    two_headed,
 )
+
+DESIGN = Design()
+DROPPED = (0.0, 50.0, 75.0, 87.5)
+"""Percent of the embedding's features that are dropped at random."""
+DATASETS = ("Summarize from Feedback", "HelpSteer2", "Offset Bias", "Nectar")
+PRINTED_ONCE = ("JudgeLM", "70B", "TRACT")
+"""Judges that the paper prints without quantitative judges of theirs."""
+JUDGES = ("Prometheus", "Llama", *PRINTED_ONCE)
+WIDTH, SCALES = 4096, {"Summarize from Feedback": 7, "HelpSteer2": 5}
+LEAST_CHANCE = 1e-6
+"""Mass added to each rating's probability, which must not be 0."""
+
+
+# ------------------------------------------------------------------ a user's files
+
+
+@dataclass(frozen=True)
+class Source:
+    """One form's labels of a judge in a data set, and what its trials are tested on."""
+
+    dataset: str
+    judge: str
+    form: str
+    task: Battles | Labels
+    tested: NDArray[np.bool_] | None
+
+    def trials(self, task: Battles | Labels, sizes: Sequence[int]) -> Trials:
+        """Return trials of the labels, or of a part of their features, on the same sets."""
+        design = DESIGN._replace(sizes=sizes, tested=self.tested)
+        return trials(task, design, rng=keyed_rng(0, "trials", self.dataset, self.judge))
+
+    @cached_property
+    def full(self) -> Trials:
+        """Return trials of all sizes."""
+        return self.trials(self.task, DESIGN.sizes)
+
+    @cached_property
+    def curve(self) -> LearningCurve:
+        """Return means of the trials, by size and metric."""
+        return self.full.curve()
+
+    @property
+    def size(self) -> int:
+        """Return the largest number of labels in a training set."""
+        return int(self.full.n_train.max())
+
+    def part(self, features: Any = slice(None), *, score: bool = True) -> LearningCurve:
+        """Return the curve of the largest size with some features, with or without the score."""
+        return self.trials(self.task.having(features, score=score), [self.size]).curve()
+
+
+def read(data: Path | None, say: Callable[[str], None]) -> list[Source]:
+    """Return the labels of ``ratings``, ``pairs`` and ``rankings`` (any format) in a folder."""
+    if data is not None and not data.is_dir():
+        raise ValueError(f"{data} is no folder; name the one that holds ratings, pairs or rankings")
+    sources: list[Source] = []
+    for kind, forms in (("ratings", _rated), ("pairs", _paired), ("rankings", _ranked)):
+        paths = [data / f"{kind}{suffix}" for suffix in SUFFIXES] if data else []
+        for path in filter(Path.is_file, paths):
+            say(f"reading {path.name}")
+            try:
+                found = read_rationales(path, kind)
+                groups = found.table.groupby(["dataset", "judge"], sort=False).indices
+                for (dataset, judge), rows in groups.items():
+                    for form, task, own in forms(found.take(rows)):
+                        names = _spelt(dataset, DATASETS), _spelt(judge, JUDGES)
+                        sources.append(Source(*names, form, task, _tested(own)))
+            except TooLittleToLearnError as error:
+                say(f"{path.name}: {error}")
+    return sources
+
+
+def _spelt(name: str, known: Sequence[str]) -> str:
+    """Return a name in the paper's spelling if it is one of its names."""
+    return {plain_name(one): one for one in known}.get(plain_name(name), name)
+
+
+def _tested(rows: pd.DataFrame) -> NDArray[np.bool_] | None:
+    """Return whether a row is tested, by the column ``split``; None without it."""
+    if "split" not in rows:
+        return None
+    wrong = rows[~rows["split"].isin(["train", "test"])]
+    if len(wrong):
+        raise ValueError(f"split is {wrong['split'].iloc[0]!r}; expected train or test: rename it")
+    return np.asarray(rows["split"].eq("test"))
+
+
+_Forms = Iterator[tuple[str, Battles | Labels, pd.DataFrame]]
+
+
+def _rated(own: Rationales) -> _Forms:
+    """Yield LS, and MN where the judge's probabilities of ratings are known."""
+    rows, vectors = own.table, own.vectors["embedding"]
+    rating, score = as_numbers(rows["human_rating"]), as_numbers(rows["judge_score"])
+    scale = own.scale if own.scale.size else np.unique(rating)
+    labels = partial(Labels.of, label=rating, question=rows["question_id"], scale=scale)
+    yield "LS", labels("ls", vectors, score), rows
+    if own.scale.size > 2:
+        chance = softmax(own.log_probabilities, axis=1) + LEAST_CHANCE
+        yield "MN", labels("mn", vectors, chance / chance.sum(axis=1, keepdims=True)), rows
+
+
+def _paired(own: Rationales) -> _Forms:
+    """Yield BTL where a rationale speaks of both answers, BTL2 where two speak of one each."""
+    rows = own.table
+    names = rows["battle_id"] if "battle_id" in rows else pd.Series(rows.index.astype(str))
+    place, _ = pd.factorize(names)
+    battles = rows[~names.duplicated()]
+    told = as_numbers(battles["human_outcome"]), battles["question_id"]
+    if "embedding" in own.vectors:
+        swapped = rows.get("order", pd.Series("AB", rows.index)).eq("BA").to_numpy()
+        if "judge_probability" in rows:
+            logit = base_logit(rows["judge_probability"])
+            share = as_numbers(rows["judge_probability"])
+        else:
+            logit = as_numbers(rows["score_difference"])
+            share = (1 + np.sign(logit)) / 2
+        shown = presentations(own.vectors["embedding"], np.where(swapped, -logit, logit),
+                              place, swapped)  # fmt: skip
+        base = pd.Series(share).groupby(place).mean()
+        yield "BTL", Battles.of(shown, base, *told), battles
+    if {"embedding_a", "embedding_b"} <= own.vectors.keys():
+        first = battles.index
+        scores = [as_numbers(battles[f"judge_score_{side}"]) for side in "ab"]
+        both = (own.vectors[f"embedding_{side}"][first] for side in "ab")
+        base = expit(base_logit_of_scores(*scores))
+        yield "BTL2", Battles.of(two_headed(*both, *scores), base, *told), battles
+
+
+def _ranked(own: Rationales) -> _Forms:
+    """Yield PL: K alternatives a set, of which people ranked the T best; here best first."""
+    sets = own.table.groupby("ranking_id")
+    size, placed = sets.size(), sets["human_rank"].count()
+    for count, what in ((size, "alternatives"), (placed, "ranks")):
+        usual = count.mode()[0]
+        if count.ne(usual).any() or not usual:
+            odd = count.index[np.argmax(count.ne(usual) | count.eq(0))]
+            raise ValueError(
+                f"ranking {odd!r} has {count[odd]} {what}, most have {usual}; all sets of a data "
+                "set need one number, above 0: leave out the others, or empty lower ranks"
+            )
+    order = own.table.sort_values(["ranking_id", "human_rank"], kind="stable").index
+    place = order.to_numpy().reshape(size.size, -1)
+    ranks = as_numbers(own.table["human_rank"])[place][:, : placed.iloc[0]]
+    tied = (np.diff(ranks, axis=1) == 0).any(axis=1)
+    if tied.any():
+        raise ValueError(
+            f"ranking {size.index[np.argmax(tied)]!r} has a human_rank twice; give each "
+            "alternative its own, or leave the set out"
+        )
+    first, score = own.table.iloc[place[:, 0]], as_numbers(own.table["judge_score"])[place]
+    best = np.tile(np.arange(placed.iloc[0]), (size.size, 1))
+    vectors = own.vectors["embedding"][place]
+    yield "PL", Labels.of("pl", vectors, score, best, first["question_id"]), first
+
+
+# ------------------------------------------------------------------ tables of labels
+
+
+def _made(
+    forms: Sequence[str], cells: Callable[[Source], Iterator[Cell]], sources: list[Source]
+) -> Iterator[Cell]:
+    """Yield the cells of the sources of some forms; one that teaches too little says why."""
+    for source in sources:
+        if source.form in forms:
+            try:
+                yield from cells(source)
+            except TooLittleToLearnError as error:
+                row = f"{source.judge} / {source.form}"
+                yield Cell(row, f"{source.dataset} / accuracy", np.nan, str(error))
+
+
+def _cells(source: Source, row: str, curve: LearningCurve, field: str = "value") -> Iterator[Cell]:
+    """Yield a row of the metrics of a curve's largest size."""
+    n_sets = int(curve.n_sets[-1])
+    note = "" if n_sets == DESIGN.n_sets else f"{n_sets} of {DESIGN.n_sets} training sets"
+    values = getattr(curve, field)
+    for place in np.flatnonzero(curve.n_train == curve.n_train.max()):
+        metric = str(curve.metric[place])
+        by_class = source.form == "BTL" and field == "value"
+        rule = "apart" if by_class and metric in ("precision", "recall", "f1") else "near"
+        yield Cell(row, f"{source.dataset} / {metric}", float(values[place]), note, rule)
+
+
+def learning(source: Source) -> Iterator[Cell]:
+    """Yield a base judge, then its quantitative judge by number of labels: Tables 1 and 2."""
+    judge, curve = source.judge, source.curve
+    base = judge if judge in PRINTED_ONCE else f"{judge} / Base"
+    own = base if source.form in ("LS", "BTL", "PL") else f"{base} of {source.form}"
+    yield from _cells(source, own, curve, "base")
+    for size in np.unique(curve.n_train):
+        part = LearningCurve(*(column[curve.n_train == size] for column in curve))
+        yield from _cells(source, f"{judge} / {source.form} ({size})", part)
+
+
+def dropped(metrics: Sequence[str], source: Source) -> Iterator[Cell]:
+    """Yield judges without a random part of the embedding's features: Tables 6 and 7."""
+    n_features = source.task.n_features
+    order = keyed_rng(0, "features", source.dataset, source.judge).permutation(n_features)
+    for share in DROPPED:
+        rest = np.sort(order[round(n_features * share / 100) :])
+        row = f"{source.judge} / dropped {share:g}%"
+        for cell in _cells(source, row, source.part(rest) if share else source.curve):
+            dataset, metric = cell.column.rsplit(" / ", 1)
+            if metric in metrics:
+                yield cell._replace(column=f"{dataset} / {source.form} / {metric}")
+
+
+def parts(source: Source) -> Iterator[Cell]:
+    """Yield judges without score, or without embedding: Table 8, whose judge is Llama."""
+    form = source.form if source.judge == "Llama" else f"{source.judge} / {source.form}"
+    yield from _cells(source, f"{form} / Full", source.curve)
+    yield from _cells(source, f"{form} / No score", source.part(score=False))
+    yield from _cells(source, f"{form} / No embedding", source.curve, "score_only")
+
+
+def penalties(source: Source) -> Iterator[Cell]:
+    """Yield the cross-validated loss along the penalty, mean over the largest training sets."""
+    row = f"{source.judge} / {source.form} ({source.size})"
+    fits = zip(source.full.fits, source.full.n_train, strict=True)
+    choices = [fit.choice for fit, size in fits if fit.choice and size == source.size]
+    loss = np.mean([choice.losses for choice in choices], axis=0)
+    for penalty, value in zip(DESIGN.penalties, loss.tolist(), strict=True):
+        yield Cell(row, f"{source.dataset} / loss at gamma={penalty:g}", value)
+
+
+def confusion(source: Source) -> Iterator[Cell]:
+    """Yield how often each label is predicted as which, over the largest training sets."""
+    human, scale = source.task.human, source.task.scale
+    found, form = source.full, f"{source.form} ({source.size})"
+    counts = {name: np.zeros((len(scale), len(scale))) for name in ("Base", form)}
+    for place in np.flatnonzero(found.n_train == source.size):
+        tested = found.tested[place]
+        rows = tested[np.isin(human[tested], scale)]  # a tie is no class
+        for name, share in (("Base", found.task.base), (form, found.fits[place].ours)):
+            counts[name] += confusion_matrix(share[rows], human[rows], categories=scale)
+    for name, table in counts.items():
+        for (i, j), value in np.ndenumerate(table / table.sum()):
+            row = f"{source.judge} / {name} / human {scale[i]:g}"
+            column = f"{source.dataset} / {source.form} / predicted {scale[j]:g}"
+            yield Cell(row, column, float(value))
+
+
+# ------------------------------------------------------------------ tables of arithmetic
+
+
+def parameters(sources: list[Source]) -> Iterator[Cell]:
+    """Yield Table 3: fitted parameters; TRACT adapts all linear layers of an 8B model by rank 8."""
+    linear = base_judge("ls", WIDTH).n_parameters
+    attention, mlp = 2 * (2 * WIDTH) + 2 * (WIDTH + 1024), 3 * (WIDTH + 14336)
+    for dataset in DATASETS:
+        yield Cell(dataset, "LS, BTL or BTL2", linear)
+        if dataset in SCALES:
+            judge = base_judge("mn", WIDTH, SCALES[dataset])
+            yield Cell(dataset, "MN", judge.n_parameters)
+        yield Cell(dataset, "TRACT", 32 * 8 * (attention + mlp) / 1e6, "millions")
+    for source in sources:
+        forms = {"MN": "mn", "PL": "pl"}
+        width, form = source.task.n_features, forms.get(source.form, "ls")
+        size = len(source.task.scale) if form == "mn" else None
+        row = f"{source.dataset} / {source.judge} / {width} features"
+        yield Cell(row, source.form, base_judge(form, width, size).n_parameters)
+
+
+def _nothing(_: list[Source]) -> Iterator[Cell]:
+    """Yield nothing: seconds of a GPU cannot be made of files."""
+    return iter(())
+
+
+_LS, _BTL = ("LS", "MN"), ("BTL", "BTL2")
+_SIZES, _FITTED = (100, 200, 500), ("Prometheus", "Llama")
+_CORRELATIONS = ("pearson", "spearman", "kendall")
+
+
+def _printed(table: int, rows: Sequence[str], columns: Sequence[str]) -> NDArray[np.float64]:
+    """Return printed cells of a table, (rows, columns)."""
+    cells = printed_cells("quantitative").set_index(["item", "row", "column"])["value"]
+    name = f"quantitative.table{table}"
+    return np.array([[float(cells[name, row, column]) for column in columns] for row in rows])
+
+
+def _gain(table: int, rows: Any, others: Any, data: Any, metrics: Any) -> NDArray[np.float64]:
+    """Return printed cells over those of other rows, minus 1."""
+    columns = [f"{one} / {metric}" for one in data for metric in metrics]
+    return _printed(table, rows, columns) / _printed(table, others, columns) - 1
+
+
+def text(_: list[Source]) -> Iterator[Cell]:
+    """Yield the text's numbers that follow from printed cells, in percent or as ratios."""
+    fits = {
+        form: [f"{judge} / {form} ({size})" for judge in _FITTED for size in _SIZES]
+        for form in ("LS", "MN", "BTL2")
+    }
+    bases = [f"{judge} / Base" for judge in _FITTED for _ in _SIZES]
+    rated, eighth = DATASETS[:2], "8 of 12 cells of Table 1 reach it"
+    for row, form, metric in (
+        ("MSE reduction of LS", "LS", "mse"),
+        ("accuracy gain of MN", "MN", "accuracy"),
+    ):
+        gains = np.sort(np.abs(_gain(1, fits[form], bases, rated, [metric])), axis=None)
+        yield Cell(row, "most cells", 100 * float(gains[-8]), eighth, "at least")
+    for name, others in (("base judge", bases), ("JudgeLM", ["JudgeLM"]), ("TRACT", ["TRACT"])):
+        ratio = 1 + _gain(2, fits["BTL2"], others, ["Offset Bias"], _CORRELATIONS)
+        row = f"correlation ratio of BTL2 on Offset Bias against {name}"
+        yield Cell(row, "min", float(ratio.min()), "all sizes and correlations")
+        yield Cell(row, "max", float(ratio.max()), "all sizes and correlations")
+    best = ["Prometheus / BTL2 (500)"]
+    for name in ("JudgeLM", "70B"):
+        below = -_gain(2, best, [name], ["Nectar"], ["accuracy"]).item()
+        yield Cell(f"BTL2 below {name} on Nectar", "relative", 100 * below, "accuracy, Prometheus")
+    gains = 100 * _gain(2, best, ["70B"], ["Offset Bias"], _CORRELATIONS)
+    row = "correlation gain of Prometheus BTL2 over 70B on Offset Bias"
+    yield Cell(row, "relative", float(gains.min()), "the least, Kendall's", "at least")
+    ours = _gain(1, fits["LS"] + fits["MN"], ["TRACT"], rated[:1], ["accuracy"]).max()
+    row = "TRACT accuracy above ours, Summarize from Feedback"
+    yield Cell(row, "relative", 100 * float(1 / (1 + ours) - 1), "ours: the best")
+    errors = _gain(1, fits["LS"][2::3], ["TRACT"], rated[1:], ["mse", "mae"]).mean()
+    row = "MSE and MAE above TRACT, HelpSteer2"
+    yield Cell(row, "relative", 100 * float(errors), "mean of LS (500)")
+    gain = _gain(1, fits["MN"], ["TRACT"], rated[1:], ["accuracy"]).max()
+    yield Cell("MN accuracy above TRACT, HelpSteer2", "relative", 100 * float(gain), "the best")
+    ratio = 1 + _gain(2, fits["BTL2"][3:], ["Llama / Base"], ["Offset Bias"], _CORRELATIONS)
+    row = "correlations of BTL2 over Llama base, Offset Bias"
+    yield Cell(row, "ratio", float(ratio.mean()), "mean")
+    yield from _run_times()
+    lost = -_gain(8, ["BTL2 / No embedding"], ["BTL2 / Full"], ["Offset Bias"], _CORRELATIONS)
+    row = "drop of correlations without embedding"
+    yield Cell(row, "lower bound", 100 * float(lost.min()), "the least", "at least")
+
+
+def _run_times() -> Iterator[Cell]:
+    """Yield what Table 4 says of embeddings and quantitative judges: the largest of its rows."""
+    added, alone = [], []
+    for forms, data in ((_LS, DATASETS[:2]), (_BTL, DATASETS[2:])):
+        base, vectors, own = (
+            _printed(4, forms, [f"{one} / {stage}" for one in data])
+            for stage in ("base judge", "embedding", "quantitative judge")
+        )
+        added.append((1 - base / (base + vectors + own)).max())
+        alone.append((own / base).max())
+    yield Cell("embedding plus judge, share of run time", "total", 100 * float(max(added)))
+    row = "overhead if embeddings are a by-product"
+    yield Cell(row, "upper bound", 100 * float(max(alone)), rule="at most")
+
+
+# ------------------------------------------------------------------ items
+
+_RATED = "ratings, with vectors of rationales, scores and human ratings"
+_PAIRED = "pairs, with vectors of rationales, choices and human choices"
+_ALL = "ratings, pairs or rankings"
+_ERRORS, _CLASSES = partial(dropped, ("mse", "accuracy")), partial(dropped, ("accuracy", "f1"))
+
+
+def _item(name: str, title: str, source: str, make: Any) -> Item:
+    return Item(f"quantitative.{name}", title, source, make)
+
+
+ITEMS = (
+    _item("table1", "LS and MN against human ratings", _RATED, partial(_made, _LS, learning)),
+    _item("table2", "BTL and BTL2 against human choices", _PAIRED, partial(_made, _BTL, learning)),
+    _item("table3", "numbers of parameters", "the sizes of embedding and scale", parameters),
+    _item("table4", "seconds per 1,000 requests", "a GPU with the base judges", _nothing),
+    _item("table6", "features dropped, LS and MN", _RATED, partial(_made, _LS, _ERRORS)),
+    _item("table7", "features dropped, BTL and BTL2", _PAIRED, partial(_made, _BTL, _CLASSES)),
+    _item(
+        "table8", "score or embedding dropped", _ALL, partial(_made, (*_LS, *_BTL, "PL"), parts)
+    ),
+    _item(
+        "penalty", "loss by penalty (curves)", _ALL, partial(_made, (*_LS, *_BTL, "PL"), penalties)
+    ),
+    _item(
+        "confusion", "confusion matrices", f"{_RATED}, or pairs",
+        partial(_made, (*_LS, *_BTL), confusion),
+    ),
+    _item("rankings", "Plackett-Luce", "rankings", partial(_made, ("PL",), learning)),
+    _item("text", "numbers of the text", "printed cells of the tables", text),
+)  # fmt: skip
+ALLOWED = {
+    "correlation ratio": Allowance(relative=0.05),
+    "TRACT accuracy above": Allowance(5.0),
+    "MSE and MAE above": Allowance(5.0),
+    "BTL2 below": Allowance(1.0),
+    "/ mse": Allowance(relative=0.05),
+    "/ mae": Allowance(relative=0.05),
+    "/ accuracy": Allowance(0.02),
+    "/ precision": Allowance(0.03),
+    "/ recall": Allowance(0.03),
+    "/ f1": Allowance(0.03),
+    "/ pearson": Allowance(0.03),
+    "/ spearman": Allowance(0.03),
+    "/ kendall": Allowance(0.03),
+}
+"""Numbers of the text are rounded words; the training sets of the tables are drawn at random."""
+PAPER = Paper("quantitative", ITEMS, read, ALLOWED)

@@ -140,6 +140,21 @@ class Battles(NamedTuple):
             question_codes(names[has_vote]),
         )
 
+    @property
+    def human(self) -> Floats:
+        """Return A's share of the human win (n,)."""
+        return self.outcome
+
+    @property
+    def scale(self) -> Floats:
+        """Return the outcomes that are classes: a loss and a win of A."""
+        return np.array([0.0, 1.0])
+
+    @property
+    def n_features(self) -> int:
+        """Return the number of features of the embedding."""
+        return int(self.shown.embeddings.shape[-1])
+
     def having(self, features: Any = slice(None), *, score: bool = True) -> "Battles":
         """Return the battles with some features, and with or without the score."""
         embeddings, base = self.shown.embeddings[:, features], self.shown.base * score

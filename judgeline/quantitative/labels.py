@@ -85,6 +85,11 @@ class Labels:
         return rating_agreement(prediction[rows], self.human[rows], categories=self.scale).measures
 
     @property
+    def n_features(self) -> int:
+        """Return the number of features of the embedding."""
+        return int(self.embeddings.shape[-1])
+
+    @property
     def human(self) -> NDArray[Any]:
         """Return people's ratings (n,) or rankings (n, T)."""
         return self.scale[self.target] if self.form == "mn" else self.target
