@@ -51,13 +51,14 @@ LEAST_CHANCE = 1e-6
 
 @dataclass(frozen=True)
 class Source:
-    """One form's labels of a judge in a data set, and what its trials are tested on."""
+    """One form's labels of a judge in a data set; what is tested, and the base judge's row."""
 
     dataset: str
     judge: str
     form: str
     task: Battles | Labels
     tested: NDArray[np.bool_] | None
+    base: str
 
     def trials(self, task: Battles | Labels, sizes: Sequence[int]) -> Trials:
         """Return trials of the labels, or of a part of their features, on the same sets."""
@@ -93,34 +94,42 @@ def read(data: Path | None, say: Callable[[str], None]) -> list[Source]:
         paths = [data / f"{kind}{suffix}" for suffix in SUFFIXES] if data else []
         for path in filter(Path.is_file, paths):
             say(f"reading {path.name}")
-            try:
-                found = read_rationales(path, kind)
-                groups = found.table.groupby(["dataset", "judge"], sort=False).indices
-                for (dataset, judge), rows in groups.items():
-                    for form, task, own in forms(found.take(rows)):
-                        names = _spelt(dataset, DATASETS), _spelt(judge, JUDGES)
-                        sources.append(Source(*names, form, task, _tested(own)))
-            except TooLittleToLearnError as error:
-                say(f"{path.name}: {error}")
+            found = read_rationales(path, kind)
+            groups = found.table.groupby(["dataset", "judge"], sort=False).indices
+            for names, rows in groups.items():
+                try:
+                    sources += _sources(names, forms(found.take(rows)))
+                except ValueError as error:
+                    raise ValueError(f"{path}, {' of '.join(names[::-1])}: {error}") from error
     return sources
 
 
-def _spelt(name: str, known: Sequence[str]) -> str:
-    """Return a name in the paper's spelling if it is one of its names."""
-    return {plain_name(one): one for one in known}.get(plain_name(name), name)
-
-
-def _tested(rows: pd.DataFrame) -> NDArray[np.bool_] | None:
-    """Return whether a row is tested, by the column ``split``; None without it."""
-    if "split" not in rows:
-        return None
-    wrong = rows[~rows["split"].isin(["train", "test"])]
-    if len(wrong):
-        raise ValueError(f"split is {wrong['split'].iloc[0]!r}; expected train or test: rename it")
-    return np.asarray(rows["split"].eq("test"))
+def _sources(names: tuple[str, str], forms: "_Forms") -> Iterator[Source]:
+    """Yield the forms of a data set and judge, in the paper's spelling of their names."""
+    dataset, judge = (
+        {plain_name(one): one for one in known}.get(plain_name(name), name)
+        for name, known in zip(names, (DATASETS, JUDGES), strict=True)
+    )
+    base = judge if judge in PRINTED_ONCE else f"{judge} / Base"
+    for place, (form, task, rows) in enumerate(forms):
+        split = _among(rows, "split", "train", "test")
+        tested = split.eq("test").to_numpy() if "split" in rows else None
+        yield Source(dataset, judge, form, task, tested, f"{base} of {form}" if place else base)
 
 
 _Forms = Iterator[tuple[str, Battles | Labels, pd.DataFrame]]
+
+
+def _among(rows: pd.DataFrame, column: str, usual: str, other: str) -> "pd.Series[str]":
+    """Return a column of two words, the usual one where there is no such column."""
+    words = rows[column] if column in rows else pd.Series(usual, rows.index)
+    wrong = words[~words.isin([usual, other])]
+    if len(wrong):
+        raise ValueError(
+            f"{column} is {wrong.iloc[0]!r} in row {wrong.index[0]}; expected {usual} or {other}: "
+            "rename it, or leave the row out"
+        )
+    return words
 
 
 def _rated(own: Rationales) -> _Forms:
@@ -142,8 +151,8 @@ def _paired(own: Rationales) -> _Forms:
     place, _ = pd.factorize(names)
     battles = rows[~names.duplicated()]
     told = as_numbers(battles["human_outcome"]), battles["question_id"]
-    if "embedding" in own.vectors:
-        swapped = rows.get("order", pd.Series("AB", rows.index)).eq("BA").to_numpy()
+    if "embedding" in own.vectors and {"judge_probability", "score_difference"} & {*rows}:
+        swapped = _among(rows, "order", "AB", "BA").eq("BA").to_numpy()
         if "judge_probability" in rows:
             logit = base_logit(rows["judge_probability"])
             share = as_numbers(rows["judge_probability"])
@@ -154,7 +163,7 @@ def _paired(own: Rationales) -> _Forms:
                               place, swapped)  # fmt: skip
         base = pd.Series(share).groupby(place).mean()
         yield "BTL", Battles.of(shown, base, *told), battles
-    if {"embedding_a", "embedding_b"} <= own.vectors.keys():
+    if {"embedding_a", "embedding_b", "judge_score_a", "judge_score_b"} <= {*own.vectors, *rows}:
         first = battles.index
         scores = [as_numbers(battles[f"judge_score_{side}"]) for side in "ab"]
         both = (own.vectors[f"embedding_{side}"][first] for side in "ab")
@@ -219,13 +228,11 @@ def _cells(source: Source, row: str, curve: LearningCurve, field: str = "value")
 
 def learning(source: Source) -> Iterator[Cell]:
     """Yield a base judge, then its quantitative judge by number of labels: Tables 1 and 2."""
-    judge, curve = source.judge, source.curve
-    base = judge if judge in PRINTED_ONCE else f"{judge} / Base"
-    own = base if source.form in ("LS", "BTL", "PL") else f"{base} of {source.form}"
-    yield from _cells(source, own, curve, "base")
+    curve = source.curve
+    yield from _cells(source, source.base, curve, "base")
     for size in np.unique(curve.n_train):
         part = LearningCurve(*(column[curve.n_train == size] for column in curve))
-        yield from _cells(source, f"{judge} / {source.form} ({size})", part)
+        yield from _cells(source, f"{source.judge} / {source.form} ({size})", part)
 
 
 def dropped(metrics: Sequence[str], source: Source) -> Iterator[Cell]:

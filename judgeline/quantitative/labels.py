@@ -52,15 +52,21 @@ class Labels:
         label : array_like, shape (n,), for ``pl`` (n, T)
             Human rating, one of the scale; positions of the T best alternatives, best first.
         scale : array_like, shape (S,)
-            All ratings that people can give, ascending, for ``mn`` one per probability.
+            All ratings that people can give, ascending, for ``mn`` one per probability; without
+            them LS has no accuracy.
+
+        Raises
+        ------
+        ValueError
+            If a label is none of the scale; shapes and numbers are refused by `fit_judge`.
         """
         target, known = np.asarray(label), np.asarray(scale, dtype=float)
+        if form != "pl" and known.size and not np.isin(target, known).all():
+            bad = int(np.argmin(np.isin(target, known)))
+            raise ValueError(
+                f"label is {target[bad]:g} in row {bad}; expected one of {known.tolist()}"
+            )
         if form == "mn":
-            if not np.isin(target, known).all():
-                bad = int(np.argmin(np.isin(target, known)))
-                raise ValueError(
-                    f"label is {target[bad]:g} in row {bad}; expected one of {known.tolist()}"
-                )
             target = np.searchsorted(known, target)
         features, base = np.asarray(embeddings, dtype=float), np.asarray(scores, dtype=float)
         return cls(form, features, base, target, question_codes(question), known)
