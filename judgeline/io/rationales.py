@@ -84,6 +84,7 @@ def read_rationales(path: Path, kind: str) -> Rationales:
     lists = [one for one in found if one in VECTORS]
     split = [one for own in parts.values() for one in own]
     table = read_columns(path, [*texts, *lists, *numbers, *split], [*texts, *lists])
+    table = table.reset_index(drop=True)
     values = {name: _number(table[name], path, name == LABELS[kind]) for name in numbers}
     vectors = {name: _listed(table[name], path) for name in lists}
     for name, own in parts.items():

@@ -88,7 +88,8 @@ class Labels:
         """Return the agreement of predictions with some rows' labels."""
         if self.form == "pl":
             return ranking_agreement(prediction[rows], self.target[rows]).measures
-        return rating_agreement(prediction[rows], self.human[rows], categories=self.scale).measures
+        scale = self.scale if self.scale.size else None
+        return rating_agreement(prediction[rows], self.human[rows], categories=scale).measures
 
     @property
     def n_features(self) -> int:
