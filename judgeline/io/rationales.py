@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 from judgeline.io.formats import file_columns, read_columns
 from judgeline.io.scoring import as_numbers
 
-TEXTS = (
-    "question_id", "battle_id", "ranking_id", "dataset", "judge", "split", "order", "model",
-    "model_a", "model_b",
-)  # fmt: skip
+TEXTS = ("question_id", "battle_id", "ranking_id", "dataset", "judge", "split", "order")
 VECTORS = ("embedding", "embedding_a", "embedding_b")
 NUMBERS = (
     "judge_score", "judge_score_a", "judge_score_b", "judge_probability", "score_difference",
@@ -79,12 +76,11 @@ def read_rationales(path: Path, kind: str) -> Rationales:
         )
     classes = {float(match[1]): one for one in found if (match := _CLASS.fullmatch(one))}
     scale = sorted(classes)
-    numbers = [one for one in found if one in NUMBERS] + [classes[rating] for rating in scale]
-    texts = [one for one in found if one in TEXTS]
-    lists = [one for one in found if one in VECTORS]
+    texts, lists, numbers = ([n for n in found if n in own] for own in (TEXTS, VECTORS, NUMBERS))
+    numbers += [classes[rating] for rating in scale]
     split = [one for own in parts.values() for one in own]
-    table = read_columns(path, [*texts, *lists, *numbers, *split], [*texts, *lists])
-    table = table.reset_index(drop=True)
+    columns = [*texts, *lists, *numbers, *split]
+    table = read_columns(path, columns, [*texts, *lists]).reset_index(drop=True)
     values = {name: _number(table[name], path, name == LABELS[kind]) for name in numbers}
     vectors = {name: _listed(table[name], path) for name in lists}
     for name, own in parts.items():

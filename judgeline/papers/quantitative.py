@@ -268,12 +268,16 @@ def penalties(source: Source) -> Iterator[Cell]:
 
 def confusion(source: Source) -> Iterator[Cell]:
     """Yield how often each label is predicted as which, over the largest training sets."""
-    human, scale = source.task.human, source.task.scale
+    human, scale = source.task.human, (0.0, 1.0)
+    if isinstance(source.task, Labels):
+        scale = source.task.scale
+    else:
+        human = (1 + np.sign(human - 0.5)) / 2  # a tie is no class
     found, form = source.full, f"{source.form} ({source.size})"
     counts = {name: np.zeros((len(scale), len(scale))) for name in ("Base", form)}
     for place in np.flatnonzero(found.n_train == source.size):
         tested = found.tested[place]
-        rows = tested[np.isin(human[tested], scale)]  # a tie is no class
+        rows = tested[np.isin(human[tested], scale)]
         for name, share in (("Base", found.task.base), (form, found.fits[place].ours)):
             counts[name] += confusion_matrix(share[rows], human[rows], categories=scale)
     for name, table in counts.items():
@@ -299,7 +303,7 @@ def parameters(sources: list[Source]) -> Iterator[Cell]:
     for source in sources:
         forms = {"MN": "mn", "PL": "pl"}
         width, form = source.task.n_features, forms.get(source.form, "ls")
-        size = len(source.task.scale) if form == "mn" else None
+        size = len(source.task.scale) if isinstance(source.task, Labels) and form == "mn" else None
         row = f"{source.dataset} / {source.judge} / {width} features"
         yield Cell(row, source.form, base_judge(form, width, size).n_parameters)
 

@@ -86,13 +86,13 @@ def learning_curve(
 class Battles(NamedTuple):
     """The n battles that have a vote, and their r presentations; made by `of`.
 
-    `shown`; `weights` and `target` (r,); `outcome`, `base` and `question` (n,), the last as codes.
+    `shown`; `weights` and `target` (r,); `human`, `base` and `question` (n,), the last as codes.
     """
 
     shown: Presentations
     weights: Floats
     target: Floats
-    outcome: Floats
+    human: Floats
     base: Floats
     question: Rows
 
@@ -141,16 +141,6 @@ class Battles(NamedTuple):
         )
 
     @property
-    def human(self) -> Floats:
-        """Return A's share of the human win (n,)."""
-        return self.outcome
-
-    @property
-    def scale(self) -> Floats:
-        """Return the outcomes that are classes: a loss and a win of A."""
-        return np.array([0.0, 1.0])
-
-    @property
     def n_features(self) -> int:
         """Return the number of features of the embedding."""
         return int(self.shown.embeddings.shape[-1])
@@ -162,7 +152,7 @@ class Battles(NamedTuple):
 
     def measures(self, prediction: Floats, rows: Rows) -> dict[str, float]:
         """Return the agreement of shares (n,) with votes."""
-        return preference_agreement(prediction[rows], self.outcome[rows]).measures
+        return preference_agreement(prediction[rows], self.human[rows]).measures
 
     def fits(
         self, runs: Sequence[Rows], rngs: Sequence[np.random.Generator], design: Design

@@ -6,7 +6,7 @@ it is.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ from judgeline.quantitative.penalty import (
     Rows,
     require_grid,
 )
+
+if TYPE_CHECKING:
+    from judgeline.quantitative.curve import Battles
+    from judgeline.quantitative.labels import Labels
 
 Floats = NDArray[np.float64]
 
@@ -75,30 +79,10 @@ class Fit(NamedTuple):
     score_only: Floats
 
 
-class Task(Protocol):
-    """Labels to learn: `Battles`, or `Labels`, which are ratings or rankings.
-
-    `question`: codes (n,). `base`: the base judge's own predictions (n, ...).
-    """
-
-    @property
-    def question(self) -> Rows: ...  # noqa: D102
-    @property
-    def base(self) -> Floats: ...  # noqa: D102
-
-    def fits(
-        self, runs: Sequence[Rows], rngs: Sequence[np.random.Generator], design: Design
-    ) -> list[Fit | None]:
-        """Return a fit of each training set; None of one that teaches too little."""
-
-    def measures(self, prediction: Floats, rows: Rows) -> dict[str, float]:
-        """Return the agreement of predictions (n, ...) with some rows' labels."""
-
-
 class Trials(NamedTuple):
     """Fits of R training sets: sizes (R,), tested rows and predictions of each."""
 
-    task: Task
+    task: "Battles | Labels"
     n_train: Rows
     tested: list[Rows]
     fits: list[Fit]
@@ -134,7 +118,7 @@ class Trials(NamedTuple):
         )
 
 
-def trials(task: Task, design: Design, *, rng: np.random.Generator) -> Trials:
+def trials(task: "Battles | Labels", design: Design, *, rng: np.random.Generator) -> Trials:
     """Return judges trained on few labels, with their predictions.
 
     Assumes that labels on different questions are independent. The penalty of each judge is

@@ -1,5 +1,6 @@
 """How cells are held to printed values, what an item's line says, and the command around it."""
 
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from judgeline.cli import PaperName, main
 from judgeline.papers import COLUMNS, NAMES, NOT_COMPUTED, Cell, Item, Made, Paper, reproduce
 from judgeline.papers.tables import Allowance, make_tables, printed_cells, write_table
 
-COMPUTED = ("soft-elo", "correct-reporting")
+COMPUTED = ("soft-elo", "correct-reporting", "quantitative")
 
 
 def only(name: str, *cells: Cell, allowed: Allowance | None = None) -> Made:
@@ -89,9 +90,7 @@ def test_every_printed_item_is_listed_once(name: str) -> None:
 
 
 def items(name: str) -> tuple[Item, ...]:
-    from judgeline.papers import correct_reporting, soft_elo
-
-    return dict(zip(COMPUTED, (soft_elo.PAPER, correct_reporting.PAPER), strict=True))[name].items
+    return import_module(f"judgeline.papers.{name.replace('-', '_')}").PAPER.items
 
 
 def test_a_paper_that_is_not_computed_says_so_of_each_item(capsys) -> None:

@@ -52,12 +52,14 @@ def pairs() -> pd.DataFrame:
     a, b = answers(), answers(1)
     rng = np.random.default_rng(2)
     first, second = np.array(a["embedding"].to_list()), np.array(b["embedding"].to_list())
+    won = rng.random(N) < expit(2 * (a["quality"] - b["quality"]))
     return pd.DataFrame(
         {
-            **{name: a[name] for name in ("dataset", "judge", "question_id")},
+            **{name: a[name] for name in ("judge", "question_id")},
+            "dataset": "offset bias",
             "model_a": "x",
             "model_b": "y",
-            "human_outcome": (rng.random(N) < expit(2 * (a["quality"] - b["quality"]))) * 1.0,
+            "human_outcome": np.where(np.arange(N) % 9, np.where(won, 0.9, 0.0), 0.5),
             "embedding": (first - second).tolist(),
             "judge_probability": expit(a["judge_score"] - b["judge_score"]),
             "embedding_a": a["embedding"],
@@ -92,6 +94,10 @@ def made_from(folder: Path) -> dict[str, pd.DataFrame]:
     return {one.item.name.partition(".")[2]: one.cells for one in found}
 
 
+def data_of(form: str) -> str:
+    return "Offset Bias" if form.startswith("BTL") else DATA
+
+
 def value(cells: pd.DataFrame, row: str, column: str) -> float:
     (found,) = cells.loc[cells["row"].eq(row) & cells["column"].eq(column), "value"]
     return float(found)
@@ -124,7 +130,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     ],
 )
 def test_judges_that_learnt_beat_their_base(made, table: str, form: str, metric, sign) -> None:
-    column = f"{DATA} / {metric}"
+    column = f"{data_of(form)} / {metric}"
     base = value(made[table], f"{JUDGE} / Base", column)
     few, many = (value(made[table], f"{JUDGE} / {form} ({n})", column) for n in (60, 200))
     assert sign * many > sign * base
@@ -149,12 +155,13 @@ def test_base_judges_are_measured_as_they_are(made) -> None:
 
 def test_features_dropped_penalties_and_confusion(made) -> None:
     for table, form, metric in (("table6", "LS", "mse"), ("table7", "BTL2", "f1")):
-        column = f"{DATA} / {form} / {metric}"
+        data = data_of(form)
+        column = f"{data} / {form} / {metric}"
         rows = [value(made[table], f"{JUDGE} / dropped {share}%", column)
                 for share in ("0", "50", "75", "87.5")]  # fmt: skip
-        assert rows[0] == value(made["table8"], f"{form} / Full", f"{DATA} / {metric}")
+        assert rows[0] == value(made["table8"], f"{form} / Full", f"{data} / {metric}")
         assert (rows[0] < rows[3]) == (metric == "mse")
-        bare = value(made["table8"], f"{form} / No embedding", f"{DATA} / {metric}")
+        bare = value(made["table8"], f"{form} / No embedding", f"{data} / {metric}")
         # of four features none is left; predictions of one half, but for rounding, tip either way
         assert rows[3] == pytest.approx(bare, abs=1e-6 if form == "LS" else 0.01)
     losses = made["penalty"]
@@ -167,13 +174,16 @@ def test_features_dropped_penalties_and_confusion(made) -> None:
         value(made["table1"], f"{JUDGE} / LS (200)", f"{DATA} / mse"), rel=0.25
     )
     counts = made["confusion"]
-    own = counts[counts["column"].str.contains("/ MN /")]
-    for name in ("Base", "MN (200)"):
-        part = own[own["row"].str.startswith(f"{JUDGE} / {name} ")]
-        assert part["value"].sum() == pytest.approx(1)
-        right = part[part["row"].str[-1] == part["column"].str[-1]]["value"].sum()
-        measured = "Base of MN" if name == "Base" else name
-        accuracy = value(made["table1"], f"{JUDGE} / {measured}", f"{DATA} / accuracy")
+    for table, form, name in (
+        ("table1", "MN", "MN (200)"), ("table1", "MN", "Base of MN"), ("table2", "BTL", "BTL (200)"),
+    ):  # fmt: skip
+        row = f"{JUDGE} / {name.removesuffix(' of MN')} "
+        own = counts[
+            counts["column"].str.contains(f"/ {form} /") & counts["row"].str.startswith(row)
+        ]
+        assert own["value"].sum() == pytest.approx(1)
+        right = own[own["row"].str[-1] == own["column"].str[-1]]["value"].sum()
+        accuracy = value(made[table], f"{JUDGE} / {name}", f"{data_of(form)} / accuracy")
         assert right == pytest.approx(accuracy, abs=0.005)
 
 
@@ -181,6 +191,13 @@ def test_printed_cells_stand_beside_those_of_the_same_names(made) -> None:
     cells = made["table1"].set_index(["row", "column"])
     assert cells.loc[(f"{JUDGE} / Base", f"{DATA} / mse"), "printed"] == 2.223
     assert cells.loc[("TRACT", f"{DATA} / mse"), "note"].startswith("needs ratings")
+    within = made["table2"].set_index(["row", "column"])["within"]
+    weighted = [f"Offset Bias / {metric}" for metric in ("precision", "recall", "f1")]
+    assert (
+        within.loc[[("Llama / BTL (200)", one) for one in weighted]].isna().all()
+    )  # printed weighted by class
+    assert within.loc[[("Llama / BTL2 (200)", one) for one in weighted]].notna().all()
+    assert value(made["table3"], f"{DATA} / {JUDGE} / {D} features", "MN") == 5 * (D + 5 + 1)
     assert not made["table4"]["value"].notna().any()
     assert "GPU" in made["table4"]["note"].iloc[0]
 
@@ -194,7 +211,9 @@ def test_files_of_any_form_give_the_same_labels(tmp_path: Path) -> None:
     wide = wide.assign(**{f"embedding_{k}": vectors[:, k] for k in reversed(range(D))})
     unlabelled = wide.head(5).assign(human_rating=None)
     (tmp_path / "wide").mkdir()
-    pd.concat([unlabelled, wide], ignore_index=True).to_parquet(tmp_path / "wide" / "ratings.parquet")
+    pd.concat([unlabelled, wide], ignore_index=True).to_parquet(
+        tmp_path / "wide" / "ratings.parquet"
+    )
     second = read(tmp_path / "wide", print)[0]
     for name in ("embeddings", "scores", "target", "question"):
         assert getattr(first.task, name) == pytest.approx(getattr(second.task, name))
@@ -205,7 +224,7 @@ def test_files_of_any_form_give_the_same_labels(tmp_path: Path) -> None:
     pd.concat([half, turned]).to_parquet(tmp_path / "both" / "pairs.parquet")
     (both,) = read(tmp_path / "both", print)
     assert isinstance(both.task, Battles)
-    assert (both.task.outcome.size, both.task.weights.tolist()) == (N, [0.5] * 2 * N)
+    assert (both.task.human.size, both.task.weights.tolist()) == (N, [0.5] * 2 * N)
     logit = np.log(half["judge_probability"] / (1 - half["judge_probability"]))
     assert both.task.shown.base == pytest.approx([*logit, *-logit])
     assert both.task.base == pytest.approx(half["judge_probability"])
@@ -265,7 +284,11 @@ def test_parameters_and_numbers_of_the_text_need_no_data() -> None:
     [
         ("ratings", lambda t: t.drop(columns="human_rating"), "no column human_rating; .* add"),
         ("ratings", lambda t: t.assign(judge_score="high"), "judge_score is 'high' in row 0"),
-        ("ratings", lambda t: t.assign(embedding="gone"), "embedding is .*gone.* in row 0; .* list"),
+        (
+            "ratings",
+            lambda t: t.assign(embedding="gone"),
+            "embedding is .*gone.* in row 0",
+        ),
         ("ratings", lambda t: t.assign(human_rating=2.5), "Llama of helpsteer-2: label is 2.5"),
         ("ratings", lambda t: t.assign(split="dev"), "split is 'dev' in row 0; expected train"),
         ("ratings", lambda t: t.assign(question_id=None), "question_id is empty in row 0"),
