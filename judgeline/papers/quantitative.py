@@ -268,7 +268,7 @@ def penalties(source: Source) -> Iterator[Cell]:
 
 def confusion(source: Source) -> Iterator[Cell]:
     """Yield how often each label is predicted as which, over the largest training sets."""
-    human, scale = source.task.human, (0.0, 1.0)
+    human, scale = source.task.human, np.array([0.0, 1.0])
     if isinstance(source.task, Labels):
         scale = source.task.scale
     else:

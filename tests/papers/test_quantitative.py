@@ -174,16 +174,17 @@ def test_features_dropped_penalties_and_confusion(made) -> None:
         value(made["table1"], f"{JUDGE} / LS (200)", f"{DATA} / mse"), rel=0.25
     )
     counts = made["confusion"]
-    for table, form, name in (
-        ("table1", "MN", "MN (200)"), ("table1", "MN", "Base of MN"), ("table2", "BTL", "BTL (200)"),
-    ):  # fmt: skip
-        row = f"{JUDGE} / {name.removesuffix(' of MN')} "
+    for form, name in (("MN", "MN (200)"), ("MN", "Base of MN"), ("BTL", "BTL (200)")):
+        row, table = (
+            f"{JUDGE} / {name.removesuffix(' of MN')} ",
+            made["table1" if form == "MN" else "table2"],
+        )
         own = counts[
             counts["column"].str.contains(f"/ {form} /") & counts["row"].str.startswith(row)
         ]
         assert own["value"].sum() == pytest.approx(1)
         right = own[own["row"].str[-1] == own["column"].str[-1]]["value"].sum()
-        accuracy = value(made[table], f"{JUDGE} / {name}", f"{data_of(form)} / accuracy")
+        accuracy = value(table, f"{JUDGE} / {name}", f"{data_of(form)} / accuracy")
         assert right == pytest.approx(accuracy, abs=0.005)
 
 
