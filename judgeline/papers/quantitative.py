@@ -17,7 +17,8 @@ from scipy.special import expit, softmax
 
 from judgeline.elo import keyed_rng
 from judgeline.io import SUFFIXES, Rationales, as_numbers, read_rationales
-from judgeline.papers.tables import Allowance, Cell, Item, Paper, plain_name, printed_cells
+from judgeline.papers.quantitative_text import DATASETS, text
+from judgeline.papers.tables import Allowance, Cell, Item, Paper, plain_name
 from judgeline.quantitative import (
     Battles,
     Design,
@@ -37,7 +38,6 @@ from judgeline.quantitative import (
 DESIGN = Design()
 DROPPED = (0.0, 50.0, 75.0, 87.5)
 """Percent of the embedding's features that are dropped at random."""
-DATASETS = ("Summarize from Feedback", "HelpSteer2", "Offset Bias", "Nectar")
 PRINTED_ONCE = ("JudgeLM", "70B", "TRACT")
 """Judges that the paper prints without quantitative judges of theirs."""
 JUDGES = ("Prometheus", "Llama", *PRINTED_ONCE)
@@ -94,11 +94,11 @@ def read(data: Path | None, say: Callable[[str], None]) -> list[Source]:
         paths = [data / f"{kind}{suffix}" for suffix in SUFFIXES] if data else []
         for path in filter(Path.is_file, paths):
             say(f"reading {path.name}")
-            found = read_rationales(path, kind)
-            groups = found.table.groupby(["dataset", "judge"], sort=False).indices
+            labels = read_rationales(path, kind)
+            groups = labels.table.groupby(["dataset", "judge"], sort=False).indices
             for names, rows in groups.items():
                 try:
-                    sources += _sources(names, forms(found.take(rows)))
+                    sources += _sources(names, forms(labels.take(rows)))
                 except ValueError as error:
                     raise ValueError(f"{path}, {' of '.join(names[::-1])}: {error}") from error
     return sources
@@ -150,25 +150,23 @@ def _paired(own: Rationales) -> _Forms:
     names = rows["battle_id"] if "battle_id" in rows else pd.Series(rows.index.astype(str))
     place, _ = pd.factorize(names)
     battles = rows[~names.duplicated()]
-    told = as_numbers(battles["human_outcome"]), battles["question_id"]
+    votes = as_numbers(battles["human_outcome"]), battles["question_id"]
     if "embedding" in own.vectors and {"judge_probability", "score_difference"} & {*rows}:
         swapped = _among(rows, "order", "AB", "BA").eq("BA").to_numpy()
         if "judge_probability" in rows:
-            logit = base_logit(rows["judge_probability"])
             share = as_numbers(rows["judge_probability"])
+            score = base_logit(share)
         else:
-            logit = as_numbers(rows["score_difference"])
-            share = (1 + np.sign(logit)) / 2
-        shown = presentations(own.vectors["embedding"], np.where(swapped, -logit, logit),
-                              place, swapped)  # fmt: skip
-        base = pd.Series(share).groupby(place).mean()
-        yield "BTL", Battles.of(shown, base, *told), battles
+            score = as_numbers(rows["score_difference"])
+            share = (1 + np.sign(score)) / 2
+        base, score = pd.Series(share).groupby(place).mean(), np.where(swapped, -score, score)
+        shown = presentations(own.vectors["embedding"], score, place, swapped)
+        yield "BTL", Battles.of(shown, base, *votes), battles
     if {"embedding_a", "embedding_b", "judge_score_a", "judge_score_b"} <= {*own.vectors, *rows}:
-        first = battles.index
         scores = [as_numbers(battles[f"judge_score_{side}"]) for side in "ab"]
-        both = (own.vectors[f"embedding_{side}"][first] for side in "ab")
+        both = (own.vectors[f"embedding_{side}"][battles.index] for side in "ab")
         base = expit(base_logit_of_scores(*scores))
-        yield "BTL2", Battles.of(two_headed(*both, *scores), base, *told), battles
+        yield "BTL2", Battles.of(two_headed(*both, *scores), base, *votes), battles
 
 
 def _ranked(own: Rationales) -> _Forms:
@@ -273,12 +271,12 @@ def confusion(source: Source) -> Iterator[Cell]:
         scale = source.task.scale
     else:
         human = (1 + np.sign(human - 0.5)) / 2  # a tie is no class
-    found, form = source.full, f"{source.form} ({source.size})"
+    full, form = source.full, f"{source.form} ({source.size})"
     counts = {name: np.zeros((len(scale), len(scale))) for name in ("Base", form)}
-    for place in np.flatnonzero(found.n_train == source.size):
-        tested = found.tested[place]
+    for place in np.flatnonzero(full.n_train == source.size):
+        tested = full.tested[place]
         rows = tested[np.isin(human[tested], scale)]
-        for name, share in (("Base", found.task.base), (form, found.fits[place].ours)):
+        for name, share in (("Base", full.task.base), (form, full.fits[place].ours)):
             counts[name] += confusion_matrix(share[rows], human[rows], categories=scale)
     for name, table in counts.items():
         for (i, j), value in np.ndenumerate(table / table.sum()):
@@ -313,87 +311,12 @@ def _nothing(_: list[Source]) -> Iterator[Cell]:
     return iter(())
 
 
-_LS, _BTL = ("LS", "MN"), ("BTL", "BTL2")
-_SIZES, _FITTED = (100, 200, 500), ("Prometheus", "Llama")
-_CORRELATIONS = ("pearson", "spearman", "kendall")
-
-
-def _printed(table: int, rows: Sequence[str], columns: Sequence[str]) -> NDArray[np.float64]:
-    """Return printed cells of a table, (rows, columns)."""
-    cells = printed_cells("quantitative").set_index(["item", "row", "column"])["value"]
-    name = f"quantitative.table{table}"
-    return np.array([[float(cells[name, row, column]) for column in columns] for row in rows])
-
-
-def _gain(table: int, rows: Any, others: Any, data: Any, metrics: Any) -> NDArray[np.float64]:
-    """Return printed cells over those of other rows, minus 1."""
-    columns = [f"{one} / {metric}" for one in data for metric in metrics]
-    return _printed(table, rows, columns) / _printed(table, others, columns) - 1
-
-
-def text(_: list[Source]) -> Iterator[Cell]:
-    """Yield the text's numbers that follow from printed cells, in percent or as ratios."""
-    fits = {
-        form: [f"{judge} / {form} ({size})" for judge in _FITTED for size in _SIZES]
-        for form in ("LS", "MN", "BTL2")
-    }
-    bases = [f"{judge} / Base" for judge in _FITTED for _ in _SIZES]
-    rated, eighth = DATASETS[:2], "8 of 12 cells of Table 1 reach it"
-    for row, form, metric in (
-        ("MSE reduction of LS", "LS", "mse"),
-        ("accuracy gain of MN", "MN", "accuracy"),
-    ):
-        gains = np.sort(np.abs(_gain(1, fits[form], bases, rated, [metric])), axis=None)
-        yield Cell(row, "most cells", 100 * float(gains[-8]), eighth, "at least")
-    for name, others in (("base judge", bases), ("JudgeLM", ["JudgeLM"]), ("TRACT", ["TRACT"])):
-        ratio = 1 + _gain(2, fits["BTL2"], others, ["Offset Bias"], _CORRELATIONS)
-        row = f"correlation ratio of BTL2 on Offset Bias against {name}"
-        yield Cell(row, "min", float(ratio.min()), "all sizes and correlations")
-        yield Cell(row, "max", float(ratio.max()), "all sizes and correlations")
-    best = ["Prometheus / BTL2 (500)"]
-    for name in ("JudgeLM", "70B"):
-        below = -_gain(2, best, [name], ["Nectar"], ["accuracy"]).item()
-        yield Cell(f"BTL2 below {name} on Nectar", "relative", 100 * below, "accuracy, Prometheus")
-    gains = 100 * _gain(2, best, ["70B"], ["Offset Bias"], _CORRELATIONS)
-    row = "correlation gain of Prometheus BTL2 over 70B on Offset Bias"
-    yield Cell(row, "relative", float(gains.min()), "the least, Kendall's", "at least")
-    ours = _gain(1, fits["LS"] + fits["MN"], ["TRACT"], rated[:1], ["accuracy"]).max()
-    row = "TRACT accuracy above ours, Summarize from Feedback"
-    yield Cell(row, "relative", 100 * float(1 / (1 + ours) - 1), "ours: the best")
-    errors = _gain(1, fits["LS"][2::3], ["TRACT"], rated[1:], ["mse", "mae"]).mean()
-    row = "MSE and MAE above TRACT, HelpSteer2"
-    yield Cell(row, "relative", 100 * float(errors), "mean of LS (500)")
-    gain = _gain(1, fits["MN"], ["TRACT"], rated[1:], ["accuracy"]).max()
-    yield Cell("MN accuracy above TRACT, HelpSteer2", "relative", 100 * float(gain), "the best")
-    ratio = 1 + _gain(2, fits["BTL2"][3:], ["Llama / Base"], ["Offset Bias"], _CORRELATIONS)
-    row = "correlations of BTL2 over Llama base, Offset Bias"
-    yield Cell(row, "ratio", float(ratio.mean()), "mean")
-    yield from _run_times()
-    lost = -_gain(8, ["BTL2 / No embedding"], ["BTL2 / Full"], ["Offset Bias"], _CORRELATIONS)
-    row = "drop of correlations without embedding"
-    yield Cell(row, "lower bound", 100 * float(lost.min()), "the least", "at least")
-
-
-def _run_times() -> Iterator[Cell]:
-    """Yield what Table 4 says of embeddings and quantitative judges: the largest of its rows."""
-    added, alone = [], []
-    for forms, data in ((_LS, DATASETS[:2]), (_BTL, DATASETS[2:])):
-        base, vectors, own = (
-            _printed(4, forms, [f"{one} / {stage}" for one in data])
-            for stage in ("base judge", "embedding", "quantitative judge")
-        )
-        added.append((1 - base / (base + vectors + own)).max())
-        alone.append((own / base).max())
-    yield Cell("embedding plus judge, share of run time", "total", 100 * float(max(added)))
-    row = "overhead if embeddings are a by-product"
-    yield Cell(row, "upper bound", 100 * float(max(alone)), rule="at most")
-
-
 # ------------------------------------------------------------------ items
 
 _RATED = "ratings, with vectors of rationales, scores and human ratings"
 _PAIRED = "pairs, with vectors of rationales, choices and human choices"
-_ALL = "ratings, pairs or rankings"
+_ANY = "ratings, pairs or rankings"
+_LS, _BTL = ("LS", "MN"), ("BTL", "BTL2")
 _ERRORS, _CLASSES = partial(dropped, ("mse", "accuracy")), partial(dropped, ("accuracy", "f1"))
 
 
@@ -408,19 +331,12 @@ ITEMS = (
     _item("table4", "seconds per 1,000 requests", "a GPU with the base judges", _nothing),
     _item("table6", "features dropped, LS and MN", _RATED, partial(_made, _LS, _ERRORS)),
     _item("table7", "features dropped, BTL and BTL2", _PAIRED, partial(_made, _BTL, _CLASSES)),
-    _item(
-        "table8", "score or embedding dropped", _ALL, partial(_made, (*_LS, *_BTL, "PL"), parts)
-    ),
-    _item(
-        "penalty", "loss by penalty (curves)", _ALL, partial(_made, (*_LS, *_BTL, "PL"), penalties)
-    ),
-    _item(
-        "confusion", "confusion matrices", f"{_RATED}, or pairs",
-        partial(_made, (*_LS, *_BTL), confusion),
-    ),
+    _item("table8", "score or embedding dropped", _ANY, partial(_made, (*_LS, *_BTL, "PL"), parts)),
+    _item("penalty", "loss by penalty", _ANY, partial(_made, (*_LS, *_BTL, "PL"), penalties)),
+    _item("confusion", "confusion matrices", _ANY, partial(_made, (*_LS, *_BTL), confusion)),
     _item("rankings", "Plackett-Luce", "rankings", partial(_made, ("PL",), learning)),
     _item("text", "numbers of the text", "printed cells of the tables", text),
-)  # fmt: skip
+)
 ALLOWED = {
     "correlation ratio": Allowance(relative=0.05),
     "TRACT accuracy above": Allowance(5.0),

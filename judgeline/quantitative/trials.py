@@ -90,29 +90,30 @@ class Trials(NamedTuple):
     def curve(self, metrics: Sequence[str] | None = None) -> LearningCurve:
         """Return means over the sets of each size; of all metrics if none are named."""
         names = list(metrics or self.task.measures(self.task.base, self.tested[0]))
-        rows = [
+        measured = np.array(
             [
-                [self.task.measures(share, test)[name] for name in names]
-                for share in (fit.ours, fit.score_only, self.task.base)
+                [
+                    [self.task.measures(share, test)[name] for name in names]
+                    for share in (fit.ours, fit.score_only, self.task.base)
+                ]
+                for fit, test in zip(self.fits, self.tested, strict=True)
             ]
-            for fit, test in zip(self.fits, self.tested, strict=True)
-        ]
-        parts = [np.flatnonzero(self.n_train == size) for size in np.unique(self.n_train)]
-        measured = [np.array(rows)[part] for part in parts]
-        n_sets = np.array([part.size for part in parts])
-        n_test = [float(np.mean([self.tested[i].size for i in part])) for part in parts]
-        mean = np.array([part.mean(axis=0) for part in measured]).swapaxes(0, 1)
+        )
+        sizes, n_sets = np.unique(self.n_train, return_counts=True)
+        parts = [np.flatnonzero(self.n_train == size) for size in sizes]
+        ours, score_only, base = np.hstack([measured[part].mean(axis=0) for part in parts])
         spread = [
-            part[:, 0].std(axis=0, ddof=1) if len(part) > 1 else np.full(len(names), np.nan)
-            for part in measured
+            measured[part, 0].std(axis=0, ddof=1) if part.size > 1 else np.full(len(names), np.nan)
+            for part in parts
         ]
+        n_test = [np.mean([self.tested[i].size for i in part]) for part in parts]
         return LearningCurve(
-            np.repeat(np.unique(self.n_train), len(names)),
+            np.repeat(sizes, len(names)),
             np.tile(np.array(names), len(parts)),
-            mean[0].ravel(),
+            ours,
             np.concatenate(spread),
-            mean[1].ravel(),
-            mean[2].ravel(),
+            score_only,
+            base,
             np.repeat(n_sets, len(names)),
             np.repeat(n_test, len(names)),
         )
@@ -141,6 +142,8 @@ def trials(task: "Battles | Labels", design: Design, *, rng: np.random.Generator
     """
     require_grid(design.penalties)
     splits = [_split(task.question, draw, design.tested) for draw in rng.spawn(design.n_sets)]
+    if not all(test.size for _, test in splits):
+        raise ValueError("no row is tested; name some, or leave out which are")
     most = min(train.size for train, _ in splits)
     filled = [size for size in sorted(design.sizes) if size <= most]
     if not filled:
@@ -149,11 +152,10 @@ def trials(task: "Battles | Labels", design: Design, *, rng: np.random.Generator
             f"{min(design.sizes)}; add votes"
         )
     runs = [(train[:size], test) for size in filled for train, test in splits]
-    trains = [train for train, _ in runs]
-    fits = task.fits(trains, rng.spawn(len(runs)), design)
-    done = [(fit, *run) for fit, run in zip(fits, runs, strict=True) if fit is not None]
-    n_train = np.array([train.size for _, train, _ in done])
-    return Trials(task, n_train, [test for *_, test in done], [fit for fit, *_ in done])
+    fits = task.fits([train for train, _ in runs], rng.spawn(len(runs)), design)
+    done = [(train.size, test, fit) for (train, test), fit in zip(runs, fits, strict=True) if fit]
+    n_train, tested, learnt = zip(*done, strict=True)
+    return Trials(task, np.array(n_train), list(tested), list(learnt))
 
 
 def _split(

@@ -175,13 +175,9 @@ def test_features_dropped_penalties_and_confusion(made) -> None:
     )
     counts = made["confusion"]
     for form, name in (("MN", "MN (200)"), ("MN", "Base of MN"), ("BTL", "BTL (200)")):
-        row, table = (
-            f"{JUDGE} / {name.removesuffix(' of MN')} ",
-            made["table1" if form == "MN" else "table2"],
-        )
-        own = counts[
-            counts["column"].str.contains(f"/ {form} /") & counts["row"].str.startswith(row)
-        ]
+        table, row = made["table1" if form == "MN" else "table2"], name.removesuffix(" of MN")
+        own = counts[counts["column"].str.contains(f"/ {form} /")]
+        own = own[own["row"].str.startswith(f"{JUDGE} / {row} ")]
         assert own["value"].sum() == pytest.approx(1)
         right = own[own["row"].str[-1] == own["column"].str[-1]]["value"].sum()
         accuracy = value(table, f"{JUDGE} / {name}", f"{data_of(form)} / accuracy")

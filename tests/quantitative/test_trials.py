@@ -119,6 +119,8 @@ def test_sets_that_teach_too_little_are_left_out_and_counted() -> None:
         trials(alike, ONE_SET, rng=SEED(0))
     with pytest.raises(TooLittleToLearnError, match="cannot fill a training set of 400; add"):
         trials(labels, Design([400]), rng=SEED(0))
+    with pytest.raises(ValueError, match="no row is tested; name some"):
+        trials(labels, ONE_SET._replace(tested=np.zeros(N, dtype=bool)), rng=SEED(0))
     with pytest.raises(ValueError, match=r"label is 4 in row \d+; expected one of \[1.0, 2.0\]"):
         ratings(scale=[1.0, 2.0])
     assert math.isnan(trials(ratings(scale=[]), ONE_SET, rng=SEED(0)).curve(["accuracy"]).value[0])
