@@ -90,7 +90,7 @@ __all__ = [
     "language_code", "languages", "layout_of", "missing_models", "n_battles_of", "names",
     "no_verdicts", "outcomes", "outcomes_by_code", "outcomes_by_winner", "parse_codes",
     "plain_ratings", "published_layout", "read_answers", "read_judged_battles", "read_layout",
-    "read_rationales", "read_softelo", "require_both_winners", "require_few_lost", "require_known_codes",
-    "score_battles", "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",
+    "read_rationales", "read_softelo", "require_both_winners", "require_few_lost",
+    "require_known_codes", "score_battles", "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",
     "with_waiting_votes", "without_blanks", "write_together",
 ]  # fmt: skip

@@ -65,18 +65,18 @@ def read_rationales(path: Path, kind: str) -> Rationales:
     ValueError
         If a column is missing, or a number or vector is none; it names file, column and row.
     """
-    found = file_columns(path)
-    parts = {name: [one for one in found if re.fullmatch(rf"{name}_\d+", one)] for name in VECTORS}
-    known = {*found, *(name for name, own in parts.items() if own)}
+    names = file_columns(path)
+    parts = {name: [one for one in names if re.fullmatch(rf"{name}_\d+", one)] for name in VECTORS}
+    known = {*names, *(name for name, own in parts.items() if own)}
     if not any(known.issuperset(columns) for columns in _NEEDED[kind]):
         missing = min((set(columns) - known for columns in _NEEDED[kind]), key=len)
         raise ValueError(
             f"{path} has no column {', '.join(sorted(missing))}; a file of {kind} needs "
             f"{', or '.join(', '.join(columns) for columns in _NEEDED[kind])}: add or rename it"
         )
-    classes = {float(match[1]): one for one in found if (match := _CLASS.fullmatch(one))}
+    classes = {float(match[1]): one for one in names if (match := _CLASS.fullmatch(one))}
     scale = sorted(classes)
-    texts, lists, numbers = ([n for n in found if n in own] for own in (TEXTS, VECTORS, NUMBERS))
+    texts, lists, numbers = ([n for n in names if n in own] for own in (TEXTS, VECTORS, NUMBERS))
     numbers += [classes[rating] for rating in scale]
     split = [one for own in parts.values() for one in own]
     columns = [*texts, *lists, *numbers, *split]

@@ -153,9 +153,9 @@ def trials(task: "Battles | Labels", design: Design, *, rng: np.random.Generator
         )
     runs = [(train[:size], test) for size in filled for train, test in splits]
     fits = task.fits([train for train, _ in runs], rng.spawn(len(runs)), design)
-    done = [(train.size, test, fit) for (train, test), fit in zip(runs, fits, strict=True) if fit]
-    n_train, tested, learnt = zip(*done, strict=True)
-    return Trials(task, np.array(n_train), list(tested), list(learnt))
+    usable = [place for place, fit in enumerate(fits) if fit]
+    n_train = np.array([runs[place][0].size for place in usable])
+    return Trials(task, n_train, [runs[place][1] for place in usable], [fit for fit in fits if fit])
 
 
 def _split(
