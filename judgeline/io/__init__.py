@@ -91,6 +91,7 @@ __all__ = [
     "no_verdicts", "outcomes", "outcomes_by_code", "outcomes_by_winner", "parse_codes",
     "plain_ratings", "published_layout", "read_answers", "read_judged_battles", "read_layout",
     "read_rationales", "read_softelo", "require_both_winners", "require_few_lost",
-    "require_known_codes", "score_battles", "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",
-    "with_waiting_votes", "without_blanks", "write_together",
+    "require_known_codes", "score_battles", "set_aside", "truths", "typed",
+    "verdict_differences", "votes_that_wait", "with_waiting_votes", "without_blanks",
+    "write_together",
 ]  # fmt: skip

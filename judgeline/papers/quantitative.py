@@ -313,9 +313,9 @@ def _nothing(_: list[Source]) -> Iterator[Cell]:
 
 # ------------------------------------------------------------------ items
 
-_RATED = "ratings, with vectors of rationales, scores and human ratings"
-_PAIRED = "pairs, with vectors of rationales, choices and human choices"
-_ANY = "ratings, pairs or rankings"
+_RATED = "ratings: vectors of rationales, judge scores and human ratings"
+_PAIRED = "pairs: vectors of rationales, judge scores and human choices"
+_ANY = "ratings, pairs or rankings, as above"
 _LS, _BTL = ("LS", "MN"), ("BTL", "BTL2")
 _ERRORS, _CLASSES = partial(dropped, ("mse", "accuracy")), partial(dropped, ("accuracy", "f1"))
 
@@ -328,7 +328,7 @@ ITEMS = (
     _item("table1", "LS and MN against human ratings", _RATED, partial(_made, _LS, learning)),
     _item("table2", "BTL and BTL2 against human choices", _PAIRED, partial(_made, _BTL, learning)),
     _item("table3", "numbers of parameters", "the sizes of embedding and scale", parameters),
-    _item("table4", "seconds per 1,000 requests", "a GPU with the base judges", _nothing),
+    _item("table4", "seconds per 1,000 requests", "times of the base judges on a GPU", _nothing),
     _item("table6", "features dropped, LS and MN", _RATED, partial(_made, _LS, _ERRORS)),
     _item("table7", "features dropped, BTL and BTL2", _PAIRED, partial(_made, _BTL, _CLASSES)),
     _item("table8", "score or embedding dropped", _ANY, partial(_made, (*_LS, *_BTL, "PL"), parts)),

@@ -351,7 +351,8 @@ def _minimum(
             )
 
         typical = float((signs * now.bend(signs)).mean())  # curvature of a score
-        step = _solved(bent, -gradient, typical * squares + penalty)
+        rough = typical * squares + penalty  # 0 for an unpenalised column of zeros
+        step = _solved(bent, -gradient, np.where(rough > 0, rough, 1.0))
         before = now.value + float((penalty * at**2).sum()) / 2
         for halving in range(_HALVINGS):
             there = at + step / 2**halving

@@ -165,6 +165,8 @@ def test_a_constant_score_weighs_nothing() -> None:
         fit_preferences(embeddings, 0 * base + 2, shares(40), question, rng=rng).base_weights == 0
     )
     assert fit_ratings(embeddings, 0 * base + 2, base, question, rng=rng).base_weights == 0
+    free = fit_ratings(embeddings, 0 * base, base, question, rng=rng, base_penalty=0.0)
+    assert free.base_weights == 0
 
 
 def test_ties_are_half_a_win_and_half_a_loss() -> None:
