@@ -45,6 +45,8 @@ def answers(seed: int = 0) -> pd.DataFrame:
 def ratings() -> pd.DataFrame:
     table = answers()
     chances = {f"log_p_{k}": -((table["judge_score"] - 2 - k) ** 2) for k in range(5)}
+    sure = table.index == 0  # of a rating of 4: the other probabilities are 0 in floats
+    chances = {name: np.where(sure, -800.0 * (name != "log_p_4"), p) for name, p in chances.items()}
     return table.assign(**chances).drop(columns="quality")
 
 
@@ -170,6 +172,8 @@ def test_features_dropped_penalties_and_confusion(made) -> None:
     row = f"{JUDGE} / LS (200)"
     small, large = (value(losses, row, f"{DATA} / loss at gamma={g}") for g in (1, 100))
     assert small < large
+    nats = value(losses, f"{JUDGE} / BTL (200)", "Offset Bias / loss at gamma=1")
+    assert 0.3 < nats < np.log(2)  # per battle
     assert small == pytest.approx(
         value(made["table1"], f"{JUDGE} / LS (200)", f"{DATA} / mse"), rel=0.25
     )
