@@ -315,7 +315,7 @@ def _nothing(_: list[Source]) -> Iterator[Cell]:
 
 _RATED = "ratings: vectors of rationales, judge scores and human ratings"
 _PAIRED = "pairs: vectors of rationales, judge scores and human choices"
-_ANY = "ratings, pairs or rankings, as above"
+_ANY = "ratings, pairs or rankings"
 _LS, _BTL = ("LS", "MN"), ("BTL", "BTL2")
 _ERRORS, _CLASSES = partial(dropped, ("mse", "accuracy")), partial(dropped, ("accuracy", "f1"))
 

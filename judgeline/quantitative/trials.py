@@ -39,10 +39,10 @@ TESTED = 1 / 3
 class LearningCurve(NamedTuple):
     """One row per size and metric, each field an array of one length.
 
-    `value`, `score_only` and `base`: mean over the sets of the metric on test battles, of the
+    `value`, `score_only` and `base`: mean over the sets of the metric on test labels, of the
     judge, of the same fit without the embedding, and of the base judge; `std_dev` of the
-    first over the sets. `n_test`: mean number of test battles. Errors are in shares of a win
-    (mse: squared), the rest is unitless.
+    first over the sets. `n_test`: mean number of test labels. Errors are in shares of a win or
+    points of a rating (mse: squared), log_loss in nats, the rest is unitless.
     """
 
     n_train: Rows
@@ -60,7 +60,8 @@ class Design(NamedTuple):
 
     `sizes`: labels in a training set; those that some draw cannot fill are left out. `n_sets`:
     draws. `n_folds`, `penalties`, `base_penalty`: as in `fit_judge`. `tested` (n,): what every
-    set is tested on; without it, a third of the questions of each draw.
+    set is tested on; without it, a third of the questions of each draw. No set trains on another
+    label of a tested question.
     """
 
     sizes: Sequence[int] = SIZES
@@ -139,6 +140,8 @@ def trials(task: "Battles | Labels", design: Design, *, rng: np.random.Generator
     ------
     TooLittleToLearnError
         If no size can be filled, or no training set teaches enough.
+    ValueError
+        If nothing is tested.
     """
     require_grid(design.penalties)
     splits = [_split(task.question, draw, design.tested) for draw in rng.spawn(design.n_sets)]
