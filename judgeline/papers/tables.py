@@ -24,9 +24,9 @@ NOT_COMPUTED = "not computed by this version of judgeline"
 class Cell(NamedTuple):
     """One number of a table.
 
-    `rule` says how it is held to the printed value: ``near`` it, ``at most`` that value, or
-    ``apart``, not at all, where it was made from something else than the printed one. `slack` is
-    how far the rounding of other printed values may move a value that was made from those.
+    `rule` says how it is held to the printed value: ``near`` it, ``at most`` or ``at least`` that
+    value, or ``apart``, not at all, where it was made from something else than the printed one.
+    `slack` is how far the rounding of other printed values may move a value made from those.
     """
 
     row: str
@@ -170,7 +170,8 @@ def _row(paper: Paper, item: Item, cell: Cell, printed: Any) -> tuple[Any, ...]:
         return (item.name, cell.row, cell.column, value, *(np.nan,) * 3, pd.NA, note)
     target = float(printed.value)
     difference, tolerance = value - target, _tolerance(paper, cell, printed.value)
-    within: Any = (difference if cell.rule == "at most" else abs(difference)) <= tolerance + 1e-9
+    beyond = {"at most": difference, "at least": -difference}.get(cell.rule, abs(difference))
+    within: Any = beyond <= tolerance + 1e-9
     if cell.rule == "at most":
         note = note or "printed as an upper bound"
     if printed.doubtful:
