@@ -18,14 +18,14 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of a table that was made again; ``within`` is null where nothing sound is printed."""
 
-NOT_COMPUTED = "not computed by this version of judgeline"
-
 
 class Cell(NamedTuple):
     """One number of a table.
 
     `rule` says how it is held to the printed value: ``near`` it, ``at most`` or ``at least`` that
     value, or ``apart``, not at all, where it was made from something else than the printed one.
+    `slack` is how far the rounding of other printed values may move a value that was made from
+    those.
     """
 
     row: str
@@ -33,6 +33,7 @@ class Cell(NamedTuple):
     value: float
     note: str = ""
     rule: str = "near"
+    slack: float = 0.0
 
 
 def row_of(row: str, **values: float) -> Iterator[Cell]:
@@ -49,13 +50,13 @@ class Item(NamedTuple):
     """A table, figure or section of a paper.
 
     `source` names what it is made from. `make` returns its cells from what the paper's reader
-    found, none if that is not enough; it is None for an item that this version does not compute.
+    found, none if that is not enough.
     """
 
     name: str
     title: str
     source: str
-    make: Callable[[Any], Iterable[Cell]] | None = None
+    make: Callable[[Any], Iterable[Cell]]
 
 
 class Allowance(NamedTuple):
@@ -63,11 +64,6 @@ class Allowance(NamedTuple):
 
     absolute: float = 0.0
     relative: float = 0.0
-
-
-def uncomputed(file: str, items: Mapping[str, tuple[str, str]]) -> tuple[Item, ...]:
-    """Return items, by name, of a title and a source that this version does nothing with."""
-    return tuple(Item(f"{file}.{name}", *words) for name, words in items.items())
 
 
 def _nothing(_data: Path | None, _say: Callable[[str], None]) -> None:
@@ -101,10 +97,9 @@ class Made(NamedTuple):
     @property
     def line(self) -> str:
         """Return the item in one line of the summary."""
-        name, title, source, make = self.item
+        name, title, source, _ = self.item
         if not self.is_made:
-            lacking = f"needs {source}" if make else f"{NOT_COMPUTED}; it would need {source}"
-            return f"{name}  {title}: {lacking}"
+            return f"{name}  {title}: needs {source}"
         cells = self.cells
         compared = cells[cells["within"].notna()]
         words = [f"{name}  {title}: from {source}; {cells['value'].notna().sum()} made"]
@@ -143,8 +138,7 @@ def make_tables(
     """Yield each item of a paper as it is made; `say` gets a line for each file that is read."""
     material = paper.read(data, say)
     for item in paper.items:
-        cells = [] if item.make is None else list(item.make(material))
-        yield Made(item, _compared(paper, item, cells))
+        yield Made(item, _compared(paper, item, list(item.make(material))))
 
 
 def _compared(paper: Paper, item: Item, cells: list[Cell]) -> pd.DataFrame:
@@ -153,8 +147,7 @@ def _compared(paper: Paper, item: Item, cells: list[Cell]) -> pd.DataFrame:
     sides = {(row.row, row.column): row for row in own.itertuples()}
     rows = [_row(paper, item, cell, sides.pop((cell.row, cell.column), None)) for cell in cells]
     for cell in sides.values():
-        note = f"needs {item.source}" if item.make else NOT_COMPUTED
-        absent = Cell(cell.row, cell.column, np.nan, note)
+        absent = Cell(cell.row, cell.column, np.nan, f"needs {item.source}")
         rows.append(_row(paper, item, absent, cell))
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"within": "boolean"})
 
@@ -187,4 +180,4 @@ def _tolerance(paper: Paper, cell: Cell, printed: str) -> float:
     name = f"{cell.row} / {cell.column}".lower()
     found = (one for key, one in (paper.allowed or {}).items() if key.lower() in name)
     allowance = next(found, Allowance())
-    return rounding + allowance.absolute + allowance.relative * abs(float(printed))
+    return rounding + cell.slack + allowance.absolute + allowance.relative * abs(float(printed))
