@@ -10,8 +10,16 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from judgeline.papers.soft_elo_text import extremes
-from judgeline.papers.tables import Allowance, Cell, Item, Paper, plain_name, printed_cells, row_of
+from judgeline.papers.tables import (
+    Allowance,
+    Cell,
+    Item,
+    Paper,
+    extremes,
+    plain_name,
+    printed_cells,
+    row_of,
+)
 from judgeline.papers.trustjudge_data import METHODS, Judged, read
 from judgeline.trust import (
     RELEASED_TEMPERATURE,
