@@ -15,17 +15,23 @@ from scipy.special import expit
 
 from judgeline.elo import ELO_PER_LOGIT, RatingSettings, kendall, spearman
 from judgeline.io.systems import SYSTEMS, agreement_of, rate_by_systems
-from judgeline.papers.compared import PAIR, Compared, others, rated, read, repeated, trusted
-from judgeline.papers.reference_anchored_printed import (
+from judgeline.papers.reference_anchored_data import (
+    PAIR,
+    Compared,
+    others,
+    rated,
+    read,
+    repeated,
+    trusted,
+)
+from judgeline.papers.reference_anchored_text import (
     FOLLOWING,
     SIZES,
     TARGETS,
     gap_of,
     of_print,
-    ratio,
-    reduction,
 )
-from judgeline.papers.tables import Cell, Item, Paper, plain_name, row_of
+from judgeline.papers.tables import Cell, Item, Paper, plain_name, ratio, reduction, row_of
 from judgeline.reference import (
     anchored_elo,
     compare_references,

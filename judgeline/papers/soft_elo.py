@@ -8,7 +8,7 @@ import pandas as pd
 
 from judgeline.diagnostics import expected_calibration_error, reliability_curve
 from judgeline.intervals import conformal_quantile, nonconformity_scores
-from judgeline.papers.annotated import (
+from judgeline.papers.soft_elo_data import (
     CORPORA,
     MISCOVERAGE,
     SETTINGS,

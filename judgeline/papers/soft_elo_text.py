@@ -18,7 +18,7 @@ from judgeline.elo import (
     spearman,
 )
 from judgeline.io import ORDERS, as_numbers, as_table, language_code
-from judgeline.papers.annotated import (
+from judgeline.papers.soft_elo_data import (
     BOTH_ORDERS,
     PLAIN,
     Judged,

@@ -11,7 +11,7 @@ from scipy.stats import beta, kendalltau, kurtosis, pearsonr
 from sklearn.metrics import cohen_kappa_score
 
 from judgeline.papers import reference_anchored, reproduce
-from judgeline.papers.compared import known_judges, read
+from judgeline.papers.reference_anchored_data import known_judges, read
 
 POINTS = 400 / math.log(10)
 PREFERENCES = ["question_id", "model", "reference_model", "judge", "run", "preference"]

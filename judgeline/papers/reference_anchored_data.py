@@ -24,7 +24,8 @@ from judgeline.papers.files import (
     require_once,
     word,
 )
-from judgeline.papers.tables import Printed, in_print
+from judgeline.papers.reference_anchored_text import PRINTED
+from judgeline.papers.tables import in_print
 from judgeline.reference import abstain, anchored_elo
 from judgeline.reliability import STRONG_JUDGE, icc_average
 
@@ -54,7 +55,6 @@ TABLES: dict[str, dict[str, Column]] = {
 MAIN, N_PROMPTS = "MT-Bench", 160
 MAX_SPREAD = 0.5
 """Largest standard deviation over runs of a prompt that counts: preferences, and scores of 1-10."""
-PRINTED = Printed("reference_anchored")
 
 
 def known_judges() -> list[str]:
