@@ -153,8 +153,8 @@ def _vectors(table: pd.DataFrame, name: str) -> NDArray[np.float64]:
     vectors = [_vector(value) for value in table[name]]
     sizes = np.array([one.size for one in vectors])
     require(table, name, sizes > 0, "a list of numbers, the embedded rationale")
-    wanted = f"{sizes[:1]} numbers, as in the first row, of one model of embeddings"
-    require(table, name, sizes == sizes[:1], wanted)
+    for size in sizes[:1]:
+        require(table, name, sizes == size, f"{size} numbers as in row 0, by one embedding model")
     return np.array(vectors)
 
 

@@ -128,12 +128,9 @@ def _sizes() -> Iterator[tuple[Any, ...]]:
 
 
 def _priors() -> Iterator[tuple[Any, ...]]:
-    of, apart = (
-        places("table3", "mean_p"),
-        ("apart", f"from Table 3, at {N_COUNTS} judgments a pair"),
-    )
-    yield "MT-Bench", "mae_elo", lambda *p: np.mean(_prior_effect(*p)), of, *apart
-    yield "MT-Bench", "max_diff_elo", lambda *p: np.max(_prior_effect(*p)), of, *apart
+    of, note = places("table3", "mean_p"), f"from Table 3, at {N_COUNTS} judgments a pair"
+    yield "MT-Bench", "mae_elo", lambda *p: np.mean(_prior_effect(*p)), of, "apart", note
+    yield "MT-Bench", "max_diff_elo", lambda *p: np.max(_prior_effect(*p)), of, "apart", note
     yield "MT-Bench", "within_20_elo", lambda *p: 100 * mean(*_prior_effect(*p) <= 20), of
 
 

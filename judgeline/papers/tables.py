@@ -125,6 +125,10 @@ class Printed:
         known = (one for one in self.texts if (one[0], one[2]) == (table, column))
         return [one for one in known if one[1].startswith(row) and (row or one[1] != "Total")]
 
+    def numbers(self, of: Iterable[Place]) -> list[float]:
+        """Return the values at some places."""
+        return [float(self.texts[place]) for place in of]
+
     def follows(
         self,
         row: str,
@@ -139,8 +143,7 @@ class Printed:
         Each of them may be half a unit of its last digit off. The slack is the largest change of
         a formula that is monotone in each value as long as they are no further off.
         """
-        texts = [self.texts[place] for place in of]
-        values, halves = np.array([float(text) for text in texts]), [*map(half_unit, texts)]
+        values, halves = np.array(self.numbers(of)), [half_unit(self.texts[place]) for place in of]
         value, moves = formula(*values), np.diag(halves)
         signs = [np.sign(formula(*(values + one)) - formula(*(values - one))) for one in moves]
         ends = [values + side * np.array(signs) * halves for side in (-1, 1)]
