@@ -15,16 +15,7 @@ from numpy.typing import NDArray
 
 from judgeline.elo import keyed_rng
 from judgeline.papers.quantitative_data import read_tasks
-from judgeline.papers.tables import (
-    Allowance,
-    Cell,
-    Formula,
-    Paper,
-    Place,
-    Printed,
-    in_print,
-    items,
-)
+from judgeline.papers.tables import Allowance, Cell, Formula, Paper, Place, Printed, in_print, items
 from judgeline.quantitative import (
     Battles,
     Design,
@@ -237,55 +228,20 @@ def _gain(
 
 def text(_: Any) -> Iterator[Cell]:
     """Yield the text's numbers, in percent or as ratios."""
-    sfb, helpful, offset, nectar = DATASETS
-    every, least = "all sizes and correlations", "at least"
-    correlations = [f"{offset} / {name}" for name in ("pearson", "spearman", "kendall")]
-    errors, accuracy = [f"{helpful} / {name}" for name in ("mse", "mae")], f"{helpful} / accuracy"
-    fits, tract, best = _FITS["BTL2"], ["TRACT"], ["Prometheus / BTL2 (500)"]
-    for row, form, metric, sign in (
-        ("MSE reduction of LS", "LS", "mse", -1),
-        ("accuracy gain of MN", "MN", "accuracy", 1),
-    ):
-        columns = [f"{one} / {metric}" for one in (sfb, helpful)]
-        eighth = partial(_eighth, sign)
-        of = _gain(eighth, "table1", _FITS[form], _BASES, columns)
-        yield FOLLOWS(row, "most cells", *of, least, "8 of 12 cells of Table 1 reach it")
-    for name, others in (("base judge", _BASES), ("JudgeLM", ["JudgeLM"]), ("TRACT", tract)):
-        row = f"correlation ratio of BTL2 on Offset Bias against {name}"
-        for column, pick in (("min", np.min), ("max", np.max)):
-            of = _gain(partial(_ratio, pick), "table2", fits, others, correlations)
-            yield FOLLOWS(row, column, *of, note=every)
-    for name in ("JudgeLM", "70B"):
-        of = _gain(_fall, "table2", best, [name], [f"{nectar} / accuracy"])
-        row = f"BTL2 below {name} on Nectar"
-        yield FOLLOWS(row, "relative", *of, note="accuracy, Prometheus")
-    of = _gain(np.min, "table2", best, ["70B"], correlations)
-    row = "correlation gain of Prometheus BTL2 over 70B on Offset Bias"
-    yield FOLLOWS(row, "relative", *of, least, "the least, Kendall's")
-    of = _gain(np.min, "table1", tract, _FITS["LS"] + _FITS["MN"], [f"{sfb} / accuracy"])
-    row = "TRACT accuracy above ours, Summarize from Feedback"
-    yield FOLLOWS(row, "relative", *of, note="ours: the best")
-    of = _gain(np.mean, "table1", _FITS["LS"][2::3], tract, errors)
-    yield FOLLOWS("MSE and MAE above TRACT, HelpSteer2", "relative", *of, note="mean of LS (500)")
-    of = _gain(np.max, "table1", _FITS["MN"], tract, [accuracy])
-    yield FOLLOWS("MN accuracy above TRACT, HelpSteer2", "relative", *of, note="the best")
-    of = _gain(partial(_ratio, np.mean), "table2", fits[3:], ["Llama / Base"], correlations)
-    row = "correlations of BTL2 over Llama base, Offset Bias"
-    yield FOLLOWS(row, "ratio", *of, note="mean")
-    of = _gain(_fall, "table8", ["BTL2 / No embedding"], ["BTL2 / Full"], correlations)
-    row = "drop of correlations without embedding"
-    yield FOLLOWS(row, "lower bound", *of, least, "the least")
+    for row, column, pick, table, rows, others, columns, rule, note in _OF_TEXT:
+        formula, of = _gain(pick, table, rows, others, columns)
+        yield FOLLOWS(row, column, formula, of, rule, note)
     stages = [
         place
         for stage in ("base judge", "embedding", "quantitative judge")
         for forms, data in ((("LS", "MN"), DATASETS[:2]), (("BTL", "BTL2"), DATASETS[2:]))
         for place in _all("table4", forms, [f"{one} / {stage}" for one in data])
     ]
-    for row, column, formula, rule in (
-        ("embedding plus judge, share of run time", "total", _added, "near"),
-        ("overhead if embeddings are a by-product", "upper bound", _own, "at most"),
-    ):
-        yield FOLLOWS(row, column, formula, stages, rule, "the largest of Table 4")
+    note = "the largest of Table 4"
+    row = "embedding plus judge, share of run time"
+    yield FOLLOWS(row, "total", _added, stages, note=note)
+    row = "overhead if embeddings are a by-product"
+    yield FOLLOWS(row, "upper bound", _own, stages, "at most", note)
 
 
 def _eighth(sign: int, gains: NDArray[np.float64]) -> Any:
@@ -308,6 +264,42 @@ def _added(*seconds: float) -> Any:
 def _own(*seconds: float) -> Any:
     base, _, own = np.reshape(seconds, (3, -1))
     return 100 * np.max(own / base)
+
+
+_SFB, _HELPFUL = (
+    [f"{data} / {name}" for name in ("mse", "mae", "accuracy")] for data in DATASETS[:2]
+)
+_NECTAR, _OFFSET = (
+    ["Nectar / accuracy"],
+    [f"Offset Bias / {name}" for name in ("pearson", "spearman", "kendall")],
+)
+_BEST, _TRACT = ["Prometheus / BTL2 (500)"], ["TRACT"]
+_SIZES, _EIGHT = "all sizes and correlations", "8 of 12 cells of Table 1 reach it"
+_OF_TEXT: list[tuple[str, str, Formula, str, list[str], list[str], list[str], str, str]] = [
+    ("MSE reduction of LS", "most cells", partial(_eighth, -1), "table1", _FITS["LS"], _BASES,
+     [_SFB[0], _HELPFUL[0]], "at least", _EIGHT),
+    ("accuracy gain of MN", "most cells", partial(_eighth, 1), "table1", _FITS["MN"], _BASES,
+     [_SFB[2], _HELPFUL[2]], "at least", _EIGHT),
+    *((f"correlation ratio of BTL2 on Offset Bias against {name}", column, partial(_ratio, pick),
+       "table2", _FITS["BTL2"], others, _OFFSET, "near", _SIZES)
+      for name, others in (("base judge", _BASES), ("JudgeLM", ["JudgeLM"]), ("TRACT", _TRACT))
+      for column, pick in (("min", np.min), ("max", np.max))),
+    *((f"BTL2 below {name} on Nectar", "relative", _fall, "table2", _BEST, [name], _NECTAR, "near",
+       "accuracy, Prometheus") for name in ("JudgeLM", "70B")),
+    ("correlation gain of Prometheus BTL2 over 70B on Offset Bias", "relative", np.min, "table2",
+     _BEST, ["70B"], _OFFSET, "at least", "the least, Kendall's"),
+    ("TRACT accuracy above ours, Summarize from Feedback", "relative", np.min, "table1", _TRACT,
+     _FITS["LS"] + _FITS["MN"], _SFB[2:], "near", "ours: the best"),
+    ("MSE and MAE above TRACT, HelpSteer2", "relative", np.mean, "table1", _FITS["LS"][2::3],
+     _TRACT, _HELPFUL[:2], "near", "mean of LS (500)"),
+    ("MN accuracy above TRACT, HelpSteer2", "relative", np.max, "table1", _FITS["MN"], _TRACT,
+     _HELPFUL[2:], "near", "the best"),
+    ("correlations of BTL2 over Llama base, Offset Bias", "ratio", partial(_ratio, np.mean),
+     "table2", _FITS["BTL2"][3:], ["Llama / Base"], _OFFSET, "near", "mean"),
+    ("drop of correlations without embedding", "lower bound", _fall, "table8",
+     ["BTL2 / No embedding"], ["BTL2 / Full"], _OFFSET, "at least", "the least"),
+]  # fmt: skip
+"""Numbers of gains: theirs, what of the gains, table, rows, rows below, columns, rule, note."""
 
 
 # ------------------------------------------------------------------ items

@@ -13,15 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from judgeline.io import as_numbers, file_columns
-from judgeline.papers.files import (
-    NAME,
-    Column,
-    named_files,
-    number,
-    read_table,
-    require,
-    word,
-)
+from judgeline.papers.files import NAME, Column, named_files, number, read_table, require, word
 from judgeline.quantitative import (
     Battles,
     Labels,

@@ -1,6 +1,6 @@
 """Numbers of the reference-anchored paper that follow from others that it prints."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from judgeline.elo import ELO_PER_LOGIT, kendall
-from judgeline.papers.tables import Cell, Formula, Printed, ratio, reduction
+from judgeline.papers.tables import Cell, Formula, Printed, ratio, reduction, row_of
 from judgeline.reference import anchored_elo, compare_references, finite_population_factor
 from judgeline.reliability import pooled_variance
 
@@ -92,6 +92,17 @@ _MEANS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("text", "Arena-Hard Auto", "mad_elo", "table15", "mad_elo", ""),
 )  # fmt: skip
 """Cells that are a mean of others: theirs, and table, column and beginning of the row of others."""
+
+
+def in_row(table: str, row: str, values: Mapping[str, float]) -> Iterator[Cell]:
+    """Yield a row's values and the columns that follow from them, in the printed order."""
+    found = dict(values)
+    for name, column, formula, of in _IN_ROW:
+        if name == table and column not in found and {*of.split()} <= {*found}:
+            found[column] = formula(*(found[one] for one in of.split()))
+    listed = PRINTED.names(table)[1]
+    order = sorted(found, key=lambda one: listed.index(one) if one in listed else len(listed))
+    return row_of(row, **{name: found[name] for name in order})
 
 
 def of_print(table: str) -> Iterator[Cell]:

@@ -10,22 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo import (
-    ScoringMethod,
-    fit_beta,
-    rate,
-    rate_outcomes,
-    spearman,
-)
+from judgeline.elo import ScoringMethod, fit_beta, rate, rate_outcomes, spearman
 from judgeline.io import ORDERS, as_numbers, as_table, language_code
-from judgeline.papers.soft_elo_data import (
-    BOTH_ORDERS,
-    PLAIN,
-    Judged,
-    Judges,
-    on,
-    over_judges,
-)
+from judgeline.papers.soft_elo_data import BOTH_ORDERS, PLAIN, Judged, Judges, on, over_judges
 from judgeline.papers.tables import Cell, extremes, mean_of, reduction, row_of
 
 LEAST_PROMPTS = 50

@@ -11,16 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.papers.tables import (
-    Cell,
-    Paper,
-    Place,
-    Printed,
-    extremes,
-    in_print,
-    items,
-    row_of,
-)
+from judgeline.papers.tables import Cell, Paper, Place, Printed, extremes, in_print, items, row_of
 from judgeline.papers.trustjudge_data import METHODS, Judged, read
 from judgeline.trust import (
     RELEASED_TEMPERATURE,
