@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,24 +64,6 @@ _OF_PAIRS = (
 _CLASS = re.compile(r"log_p_(-?\d+(\.\d+)?)")
 
 
-class Rationales(NamedTuple):
-    """n rows of a file: texts and numbers, vectors (n, d) by column, and log-probabilities.
-
-    `log_probabilities` (n, S) of the ratings in `scale` (S,), ascending; S is 0 without them.
-    """
-
-    table: pd.DataFrame
-    vectors: dict[str, NDArray[np.float64]]
-    log_probabilities: NDArray[np.float64]
-    scale: NDArray[np.float64]
-
-    def take(self, rows: Any) -> "Rationales":
-        """Return some rows, numbered anew."""
-        vectors = {name: values[rows] for name, values in self.vectors.items()}
-        table = self.table.iloc[rows].reset_index(drop=True)
-        return Rationales(table, vectors, self.log_probabilities[rows], self.scale)
-
-
 class Task(NamedTuple):
     """Labels of one form (LS, MN, BTL, BTL2 or PL), and the table's rows that they stand in."""
 
@@ -97,47 +79,47 @@ def read_tasks(
     forms = {"ratings": _rated, "pairs": _paired, "rankings": _ranked}
     for kind, path in named_files(data, FILES):
         say(f"reading {path.name}")
-        own = read_rationales(path, kind)
-        groups = own.table.groupby(["dataset", "judge"], sort=False).indices
-        for (dataset, judge), rows in groups.items():
+        groups = read_rationales(path, kind).groupby(["dataset", "judge"], sort=False)
+        for (dataset, judge), rows in groups:
             try:
-                yield dataset, judge, [*forms[kind](own.take(rows))]
+                yield dataset, judge, [*forms[kind](rows.reset_index(drop=True))]
             except ValueError as error:
                 raise ValueError(f"{path}, {judge} of {dataset}: {error}") from error
 
 
-def read_rationales(path: Path, kind: str) -> Rationales:
-    """Return a file of rationales: ``ratings``, ``pairs`` or ``rankings``; no rows without label.
+def read_rationales(path: Path, kind: str) -> pd.DataFrame:
+    """Return a file of ``ratings``, ``pairs`` or ``rankings`` with arrays in columns of vectors.
 
     A vector is a list in one column, as text ``[0.1, 0.2]`` in CSV, or one column per number,
-    ``embedding_0`` and so on. ``log_p_3`` is the judge's log-probability of rating 3.
+    ``embedding_0`` and so on. ``log_p_3`` is the judge's log-probability of rating 3. Ratings and
+    pairs without a label are left out.
     """
     names, declared = file_columns(path), FILES[kind]
-    classes = {float(match[1]): one for one in names if (match := _CLASS.fullmatch(one))}
     parts: dict[str, list[str]] = {}
-    for name in declared:
-        if declared[name] is _VECTOR and name not in names:
-            own = [one for one in names if re.fullmatch(rf"{name}_\d+", one)]
-            parts |= {name: sorted(own, key=lambda one: int(one.rpartition("_")[2]))} if own else {}
-    known = {*names, *parts}
+    for name in (one for one in declared if declared[one] is _VECTOR and one not in names):
+        own = [one for one in names if re.fullmatch(rf"{name}_\d+", one)]
+        parts |= {name: sorted(own, key=lambda one: int(one.rpartition("_")[2]))} if own else {}
     options = _OF_PAIRS if kind == "pairs" else ()
-    nearest: set[str] = min(options, key=lambda one: len(one - known), default=set())
+    nearest = min(options, key=lambda one: len(one - {*names, *parts}), default=set[str]())
     spare = {name for one in options for name in one} - nearest
     columns = {
         name: one._replace(needed=one.needed and name not in spare)
         for name, one in declared.items()
         if name in names or name not in {*parts, *spare}
     }
-    numbers = [*classes.values(), *(one for own in parts.values() for one in own)]
+    numbers = [*ratings_in(names), *(one for own in parts.values() for one in own)]
     table = read_table(path, columns | dict.fromkeys(numbers, _NUMBER))
-    vectors = {n: _vectors(table, n) for n in columns if declared[n] is _VECTOR}
+    vectors = {name: _vectors(table, name) for name in columns if declared[name] is _VECTOR}
     vectors |= {name: table[own].to_numpy(float) for name, own in parts.items()}
-    scale = sorted(classes)
-    chances = table[[classes[rating] for rating in scale]].to_numpy(float)
-    stem = path.name.partition(".")[0]
-    rows = table.assign(dataset=table["dataset"].fillna(stem))
-    has_label = np.flatnonzero(rows[LABELS[kind]].notna()) if kind != "rankings" else slice(None)
-    return Rationales(rows, vectors, chances, np.array(scale)).take(has_label)
+    dataset = table["dataset"].fillna(path.name.partition(".")[0])
+    table = table.assign(dataset=dataset, **{name: [*own] for name, own in vectors.items()})
+    return table if kind == "rankings" else table.dropna(subset=LABELS[kind])
+
+
+def ratings_in(names: Iterable[str]) -> dict[str, float]:
+    """Return the ratings, ascending, whose log-probabilities are in columns, by column."""
+    found = {one: float(match[1]) for one in names if (match := _CLASS.fullmatch(one))}
+    return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def _vectors(table: pd.DataFrame, name: str) -> NDArray[np.float64]:
@@ -162,27 +144,26 @@ def _vector(value: Any) -> NDArray[np.float64]:
 _Forms = Iterator[Task]
 
 
-def _rated(own: Rationales) -> _Forms:
+def _rated(rows: pd.DataFrame) -> _Forms:
     """Yield LS, and MN where the judge's probabilities of ratings are known."""
-    rows, vectors = own.table, own.vectors["embedding"]
+    vectors, classes = np.stack(rows["embedding"].tolist()), ratings_in(rows)
     rating, score = as_numbers(rows["human_rating"]), as_numbers(rows["judge_score"])
-    scale = own.scale if own.scale.size else np.unique(rating)
+    scale = np.array([*classes.values()]) if classes else np.unique(rating)
     labels = partial(Labels.of, label=rating, question=rows["question_id"], scale=scale)
     yield Task("LS", labels("ls", vectors, score), rows)
-    if own.scale.size > 2:
-        chance = softmax(own.log_probabilities, axis=1) + LEAST_CHANCE
+    if len(classes) > 2:
+        chance = softmax(rows[[*classes]].to_numpy(float), axis=1) + LEAST_CHANCE
         share = chance / chance.sum(axis=1, keepdims=True)
         yield Task("MN", labels("mn", vectors, share), rows)
 
 
-def _paired(own: Rationales) -> _Forms:
+def _paired(rows: pd.DataFrame) -> _Forms:
     """Yield BTL where a rationale speaks of both answers, BTL2 where two speak of one each."""
-    rows = own.table
     names = rows["battle_id"].fillna(pd.Series(rows.index.astype(str), rows.index))
     place, _ = pd.factorize(names)
     battles = rows[~names.duplicated()]
     votes = as_numbers(battles["human_outcome"]), battles["question_id"]
-    if "embedding" in own.vectors and {"judge_probability", "score_difference"} & {*rows}:
+    if "embedding" in rows and {"judge_probability", "score_difference"} & {*rows}:
         swapped = rows["order"].eq("BA").to_numpy()
         if "judge_probability" in rows:
             share = as_numbers(rows["judge_probability"])
@@ -191,19 +172,19 @@ def _paired(own: Rationales) -> _Forms:
             score = as_numbers(rows["score_difference"])
             share = (1 + np.sign(score)) / 2
         base, score = pd.Series(share).groupby(place).mean(), np.where(swapped, -score, score)
-        shown = presentations(own.vectors["embedding"], score, place, swapped)
+        shown = presentations(np.stack(rows["embedding"].tolist()), score, place, swapped)
         yield Task("BTL", Battles.of(shown, base, *votes), battles)
-    if {"embedding_a", "embedding_b", "judge_score_a", "judge_score_b"} <= {*own.vectors, *rows}:
+    if {"embedding_a", "embedding_b", "judge_score_a", "judge_score_b"} <= {*rows}:
         scores = [as_numbers(battles[f"judge_score_{side}"]) for side in "ab"]
-        both = (own.vectors[f"embedding_{side}"][battles.index] for side in "ab")
+        both = (np.stack(battles[f"embedding_{side}"].tolist()) for side in "ab")
         base = expit(base_logit_of_scores(*scores))
         shown = two_headed(*both, *scores)
         yield Task("BTL2", Battles.of(shown, base, *votes), battles)
 
 
-def _ranked(own: Rationales) -> _Forms:
+def _ranked(rows: pd.DataFrame) -> _Forms:
     """Yield PL: K alternatives a set, of which people ranked the T best; here best first."""
-    sets = own.table.groupby("ranking_id")
+    sets = rows.groupby("ranking_id")
     size, placed = sets.size(), sets["human_rank"].count()
     for count, what in ((size, "alternatives"), (placed, "ranks")):
         usual = count.mode()[0]
@@ -213,16 +194,16 @@ def _ranked(own: Rationales) -> _Forms:
                 f"ranking {odd!r} has {count[odd]} {what}, most have {usual}; all sets of a data "
                 "set need one number, above 0: leave out the others, or empty lower ranks"
             )
-    order = own.table.sort_values(["ranking_id", "human_rank"], kind="stable").index
+    order = rows.sort_values(["ranking_id", "human_rank"], kind="stable").index
     place = order.to_numpy().reshape(size.size, -1)
-    ranks = as_numbers(own.table["human_rank"])[place][:, : placed.iloc[0]]
+    ranks = as_numbers(rows["human_rank"])[place][:, : placed.iloc[0]]
     tied = (np.diff(ranks, axis=1) == 0).any(axis=1)
     if tied.any():
         raise ValueError(
             f"ranking {size.index[np.argmax(tied)]!r} has a human_rank twice; give each "
             "alternative its own, or leave the set out"
         )
-    first, score = own.table.iloc[place[:, 0]], as_numbers(own.table["judge_score"])[place]
+    first, score = rows.iloc[place[:, 0]], as_numbers(rows["judge_score"])[place]
     best = np.tile(np.arange(placed.iloc[0]), (size.size, 1))
-    vectors = own.vectors["embedding"][place]
+    vectors = np.stack(rows["embedding"].tolist())[place]
     yield Task("PL", Labels.of("pl", vectors, score, best, first["question_id"]), first)
