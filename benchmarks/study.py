@@ -26,6 +26,7 @@ from judgeline.elo import (
     ELO_ORIGIN,
     ELO_PER_LOGIT,
     HEADLINE,
+    BetaFolds,
     CodedBattles,
     HeldOutRatings,
     RatingSettings,
@@ -35,6 +36,7 @@ from judgeline.elo import (
     keyed_rng,
     rate,
     rate_outcomes,
+    summarise,
 )
 from judgeline.elo.sums import tally_outcomes
 from judgeline.intervals import (
@@ -61,6 +63,10 @@ from judgeline.trust import count_violations, outcome_matrices, score_conflicts,
 from judgeline.verdict.outcomes import hard_outcome
 
 MISCOVERAGE, NEW, OWN_VOTES, REFITS = 0.1, 4, 30, 10
+FLAGS = (
+    "few-battles", "anchors-disconnected", "no-slope", "no-ruler", "no-weights",
+    "judge-always-prefers", "judge-never-prefers", "humans-always-prefer", "humans-never-prefer",
+)  # fmt: skip
 FAMILIES = ("alpha", "beta", "gamma")  # the judge is of the first
 Floats = np.ndarray
 Row = dict[str, Any]
@@ -219,9 +225,15 @@ def measure_ratings(arena: Arena, heldout: HeldOutRatings) -> Iterator[tuple[str
     ratings["judge and own votes"] = with_votes(arena, heldout)[0]
     ratings["own votes alone"] = later_ratings(arena, arena.with_own)
     for method, values in ratings.items():
-        yield f"error:{method}", float(np.nanmean(np.abs(values - truth)))
+        yield f"error:{method}", mean_of(np.abs(values - truth))
         if "own votes" not in method:
-            yield f"residual:{method}", float(np.nanmean(np.abs(values - people)))
+            yield f"residual:{method}", mean_of(np.abs(values - people))
+
+
+def mean_of(values: Floats) -> float:
+    """Return the mean of the values that are numbers; NaN of none."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else math.nan
 
 
 def later_ratings(arena: Arena, battles: CodedBattles | None = None) -> Floats:
@@ -304,8 +316,9 @@ def measure_intervals(
     ends["judge and own votes"] = (*with_votes(arena, heldout)[1:], truth)
     for name, (lower, upper, target) in ends.items():
         known = np.isfinite(target) & ~np.isnan(lower)
-        yield f"held:{name}", float(((lower <= target) & (target <= upper))[known].mean())
-        yield f"width:{name}", float(np.median((upper - lower)[known]))
+        if known.any():
+            yield f"held:{name}", float(((lower <= target) & (target <= upper))[known].mean())
+            yield f"width:{name}", float(np.median((upper - lower)[known]))
 
 
 # ------------------------------------------------------------------ trust signals
@@ -314,7 +327,7 @@ def measure_intervals(
 def measure_signals(
     arena: Arena, heldout: HeldOutRatings, rng: np.random.Generator
 ) -> Iterator[tuple[str, float]]:
-    """Yield 1 for each signal that fires, 0 for each that is silent, and two values without rule."""
+    """Yield 1 for each signal that fires, 0 if it is silent, and two values without a rule."""
     kind, battles, ok = arena.kind, arena.before, ~arena.failed
     first, second = arena.runs[0][:, ok]
     folds = fit_beta_folds(battles)
@@ -344,11 +357,8 @@ def measure_signals(
     gate = hold_to(measured)
     for name, passed in zip(gate.criterion.tolist(), gate.passed.tolist(), strict=True):
         yield f"signal:gate, {name}", 1.0 - passed
-    yield (
-        "value:longer preferred when near a tie",
-        found.get("verbosity_longer_preferred", math.nan),
-    )
-    yield "value:first shown preferred", found.get("position_first_preferred", math.nan)
+    for name in ("verbosity_longer_preferred", "position_first_preferred"):
+        yield f"value:{name}", found.get(name, math.nan)
     gamma, error = (found[f"surrogacy_gamma{end}"] for end in ("", "_std_error"))
     yield "signal:surrogacy, scores carry too little", float(gamma > 2 * error)
     yield "signal:surrogacy, scores carry too much", float(gamma < -2 * error)
@@ -382,17 +392,17 @@ def consistency(arena: Arena, rng: np.random.Generator) -> tuple[float, float]:
     return float(conflict), float(violation_rates(counts).ratio.ravel()[0])
 
 
-def warnings_of(arena: Arena, heldout: HeldOutRatings, folds: Any) -> Iterator[tuple[str, float]]:
+def warnings_of(
+    arena: Arena, heldout: HeldOutRatings, folds: BetaFolds
+) -> Iterator[tuple[str, float]]:
     """Yield the checks of ratings, intervals, missing battles and predictions, and the flags."""
     tried = calibrate_intervals(heldout)
     row = tried.method.tolist().index(HEADLINE)
     yield "signal:coverage differs by group", float(tried.structured_below[row] != "")
     yield "signal:threshold is infinite", float(np.isinf(tried.threshold[row]))
-    error = {
-        m: np.nanmean(np.abs(heldout.residual[heldout.method == m]))
-        for m in heldout.judge_methods()
-    }
-    most = WORSE_BY * min(error["hard"], error["soft"])
+    found = summarise(heldout)
+    error = dict(zip(found.method.tolist(), found.mae.tolist(), strict=True))
+    most = WORSE_BY * np.fmin(error["hard"], error["soft"])
     yield "signal:headline is far from people", float(error[HEADLINE] > most)
     drawn = heldout.take(np.isin(heldout.method, ["hard", "soft"]) & (heldout.std_error > 0))
     if drawn.model.size:
@@ -400,10 +410,22 @@ def warnings_of(arena: Arena, heldout: HeldOutRatings, folds: Any) -> Iterator[t
         middle = max(np.median(ratio), 1 / np.median(ratio)) > MEDIAN_STD_ERROR_RATIO
         apart = (np.maximum(ratio, 1 / ratio) > STD_ERROR_RATIO).any()
         yield "signal:standard errors disagree", float(middle or apart)
+    yield from predictions_of(arena, heldout)
+    yield from missing_of(arena, heldout, folds)
+    raised = set(";".join(heldout.flags.tolist()).split(";"))
+    for flag in FLAGS:
+        yield f"signal:flag {flag}", float(flag in raised)
+
+
+def predictions_of(arena: Arena, heldout: HeldOutRatings) -> Iterator[tuple[str, float]]:
+    """Yield the checks of new models' ratings against their later votes."""
     own, people = of_new(arena, heldout, HEADLINE), later_ratings(arena)
     voted = calibrating_models(heldout, str(own.basis[0]).split(":")[0], "analytic")
     spread = voted.spread(own.std_error_analytic, own.vote_std_error)
-    fresh, pool = nonconformity_scores(own.rating - people, spread), voted.scores()
+    known = np.isfinite(own.rating - people)
+    if not known.any():
+        return
+    fresh, pool = nonconformity_scores((own.rating - people)[known], spread[known]), voted.scores()
     yield (
         "signal:new models are unlike",
         float(rank_sum_test(fresh, pool, alternative="greater").p_value < SURPRISING),
@@ -411,6 +433,12 @@ def warnings_of(arena: Arena, heldout: HeldOutRatings, folds: Any) -> Iterator[t
     held = fresh <= voted.threshold(MISCOVERAGE)
     promise = running_coverage(held, np.full(held.size, MISCOVERAGE), n_calibration=pool.size)
     yield "signal:predictions miss", float(promise.coverage[0] < promise.shared_lower[0])
+
+
+def missing_of(
+    arena: Arena, heldout: HeldOutRatings, folds: BetaFolds
+) -> Iterator[tuple[str, float]]:
+    """Yield the checks of battles without a verdict."""
     size, names = arena.is_new.size, np.array(arena.before.models)
     every, missing = (
         np.bincount(arena.pairs[rows].ravel(), minlength=size)
@@ -432,10 +460,6 @@ def warnings_of(arena: Arena, heldout: HeldOutRatings, folds: Any) -> Iterator[t
         limit = width_limit([reach[m] for m in bounds.model[mine].tolist()])
         wide |= bool(((bounds.best_rating - bounds.worst_rating)[mine] > limit).any())
     yield "signal:missing battles matter", float(wide)
-    raised = set(";".join(heldout.flags.tolist()).split(";"))
-    for flag in ("few-battles", "judge-always-prefers", "judge-never-prefers",
-                 "humans-always-prefer", "humans-never-prefer", "anchors-disconnected"):  # fmt: skip
-        yield f"signal:flag {flag}", float(flag in raised)
 
 
 # ------------------------------------------------------------------ arenas
@@ -452,14 +476,13 @@ def measure(task: tuple[str, int, int], seed: int) -> Row:
     found: Row = {"kind": name, "size": size, "arena": number}
     try:
         heldout = rate(arena.before, settings)
-    except (ValueError, RuntimeError):  # too few votes to tie models together
-        return found | {"signal:refused to rate": 1.0}
-    found["signal:refused to rate"] = 0.0
-    if name in KINDS:
-        refits = size <= 12 or number % 4 == 0  # both fit everything again, many times
-        found |= measure_ratings(arena, heldout)
-        found |= measure_intervals(arena, heldout, rng, refits=refits)
-    return found | dict(measure_signals(arena, heldout, rng))
+        if name in KINDS:
+            refits = size <= 12 or number % 4 == 0  # both fit everything again, many times
+            found |= measure_ratings(arena, heldout)
+            found |= measure_intervals(arena, heldout, rng, refits=refits)
+        return found | dict(measure_signals(arena, heldout, rng))
+    except (ValueError, RuntimeError) as reason:
+        return found | {"refused": str(reason)}
 
 
 def tasks_of(sizes: list[int], n_arenas: int) -> Iterator[tuple[str, int, int]]:
@@ -467,9 +490,8 @@ def tasks_of(sizes: list[int], n_arenas: int) -> Iterator[tuple[str, int, int]]:
     for size, number in product(sizes, range(n_arenas)):
         yield from ((name, size, number) for name in KINDS)
         if size == sizes[0]:
-            yield from (
-                (name, 8 if name == "eight models" else size, number) for name in SIGNAL_KINDS
-            )
+            few = {"eight models": 8}
+            yield from ((name, few.get(name, size), number) for name in SIGNAL_KINDS)
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -84,6 +84,13 @@ class Bands(StrEnum):
     family = "family"
 
 
+class Intervals(StrEnum):
+    """How intervals are made."""
+
+    threshold = "threshold"
+    jackknife = "jackknife+"
+
+
 class Ties(StrEnum):
     """How ties count in plain ratings."""
 
@@ -223,6 +230,13 @@ def rank(
             show_default=False,
         ),
     ] = None,
+    intervals: Annotated[
+        Intervals,
+        typer.Option(
+            help="One conformal threshold of the other models' residuals, or jackknife+, which "
+            "leaves each of them out of all fits: slower, with a theorem.",
+        ),
+    ] = Intervals.threshold,
     plain_ties: Annotated[
         Ties | None,
         typer.Option(
@@ -264,6 +278,7 @@ def rank(
         seed=seed,
         std_error=std_error.value,
         bands=bands.value if bands else None,
+        intervals=intervals.value,
         methods=tuple(method or ()),
     )
     try:

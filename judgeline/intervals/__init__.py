@@ -10,6 +10,7 @@ from judgeline.intervals.board import (
     kept_text,
     missed,
     rank_models,
+    with_intervals,
     with_votes,
     withheld_reason,
     withhold,
@@ -50,14 +51,13 @@ from judgeline.intervals.promises import (
 from judgeline.intervals.refits import RefitErrors, VarianceShares, refit_errors, variance_by_source
 
 __all__ = [
-    "OF_THE_JUDGE", "WITHHELD", "Bands", "Calibrating", "ConformalCalibration", "JackknifeIntervals",
-    "JudgeAndVotes",
-    "Leaderboard", "RankTest", "RefitErrors", "RunningCoverage", "StdErrorKind",
-    "VarianceShares", "VotedRatings", "bands_of", "calibrate_intervals", "calibrating_models",
-    "conformal_p_values", "conformal_quantile", "expected_half_width", "jackknife_intervals",
-    "jackknife_plus", "join_newcomers",
+    "OF_THE_JUDGE", "WITHHELD", "Bands", "Calibrating", "ConformalCalibration",
+    "JackknifeIntervals", "JudgeAndVotes", "Leaderboard", "RankTest", "RefitErrors",
+    "RunningCoverage", "StdErrorKind", "VarianceShares", "VotedRatings", "bands_of",
+    "calibrate_intervals", "calibrating_models", "conformal_p_values", "conformal_quantile",
+    "expected_half_width", "jackknife_intervals", "jackknife_plus", "join_newcomers",
     "kept_intervals", "kept_text", "missed", "nonconformity_scores", "origin_shift",
     "rank_models", "rank_sum_test", "rate_by_votes", "rate_pooled", "rate_with_votes",
     "refit_errors", "require_miscoverage", "running_coverage", "sampling_half_width",
-    "variance_by_source", "with_votes", "withheld_reason", "withhold",
+    "variance_by_source", "with_intervals", "with_votes", "withheld_reason", "withhold",
 ]  # fmt: skip
