@@ -7,6 +7,7 @@ stopped, and `--report` writes docs/study.md from what there is. README.md says 
 import argparse
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -59,6 +60,8 @@ from judgeline.reliability import (
     hold_to,
     panel_measurements,
 )
+from judgeline.report.drawing import Chart
+from judgeline.report.figures import Illustration, picture
 from judgeline.trust import count_violations, outcome_matrices, score_conflicts, violation_rates
 from judgeline.verdict.outcomes import hard_outcome
 
@@ -80,7 +83,8 @@ class Kind(NamedTuple):
     `position` points for what is shown first. `length` is per standard deviation of log length,
     `family` for models of its own; `uneven` makes some models harder to judge. `stranger` is a
     bias of every new model, `drift` the share of its points that is lost, `failing` the share of
-    unreadable answers about two of the models.
+    unreadable answers about two of the models, `halo` the share by which gaps between models, but
+    not between answers, are exaggerated, `blind` a further bias in the strongest third.
     """
 
     unseen: float = 0.0
@@ -98,6 +102,8 @@ class Kind(NamedTuple):
     stranger: float = 0.0
     drift: float = 0.0
     failing: float = 0.0
+    halo: float = 0.0
+    blind: float = 0.0
     battles: int = 120
 
 
@@ -118,7 +124,10 @@ SIGNAL_KINDS = {  # for signals alone: what none of the judges above does
     "drifting": Kind(drift=0.4),
     "failing": Kind(failing=0.6),
     "short": Kind(battles=24),
+    "very short": Kind(battles=9),
+    "halo": Kind(unseen=0.9, noise=0.1, halo=0.8),
     "eight models": Kind(),
+    "blind to the strong": Kind(blind=1.5),
 }
 
 
@@ -155,6 +164,10 @@ def make_arena(kind: Kind, size: int, rng: np.random.Generator) -> Arena:
     hard_to_judge = np.exp(rng.normal(0, 0.8, whole)) if kind.uneven else np.ones(whole)
     taste = rng.normal(0, kind.bias, whole) * hard_to_judge
     taste += kind.family * (family == 0) + kind.stranger * is_new
+    if kind.blind:
+        taste += np.abs(rng.normal(0, kind.blind, whole)) * (
+            strength > np.quantile(strength, 2 / 3)
+        )
     n = kind.battles * whole // 2
     a = rng.integers(0, whole, n)
     b = (a + rng.integers(1, whole, n)) % whole
@@ -163,7 +176,8 @@ def make_arena(kind: Kind, size: int, rng: np.random.Generator) -> Arena:
     def seen_by(first: Floats, second: Floats, length: Floats, unseen: Floats) -> Floats:
         """Return the gap that the judge sees in a battle, in every call alike."""
         own = np.sqrt((hard_to_judge[first] ** 2 + hard_to_judge[second] ** 2) / 2)
-        gap = strength[first] + taste[first] - strength[second] - taste[second] + unseen
+        liked = (1 + kind.halo) * strength + taste
+        gap = liked[first] - liked[second] + unseen
         return gap + kind.length * length + kind.noise * own * rng.standard_normal(first.size)
 
     unseen = rng.normal(0, kind.unseen, n)
@@ -265,7 +279,7 @@ def with_votes(arena: Arena, heldout: HeldOutRatings) -> tuple[Floats, Floats, F
 
 
 def intervals_of(
-    arena: Arena, heldout: HeldOutRatings, rng: np.random.Generator, *, refits: bool
+    arena: Arena, heldout: HeldOutRatings, rng: np.random.Generator, *, plus: bool, refits: bool
 ) -> Iterator[tuple[str, Floats, Floats]]:
     """Yield the ends of new models' intervals by every way to make them."""
     own = of_new(arena, heldout, HEADLINE)
@@ -296,9 +310,10 @@ def intervals_of(
     scores = nonconformity_scores(soft.residual, soft.std_error)
     reach = conformal_quantile(scores, miscoverage=MISCOVERAGE) * of_soft.std_error_analytic
     yield "soft, as published", of_soft.rating - reach, of_soft.rating + reach
-    if refits:
+    if plus:
         found = jackknife_intervals(arena.before, miscoverage=MISCOVERAGE)
         yield "jackknife+", found.lower[arena.is_new], found.upper[arena.is_new]
+    if refits:
         error = refit_errors(arena.before, method=basis, n_refits=REFITS).std_error
         by_model = dict(zip(arena.before.models, error.tolist(), strict=True))
         again = voted._replace(std_error=np.array([by_model[m] for m in voted.model.tolist()]))
@@ -307,11 +322,13 @@ def intervals_of(
 
 
 def measure_intervals(
-    arena: Arena, heldout: HeldOutRatings, rng: np.random.Generator, *, refits: bool
+    arena: Arena, heldout: HeldOutRatings, rng: np.random.Generator, *, plus: bool, refits: bool
 ) -> Iterator[tuple[str, float]]:
     """Yield each interval's share that holds what it promises to hold, and its median width."""
     people, truth = later_ratings(arena), arena.truth[arena.is_new]
-    ends = {n: (*e, people) for n, *e in intervals_of(arena, heldout, rng, refits=refits)}
+    ends = {
+        n: (*e, people) for n, *e in intervals_of(arena, heldout, rng, plus=plus, refits=refits)
+    }
     ends["headline, of the truth"] = (*ends["headline"][:2], truth)
     ends["judge and own votes"] = (*with_votes(arena, heldout)[1:], truth)
     for name, (lower, upper, target) in ends.items():
@@ -477,9 +494,10 @@ def measure(task: tuple[str, int, int], seed: int) -> Row:
     try:
         heldout = rate(arena.before, settings)
         if name in KINDS:
-            refits = size <= 12 or number % 4 == 0  # both fit everything again, many times
+            again = number % (4 if size <= 24 else 10) == 0  # what fits everything many times
+            plus = again or size <= 12
             found |= measure_ratings(arena, heldout)
-            found |= measure_intervals(arena, heldout, rng, refits=refits)
+            found |= measure_intervals(arena, heldout, rng, plus=plus, refits=again)
         return found | dict(measure_signals(arena, heldout, rng))
     except (ValueError, RuntimeError) as reason:
         return found | {"refused": str(reason)}
@@ -490,7 +508,7 @@ def tasks_of(sizes: list[int], n_arenas: int) -> Iterator[tuple[str, int, int]]:
     for size, number in product(sizes, range(n_arenas)):
         yield from ((name, size, number) for name in KINDS)
         if size == sizes[0]:
-            few = {"eight models": 8}
+            few = {"eight models": 8, "blind to the strong": 55}
             yield from ((name, few.get(name, size), number) for name in SIGNAL_KINDS)
 
 
@@ -513,16 +531,103 @@ def run(path: Path, sizes: list[int], n_arenas: int, jobs: int, seed: int) -> No
             file.flush()
 
 
+# ------------------------------------------------------------------ report
+
+
+def summarise_rows(rows: list[Row]) -> pd.DataFrame:
+    """Return means over arenas by kind and size (widths: medians), and standard errors of shares.
+
+    Arenas are the independent unit: models of one share votes, judge and thresholds.
+    """
+    table = pd.DataFrame(rows)
+    groups = table.drop(columns=["arena", "refused"], errors="ignore").groupby(["kind", "size"])
+    widths = [name for name in table if name.startswith("width:")]
+    held = groups[[name for name in table if name.startswith("held:")]]
+    error = (held.std() / np.sqrt(held.count())).rename(columns=lambda n: n.replace("held", "se"))
+    means = groups.mean().assign(**groups[widths].median())
+    counts = groups.size().rename("arenas")
+    refused = table.get("refused", pd.Series(index=table.index, dtype=object)).notna()
+    counts = pd.concat([counts, refused.groupby([table["kind"], table["size"]]).sum()], axis=1)
+    return pd.concat([counts.set_axis(["arenas", "refused"], axis=1), means, error], axis=1)
+
+
+def part(found: pd.DataFrame, prefix: str) -> pd.DataFrame:
+    """Return the columns of one quantity, under the names of what was measured."""
+    names = [name for name in found if name.startswith(f"{prefix}:")]
+    return found[names].set_axis([name.split(":", 1)[1] for name in names], axis=1)
+
+
+def tables_of(found: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield tables in Markdown, by the name of the place that they have on the page."""
+    for size in sorted(set(found.index.get_level_values("size")) - {8}):
+        own = found.xs(size, level="size").reindex(KINDS)
+        errors = part(own, "error").map("{:.1f}".format)
+        yield f"errors {size}", errors.assign(arenas=own["arenas"].astype(int)).to_markdown()
+        held, error, width = (part(own, name) for name in ("held", "se", "width"))
+        cells = held.map("{:.2f}".format) + " (" + width.map("{:.0f}".format) + ")"
+        below = held < np.where(held.columns == "jackknife+", 0.8, 0.9) - 2 * error
+        yield f"coverage {size}", cells.where(~below, "**" + cells + "**").T.to_markdown()
+    first = found.groupby(level="kind", sort=False).first().reindex([*KINDS, *SIGNAL_KINDS])
+    rates = part(first, "signal")
+    most = rates.max().map("{:.0%}".format) + " " + rates.idxmax().fillna("")
+    signals = pd.DataFrame({"fires most": most, "calibrated": rates.loc["calibrated"]})
+    for name in ("noisy", "position", "few votes"):
+        signals[name] = rates.loc[name]
+    signals["kinds that fire it in half of the arenas"] = [
+        ", ".join(rates.index[rates[name] >= 0.5]) or "none" for name in rates
+    ]
+    shown = signals.map(lambda cell: cell if isinstance(cell, str) else f"{cell:.0%}")
+    yield "signals", shown.to_markdown()
+    yield "values", part(first, "value").map("{:.2f}".format).T.to_markdown()
+
+
+def draw(found: pd.DataFrame, folder: Path, size: int) -> None:
+    """Draw errors of ratings and coverage of intervals by kind of judge at one size."""
+    own, rows = found.xs(size, level="size").reindex(KINDS), np.arange(len(KINDS))
+    looks = (("soft", "o"), ("hard", "s"), ("headline", "^"), ("new", "*"), ("missed", "X"))
+    for key, quantity, label, names in (
+        ("errors", "error", "mean absolute error to the truth (Elo points)",
+         ("soft", "hard", "auto", "judge and own votes", "own votes alone")),
+        ("coverage", "held", "share of new models whose 90 % interval held",
+         ("soft, as published", "errors refitted", "headline", "jackknife+")),
+    ):  # fmt: skip
+        chart = Chart(label, names=list(KINDS))
+        if quantity == "held":
+            chart.lines([0.9, 0.9], [-0.6, len(KINDS) - 0.4], "muted", dash="3 3")
+        for name, (role, mark) in zip(names, looks, strict=False):
+            chart.marks(own[f"{quantity}:{name}"], rows, role, mark, label=name)
+        title = f"{label}, {size} voted models"
+        svg = chart.svg(key=key, title=title, description=f"By judge: {', '.join(KINDS)}.")
+        drawing = picture(Illustration(title, "", svg))
+        (folder / f"study-{key}.svg").write_text(drawing, encoding="utf-8")
+
+
+def report(rows: list[Row], page: Path) -> None:
+    """Write the tables into their places on the page, the summary and the drawings beside it."""
+    found = summarise_rows(rows)
+    found.round(4).to_csv(page.with_suffix(".csv"))
+    draw(found, page.parent / "images", 12)
+    text = page.read_text(encoding="utf-8")
+    for name, table in tables_of(found):
+        place = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
+        text = place.sub(lambda at, table=table: at[1] + "\n" + table + "\n" + at[2], text)
+    page.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
-    """Measure what is left."""
+    """Measure what is left, or write the page from what there is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("rows", type=Path, help="file of rows, made or gone on with")
     parser.add_argument("--arenas", type=int, default=200, help="of each kind and size")
     parser.add_argument("--sizes", type=int, nargs="+", default=[12, 24, 55], help="voted models")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--report", type=Path, help="page to write, as docs/study.md")
     chosen = parser.parse_args()
-    run(chosen.rows, chosen.sizes, chosen.arenas, chosen.jobs, chosen.seed)
+    if chosen.report:
+        report(read_rows(chosen.rows), chosen.report)
+    else:
+        run(chosen.rows, chosen.sizes, chosen.arenas, chosen.jobs, chosen.seed)
 
 
 if __name__ == "__main__":
