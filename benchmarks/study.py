@@ -376,7 +376,7 @@ def measure_signals(
         yield f"signal:gate, {name}", 1.0 - passed
     for name in ("verbosity_longer_preferred", "position_first_preferred"):
         yield f"value:{name}", found.get(name, math.nan)
-    gamma, error = (found[f"surrogacy_gamma{end}"] for end in ("", "_std_error"))
+    gamma, error = (found.get(f"surrogacy_gamma{end}", math.nan) for end in ("", "_std_error"))
     yield "signal:surrogacy, scores carry too little", float(gamma > 2 * error)
     yield "signal:surrogacy, scores carry too much", float(gamma < -2 * error)
     now = arena.runs[1][:, ok] * (1 - kind.drift)
