@@ -118,6 +118,7 @@ KINDS = {
     "few votes": Kind(votes=0.2),
     "many ties": Kind(ties=0.8, levels=True),
 }
+SIGNAL_SIZE = 12
 SIGNAL_KINDS = {  # for signals alone: what none of the judges above does
     "coin": Kind(noise=5.0, run=40.0, points=0.1, bias=0.0),
     "stranger": Kind(stranger=1.2),
@@ -507,7 +508,7 @@ def tasks_of(sizes: list[int], n_arenas: int) -> Iterator[tuple[str, int, int]]:
     """Yield every arena, smallest sizes first."""
     for size, number in product(sizes, range(n_arenas)):
         yield from ((name, size, number) for name in KINDS)
-        if size == sizes[0]:
+        if size == SIGNAL_SIZE:
             few = {"eight models": 8, "blind to the strong": 55}
             yield from ((name, few.get(name, size), number) for name in SIGNAL_KINDS)
 
