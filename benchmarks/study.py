@@ -65,7 +65,7 @@ from judgeline.report.figures import Illustration, picture
 from judgeline.trust import count_violations, outcome_matrices, score_conflicts, violation_rates
 from judgeline.verdict.outcomes import hard_outcome
 
-MISCOVERAGE, NEW, OWN_VOTES, REFITS = 0.1, 4, 30, 10
+MISCOVERAGE, NEW, OWN_BATTLES, REFITS = 0.1, 4, 30, 10
 FLAGS = (
     "few-battles", "anchors-disconnected", "no-slope", "no-ruler", "no-weights",
     "judge-always-prefers", "judge-never-prefers", "humans-always-prefer", "humans-never-prefer",
@@ -135,7 +135,8 @@ SIGNAL_KINDS = {  # for signals alone: what none of the judges above does
 class Arena(NamedTuple):
     """Battles of one arena, with everything that the judge said of them.
 
-    `before` has no votes on the new models, `with_own` the first `OWN_VOTES` of each, `later` all;
+    `before` has no votes on the new models, `with_own` those of the first `OWN_BATTLES` of each,
+    `later` all;
     `truth` (M,) and ratings are Elo points among the voted models. `runs` (k, 2, n) are
     differences in both orders of repeated calls; the first one counts.
     """
@@ -195,8 +196,8 @@ def make_arena(kind: Kind, size: int, rng: np.random.Generator) -> Arena:
     of_new = is_new[a] | is_new[b]
     settled = is_new[a] ^ is_new[b]  # a new model against a voted one
     own = np.where(is_new[a], a, b)
-    rank = pd.Series(own).where(settled & np.isfinite(vote)).groupby(own).cumcount().to_numpy()
-    is_own = settled & (rank < OWN_VOTES)
+    rank = pd.Series(own).groupby(own).cumcount().to_numpy()
+    is_own = settled & (rank < OWN_BATTLES)
     coded = [
         code_battles(
             names[a][~failed],

@@ -195,9 +195,10 @@ def _intervals_text(
     widths = board["upper"] - board["lower"], 2 * row["threshold"] * square**0.5
     own, common = (f"{width.median():.0f}" for width in widths)
     return (
-        f"Intervals are by {settings.intervals}: at least {1 - 2 * settings.miscoverage:.0%} hold "
-        f"the human rating of a model like these, about {1 - settings.miscoverage:.0%} where fits "
-        f"are stable. Median width {own} Elo; by one threshold {common}."
+        f"Intervals are by {settings.intervals}: at least {100 - 200 * settings.miscoverage:g} % "
+        "hold the human rating of a model like these, about "
+        f"{100 - 100 * settings.miscoverage:g} % where fits are stable. Median width {own} Elo; by "
+        f"one threshold {common}."
     )
 
 
