@@ -129,7 +129,7 @@ def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    code_version="2",
+    code_version="3",
     automation_condition=FOLLOWS,
     ins={"sampled_battles": of_corpus()},
 )
