@@ -562,7 +562,7 @@ def part(found: pd.DataFrame, prefix: str) -> pd.DataFrame:
 
 def tables_of(found: pd.DataFrame) -> Iterator[tuple[str, str]]:
     """Yield tables in Markdown, by the name of the place that they have on the page."""
-    for size in sorted(set(found.index.get_level_values("size")) - {8}):
+    for size in found.loc["calibrated"].index.tolist():
         own = found.xs(size, level="size").reindex(KINDS)
         errors = part(own, "error").map("{:.1f}".format)
         yield f"errors {size}", errors.assign(arenas=own["arenas"].astype(int)).to_markdown()
