@@ -543,8 +543,9 @@ def summarise_rows(rows: list[Row]) -> pd.DataFrame:
     Arenas are the independent unit: models of one share votes, judge and thresholds.
     """
     table = pd.DataFrame(rows)
+    table["price:jackknife+"] = table["width:jackknife+"] / table["width:headline"]
     groups = table.drop(columns=["arena", "refused"], errors="ignore").groupby(["kind", "size"])
-    widths = [name for name in table if name.startswith("width:")]
+    widths = [name for name in table if name.startswith(("width:", "price:"))]
     held = groups[[name for name in table if name.startswith("held:")]]
     error = (held.std() / np.sqrt(held.count())).rename(columns=lambda n: n.replace("held", "se"))
     means = groups.mean().assign(**groups[widths].median())
@@ -581,6 +582,8 @@ def tables_of(found: pd.DataFrame) -> Iterator[tuple[str, str]]:
     ]
     shown = signals.map(lambda cell: cell if isinstance(cell, str) else f"{cell:.0%}")
     yield "signals", shown.to_markdown()
+    price = found.reset_index().pivot_table("price:jackknife+", "size", "kind")[[*KINDS]]
+    yield "price", price.map("{:.2f}".format).to_markdown()
     yield "values", part(first, "value").map("{:.2f}".format).T.to_markdown()
 
 
@@ -590,12 +593,13 @@ def draw(found: pd.DataFrame, folder: Path, size: int) -> None:
     looks = (("soft", "o"), ("hard", "s"), ("headline", "^"), ("new", "*"), ("missed", "X"))
     for key, quantity, label, names in (
         ("errors", "error", "mean absolute error to the truth (Elo points)",
-         ("soft", "hard", "auto", "judge and own votes", "own votes alone")),
+         ("soft", "hard-rescaled", "auto", "judge and own votes", "own votes alone")),
         ("coverage", "held", "share of new models whose 90 % interval held",
          ("soft, as published", "errors refitted", "headline", "jackknife+")),
     ):  # fmt: skip
-        chart = Chart(label, names=list(KINDS))
-        if quantity == "held":
+        held = quantity == "held"
+        chart = Chart(label, names=list(KINDS), x_range=(0.78, 1.01) if held else None)
+        if held:
             chart.lines([0.9, 0.9], [-0.6, len(KINDS) - 0.4], "muted", dash="3 3")
         for name, (role, mark) in zip(names, looks, strict=False):
             chart.marks(own[f"{quantity}:{name}"], rows, role, mark, label=name)
