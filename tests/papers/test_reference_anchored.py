@@ -45,13 +45,19 @@ def test_printed_numbers_follow_from_others() -> None:
     cells = pd.concat(found.values())
     compared = cells[cells["within"].notna()]
     outside = compared[~compared["within"].astype(bool)]
-    assert (len(compared), len(outside)) == (144, 18)
+    assert (len(compared), len(outside)) == (144, 25)
     table3 = outside[outside["item"].eq("reference_anchored.table3")]
     assert len(table3) == 17  # shares' errors within 1 %, those of gaps 3 to 6 % above the formula
     off = table3["printed"] / table3["value"] - 1
     assert off.xs("se_p", level="column").abs().max() < 0.01
     assert off.xs("se_elo_gap", level="column").between(0.029, 0.062).all()
-    assert outside.drop(table3.index).index.tolist() == [("prompts filtered by abstention", "min")]
+    table9 = outside[outside["item"].eq("reference_anchored.table9")]
+    assert set(table9.index.get_level_values("column")) == {"theoretical_se"}
+    assert table9["difference"].abs().max() < 2e-6
+    rest = outside.drop([*table3.index, *table9.index])
+    assert set(rest.index.get_level_values("row")) == {
+        "prompts filtered by abstention", "empirical over analytic SE at n=40",
+    }  # fmt: skip
     assert found["table1"].loc[("o4-mini", "direct_score_mean"), "note"] == "from Table 8"
     shift = found["table5"].xs("mean_abs_centred_elo_shift", level="column")["value"]
     assert shift.tolist() == pytest.approx([32.9, 59.4, 74.1], abs=0.06)  # printed: 15, 18, 12
