@@ -321,12 +321,14 @@ def _tables_of(
 def _first_place(tables: Tables, rating: RatingOptions) -> list[Lead]:
     """Return the leads at the top of a leaderboard and their battles; none if withheld."""
     board = tables["leaderboard"]
-    own = board[board["rank"].eq(1)]
-    if own.empty:
+    leader = board[board["rank"].eq(1)]
+    if leader.empty:
         return []
-    first = own.iloc[0]
-    ratings = board.set_index("model")["rating"]
-    return leads_beside(first["model"], tables["scored_battles"], ratings, rating, first["method"])
+    first = leader.iloc[0]
+    own = board.set_index("model")
+    half_width = (own["upper"] - own["lower"]) / 2
+    battles, method = tables["scored_battles"], first["method"]
+    return leads_beside(first["model"], battles, own["rating"], rating, method, half_width)
 
 
 def _provenance(corpus: CorpusDefinition) -> dict[str, str]:

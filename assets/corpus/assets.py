@@ -28,7 +28,7 @@ WARN_QUARANTINED = 0.05
 MIN_SHARE_OF_UNIFORM = 0.5
 MIN_DECISIVE_VOTES = 30
 
-_READ = {**TABLE, "code_version": "1"}
+_READ = {**TABLE, "code_version": "2"}
 
 
 @dg.multi_asset(
@@ -90,7 +90,7 @@ def published_corpus(
     )
 
 
-@corpus_table("1", FOLLOWS)
+@corpus_table("2", FOLLOWS)
 def battles(
     context: dg.AssetExecutionContext, raw_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -102,7 +102,7 @@ def battles(
     )
 
 
-@corpus_table("1", FOLLOWS)
+@corpus_table("2", FOLLOWS)
 def sampled_battles(
     context: dg.AssetExecutionContext,
     battles: pd.DataFrame,

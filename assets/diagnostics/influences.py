@@ -19,6 +19,7 @@ from judgeline.elo import (
     rating_to_strength,
     with_settled_votes,
 )
+from judgeline.intervals import leads_apart
 from judgeline.io import as_coded, as_numbers, as_table
 from judgeline.report import Lead
 from resources.config.catalog import Catalog
@@ -123,11 +124,18 @@ def _influences(
 
 
 def leads_beside(
-    model: str, scored_battles: pd.DataFrame, ratings: pd.Series, rating: RatingOptions, method: str
+    model: str,
+    scored_battles: pd.DataFrame,
+    ratings: pd.Series,
+    rating: RatingOptions,
+    method: str,
+    half_width: pd.Series | None = None,
 ) -> list[Lead]:
     """Return the lead of the next model above over a model, and its own over the next below.
 
-    `ratings` are by model, Elo points, by the method that the leads are of.
+    Where half the widths of the intervals are given, the lead that bounds the model's rank from
+    below follows: the smallest of its leads that chance does not explain. `ratings` and widths are
+    by model, Elo points, by the method that the leads are of.
     """
     coded = with_settled_votes(as_coded(scored_battles, rating.hard_outcome))
     rated = ratings[ratings.notna() & ratings.index.isin(coded.models)]
@@ -135,11 +143,17 @@ def leads_beside(
     if model not in order:
         return []
     place = order.index(model)
+    pairs = [(*pair, 0.0) for pair in pairwise(order[max(place - 1, 0) : place + 2])]
+    if half_width is not None:
+        apart = leads_apart(half_width[order], miscoverage=rating.miscoverage)[place]
+        below = (rated[model] - rated[order] > apart).to_numpy()
+        pairs += [(model, order[k], float(apart[k])) for k in np.flatnonzero(below)[:1]]
     leads = []
-    for ahead, rival in pairwise(order[max(place - 1, 0) : place + 2]):
-        found = fewest_to_overtake(coded, ahead, rival, method=method, l2=rating.l2)
+    for ahead, rival, margin in pairs:
+        found = fewest_to_overtake(coded, ahead, rival, method=method, l2=rating.l2, margin=margin)
         ids = scored_battles["battle_id"].iloc[found.row].tolist()
-        leads.append(Lead(ahead, rival, found.lead, found.lead_without, ids, len(coded)))
+        numbers = found.lead, found.lead_without
+        leads.append(Lead(ahead, rival, *numbers, ids, len(coded), margin))
     return leads
 
 

@@ -126,7 +126,7 @@ def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     return check_result(observed, passed=not note, **counted)
 
 
-@judge_table("2", FOLLOWS)
+@judge_table("3", FOLLOWS)
 def scored_battles(
     sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> dg.MaterializeResult[pd.DataFrame]:

@@ -67,7 +67,7 @@ def soft_outcomes(
     )
 
 
-@judge_table("1", FOLLOWS)
+@judge_table("2", FOLLOWS)
 def consistency(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -78,7 +78,8 @@ def consistency(
     """How often a judge contradicts itself, as a share of what could be compared.
 
     Conflicts of its single scores with its comparisons, and subsets of 3, 4 and 5 answers to one
-    question whose comparisons are no ranking; by language, and by criterion of the rubric.
+    question whose comparisons are no ranking; by criterion of the rubric, and by category, or by
+    language where no battle has a category.
     """
     _, slug = corpus_and_judge(context)
     corpus_of(context, catalog, "judge.choice.tolerance")

@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 
 from assets.trust.scoring import SCORE_SOURCES
+from judgeline.io import each_category
 from judgeline.trust import (
     MOST_SUBSETS,
+    ViolationCounts,
     count_violations,
     outcome_matrices,
     score_conflicts,
@@ -64,9 +66,9 @@ def consistency_table(
     *,
     tolerance: float,
 ) -> pd.DataFrame:
-    """Return conflict ratios and non-transitivity ratios of one judge, overall and by language.
+    """Return conflict ratios and non-transitivity ratios of one judge, overall and by category.
 
-    A column ``category`` of the battles takes the place of the language. Outcomes are A's share of
+    Where no battle has a category, languages stand for them. Outcomes are A's share of
     the win, score differences A minus B in points, equal within `tolerance`. ``n`` counts battles
     scored and compared, or subsets of ``size`` answers whose pairs were all compared; it is 0, and
     the ratio null, where a question has over `MOST_SUBSETS`.
@@ -86,7 +88,7 @@ def _keyed(battles: pd.DataFrame) -> pd.DataFrame:
     question, _ = pd.factorize(battles["question_id"])
     models = battles[["model_a", "model_b"]].to_numpy(dtype=object)
     first, second = pd.factorize(models.ravel())[0].reshape(-1, 2).T
-    column = "category" if "category" in battles else "language"
+    column = "category" if battles["category"].notna().any() else "language"
     return pd.DataFrame(
         {
             "question": question,
@@ -113,9 +115,9 @@ def _conflicts(
                 both["gap"], np.zeros(len(both)), both["outcome"], tolerance=tolerance
             )
             place = {"measure": CONFLICT, "source": source, "scores": scores, "dimension": OVERALL}
-            by_category = pd.Series(conflicts, index=keyed["category"].reindex(both.index))
-            yield {**place, "category": ALL, **_share(by_category)}
-            parts = by_category.groupby(level=0)
+            yield {**place, "category": ALL, **_share(pd.Series(conflicts))}
+            named = each_category(keyed["category"].reindex(both.index))
+            parts = pd.Series(conflicts[named.index]).groupby(named.to_numpy())
             if parts.ngroups > 1:
                 yield from ({**place, "category": name, **_share(part)} for name, part in parts)
 
@@ -159,9 +161,12 @@ def _rates(dense: pd.DataFrame, categories: pd.Series, size: int) -> Iterator[_R
     counts = count_violations(comparisons.outcomes, sizes=(size,))
     if not counts.n_subsets.any():
         return
-    labels = categories.reindex(comparisons.questions).to_numpy(dtype=object)
-    groupings = [np.full(len(labels), ALL), labels][: 1 + (len({*labels}) > 1)]
-    for rates in (violation_rates(counts, grouping) for grouping in groupings):
+    named = each_category(categories.reindex(comparisons.questions))
+    found = [violation_rates(counts)]
+    if len({*named}) > 1:
+        of_each = ViolationCounts(counts.sizes, *(column[named.index] for column in counts[1:]))
+        found.append(violation_rates(of_each, named.to_numpy(dtype=object)))
+    for rates in found:
         columns = (rates.n_subsets, rates.ratio, rates.circular, rates.equality)
         values = zip(*(column[:, 0].tolist() for column in columns), strict=True)
         for category, (n, *shares) in zip(rates.categories, values, strict=True):

@@ -137,7 +137,7 @@ def _influences(
 
 
 class HoldingBattles(NamedTuple):
-    """The battles without which a rival would stand above a model, the most telling first.
+    """The battles without which a lead would be below a margin, the most telling first.
 
     `row` is each one's place among the battles given; there are none where no half of the battles
     was found to do it. `lead` and `lead_without` are by how many Elo points the model is ahead,
@@ -150,13 +150,19 @@ class HoldingBattles(NamedTuple):
 
 
 def fewest_to_overtake(
-    battles: CodedBattles, model: str, rival: str, *, method: str, l2: float = 0.01
+    battles: CodedBattles,
+    model: str,
+    rival: str,
+    *,
+    method: str,
+    l2: float = 0.01,
+    margin: float = 0.0,
 ) -> HoldingBattles:
-    """Return few battles whose removal, with their votes, puts a rival above a model.
+    """Return few battles whose removal, with their votes, brings a lead below a margin.
 
     Battles are chosen by their influence on the lead, anew after each removal, until ratings that
-    are fitted without them, slopes and anchors too, have the rival ahead; then as many of the last
-    ones are put back as can be. Fewer might do: the number is a bound from above.
+    are fitted without them, slopes and anchors too, have the lead below the margin; then as many of
+    the last ones are put back as can be. Fewer might do: the number is a bound from above.
 
     Parameters
     ----------
@@ -168,6 +174,9 @@ def fewest_to_overtake(
         A method of `judgeline.elo.rate`.
     l2 : float
         Penalty of the ratings, per squared logit.
+    margin : float
+        In Elo points: 0 asks for the rival ahead, `judgeline.intervals.leads_apart` for a lead
+        that chance explains.
 
     Returns
     -------
@@ -177,8 +186,8 @@ def fewest_to_overtake(
     Raises
     ------
     ValueError
-        If a model or the method is unknown, a rating is missing, battles are counted, or the rival
-        is ahead already.
+        If a model or the method is unknown, a rating is missing, battles are counted, or the lead
+        is below the margin already.
 
     References
     ----------
@@ -205,13 +214,14 @@ def fewest_to_overtake(
 
     everything = np.arange(len(battles))
     lead, added = lead_of(everything)
-    if not lead >= -_TIED:
-        raise ValueError(f"{model!r} is {lead:.1f} Elo ahead of {rival!r} by {method!r}: swap them")
-    lead = max(lead, 0.0)
+    if not lead >= margin - _TIED:
+        remedy = f"below a margin of {margin:.1f}" if margin else "swap them"
+        raise ValueError(f"{model!r} is {lead:.1f} Elo ahead of {rival!r} by {method!r}: {remedy}")
+    lead = max(lead, margin)
     gone, left, now = everything[:0], everything, lead
-    while now >= 0:
+    while now >= margin:
         order = np.argsort(-added, kind="stable")
-        reached = np.cumsum(added[order]) > now
+        reached = np.cumsum(added[order]) > now - margin
         more = int(np.argmax(reached)) + 1 if reached.any() else order.size
         gone, left = np.concatenate([gone, left[order[:more]]]), np.sort(left[order[more:]])
         now, added = lead_of(left)
@@ -221,7 +231,7 @@ def fewest_to_overtake(
     while enough - few > 1:
         middle = (few + enough) // 2
         fewer = lead_of(np.setdiff1d(everything, gone[:middle]))[0]
-        few, enough, now = (few, middle, fewer) if fewer < 0 else (middle, enough, now)
+        few, enough, now = (few, middle, fewer) if fewer < margin else (middle, enough, now)
     return HoldingBattles(gone[:enough].astype(np.int64), lead, now)
 
 

@@ -215,25 +215,34 @@ def rank_intervals(
 ) -> tuple[Floats, Floats]:
     """Return between which ranks every model lies, all at once, at a stated probability.
 
-    A model is above another if their ratings differ by more than the Tukey-Kramer criterion, in
-    standard deviations that a normal rating with such an interval would have. A model's best rank
+    A model is above another if its rating is higher by more than `leads_apart`. A model's best rank
     is one more than the number of models above it; a higher rating never has a worse one.
 
-    Assumption: errors of ratings are about normal and independent.
-
-    Source: A. J. Hayter (1984), Annals of Statistics 12(1), on the criterion; M. Mogstad, J. P.
-    Romano, A. M. Shaikh and D. Wilhelm (2024), Review of Economic Studies 91(1), on ranks.
+    Source: M. Mogstad, J. P. Romano, A. M. Shaikh and D. Wilhelm (2024), Review of Economic Studies
+    91(1).
     """
     values = np.asarray(rating, dtype=float)
     if values.size < 2:
         return np.ones(values.size), np.ones(values.size)
-    spread = np.asarray(half_width, dtype=float) / ndtri(1 - miscoverage / 2)
-    criterion = range_quantile(1 - miscoverage, values.size) / math.sqrt(2)
-    apart = criterion * np.sqrt(spread[:, None] ** 2 + spread**2)
-    is_above = values[:, None] - values > apart
+    is_above = values[:, None] - values > leads_apart(half_width, miscoverage=miscoverage)
     best = is_above.sum(axis=0) + 1.0
     worst = values.size - is_above.sum(axis=1).astype(float)
     return np.minimum.accumulate(best[::-1])[::-1], np.maximum.accumulate(worst)
+
+
+def leads_apart(half_width: ArrayLike, *, miscoverage: float) -> Floats:
+    """Return by how many Elo points each model must lead each other for chance not to explain it.
+
+    It is the Tukey-Kramer criterion, (M, M), of all pairs at once, in standard deviations that a
+    normal rating with such an interval would have.
+
+    Assumption: errors of ratings are about normal and independent.
+
+    Source: A. J. Hayter (1984), Annals of Statistics 12(1).
+    """
+    spread = np.asarray(half_width, dtype=float) / ndtri(1 - miscoverage / 2)
+    criterion = range_quantile(1 - miscoverage, spread.size) / math.sqrt(2)
+    return np.asarray(criterion * np.sqrt(spread[:, None] ** 2 + spread**2))
 
 
 def range_quantile(share: float, n: int) -> float:

@@ -75,7 +75,7 @@ LENGTHS = ("length_a", "length_b")
 """Columns of the lengths of both responses, in characters."""
 _AMOUNTS = (*LENGTHS, "markdown_a", "markdown_b")
 OPTIONAL_NUMBERS = ("judge_outcome", "recorded_outcome", *ORDERS, *_AMOUNTS)
-OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language", "judge")
+OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language", "category", "judge")
 _NAMES = ("model_a", "model_b", *OPTIONAL_TEXT)
 _KNOWN = tuple(
     dict.fromkeys(

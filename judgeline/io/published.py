@@ -1,4 +1,4 @@
-"""Columns as they are published: names, languages, outcomes and truth values."""
+"""Columns as they are published: names, languages, categories, outcomes and truth values."""
 
 import re
 from collections.abc import Mapping
@@ -79,3 +79,9 @@ def outcomes(published: pd.Series, codes: Mapping[Any, float]) -> pd.Series:
 def truths(published: pd.Series) -> pd.Series:
     """Return True where a boolean, or the text or number of one, says so."""
     return published.astype("str").str.lower().isin(["true", "1", "1.0"])
+
+
+def each_category(published: pd.Series) -> pd.Series:
+    """Return the categories, one a row, by the place of their battle; ``math;code`` are two."""
+    listed = published.astype("str").reset_index(drop=True).dropna().str.split(";").explode()
+    return names(listed).dropna()

@@ -21,10 +21,12 @@ BATTLE_DTYPES: dict[str, str] = {
     "completion_a": "str",
     "completion_b": "str",
     "language": "str",
+    "category": "str",
     "n_turns": "Int64",
     "timestamp": "datetime64[us, UTC]",
 }
-"""Columns of battles: ``human_outcome`` is A's share of the win, times are UTC."""
+"""Columns of battles: ``human_outcome`` is A's share of the win, times are UTC. Several categories
+of a question have ``;`` between them."""
 
 SCORE_COLUMNS: tuple[str, ...] = tuple(f"{name}_{side}" for side in "ab" for name in CRITERIA)
 """Rubric scores of model A's completion, then of model B's, whichever was shown first."""

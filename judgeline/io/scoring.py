@@ -27,8 +27,8 @@ from judgeline.winrate import (
 )
 
 _SCORED = (
-    "battle_id question_id cluster_id model_a model_b language human_outcome score_difference "
-    "judge_outcome recorded_outcome difference_ab difference_ba length_a length_b "
+    "battle_id question_id cluster_id model_a model_b language category human_outcome "
+    "score_difference judge_outcome recorded_outcome difference_ab difference_ba length_a length_b "
     "markdown_a markdown_b"
 )
 SCORED_COLUMNS: tuple[str, ...] = tuple(_SCORED.split())
@@ -87,6 +87,7 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
     outcome[published] = sign_outcome(mean[published])
     recorded = verdicts.groupby("battle_id", sort=False)["recorded_outcome"].mean()
     table = battles.assign(
+        category=battles.get("category"),  # battles of candidates have none
         score_difference=score,
         judge_outcome=outcome,
         recorded_outcome=recorded.reindex(battles["battle_id"]).to_numpy(),

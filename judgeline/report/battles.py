@@ -62,9 +62,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Lead:
-    """One model's lead over another, in Elo points, and battles without which the other leads.
+    """One model's lead over another, in Elo points, and battles without which it is below a margin.
 
-    No battles are named where no half of all `n_battles` was found to do it.
+    The margin is 0, or a lead that chance does not explain. No battles are named where no half of
+    all `n_battles` was found to do it.
     """
 
     model: str
@@ -73,19 +74,22 @@ class Lead:
     lead_without: float
     battle_ids: Sequence[str]
     n_battles: int
+    margin: float = 0.0
 
 
 def lead_text(lead: Lead) -> str:
-    """Return the sentence on few battles without which the rival leads, naming the first."""
+    """Return the sentence on few battles that hold a lead, or hold it above chance."""
     ahead = f"{lead.model} leads {lead.rival} by {number(lead.lead, 1)} Elo"
+    if lead.margin:
+        ahead += f", more than the {number(lead.margin, 1)} that chance explains"
     if not lead.battle_ids:
         return f"{ahead}; leaving out up to half of the battles was not found to change that"
     size, shown = len(lead.battle_ids), ", ".join(lead.battle_ids[:_IDS_SHOWN])
     more = f" and {size - _IDS_SHOWN} more" if size > _IDS_SHOWN else ""
-    return (
-        f"{ahead}; without {count(size)} of {count(lead.n_battles)} battles {lead.rival} leads by "
-        f"{number(-lead.lead_without, 1)}: {shown}{more}"
-    )
+    left = number(abs(lead.lead_without), 1)
+    without = f"by {left} only" if lead.lead_without >= 0 else f"{lead.rival} leads by {left}"
+    gone = f"{count(size)} of {count(lead.n_battles)} battles"
+    return f"{ahead}; without {gone} {without}: {shown}{more}"
 
 
 def strongest(influences: pd.DataFrame, most: int) -> pd.DataFrame:

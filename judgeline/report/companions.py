@@ -129,16 +129,18 @@ _PLAN = _Part(
 )
 _PLAIN = _Part(
     "plain_ratings",
-    "One row per source of outcomes, language and model; 1500 is the mean of the models of a group",
-    "source: Outcomes of; language; model; rating; lower; upper; "
-    "controlled_rating: Beside style | Elo ~one; n_battles; component: Group ~count",
+    "One row per source of outcomes, group of battles and model; 1500 is the mean of the models "
+    "that chains of battles connect",
+    "source: Outcomes of; grouping; group; model; rating; lower; upper; "
+    "controlled_rating: Beside style | Elo ~one; n_battles; component ~count",
 )
 _STYLE = _Part(
     "style_effects",
-    "One row per source of outcomes, language and style: what more of it adds to A's chances",
-    "source: Outcomes of; language; covariate: More; effect: Effect | Elo per standard deviation "
-    "~signed; lower; upper; n_battles",
-    marked=lambda row: row.language == "all" and row.lower * row.upper > 0,
+    "One row per source of outcomes, group of battles and style: what more of it adds to A's "
+    "chances",
+    "source: Outcomes of; grouping; group; covariate: More; "
+    "effect: Effect | Elo per standard deviation ~signed; lower; upper; n_battles",
+    marked=lambda row: row.grouping == "all" and row.lower * row.upper > 0,
 )
 _REFERENCE = _Part(
     "reference_ratings",
@@ -226,8 +228,8 @@ SECTIONS = (
         "Plain ratings",
         "Bradley-Terry ratings of the outcomes of people and of the judge as they are, as other "
         "leaderboards make them: not on the human scale, and only beside the board above. Length "
-        "and Markdown are held equal in the column beside style. Groups are of models that chains "
-        "of battles connect; languages need 100 battles with an outcome.",
+        "and Markdown are held equal in the column beside style. Components are of models that "
+        "chains of battles connect; a language or category needs 100 battles with an outcome.",
         (_PLAIN, _STYLE),
         places_models=True,
     ),

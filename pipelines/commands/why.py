@@ -201,7 +201,10 @@ class _Rating:
             return []
         ratings = heldout[heldout["method"].eq(self.method)].set_index("model")["rating"]
         battles, options = self._need("scored_battles"), self._definition.rating
-        return leads_beside(self._model, battles, ratings, options, self.method)
+        board, half_width = self._read("leaderboard"), None
+        if board is not None and board["method"].eq(self.method).all():
+            half_width = (board["upper"] - board["lower"]).set_axis(board["model"]) / 2
+        return leads_beside(self._model, battles, ratings, options, self.method, half_width)
 
     def evidence(self, chosen: pd.DataFrame) -> list[Evidence]:
         """Return battles by their influences, with texts and answers."""

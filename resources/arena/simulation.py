@@ -234,6 +234,7 @@ def tabulate(arena: Arena, drawn: ArenaBattles) -> pd.DataFrame:
             "completion_a": completions[drawn.model_a, drawn.prompt],
             "completion_b": completions[drawn.model_b, drawn.prompt],
             "language": [prompt.language for prompt in prompts],
+            "category": [prompt.kind for prompt in prompts],
             "n_turns": 1,
         }
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.io import (
+    COUNT,
     EXPECTED_WINNERS,
     REPLY_DTYPES,
     SCORE_COLUMNS,
@@ -17,6 +18,7 @@ from judgeline.io import (
     CorpusRead,
     Fault,
     fault,
+    file_columns,
     judge_slugs,
     languages,
     names,
@@ -39,8 +41,8 @@ _STATE_CODES = (
 )
 _TEXTS = ("instruction", "completion_a", "completion_b")
 _OPTIONAL = (
-    "battle_id question_id cluster_id instruction completion_a completion_b language n_turns "
-    "timestamp"
+    "battle_id question_id cluster_id instruction completion_a completion_b language category "
+    "n_turns timestamp"
 )
 
 
@@ -67,6 +69,11 @@ def read_battles(paths: Sequence[Path], stated: Mapping[str, float] | None = Non
 
 
 def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
+    if COUNT in file_columns(path):
+        raise ValueError(
+            f"{path} has counted battles (column {COUNT}), and a corpus needs each battle with its "
+            "texts; rate the file by 'judgeline rank', or give a battle a row"
+        )
     table = read_layout(path, "battles", _OPTIONAL)
     columns = {name: column_of(table, name) for name in _OPTIONAL.split()}
     texts = {name: columns[name].map(encodable, na_action="ignore") for name in _TEXTS}
@@ -80,6 +87,7 @@ def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
             "human_outcome": outcome,
             **texts,
             "language": languages(columns["language"]),
+            "category": names(columns["category"]),
             "n_turns": n_turns.where(_is_count(n_turns)),
             "timestamp": time,
         }

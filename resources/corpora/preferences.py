@@ -24,6 +24,8 @@ from resources.corpora.assemble import Converted, assemble, column_of, conversat
 from resources.corpora.records import TURN_SEPARATOR, read_texts
 
 _WINNERS = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
+_TAGS = "category_tag is_code"
+_HARD = 6  # of the seven criteria of a prompt, from which on LMArena calls it hard
 _SIDES_55K = {"winner_model_a": 1.0, "winner_model_b": 0.0, "winner_tie": 0.5}
 
 
@@ -40,7 +42,7 @@ def _battles(
 
 def lmarena_100k(path: Path) -> Converted:
     """Return the 100k release: one vote a question, language by name, marks of frequent prompts."""
-    table = read_layout(path, "lmarena-100k", "dedup_tag")
+    table = read_layout(path, "lmarena-100k", f"dedup_tag {_TAGS}")
     sentence = "dedup_tag of {question_id!r} is not sampled: its prompt is asked very often"
     left_out = column_of(table, "dedup_tag").map(_is_not_sampled)
     time = pd.to_datetime(pd.to_numeric(table["tstamp"], errors="coerce"), unit="s", utc=True)
@@ -59,12 +61,36 @@ def _is_not_sampled(tag: Any) -> bool:
     return bool(isinstance(tag, dict) and tag.get("sampled") is False)
 
 
+def _struct(published: Any) -> dict[str, Any]:
+    """Return the names and values of a struct, or of its JSON; none of anything else."""
+    try:
+        found = json.loads(published) if isinstance(published, str) else published
+    except json.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _categories(table: pd.DataFrame) -> list[str | None]:
+    """Return LMArena's categories of each battle: code, hard, and what its tags say is true."""
+    tags, is_code = column_of(table, "category_tag"), truths(column_of(table, "is_code"))
+    return [_category(_struct(tag), code) for tag, code in zip(tags, is_code, strict=True)]
+
+
+def _category(tag: dict[str, Any], is_code: bool) -> str | None:
+    found = {"code"} if is_code else set()
+    for name, marks in tag.items():
+        true = {mark for mark, value in _struct(marks).items() if value is True}
+        is_criteria = name.startswith("criteria")
+        found |= ({"hard"} if len(true) >= _HARD else set()) if is_criteria else true
+    return ";".join(sorted(found)) or None
+
+
 def lmarena_140k(path: Path) -> Converted:
     """Return the 140k release: language by code, and sessions of several battles as clusters.
 
     The battles of a session depend on each other though models are drawn anew.
     """
-    table = read_layout(path, "lmarena-140k")
+    table = read_layout(path, "lmarena-140k", _TAGS)
     time = pd.to_datetime(table["timestamp"], utc=True)
     battles = _battles(table, "id", "evaluation_session_id", timestamp=time)
     return _with_winners(table, battles, "both_bad")
@@ -80,7 +106,9 @@ def _with_winners(
     sentence = "winner is {winner!r}; expected one of {known}"
     known = ", ".join(winners)
     vote = fault(table, outcome.isna(), "unknown-winner", sentence, known=known)
-    battles = battles.assign(human_outcome=outcome, language=languages(table["language"]))
+    battles = battles.assign(
+        human_outcome=outcome, language=languages(table["language"]), category=_categories(table)
+    )
     return Converted(battles.join(texts), [*faults, vote, *unreadable])
 
 
@@ -155,7 +183,7 @@ def _first_language(published: Any) -> str | None:
 
 
 def _comparia(path: Path, known: pd.Series | None) -> Converted:
-    optional = "opening_msg conv_turns session_hash timestamp languages"
+    optional = "opening_msg conv_turns session_hash timestamp languages selected_category"
     table = read_layout(path, "comparia", optional)
     given = {name: column_of(table, name) for name in optional.split()}
     texts, faults = conversations(table)
@@ -168,6 +196,7 @@ def _comparia(path: Path, known: pd.Series | None) -> Converted:
             instruction=given["opening_msg"].fillna(texts["instruction"]),
             n_turns=given["conv_turns"].fillna(texts["n_turns"]),
         ),
+        category=names(given["selected_category"]),
         timestamp=pd.to_datetime(given["timestamp"], utc=True),
     )
     language = given["languages"].map(_first_language)

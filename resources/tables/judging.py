@@ -394,9 +394,9 @@ def _models(scored_battles: pd.DataFrame) -> pd.DataFrame:
 
 SCORED_BATTLES = Table(
     "scored_battles",
-    "battle_id question_id cluster_id model_a model_b language human_outcome score_difference "
-    "judge_outcome recorded_outcome difference_ab difference_ba length_a length_b markdown_a "
-    "markdown_b",
+    "battle_id question_id cluster_id model_a model_b language category human_outcome "
+    "score_difference judge_outcome recorded_outcome difference_ab difference_ba length_a length_b "
+    "markdown_a markdown_b",
     key=["battle_id"],
     checks=[
         Check(

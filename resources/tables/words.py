@@ -11,7 +11,7 @@ _TEXTS = {
     "bound_is": "What the bound rests on, in words.",
     "calibration": "Whose votes calibrate: the model's own, or those on others.",
     "candidate": "The new model, or attack control, that the battle is to place.",
-    "category": "Language, or the corpus' own category, of the questions; all for the whole.",
+    "category": "Category of the question, ; between several; or its language; all for the whole.",
     "cluster_id": "Unit of dependence: the session, else the question.",
     "completion": "The model's answer; null where an attack control copies its opponent's.",
     "completion_a": "Model A's answer.",

@@ -81,6 +81,7 @@ def scores(name: str, differences: list[float], control: str | None = None) -> p
             "model_a": np.where(first, name, opponents).astype(object),
             "model_b": np.where(first, opponents, name).astype(object),
             "language": "en",
+            "category": None,
             "judge_outcome": (np.sign(gap) + 1) / 2,
             **dict.fromkeys(("human_outcome", "recorded_outcome"), np.nan),
             **dict.fromkeys(("score_difference", "difference_ab", "difference_ba"), gap),

@@ -185,6 +185,13 @@ def test_what_no_fixture_can_hold(tmp_path: Path) -> None:
         read_files("arena-hard", [tmp_path / "x.jsonl"], ArenaHardOptions(baseline="base"))
 
 
+def test_counted_battles_are_no_corpus(tmp_path: Path) -> None:
+    path = tmp_path / "battles.csv"
+    path.write_text("model_a,model_b,winner,n_battles\nant,bee,tie,7\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"battles\.csv has counted battles .*judgeline rank"):
+        read_files("battles", [path])
+
+
 def test_a_baseline_has_to_be_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="does not name the model it compares with"):
         read_files("arena-hard", [tmp_path / "x.jsonl"])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from assets.diagnostics.influences import added_up, influence_table
+from assets.diagnostics.influences import added_up, influence_table, leads_beside
 from judgeline.diagnostics.influence import fewest_to_overtake, fit_influences, influence_of
 from judgeline.elo import (
     ELO_PER_LOGIT,
@@ -25,7 +25,9 @@ from judgeline.elo import (
 )
 from judgeline.elo.placements import place
 from judgeline.elo.strengths import place_models
+from judgeline.intervals.board import rank_intervals
 from judgeline.io import as_coded, as_table
+from judgeline.report import lead_text
 from resources.config.corpora import RatingOptions
 from resources.tables.diagnostics import BATTLE_INFLUENCES
 
@@ -167,6 +169,13 @@ def test_the_battles_that_hold_a_lead_end_it_when_they_go(seed: int) -> None:
     assert found.lead_without < 0 < found.lead
     assert len(set(found.row.tolist())) == found.row.size
     assert lead_without(battles, found.row[:-1], pair) >= 0, "one battle fewer would do"
+    margin = found.lead / 2
+    parted = fewest_to_overtake(battles, *pair, method="auto", margin=margin)
+    assert 0 < parted.row.size <= found.row.size
+    assert lead_without(battles, parted.row, pair) == pytest.approx(parted.lead_without, abs=1e-6)
+    assert parted.lead_without < margin <= lead_without(battles, parted.row[:-1], pair)
+    with pytest.raises(ValueError, match="below a margin"):
+        fewest_to_overtake(battles, *pair, method="auto", margin=2 * found.lead)
 
 
 def test_where_one_battle_holds_a_lead_it_is_found() -> None:
@@ -182,6 +191,29 @@ def test_where_one_battle_holds_a_lead_it_is_found() -> None:
         assert (found.row.size == 1) == held_by_one
         n_held_by_one += held_by_one
     assert 0 < n_held_by_one < 8
+
+
+def test_the_last_lead_beside_a_model_is_what_bounds_its_rank_from_below() -> None:
+    played = dense_battles(2)
+    columns = {"human": "human_outcome", "judge": "judge_outcome", "score": "score_difference"}
+    table = pd.DataFrame([vars(battle) for battle in played]).rename(columns=columns)
+    table["battle_id"] = [f"b{i}" for i in range(len(table))]
+    rated = rate(code(played), RatingSettings(n_resamples=0))
+    hard = rated.take(rated.method == "hard")
+    order = np.argsort(-hard.rating)
+    ratings = pd.Series(hard.rating[order], index=hard.model[order])
+    widths = pd.Series(30.0, index=ratings.index)
+    _, worst = rank_intervals(ratings, widths, miscoverage=0.1)
+    options = RatingOptions()
+    for number, model in enumerate(ratings.index):
+        leads = leads_beside(model, table, ratings, options, "hard", widths)
+        bounds = [lead for lead in leads if lead.margin]
+        assert len(bounds) == (worst[number] < len(ratings)), "none above the last"
+        for lead in bounds:
+            assert (lead.model, lead.rival) == (model, ratings.index[int(worst[number])])
+            assert lead.lead > lead.margin > lead.lead_without, "half of the battles are enough"
+            assert "more than the" in lead_text(lead)
+    assert 1 < worst[0] < len(ratings)
 
 
 def test_two_models_that_tie_are_ahead_of_each_other() -> None:

@@ -222,6 +222,7 @@ def scored(n: int = 400) -> pd.DataFrame:
             "model_a": NAMES[a],
             "model_b": NAMES[b],
             "language": np.where(np.arange(n) % 2, "en", "fr"),
+            "category": np.tile(["math", "code; math", None, "law"], n)[:n],
             "human_outcome": np.where(np.arange(n) % 3, outcome, np.nan),
             "judge_outcome": outcome,
             "length_a": 100 * length,
@@ -232,16 +233,26 @@ def scored(n: int = 400) -> pd.DataFrame:
     )
 
 
-def test_scored_battles_are_rated_by_people_and_judge_whole_and_by_language() -> None:
-    ratings, effects = plain_ratings(scored())
-    size = ratings.groupby(["source", "language"])["model"].count()
-    assert size.to_dict() == {
-        (source, language): 5 for source in ("judge", "people") for language in ("all", "en", "fr")
-    }
+def test_scored_battles_are_rated_by_people_and_judge_whole_and_by_group() -> None:
+    table = scored()
+    ratings, effects = plain_ratings(table)
+    size = ratings.groupby(["source", "grouping", "group"])["model"].count()
+    groups = [("all", ""), ("language", "en"), ("language", "fr")]
+    of_judge = [*groups, *(("category", name) for name in ("code", "law", "math"))]
+    assert set(size["judge"].index) == {*of_judge}
+    assert set(size["people"].index) == {*groups, ("category", "math")}, "100 votes at least"
+    assert size.eq(5).all()
+    maths = table[table["category"].fillna("").str.contains("math")]
+    alone = rate_outcomes(
+        maths["model_a"], maths["model_b"], maths["judge_outcome"], cluster=maths["question_id"]
+    )[0]
+    own = ratings[ratings["source"].eq("judge") & ratings["group"].eq("math")]
+    np.testing.assert_allclose(own["rating"], alone.rating)
+    np.testing.assert_allclose(own["std_error"], alone.std_error)
     assert ratings["controlled_rating"].notna().all()
     assert effects["covariate"].unique().tolist() == ["length"], "no text tells of Markdown"
     assert effects.groupby("source")["n_battles"].max().to_dict() == {"judge": 400, "people": 266}
-    best = ratings[ratings["source"].eq("judge") & ratings["language"].eq("all")]
+    best = ratings[ratings["source"].eq("judge") & ratings["grouping"].eq("all")]
     assert best["rating"].is_monotonic_decreasing
 
 

@@ -200,8 +200,8 @@ COMPANION_TABLES = {
         "adjusted_win_rates": {"model": "ant", "estimator": "difference", "status": "ok"}
         | {"win_rate": 0.875, "headline": True},
         "adjustment_coverage": {"grouping": "all", "estimator": "naive"},
-        "plain_ratings": {"source": "judge", "language": "all", "model": "ant", "rating": 1510.0},
-        "style_effects": {"source": "judge", "language": "all", "covariate": "length"}
+        "plain_ratings": {"source": "judge", "grouping": "all", "model": "ant", "rating": 1510.0},
+        "style_effects": {"source": "judge", "grouping": "all", "covariate": "length"}
         | {"effect": 9.0, "lower": 1.0, "upper": 17.0},
         "label_plan": {"level": "ant", "plan": "label 10 more"},
         "consistency": {"category": "all", "dimension": "overall", "measure": "x", "n": 9},

@@ -21,7 +21,7 @@ from resources.tables.trust import CONSISTENCY
 def battles(*rows: tuple[str, str, str], language: str | list = "en") -> pd.DataFrame:
     """Battles b0, b1, ... of question, model A and model B."""
     return pd.DataFrame(rows, columns=["question_id", "model_a", "model_b"]).assign(
-        battle_id=[f"b{i}" for i in range(len(rows))], language=language
+        battle_id=[f"b{i}" for i in range(len(rows))], language=language, category=None
     )
 
 
@@ -72,6 +72,11 @@ def test_every_language_has_its_own_rows() -> None:
     assert conflicts["n"].to_dict() == {ALL: 6, "en": 3, "unknown": 3}
     own = table(some.assign(category="one"), {"choice": outcome})
     assert own["category"].unique().tolist() == [ALL]  # a single category is the whole
+    two = some.assign(category=["code;math"] * 3 + ["math"] * 3)
+    found = table(two, {"choice": outcome}, {"score": series(1, 1, 1, 1, 1, 1)})
+    assert [violations(found, 3, c)["ratio"] for c in (ALL, "code", "math")] == [0.5, 1.0, 0.5]
+    conflicts = found[found["measure"].eq(CONFLICT)].set_index("category")
+    assert conflicts["n"].to_dict() == {ALL: 6, "code": 3, "math": 6}
 
 
 def test_conflicts_by_hand_and_within_the_tolerance() -> None:

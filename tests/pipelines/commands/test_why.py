@@ -113,7 +113,7 @@ def test_the_runs_and_what_they_said_are_told(ask, finished, best):
     assert [len(why.origin[name]) for name in ("template_hash", "judge_identity")] == [64, 32]
     text = printed(why)
     assert why.origin["judge_identity"] in text
-    assert f"run {why.made[0].run_id}, code version 1" in text
+    assert f"run {why.made[0].run_id}, code version {why.made[0].code_version}" in text
 
 
 def test_ratings_carry_their_origin_as_metadata(finished):
@@ -333,7 +333,7 @@ def test_the_command_prints_json_tables_and_markdown(ask, best, capsys):
 
 def test_the_report_says_on_what_the_first_place_rests(finished, ask, best):
     page = (finished.home / "reports" / "tiny.html").read_text(encoding="utf-8")
-    assert lead_text(ask(best).leads[0]) in unescape(page)
+    assert all(lead_text(lead) in unescape(page) for lead in ask(best).leads)
 
 
 def test_the_report_shows_the_battles_costs_and_runs(finished):
