@@ -69,8 +69,9 @@ class Table:
     @property
     def columns(self) -> list[str]:
         """Names of the columns in their order."""
-        fields = getattr(self.fields, "_fields", self.fields)
-        return fields.split() if isinstance(fields, str) else list(fields)
+        if isinstance(self.fields, type):
+            return list(self.fields._fields)
+        return self.fields.split() if isinstance(self.fields, str) else list(self.fields)
 
     @property
     def words(self) -> str:
