@@ -62,7 +62,15 @@ from judgeline.io import (
     write_together,
 )
 from judgeline.io.anchoring import against, choose_reference, meetings, rate_against
-from judgeline.report import JudgeTables, Picture, in_csv, interval_figure, picture, write_report
+from judgeline.report import (
+    JudgeTables,
+    Picture,
+    in_csv,
+    interval_figure,
+    of_many_battles,
+    picture,
+    write_report,
+)
 from judgeline.usable import (
     QualityGateError,
     UnusableJudgeError,
@@ -91,6 +99,7 @@ __all__ = [
     "win_rates",
 ]
 
+LEADERBOARD = "leaderboard.csv"
 HELDOUT_COLUMNS = (
     "model",
     "method",
@@ -235,10 +244,10 @@ class Board:
 
     def __repr__(self) -> str:
         """Return the first models in a line, so that a prompt does not print every table."""
-        board = self.leaderboard
-        ratings = zip(board["model"][:3], board["rating"][:3], strict=True)
+        first = of_many_battles(self.leaderboard).head(3)
+        ratings = zip(first["model"], first["rating"], strict=True)
         best = ", ".join(f"{model} {rating:.0f}" for model, rating in ratings)
-        return printable(f"<Board of {self.source}: {best}, ... ({len(board)} models)>")
+        return printable(f"<Board of {self.source}: {best}, ... ({len(self.leaderboard)} models)>")
 
     def _repr_html_(self) -> str:
         """Return the leaderboard as HTML for a notebook; names of models are escaped."""
@@ -572,7 +581,12 @@ def rank_file(
             writers[name] = _csv_writer(table)
     if report:
         writers["report.html"] = board.to_html
-    return replace(board, files=_write_files(out, writers))
+    try:
+        return replace(board, files=_write_files(out, writers, replaces=force))
+    except FileExistsError as error:
+        raise _is_taken(
+            f"another run wrote a leaderboard into {out} since this one began"
+        ) from error
 
 
 def _digest(source: pd.DataFrame | Path) -> str:
@@ -697,7 +711,7 @@ def _table_writers(board: Board) -> dict[str, Callable[[Path], object]]:
         "heldout.csv": board.heldout,
         "conformal.csv": board.ranking.conformal_calibration,
         "summary.csv": board.ranking.summary,
-        "leaderboard.csv": board.leaderboard,
+        LEADERBOARD: board.leaderboard,
         "quarantine.csv": board.battles.quarantine,
     }
     return {name: _csv_writer(table) for name, table in tables.items()}
@@ -708,12 +722,8 @@ def _csv_writer(table: pd.DataFrame) -> Callable[[Path], object]:
 
 
 def _require_writable(out: Path, *, force: bool) -> None:
-    if (out / "leaderboard.csv").exists() and not force:
-        raise ArgumentError(
-            f"{out} holds a leaderboard already; name another folder, or replace it with "
-            "force=True",
-            "force",
-        )
+    if (out / LEADERBOARD).exists() and not force:
+        raise _is_taken(f"{out} holds a leaderboard already")
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=out, prefix=".judgeline-"):
@@ -725,7 +735,15 @@ def _require_writable(out: Path, *, force: bool) -> None:
         ) from error
 
 
-def _write_files(out: Path, writers: Mapping[str, Callable[[Path], object]]) -> dict[str, Path]:
+def _is_taken(reason: str) -> ArgumentError:
+    remedy = "name another folder, or replace it with force=True"
+    return ArgumentError(f"{reason}; {remedy}", "force")
+
+
+def _write_files(
+    out: Path, writers: Mapping[str, Callable[[Path], object]], *, replaces: bool = True
+) -> dict[str, Path]:
     files = {name: out / name for name in writers}
-    write_together({files[name]: write for name, write in writers.items()})
+    new = None if replaces else out / LEADERBOARD
+    write_together({files[name]: write for name, write in writers.items()}, new=new)
     return files

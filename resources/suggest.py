@@ -5,11 +5,13 @@ from collections.abc import Iterable
 
 
 def near_names(value: str, known: Iterable[str]) -> str:
-    """Return the close matches of an unknown name, or all names where none is close."""
+    """Return the close matches of an unknown name, in any case of letters, or all names."""
     names = sorted(known)
-    close = difflib.get_close_matches(value, names, n=3, cutoff=0.5)
-    if close:
-        return f"did you mean {' or '.join(repr(name) for name in close)}?"
+    small = [name.casefold() for name in names]
+    close = difflib.get_close_matches(value.casefold(), list(dict.fromkeys(small)), n=3, cutoff=0.5)
+    near = [names[at] for one in close for at, other in enumerate(small) if other == one]
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
     return f"known are {', '.join(names)}." if names else "none is known yet."
 
 

@@ -45,6 +45,14 @@ def n_rows_of(files: Sequence[Path]) -> int:
     return sum(pq.read_metadata(path).num_rows for path in files)
 
 
+def first_rows(path: Path, column: str) -> pd.Series:
+    """Return a column of the first rows of a Parquet file."""
+    import pyarrow.parquet as pq
+
+    part = next(pq.ParquetFile(path).iter_batches(_BATCH, columns=[column]))
+    return part.to_pandas()[column]
+
+
 @dataclass
 class CountedRows:
     """Rows of files by kind and score.

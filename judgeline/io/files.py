@@ -97,8 +97,10 @@ def published_layout(path: Path) -> str:
     return fitting[0] if fitting else ""
 
 
-def write_together(writers: Mapping[Path, Callable[[Path], object]]) -> None:
-    """Write all files or none: under temporary names first."""
+def write_together(
+    writers: Mapping[Path, Callable[[Path], object]], *, new: Path | None = None
+) -> None:
+    """Write all files or none, under temporary names first; FileExistsError if `new` is there."""
     parts = {path: path.with_name(f".{path.name}.{uuid.uuid4().hex}.part") for path in writers}
     try:
         for path, write in writers.items():
@@ -106,6 +108,8 @@ def write_together(writers: Mapping[Path, Callable[[Path], object]]) -> None:
             write(parts[path])
             with parts[path].open("rb") as written:
                 os.fsync(written.fileno())
+        if new is not None:
+            new.open("x").close()  # of two programs that come here at once, one goes on
         for path, part in parts.items():
             part.replace(path)
     finally:

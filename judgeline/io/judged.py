@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from judgeline.elo import FEW_BATTLES
 from judgeline.io.counting import (
     MOST_UNCOUNTED,
     CountedRows,
     count_rows,
+    first_rows,
     is_large,
     n_rows_of,
 )
@@ -96,6 +98,7 @@ _STATE_VERDICTS = (
     f"outcomes with outcomes={{codes}} ({STATED_AS})"
 )
 _QUARTERS = "a multiple of 0.25 in [0, 1]"
+_COUNTS = ("count", "counts", "n", "battles", "num_battles", "weight", "weights", "frequency")
 _GIVEN = Path("table")  # how messages name a table that came as one
 
 
@@ -548,6 +551,8 @@ def _rows(source: _Source, *, counted: bool) -> tuple[pd.DataFrame, CountedRows 
     is_counted = COUNT in source.columns
     from_files = isinstance(source.read, partial) and source.read.func is _read_files
     is_many = counted and not is_counted and from_files and is_large(source.files)
+    if not is_counted:
+        _require_no_count(source, counted=counted, is_many=is_many)
     if is_counted or is_many:
         of_each = {*OPTIONAL_TEXT, *_AMOUNTS} - {"judge"}
         wanted = {name: None for name in (*wanted, COUNT) if name not in of_each}
@@ -566,6 +571,35 @@ def _rows(source: _Source, *, counted: bool) -> tuple[pd.DataFrame, CountedRows 
             f"{MOST_UNCOUNTED:,} round the scores, as to 1/12 point, or rank fewer battles"
         )
     return _rows(source, counted=False)
+
+
+def _require_no_count(source: _Source, *, counted: bool, is_many: bool) -> None:
+    """Refuse a column of numbers that is named as a count, where each row would be one battle."""
+    folded = {name: re.sub(r"[\s-]+", "_", name.strip()).casefold() for name in source.columns}
+    for name in (name for name, small in folded.items() if small in _COUNTS):
+        read = first_rows(source.files[0], name) if is_many else source.read([name], [])[name]
+        numbers = pd.to_numeric(read, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+        if not _may_count(numbers):
+            continue
+        row = int((numbers > 1).argmax())
+        remedy = (
+            f"If rows stand for so many battles, rename it to {COUNT}, or state "
+            f"columns={{'{COUNT}': '{name}'}}; if it is something else, drop it"
+            if counted
+            else "If rows stand for so many battles, write each in a row of its own; drop it"
+        )
+        raise ArgumentError(
+            f"{source.path}: column {name!r} looks like a count of battles ({numbers[row]:g} in "
+            f"row {row}), and each row would be rated as one battle. {remedy}",
+            "columns",
+        )
+
+
+def _may_count(numbers: NDArray[np.float64]) -> bool:
+    """Return whether numbers are whole, from 1 on, not all 1, and do not number the rows."""
+    is_whole = bool(((numbers >= 1) & (numbers % 1 == 0)).all())
+    is_number = numbers.size > 2 and bool((np.diff(numbers) == 1).all())
+    return is_whole and bool((numbers > 1).any()) and not is_number
 
 
 def _whole_numbers(count: pd.Series, source: _Source) -> pd.Series:

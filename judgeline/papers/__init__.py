@@ -1,4 +1,4 @@
-"""Papers behind the methods: tables of two are made again beside the printed values."""
+"""Papers behind the methods: tables of three are made again beside the printed values."""
 
 from collections.abc import Callable, Iterator
 from importlib import import_module

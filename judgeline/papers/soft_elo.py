@@ -174,7 +174,8 @@ ITEMS = (
     Item(
         "soft_elo.table5", "widths on other corpora", _OTHERS,
         by_judge(
-            "median_width_hard", "median_width_soft", "width_reduction", corpora=_ELSEWHERE
+            "median_width_hard", "width_min_hard", "width_max_hard", "median_width_soft",
+            "width_min_soft", "width_max_soft", "width_reduction", corpora=_ELSEWHERE
         ),
     ),
     Item("soft_elo.table6", "ratings by language", _100K, languages),
@@ -217,6 +218,7 @@ ALLOWED = {
     "mae": Allowance(0.3),
     "beta": Allowance(0.005),
     "coverage": Allowance(5),
+    "width_m": Allowance(relative=0.4),
     "width": Allowance(relative=0.2),
     "contraction": Allowance(relative=0.2),
     "covered_models": Allowance(3),

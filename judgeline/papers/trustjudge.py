@@ -1,25 +1,243 @@
-"""Items of the TrustJudge paper, of which this version computes none."""
+"""Tables and figures of the TrustJudge paper (Wang et al. 2025, arXiv:2509.21117).
 
-from judgeline.papers.tables import Paper, uncomputed
+As in the released program, scores are held against the comparison in both orders, a tie where they
+differ, and each circle of three answers is a violation, also one of two wins and a tie.
+"""
 
-_BOTH = (
-    "token probabilities of scores and of comparisons by four judges on one scale each (not public)"
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from judgeline.papers.soft_elo_text import extremes
+from judgeline.papers.tables import Allowance, Cell, Item, Paper, plain_name, printed_cells, row_of
+from judgeline.papers.trustjudge_data import METHODS, Judged, read
+from judgeline.trust import (
+    RELEASED_TEMPERATURE,
+    TokenPosition,
+    aggregate_orders,
+    expected_score,
+    score_distribution,
 )
-_PAIRS = "comparisons in both orders with their perplexities (not public)"
-PAPER = Paper(
-    "trustjudge",
-    uncomputed(
-        "trustjudge",
-        {
-            "table1": ("conflict and non-transitivity ratios by judge", _BOTH),
-            "table2": ("parts of the method alone", f"{_BOTH}; {_PAIRS}"),
-            "table3": ("a reasoning model", _BOTH),
-            "table4": ("win rates after preference training", "verdicts on AlpacaEval 2 answers"),
-            "table5": ("mean of three dimensions", _BOTH),
-            "table6": ("ratios by category", _BOTH),
-            "fig5": ("example probabilities of a score", "the printed example itself"),
-            "fig6": ("example probabilities of a comparison", "the printed example itself"),
-            "text": ("numbers of the text", _BOTH),
-        },
-    ),
-)
+
+TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Of choices by probability or perplexity, and of scores in points of 1 to 5."""
+OURS = {
+    "cr_baseline": "cr_baseline_5",
+    "cr_geval": "cr_geval_5",
+    "cr_trustjudge": "cr_expectation_100",
+    "exact_match_trustjudge": "exact_match_likelihood",
+    "ntr3_trustjudge": "ntr3_likelihood",
+    "ntr4_trustjudge": "ntr4_likelihood",
+}
+"""Names of the numbers of `Judged` that printed columns of other names hold."""
+PARTS = {
+    "single: 5-scale baseline": "cr_baseline_5",
+    "single: + softmax": "cr_softmax_5",
+    "single: + 100-scale": "cr_baseline_100",
+    "single: + both": "cr_softmax_100",
+    "pairwise: baseline": "ntr4_baseline",
+    "pairwise: + likelihood": "ntr4_likelihood",
+    "pairwise: + PPL-based": "ntr4_ppl",
+}
+"""Rows of Table 2, and the two parts together."""
+
+Judges = list[Judged]
+
+
+@cache
+def printed(table: str) -> pd.DataFrame:
+    """Return the printed values of a table by row and column."""
+    cells = printed_cells("trustjudge")
+    own = cells[cells["item"].eq(f"trustjudge.{table}")].astype({"value": float})
+    return own.pivot_table("value", "row", "column", sort=False)
+
+
+def in_print(name: str, known: Iterable[str]) -> str:
+    """Return the printed name of a judge or category, or its own if it has none."""
+
+    def plain(one: str) -> str:
+        return plain_name(one.rpartition("/")[2]).removesuffix("instruct").removesuffix("it")
+
+    return next((one for one in known if plain(one) == plain(name)), name)
+
+
+def as_printed(
+    table: str, row: str, numbers: Mapping[str, float], names: Mapping[str, str] = OURS
+) -> Iterator[Cell]:
+    """Yield the numbers that the columns of a printed table hold."""
+    for column in printed(table):
+        if (own := names.get(column, column)) in numbers:
+            yield Cell(row, column, numbers[own])
+
+
+# ------------------------------------------------------------------ judges
+
+
+def by_judge(judges: Judges) -> Iterator[Cell]:
+    """Yield Table 1, and the numbers of other scales, rules and sizes under their own names."""
+    for one in judges:
+        row = in_print(one.judge, printed("table1").index)
+        yield from as_printed("table1", row, one.numbers)
+        listed = {OURS.get(column, column) for column in printed("table1")}
+        rest = {name: value for name, value in one.numbers.items() if name not in listed}
+        yield from row_of(row, n_pairs=float(len(one.pairs)), **rest)
+
+
+def parts_alone(judges: Judges) -> Iterator[Cell]:
+    """Yield Table 2: scores by probability or on the fine scale alone, and either rule."""
+    for one in judges:
+        column = in_print(one.judge, printed("table2"))
+        for row, name in PARTS.items():
+            if name in one.numbers:
+                yield Cell(row, column, one.numbers[name])
+
+
+def a_reasoning_model(judges: Judges) -> Iterator[Cell]:
+    """Yield Table 3: as Table 1, with the perplexity rule."""
+    for one in judges:
+        yield from as_printed("table3", in_print(one.judge, printed("table3").index), one.numbers)
+
+
+def over_dimensions(judges: Judges) -> Iterator[Cell]:
+    """Yield Table 5: means over dimensions, of judges that were asked by several."""
+    for one in judges:
+        own = pd.DataFrame([part.numbers for _, part in one.by("dimension")])
+        if len(own) > 1:
+            row = in_print(one.judge, printed("table5").index)
+            yield from as_printed("table5", row, own.dropna(axis=1).mean().to_dict())
+
+
+def by_category(judges: Judges) -> Iterator[Cell]:
+    """Yield Table 6: ratios by category of the question, all scores on 1 to 5."""
+    names = OURS | {"cr_trustjudge": "cr_expectation_5"}
+    labels = [str(row).partition(" / ") for row in printed("table6").index]
+    for one in judges:
+        judge = in_print(one.judge, (label[2] for label in labels))
+        for category, own in one.by("category"):
+            row = f"{in_print(category, (label[0] for label in labels))} / {judge}"
+            yield from as_printed("table6", row, own.numbers, names)
+
+
+def by_tolerance(judges: Judges) -> Iterator[Cell]:
+    """Yield Figure 3: ratios by scale, and by what counts as a tie."""
+    for one in judges:
+        for level in TOLERANCES:
+            for scale in one.scales:
+                row = f"{one.judge}, 1 to {scale}"
+                for name, value in one.conflicts(scale, level).items():
+                    yield Cell(row, f"cr_{name} at tolerance {level:g}", value)
+            for name, value in one.violations(level).items():
+                yield Cell(one.judge, f"{name} at tolerance {level:g}", value)
+
+
+def information(judges: Judges) -> Iterator[Cell]:
+    """Yield what probabilities tell beyond the number said, in bits; Section 3 has the theorem.
+
+    ``entropy`` is the mean over answers; ``bits`` of a method, the entropy of its scores over all
+    answers: the number of answers of which it could tell each, as a power of two.
+    """
+    for one in judges:
+        for scale, own in one.scales.items():
+            row = f"{one.judge}, 1 to {scale}"
+            yield from row_of(row, n_answers=len(own), **own[["entropy", "covered"]].mean())
+            for name in METHODS:
+                share = own[name].round(9).value_counts(normalize=True).to_numpy()
+                yield Cell(row, f"bits {name}", float(-(share * np.log2(share)).sum()))
+
+
+# ------------------------------------------------------------------ the paper's own numbers
+
+
+def example_choice(_: Judges) -> Iterator[Cell]:
+    """Yield Figure 5: shares of the printed probabilities, which add up to more than 1."""
+    listed = printed("fig5").loc["pairwise verdict token"]
+    note = f"divided by the sum of those printed, {listed.sum():.4f}"
+    shares = listed / listed.sum()
+    for token, share in shares.items():
+        yield Cell("pairwise verdict token", str(token), share, note, "apart")
+    one = shares[["A", "C", "B"]].to_numpy()[None]
+    for name, other in (("the same tokens", one), ("the same answers", one[:, ::-1])):
+        both = aggregate_orders(one, other, tolerance=0.0)
+        row = f"likelihood rule, the other order with {name}"
+        yield from row_of(row, outcome=both.outcome[0], soft_outcome=both.soft_outcome[0])
+
+
+def example_score(_: Judges) -> Iterator[Cell]:
+    """Yield Figure 6: the printed distribution, and its score by each method."""
+    listed = printed("fig6").loc["score token"]
+    position = TokenPosition([*listed.index], np.log(listed.to_numpy()))
+    found = score_distribution(position, digits_per_token=1, scale=(1, 5))
+    for value, p in zip(*found[1:3], strict=True):
+        yield Cell("score token", str(value), float(p))
+    yield from row_of(
+        "score of the example",
+        likeliest=float(listed.idxmax()),
+        geval=found.weighted_sum,
+        expectation=expected_score(found, target=(1, 5)),
+        softmax=expected_score(found, target=(1, 5), logit_temperature=RELEASED_TEMPERATURE),
+        entropy=found.entropy,
+    )
+
+
+def text(_: Judges) -> Iterator[Cell]:
+    """Yield the numbers of the text that follow from printed tables."""
+    main, parts, trained = printed("table1"), printed("table2"), printed("table4")
+    dimensions, categories = printed("table5"), printed("table6")
+    own = main.loc["Llama-3.1-70B-Instruct"]
+    for name, ours in (("cr", "cr_trustjudge"), ("ntr5", "ntr5_likelihood")):
+        before, after = float(own[f"{name}_baseline"]), float(own[ours])
+        values = {"baseline": before, "trustjudge": after, "reduction": before - after}
+        yield from row_of(f"{name}, Llama-3.1-70B", **values)
+    for row, table, high, low in (
+        ("exact match gain", main, "exact_match_trustjudge", "exact_match_baseline"),
+        ("cr reduction against baseline", main, "cr_baseline", "cr_trustjudge"),
+        ("cr reduction against G-Eval", main, "cr_geval", "cr_trustjudge"),
+        ("ntr5 reduction", main, "ntr5_baseline", "ntr5_likelihood"),
+        ("cr reduction", dimensions, "cr_baseline", "cr_trustjudge"),
+    ):
+        yield from extremes(f"{row} over judges", table[high] - table[low])
+    wins = main.filter(like="winrate").to_numpy().ravel()
+    yield from extremes("win rate of TrustJudge scores", wins)
+    base = parts.loc["single: 5-scale baseline"]
+    for judge in ("Llama-3.1-8B", "GPT-4o"):
+        yield Cell("5-scale baseline cr", judge, base[judge])
+    for part in ("softmax", "100-scale"):
+        yield from extremes(f"cr reduction by {part}", base - parts.loc[f"single: + {part}"])
+    fall = parts.loc["pairwise: baseline"] - parts.loc["pairwise: + PPL-based"]
+    yield from row_of("ntr4 reduction by PPL rule", **fall)
+    for judge, row in (("Llama-3-8B", "Llama-3.1-8B"), ("Qwen2.5-7B", "Qwen2.5-7B")):
+        gain = trained.loc[f"{row} / row 3"] - trained.loc[f"{row} / row 1"]
+        yield Cell("win rate gain", judge, gain["win_rate"], "row 3 less row 1 of Table 4")
+    yield Cell("stray number beside 10.69", "Qwen2.5-7B", np.nan, "follows from no printed number")
+    for size in (3, 4):
+        falls = dimensions[f"ntr{size}_baseline"] - dimensions[f"ntr{size}_trustjudge"]
+        yield Cell(f"mean ntr{size} reduction", "3 judges", falls.mean())
+    yield from row_of("mean of 24 category-judge cells", **categories.mean())
+    groups = categories.groupby(lambda row: row.partition(" / ")[0], sort=False)
+    for name, means in groups.mean().iterrows():
+        yield from row_of(f"mean of 3 judges: {name}", **means)
+
+
+_FILES = "scores and comparisons of judges with their probabilities"
+_TRAINED = "models trained on preferences, and verdicts of GPT-4o on their AlpacaEval 2 answers"
+_EXAMPLE, _SCORES = "the printed example", "scores of judges with their probabilities"
+_TITLES: dict[str, tuple[str, str, Callable[[Judges], Iterable[Cell]]]] = {
+    "table1": ("conflicts, non-transitivity and accuracy by judge", _FILES, by_judge),
+    "table2": ("parts of the method alone", _FILES, parts_alone),
+    "table3": ("a reasoning model", _FILES, a_reasoning_model),
+    "table4": ("win rates after preference training", _TRAINED, lambda _: ()),
+    "table5": ("means over dimensions", f"{_FILES}, by dimension", over_dimensions),
+    "table6": ("ratios by category", f"{_FILES}, by category", by_category),
+    "fig3": ("ratios by scale and tolerance", _FILES, by_tolerance),
+    "fig5": ("example probabilities of a comparison", _EXAMPLE, example_choice),
+    "fig6": ("example probabilities of a score", _EXAMPLE, example_score),
+    "information": ("entropy of scores", _SCORES, information),
+    "text": ("numbers of the text", "the printed tables", text),
+}
+ITEMS = tuple(Item(f"trustjudge.{name}", *words) for name, words in _TITLES.items())
+_DIFFERENCE = Allowance(0.01)
+ALLOWED = dict.fromkeys(("reduction", "gain", "mean of"), _DIFFERENCE)
+"""Differences and means of rounded numbers."""
+PAPER = Paper("trustjudge", ITEMS, read, ALLOWED)

@@ -29,7 +29,7 @@ from judgeline.report.sections import (
     pooled_section,
     section_of,
 )
-from judgeline.report.wording import count, number, span
+from judgeline.report.wording import count, number, of_many_battles, span
 
 if TYPE_CHECKING:
     import jinja2
@@ -114,8 +114,7 @@ def _verdict(judges: Sequence[JudgeTables]) -> str:
         return ""
     nearest, *others = judges
     board, miscoverage = nearest.leaderboard, nearest.conformal_calibration["miscoverage"].iloc[0]
-    many = board[~board["flags"].str.contains("few-battles")]
-    best = (board if many.empty else many).iloc[0]
+    best = of_many_battles(board).iloc[0]
     is_first = best["model"] == board["model"].iloc[0]
     leads = "leads" if is_first else f"leads those of {FEW_BATTLES} battles or more"
     also = ", ".join(

@@ -91,6 +91,12 @@ def rank_text(row: Mapping[str, Any]) -> str:
     return f"{rank:.0f}" if pd.isna(best) else f"{rank:.0f} ({best:.0f} to {worst:.0f})"
 
 
+def of_many_battles(leaderboard: pd.DataFrame) -> pd.DataFrame:
+    """Return the models that a sentence may name first: those not flagged few-battles, if any."""
+    many = leaderboard[~leaderboard["flags"].str.contains("few-battles")]
+    return leaderboard if many.empty else many
+
+
 def basis_text(leaderboard: pd.DataFrame) -> str:
     """Return the rating method of a leaderboard and its basis; every basis if models differ.
 

@@ -159,13 +159,14 @@ class ViolationCounts(NamedTuple):
 
 
 def count_violations(
-    outcomes: Sequence[ArrayLike], *, sizes: Sequence[int] = (3, 4, 5)
+    outcomes: Sequence[ArrayLike], *, sizes: Sequence[int] = (3, 4, 5), mixed: bool = True
 ) -> ViolationCounts:
     """Return, exactly, how many subsets of each question's answers are not a weak order.
 
     A subset is a weak order (a ranking with ties) unless three of its answers break a rule: x >= y
-    and y >= z, one of them strict, force x > z; x = y and y = z force x = z. Source: Y. Wang et al.
-    (2025), "TrustJudge", arXiv:2509.21117, non-transitivity ratio.
+    and y >= z, one of them strict, force x > z; x = y and y = z force x = z. Without `mixed`, a
+    circle of two wins and a tie breaks none: only three wins in a circle, and one win among two
+    ties. Source: Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, non-transitivity ratio.
 
     An outcome matrix (n, n) holds, in row i and column j, the share of the win of answer i over j:
     1, 0.5, 0, or NaN where the two were not compared. The two triangles mirror each other, else it
@@ -189,7 +190,7 @@ def count_violations(
         step = max(1, _CHUNK_CELLS // largest)
         for part in (places[at : at + step] for at in range(0, places.size, step)):
             stack = np.stack([matrices[place] for place in part], axis=-1)
-            counts[:, part] = _count_stack(stack, tuple(sizes))
+            counts[:, part] = _count_stack(stack, tuple(sizes), mixed=mixed)
     return ViolationCounts(tuple(sizes), *counts)
 
 
@@ -210,14 +211,14 @@ def _relation(matrix: ArrayLike, place: int) -> Floats:
     return values
 
 
-def _count_stack(stack: Floats, sizes: tuple[int, ...]) -> Counts:
+def _count_stack(stack: Floats, sizes: tuple[int, ...], *, mixed: bool) -> Counts:
     """Count in Q questions of n answers at once; `stack` has shape (n, n, Q)."""
     n, n_questions = stack.shape[0], stack.shape[2]
     counts = np.zeros((4, n_questions, len(sizes)), dtype=np.int64)
     triples = _subsets(n, 3)
     row = np.empty((n, n, n), dtype=np.intp)
     row[*triples] = np.arange(triples.shape[1])
-    kinds = _triple_flags(stack, triples)
+    kinds = _triple_flags(stack, triples, mixed=mixed)
     for column, size in enumerate(sizes):
         members = _subsets(n, size)
         flags = np.zeros((members.shape[1], n_questions), dtype=np.uint8)
@@ -231,14 +232,14 @@ def _count_stack(stack: Floats, sizes: tuple[int, ...]) -> Counts:
     return counts
 
 
-def _triple_flags(stack: Floats, triples: NDArray[np.intp]) -> NDArray[np.uint8]:
+def _triple_flags(stack: Floats, triples: NDArray[np.intp], *, mixed: bool) -> NDArray[np.uint8]:
     """Mark triples (3, T) of answers of every question: shape (T, Q)."""
     a, b, c = triples
     steps = np.stack([stack[a, b], stack[b, c], stack[c, a]]) * 2 - 1
     missing = np.isnan(steps).any(axis=0)
     # Once around: a ranking goes both up and down, or stays level all the way.
     n_strict, climb = np.abs(steps).sum(axis=0), np.abs(steps.sum(axis=0))
-    broken = (climb == n_strict) & (n_strict > 0)
+    broken = (climb == n_strict) & (n_strict > 0) & (mixed | (n_strict != 2))
     kind = np.where(n_strict == 3, _CIRCULAR, _EQUALITY)
     return np.where(missing, _MISSING, np.where(broken, kind, 0)).astype(np.uint8)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logit, softmax
+from scipy.special import entr, logit, softmax
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +45,16 @@ class ScoreDistribution(NamedTuple):
     probabilities: Floats
     covered: float
     unresolved: float
+
+    @property
+    def weighted_sum(self) -> float:
+        """Return the sum of number times probability, as listed: the score of G-Eval."""
+        return float(self.values @ self.probabilities)
+
+    @property
+    def entropy(self) -> float:
+        """Return the entropy of the normalised probabilities, in bits."""
+        return float(entr(_weights(self.probabilities, None)).sum() / math.log(2))
 
 
 def score_distribution(

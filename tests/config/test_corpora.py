@@ -156,6 +156,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     ("value", "known", "hint"),
     [
         ("areena", ["arena", "comparia"], "did you mean 'arena'?"),
+        ("GPT-4O", ["gpt-4o", "llama"], "did you mean 'gpt-4o'?"),
+        ("gpt-4o", ["GPT-4o", "GPT-4O", "llama"], "did you mean 'GPT-4O' or 'GPT-4o'?"),
         ("zzz", ["b", "a"], "known are a, b."),
         ("zzz", [], "none is known yet."),
     ],

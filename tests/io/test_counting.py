@@ -194,6 +194,31 @@ def test_what_needs_single_battles_refuses_counts(estimate: Callable) -> None:
         estimate(counted(battles()))
 
 
+@pytest.mark.parametrize("name", ["count", "N", "Num Battles", "weight"])
+def test_a_count_of_another_name_is_refused_with_both_remedies(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    table = counted(battles())
+    path = tmp_path / "counts.parquet"
+    table.rename(columns={COUNT: name}).to_parquet(path)
+    for least in (counting.COUNTED_FROM, 10):  # also where rows are counted as they are read
+        monkeypatch.setattr(counting, "COUNTED_FROM", least)
+        assert main(["rank", str(path), "--out", str(tmp_path / "none")]) == 1
+        error = " ".join(capsys.readouterr().err.split())
+        assert f"column '{name}' looks like a count of battles (" in error
+        assert f"rename it to n_battles, or state --columns 'n_battles={name}'; if it is" in error
+    found = rank(path, QUICK, columns={COUNT: name})
+    assert found.heldout.equals(rank(table, QUICK).heldout)
+    with pytest.raises(ValueError, match="write each in a row of its own; drop it"):
+        win_rates(path)
+
+
+@pytest.mark.parametrize("values", [1, range(7, 3007), 0.5, "x", -1, None])
+def test_a_column_that_counts_no_battles_is_let_be(values: object) -> None:
+    table = battles()
+    assert rank(table.assign(n=values), QUICK).heldout.equals(rank(table, QUICK).heldout)
+
+
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, None, "many"])
 def test_a_number_that_counts_nothing_is_named(wrong: object) -> None:
     table = counted(battles()).astype({COUNT: object})

@@ -24,6 +24,7 @@ from judgeline.papers.soft_elo_text import (
     family_of,
     partial_length_correlation,
 )
+from judgeline.papers.tables import printed_cells
 from judgeline.verdict import CRITERIA
 
 Cells = dict[tuple[str, str, str], float]
@@ -338,6 +339,18 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, flo
 @pytest.mark.slow
 def test_22_files_of_25000_battles_take_a_minute(release) -> None:
     assert release[1] < 60
+
+
+def test_printed_spreads_hold_the_printed_mean() -> None:
+    cells = printed_cells("soft_elo").astype({"value": float})
+    wide = cells.pivot_table("value", ["item", "row"], "column")
+    for method in ("hard", "soft"):
+        low, middle, high = (
+            wide[f"{name}_{method}"].dropna() for name in ("width_min", "median_width", "width_max")
+        )
+        own = middle.loc[low.index]
+        assert len(low) == 8 + 13  # judges of Table 3; of the two corpora of Table 5
+        assert ((low < own) & (own < high)).all()
 
 
 @pytest.mark.slow

@@ -117,6 +117,17 @@ def test_kinds_of_triples_by_hand(ab: float, bc: float, ac: float, kind: str | N
     assert totals(counts) == [[expected]]
 
 
+@given(relations(values=(1, 0.5, 0)))
+def test_two_wins_and_a_tie_break_no_rule_where_mixed_circles_are_left_out(matrix) -> None:
+    n_broken = 0
+    for x, y, z in combinations(range(len(matrix)), 3):
+        once_around = sorted([matrix[x, y], matrix[y, z], matrix[z, x]])
+        n_broken += once_around in ([0, 0, 0], [1, 1, 1], [0, 0.5, 0.5], [0.5, 0.5, 1])
+    counts = count_violations([matrix], sizes=(3,), mixed=False)
+    assert counts.n_violating.tolist() == [[n_broken]]
+    assert (counts.n_circular == count_violations([matrix], sizes=(3,)).n_circular).all()
+
+
 @given(st.integers(3, 12), st.randoms(use_true_random=False))
 def test_circular_triples_of_a_tournament_follow_from_its_wins(n: int, random) -> None:
     # Kendall and Babington Smith (1940): C(n, 3) less the sum of C(wins, 2), without ties.

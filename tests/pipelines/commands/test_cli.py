@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import typer
 
+from judgeline import api
 from judgeline.cli import LINEAGE_COMMANDS, app, main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -64,6 +65,10 @@ def test_a_good_file_exits_with_0_and_says_where_things_are(tmp_path, capsys):
     assert "400 battles of battles.csv, judged by the judge of battles.csv; 0 rows" in shown.out
     assert str(out / "leaderboard.csv") in shown.out.replace("\n", "")
     assert not (out / "report.html").exists()
+    assert "smoothed" not in shown.out
+    assert "smoothed-0.55" in (out / "summary.csv").read_text()
+    assert rank(battles, out, "--force", "--method", "smoothed-0.55", "--method", "soft") == 0
+    assert "smoothed-0.55" in capsys.readouterr().out
 
 
 def test_a_judge_against_people_exits_with_2(tmp_path: Path) -> None:
@@ -139,6 +144,9 @@ def test_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, caps
         (["--std-error", "bootstrap"], "n_resamples"),
         (["--metod", "soft"], "--method"),
         (["--method", "sofft"], "did you mean 'soft'"),
+        (["--plain", "hlaf"], ": 'hlaf' is not one of 'half', 'davidson'. Did you mean 'half'?"),
+        (["--bands", "FAMLY"], "Did you mean 'family'? (see: judgeline rank --help)"),
+        (["--bands", "zzz"], "'zzz' is not one of 'strength', 'family'. (see"),
     ],
 )
 def test_bad_settings_exit_with_1(options, told, tmp_path, capsys):
@@ -146,6 +154,38 @@ def test_bad_settings_exit_with_1(options, told, tmp_path, capsys):
     assert rank(battles, tmp_path / "out", *options) == 1
     assert told in complaint(capsys)
     assert not list(tmp_path.glob("out/*"))
+
+
+@pytest.mark.parametrize("bands", ["family", "strength"])
+def test_bands_have_thresholds_of_their_own(bands: str, tmp_path: Path, capsys: Capture) -> None:
+    """24 models, of which the judge misjudges every second."""
+    battles, rng = tmp_path / "battles.csv", np.random.default_rng(4)
+    first = rng.integers(24, size=3000)
+    second = (first + rng.integers(1, 24, size=3000)) % 24
+    taste = np.where(np.arange(24) % 2, rng.normal(0, 1, 24), 0)
+    gap, side = (first - second) / 12, taste[first] - taste[second]
+    names = np.array([f"{('calm', 'wild')[k % 2]}-{k}" for k in range(24)])
+    vote = rng.random(3000) < 1 / (1 + np.exp(-gap))
+    columns = {"model_a": names[first], "model_b": names[second], "human_outcome": vote.astype(int)}
+    table = pd.DataFrame(
+        {**columns, "score_difference": np.rint(gap + side + rng.normal(size=3000))}
+    )
+    table.to_csv(battles, index=False)
+    options = ("--miscoverage", "0.2")
+    assert rank(battles, tmp_path / "plain", *options) == 0
+    capsys.readouterr()
+    assert rank(battles, tmp_path / "banded", *options, "--bands", bands) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"Each model has the threshold of its band by {bands}, or that of all" in shown
+    plain, banded = (pd.read_csv(tmp_path / n / "leaderboard.csv") for n in ("plain", "banded"))
+    assert banded["rating"].equals(plain["rating"])
+    settings = api.RankSettings(n_resamples=0, miscoverage=0.2, bands=bands)
+    expected = api.rank(battles, settings).leaderboard["upper"]
+    assert banded["upper"].tolist() == pytest.approx(expected.tolist())
+    wild, others = (
+        board.loc[board["model"].str.startswith("wild"), "upper"].sum() for board in (banded, plain)
+    )
+    assert wild > others if bands == "family" else wild != others
 
 
 def test_an_unknown_command_is_answered_with_a_close_one(capsys: Capture) -> None:

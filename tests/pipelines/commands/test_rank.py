@@ -370,6 +370,33 @@ def test_fewer_promises_are_offered_where_they_are_finite(tmp_path: Path, capsys
     assert "Finite intervals" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_of_two_that_rank_into_one_folder_at_once_the_later_is_refused(
+    force: bool, battles_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rival rates other battles into the folder while this one is at work."""
+    other, out = tmp_path / "other.csv", tmp_path / "out"
+    simulated_battles(n_models=14, seed=5).to_csv(other, index=False)
+    begun: list[int] = []
+
+    def beside(*arguments):
+        begun.append(1)
+        if len(begun) == 1:
+            rank_file(other, out, QUICK, report=False)
+        return rank_battles(*arguments)
+
+    monkeypatch.setattr("judgeline.api.rank_battles", beside)
+    if force:
+        rank_file(battles_csv, out, QUICK, report=False, force=True)
+    else:
+        with pytest.raises(ValueError, match=r"another run wrote a leaderboard into .* since"):
+            rank_file(battles_csv, out, QUICK, report=False)
+    n_models = 12 if force else 14
+    assert len(pd.read_csv(out / "leaderboard.csv")) == n_models
+    assert pd.read_csv(out / "heldout.csv")["model"].nunique() == n_models
+    assert {path.name for path in out.iterdir()} == {*TABLES}
+
+
 def test_decimal_commas_in_a_table_are_named() -> None:
     table = simulated_battles(n_battles=300)
     table["score_difference"] = table["score_difference"].astype(str).str.replace(".", ",")
@@ -466,6 +493,19 @@ def test_a_board_shows_in_a_notebook_with_names_as_text() -> None:
     shown = board._repr_html_()
     assert "&lt;b&gt;bold&lt;/b&gt;" in shown
     assert shown.count("<tr") == 13
+
+
+def test_a_prompt_leads_with_no_name_of_one_battle() -> None:
+    """A misspelt name that won its only battle against the best tops the board."""
+    table = simulated_battles()
+    best = table["model_a"].eq("model-11")
+    row = int((best & table["score_difference"].gt(0) & table["human_outcome"].eq(1)).argmax())
+    table.loc[row, "model_a"] = "modle-11"
+    board = judgeline.rank(table, QUICK)
+    assert board.leaderboard["model"].iloc[0] == "modle-11"
+    second = board.leaderboard["model"].iloc[1]
+    assert repr(board).startswith(f"<Board of a table: {second} ")
+    assert repr(board).endswith(", ... (13 models)>")
 
 
 def test_win_rates_of_a_table_are_those_of_the_estimator() -> None:
