@@ -9,14 +9,7 @@ import pandas as pd
 from assets.check_results import UP_TO_LEADERBOARD, is_settled, judge_checks, settled_judges
 from assets.columns import as_columns
 from assets.comparison.pooled import compare_pooled
-from assets.comparison.systems import (
-    N_SHUFFLES,
-    SYSTEMS,
-    agreement_of,
-    compare_systems,
-    rate_by_systems,
-    summarise_systems,
-)
+from assets.comparison.systems import compare_systems, summarise_systems
 from assets.conditions import COMPARES_JUDGES, checks_of, corpus_check, corpus_table, fans_in
 from assets.partitions import CORPUS, by_judge
 from assets.reference.anchoring import LIKELIHOOD, RUBRIC, covering
@@ -25,6 +18,7 @@ from assets.settings import corpus_of, rating_of
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.io import as_table
 from judgeline.io.anchoring import choose_reference
+from judgeline.io.systems import N_SHUFFLES, SYSTEMS, agreement_of, rate_by_systems
 from resources.config.catalog import Catalog
 from resources.tables.comparison import JUDGE_COMPARISON, RATING_SYSTEMS
 from resources.tables.expectations import evaluate

@@ -1,34 +1,387 @@
-"""Items of the reference-anchored paper (RAEE), of which this version computes none."""
+"""Tables of "Robust LLM-based Scoring via Reference-Anchored Elo Estimation" (2025), RAEE.
 
-from judgeline.papers.tables import Paper, uncomputed
+From comparisons and scores of a user's own judges, or from other numbers that the paper prints.
+"""
 
-_DIRECT = (
-    "judges' 1-10 scores of MT-Bench answers, five runs of two turns (judge outputs: not public)"
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from importlib.util import find_spec
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from judgeline.elo import ELO_PER_LOGIT, RatingSettings, kendall, spearman
+from judgeline.io.systems import SYSTEMS, agreement_of, rate_by_systems
+from judgeline.papers.compared import PAIR, Compared, others, rated, read, repeated, trusted
+from judgeline.papers.reference_anchored_printed import (
+    FOLLOWING,
+    SIZES,
+    TARGETS,
+    gap_of,
+    of_print,
+    ratio,
+    reduction,
 )
-_AGAINST = "judges' comparisons of MT-Bench answers with one reference, five runs (not public)"
-_DOMAINS = "the same for FloRES and TL;DR, by language or category (not public)"
-PAPER = Paper(
-    "reference_anchored",
-    uncomputed(
-        "reference_anchored",
-        {
-            "table1": ("direct 1-10 scores, means over judges", _DIRECT),
-            "table2": ("standard errors, direct and anchored", f"{_DIRECT}; {_AGAINST}"),
-            "table3": ("win probabilities and Elo, three references", _AGAINST),
-            "table4": ("cross-domain means", _DOMAINS),
-            "table5": ("anchors compared", _AGAINST),
-            "table6": ("abstention: errors and coverage", f"{_DIRECT}; {_AGAINST}"),
-            "table7": ("spread over judges of four rating systems", _AGAINST),
-            "table8": ("direct 1-10 scores by judge", _DIRECT),
-            "table9": ("standard error by number of prompts", _AGAINST),
-            "table10": ("FloRES by language", _DOMAINS),
-            "table11": ("TL;DR by category", _DOMAINS),
-            "table12": ("all and kept prompts", f"{_DIRECT}; {_AGAINST}"),
-            "table13": ("Jeffreys against Laplace", f"{_AGAINST}; {_DOMAINS}"),
-            "table14": ("standard error at 40 prompts, three tasks", f"{_AGAINST}; {_DOMAINS}"),
-            "table15": ("ranks of 72 models", "battles of 72 models against one reference"),
-            "table16": ("reliability of judges", _DIRECT),
-            "text": ("numbers of the text", f"{_DIRECT}; {_AGAINST}"),
-        },
-    ),
+from judgeline.papers.tables import Cell, Item, Paper, plain_name, row_of
+from judgeline.reference import (
+    anchored_elo,
+    compare_references,
+    finite_population_factor,
+    soft_counts,
+    subset_std_error,
 )
+from judgeline.reliability import kappa_of_scores, pooled_variance, single_run_reliability
+
+RAEE = "reference-anchored"
+SYSTEM_NAMES = {"bradley-terry": "Bradley-Terry", "glicko-2": "Glicko2", "trueskill": "TrueSkill"}
+LIBRARIES = {"glicko-2": "glicko2", "trueskill": "trueskillthroughtime"}
+"""Rating systems whose libraries come with the extra `app`; left out where they are missing."""
+LARGER = (200, 400)
+"""Numbers of prompts of larger sets than the paper's."""
+
+Cells = Iterator[Cell]
+OfData = Callable[[Compared], Iterable[Cell]]
+
+
+def over_judges(ratings: pd.DataFrame) -> dict[str, float]:
+    """Return the mean error of a share, and the share's coefficient of variation over judges."""
+    shares = ratings.groupby(PAIR)["p"]
+    return {"se": ratings["se_p"].mean(), "cv": float((shares.std() / shares.mean()).mean())}
+
+
+def summary(ratings: pd.DataFrame, strong: list[str]) -> dict[str, float]:
+    """Return the columns of Tables 3, 10 and 11: means over judges, and over the strong ones."""
+    best, errors = ratings[ratings["judge"].isin(strong)], ["se_p", "se_elo_gap"]
+    return {
+        "mean_p": ratings["p"].mean(),
+        "mean_elo_gap": ratings["gap"].mean(),
+        "cv_p": over_judges(ratings)["cv"],
+        **ratings[errors].mean().to_dict(),
+        **best[errors].mean().add_prefix("strong_").to_dict(),
+    }
+
+
+# ------------------------------------------------------------------ direct scores
+
+
+def scores_by_judge(data: Compared) -> Cells:
+    """Yield Table 8: mean, spread, excess kurtosis and share of tens of each judge's scores."""
+    groups = data.scored.groupby(["judge", "model"])["score"]
+    table = groups.agg(mean="mean", sd="std", kurtosis=pd.Series.kurt)
+    table["ceiling"] = groups.apply(lambda own: own.eq(10).mean())
+    for (judge, model), own in table.iterrows():
+        yield from row_of(judge, **own.add_suffix(f" / {model}"))
+    for model, mean in table.groupby("model").mean().iterrows():
+        yield from row_of("Total", **mean.add_suffix(f" / {model}"))
+
+
+def scores(data: Compared) -> Cells:
+    """Yield Table 1: means over judges, and how two judges agree on the same judgments."""
+    measures = {
+        "pearson": "pearson",
+        "kendall": partial(_ranked, kendall),
+        "kappa": kappa_of_scores,
+    }
+    agreement = []
+    for model, own in data.scored.groupby("model"):
+        by_judge = own.groupby("judge")["score"]
+        panel = own.pivot_table(index=["prompt", "run"], columns="judge", values="score")
+        pairs = np.triu_indices(panel.shape[1], 1)
+        tables = {name: panel.corr(method=one).to_numpy() for name, one in measures.items()}
+        values = pd.Series({f"{n}_between_judges": t[pairs] for n, t in tables.items()})
+        values = values.map(lambda one: pd.Series(one, dtype=float).mean())
+        agreement.append(values)
+        means = {"direct_score_mean": by_judge.mean(), "kurtosis": by_judge.apply(pd.Series.kurt)}
+        yield from row_of(model, **{n: one.mean() for n, one in means.items()}, **values)
+    if agreement:
+        yield from row_of("Total", **pd.DataFrame(agreement).mean())
+
+
+def _ranked(correlation: Callable[..., float], one: ArrayLike, other: ArrayLike) -> float:
+    return correlation(one, other) if np.ptp(one) and np.ptp(other) else np.nan
+
+
+def errors_by_method(data: Compared) -> Cells:
+    """Yield Table 2: errors and variation over judges of shares, by scores and by comparisons."""
+    tables = {"direct": rated(data.by_score), "raee": rated(others(data.compared))}
+    found = pd.DataFrame({name: over_judges(own) for name, own in tables.items() if len(own)})
+    for row, name in (("SE(p)", "se"), ("CV (judges)", "cv")) if len(found) else ():
+        values = found.loc[name]
+        yield from row_of(row, **values)
+        if len(values) == 2:
+            yield Cell(row, "reduction", reduction(values["direct"], values["raee"]))
+
+
+def reliability(data: Compared) -> Cells:
+    """Yield Table 16: strong and other judges, each judge's ICC, and the variance of a pool."""
+    known = data.reliability.dropna()
+    strong, ratings = known[known.index.isin(data.strong)], rated(others(data.compared))
+    other = known.drop(strong.index)
+    if len(known):
+        unmeasured = len(data.reliability) - len(known)
+        yield from row_of("judges", strong=len(strong), other=len(other), unmeasured=unmeasured)
+    for judge, icc, n_runs in known.itertuples():
+        yield from row_of(judge, icc=icc, icc_single_run=single_run_reliability(icc, int(n_runs)))
+    for name, group in (("strong judges", strong), ("other judges", other)):
+        own, icc = ratings[ratings["judge"].isin(group.index)], float(group["icc"].mean())
+        if len(own) and icc >= 0:
+            variance = float((own["se_elo_gap"] ** 2).mean())
+            pooled = pooled_variance(variance, icc, len(group))
+            yield from row_of(name, mean_icc=icc, elo_variance=variance, pooled_elo_variance=pooled)
+
+
+# ------------------------------------------------------------------ comparisons
+
+
+def references(data: Compared) -> Cells:
+    """Yield Table 3: win shares and gaps by model and reference."""
+    for pair, own in rated(data.compared).groupby(PAIR):
+        yield from row_of(" / ".join(pair), **summary(own, data.strong))
+
+
+def domains(data: Compared) -> Cells:
+    """Yield Table 4: the other domains' win shares and gaps by model."""
+    away = data.comparisons[data.comparisons["domain"].ne(data.main)]
+    for pair, own in rated(others(away), "domain").groupby(["domain", "model"]):
+        row, values = " / ".join(pair), summary(own, data.strong)
+        yield from row_of(row, mean_p=values["mean_p"], elo_gap=gap_of(values["mean_p"]))
+        for name, error in (("se_p", "se_p"), ("se_elo", "se_elo_gap")):
+            every, strong = values[error], values[f"strong_{error}"]
+            cut = reduction(every, strong)
+            cells = {"all": every, "strong": strong, "reduction": cut}
+            yield from (Cell(row, f"{name}_{part}", value) for part, value in cells.items())
+
+
+def categories(of_tldr: bool, data: Compared) -> Cells:
+    """Yield Table 11, of TL;DR, or Table 10, of all other domains: by model and category."""
+    names = data.comparisons["domain"].map(plain_name)
+    table = others(data.comparisons[names.eq("tldr") == of_tldr].dropna(subset="category"))
+    groups = rated(table, "domain", "category").groupby(["domain", "model", "category"])
+    for (domain, model, category), own in groups:
+        prefix = "" if plain_name(domain) in ("tldr", "flores") else f"{domain} / "
+        yield from row_of(f"{prefix}{model} / {category}", **summary(own, data.strong))
+
+
+def anchors(data: Compared) -> Cells:
+    """Yield Table 5: what another reference does to a judge's order and gaps, mean over judges."""
+    table = rated(data.compared).pivot_table(
+        index=["judge", "model"], columns="reference_model", values="gap"
+    )
+    known = [name for name in TARGETS if name in table]
+    for pair in combinations([*known, *table.columns.difference(known)], 2):
+        groups = table[list(pair)].dropna().groupby("judge")
+        found = [
+            compare_references(own.to_numpy().T)
+            for _, own in groups
+            if len(own) > 1 and own.nunique().gt(1).all()
+        ]
+        if found:
+            row = " <-> ".join(pair)
+            yield Cell(row, "kendall_tau", np.mean([one.kendall[0, 1] for one in found]))
+            shift = np.mean([one.mean_abs_shift[1] for one in found])
+            yield Cell(row, "mean_abs_centred_elo_shift", shift)
+
+
+def abstention(data: Compared) -> Cells:
+    """Yield Table 6: errors, variation and coverage, with and without prompts that runs differ on.
+
+    A direct score is left out by the spread of the model's own scores.
+    """
+    keys, scored = ["judge", "model", "prompt"], repeated(data.scored)
+    whole, stable = (own[keys].drop_duplicates() for own in (scored, trusted(scored, "score")))
+    compared, direct = repeated(others(data.compared)), data.by_score.merge(whole, on=keys)
+    left = {"Direct": direct.merge(stable, on=keys), "RAEE": trusted(compared)}
+    for method, table in (("Direct", direct), ("RAEE", compared)):
+        every = rated(table)
+        n_prompts = every.groupby("model")["n_prompts"].sum()
+        for label, ratings in (("none", every), ("trust", rated(left[method]))):
+            for model, own in ratings.groupby("model"):
+                coverage = own["n_prompts"].sum() / n_prompts[model]
+                row = f"{method} / {label} / {model}"
+                yield from row_of(row, **over_judges(own), coverage=coverage)
+
+
+def trust(data: Compared) -> Cells:
+    """Yield Table 12: win shares and gaps on all prompts and on the kept ones, mean over judges."""
+    compared, keys = repeated(others(data.compared)), [*PAIR[::-1], "judge"]
+    left = rated(trusted(compared))
+    both = rated(compared).merge(left, how="left", on=keys, suffixes=("_all", "_trust"))
+    both["coverage"] = both["n_prompts_trust"].fillna(0) / both["n_prompts_all"]
+    coverage = both.groupby(PAIR[::-1])["coverage"].mean()
+    shares = both.dropna().groupby(PAIR[::-1])[["p_all", "p_trust"]].mean()
+    for pair, own in shares.iterrows():
+        before, after = own["p_all"], own["p_trust"]
+        yield from row_of(
+            " / ".join(pair),
+            coverage=coverage[pair],
+            p_all=before,
+            p_trust=after,
+            delta_p=after - before,
+            elo_all=gap_of(before),
+            elo_trust=gap_of(after),
+            delta_elo=gap_of(after) - gap_of(before),
+        )
+
+
+def systems(data: Compared, reference: str) -> pd.DataFrame:
+    """Return each judge's ratings by every system at hand, in Elo points above the reference.
+
+    A battle is a prompt, its outcome the mean over runs.
+    """
+    table, keys = others(data.compared), ["judge", "model", "prompt"]
+    own = table[table["reference_model"].eq(reference)].groupby(keys)["preference"].mean()
+    battles = own.rename("outcome").reset_index().rename(columns={"model": "model_a"})
+    battles = battles.assign(
+        battle_id=np.arange(len(battles)), question_id=battles["prompt"], model_b=reference
+    )
+    at_hand = [one for one in SYSTEMS if one not in LIBRARIES or find_spec(LIBRARIES[one])]
+    parts = []
+    for judge, table in battles.groupby("judge"):
+        stream, l2 = ("systems", str(judge), reference), RatingSettings().l2
+        found = rate_by_systems(table, reference, l2=l2, seed=0, stream=stream, systems=at_hand)
+        ratings = found.pivot_table(index="model", columns="system", values="rating")
+        parts.append((ratings - ratings.loc[reference]).drop(reference))
+    return pd.concat(parts)
+
+
+def spread_of_systems(data: Compared) -> Cells:
+    """Yield Table 7: spread over judges of gaps by four systems, and their correlation."""
+    every = {
+        reference: systems(data, reference)
+        for reference in others(data.compared)["reference_model"].unique()
+    }
+    for reference, ratings in every.items():
+        for system, spread in ratings.groupby("model").std().mean().items():
+            row, note = SYSTEM_NAMES.get(system, "RAEE"), "the paper does not say the mean of what"
+            yield Cell(row, f"mean / ref {reference}", np.nan, note)
+            yield Cell(row, f"std / ref {reference}", spread, "mean over models")
+    table = pd.concat(every.values()) if every else pd.DataFrame()
+    for system in table.columns.intersection([*SYSTEM_NAMES]):
+        yield Cell(SYSTEM_NAMES[system], "corr_with_raee", table[system].corr(table[RAEE]))
+
+
+def ranks(data: Compared) -> Cells:
+    """Yield Table 15: ranks of many models against a reference, beside those of other systems."""
+    for reference, own in others(data.compared).groupby("reference_model"):
+        if own["model"].nunique() < 3:
+            continue
+        ratings = systems(data, str(reference)).groupby("model").mean()
+        ours, best = ratings[RAEE], set(ratings[RAEE].nlargest(10).index)
+        for system in ratings.columns.intersection([*SYSTEM_NAMES]):
+            other = ratings[system]
+            shares, top = expit(ratings / ELO_PER_LOGIT), set(other.nlargest(10).index)
+            yield from row_of(
+                f"RAEE vs {SYSTEM_NAMES[system]}, {len(ours)} models against {reference}",
+                kendall_tau=_ranked(kendall, ours, other),
+                spearman_rho=_ranked(spearman, ours, other),
+                mad_elo=(ours - other).abs().mean(),
+                mad_win_rate=100 * (shares[RAEE] - shares[system]).abs().mean(),
+                top10_jaccard=len(best & top) / len(best | top),
+            )
+
+
+def errors_at(table: pd.DataFrame, n: int) -> dict[str, float]:
+    """Return mean errors over judges and pairs of shares at n prompts, all being the population."""
+    share = table.groupby(["judge", *PAIR, "prompt"])["preference"].mean()
+    wide = share.unstack()  # noqa: PD010
+    wide = wide[wide.count(axis=1) >= max(n, 2)]
+    if wide.empty:
+        return {}
+    p = anchored_elo(*soft_counts(wide)).win_share
+    theory = float(np.sqrt(p * (1 - p) / (n + 2)).mean())
+    fpc = theory * float(finite_population_factor(n, wide.shape[1]))
+    judged = {str(judge): own.droplevel("judge") for judge, own in share.groupby("judge")}
+    factor = agreement_of(judged).get("reliability_factor", np.nan)
+    seen = float(subset_std_error(wide, n).mean())
+    return {"empirical": seen, "theoretical": theory, "fpc": fpc, "kappa_adjusted": factor * fpc}
+
+
+def errors_by_size(data: Compared) -> Cells:
+    """Yield Table 9: errors of shares by number of prompts."""
+    for n in (*SIZES, *LARGER):
+        errors = errors_at(others(data.compared), n)
+        yield from (Cell(f"n={n}", f"{name}_se", value) for name, value in errors.items())
+        for name, value in list(errors.items())[1:]:
+            column = f"empirical_over_{name.removesuffix('_adjusted')}"
+            yield Cell(f"n={n}", column, ratio(errors["empirical"], value))
+
+
+def errors_by_domain(data: Compared) -> Cells:
+    """Yield Table 14: the errors at 40 prompts by domain."""
+    for domain, table in others(data.comparisons).groupby("domain"):
+        if errors := errors_at(table, 40):
+            over_kappa = ratio(errors["empirical"], errors["kappa_adjusted"])
+            named = {n.replace("theoretical", "analytic"): value for n, value in errors.items()}
+            yield from (Cell(str(domain), f"{name}_se", value) for name, value in named.items())
+            yield Cell(str(domain), "empirical_over_kappa", over_kappa)
+
+
+def priors(data: Compared) -> Cells:
+    """Yield Table 13: each judge's gaps by Jeffreys' and by Laplace's prior, all runs counted."""
+    for domain, table in others(data.comparisons).groupby("domain"):
+        groups = table.groupby(["judge", *PAIR])["preference"]
+        wins, n = groups.sum().to_numpy(), groups.count().to_numpy()
+        losses = np.maximum(n - wins, 0)
+        one, other = (anchored_elo(wins, 0 * n, losses, prior=p).gap for p in (0.5, 1.0))
+        apart = np.abs(one - other)
+        yield from row_of(
+            str(domain),
+            kendall_tau=_ranked(kendall, one, other),
+            mae_elo=apart.mean(),
+            max_diff_elo=apart.max(),
+            within_20_elo=100 * (apart <= 20).mean(),
+        )
+
+
+_PAIRS, _DIRECT = "comparisons with references", "direct scores of 1-10"
+_RUNS, _PRINTED = f"{_PAIRS} in several runs", "or other printed numbers"
+ITEMS: dict[str, tuple[str, str, OfData]] = {
+    "table1": ("direct 1-10 scores, means over judges", _DIRECT, scores),
+    "table2": ("errors, direct and anchored", f"{_PAIRS} and {_DIRECT}", errors_by_method),
+    "table3": ("win shares and Elo by reference", _PAIRS, references),
+    "table4": ("cross-domain means", _PAIRS, domains),
+    "table5": ("anchors compared", _PAIRS, anchors),
+    "table6": ("abstention: errors and coverage", f"{_RUNS}, and {_DIRECT}", abstention),
+    "table7": ("spread over judges of four rating systems", _PAIRS, spread_of_systems),
+    "table8": ("direct 1-10 scores by judge", _DIRECT, scores_by_judge),
+    "table9": ("standard error by number of prompts", _PAIRS, errors_by_size),
+    "table10": ("FloRES by language, and own categories", _PAIRS, partial(categories, False)),
+    "table11": ("TL;DR by category", _PAIRS, partial(categories, True)),
+    "table12": ("all and kept prompts", _RUNS, trust),
+    "table13": ("Jeffreys against Laplace", _PAIRS, priors),
+    "table14": ("standard error at 40 prompts by task", _PAIRS, errors_by_domain),
+    "table15": ("ranks of many models", f"{_PAIRS}, three models and more", ranks),
+    "table16": ("reliability of judges", f"{_DIRECT} or {_PAIRS}, in several runs", reliability),
+    "text": ("numbers of the text", "other printed numbers", lambda _: ()),
+}
+OWN = {
+    "table1": ("pearson", "kendall_", "kappa"),
+    "table2": ("direct", "raee", "reduction"),
+    "table4": ("se_",),
+    "table6": ("se", "cv"),
+    "table7": ("std", "corr"),
+    "table12": ("p_", "elo_", "delta", "coverage"),
+    "table13": ("mae", "max"),
+}
+"""Columns, by how they begin, whose definition the paper does not print."""
+
+
+def item(name: str) -> Item:
+    """Return an item, made from the data or, where they give no cell, from printed numbers."""
+    title, source, of_data = ITEMS[name]
+    source += f", {_PRINTED}" if name in FOLLOWING and name != "text" else ""
+
+    def make(data: Compared) -> Iterator[Cell]:
+        cells = list(of_data(data))
+        for cell in cells or of_print(name):
+            own = cells and cell.column.startswith(OWN.get(name, ("none",)))
+            why = data.apart or ("by our definition: see docs/papers.md" if own else "")
+            yield cell._replace(rule="apart", note=cell.note or why) if cells and why else cell
+
+    return Item(f"reference_anchored.{name}", title, source, make)
+
+
+PAPER = Paper("reference_anchored", tuple(map(item, ITEMS)), read)

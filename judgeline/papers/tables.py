@@ -25,7 +25,8 @@ class Cell(NamedTuple):
     """One number of a table.
 
     `rule` says how it is held to the printed value: ``near`` it, ``at most`` that value, or
-    ``apart``, not at all, where it was made from something else than the printed one.
+    ``apart``, not at all, where it was made from something else than the printed one. `slack` is
+    how far the rounding of other printed values may move a value that was made from those.
     """
 
     row: str
@@ -33,6 +34,7 @@ class Cell(NamedTuple):
     value: float
     note: str = ""
     rule: str = "near"
+    slack: float = 0.0
 
 
 def row_of(row: str, **values: float) -> Iterator[Cell]:
@@ -186,4 +188,4 @@ def _tolerance(paper: Paper, cell: Cell, printed: str) -> float:
     name = f"{cell.row} / {cell.column}".lower()
     found = (one for key, one in (paper.allowed or {}).items() if key.lower() in name)
     allowance = next(found, Allowance())
-    return rounding + allowance.absolute + allowance.relative * abs(float(printed))
+    return rounding + cell.slack + allowance.absolute + allowance.relative * abs(float(printed))

@@ -8,6 +8,7 @@ from judgeline.reference.gaps import (
     finite_population_factor,
     narrow_intervals,
     soft_counts,
+    subset_std_error,
 )
 from judgeline.reference.reach import (
     LEAST_WITHIN,
@@ -22,4 +23,5 @@ __all__ = [
     "LEAST_WITHIN", "REACH", "AnchoredElo", "Reach", "abstain", "anchored_elo",
     "anchored_elo_of_preferences", "bootstrap_gap_std_error", "compare_references",
     "diagnose_reference", "finite_population_factor", "narrow_intervals", "soft_counts",
+    "subset_std_error",
 ]  # fmt: skip

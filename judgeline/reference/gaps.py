@@ -45,7 +45,12 @@ class AnchoredElo(NamedTuple):
 
 
 def anchored_elo(
-    wins: ArrayLike, ties: ArrayLike, losses: ArrayLike, *, miscoverage: float = 0.05
+    wins: ArrayLike,
+    ties: ArrayLike,
+    losses: ArrayLike,
+    *,
+    miscoverage: float = 0.05,
+    prior: float = JEFFREYS,
 ) -> AnchoredElo:
     """Return Elo gaps to the reference with Jeffreys-Beta credible intervals.
 
@@ -60,11 +65,14 @@ def anchored_elo(
         Prompts of each model, not necessarily whole (`soft_counts`); at least one a model.
     miscoverage : float
         Probability outside of the interval, in (0, 1), half of it on either side.
+    prior : float
+        Wins, and losses, added to every model, above 0: 1/2 is Jeffreys' prior, 1 Laplace's.
 
     Raises
     ------
     ValueError
-        If a count is negative or not finite, shapes differ, or a model has no prompt.
+        If a count is negative or not finite, shapes differ, a model has no prompt, or the prior
+        is not above 0.
 
     References
     ----------
@@ -84,8 +92,10 @@ def anchored_elo(
         )
     n_prompts: Floats = won + tied + lost
     _require_prompts(n_prompts > 0, "one prompt")
-    model = won + tied / 2 + JEFFREYS
-    reference = lost + tied / 2 + JEFFREYS
+    if not 0 < prior < np.inf:
+        raise ValueError(f"prior must be a finite number above 0, got {prior}")
+    model = won + tied / 2 + prior
+    reference = lost + tied / 2 + prior
     return _from_beta(model, reference, n_prompts, miscoverage)
 
 
@@ -164,6 +174,26 @@ def bootstrap_gap_std_error(
     drawn = rng.standard_gamma(weight, size=(n_resamples, prompts.size))
     gaps = ELO_PER_LOGIT * np.log((drawn @ prompts) / (drawn @ (1 - prompts)))
     return float(gaps.std(ddof=1))
+
+
+def subset_std_error(preference: ArrayLike, n_prompts: int) -> Floats:
+    """Return the spread of the win share over all subsets of n of a model's prompts, (...).
+
+    Preferences (..., prompts) are as in `anchored_elo_of_preferences`; their M verdicts are the
+    population. With S their standard deviation (ddof 1) it is ``n / (n + 1) S sqrt(1/n - 1/M)``,
+    of the Jeffreys share, what random subsets drawn without end would show. Fewer than two verdicts
+    or than n are a `ValueError`. Source: W. G. Cochran (1977), Sampling Techniques, 3rd ed.,
+    theorem 2.2.
+    """
+    values = _preferences(preference)
+    known = np.isfinite(values).sum(axis=-1).astype(float)
+    if n_prompts < 1:
+        raise ValueError(f"n_prompts must be at least 1, got {n_prompts}")
+    _require_prompts(known >= max(2, n_prompts), f"{max(2, n_prompts)} prompts with a verdict")
+    spread = np.nanstd(values, axis=-1, ddof=1)
+    shrunk = n_prompts / (n_prompts + 2 * JEFFREYS)
+    error: Floats = shrunk * spread * np.sqrt(1 / n_prompts - 1 / known)
+    return error
 
 
 def finite_population_factor(n_prompts: ArrayLike, n_population: int) -> Floats:

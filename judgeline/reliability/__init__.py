@@ -1,8 +1,10 @@
 """Reliability: agreement of judges, the gate, and drift."""
 
 from judgeline.reliability.agreement import (
+    STRONG_JUDGE,
     cohen_kappa,
     icc_average,
+    kappa_of_scores,
     mean_pairwise_kappa,
     pooled_variance,
     reliability_factor,
@@ -21,8 +23,8 @@ from judgeline.reliability.gate import (
 from judgeline.reliability.paired import LEAST_BATTLES
 
 __all__ = [
-    "CRITERIA", "FALSE_ALARM", "LEAST_BATTLES", "UNITS", "WITHHOLD", "Drift", "Gate", "Judgement",
-    "Measurement", "cohen_kappa", "detect_drift", "failures", "hold_to", "icc_average",
-    "mean_pairwise_kappa", "panel_measurements", "pooled_variance", "reliability_factor",
-    "single_run_reliability",
+    "CRITERIA", "FALSE_ALARM", "LEAST_BATTLES", "STRONG_JUDGE", "UNITS", "WITHHOLD", "Drift",
+    "Gate", "Judgement", "Measurement", "cohen_kappa", "detect_drift", "failures", "hold_to",
+    "icc_average", "kappa_of_scores", "mean_pairwise_kappa", "panel_measurements",
+    "pooled_variance", "reliability_factor", "single_run_reliability",
 ]  # fmt: skip

@@ -18,10 +18,27 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     perfect agreement, 0 chance agreement; NaN when both raters put everything in one same class, so
     that chance alone agrees throughout. No battle, different lengths or NaN are a `ValueError`.
     """
-    ours, theirs = _classes(first, "first"), _classes(second, "second")
+    return _kappa(_classes(first, "first"), _classes(second, "second"), 3)
+
+
+def kappa_of_scores(first: ArrayLike, second: ArrayLike) -> float:
+    """Return Cohen's kappa of two raters whose every score is a class, as `cohen_kappa` does.
+
+    Scores (n,) are equal or differ, by however much: two neighbours on a fine scale disagree.
+    """
+    columns = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    missing = sum(int(np.isnan(column).sum()) for column in columns)
+    if missing:
+        raise ValueError(f"scores hold {missing} NaN; leave out what one of the two did not score")
+    names, classes = np.unique(np.concatenate(columns), return_inverse=True)
+    return _kappa(classes[: columns[0].size], classes[columns[0].size :], names.size)
+
+
+def _kappa(ours: NDArray[np.intp], theirs: NDArray[np.intp], n_classes: int) -> float:
     if ours.size != theirs.size or not ours.size:
         raise ValueError(f"kappa needs equally many outcomes, got {ours.size} and {theirs.size}")
-    table = np.bincount(3 * ours + theirs, minlength=9).reshape(3, 3) / ours.size
+    counts = np.bincount(n_classes * ours + theirs, minlength=n_classes**2)
+    table = counts.reshape(n_classes, n_classes) / ours.size
     chance = float(table.sum(axis=1) @ table.sum(axis=0))
     if chance >= 1:
         return float("nan")

@@ -10,16 +10,15 @@ from catalogs import catalog_of
 from scipy.stats import kendalltau, norm
 
 from assets.comparison import assets as module
-from assets.comparison.systems import (
+from assets.comparison.systems import compare_systems, summarise_systems
+from assets.partitions import corpus_judge_key
+from judgeline.io.systems import (
     SYSTEMS,
     agreement_of,
-    compare_systems,
     glicko2_ratings,
     rate_by_systems,
-    summarise_systems,
     trueskill_ratings,
 )
-from assets.partitions import corpus_judge_key
 from resources.tables.comparison import RATING_SYSTEMS
 from resources.tables.reference import REFERENCE_RATINGS
 from resources.tables.trust import SOFT_OUTCOMES

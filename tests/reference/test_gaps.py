@@ -24,6 +24,7 @@ from judgeline.reference import (
     finite_population_factor,
     narrow_intervals,
     soft_counts,
+    subset_std_error,
 )
 
 POINTS = 400 / math.log(10)
@@ -96,6 +97,15 @@ def test_one_prompt_all_ties_and_no_wins_are_estimates_too() -> None:
     never = anchored_elo(0, 0, 805)
     assert never.gap == pytest.approx(400 * math.log10(0.5 / 805.5), rel=1e-12)
     assert np.isfinite([never.lower, never.upper]).all()
+
+
+def test_another_prior_is_that_many_more_wins_and_losses() -> None:
+    laplace = anchored_elo(30, 10, 60, prior=1)
+    assert laplace.win_share == pytest.approx(36 / 102, rel=1e-14)
+    assert laplace.gap == pytest.approx(anchored_elo(30.5, 10, 60.5).gap, rel=1e-12)
+    for prior in (0, -1, NAN, math.inf):
+        with pytest.raises(ValueError, match="prior must be a finite number above 0, got"):
+            anchored_elo(1, 0, 1, prior=prior)
 
 
 # ------------------------------------------------------------------ soft preferences
@@ -392,3 +402,23 @@ def test_few_prompts_of_real_models_hold_the_gap_at_the_rate(arena, n_prompts, a
     found = coverage_of_draws(arena[1], n_prompts, n_draws)
     monte_carlo_error = math.sqrt(0.09 / (29 * n_draws))
     assert found == pytest.approx([alone, expected], abs=0.012 + 4 * monte_carlo_error)
+
+
+# ------------------------------------------------------------------ subsets of prompts
+
+
+@pytest.mark.parametrize("n", [1, 3, 6])
+def test_spread_of_subsets_is_that_of_all_of_them(n: int) -> None:
+    values = np.array([0.0, 1.0, 0.2, 0.9, 0.5, 1.0])
+    shares = [(values[list(chosen)].sum() + 0.5) / (n + 1) for chosen in combinations(range(6), n)]
+    rows = [[*values, NAN], [0.3] * 7]  # a prompt without a verdict is none of the population
+    assert subset_std_error(rows, n) == pytest.approx([np.std(shares), 0], abs=1e-12)
+
+
+def test_spread_of_subsets_of_wins_and_losses_has_the_finite_population_factor() -> None:
+    wins = (np.arange(160) < 72).astype(float)
+    binomial = math.sqrt(0.45 * 0.55 / 40) * finite_population_factor(40, 160)
+    assert subset_std_error(wins, 40) == pytest.approx(40 / 41 * binomial, rel=1e-12)
+    for n, message in ((0, "n_prompts must be at least 1, got 0"), (161, "at least 161 prompts")):
+        with pytest.raises(ValueError, match=message):
+            subset_std_error(wins, n)

@@ -14,6 +14,7 @@ from sklearn.metrics import cohen_kappa_score
 from judgeline.reliability import (
     cohen_kappa,
     icc_average,
+    kappa_of_scores,
     mean_pairwise_kappa,
     pooled_variance,
     reliability_factor,
@@ -99,6 +100,16 @@ def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[float, float]]) -> None
         assert kappa == pytest.approx(expected, abs=1e-12)
 
 
+@given(st.lists(st.tuples(st.integers(1, 10), st.integers(1, 10)), min_size=1, max_size=60))
+def test_kappa_of_scores_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    first, second = zip(*pairs, strict=True)
+    kappa = kappa_of_scores(first, second)
+    if len({*first, *second}) == 1:
+        assert math.isnan(kappa)
+    else:
+        assert kappa == pytest.approx(cohen_kappa_score(first, second), abs=1e-12)
+
+
 def test_kappa_is_averaged_over_all_pairs() -> None:
     outcome = np.random.default_rng(9).choice([0.0, 0.5, 1.0], size=(4, 60), p=[0.5, 0.1, 0.4])
     outcome[1:, :30] = outcome[0, :30]
@@ -145,6 +156,8 @@ BAD_INPUT = [
     (cohen_kappa, ([1.0], [1.0, 0.0]), "1 and 2"),
     (cohen_kappa, ([], []), "0 and 0"),
     (cohen_kappa, ([1.0, 0.0], [1.0, NAN]), "second holds 1 NaN"),
+    (kappa_of_scores, ([1.0, NAN], [1.0, 2.0]), "scores hold 1 NaN; leave out"),
+    (kappa_of_scores, ([1.0], [1.0, 2.0]), "1 and 2"),
     (mean_pairwise_kappa, ([[0.0, 1.0]],), r"judges >= 2, battles\), got \(1, 2\)"),
     (mean_pairwise_kappa, ([0.0, 1.0],), r"got \(2,\)"),
     (mean_pairwise_kappa, ([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]],), "judges 1 and 2 .* one class"),
