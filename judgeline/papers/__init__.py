@@ -1,10 +1,10 @@
-"""Papers behind the methods: tables of three are made again beside the printed values."""
+"""Papers behind the methods: their tables are made again beside the printed values."""
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
-from judgeline.papers.tables import COLUMNS, NOT_COMPUTED, Cell, Item, Made, Paper, make_tables
+from judgeline.papers.tables import COLUMNS, Cell, Item, Made, Paper, make_tables
 
 NAMES = ("soft-elo", "correct-reporting", "reference-anchored", "trustjudge", "quantitative")
 
@@ -40,4 +40,4 @@ def reproduce(
     return make_tables(paper, data, say)
 
 
-__all__ = ["COLUMNS", "NAMES", "NOT_COMPUTED", "Cell", "Item", "Made", "Paper", "reproduce"]
+__all__ = ["COLUMNS", "NAMES", "Cell", "Item", "Made", "Paper", "reproduce"]

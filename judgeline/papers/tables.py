@@ -18,15 +18,14 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of a table that was made again; ``within`` is null where nothing sound is printed."""
 
-NOT_COMPUTED = "not computed by this version of judgeline"
-
 
 class Cell(NamedTuple):
     """One number of a table.
 
-    `rule` says how it is held to the printed value: ``near`` it, ``at most`` that value, or
-    ``apart``, not at all, where it was made from something else than the printed one. `slack` is
-    how far the rounding of other printed values may move a value that was made from those.
+    `rule` says how it is held to the printed value: ``near`` it, ``at most`` or ``at least`` that
+    value, or ``apart``, not at all, where it was made from something else than the printed one.
+    `slack` is how far the rounding of other printed values may move a value that was made from
+    those.
     """
 
     row: str
@@ -51,13 +50,13 @@ class Item(NamedTuple):
     """A table, figure or section of a paper.
 
     `source` names what it is made from. `make` returns its cells from what the paper's reader
-    found, none if that is not enough; it is None for an item that this version does not compute.
+    found, none if that is not enough.
     """
 
     name: str
     title: str
     source: str
-    make: Callable[[Any], Iterable[Cell]] | None = None
+    make: Callable[[Any], Iterable[Cell]]
 
 
 class Allowance(NamedTuple):
@@ -65,11 +64,6 @@ class Allowance(NamedTuple):
 
     absolute: float = 0.0
     relative: float = 0.0
-
-
-def uncomputed(file: str, items: Mapping[str, tuple[str, str]]) -> tuple[Item, ...]:
-    """Return items, by name, of a title and a source that this version does nothing with."""
-    return tuple(Item(f"{file}.{name}", *words) for name, words in items.items())
 
 
 def _nothing(_data: Path | None, _say: Callable[[str], None]) -> None:
@@ -103,10 +97,9 @@ class Made(NamedTuple):
     @property
     def line(self) -> str:
         """Return the item in one line of the summary."""
-        name, title, source, make = self.item
+        name, title, source, _ = self.item
         if not self.is_made:
-            lacking = f"needs {source}" if make else f"{NOT_COMPUTED}; it would need {source}"
-            return f"{name}  {title}: {lacking}"
+            return f"{name}  {title}: needs {source}"
         cells = self.cells
         compared = cells[cells["within"].notna()]
         words = [f"{name}  {title}: from {source}; {cells['value'].notna().sum()} made"]
@@ -145,8 +138,7 @@ def make_tables(
     """Yield each item of a paper as it is made; `say` gets a line for each file that is read."""
     material = paper.read(data, say)
     for item in paper.items:
-        cells = [] if item.make is None else list(item.make(material))
-        yield Made(item, _compared(paper, item, cells))
+        yield Made(item, _compared(paper, item, list(item.make(material))))
 
 
 def _compared(paper: Paper, item: Item, cells: list[Cell]) -> pd.DataFrame:
@@ -155,8 +147,7 @@ def _compared(paper: Paper, item: Item, cells: list[Cell]) -> pd.DataFrame:
     sides = {(row.row, row.column): row for row in own.itertuples()}
     rows = [_row(paper, item, cell, sides.pop((cell.row, cell.column), None)) for cell in cells]
     for cell in sides.values():
-        note = f"needs {item.source}" if item.make else NOT_COMPUTED
-        absent = Cell(cell.row, cell.column, np.nan, note)
+        absent = Cell(cell.row, cell.column, np.nan, f"needs {item.source}")
         rows.append(_row(paper, item, absent, cell))
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"within": "boolean"})
 
@@ -170,7 +161,8 @@ def _row(paper: Paper, item: Item, cell: Cell, printed: Any) -> tuple[Any, ...]:
         return (item.name, cell.row, cell.column, value, *(np.nan,) * 3, pd.NA, note)
     target = float(printed.value)
     difference, tolerance = value - target, _tolerance(paper, cell, printed.value)
-    within: Any = (difference if cell.rule == "at most" else abs(difference)) <= tolerance + 1e-9
+    beyond = {"at most": difference, "at least": -difference}.get(cell.rule, abs(difference))
+    within: Any = beyond <= tolerance + 1e-9
     if cell.rule == "at most":
         note = note or "printed as an upper bound"
     if printed.doubtful:

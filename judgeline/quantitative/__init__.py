@@ -1,12 +1,13 @@
 """Quantitative judges: models that learn human scores from a judge's rationale."""
 
-from judgeline.quantitative.curve import (
+from judgeline.quantitative.agreement import (
     Agreement,
-    LearningCurve,
-    learning_curve,
+    confusion_matrix,
     preference_agreement,
+    ranking_agreement,
     rating_agreement,
 )
+from judgeline.quantitative.curve import Battles, learning_curve
 from judgeline.quantitative.folds import CrossFitted, cross_fitted_outcomes
 from judgeline.quantitative.inputs import (
     Presentations,
@@ -17,26 +18,35 @@ from judgeline.quantitative.inputs import (
     two_headed,
 )
 from judgeline.quantitative.judges import FORMS, QuantitativeJudge, base_judge, fit_judge
+from judgeline.quantitative.labels import Labels
 from judgeline.quantitative.penalty import N_FOLDS, PENALTIES
+from judgeline.quantitative.trials import Design, LearningCurve, Trials, trials
 
 __all__ = [
     "FORMS",
     "N_FOLDS",
     "PENALTIES",
     "Agreement",
+    "Battles",
     "CrossFitted",
+    "Design",
+    "Labels",
     "LearningCurve",
     "Presentations",
     "QuantitativeJudge",
     "TooLittleToLearnError",
+    "Trials",
     "base_judge",
     "base_logit",
     "base_logit_of_scores",
+    "confusion_matrix",
     "cross_fitted_outcomes",
     "fit_judge",
     "learning_curve",
     "preference_agreement",
     "presentations",
+    "ranking_agreement",
     "rating_agreement",
+    "trials",
     "two_headed",
 ]

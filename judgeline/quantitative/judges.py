@@ -7,12 +7,14 @@ not at all. As gamma grows a fit becomes its recalibrated base judge, not a cons
 shrinks all weights alike.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh
 from scipy.special import expit, logsumexp, softmax
 
 from judgeline.quantitative.inputs import (
@@ -42,6 +44,7 @@ Floats = NDArray[np.float64]
 _TOLERANCE = 1e-9  # largest gradient, in rows per unit of weight
 _MAX_STEPS = 100
 _HALVINGS = 40
+_INNER = 0.01  # share of the gradient that a Newton step may leave over
 
 
 class Curve(NamedTuple):
@@ -224,31 +227,46 @@ def fit_judge(
     targets = _require_target(form, target, columns.shape)
     precision = FORMS[form].base_penalty if base_penalty is None else base_penalty
 
-    def fit(rows: Rows, gamma: float) -> QuantitativeJudge:
-        """Return the judge of some rows and one penalty."""
+    axes = _axes(features)  # the loss of a fit is the same in them, and its columns are fewer
+    turned = features @ axes
+
+    def path(rows: Rows, grid: Floats) -> list[QuantitativeJudge]:
+        """Return the judges of some rows and each penalty."""
         _require_target(form, targets[rows], columns[rows].shape)
-        data = (features[rows], columns[rows], targets[rows], weights[rows])
-        return _fitted(form, *data, gamma, precision)
+        data = (turned[rows], columns[rows], targets[rows], weights[rows])
+        return _fitted(form, *data, grid, precision)
 
     def loss(judge: QuantitativeJudge, rows: Rows) -> float:
         """Return the summed loss of a judge on some rows; squared errors whole, not half."""
-        scores = features[rows] @ judge.weights + columns[rows] @ judge.base_weights + judge.bias
+        scores = turned[rows] @ judge.weights + columns[rows] @ judge.base_weights + judge.bias
         value = FORMS[form].loss(scores, targets[rows], weights[rows]).value
         return 2 * value if form == "ls" else value
 
     grid, rows = require_grid(penalties), np.arange(len(features))
-    if grid.size == 1:
-        choice = PenaltyChoice(float(grid[0]), grid, np.full(1, np.nan), False)
-        return replace(fit(rows, choice.penalty), choice=choice)
-    fold = question_folds(question, n_folds=n_folds, rng=rng)
-    total = np.zeros(grid.size)
-    for k in range(n_folds):
-        try:
-            total += [loss(fit(rows[fold != k], float(g)), rows[fold == k]) for g in grid]
-        except TooLittleToLearnError as error:
-            raise TooLittleToLearnError(f"without fold {k} of {n_folds}: {error}") from error
-    choice = chosen(grid, total / rows.size)
-    return replace(fit(rows, choice.penalty), choice=choice)
+    choice = PenaltyChoice(float(grid[0]), grid, np.full(1, np.nan), False)
+    if grid.size > 1:
+        fold = question_folds(question, n_folds=n_folds, rng=rng)
+        total = np.zeros(grid.size)
+        for k in range(n_folds):
+            try:
+                total += [loss(judge, rows[fold == k]) for judge in path(rows[fold != k], grid)]
+            except TooLittleToLearnError as error:
+                raise TooLittleToLearnError(f"without fold {k} of {n_folds}: {error}") from error
+        choice = chosen(grid, total / rows.size)
+    (judge,) = path(rows, np.array([choice.penalty]))
+    return replace(judge, weights=axes @ judge.weights, choice=choice)
+
+
+def _axes(features: Floats) -> Floats:
+    """Return directions (d, p) in which embeddings (..., d) differ, orthogonal and principal."""
+    rows = features.reshape(math.prod(features.shape[:-1]), features.shape[-1])
+    centred = rows - rows.mean(axis=0)
+    wide = centred.shape[1] > len(centred)
+    values, vectors = eigh(centred @ centred.T if wide else centred.T @ centred)
+    known = values > 1e-13 * values.max(initial=0)
+    if wide:
+        return np.asarray(centred.T @ (vectors[:, known] / np.sqrt(values[known])))
+    return np.asarray(vectors[:, known])
 
 
 def _columns(
@@ -279,9 +297,10 @@ def _fitted(
     base: Floats,
     target: Any,
     weight: Floats,
-    gamma: float,
+    grid: Floats,
     base_penalty: float,
-) -> QuantitativeJudge:
+) -> list[QuantitativeJudge]:
+    """Return the judge of each penalty; every fit starts from that of the next larger one."""
     if form == "pl":  # what all alternatives of a set have in common changes no prediction
         features = features - features.mean(axis=1, keepdims=True)
         base = base - base.mean(axis=1, keepdims=True)
@@ -290,7 +309,6 @@ def _fitted(
     rows, scores = features.reshape(n_rows, d), base.reshape(n_rows, q)
     scaling = fit_scaling(rows, scores)
     design = np.column_stack([scaling.design(rows, scores), np.ones(len(rows))])
-    penalty = np.concatenate([np.full(d, gamma), np.full(q, base_penalty), [0.0]])
     outputs = (q,) if form == "mn" else ()
     loss = FORMS[form].loss
     shape = base.shape[:-1] + outputs
@@ -299,21 +317,27 @@ def _fitted(
         """Return the loss at some coefficients."""
         return loss((design @ coefficients).reshape(shape), target, weight)
 
-    found = _minimum(curve, design, penalty.reshape(-1, *[1] * len(outputs)), outputs)
-    weights, base_weights = found[:d] / scaling.unit, (found[d:-1].T / scaling.base_unit).T
-    bias = found[-1] - scaling.centre @ weights - scaling.base_centre @ base_weights
-    return QuantitativeJudge(form, weights, base_weights, np.asarray(0.0 if form == "pl" else bias))
+    found, judges = np.zeros((d + q + 1, *outputs)), []
+    for gamma in grid[::-1]:
+        penalty = np.concatenate([np.full(d, gamma), np.full(q, base_penalty), [0.0]])
+        found = _minimum(curve, design, penalty.reshape(-1, *[1] * len(outputs)), found)
+        weights, base_weights = found[:d] / scaling.unit, (found[d:-1].T / scaling.base_unit).T
+        bias = found[-1] - scaling.centre @ weights - scaling.base_centre @ base_weights
+        bias = np.asarray(0.0 if form == "pl" else bias)
+        judges.append(QuantitativeJudge(form, weights, base_weights, bias))
+    return judges[::-1]
 
 
 def _minimum(
-    curve: Callable[[Floats], Curve], design: Floats, penalty: Floats, outputs: tuple[int, ...]
+    curve: Callable[[Floats], Curve], design: Floats, penalty: Floats, at: Floats
 ) -> Floats:
     """Return coefficients (p, ...) of the least ``curve + penalty |c|^2 / 2``, by Newton's method.
 
     Steps come from conjugate gradients, so that no matrix of second derivatives is ever made.
     """
-    at = np.zeros((design.shape[1], *outputs))
+    squares, outputs = (design**2).sum(axis=0).reshape(penalty.shape), at.shape[1:]
     now = curve(at)
+    signs = np.resize([1.0, -1.0], now.slope.shape)
     for _ in range(_MAX_STEPS):
         gradient = design.T @ now.slope.reshape(len(design), *outputs) + penalty * at
         if np.abs(gradient).max() <= _TOLERANCE * len(design):
@@ -326,7 +350,9 @@ def _minimum(
                 design.T @ now.bend(scores).reshape(len(design), *outputs) + penalty * along
             )
 
-        step = _solved(bent, -gradient)
+        typical = float((signs * now.bend(signs)).mean())  # curvature of a score
+        rough = typical * squares + penalty  # 0 for an unpenalised column of zeros
+        step = _solved(bent, -gradient, np.where(rough > 0, rough, 1.0))
         before = now.value + float((penalty * at**2).sum()) / 2
         for halving in range(_HALVINGS):
             there = at + step / 2**halving
@@ -341,11 +367,12 @@ def _minimum(
     )
 
 
-def _solved(bent: Callable[[Floats], Floats], right: Floats) -> Floats:
-    """Return x of ``bent(x) = right`` by conjugate gradients."""
+def _solved(bent: Callable[[Floats], Floats], right: Floats, curvature: Floats) -> Floats:
+    """Return x of ``bent(x) = right``, nearly, by conjugate gradients with a rough curvature."""
     solution, residual = np.zeros_like(right), right.copy()
-    direction, product = residual, float((residual**2).sum())
-    goal = 1e-22 * product
+    scaled = residual / curvature
+    direction, product = scaled, float((residual * scaled).sum())
+    goal = _INNER**2 * product
     for _ in range(10 * right.size):
         if product <= goal:
             break
@@ -355,6 +382,7 @@ def _solved(bent: Callable[[Floats], Floats], right: Floats) -> Floats:
             break
         solution = solution + product / stiffness * direction
         residual = residual - product / stiffness * along
-        before, product = product, float((residual**2).sum())
-        direction = residual + product / before * direction
+        scaled = residual / curvature
+        before, product = product, float((residual * scaled).sum())
+        direction = scaled + product / before * direction
     return solution

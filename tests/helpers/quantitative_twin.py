@@ -1,6 +1,7 @@
 """Slow, obvious twins of the quantitative judges: objectives as written, in the units given."""
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -59,6 +60,34 @@ def ranking_chance(scores: np.ndarray, ranking: tuple[int, ...]) -> float:
         chance *= worth[item] / sum(worth[j] for j in left)
         left.remove(item)
     return float(chance)
+
+
+def ranking_weights(
+    embeddings: np.ndarray,
+    base: np.ndarray,
+    ranking: np.ndarray,
+    *,
+    penalty: float,
+    base_penalty: float,
+) -> np.ndarray:
+    """Weights (d) and base weight of Plackett-Luce by a general minimiser without slopes."""
+    features = embeddings - embeddings.mean(axis=1, keepdims=True)
+    scores = base - base.mean(axis=1, keepdims=True)
+    d = features.shape[-1]
+    unit, (spread,) = spreads(features.reshape(-1, d), scores.ravel())
+
+    def objective(found: np.ndarray) -> float:
+        """Penalised negative log-likelihood, one ranking at a time."""
+        worth = features @ found[:d] + scores * found[d]
+        chances = [ranking_chance(one, tuple(row)) for one, row in zip(worth, ranking, strict=True)]
+        squares = (
+            penalty * unit**2 * found[:d] @ found[:d] + base_penalty * (spread * found[d]) ** 2
+        )
+        return float(squares / 2 - np.log(chances).sum())
+
+    found = minimize(objective, np.zeros(d + 1), options={"gtol": 1e-6})
+    assert np.abs(found.jac).max() < 1e-3
+    return found.x
 
 
 def sklearn_predictions(

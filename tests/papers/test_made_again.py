@@ -9,10 +9,8 @@ import pandas as pd
 import pytest
 
 from judgeline.cli import PaperName, main
-from judgeline.papers import COLUMNS, NAMES, NOT_COMPUTED, Cell, Item, Made, Paper, reproduce
+from judgeline.papers import COLUMNS, NAMES, Cell, Item, Made, Paper, reproduce
 from judgeline.papers.tables import Allowance, make_tables, printed_cells, write_table
-
-COMPUTED = ("soft-elo", "correct-reporting", "trustjudge", "reference-anchored")
 
 
 def only(name: str, *cells: Cell, allowed: Allowance | None = None) -> Made:
@@ -93,22 +91,13 @@ def test_level_of_smoothing_is_never_an_oracle() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_printed_item_is_listed_once(name: str) -> None:
-    found = [made.item for made in reproduce(name)] if name not in COMPUTED else items(name)
-    names = [item.name for item in found]
+    names = [item.name for item in items(name)]
     assert len(names) == len(set(names))
     assert set(printed_cells(name.replace("-", "_"))["item"]) <= set(names)
-    assert {item.make is not None for item in found} == {name in COMPUTED}
 
 
 def items(name: str) -> tuple[Item, ...]:
     return import_module(f"judgeline.papers.{name.replace('-', '_')}").PAPER.items
-
-
-def test_a_paper_that_is_not_computed_says_so_of_each_item(capsys) -> None:
-    assert main(["paper", "quantitative"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(printed_cells("quantitative")["item"].unique())
-    assert all(NOT_COMPUTED in line and "would need" in line for line in lines)
 
 
 def test_earlier_table_of_an_item_without_data_is_removed(tmp_path: Path) -> None:
@@ -124,7 +113,7 @@ def test_command_without_data_and_with_a_wrong_folder(tmp_path: Path, capsys) ->
     assert get_args(PaperName) == NAMES
     assert main(["paper", "soft-elo"]) == 0
     assert all(": needs annotations" in line for line in capsys.readouterr().out.splitlines())
-    for name in COMPUTED:
+    for name in NAMES:
         assert main(["paper", name, "--data", str(tmp_path / "none")]) == 1
         assert "is no folder; name the one" in capsys.readouterr().err
     assert main(["paper", "hard-elo"]) == 1

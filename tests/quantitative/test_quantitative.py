@@ -7,15 +7,18 @@ from functools import partial
 import choix
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 from quantitative_twin import (
     logistic_weights,
     ranking_chance,
+    ranking_weights,
     ridge_weights,
     sklearn_predictions,
     spreads,
 )
+from sklearn.linear_model import LogisticRegression
 
 from judgeline.quantitative import (
     QuantitativeJudge,
@@ -25,7 +28,7 @@ from judgeline.quantitative import (
     fit_judge,
 )
 from judgeline.quantitative.inputs import log_probabilities
-from judgeline.quantitative.judges import log_chance
+from judgeline.quantitative.judges import FORMS, log_chance
 from judgeline.quantitative.penalty import question_folds
 
 fit_ratings = partial(fit_judge, "ls")
@@ -162,6 +165,8 @@ def test_a_constant_score_weighs_nothing() -> None:
         fit_preferences(embeddings, 0 * base + 2, shares(40), question, rng=rng).base_weights == 0
     )
     assert fit_ratings(embeddings, 0 * base + 2, base, question, rng=rng).base_weights == 0
+    free = fit_ratings(embeddings, 0 * base, base, question, rng=rng, base_penalty=0.0)
+    assert free.base_weights == 0
 
 
 def test_ties_are_half_a_win_and_half_a_loss() -> None:
@@ -362,6 +367,50 @@ def test_pairs_are_bradley_terry_luce() -> None:
     alone = 1 / (1 + np.exp(score[:, 1] - score[:, 0]))
     assert judge.predict(features, base)[:, 0] == pytest.approx(alone, rel=1e-12)
     assert judge.bias == 0
+
+
+def test_a_choice_of_two_is_scikit_learns_regression_of_differences() -> None:
+    """BTL2 without a bias: columns are scaled so that one penalty serves both."""
+    rng, penalty = SEED(8), 2.0
+    features, base = rng.normal(size=(80, 2, 5)), rng.normal(size=(80, 2))
+    first = rng.random(80) < 1 / (1 + np.exp(base[:, 1] - base[:, 0] - features[:, 0, 1]))
+    order = np.where(first, 0, 1)[:, None]
+    judge = fit_choices(features, base, order, np.arange(80), rng=SEED(0), penalties=[penalty])
+    halves, scores = ((one[:, 0] - one[:, 1]) / 2 for one in (features, base))
+    unit, spread = math.sqrt((halves**2).sum(axis=1).mean()), math.sqrt((scores**2).mean())
+    stretch = math.sqrt(penalty / 0.01)
+    design = np.column_stack([2 * halves / unit, 2 * scores / spread * stretch])
+    model = LogisticRegression(C=1 / penalty, fit_intercept=False, tol=1e-10, max_iter=5000)
+    chance = model.fit(design, first).predict_proba(design)[:, 1]
+    assert judge.predict(features, base)[:, 0] == pytest.approx(chance, abs=1e-6)
+
+
+@pytest.mark.parametrize(("n", "d", "depth"), [(40, 3, 1), (40, 3, 3), (6, 9, 2)])
+def test_rankings_of_many_are_those_of_a_slow_twin(n: int, d: int, depth: int) -> None:
+    rng = SEED(9)
+    features, base = rng.normal(size=(n, 4, d)), rng.normal(size=(n, 4))
+    order = drawn(base + features[..., 0], rng)[:, :depth]
+    judge = fit_choices(features, base, order, np.arange(n), rng=SEED(0), penalties=[1.5])
+    twin = ranking_weights(features, base, order, penalty=1.5, base_penalty=0.01)
+    assert [*judge.weights, *judge.base_weights] == pytest.approx(twin, abs=1e-4)
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_slopes_and_curvatures_are_finite_differences(form: str) -> None:
+    rng = SEED(10)
+    scores, weight = rng.normal(size=(7, 4)), rng.uniform(0.5, 2, 7)
+    targets = {"mn": rng.integers(0, 4, 7), "pl": drawn(scores, rng)[:, :2]}
+    if form in ("ls", "btl"):
+        scores, targets[form] = scores[:, 0], rng.random(7)
+
+    def at(moved: np.ndarray):
+        return FORMS[form].loss(moved.reshape(scores.shape), targets[form], weight)
+
+    slope = scipy.optimize.approx_fprime(scores.ravel(), lambda x: at(x).value)
+    assert at(scores).slope.ravel() == pytest.approx(slope, abs=1e-6)
+    along, step = rng.normal(size=scores.shape), 1e-6
+    bend = (at(scores + step * along).slope - at(scores - step * along).slope) / (2 * step)
+    assert at(scores).bend(along) == pytest.approx(bend, abs=1e-7)
 
 
 def test_rankings_recover_the_truth() -> None:

@@ -1,0 +1,178 @@
+"""Trials: judges trained on few labels, tested on other questions, beside their base judge.
+
+Every training set is drawn from questions that are not tested on. Beside the judge stand the
+same fit without the embedding, which says what calibration alone gives, and the base judge as
+it is.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judgeline.quantitative.inputs import TooLittleToLearnError
+from judgeline.quantitative.penalty import (
+    N_FOLDS,
+    PENALTIES,
+    PenaltyChoice,
+    Rows,
+    require_grid,
+)
+
+if TYPE_CHECKING:
+    from judgeline.quantitative.curve import Battles
+    from judgeline.quantitative.labels import Labels
+
+Floats = NDArray[np.float64]
+
+SIZES: Sequence[int] = (100, 200, 500)
+"""Votes in a training set, as published."""
+
+N_SETS = 10
+"""Training sets per size, as published."""
+
+TESTED = 1 / 3
+"""Share of the questions with votes that a set keeps for testing."""
+
+
+class LearningCurve(NamedTuple):
+    """One row per size and metric, each field an array of one length.
+
+    `value`, `score_only` and `base`: mean over the sets of the metric on test labels, of the
+    judge, of the same fit without the embedding, and of the base judge; `std_dev` of the
+    first over the sets. `n_test`: mean number of test labels. Errors are in shares of a win or
+    points of a rating (mse: squared), log_loss in nats, the rest is unitless.
+    """
+
+    n_train: Rows
+    metric: NDArray[np.str_]
+    value: Floats
+    std_dev: Floats
+    score_only: Floats
+    base: Floats
+    n_sets: Rows
+    n_test: Floats
+
+
+class Design(NamedTuple):
+    """Training sets of `trials`.
+
+    `sizes`: labels in a training set; those that some draw cannot fill are left out. `n_sets`:
+    draws. `n_folds`, `penalties`, `base_penalty`: as in `fit_judge`. `tested` (n,): what every
+    set is tested on; without it, a third of the questions of each draw. No set trains on another
+    label of a tested question.
+    """
+
+    sizes: Sequence[int] = SIZES
+    n_sets: int = N_SETS
+    n_folds: int = N_FOLDS
+    penalties: Sequence[float] = PENALTIES
+    base_penalty: float | None = None
+    tested: NDArray[np.bool_] | None = None
+
+
+class Fit(NamedTuple):
+    """Predictions (n, ...) by a judge of one training set, and by its score alone."""
+
+    choice: PenaltyChoice | None
+    ours: Floats
+    score_only: Floats
+
+
+class Trials(NamedTuple):
+    """Fits of R training sets: sizes (R,), tested rows and predictions of each."""
+
+    task: "Battles | Labels"
+    n_train: Rows
+    tested: list[Rows]
+    fits: list[Fit]
+
+    def curve(self, metrics: Sequence[str] | None = None) -> LearningCurve:
+        """Return means over the sets of each size; of all metrics if none are named."""
+        names = list(metrics or self.task.measures(self.task.base, self.tested[0]))
+        measured = np.array(
+            [
+                [
+                    [self.task.measures(share, test)[name] for name in names]
+                    for share in (fit.ours, fit.score_only, self.task.base)
+                ]
+                for fit, test in zip(self.fits, self.tested, strict=True)
+            ]
+        )
+        sizes, n_sets = np.unique(self.n_train, return_counts=True)
+        parts = [np.flatnonzero(self.n_train == size) for size in sizes]
+        ours, score_only, base = np.hstack([measured[part].mean(axis=0) for part in parts])
+        spread = [
+            measured[part, 0].std(axis=0, ddof=1) if part.size > 1 else np.full(len(names), np.nan)
+            for part in parts
+        ]
+        n_test = [np.mean([self.tested[i].size for i in part]) for part in parts]
+        return LearningCurve(
+            np.repeat(sizes, len(names)),
+            np.tile(np.array(names), len(parts)),
+            ours,
+            np.concatenate(spread),
+            score_only,
+            base,
+            np.repeat(n_sets, len(names)),
+            np.repeat(n_test, len(names)),
+        )
+
+
+def trials(task: "Battles | Labels", design: Design, *, rng: np.random.Generator) -> Trials:
+    """Return judges trained on few labels, with their predictions.
+
+    Assumes that labels on different questions are independent. The penalty of each judge is
+    chosen by cross-validation over the questions of its own training set; a larger set of one
+    draw holds the smaller ones. Sets of `Labels` that teach too little are left out.
+
+    Parameters
+    ----------
+    task : Battles or Labels
+        Labels, rationales and the base judge's scores.
+    design : Design
+        Sizes, number of sets, penalties and what is tested.
+    rng : numpy.random.Generator
+        Draws the sets and deals questions to folds.
+
+    Raises
+    ------
+    TooLittleToLearnError
+        If no size can be filled, or no training set teaches enough.
+    ValueError
+        If nothing is tested.
+    """
+    require_grid(design.penalties)
+    splits = [_split(task.question, draw, design.tested) for draw in rng.spawn(design.n_sets)]
+    if not all(test.size for _, test in splits):
+        raise ValueError("no row is tested; name some, or leave out which are")
+    most = min(train.size for train, _ in splits)
+    filled = [size for size in sorted(design.sizes) if size <= most]
+    if not filled:
+        raise TooLittleToLearnError(
+            f"{most} votes on questions that are not tested on cannot fill a training set of "
+            f"{min(design.sizes)}; add votes"
+        )
+    runs = [(train[:size], test) for size in filled for train, test in splits]
+    fits = task.fits([train for train, _ in runs], rng.spawn(len(runs)), design)
+    usable = [place for place, fit in enumerate(fits) if fit]
+    n_train = np.array([runs[place][0].size for place in usable])
+    return Trials(task, n_train, [runs[place][1] for place in usable], [fit for fit in fits if fit])
+
+
+def _split(
+    question: Rows, rng: np.random.Generator, tested: NDArray[np.bool_] | None
+) -> tuple[Rows, Rows]:
+    """Return rows to train on, in random order, and those to test, of other questions."""
+    if tested is None:
+        n_questions = int(question.max()) + 1
+        order = rng.permutation(n_questions)
+        tested = np.isin(question, order[: max(1, round(TESTED * n_questions))])
+    free = ~np.isin(question, question[tested])
+    return rng.permutation(np.flatnonzero(free)), np.flatnonzero(tested)
+
+
+def question_codes(question: Any) -> Rows:
+    """Return questions (n,) as codes from 0."""
+    return np.asarray(np.unique(np.asarray(question), return_inverse=True)[1].reshape(-1))
