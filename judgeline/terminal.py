@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -122,11 +122,15 @@ def machine_readable(board: "pd.DataFrame", style: str) -> str:
         shown = with_texts(known, in_markdown)
         layout = {"floatfmt": ".1f", "missingval": MISSING, "disable_numparse": texts}
         return str(shown.to_markdown(index=False, **layout)) + "\n"
-    records = [{k: _json_value(v) for k, v in row.items()} for row in known.to_dict("records")]
-    return in_json(records) + "\n"
+    return in_json(json_value(known.to_dict("records"))) + "\n"
 
 
-def _json_value(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """Return plain data in JSON's types; an infinite number is the text ``"inf"`` or ``"-inf"``."""
+    if isinstance(value, Mapping):
+        return {str(name): json_value(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
