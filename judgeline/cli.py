@@ -179,6 +179,14 @@ def rank(
             show_default=False,
         ),
     ] = None,
+    intervals: Annotated[
+        Literal["threshold", "jackknife+"],
+        option(
+            "One conformal threshold of the other models' residuals, or jackknife+, which "
+            "leaves each of them out of all fits: slower, with a theorem.",
+            show_default=True,
+        ),
+    ] = "threshold",
     plain_ties: Annotated[
         Literal["half", "davidson"] | None,
         option(
@@ -217,6 +225,7 @@ def rank(
         seed=seed,
         std_error=std_error,
         bands=bands,
+        intervals=intervals,
         methods=tuple(method or ()),
     )
     try:

@@ -13,7 +13,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from judgeline.api import Board, Diagnosis
+    from judgeline.api import Board, Diagnosis, RankSettings
     from judgeline.io.judged import JudgedBattles
 
 _HIDDEN = "\N{REPLACEMENT CHARACTER}"
@@ -156,12 +156,9 @@ def show_ranked(console: Console, board: "Board") -> None:
     show_leaderboard(
         console, ranking.leaderboard, "Ratings, in Elo", calibration["miscoverage"].iloc[0]
     )
-    if board.settings.bands:
-        console.print(
-            f"Each model has the threshold of its band by {board.settings.bands}, or that of all "
-            "where too few of the band have votes; the table below has that of all."
-        )
     method = ranking.leaderboard["method"].iloc[0]
+    made = _intervals_text(board.settings, ranking.leaderboard, calibration, method)
+    console.print(made, soft_wrap=True, end="\n" if made else "")
     for found in (surrogacy_text(ranking.judge_diagnostics), groups_text(calibration, method)):
         if found:
             console.print(f"[yellow]Note[/]: {found}", soft_wrap=True)
@@ -185,6 +182,29 @@ def show_ranked(console: Console, board: "Board") -> None:
     if math.isinf(used["threshold"]) and used["miscoverage"] < least < 1:
         console.print(f"Finite intervals with these votes: --miscoverage {least:g} --force")
     show_files(console, board.files)
+
+
+def _intervals_text(
+    settings: "RankSettings", board: "pd.DataFrame", calibration: "pd.DataFrame", method: str
+) -> str:
+    """Return how intervals are made, where it is not by one threshold; else nothing."""
+    if settings.bands:
+        return (
+            f"Each model has the threshold of its band by {settings.bands}, or that of all where "
+            "too few of the band have votes; the table below has that of all."
+        )
+    if settings.intervals == "threshold":
+        return ""
+    row = calibration.set_index("method").loc[method]
+    square = board["std_error"] ** 2 + board["vote_std_error"] ** 2 + row["excess_sd"] ** 2
+    widths = board["upper"] - board["lower"], 2 * row["threshold"] * square**0.5
+    own, common = (f"{width.median():.0f}" for width in widths)
+    return (
+        f"Intervals are by {settings.intervals}: at least {100 - 200 * settings.miscoverage:g} % "
+        "hold the human rating of a model like these, about "
+        f"{100 - 100 * settings.miscoverage:g} % where fits are stable. Median width {own} Elo; by "
+        f"one threshold {common}."
+    )
 
 
 def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:
