@@ -1,13 +1,13 @@
 """Automation conditions, owner and partitions of the tables, and the steps of their checks."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, wraps
+from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
-import pandas as pd
 
-from assets.partitions import CORPUS, CORPUS_JUDGE, previews_silenced
+from assets.partitions import CORPUS, CORPUS_JUDGE, OF_CORPUS, inputs_of, previews_silenced, read_as
 from resources.tables.schema import Table
 
 _Condition = Any
@@ -118,8 +118,38 @@ REPORTS = fans_in(_ENDS, dg.AssetSelection.assets("judge_comparison", "scoring_m
 judges that nobody ran, and never runs without the table that it compares."""
 
 TABLE: Mapping[str, Any] = {"kinds": {"parquet"}, "owners": ["team:evaluation"]}
-OF_CORPUS: Mapping[str, Any] = {**TABLE, "partitions_def": CORPUS}
-OF_CORPUS_AND_JUDGE: Mapping[str, Any] = {**TABLE, "partitions_def": CORPUS_JUDGE}
+
+
+def _table(
+    code_version: str,
+    automation_condition: _Condition = None,
+    *,
+    partitions_def: dg.PartitionsDefinition,
+    columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    **options: Any,
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Declare the asset of a table, whose inputs follow from the types of the parameters.
+
+    `columns` names those that are read of an input; `options` go to `dagster.asset`.
+    """
+
+    def declare(function: Callable[..., Any]) -> dg.AssetsDefinition:
+        ins = inputs_of(function, columns, partitions_def) | options.pop("ins", {})
+        made: dg.AssetsDefinition = dg.asset(
+            **TABLE,
+            partitions_def=partitions_def,
+            code_version=code_version,
+            automation_condition=automation_condition,
+            ins=ins,
+            **options,
+        )(function)
+        return made
+
+    return declare
+
+
+corpus_table = partial(_table, partitions_def=CORPUS)
+judge_table = partial(_table, partitions_def=CORPUS_JUDGE)
 
 
 def _check(
@@ -127,13 +157,15 @@ def _check(
     *,
     partitions_def: dg.PartitionsDefinition,
     blocking: bool = False,
-    **additional_ins: dg.AssetIn,
+    columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Callable[[Callable[..., dg.AssetCheckResult]], dg.AssetChecksDefinition]:
     """Declare a check of each partition of an asset; its docstring says what it guards.
 
-    A blocking check that fails with severity ERROR stops what follows in the same run. Without
-    its own partitions a check would read every partition of the table at once.
+    Further tables that it takes are read as those of an asset are. A blocking check that fails
+    with severity ERROR stops what follows in the same run. Without its own partitions a check
+    would read every partition of the table at once.
     """
+    key = asset if isinstance(asset, dg.AssetKey) else asset.key
 
     def declare(function: Callable[..., dg.AssetCheckResult]) -> dg.AssetChecksDefinition:
         with previews_silenced():
@@ -141,7 +173,7 @@ def _check(
                 asset=asset,
                 partitions_def=partitions_def,
                 blocking=blocking,
-                additional_ins=additional_ins,
+                additional_ins=inputs_of(function, columns, partitions_def, key.path[-1]),
             )(function)
 
     return declare
@@ -156,22 +188,27 @@ def checks_together(
     checks: Iterable[tuple[str, str, bool]],
     *,
     partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE,
-    **ins: dg.AssetIn,
+    columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    beside: Iterable[str] = (),
 ) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
     """Declare checks of an asset as one step, which reads its tables once.
 
     A check is its name, what it guards, and whether it is blocking; any of them can be executed by
-    itself. `ins` say how the step reads other tables.
+    itself. The step reads the tables that the function takes, or those `beside` the asset's.
     """
     key = dg.AssetKey(asset)
-    deps = [
-        dg.AssetDep(name, partition_mapping=how.partition_mapping, metadata=how.metadata)
-        for name, how in ins.items()
-    ]
 
     def declare(
         function: Callable[..., Iterator[dg.AssetCheckResult]],
     ) -> dg.AssetChecksDefinition:
+        ins = inputs_of(function, columns, partitions_def, asset)
+        is_judged = partitions_def == CORPUS_JUDGE
+        ins |= {name: read_as(of_corpus=is_judged and name in OF_CORPUS) for name in beside}
+        deps = [
+            dg.AssetDep(name, partition_mapping=how.partition_mapping, metadata=how.metadata)
+            for name, how in ins.items()
+        ]
+
         @wraps(function)
         def selected(
             context: dg.AssetCheckExecutionContext, **tables: Any
@@ -204,25 +241,22 @@ def checks_together(
 
 
 def checks_of(
-    table: Table,
-    *,
-    partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE,
-    **beside: dg.AssetIn,
+    table: Table, *, partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE
 ) -> dg.AssetChecksDefinition:
     """Return the declared checks of a table as one step, which reads the table once.
 
-    Any of them can be executed by itself. `beside` says how the step reads the other tables that
-    checks name; those of the same partition need no entry.
+    Any of them can be executed by itself.
     """
-    ins = {name: beside.get(name, dg.AssetIn(name)) for name in sorted(table.beside)}
 
     def declared(
-        context: dg.AssetCheckExecutionContext, **tables: pd.DataFrame
+        context: dg.AssetCheckExecutionContext, **tables: Any
     ) -> Iterator[dg.AssetCheckResult]:
         names = {selected.name for selected in context.selected_asset_check_keys}
         yield from table.results(tables.pop(table.name), names, **tables)
 
     declared.__name__ = f"checks_of_{table.name}"
     checks = [(check.name, check.guards, check.blocking) for check in table.checks]
-    together = checks_together(table.name, checks, partitions_def=partitions_def, **ins)
-    return together(declared)
+    beside = sorted(table.beside)
+    return checks_together(table.name, checks, partitions_def=partitions_def, beside=beside)(
+        declared
+    )

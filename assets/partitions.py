@@ -5,9 +5,10 @@ partition per corpus and judge, so that a new judge is a new partition and nothi
 """
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from inspect import signature
+from typing import Any, get_args, get_origin
 
 import dagster as dg
 import pandas as pd
@@ -36,31 +37,53 @@ with previews_silenced():
     BY_CORPUS = dg.MultiToSingleDimensionPartitionMapping("corpus")
 
 
-def of_corpus(key: str | None = None, *columns: str) -> dg.AssetIn:
-    """Return how a judged asset reads a table, or columns, of its corpus."""
-    some = {"columns": list(columns)} if columns else {}
-    return dg.AssetIn(key, partition_mapping=BY_CORPUS, metadata=some)
+_OF_CORPUS = (
+    "raw_battles quarantined_battles recorded_verdicts battles sampled_battles candidates "
+    "candidate_battles rating_systems pooled_leaderboard judge_comparison report"
+)
+OF_CORPUS = frozenset(_OF_CORPUS.split())
+"""Assets with a partition for each corpus; all others have one for each judge on each corpus."""
 
 
-def _if_there(columns: tuple[str, ...], **settings: bool) -> dict[str, object]:
-    """Return the metadata of an input that may be missing, of which only some columns are read."""
-    some = {"columns": list(columns)} if columns else {}
-    return {"allow_missing_partitions": True, **settings, **some}
+def read_as(
+    *columns: str, of_corpus: bool = False, may_lack: bool = False, fans_in: bool = False
+) -> dg.AssetIn:
+    """Return how an asset reads a table, or columns of it.
+
+    A judged asset reads one `of_corpus`; one that `may_lack` is None where it is missing; one that
+    `fans_in` is of all judges that have one.
+    """
+    metadata: dict[str, Any] = {"columns": list(columns)} if columns else {}
+    metadata |= {"allow_missing_partitions": True} if may_lack or fans_in else {}
+    metadata |= {"fans_in": True} if fans_in else {}
+    return dg.AssetIn(
+        partition_mapping=BY_CORPUS if of_corpus or fans_in else None, metadata=metadata
+    )
 
 
-def of_every_judge(*columns: str) -> dg.AssetIn:
-    """Return how a corpus asset reads the tables, or columns, of those judges that have one."""
-    return dg.AssetIn(partition_mapping=BY_CORPUS, metadata=_if_there(columns, fans_in=True))
+def inputs_of(
+    function: Callable[..., Any],
+    columns: Mapping[str, Sequence[str]],
+    partitions_def: dg.PartitionsDefinition,
+    asset: str = "",
+) -> dict[str, dg.AssetIn]:
+    """Return how a function reads the tables that it takes besides `asset`, by their types.
 
-
-def if_there(*columns: str) -> dg.AssetIn:
-    """Return how an asset reads a table, or columns, of its partition; None if it is missing."""
-    return dg.AssetIn(metadata=_if_there(columns))
-
-
-def of_corpus_if_there(*columns: str) -> dg.AssetIn:
-    """Return how a judged asset reads a table, or columns, of its corpus; None if it is missing."""
-    return dg.AssetIn(partition_mapping=BY_CORPUS, metadata=_if_there(columns))
+    A ``DataFrame`` has to be there, a ``DataFrame | None`` may be missing, and a ``dict`` has the
+    tables of all judges. `columns` names those that are read of a table, by default all.
+    """
+    taken = [one for one in signature(function).parameters.values() if one.kind != one.VAR_KEYWORD]
+    kinds = {one.name: (one.annotation, *get_args(one.annotation)) for one in taken}
+    return {
+        name: read_as(
+            *columns.get(name, ()),
+            of_corpus=partitions_def == CORPUS_JUDGE and name in OF_CORPUS,
+            may_lack=type(None) in kind,
+            fans_in=get_origin(kind[0]) is dict,
+        )
+        for name, kind in kinds.items()
+        if pd.DataFrame in kind and name != asset
+    }
 
 
 def corpus_judge_key(corpus: str, judge: str) -> dg.MultiPartitionKey:

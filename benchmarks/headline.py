@@ -394,47 +394,15 @@ def papers_regime(n: int, size: int, seed: int) -> None:
         print(f"  {rest}; auto less soft {errors['auto'] - errors['soft']:+.1f}")
 
 
-def newcomers(n_worlds: int, seed: int, votes_each: int = 300) -> None:
-    """Print how often a newcomer's interval holds the human rating that votes then give it."""
-    print(f"newcomers: share of {n_worlds} intervals at 90 % that held, and their median width")
-    for size in (10, 12, 15, 20, 30, 55):
-        shares = []
-        for name, world in WORLDS.items():
-            held = [one_newcomer(world, [seed, k, size], size, votes_each) for k in range(n_worlds)]
-            hits, widths = np.array(held).T
-            shares.append(f"{name} {hits.mean():.2f} ({np.median(widths):.0f})")
-        print(f"  {size:>3} voted models: {', '.join(shares)}")
-
-
-def one_newcomer(world: World, key: list[int], size: int, votes_each: int) -> tuple[bool, float]:
-    """Return whether the interval of a model held, stated before anybody voted on it."""
-    rng = np.random.default_rng(key)
-    whole = simulate(world, rng, (size + 1) * votes_each // 2, size + 1)
-    own = (whole.model_a == size) | (whole.model_b == size)
-    before = CodedBattles(
-        whole.models, whole.model_a, whole.model_b,
-        np.where(own, -1, whole.human_outcome).astype(np.int8),
-        whole.judge_outcome, whole.score_difference, whole.denominator,
-    )  # fmt: skip
-    board = rank_models(rate(before, SETTINGS))
-    after = rate(whole, SETTINGS, models=[whole.models[size]])
-    place_of = board.model.tolist().index(whole.models[size])
-    lower, upper = board.lower[place_of], board.upper[place_of]
-    return bool(lower <= after.human_rating[0] <= upper), float(upper - lower)
-
-
 def main() -> None:
     """Print the tables that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("JUDGELINE_DATA"))
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--worlds", type=int, default=200, help="newcomers by size and judge")
     parser.add_argument("--quick", action="store_true", help="a tenth of everything simulated")
-    parser.add_argument(
-        "tables", nargs="*", help="methods, rules, pooled, paper, newcomers; all by default"
-    )
+    parser.add_argument("tables", nargs="*", help="methods, rules, pooled, paper; all by default")
     options = parser.parse_args()
-    wanted = options.tables or ["methods", "rules", "pooled", "paper", "newcomers"]
+    wanted = options.tables or ["methods", "rules", "pooled", "paper"]
     n = 2_500 if options.quick else 25_000
     sets = dict(real(options.data)) if options.data else {}
     make = partial(simulate, n=n, size=55)
@@ -462,9 +430,6 @@ def main() -> None:
     if "paper" in wanted:
         print()
         papers_regime(n, 55, options.seed)
-    if "newcomers" in wanted:
-        print()
-        newcomers(options.worlds // 10 if options.quick else options.worlds, options.seed)
 
 
 if __name__ == "__main__":

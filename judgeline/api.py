@@ -34,10 +34,12 @@ from judgeline.elo import (
 from judgeline.intervals import (
     Bands,
     calibrate_intervals,
+    jackknife_intervals,
     rank_models,
     rate_pooled,
     rate_with_votes,
     require_miscoverage,
+    with_intervals,
     with_votes,
 )
 from judgeline.io import (
@@ -141,6 +143,8 @@ class RankSettings:
         Which standard error scales the intervals: ``"analytic"`` or ``"bootstrap"``.
     bands : {"strength", "family"}, optional
         Models that share a threshold: thirds by rating, or names that begin alike; all by default.
+    intervals : {"threshold", "jackknife+"}
+        Conformal threshold of the other models' residuals, or `jackknife_intervals`.
     methods : tuple of str
         Methods to write; all where none is named. The leaderboard ranks by ``auto`` if that
         is among them, else by the first.
@@ -154,11 +158,18 @@ class RankSettings:
     seed: int = 0
     std_error: Literal["analytic", "bootstrap"] = "analytic"
     bands: Bands | None = None
+    intervals: Literal["threshold", "jackknife+"] = "threshold"
     methods: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a share of misses that no interval can have."""
+        """Refuse a share of misses that no interval can have, and bands without a threshold."""
         require_miscoverage(self.miscoverage)
+        if self.bands and self.intervals != "threshold":
+            raise ArgumentError(
+                f"bands={self.bands} give models thresholds, and {self.intervals} intervals have "
+                "none: leave out 'bands'",
+                "bands",
+            )
 
     def for_ratings(self, n_battles: int, *, counted: bool = False) -> RatingSettings:
         """Return the settings of the ratings of `n_battles` battles.
@@ -638,14 +649,20 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
         std_error=settings.std_error,
     )
     method = HEADLINE if HEADLINE in methods else methods[0]
+    board = rank_models(
+        wanted,
+        method=method,
+        miscoverage=settings.miscoverage,
+        std_error=settings.std_error,
+        bands=settings.bands,
+    )
+    if settings.intervals == "jackknife+":
+        ends = jackknife_intervals(
+            coded, method=method, miscoverage=settings.miscoverage, l2=settings.l2
+        )
+        board = with_intervals(board, ends, miscoverage=settings.miscoverage)
     leaderboard = with_votes(
-        rank_models(
-            wanted,
-            method=method,
-            miscoverage=settings.miscoverage,
-            std_error=settings.std_error,
-            bands=settings.bands,
-        ),
+        board,
         rate_with_votes(
             every_vote,
             coded,

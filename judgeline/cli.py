@@ -14,10 +14,9 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -65,74 +64,36 @@ app = typer.Typer(
 )
 
 
-class HardOutcome(StrEnum):
-    """Where a judge's hard outcome comes from."""
-
-    derived = "derived"
-    recorded = "recorded"
+def option(text: str, *names: str, show_default: bool = False, **more: Any) -> Any:
+    """Return an option with its help."""
+    return typer.Option(*names, help=text, show_default=show_default, **more)
 
 
-class StdError(StrEnum):
-    """Which standard error scales the intervals."""
-
-    analytic = "analytic"
-    bootstrap = "bootstrap"
-
-
-class Bands(StrEnum):
-    """Which models share a threshold."""
-
-    strength = "strength"
-    family = "family"
+def examples(*commands: str, then: str = EXIT_CODES) -> str:
+    """Return the text below the help of a command: examples of it, then its exit codes."""
+    head = "Examples" if len(commands) > 1 else "Example"
+    return "".join([f"[bold]{head}[/bold]\n\n", *(f"  judgeline {c}\n\n" for c in commands), then])
 
 
-class Ties(StrEnum):
-    """How ties count in plain ratings."""
-
-    half = "half"
-    davidson = "davidson"
-
-
-class Table(StrEnum):
-    """Format of a printed table."""
-
-    text = "text"
-    csv = "csv"
-    json = "json"
-
-
-class PaperName(StrEnum):
-    """A paper whose tables can be made again."""
-
-    soft_elo = "soft-elo"
-    correct_reporting = "correct-reporting"
-    reference_anchored = "reference-anchored"
-    trustjudge = "trustjudge"
-    quantitative = "quantitative"
-
-
-class Format(StrEnum):
-    """How a diagnosis is printed."""
-
-    text = "text"
-    json = "json"
-
-
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
+JudgeName = Annotated[str | None, option("Which judge, where the file holds several.")]
+Miscoverage = Annotated[
+    float,
+    option("Tolerated share of misses; 0.1 asks for 90 % coverage.", show_default=True),
+]
+PaperName = Literal[
+    "soft-elo", "correct-reporting", "reference-anchored", "trustjudge", "quantitative"
+]
 Columns = Annotated[
     str | None,
-    typer.Option(
-        help="Columns that the file calls otherwise, such as human_outcome=label,model_a=left.",
-        show_default=False,
-    ),
+    option("Columns that the file calls otherwise, such as human_outcome=label,model_a=left."),
 ]
 
 
 @app.callback(invoke_without_command=True)
 def _front_door(
     context: typer.Context,
-    show_version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.")
-    ] = False,
+    show_version: Annotated[bool, option("Print the version and stop.", "--version")] = False,
 ) -> None:
     if show_version:
         from importlib.metadata import version
@@ -144,99 +105,97 @@ def _front_door(
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline rank annotations.csv --out ratings\n\n"
-    "  judgeline rank scored.parquet --out ratings --method soft --method hard\n\n"
-    "  judgeline rank scored.jsonl --out ratings --std-error bootstrap\n\n"
-    "  judgeline rank scored.csv --out ratings --outcomes 1/-1/0\n\n"
-    "  judgeline rank --counts counts.parquet --out ratings\n\n" + EXIT_CODES
+    epilog=examples(
+        "rank annotations.csv --out ratings",
+        "rank scored.parquet --out ratings --method soft --method hard",
+        "rank scored.jsonl --out ratings --std-error bootstrap",
+        "rank scored.csv --out ratings --outcomes 1/-1/0",
+        "rank --counts counts.parquet --out ratings",
+    )
 )
 def rank(
-    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; made if missing.", show_default=False)
-    ],
+    file: FileArgument,
+    out: Annotated[Path, option("Folder for the results; made if missing.")],
     l2: Annotated[float, typer.Option(min=0, help="Penalty on squared strengths.")] = 0.01,
     hard_outcome: Annotated[
-        HardOutcome, typer.Option(help="Take hard outcomes from the scores or from the file.")
-    ] = HardOutcome.derived,
+        Literal["derived", "recorded"],
+        option("Take hard outcomes from the scores or from the file.", show_default=True),
+    ] = "derived",
     n_resamples: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            help="Bootstrap resamples per model and method; 0 for none. By default 200, and none "
+        option(
+            "Bootstrap resamples per model and method; 0 for none. By default 200, and none "
             "beyond 100,000 battles.",
-            show_default=False,
+            min=0,
         ),
     ] = None,
-    miscoverage: Annotated[
-        float, typer.Option(help="Tolerated share of misses; 0.1 asks for 90 % coverage.")
-    ] = 0.1,
+    miscoverage: Miscoverage = 0.1,
     n_splits: Annotated[
         int, typer.Option(min=1, help="Random splits on which coverage is measured.")
     ] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Seed of resamples and splits.")] = 0,
     method: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Method to write, such as soft or hard; repeat for more. All by default; the "
-            "leaderboard ranks by auto where it is among them, else by the first.",
-            show_default=False,
+        option(
+            "Method to write, such as soft or hard; repeat for more. All by default; the "
+            "leaderboard ranks by auto where it is among them, else by the first."
         ),
     ] = None,
     std_error: Annotated[
-        StdError, typer.Option(help="Standard error that scales the intervals.")
-    ] = StdError.analytic,
-    judge: Annotated[
-        str | None, typer.Option(help="Which judge, where the file holds several.")
-    ] = None,
+        Literal["analytic", "bootstrap"],
+        option("Standard error that scales the intervals.", show_default=True),
+    ] = "analytic",
+    judge: JudgeName = None,
     outcomes: Annotated[
         str | None,
-        typer.Option(
-            help="Codes of outcomes, human and judge's: A's, then B's, then any of ties, such as "
-            "1/-1/0, 1/2 or model_a/model_b/tie/both_bad; by default 1/0/0.5.",
-            show_default=False,
+        option(
+            "Codes of outcomes, human and judge's: A's, then B's, then any of ties, such as "
+            "1/-1/0, 1/2 or model_a/model_b/tie/both_bad; by default 1/0/0.5."
         ),
     ] = None,
     columns: Columns = None,
     allow_quarantine: Annotated[
         bool,
-        typer.Option(
-            "--allow-quarantine",
-            help="Rate what is left where more than 2 % of the rows have an unknown outcome or a "
+        option(
+            "Rate what is left where more than 2 % of the rows have an unknown outcome or a "
             "NaN score.",
+            "--allow-quarantine",
         ),
     ] = False,
     counts: Annotated[
         bool,
-        typer.Option(
-            "--counts",
-            help="Refuse a file without the column n_battles, which counts alike battles.",
+        option(
+            "Refuse a file without the column n_battles, which counts alike battles.", "--counts"
         ),
     ] = False,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html as well.")
     ] = True,
     bands: Annotated[
-        Bands | None,
-        typer.Option(
-            help="Give each third of the models by rating, or each family of names that begin "
+        Literal["strength", "family"] | None,
+        option(
+            "Give each third of the models by rating, or each family of names that begin "
             "alike, a threshold of its own where enough of them have votes.",
             show_default=False,
         ),
     ] = None,
+    intervals: Annotated[
+        Literal["threshold", "jackknife+"],
+        option(
+            "One conformal threshold of the other models' residuals, or jackknife+, which "
+            "leaves each of them out of all fits: slower, with a theorem.",
+            show_default=True,
+        ),
+    ] = "threshold",
     plain_ties: Annotated[
-        Ties | None,
-        typer.Option(
-            "--plain",
-            help="Write plain.csv and style.csv as well: Bradley-Terry ratings of votes and of the "
+        Literal["half", "davidson"] | None,
+        option(
+            "Write plain.csv and style.csv as well: Bradley-Terry ratings of votes and of the "
             "judge as they are, with ties as half a win or modelled after Davidson.",
-            show_default=False,
+            "--plain",
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the results that the folder holds.")
-    ] = False,
+    force: Annotated[bool, option("Replace the results that the folder holds.", "--force")] = False,
 ) -> None:
     """Rate the models of one file of judged battles; no server, no configuration.
 
@@ -259,13 +218,14 @@ def rank(
 
     settings = RankSettings(
         l2=l2,
-        hard_outcome=hard_outcome.value,
+        hard_outcome=hard_outcome,
         n_resamples=n_resamples,
         miscoverage=miscoverage,
         n_splits=n_splits,
         seed=seed,
-        std_error=std_error.value,
-        bands=bands.value if bands else None,
+        std_error=std_error,
+        bands=bands,
+        intervals=intervals,
         methods=tuple(method or ()),
     )
     try:
@@ -280,7 +240,7 @@ def rank(
             allow_quarantine=allow_quarantine,
             force=force,
             counts=counts,
-            plain=plain_ties.value if plain_ties else None,
+            plain=plain_ties,
         )
     except QualityGateError as error:
         complain("Quality gate failed", str(error))
@@ -292,19 +252,16 @@ def rank(
             complain("Note", f"{out / name} is of an earlier run", style="yellow")
 
 
-@app.command(epilog="[bold]Example[/bold]\n\n  judgeline doctor battles.csv\n\n" + EXIT_CODES)
+@app.command(epilog=examples("doctor battles.csv"))
 def doctor(
-    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
-    judge: Annotated[
-        str | None, typer.Option(help="Which judge, where the file holds several.")
-    ] = None,
-    outcomes: Annotated[
-        str | None, typer.Option(help="Codes of outcomes, as for rank.", show_default=False)
-    ] = None,
+    file: FileArgument,
+    judge: JudgeName = None,
+    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
     columns: Columns = None,
     form: Annotated[
-        Format, typer.Option("--format", help="Sentences, or one JSON object.")
-    ] = Format.text,
+        Literal["text", "json"],
+        option("Sentences, or one JSON object.", "--format", show_default=True),
+    ] = "text",
 ) -> None:
     """Say what a file of battles is, what it supports and what is missing for more.
 
@@ -320,7 +277,7 @@ def doctor(
     except QualityGateError as error:
         complain("Quality gate failed", str(error))
         raise typer.Exit(GATE_FAILED) from error
-    if form is Format.json:
+    if form == "json":
         typer.echo(in_json(found._asdict()))
     else:
         show_diagnosis(open_console(), found)
@@ -328,25 +285,18 @@ def doctor(
         raise typer.Exit(GATE_FAILED)
 
 
-@app.command(
-    epilog="[bold]Example[/bold]\n\n  judgeline rates answers.csv --columns label=reviewed\n\n"
-    + EXIT_CODES
-)
+@app.command(epilog=examples("rates answers.csv --columns label=reviewed"))
 def rates(
-    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
+    file: FileArgument,
     columns: Annotated[
         str | None,
-        typer.Option(
-            help="Columns that the file calls otherwise, such as verdict=grade,label=reviewed.",
-            show_default=False,
-        ),
+        option("Columns that the file calls otherwise, such as verdict=grade,label=reviewed."),
     ] = None,
-    miscoverage: Annotated[
-        float, typer.Option(help="Tolerated share of misses; 0.1 asks for 90 % coverage.")
-    ] = 0.1,
+    miscoverage: Miscoverage = 0.1,
     form: Annotated[
-        Table, typer.Option("--format", help="A table, or every row as CSV or JSON.")
-    ] = Table.text,
+        Literal["text", "csv", "json"],
+        option("A table, or every row as CSV or JSON.", "--format", show_default=True),
+    ] = "text",
 ) -> None:
     """Say which share of answers people would pass, from a judge's verdicts and some labels.
 
@@ -358,26 +308,26 @@ def rates(
     from judgeline.terminal import machine_readable, show_rates
 
     found = pass_rates(file, columns=_mapping(columns), miscoverage=miscoverage)
-    if form is Table.text:
+    if form == "text":
         show_rates(open_console(), found, miscoverage)
     else:
-        typer.echo(machine_readable(found, form.value), nl=False)
+        typer.echo(machine_readable(found, form), nl=False)
 
 
 @app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline paper soft-elo --data annotations --out tables\n\n"
-    "  judgeline paper correct-reporting --out tables\n\n" + EXIT_CODES
+    epilog=examples(
+        "paper soft-elo --data annotations --out tables", "paper correct-reporting --out tables"
+    )
 )
 def paper(
     name: Annotated[PaperName, typer.Argument(metavar="NAME", show_default=False)],
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder with the data of the paper.", show_default=False),
+        option("Folder with the data of the paper."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for a CSV per table; made if missing.", show_default=False),
+        option("Folder for a CSV per table; made if missing."),
     ] = None,
 ) -> None:
     """Make the tables and figures of a paper again, each cell beside its printed value.
@@ -391,7 +341,7 @@ def paper(
     from judgeline.papers.tables import write_table
 
     errors, console = open_console(stderr=True), open_console()
-    for made in reproduce(name.value, data, say=lambda line: errors.print(plain(line))):
+    for made in reproduce(name, data, say=lambda line: errors.print(plain(line))):
         console.print(plain(made.line), soft_wrap=True)
         if out is not None:
             write_table(made, out)

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from judgeline.api import Board, Diagnosis
+    from judgeline.api import Board, Diagnosis, RankSettings
     from judgeline.io.judged import JudgedBattles
 
 _HIDDEN = "\N{REPLACEMENT CHARACTER}"
@@ -122,11 +122,15 @@ def machine_readable(board: "pd.DataFrame", style: str) -> str:
         shown = with_texts(known, in_markdown)
         layout = {"floatfmt": ".1f", "missingval": MISSING, "disable_numparse": texts}
         return str(shown.to_markdown(index=False, **layout)) + "\n"
-    records = [{k: _json_value(v) for k, v in row.items()} for row in known.to_dict("records")]
-    return in_json(records) + "\n"
+    return in_json(json_value(known.to_dict("records"))) + "\n"
 
 
-def _json_value(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """Return plain data in JSON's types; an infinite number is the text ``"inf"`` or ``"-inf"``."""
+    if isinstance(value, Mapping):
+        return {str(name): json_value(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
@@ -152,12 +156,9 @@ def show_ranked(console: Console, board: "Board") -> None:
     show_leaderboard(
         console, ranking.leaderboard, "Ratings, in Elo", calibration["miscoverage"].iloc[0]
     )
-    if board.settings.bands:
-        console.print(
-            f"Each model has the threshold of its band by {board.settings.bands}, or that of all "
-            "where too few of the band have votes; the table below has that of all."
-        )
     method = ranking.leaderboard["method"].iloc[0]
+    made = _intervals_text(board.settings, ranking.leaderboard, calibration, method)
+    console.print(made, soft_wrap=True, end="\n" if made else "")
     for found in (surrogacy_text(ranking.judge_diagnostics), groups_text(calibration, method)):
         if found:
             console.print(f"[yellow]Note[/]: {found}", soft_wrap=True)
@@ -181,6 +182,29 @@ def show_ranked(console: Console, board: "Board") -> None:
     if math.isinf(used["threshold"]) and used["miscoverage"] < least < 1:
         console.print(f"Finite intervals with these votes: --miscoverage {least:g} --force")
     show_files(console, board.files)
+
+
+def _intervals_text(
+    settings: "RankSettings", board: "pd.DataFrame", calibration: "pd.DataFrame", method: str
+) -> str:
+    """Return how intervals are made, where it is not by one threshold; else nothing."""
+    if settings.bands:
+        return (
+            f"Each model has the threshold of its band by {settings.bands}, or that of all where "
+            "too few of the band have votes; the table below has that of all."
+        )
+    if settings.intervals == "threshold":
+        return ""
+    row = calibration.set_index("method").loc[method]
+    square = board["std_error"] ** 2 + board["vote_std_error"] ** 2 + row["excess_sd"] ** 2
+    widths = board["upper"] - board["lower"], 2 * row["threshold"] * square**0.5
+    own, common = (f"{width.median():.0f}" for width in widths)
+    return (
+        f"Intervals are by {settings.intervals}: at least {100 - 200 * settings.miscoverage:g} % "
+        "hold the human rating of a model like these, about "
+        f"{100 - 100 * settings.miscoverage:g} % where fits are stable. Median width {own} Elo; by "
+        f"one threshold {common}."
+    )
 
 
 def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:

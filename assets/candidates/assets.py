@@ -19,8 +19,8 @@ from assets.candidates.choosing import (
     needs_of,
 )
 from assets.candidates.controls import keep_carrier
-from assets.conditions import OF_CORPUS, corpus_check
-from assets.partitions import CORPUS, by_judge, if_there, of_every_judge, previews_silenced
+from assets.conditions import corpus_check, corpus_table
+from assets.partitions import CORPUS, by_judge, previews_silenced
 from assets.settings import EVERY_JUDGE, FILES, SETTINGS, corpus_of, stated
 from judgeline.elo import FEW_BATTLES
 from judgeline.sampling import N_BANDS, strength_bands
@@ -59,9 +59,8 @@ with previews_silenced():
 
 # Neither of these has an automation condition: what lies in a folder is no asset, so that the
 # sensor that looks there, or a person, asks for them.
-@dg.asset(
-    **OF_CORPUS,
-    code_version="1",
+@corpus_table(
+    "1",
     check_specs=[READABLE],
     deps=["sampled_battles"],  # whose votes say which models are rated
 )
@@ -109,13 +108,12 @@ def read_candidates(
     return files, accept(folder, files, battles, options, seed=corpus.seed, history=history)
 
 
-@dg.asset(
-    **OF_CORPUS,
-    code_version="2",
-    ins={
-        "sampled_battles": if_there("question_id", "model_a", "model_b"),
-        "heldout_ratings": of_every_judge(*_POOL, "n_battles"),
-        "conformal_calibration": of_every_judge("method", "threshold", "excess_sd"),
+@corpus_table(
+    "2",
+    columns={
+        "sampled_battles": ("question_id", "model_a", "model_b"),
+        "heldout_ratings": (*_POOL, "n_battles"),
+        "conformal_calibration": ("method", "threshold", "excess_sd"),
     },
 )
 def candidate_battles(
@@ -231,7 +229,7 @@ def candidate_files_are_readable(refused: pd.DataFrame) -> dg.AssetCheckResult:
     )._replace(check_name=READABLE.name)
 
 
-@corpus_check(candidate_battles, blocking=True, battles=dg.AssetIn("battles"))
+@corpus_check(candidate_battles, blocking=True)
 def candidate_battles_are_sound(
     candidate_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -263,9 +261,7 @@ def _is_of_its_models(battles: pd.DataFrame) -> np.ndarray:
     return np.asarray((sides == pair).all(axis=1) | (sides == pair[:, ::-1]).all(axis=1))
 
 
-@corpus_check(
-    candidate_battles, candidates=dg.AssetIn("candidates", metadata={"columns": ["model"]})
-)
+@corpus_check(candidate_battles, columns={"candidates": ("model",)})
 def candidates_have_enough_battles(
     candidate_battles: pd.DataFrame, candidates: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -305,11 +301,7 @@ def _warned(
     )
 
 
-@corpus_check(
-    candidate_battles,
-    battles=dg.AssetIn("battles"),
-    heldout_ratings=of_every_judge("model", "human_rating"),
-)
+@corpus_check(candidate_battles, columns={"heldout_ratings": ("model", "human_rating")})
 def candidates_meet_all_strengths(
     candidate_battles: pd.DataFrame,
     battles: pd.DataFrame,
@@ -339,7 +331,7 @@ def candidates_meet_all_strengths(
     )
 
 
-@corpus_check(candidate_battles, battles=dg.AssetIn("battles"))
+@corpus_check(candidate_battles)
 def candidates_speak_all_languages(
     candidate_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:

@@ -5,9 +5,9 @@ import pandas as pd
 
 from assets.candidates.assets import FINGERPRINT
 from assets.candidates.choosing import fingerprint
-from assets.conditions import OF_CORPUS_AND_JUDGE, checks_of
+from assets.conditions import checks_of, judge_table
 from assets.judging.asking import ask_judge, why_not_asked
-from assets.partitions import corpus_and_judge, of_corpus_if_there
+from assets.partitions import corpus_and_judge
 from assets.settings import JUDGE, corpus_of
 from judgeline.io import SCORED_COLUMNS, score_battles
 from resources.config.catalog import Catalog
@@ -24,11 +24,7 @@ _RECORDED = "the judge's verdicts came with the corpus: it cannot be asked about
 
 
 # No automation condition: judging costs money, so somebody has to ask for it by name.
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="1",
-    ins={"candidate_battles": of_corpus_if_there()},
-)
+@judge_table("1")
 def candidate_verdicts(
     context: dg.AssetExecutionContext,
     candidate_battles: pd.DataFrame | None,

@@ -13,14 +13,9 @@ import pandas as pd
 from assets.candidates.assets import counted
 from assets.candidates.judging import NO_BATTLES, score_candidates
 from assets.columns import as_columns, with_newcomer
-from assets.conditions import (
-    FOLLOWS_JUDGED_CANDIDATES,
-    OF_CORPUS_AND_JUDGE,
-    checks_of,
-    judge_check,
-)
+from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, checks_of, judge_check, judge_table
 from assets.elo.ratings import clusters_of, ranking_options, settings_of
-from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
+from assets.partitions import corpus_and_judge
 from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
 from judgeline.elo import HeldOutRatings, rate
@@ -45,15 +40,10 @@ ABOVE_CHANCE = 2.33
 takes one of a hundred controls that stand at their bound so high."""
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="6",
-    automation_condition=FOLLOWS_JUDGED_CANDIDATES,
-    ins={
-        "candidates": of_corpus_if_there("model", "control", "content_hash", "metadata"),
-        "candidate_battles": of_corpus_if_there(),
-        "candidate_verdicts": if_there(),
-    },
+@judge_table(
+    "6",
+    FOLLOWS_JUDGED_CANDIDATES,
+    columns={"candidates": ("model", "control", "content_hash", "metadata")},
     deps=["judge_gate"],  # of the check
 )
 def candidate_ratings(
@@ -255,7 +245,7 @@ def _described(table: pd.DataFrame) -> dict[str, Any]:
 candidate_checks = checks_of(CANDIDATE_RATINGS)
 
 
-@judge_check(candidate_ratings, judge_gate=dg.AssetIn("judge_gate"))
+@judge_check(candidate_ratings)
 def controls_stay_low(
     candidate_ratings: pd.DataFrame, judge_gate: pd.DataFrame
 ) -> dg.AssetCheckResult:

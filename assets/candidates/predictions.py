@@ -17,8 +17,8 @@ from assets.candidates.prediction_record import (
     typed_record,
 )
 from assets.columns import require_columns
-from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
-from assets.partitions import corpus_and_judge, if_there
+from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, judge_check, judge_table
+from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.elo import human_anchors
 from judgeline.intervals import Leaderboard, StdErrorKind
@@ -33,11 +33,8 @@ SURPRISING = 0.01
 """p-value below which a test of exchangeability warns; two are made at each look."""
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="4",
-    automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
-    ins={"candidate_ratings": if_there("model", "content_hash")},
+@judge_table(
+    "4", FOLLOWS_WITHOUT_CANDIDATES, columns={"candidate_ratings": ("model", "content_hash")}
 )
 def predictions(
     context: dg.AssetExecutionContext,
@@ -97,7 +94,7 @@ def _further(
     return further_ratings(waiting, scored_battles, anchors, l2=rating.l2)
 
 
-@judge_check(predictions, heldout_ratings=dg.AssetIn("heldout_ratings"))
+@judge_check(predictions)
 def predictions_cover(
     predictions: pd.DataFrame, heldout_ratings: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -117,7 +114,7 @@ def predictions_cover(
     )
 
 
-@judge_check(predictions, heldout_ratings=dg.AssetIn("heldout_ratings"))
+@judge_check(predictions)
 def fresh_residuals_are_exchangeable(
     context: dg.AssetCheckExecutionContext,
     predictions: pd.DataFrame,

@@ -10,8 +10,8 @@ from assets.check_results import UP_TO_LEADERBOARD, is_settled, judge_checks, se
 from assets.columns import as_columns
 from assets.comparison.pooled import compare_pooled
 from assets.comparison.systems import compare_systems, summarise_systems
-from assets.conditions import COMPARES_JUDGES, OF_CORPUS, checks_of, corpus_check, fans_in
-from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
+from assets.conditions import COMPARES_JUDGES, checks_of, corpus_check, corpus_table, fans_in
+from assets.partitions import CORPUS, by_judge
 from assets.reference.anchoring import LIKELIHOOD, RUBRIC, covering
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of, rating_of
@@ -31,18 +31,13 @@ _NEEDED = dg.AssetSelection.assets("reference_ratings")
 _FOLLOWED = dg.AssetSelection.assets("reference_ratings", "leaderboard")
 
 
-@dg.asset(
-    **OF_CORPUS,
-    code_version="2",
-    automation_condition=COMPARES_JUDGES,
-    ins={
-        "leaderboard": of_every_judge("model", "flags"),
-        "heldout_ratings": of_every_judge(),
-        "conformal_calibration": of_every_judge(),
-        "judge_diagnostics": of_every_judge(),
-        "verdicts": of_every_judge("battle_id", "status"),
-        "scored_battles": of_every_judge("battle_id"),
-        "pooled_leaderboard": if_there(),
+@corpus_table(
+    "2",
+    COMPARES_JUDGES,
+    columns={
+        "leaderboard": ("model", "flags"),
+        "verdicts": ("battle_id", "status"),
+        "scored_battles": ("battle_id",),
     },
 )
 def judge_comparison(
@@ -127,15 +122,14 @@ def compare(
 comparison_checks = checks_of(JUDGE_COMPARISON, partitions_def=CORPUS)
 
 
-@dg.asset(
-    **OF_CORPUS,
-    code_version="1",
-    automation_condition=fans_in(_FOLLOWED, _NEEDED),
-    ins={
-        "scored_battles": of_every_judge("battle_id", "judge_outcome"),
-        "soft_outcomes": of_every_judge("battle_id", "source", "outcome"),
-        "reference_ratings": of_every_judge("model"),
-        "leaderboard": of_every_judge("model", "flags"),
+@corpus_table(
+    "1",
+    fans_in(_FOLLOWED, _NEEDED),
+    columns={
+        "scored_battles": ("battle_id", "judge_outcome"),
+        "soft_outcomes": ("battle_id", "source", "outcome"),
+        "reference_ratings": ("model",),
+        "leaderboard": ("model", "flags"),
     },
 )
 def rating_systems(

@@ -11,9 +11,9 @@ from assets.candidates.judging import score_candidates
 from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
 from assets.check_results import UP_TO_LEADERBOARD, settled_judges
 from assets.columns import as_columns, with_newcomer
-from assets.conditions import COMPARES_JUDGES, OF_CORPUS
+from assets.conditions import COMPARES_JUDGES, corpus_table
 from assets.elo.ratings import calibrated, clusters_of, settings_of
-from assets.partitions import by_judge, if_there, of_every_judge
+from assets.partitions import by_judge
 from assets.reliability.gate import withheld_judges
 from assets.settings import rating_of
 from judgeline.elo import HeldOutRatings, summarise
@@ -43,17 +43,7 @@ _OF_RATINGS = [
 ]
 
 
-@dg.asset(
-    **OF_CORPUS,
-    code_version="2",
-    automation_condition=COMPARES_JUDGES,
-    ins={
-        "leaderboard": of_every_judge("model", "rating", "flags"),
-        "scored_battles": of_every_judge(),
-        "candidate_battles": if_there(),
-        "candidate_verdicts": of_every_judge(),
-    },
-)
+@corpus_table("2", COMPARES_JUDGES, columns={"leaderboard": ("model", "rating", "flags")})
 def pooled_leaderboard(
     context: dg.AssetExecutionContext,
     leaderboard: dict[str, pd.DataFrame],

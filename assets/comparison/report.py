@@ -18,7 +18,7 @@ from assets.conditions import REPORTS
 from assets.diagnostics.influences import leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for, missing_bounds
 from assets.elo.methods import SHOWN
-from assets.partitions import CORPUS, by_judge, if_there, of_every_judge, previews_silenced
+from assets.partitions import CORPUS, by_judge, previews_silenced, read_as
 from assets.provenance import OF_CORPUS, OF_JUDGE, SAID, last_made, said_of
 from assets.reference.assets import DIAGNOSTICS, diagnostics_of
 from assets.reliability.gate import withheld_judges
@@ -200,11 +200,11 @@ with previews_silenced():
     automation_condition=REPORTS,
     check_specs=[SELF_CONTAINED],
     ins={
-        "judge_comparison": if_there(),
-        "pooled_leaderboard": if_there(),
-        "sampled_battles": if_there(*FOUGHT),
-        "verdicts": of_every_judge(*ANSWERED),
-        **{name: of_every_judge() for name in (*REPORTED, *_STORED, _LOOKED_UP, _METHODS)},
+        "judge_comparison": read_as(may_lack=True),
+        "pooled_leaderboard": read_as(may_lack=True),
+        "sampled_battles": read_as(*FOUGHT, may_lack=True),
+        "verdicts": read_as(*ANSWERED, fans_in=True),
+        **{name: read_as(fans_in=True) for name in (*REPORTED, *_STORED, _LOOKED_UP, _METHODS)},
     },
 )
 def report(

@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, checks_of, corpus_check
+from assets.conditions import FOLLOWS, TABLE, checks_of, corpus_check, corpus_table
 from assets.partitions import CORPUS
 from assets.run_tags import SAMPLE_TAG, tag_of
 from assets.settings import CONTENT, SETTINGS, corpus_of, stated
@@ -90,7 +90,7 @@ def published_corpus(
     )
 
 
-@dg.asset(**OF_CORPUS, code_version="2", automation_condition=FOLLOWS)
+@corpus_table("2", FOLLOWS)
 def battles(
     context: dg.AssetExecutionContext, raw_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -102,7 +102,7 @@ def battles(
     )
 
 
-@dg.asset(**OF_CORPUS, code_version="2", automation_condition=FOLLOWS)
+@corpus_table("2", FOLLOWS)
 def sampled_battles(
     context: dg.AssetExecutionContext,
     battles: pd.DataFrame,
@@ -200,9 +200,7 @@ def _share_is_small(
     )
 
 
-@corpus_check(
-    dg.AssetKey("raw_battles"), blocking=True, quarantined_battles=dg.AssetIn("quarantined_battles")
-)
+@corpus_check(dg.AssetKey("raw_battles"), blocking=True)
 def most_rows_could_be_read(
     raw_battles: pd.DataFrame, quarantined_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -211,7 +209,7 @@ def most_rows_could_be_read(
     return _share_is_small(raw_battles, quarantined_battles, MAX_QUARANTINED, remedy)
 
 
-@corpus_check(dg.AssetKey("quarantined_battles"), raw_battles=dg.AssetIn("raw_battles"))
+@corpus_check(dg.AssetKey("quarantined_battles"))
 def few_rows_are_quarantined(
     quarantined_battles: pd.DataFrame, raw_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -244,7 +242,7 @@ def humans_voted(battles: pd.DataFrame) -> dg.AssetCheckResult:
     )
 
 
-@corpus_check(sampled_battles, blocking=True, battles=dg.AssetIn("battles"))
+@corpus_check(sampled_battles, blocking=True)
 def sample_is_a_sample(sampled_battles: pd.DataFrame, battles: pd.DataFrame) -> dg.AssetCheckResult:
     """Each chosen battle is one of the corpus, chosen once, in a definite order."""
     known = sampled_battles["battle_id"].isin(battles["battle_id"])
@@ -267,7 +265,7 @@ def sample_is_a_sample(sampled_battles: pd.DataFrame, battles: pd.DataFrame) -> 
     )
 
 
-@corpus_check(sampled_battles, battles=dg.AssetIn("battles"))
+@corpus_check(sampled_battles)
 def sample_covers_the_models(
     sampled_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_columns
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of
+from assets.conditions import FOLLOWS, checks_of, judge_table
 from assets.settings import rating_of
 from assets.thumbnails import reliability
 from judgeline.diagnostics import diagnose_judge
@@ -15,7 +15,7 @@ from resources.config.catalog import Catalog
 from resources.tables.diagnostics import JUDGE_DIAGNOSTICS
 
 
-@dg.asset(**OF_CORPUS_AND_JUDGE, code_version="1", automation_condition=FOLLOWS)
+@judge_table("1", FOLLOWS)
 def judge_diagnostics(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,

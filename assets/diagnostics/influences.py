@@ -8,8 +8,8 @@ import pandas as pd
 
 from assets.candidates.judging import score_candidates
 from assets.columns import as_columns, columns_from, with_newcomer
-from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
-from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
+from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, judge_check, judge_table
+from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.diagnostics import fewest_to_overtake, fit_influences
 from judgeline.elo import (
@@ -43,18 +43,7 @@ _LINEAGE = columns_from(
 )
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="2",
-    automation_condition=FOLLOWS_JUDGED_CANDIDATES,
-    ins={
-        "candidate_battles": of_corpus_if_there(),
-        "candidate_verdicts": if_there(),
-        "candidate_ratings": if_there(),
-    },
-    deps=["heldout_ratings"],
-    metadata=_LINEAGE,
-)
+@judge_table("2", FOLLOWS_JUDGED_CANDIDATES, deps=["heldout_ratings"], metadata=_LINEAGE)
 def battle_influences(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -168,11 +157,7 @@ def leads_beside(
     return leads
 
 
-@judge_check(
-    battle_influences,
-    heldout_ratings=dg.AssetIn("heldout_ratings"),
-    scored_battles=dg.AssetIn("scored_battles"),
-)
+@judge_check(battle_influences)
 def influences_add_up(
     context: dg.AssetCheckExecutionContext,
     battle_influences: pd.DataFrame,

@@ -14,7 +14,7 @@ import pandas as pd
 
 from assets.columns import as_columns
 from assets.conditions import checks_together
-from assets.partitions import corpus_and_judge, of_corpus
+from assets.partitions import corpus_and_judge
 from judgeline.diagnostics import (
     MAX_WIDTH,
     SCORED,
@@ -125,8 +125,7 @@ def _count(
             False,
         ),
     ],
-    sampled_battles=of_corpus("sampled_battles", *FOUGHT),
-    verdicts=dg.AssetIn("verdicts", metadata={"columns": [*ANSWERED]}),
+    columns={"sampled_battles": FOUGHT, "verdicts": ANSWERED},
 )
 def missing_battles(
     _context: dg.AssetCheckExecutionContext,
@@ -280,10 +279,7 @@ def _widest(table: pd.DataFrame, method: str) -> dict[str, Any]:
             False,
         ),
     ],
-    sampled_battles=of_corpus("sampled_battles", "battle_id", "model_a", "model_b"),
-    scored_battles=dg.AssetIn("scored_battles"),
-    beta_folds=dg.AssetIn("beta_folds"),
-    heldout_ratings=dg.AssetIn("heldout_ratings"),
+    columns={"sampled_battles": ("battle_id", "model_a", "model_b")},
 )
 def bounds_from_missing_battles(
     context: dg.AssetCheckExecutionContext,

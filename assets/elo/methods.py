@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
+from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
 from assets.elo.ratings import calibrated, clusters_of, settings_of
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
@@ -48,7 +48,7 @@ _NO_VOTES = (
 _VERSION = f"3-{zlib.crc32(repr(KINDS).encode()):08x}"  # a new method makes the table due
 
 
-@dg.asset(**OF_CORPUS_AND_JUDGE, code_version=_VERSION, automation_condition=FOLLOWS)
+@judge_table(_VERSION, FOLLOWS)
 def scoring_methods(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,

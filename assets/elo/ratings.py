@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_columns, columns_from
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
+from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.provenance import sources_of
 from assets.settings import rating_of
@@ -54,11 +54,7 @@ _LINEAGE = columns_from(
 )
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="1",
-    automation_condition=FOLLOWS,
-)
+@judge_table("1", FOLLOWS)
 def beta_folds(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -113,12 +109,7 @@ def clusters_of(rating: RatingOptions, battles: pd.DataFrame) -> np.ndarray | No
     return battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="4",
-    automation_condition=FOLLOWS,
-    metadata=_LINEAGE,
-)
+@judge_table("4", FOLLOWS, metadata=_LINEAGE)
 def heldout_ratings(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -160,7 +151,7 @@ def heldout_ratings(
     )
 
 
-@judge_check(heldout_ratings, blocking=True, scored_battles=dg.AssetIn("scored_battles"))
+@judge_check(heldout_ratings, blocking=True)
 def every_model_is_placed(
     heldout_ratings: pd.DataFrame, scored_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:

@@ -8,12 +8,12 @@ from assets.columns import as_columns, columns_from, require_columns
 from assets.conditions import (
     FOLLOWS_RATINGS,
     FOLLOWS_WITHOUT_CANDIDATES,
-    OF_CORPUS_AND_JUDGE,
     checks_of,
     judge_check,
+    judge_table,
 )
 from assets.elo.ratings import calibrated, ranking_options
-from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
+from assets.partitions import corpus_and_judge
 from assets.provenance import MADE_FROM, sources_of
 from assets.reliability.gate import gate_of
 from assets.settings import rating_of
@@ -68,12 +68,7 @@ _LINEAGE = columns_from(
 )
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="3",
-    automation_condition=FOLLOWS_RATINGS,
-    ins={"battles": of_corpus_if_there("model_a", "model_b", "timestamp")},
-)
+@judge_table("3", FOLLOWS_RATINGS, columns={"battles": ("model_a", "model_b", "timestamp")})
 def conformal_calibration(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,
@@ -104,14 +99,7 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
     return {str(model): float(day) for model, day in days.items()}
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="5",
-    automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
-    deps=[conformal_calibration],
-    metadata=_LINEAGE,
-    ins={"candidate_ratings": if_there()},
-)
+@judge_table("5", FOLLOWS_WITHOUT_CANDIDATES, deps=[conformal_calibration], metadata=_LINEAGE)
 def leaderboard(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,

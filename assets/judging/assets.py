@@ -6,9 +6,9 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
+from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
 from assets.judging.asking import account_of, ask_judge, why_not_asked
-from assets.partitions import corpus_and_judge, of_corpus
+from assets.partitions import corpus_and_judge, read_as
 from assets.settings import JUDGE, corpus_of
 from judgeline.io import PLAIN, are_plain, score_battles
 from resources.config.catalog import Catalog
@@ -68,15 +68,14 @@ def _published(
 
 def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
     """Return the asset of a judge's verdicts in one form."""
-    came = {"recorded_verdicts": of_corpus()} if form in _PUBLISHED else {}
+    came = {"recorded_verdicts": read_as(of_corpus=True)} if form in _PUBLISHED else {}
 
     # No automation condition: judging costs money, so somebody has to ask for it by name.
-    @dg.asset(
-        **OF_CORPUS_AND_JUDGE,
+    @judge_table(
+        _CODE_VERSIONS.get(form, "1"),
         name=FORM_TABLES[form].name,
-        code_version=_CODE_VERSIONS.get(form, "1"),
         description=_ABOUT.get(form, f"One answer of a judge in the form {form!r}."),
-        ins={"sampled_battles": of_corpus(), **came},
+        ins=came,
     )
     def verdicts(
         context: dg.AssetExecutionContext,
@@ -112,7 +111,7 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
 
 verdict_assets = [_verdict_asset(form) for form in FORM_TABLES]
 verdicts, *_ = verdict_assets
-verdict_checks = [checks_of(table, sampled_battles=of_corpus()) for table in FORM_TABLES.values()]
+verdict_checks = [checks_of(table) for table in FORM_TABLES.values()]
 
 
 @judge_check(verdicts)
@@ -127,12 +126,7 @@ def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     return check_result(observed, passed=not note, **counted)
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="3",
-    automation_condition=FOLLOWS,
-    ins={"sampled_battles": of_corpus()},
-)
+@judge_table("3", FOLLOWS)
 def scored_battles(
     sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> dg.MaterializeResult[pd.DataFrame]:

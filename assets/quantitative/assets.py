@@ -8,8 +8,8 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of
-from assets.partitions import corpus_and_judge, of_corpus
+from assets.conditions import FOLLOWS, checks_of, judge_table
+from assets.partitions import corpus_and_judge
 from assets.quantitative.tables import Material, pair_material, single_material
 from assets.settings import rating_of
 from judgeline.elo import keyed_rng
@@ -27,16 +27,10 @@ from resources.tables.schema import Table
 
 MANY_VOTES, FEW_FOLDS = 1000, 3
 """From so many votes on, judges learn from two thirds of them: fits take longer, and need less."""
-_OF_REASONS: dict[str, Any] = {
-    **OF_CORPUS_AND_JUDGE,
-    "code_version": "2",
-    "automation_condition": FOLLOWS,
-    "ins": {"sampled_battles": of_corpus()},
-}
 _Fit = Callable[[str, Material, Presentations, np.random.Generator], pd.DataFrame]
 
 
-@dg.asset(**_OF_REASONS)
+@judge_table("2", FOLLOWS)
 def quantitative_outcomes(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -67,7 +61,7 @@ def quantitative_outcomes(
     )
 
 
-@dg.asset(**_OF_REASONS)
+@judge_table("2", FOLLOWS)
 def quantitative_judges(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,

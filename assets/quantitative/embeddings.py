@@ -5,7 +5,7 @@ from typing import NamedTuple
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import OF_CORPUS_AND_JUDGE, checks_of, judge_check
+from assets.conditions import checks_of, judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.settings import EMBEDDER, corpus_of
 from judgeline.verdict import explanation, reason_of_score
@@ -83,7 +83,7 @@ WARN_EMBEDDED = 0.95
 
 
 # No automation condition: an endpoint may charge for vectors, so somebody has to ask for them.
-@dg.asset(**OF_CORPUS_AND_JUDGE, code_version="2")
+@judge_table("2")
 def rationale_embeddings(
     context: dg.AssetExecutionContext,
     verdicts: pd.DataFrame,
@@ -157,11 +157,7 @@ def _nothing_made(buyer: VectorBuyer, found: Rationales) -> str:
 embedding_checks = checks_of(RATIONALE_EMBEDDINGS)
 
 
-@judge_check(
-    rationale_embeddings,
-    verdicts=dg.AssetIn("verdicts"),
-    score_verdicts=dg.AssetIn("score_verdicts"),
-)
+@judge_check(rationale_embeddings)
 def most_rationales_are_embedded(
     context: dg.AssetCheckExecutionContext,
     rationale_embeddings: pd.DataFrame,

@@ -6,8 +6,8 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, checks_of, judge_check
-from assets.partitions import corpus_and_judge, corpus_judge_key, if_there, of_corpus
+from assets.conditions import FOLLOWS_WITHOUT_SCORES, checks_of, judge_check, judge_table
+from assets.partitions import corpus_and_judge, corpus_judge_key
 from assets.provenance import latest, metadata_of
 from assets.reference.anchoring import preferences_by_run, preferences_of, rate_against
 from assets.reference.reach import REFERENCE_DIAGNOSTICS, STD_ERROR_TOLERANCE, diagnose
@@ -37,16 +37,7 @@ _UNMEASURED = dg.AssetCheckResult(
 )
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="2",
-    automation_condition=FOLLOWS_WITHOUT_SCORES,
-    ins={
-        "sampled_battles": of_corpus(),
-        "scored_battles": if_there(),
-        "verdicts": if_there(),
-    },
-)
+@judge_table("2", FOLLOWS_WITHOUT_SCORES)
 def reference_ratings(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,

@@ -10,10 +10,10 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS_WHAT_THERE_IS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS_WHAT_THERE_IS, judge_check, judge_table
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge
-from assets.partitions import corpus_and_judge, if_there, of_corpus
+from assets.partitions import corpus_and_judge
 from assets.reliability.panel import by_run
 from assets.thumbnails import drift_over_epochs
 from judgeline.io import SCORE_COLUMNS, as_table, score_battles
@@ -45,15 +45,7 @@ _OF_ANOTHER = (
 
 
 # No automation condition: it asks the judge afresh, every time. Its schedule does so by name.
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="1",
-    ins={
-        "sampled_battles": of_corpus(),
-        "recorded_verdicts": of_corpus(),
-        "reliability_panel": if_there(),
-    },
-)
+@judge_table("1")
 def drift_answers(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -122,12 +114,7 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
     return dg.MaterializeResult(value=before, metadata={"n_asked": 0, "note": note})
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="2",
-    automation_condition=FOLLOWS_WHAT_THERE_IS,
-    ins={"sampled_battles": of_corpus(), "reliability_panel": if_there()},
-)
+@judge_table("2", FOLLOWS_WHAT_THERE_IS)
 def judge_drift(
     drift_answers: pd.DataFrame,
     sampled_battles: pd.DataFrame,

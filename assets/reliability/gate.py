@@ -7,8 +7,7 @@ import dagster as dg
 import pandas as pd
 
 from assets.columns import as_columns
-from assets.conditions import FOLLOWS_WHAT_THERE_IS, OF_CORPUS_AND_JUDGE, judge_check
-from assets.partitions import if_there
+from assets.conditions import FOLLOWS_WHAT_THERE_IS, judge_check, judge_table
 from assets.reliability.panel import by_run
 from assets.settings import corpus_of
 from assets.trust.consistency import ALL, CONFLICT, OVERALL, VIOLATION
@@ -27,12 +26,7 @@ _DIAGNOSED = {
 _TRIPLES = 3
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="1",
-    automation_condition=FOLLOWS_WHAT_THERE_IS,
-    ins={"reliability_panel": if_there(), "consistency": if_there()},
-)
+@judge_table("1", FOLLOWS_WHAT_THERE_IS)
 def judge_gate(
     context: dg.AssetExecutionContext,
     verdicts: pd.DataFrame,

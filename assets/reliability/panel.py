@@ -6,10 +6,10 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import judge_check, judge_table
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge
-from assets.partitions import corpus_and_judge, of_corpus
+from assets.partitions import corpus_and_judge
 from assets.settings import JUDGE, corpus_of
 from judgeline.io import score_battles
 from resources.config.catalog import Catalog
@@ -32,11 +32,7 @@ _SCORES = ("score_difference", "judge_outcome", "difference_ab", "difference_ba"
 
 
 # No automation condition: judging costs money, so somebody has to ask for it by name.
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="1",
-    ins={"sampled_battles": of_corpus(), "recorded_verdicts": of_corpus()},
-)
+@judge_table("1")
 def reliability_panel(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,

@@ -3,8 +3,8 @@
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
-from assets.partitions import corpus_and_judge, of_corpus
+from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
+from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of
 from assets.trust.consistency import (
     ALL,
@@ -26,12 +26,7 @@ NOT_ASKED = (
 WARN_COVERED = 0.95
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="1",
-    automation_condition=FOLLOWS,
-    ins={"sampled_battles": of_corpus()},
-)
+@judge_table("1", FOLLOWS)
 def soft_outcomes(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -72,12 +67,7 @@ def soft_outcomes(
     )
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="2",
-    automation_condition=FOLLOWS,
-    ins={"sampled_battles": of_corpus()},
-)
+@judge_table("2", FOLLOWS)
 def consistency(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -124,7 +114,7 @@ def consistency(
     )
 
 
-@judge_check(soft_outcomes, sampled_battles=of_corpus("sampled_battles"))
+@judge_check(soft_outcomes)
 def sources_cover_the_sample(
     soft_outcomes: pd.DataFrame, sampled_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:

@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
+from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from assets.thumbnails import win_rates
@@ -33,7 +33,7 @@ NO_VOTES = (
 PUBLISHED = "mean-outcome"
 
 
-@dg.asset(**OF_CORPUS_AND_JUDGE, code_version="3", automation_condition=FOLLOWS)
+@judge_table("3", FOLLOWS)
 def adjusted_win_rates(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -142,7 +142,7 @@ def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetChe
 win_rate_checks = checks_of(ADJUSTED_WIN_RATES)
 
 
-@judge_check(adjusted_win_rates, scored_battles=dg.AssetIn("scored_battles"))
+@judge_check(adjusted_win_rates)
 def adjusted_intervals_cover(
     context: dg.AssetCheckExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.AssetCheckResult:

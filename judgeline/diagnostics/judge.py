@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles
+from judgeline.elo.battles import CodedBattles, chunks
 from judgeline.elo.beta import BetaFit, BetaFolds, fit_beta
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
-from judgeline.elo.sums import add_counts, chunks
+from judgeline.elo.sums import add_counts
 from judgeline.elo.surrogacy import fit_surrogacy
 from judgeline.reliability.agreement import cohen_kappa
 

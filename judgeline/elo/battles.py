@@ -21,7 +21,7 @@ _GRID_LIMIT = 4096  # numerators beyond this are kept as floats: tables would ou
 
 _NO_VOTE = -1
 
-_CHUNK = 1 << 16  # rows coded at a time
+_CHUNK = 1 << 16  # rows at a time: arrays of them stay in the cache
 
 Floats = NDArray[np.float64]
 
@@ -232,7 +232,7 @@ def _code_outcome(
     outcome: NDArray[Any], parts: int, name: str, expected: str, *, missing: bool = True
 ) -> NDArray[np.int8]:
     codes = np.empty(outcome.size, dtype=np.int8)
-    for part in _parts(outcome.size):
+    for part in chunks(outcome.size):
         values = outcome[part].astype(np.float32)
         absent = np.isnan(values)
         scaled = np.where(absent, 0, values) * parts
@@ -247,9 +247,10 @@ def _code_outcome(
     return codes
 
 
-def _parts(size: int) -> Iterator[slice]:
-    """Yield slices of rows whose passing arrays stay in the cache."""
-    return (slice(first, first + _CHUNK) for first in range(0, size, _CHUNK))
+def chunks(size: int, table_cells: int = 0) -> Iterator[slice]:
+    """Yield slices of battles small enough for the cache, yet worth a pass over the table."""
+    step = max(_CHUNK, min(2 * table_cells, 1 << 21))
+    return (slice(first, min(first + step, size)) for first in range(0, size, step))
 
 
 def _code_scores(score: NDArray[Any]) -> tuple[NDArray[Any], int]:
@@ -257,7 +258,7 @@ def _code_scores(score: NDArray[Any]) -> tuple[NDArray[Any], int]:
     tolerance = 1e-6 if values.dtype == np.float64 else 2e-5  # 6e-8 relative, times 12 * 9
     numerators = np.empty(values.size, dtype=np.int16)
     on_grid = True
-    for part in _parts(values.size):
+    for part in chunks(values.size):
         finite = np.abs(values[part]) <= LARGEST_SCORE  # false for NaN too
         if not finite.all():
             row = part.start + int(np.argmin(finite))

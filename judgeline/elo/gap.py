@@ -14,9 +14,9 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles, OwnBattles
+from judgeline.elo.battles import CodedBattles, OwnBattles, chunks
 from judgeline.elo.strengths import fit_strengths
-from judgeline.elo.sums import OutcomeTally, OwnOutcomes, chunks
+from judgeline.elo.sums import OutcomeTally, OwnOutcomes
 from judgeline.verdict.outcomes import exact_share
 
 Floats = NDArray[np.float64]

@@ -1,14 +1,14 @@
 """Sums over battles: counts by outcome and by score, and soft outcomes at every fold's slope."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles
+from judgeline.elo.battles import CodedBattles, chunks
 from judgeline.verdict.outcomes import exact_share
 
 FEW = 4_000_000
@@ -18,7 +18,6 @@ HUMAN_CODES = 4  # halves 0, 1, 2 and 3 = nobody voted
 
 JUDGE_CODES = 5  # quarters 0 to 4
 
-_CHUNK = 1 << 16  # battles per pass: index arrays stay in the cache
 
 Floats = NDArray[np.float64]
 
@@ -64,12 +63,6 @@ class ScoreTally(NamedTuple):
         reach = self.counts.shape[1] // 2
         grid: NDArray[np.float64] = np.arange(-reach, reach + 1) / self.denominator
         return grid
-
-
-def chunks(size: int, table_cells: int = 0) -> Iterator[slice]:
-    """Yield slices of battles small enough for the cache, yet worth a pass over the table."""
-    step = max(_CHUNK, min(2 * table_cells, 1 << 21))
-    return (slice(first, min(first + step, size)) for first in range(0, size, step))
 
 
 def tally_outcomes(battles: CodedBattles) -> OutcomeTally:

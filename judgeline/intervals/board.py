@@ -17,6 +17,7 @@ from judgeline.intervals.conformal import (
     family_of,
     interval_half_width,
 )
+from judgeline.intervals.jackknife import JackknifeIntervals
 from judgeline.intervals.judge_and_votes import VotedRatings
 
 Floats = NDArray[np.float64]
@@ -178,7 +179,9 @@ def _bands(table: HeldOutRatings, bands: Bands | None) -> dict[str, str]:
 
 
 def _by_model(
-    known: HeldOutRatings | VotedRatings, values: Floats, wanted: HeldOutRatings | Leaderboard
+    known: HeldOutRatings | VotedRatings | JackknifeIntervals,
+    values: Floats,
+    wanted: HeldOutRatings | Leaderboard,
 ) -> Floats:
     """Return `values` of the models of `known` in the order of `wanted`; NaN for other models."""
     found = dict(zip(known.model.tolist(), values.tolist(), strict=True))
@@ -198,6 +201,18 @@ def in_order(board: Leaderboard, *, miscoverage: float) -> Leaderboard:
         rating[rated], ((upper - lower) / 2)[rated], miscoverage=miscoverage
     )
     return board._replace(rank=rank, best_rank=best, worst_rank=worst)
+
+
+def with_intervals(
+    board: Leaderboard, intervals: JackknifeIntervals, *, miscoverage: float
+) -> Leaderboard:
+    """Return a leaderboard with other intervals, and the rank intervals that follow from them."""
+    nowhere = np.isnan(board.rating)
+    lower, upper = (
+        np.where(nowhere, math.nan, _by_model(intervals, end, board))
+        for end in (intervals.lower, intervals.upper)
+    )
+    return in_order(board._replace(lower=lower, upper=upper), miscoverage=miscoverage)
 
 
 def with_votes(board: Leaderboard, together: VotedRatings) -> Leaderboard:

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from judgeline.elo import VOTES_WAIT, HeldOutRatings, with_settled_votes
-from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.elo.battles import CodedBattles, chunks, code_battles
 from judgeline.io.outcome_codes import COUNT, battles_by
 from judgeline.io.schema import SCORE_COLUMNS
 from judgeline.verdict import (
@@ -49,7 +49,7 @@ LEAST_SHARE = 0.8
 others with a smaller share of theirs is left out."""
 
 _ORDERS = ("AB", "BA", "mean")
-_PART = 1 << 18  # counted battles looked at together
+_CELLS = 1 << 17  # of a table of votes by score: counted battles are looked at in twice as many
 
 
 def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -249,8 +249,8 @@ def by_score(scored_battles: pd.DataFrame) -> pd.DataFrame:
     if COUNT not in scored_battles:
         return scored_battles
     keys, sums = ["human_outcome", "score_difference"], []
-    for first in range(0, len(scored_battles), _PART):
-        part = scored_battles.iloc[first : first + _PART]
+    for rows in chunks(len(scored_battles), _CELLS):
+        part = scored_battles.iloc[rows]
         (votes, vote), (scores, score) = (
             pd.factorize(part[key], use_na_sentinel=False) for key in keys
         )

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from judgeline.cli import EXIT_CODES, OK, app, complain
+from judgeline.cli import EXIT_CODES, OK, app, complain, examples, option
 from judgeline.terminal import open_console, plain
 from pipelines.commands.configured import corpora_app, judges_app
 from pipelines.commands.file_commands import (
@@ -23,10 +23,8 @@ from pipelines.commands.file_commands import (
     Text,
     Texts,
     candidates_app,
-    examples,
     of_corpus,
     of_judge,
-    option,
     verdicts_app,
 )
 
@@ -269,11 +267,7 @@ def backfill(
     )
 
 
-@app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline forget --judge strict --dry-run\n\n"
-    "  judgeline forget --corpus mine --yes\n\n" + EXIT_CODES
-)
+@app.command(epilog=examples("forget --judge strict --dry-run", "forget --corpus mine --yes"))
 def forget(
     judge: Annotated[Text, of_judge("Slug of a judge.")] = None,
     corpus: Annotated[Text, of_corpus("Slug of a corpus.")] = None,

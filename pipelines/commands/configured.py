@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judgeline.cli import EXIT_CODES
+from judgeline.cli import EXIT_CODES, examples, option
 from judgeline.terminal import open_console, plain
-from pipelines.commands.file_commands import examples, option
 
 if TYPE_CHECKING:
     from resources.config.entries import EntryKind

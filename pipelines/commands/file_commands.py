@@ -10,22 +10,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from judgeline.cli import EXIT_CODES, GATE_FAILED
+from judgeline.cli import GATE_FAILED, examples, option
 from judgeline.terminal import open_console, plain
 
 Text = str | None
 Texts = list[str] | None
-
-
-def option(text: str, *names: str, show_default: bool = False, **more: Any) -> Any:
-    """Return an option with its help."""
-    return typer.Option(*names, help=text, show_default=show_default, **more)
-
-
-def examples(*commands: str, then: str = EXIT_CODES) -> str:
-    """Return the text below the help of a command: examples of it, then its exit codes."""
-    head = "Examples" if len(commands) > 1 else "Example"
-    return "".join([f"[bold]{head}[/bold]\n\n", *(f"  judgeline {c}\n\n" for c in commands), then])
 
 
 def of_judge(text: str) -> Any:

@@ -21,6 +21,7 @@ from judgeline.elo import HeldOutRatings
 from judgeline.intervals import OF_THE_JUDGE, calibrating_models, rank_models, withheld_reason
 from judgeline.io import as_table
 from judgeline.report import Evidence, Lead, evidence_of, strongest
+from judgeline.terminal import json_value
 from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_leaderboard, no_pooled
 from pipelines.instance.homes import open_instance
@@ -72,7 +73,7 @@ class Why:
         made = [one._asdict() for one in self.made]
         for one in made:
             del one["said"]
-        return dict(_sayable({**asdict(replace(self, made=[])), "made": made}))
+        return dict(json_value({**asdict(replace(self, made=[])), "made": made}))
 
 
 def explain_rating(
@@ -361,17 +362,6 @@ def _record(instance: dg.DagsterInstance | None, corpus: str, judge: str) -> tup
     except (dg.DagsterError, SQLAlchemyError, OSError) as error:
         return [], f"the record of runs could not be read ({type(error).__name__})"
     return made, "" if made else "no run on record made these tables"
-
-
-def _sayable(value: Any) -> Any:
-    """Return plain data in JSON's types."""
-    if isinstance(value, Mapping):
-        return {str(name): _sayable(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_sayable(part) for part in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None if np.isnan(value) else str(value)
-    return value
 
 
 def _plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from judgeline.report import COMPARISON_COLUMNS
 from resources.tables.intervals import LEADERBOARD
 from resources.tables.rules import (
     at_least,
@@ -14,22 +15,18 @@ from resources.tables.rules import (
 )
 from resources.tables.schema import Check, Table
 
-_FIGURES = (
-    "judge method n_models mae spearman kendall mean_beta threshold coverage median_width kappa "
-    "n_verdicts n_failed n_scored"
-)
 _SCALES = {"spearman": (-1, 1), "kendall": (-1, 1), "kappa": (-1, 1), "coverage": (0, 1)}
 
 JUDGE_COMPARISON = Table(
     "judge_comparison",
-    _FIGURES,
+    COMPARISON_COLUMNS,
     key=["judge", "method"],
     checks=[
         Check(
             "comparison_is_sound",
             "Each judge has one row per method, with every figure on its scale.",
             [
-                has_columns(_FIGURES.split(), "no column is missing"),
+                has_columns(COMPARISON_COLUMNS, "no column is missing"),
                 n_rows(1, "a judge is compared"),
                 unique("judge", "method", note="a judge has one row per method"),
                 within("mae", 0, note="mae is positive"),

@@ -1,11 +1,12 @@
 """Declared tables of diagnostics: of the judge, and of influences."""
 
+from judgeline.diagnostics import Diagnostics
 from resources.tables.rules import known, n_rows, unique
 from resources.tables.schema import Check, Table
 
 JUDGE_DIAGNOSTICS = Table(
     "judge_diagnostics",
-    "diagnostic level value unit n",
+    Diagnostics,
     key=["diagnostic", "level"],
     checks=[
         Check(

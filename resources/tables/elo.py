@@ -1,5 +1,6 @@
 """Declared tables of ratings: slopes, held-out ratings, and every scoring method."""
 
+from judgeline.elo import BetaFolds, HeldOutRatings
 from judgeline.report.methods import MEANINGS
 from resources.tables.rules import among, known, n_rows, unique, within
 from resources.tables.schema import Check, Table
@@ -8,7 +9,7 @@ WARN_STD_ERRORS = 2.0
 
 BETA_FOLDS = Table(
     "beta_folds",
-    "held_out_model beta std_error n_battles status",
+    BetaFolds,
     key=["held_out_model"],
     checks=[
         Check(
@@ -50,8 +51,7 @@ BETA_FOLDS = Table(
 
 HELDOUT_RATINGS = Table(
     "heldout_ratings",
-    "model method basis rating human_rating residual std_error std_error_analytic "
-    "human_std_error vote_std_error beta n_battles n_votes flags",
+    HeldOutRatings,
     key=["model", "method"],
 )
 

@@ -5,22 +5,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.intervals.board import WITHHELD
+from judgeline.intervals import WITHHELD, ConformalCalibration, Leaderboard
 from resources.tables.rules import at_least, cells, holds, known, n_rows, unique, within
 from resources.tables.schema import Check, Table
 
-_BOARD = (
-    "rank best_rank worst_rank model method basis rating std_error vote_std_error lower upper "
-    "human_rating judge_and_votes judge_and_votes_std_error judge_and_votes_lower "
-    "judge_and_votes_upper hard_rating soft_rating beta n_battles n_votes flags"
-)
 MORE_MODELS = "Calibrate on more models that people rated, or raise miscoverage."
 
 CONFORMAL_CALIBRATION = Table(
     "conformal_calibration",
-    "method miscoverage threshold excess_sd n_models n_splits n_calibration n_test "
-    "split_threshold coverage coverage_min coverage_max median_width width_min width_max "
-    "n_structured structured_coverage structured structured_below note",
+    ConformalCalibration,
     key=["method"],
 )
 
@@ -42,7 +35,7 @@ def well_founded(board: pd.DataFrame) -> pd.Series:
 
 LEADERBOARD = Table(
     "leaderboard",
-    _BOARD,
+    Leaderboard,
     key=["model"],
     checks=[
         Check(

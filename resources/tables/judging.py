@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo import connected_components, cut_models
-from judgeline.io import REPLY_DTYPES, SCORE_COLUMNS
+from judgeline.io import REPLY_DTYPES, SCORE_COLUMNS, SCORED_COLUMNS
 from resources.judges.judge import FAILURES
 from resources.judges.remedies import reasons_of, remedies_text
 from resources.tables.corpus import RECORDED_VERDICTS
@@ -394,9 +394,7 @@ def _models(scored_battles: pd.DataFrame) -> pd.DataFrame:
 
 SCORED_BATTLES = Table(
     "scored_battles",
-    "battle_id question_id cluster_id model_a model_b language category human_outcome "
-    "score_difference judge_outcome recorded_outcome difference_ab difference_ba length_a length_b "
-    "markdown_a markdown_b",
+    SCORED_COLUMNS,
     key=["battle_id"],
     checks=[
         Check(

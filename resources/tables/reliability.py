@@ -1,5 +1,6 @@
 """Declared tables of reliability: the panel, the gate, and the drift watch."""
 
+from judgeline.reliability import Gate
 from resources.tables.judging import VERDICTS
 from resources.tables.schema import Table
 
@@ -9,9 +10,7 @@ RELIABILITY_PANEL = Table(
     "difference_ab difference_ba",
     key=["battle_id", "replicate"],
 )
-JUDGE_GATE = Table(
-    "judge_gate", "criterion value threshold direction passed withholds note", key=["criterion"]
-)
+JUDGE_GATE = Table("judge_gate", Gate, key=["criterion"])
 DRIFT_ANSWERS = Table(
     "drift_answers",
     f"{VERDICTS.words} epoch asked_at judge_version selection_order run_id",

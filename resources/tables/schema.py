@@ -6,7 +6,7 @@ From a declaration come the types, the empty table, the catalogue's schema and t
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -55,12 +55,13 @@ class Check:
 class Table:
     """A table of the lineage, by the name of its asset.
 
-    `words` has its columns, apart by blanks; `WORDS` says what they mean.
+    `fields` has its columns, listed or apart by blanks, or is the result of the core with these
+    fields; `WORDS` says what they mean.
     `types` has those columns whose type differs from that of their word.
     """
 
     name: str
-    words: str
+    fields: str | Sequence[str] | type[NamedTuple]
     key: Sequence[str]
     checks: Sequence[Check] = ()
     types: Mapping[str, str] = field(default_factory=dict)
@@ -68,7 +69,14 @@ class Table:
     @property
     def columns(self) -> list[str]:
         """Names of the columns in their order."""
-        return self.words.split()
+        if isinstance(self.fields, type):
+            return list(self.fields._fields)
+        return self.fields.split() if isinstance(self.fields, str) else list(self.fields)
+
+    @property
+    def words(self) -> str:
+        """Names of the columns, apart by blanks."""
+        return " ".join(self.columns)
 
     @property
     def dtypes(self) -> dict[str, str]:

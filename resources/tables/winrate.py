@@ -1,5 +1,6 @@
 """Declared table of win rates."""
 
+from judgeline.winrate import ModelWinRates
 from resources.tables.rules import cells, holds, within
 from resources.tables.schema import Check, Table
 
@@ -7,9 +8,7 @@ ROUNDING = 1e-9
 
 ADJUSTED_WIN_RATES = Table(
     "adjusted_win_rates",
-    "model estimator headline basis calibration n_battles n_labelled n_ties n_votes "
-    "naive_win_rate win_rate win_rate_lower win_rate_upper std_error specificity sensitivity "
-    "human_win_rate miscoverage status note",
+    ModelWinRates,
     key=["model", "estimator"],
     checks=[
         Check(

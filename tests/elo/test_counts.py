@@ -87,7 +87,7 @@ def test_a_count_is_so_many_rows_where_folds_are_near_the_whole(
     counted, single = arena(4, continuous=continuous, n_models=12, n_battles=3000)
     same(fit_beta_folds(counted), fit_beta_folds(single))
     same(rate(counted, QUICK), rate(single, QUICK))
-    monkeypatch.setattr("judgeline.elo.sums._CHUNK", 100)
+    monkeypatch.setattr("judgeline.elo.battles._CHUNK", 100)
     same(rate(counted, QUICK), rate(single, QUICK))
 
 

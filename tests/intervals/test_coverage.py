@@ -9,31 +9,35 @@ import pytest
 from lanes import sized
 from scipy.special import expit
 
-from judgeline.elo import HeldOutRatings, RatingSettings, code_battles, rate
+from judgeline.elo import CodedBattles, HeldOutRatings, RatingSettings, code_battles, rate
 from judgeline.intervals import calibrate_intervals, rank_models
 
 SIZE, N = 20, 1200
 METHODS = ("hard", "soft", "average", "gap")
 
 
-@cache
-def arena(seed: int, *, first_is_new: bool = False) -> HeldOutRatings:
+def arena_battles(seed: int, *, size: int = SIZE, first_is_new: bool = False) -> CodedBattles:
     """Models drawn alike, votes (of the first perhaps none), and a judge with tastes."""
     rng = np.random.default_rng([2026, seed])
-    strengths, taste = rng.normal(0, 0.7, SIZE), rng.normal(0, 0.25, SIZE)
-    first = rng.integers(0, SIZE, N)
-    second = (first + rng.integers(1, SIZE, N)) % SIZE
+    strengths, taste = rng.normal(0, 0.7, size), rng.normal(0, 0.25, size)
+    first = rng.integers(0, size, N)
+    second = (first + rng.integers(1, size, N)) % size
     gap = strengths[first] - strengths[second]
     tie = rng.random(N) < 0.2
     human = np.where(tie, 0.5, rng.random(N) < expit(1.2 * gap))
     liked = gap + taste[first] - taste[second]
     score = np.round(12 * np.clip(2 * liked + 1.5 * rng.standard_normal(N), -9, 9)) / 12
     new = ((first == 0) | (second == 0)) & first_is_new
-    names = np.array([f"m{k:02d}" for k in range(SIZE)])
-    battles = code_battles(
+    names = np.array([f"m{k:02d}" for k in range(size)])
+    return code_battles(
         names[first], names[second], human_outcome=np.where(new, math.nan, human),
         judge_outcome=0.5 + 0.5 * np.sign(score), score_difference=score,
     )  # fmt: skip
+
+
+@cache
+def arena(seed: int, *, first_is_new: bool = False) -> HeldOutRatings:
+    battles = arena_battles(seed, first_is_new=first_is_new)
     return rate(battles, RatingSettings(n_resamples=0, smoothing_levels=()))
 
 

@@ -3,6 +3,7 @@
 from importlib import import_module
 from itertools import product
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -194,7 +195,7 @@ def test_earlier_table_of_an_item_without_data_is_removed(tmp_path: Path) -> Non
 
 
 def test_command_without_data_and_with_a_wrong_folder(tmp_path: Path, capsys) -> None:
-    assert [name.value for name in PaperName] == list(NAMES)
+    assert get_args(PaperName) == NAMES
     assert main(["paper", "soft-elo"]) == 0
     assert all(": needs annotations" in line for line in capsys.readouterr().out.splitlines())
     for name in NAMES:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets.partitions import CORPUS, CORPUS_JUDGE, corpus_judge_key, of_every_judge, register
+from assets.partitions import CORPUS, CORPUS_JUDGE, corpus_judge_key, read_as, register
 from resources.tables.elo import BETA_FOLDS
 from resources.tables.store import ParquetTables, _TableCache, open_store, preview, require_slug
 
@@ -27,7 +27,7 @@ def judged(context: dg.AssetExecutionContext) -> pd.DataFrame:
     return pd.DataFrame({"said_by": [judge], "other": [1]})
 
 
-@dg.asset(partitions_def=CORPUS, ins={"judged": of_every_judge("said_by")})
+@dg.asset(partitions_def=CORPUS, ins={"judged": read_as("said_by", fans_in=True)})
 def fanned_in(judged: dict[str, pd.DataFrame]) -> pd.DataFrame:
     said = {str(key): table["said_by"].iloc[0] for key, table in judged.items()}
     columns = ["+".join(table.columns) for table in judged.values()]

@@ -594,3 +594,20 @@ def test_a_package_that_is_missing_is_named_with_what_installs_it(
     said = " ".join(capsys.readouterr().err.split())
     assert told in said
     assert ("from a checkout" in said) is not in_checkout
+
+
+def test_jackknife_intervals_say_what_they_promise_beside_the_usual_width(
+    battles_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["rank", str(battles_csv), "--out", str(tmp_path / "out"), "--n-resamples", "0"]
+    assert main([*arguments, "--intervals", "jackknife+", "--no-report"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    told = re.search(r"at least 80 % .* Median width (\d+) Elo; by one threshold (\d+)\.", printed)
+    assert told, printed
+    board = pd.read_csv(tmp_path / "out" / "leaderboard.csv")
+    assert round((board["upper"] - board["lower"]).median()) == int(told[1])
+    assert main([*arguments, "--force", "--no-report"]) == 0
+    usual = pd.read_csv(tmp_path / "out" / "leaderboard.csv")
+    width = (usual["upper"] - usual["lower"]).median()
+    assert int(told[2]) == pytest.approx(width, rel=0.05), "of all other voted models each"
+    assert main([*arguments, "--intervals", "jackknife+", "--bands", "family"]) == 1

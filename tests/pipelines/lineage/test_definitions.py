@@ -7,7 +7,7 @@ import pytest
 
 from assets import check_results
 from assets.judging import budgets
-from assets.partitions import CORPUS, CORPUS_JUDGE
+from assets.partitions import CORPUS, CORPUS_JUDGE, OF_CORPUS
 from pipelines.definitions import SCHEDULES, SENSORS, build_definitions, defs
 from resources.config.corpora import CorpusDefinition
 from resources.config.options import CandidateOptions, DriftOptions, RefreshOptions
@@ -176,6 +176,12 @@ def test_lineage_is_pinned(graph):
         for key in graph.get_all_asset_keys()
     }
     assert found == pinned_graph()
+
+
+def test_assets_of_a_corpus_are_listed(graph):
+    """Judged assets read these by their corpus."""
+    found = {key for key in graph.executable_asset_keys if graph.get(key).partitions_def == CORPUS}
+    assert {key.to_user_string() for key in found} == OF_CORPUS
 
 
 def test_checks_are_pinned(graph):

@@ -1,0 +1,195 @@
+"""Jackknife+ against its definition, row by row, and in simulations where the jackknife fails."""
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from arenas import code, dense_battles, name
+from lanes import sized
+from test_coverage import arena_battles
+from twins import (
+    ELO_PER_LOGIT,
+    Battle,
+    all_models,
+    fold_anchors,
+    headline_ratings,
+    human_outcome,
+    human_placement,
+    voted_models,
+)
+
+import judgeline
+from judgeline.api import RankSettings
+from judgeline.elo import RatingSettings, rate
+from judgeline.intervals import (
+    conformal_quantile,
+    jackknife_intervals,
+    jackknife_plus,
+    rank_models,
+    with_intervals,
+)
+from judgeline.io import ArgumentError
+
+
+def ends_by_definition(
+    prediction: list[float], residual: list[float], miscoverage: Fraction
+) -> tuple[float, float]:
+    """Equation 1.2 of Barber et al.: order statistics in rational arithmetic."""
+    n = len(prediction)
+    lows = sorted(p - abs(r) for p, r in zip(prediction, residual, strict=True))
+    highs = sorted(p + abs(r) for p, r in zip(prediction, residual, strict=True))
+    from_below = math.floor(miscoverage * (n + 1))
+    from_above = math.ceil((1 - miscoverage) * (n + 1))
+    return (
+        lows[from_below - 1] if from_below >= 1 else -math.inf,
+        highs[from_above - 1] if from_above <= n else math.inf,
+    )
+
+
+def test_ends_are_the_order_statistics_of_the_definition() -> None:
+    for n, tenths in itertools.product(range(40), range(1, 6)):
+        rng = np.random.default_rng([n, tenths])
+        prediction, residual = rng.normal(size=(2, n))
+        found = jackknife_plus(prediction, residual, miscoverage=tenths / 10)
+        assert found == ends_by_definition(
+            prediction.tolist(), residual.tolist(), Fraction(tenths, 10)
+        )
+
+
+def test_a_calibrating_model_without_a_residual_only_widens() -> None:
+    prediction, residual = np.zeros(19), np.arange(1.0, 20)
+    assert jackknife_plus(prediction, residual, miscoverage=0.1) == (-18, 18)
+    residual[4] = math.nan
+    assert jackknife_plus(prediction, residual, miscoverage=0.1) == (-19, 19)
+    residual[3] = math.nan
+    assert jackknife_plus(prediction, residual, miscoverage=0.1) == (-math.inf, math.inf)
+
+
+# ------------------------------------------------------------------ arenas
+
+
+def without_votes(battles: list[Battle], *models: str) -> list[Battle]:
+    return [replace(b, human=None) if {*models} & {*b.models()} else b for b in battles]
+
+
+def ends_by_twins(battles: list[Battle], model: str, miscoverage: Fraction) -> tuple[float, float]:
+    """Every pair of models left out, one fit each, among the slow twins."""
+    anchors = fold_anchors(battles, model, human_outcome, 0.01, only_votes=True) or {}
+    predictions, residuals = [], []
+    for other in voted_models(without_votes(battles, model)):
+        neither = without_votes(battles, model, other)
+        judged = {m: headline_ratings(neither, m, 0.01)["gap"] for m in (model, other)}
+        people = human_placement(without_votes(battles, model), other, 0.01)
+        rest = [strength for m, strength in anchors.items() if m != other]
+        predictions.append(judged[model].rating + ELO_PER_LOGIT * np.mean(rest))
+        residuals.append(judged[other].rating - people.rating)
+    return ends_by_definition(predictions, residuals, miscoverage)
+
+
+def test_intervals_are_those_of_the_twins() -> None:
+    battles = without_votes(dense_battles(3, size=6), name(5))
+    found = jackknife_intervals(code(battles), miscoverage=0.2)
+    assert found.model.tolist() == all_models(battles)
+    for model, *ends in zip(*found, strict=True):
+        expected = ends_by_twins(battles, model, Fraction(1, 5))
+        assert ends == pytest.approx(expected, abs=1e-3), model
+
+
+def test_no_vote_on_a_model_moves_its_interval() -> None:
+    battles = dense_battles(4, size=7)
+    reversed_votes = [
+        replace(b, human=1 - b.human) if name(2) in b.models() else b for b in battles
+    ]
+    first, other = (
+        jackknife_intervals(code(b), miscoverage=0.2) for b in (battles, reversed_votes)
+    )
+    assert (first.lower[2], first.upper[2]) == (other.lower[2], other.upper[2])
+    assert (first.lower != other.lower).sum() == 6
+
+
+def test_a_model_that_holds_the_others_together_counts_as_a_miss() -> None:
+    """Votes of two halves meet in one model alone: without it nothing ties them."""
+    halves = [
+        b
+        for b in dense_battles(5, size=9)
+        if name(4) in b.models() or (b.model_a < name(4)) == (b.model_b < name(4))
+    ]
+    strict, lenient = (
+        jackknife_intervals(code(halves), method="hard-rescaled", miscoverage=m) for m in (0.2, 0.3)
+    )
+    rows = np.arange(9) != 4
+    assert np.isinf(strict.lower[rows]).all(), "the largest of eight residuals is infinite"
+    assert np.isfinite(lenient.lower[rows]).all(), "the second largest is not"
+    assert np.isinf(lenient.lower[4]), "nobody can be placed without it"
+
+
+# ------------------------------------------------------------------ promises
+
+
+def test_it_holds_where_the_jackknife_does_not() -> None:
+    """Barber et al., section 7: as many weights as observations, 11 and 19 of them."""
+    for n in (11, 19):
+        rng, held, ratio = np.random.default_rng(n), [], []
+        for _ in range(400):
+            x, weight = rng.normal(size=(n + 1, n)), rng.normal(size=n)
+            y = x @ weight + math.sqrt(n) * rng.normal(size=n + 1)
+            fits = [np.linalg.pinv(np.delete(x[:n], i, 0)) @ np.delete(y[:n], i) for i in range(n)]
+            residual = y[:n] - [x[i] @ fit for i, fit in enumerate(fits)]
+            lower, upper = jackknife_plus(x[n] @ np.transpose(fits), residual, miscoverage=0.1)
+            reach = conformal_quantile(np.abs(residual), miscoverage=0.1)
+            alone = abs(y[n] - x[n] @ np.linalg.pinv(x[:n]) @ y[:n]) <= reach
+            held.append((lower <= y[n] <= upper, alone))
+            ratio.append((upper - lower) / (2 * reach))
+        plus, jackknife = np.mean(held, axis=0)
+        assert plus > 0.88
+        assert jackknife < 0.7
+        assert 1.2 < np.median(ratio) < 1.4, "the price in width"
+
+
+@pytest.mark.slow
+def test_a_new_models_interval_holds_with_eleven_voted_ones_where_halves_are_too_few() -> None:
+    held, ratio = [], []
+    for seed in range(sized(150, 50)):
+        whole, before = (
+            arena_battles(seed, size=12),
+            arena_battles(seed, size=12, first_is_new=True),
+        )
+        board = rank_models(rate(before, RatingSettings(n_resamples=0)))
+        people = rate(whole, RatingSettings(n_resamples=0), models=["m00"]).human_rating[0]
+        found = jackknife_intervals(before)
+        held.append(found.lower[0] <= people <= found.upper[0])
+        new = board.model == "m00"
+        ratio.append((found.upper - found.lower)[0] / (board.upper - board.lower)[new][0])
+    assert np.mean(held) >= 0.8
+    assert 0.8 < np.median(ratio) < 1.25
+    assert conformal_quantile(np.ones(5), miscoverage=0.1) == math.inf, "half of eleven"
+
+
+# ------------------------------------------------------------------ the door
+
+
+def test_rank_takes_them_and_ranks_follow() -> None:
+    battles = dense_battles(6, size=12)
+    table = pd.DataFrame([{"model_a": b.model_a, "model_b": b.model_b, "human_outcome": b.human,
+                           "score_difference": b.score} for b in battles])  # fmt: skip
+    plain, found = (
+        judgeline.rank(table, RankSettings(n_resamples=0, intervals=kind)).leaderboard
+        for kind in ("threshold", "jackknife+")
+    )
+    assert found["rating"].tolist() == plain["rating"].tolist()
+    assert (found["lower"] != plain["lower"]).all()
+    assert ((found["lower"] < found["rating"]) & (found["rating"] < found["upper"])).all()
+    with pytest.raises(ArgumentError, match=r"bands=family.*leave out 'bands'"):
+        RankSettings(bands="family", intervals="jackknife+")
+
+
+def test_a_model_without_a_rating_has_no_interval() -> None:
+    battles = code(dense_battles(7, size=6))
+    board = rank_models(rate(battles, RatingSettings(n_resamples=0)), miscoverage=0.2)
+    board = board._replace(rating=np.where(board.rank == 6, math.nan, board.rating))
+    found = with_intervals(board, jackknife_intervals(battles, miscoverage=0.2), miscoverage=0.2)
+    assert np.isnan(found.lower).tolist() == [False] * 5 + [True]
