@@ -269,7 +269,7 @@ def read(data: Path | None, say: Callable[[str], None]) -> dict[str, Verdicts]:
 
 def coverage_on_splits(models: dict[str, Verdicts]) -> Iterator[Cell]:
     """Yield Table 2: how often intervals hold the win rate of 90 % of a model's battles."""
-    known = Printed("correct_reporting").names("table2")[0]
+    known = Printed("correct_reporting").rows("table2")
     for name, own in models.items():
         held, lengths = _tried(own, keyed_rng(0, "splits", name))
         row, note = in_print(name, known), f"{len(lengths)} of {N_SPLITS} splits"

@@ -269,10 +269,7 @@ def _own(*seconds: float) -> Any:
 _SFB, _HELPFUL = (
     [f"{data} / {name}" for name in ("mse", "mae", "accuracy")] for data in DATASETS[:2]
 )
-_NECTAR, _OFFSET = (
-    ["Nectar / accuracy"],
-    [f"Offset Bias / {name}" for name in ("pearson", "spearman", "kendall")],
-)
+_OFFSET = [f"Offset Bias / {name}" for name in ("pearson", "spearman", "kendall")]
 _BEST, _TRACT = ["Prometheus / BTL2 (500)"], ["TRACT"]
 _SIZES, _EIGHT = "all sizes and correlations", "8 of 12 cells of Table 1 reach it"
 _OF_TEXT: list[tuple[str, str, Formula, str, list[str], list[str], list[str], str, str]] = [
@@ -284,8 +281,8 @@ _OF_TEXT: list[tuple[str, str, Formula, str, list[str], list[str], list[str], st
        "table2", _FITS["BTL2"], others, _OFFSET, "near", _SIZES)
       for name, others in (("base judge", _BASES), ("JudgeLM", ["JudgeLM"]), ("TRACT", _TRACT))
       for column, pick in (("min", np.min), ("max", np.max))),
-    *((f"BTL2 below {name} on Nectar", "relative", _fall, "table2", _BEST, [name], _NECTAR, "near",
-       "accuracy, Prometheus") for name in ("JudgeLM", "70B")),
+    *((f"BTL2 below {name} on Nectar", "relative", _fall, "table2", _BEST, [name],
+       ["Nectar / accuracy"], "near", "accuracy, Prometheus") for name in ("JudgeLM", "70B")),
     ("correlation gain of Prometheus BTL2 over 70B on Offset Bias", "relative", np.min, "table2",
      _BEST, ["70B"], _OFFSET, "at least", "the least, Kendall's"),
     ("TRACT accuracy above ours, Summarize from Feedback", "relative", np.min, "table1", _TRACT,

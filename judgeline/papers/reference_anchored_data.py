@@ -59,7 +59,7 @@ MAX_SPREAD = 0.5
 
 def known_judges() -> list[str]:
     """Return the names of the paper's judges, three of them targets."""
-    return [name for name in PRINTED.names("table8")[0] if name != "Total"]
+    return [name for name in PRINTED.rows("table8") if name != "Total"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ def in_row(table: str, row: str, values: Mapping[str, float]) -> Iterator[Cell]:
     for name, column, formula, of in _IN_ROW:
         if name == table and column not in found and {*of.split()} <= {*found}:
             found[column] = formula(*(found[one] for one in of.split()))
-    listed = PRINTED.names(table)[1]
+    listed = PRINTED.columns(table)
     order = sorted(found, key=lambda one: listed.index(one) if one in listed else len(listed))
     return row_of(row, **{name: found[name] for name in order})
 

@@ -36,7 +36,7 @@ def by_judge(
     """Return a printed table's columns, or given ones, by judge, and by corpus if several."""
 
     def make(judged: Judges) -> Iterator[Cell]:
-        names = columns or PRINTED.names(table)[1]
+        names = columns or PRINTED.columns(table)
         for one in (one for corpus in corpora for one in on(corpus, judged)):
             row = one.judge if len(corpora) == 1 else f"{one.corpus} / {one.judge}"
             yield from row_of(row, **{name: one.numbers[name] for name in names})
@@ -58,7 +58,7 @@ def calibration_errors(judged: Judges) -> Iterator[Cell]:
 def smoothing(judged: Judges) -> Iterator[Cell]:
     """Yield Table 8: errors of hard outcomes smoothed to five levels, beside hard and soft."""
     yield from by_judge("table8")(judged)
-    found, names = on("LMArena 100K", judged), PRINTED.names("table8")[1]
+    found, names = on("LMArena 100K", judged), PRINTED.columns("table8")
     means = {name: mean_of(one.numbers[name] for one in found) for name in names}
     yield from over_judges(found, row_of("Mean", **means))
 

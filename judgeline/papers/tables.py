@@ -115,10 +115,13 @@ class Printed:
         places = zip(tables, cells["row"], cells["column"], strict=True)
         return dict(zip(places, cells["value"], strict=True))
 
-    def names(self, table: str) -> tuple[list[str], list[str]]:
-        """Return the rows and the columns of a table."""
-        rows, columns = zip(*(place[1:] for place in self.texts if place[0] == table), strict=True)
-        return list(dict.fromkeys(rows)), list(dict.fromkeys(columns))
+    def rows(self, table: str) -> list[str]:
+        """Return the rows of a table."""
+        return list(dict.fromkeys(row for name, row, _ in self.texts if name == table))
+
+    def columns(self, table: str) -> list[str]:
+        """Return the columns of a table."""
+        return list(dict.fromkeys(column for name, _, column in self.texts if name == table))
 
     def places(self, table: str, column: str, row: str = "") -> list[Place]:
         """Return places of a column in rows that begin with a name; totals only if it is theirs."""

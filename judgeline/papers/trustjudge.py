@@ -49,21 +49,11 @@ FOLLOWS = partial(PRINTED.follows, note="")
 """Cells of printed values; their tables are named at the item."""
 
 
-def rows(table: str) -> list[str]:
-    """Return the rows of a printed table."""
-    return PRINTED.names(table)[0]
-
-
-def columns(table: str) -> list[str]:
-    """Return the columns of a printed table."""
-    return PRINTED.names(table)[1]
-
-
 def as_printed(
     table: str, row: str, numbers: Mapping[str, float], names: Mapping[str, str] = OURS
 ) -> Iterator[Cell]:
     """Yield the numbers that the columns of a printed table hold."""
-    for column in columns(table):
+    for column in PRINTED.columns(table):
         if (own := names.get(column, column)) in numbers:
             yield Cell(row, column, numbers[own])
 
@@ -71,29 +61,24 @@ def as_printed(
 # ------------------------------------------------------------------ judges
 
 
-def by_judge(judges: Judges) -> Iterator[Cell]:
-    """Yield Table 1, and the numbers of other scales, rules and sizes under their own names."""
+def by_judge(table: str, judges: Judges) -> Iterator[Cell]:
+    """Yield Table 1 or 3; under Table 1, numbers of other scales, rules and sizes too."""
     for one in judges:
-        row = in_print(one.judge, rows("table1"))
-        yield from as_printed("table1", row, one.numbers)
-        listed = {OURS.get(column, column) for column in columns("table1")}
-        rest = {name: value for name, value in one.numbers.items() if name not in listed}
-        yield from row_of(row, n_pairs=float(len(one.pairs)), **rest)
+        row = in_print(one.judge, PRINTED.rows(table))
+        yield from as_printed(table, row, one.numbers)
+        if table == "table1":
+            listed = {OURS.get(column, column) for column in PRINTED.columns(table)}
+            rest = {name: value for name, value in one.numbers.items() if name not in listed}
+            yield from row_of(row, n_pairs=float(len(one.pairs)), **rest)
 
 
 def parts_alone(judges: Judges) -> Iterator[Cell]:
     """Yield Table 2: scores by probability or on the fine scale alone, and either rule."""
     for one in judges:
-        column = in_print(one.judge, columns("table2"))
+        column = in_print(one.judge, PRINTED.columns("table2"))
         for row, name in PARTS.items():
             if name in one.numbers:
                 yield Cell(row, column, one.numbers[name])
-
-
-def a_reasoning_model(judges: Judges) -> Iterator[Cell]:
-    """Yield Table 3: as Table 1, with the perplexity rule."""
-    for one in judges:
-        yield from as_printed("table3", in_print(one.judge, rows("table3")), one.numbers)
 
 
 def over_dimensions(judges: Judges) -> Iterator[Cell]:
@@ -101,14 +86,14 @@ def over_dimensions(judges: Judges) -> Iterator[Cell]:
     for one in judges:
         own = pd.DataFrame([part.numbers for _, part in one.by("dimension")])
         if len(own) > 1:
-            row = in_print(one.judge, rows("table5"))
+            row = in_print(one.judge, PRINTED.rows("table5"))
             yield from as_printed("table5", row, own.dropna(axis=1).mean().to_dict())
 
 
 def by_category(judges: Judges) -> Iterator[Cell]:
     """Yield Table 6: ratios by category of the question, all scores on 1 to 5."""
     names = OURS | {"cr_trustjudge": "cr_expectation_5"}
-    labels = [str(row).partition(" / ") for row in rows("table6")]
+    labels = [str(row).partition(" / ") for row in PRINTED.rows("table6")]
     for one in judges:
         judge = in_print(one.judge, (label[2] for label in labels))
         for category, own in one.by("category"):
@@ -148,7 +133,9 @@ def information(judges: Judges) -> Iterator[Cell]:
 
 def _listed(figure: str, row: str) -> "pd.Series[float]":
     """Return the printed values of a figure's row by column."""
-    return pd.Series({name: float(PRINTED.texts[figure, row, name]) for name in columns(figure)})
+    return pd.Series(
+        {name: float(PRINTED.texts[figure, row, name]) for name in PRINTED.columns(figure)}
+    )
 
 
 def example_choice(_: Judges) -> Iterator[Cell]:
@@ -197,7 +184,7 @@ def text(_: Judges) -> Iterator[Cell]:
         ("ntr5 reduction", "table1", "ntr5_baseline", "ntr5_likelihood"),
         ("cr reduction", "table5", "cr_baseline", "cr_trustjudge"),
     ):
-        of = [place for judge in rows(table) for place in _of_row(table, judge, high, low)]
+        of = [place for judge in PRINTED.rows(table) for place in _of_row(table, judge, high, low)]
         yield from _ends(f"{row} over judges", of)
     wins = [place for place in PRINTED.texts if place[0] == "table1" and "winrate" in place[2]]
     yield from extremes("win rate of TrustJudge scores", PRINTED.numbers(wins))
@@ -209,16 +196,18 @@ def text(_: Judges) -> Iterator[Cell]:
     yield Cell("stray number beside 10.69", "Qwen2.5-7B", np.nan, "follows from no printed number")
     for size in (3, 4):
         names = f"ntr{size}_baseline", f"ntr{size}_trustjudge"
-        of = [place for judge in rows("table5") for place in _of_row("table5", judge, *names)]
+        of = [
+            place for judge in PRINTED.rows("table5") for place in _of_row("table5", judge, *names)
+        ]
         yield FOLLOWS(f"mean ntr{size} reduction", "3 judges", _mean_difference, of)
     yield from _means("mean of 24 category-judge cells", "")
-    for category in dict.fromkeys(row.partition(" / ")[0] for row in rows("table6")):
+    for category in dict.fromkeys(row.partition(" / ")[0] for row in PRINTED.rows("table6")):
         yield from _means(f"mean of 3 judges: {category}", f"{category} / ")
 
 
 def _of_parts() -> Iterator[Cell]:
     """Yield the numbers of the text on Table 2."""
-    base, judges = "single: 5-scale baseline", columns("table2")
+    base, judges = "single: 5-scale baseline", PRINTED.columns("table2")
     for judge in ("Llama-3.1-8B", "GPT-4o"):
         [value] = PRINTED.numbers([("table2", base, judge)])
         yield Cell("5-scale baseline cr", judge, value)
@@ -233,7 +222,7 @@ def _of_parts() -> Iterator[Cell]:
 
 
 def _of_row(table: str, row: str, *names: str) -> list[Place]:
-    return [(table, row, name) for name in names if (table, row, name) in PRINTED.texts]
+    return [(table, row, name) for name in names]
 
 
 def _differences(values: Sequence[float]) -> Any:
@@ -252,7 +241,7 @@ def _ends(row: str, of: list[Place]) -> Iterator[Cell]:
 
 def _means(row: str, start: str) -> Iterator[Cell]:
     """Yield means over rows of Table 6 that begin with a name."""
-    for column in sorted(columns("table6")):
+    for column in sorted(PRINTED.columns("table6")):
         of = PRINTED.places("table6", column, start)
         yield FOLLOWS(row, column, lambda *values: np.mean(values), of)
 
@@ -261,9 +250,13 @@ _FILES = "scores and comparisons of judges with their probabilities"
 _TRAINED = "models trained on preferences, and verdicts of GPT-4o on their AlpacaEval 2 answers"
 _EXAMPLE, _SCORES = "the printed example", "scores of judges with their probabilities"
 _TITLES: dict[str, tuple[str, str, Callable[[Judges], Iterable[Cell]]]] = {
-    "table1": ("conflicts, non-transitivity and accuracy by judge", _FILES, by_judge),
+    "table1": (
+        "conflicts, non-transitivity and accuracy by judge",
+        _FILES,
+        partial(by_judge, "table1"),
+    ),
     "table2": ("parts of the method alone", _FILES, parts_alone),
-    "table3": ("a reasoning model", _FILES, a_reasoning_model),
+    "table3": ("a reasoning model", _FILES, partial(by_judge, "table3")),
     "table4": ("win rates after preference training", _TRAINED, lambda _: ()),
     "table5": ("means over dimensions", f"{_FILES}, by dimension", over_dimensions),
     "table6": ("ratios by category", f"{_FILES}, by category", by_category),
