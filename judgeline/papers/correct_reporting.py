@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from judgeline.elo import keyed_rng
 from judgeline.io import read_judged_battles
-from judgeline.papers.tables import Allowance, Cell, Item, Paper, plain_name, row_of
+from judgeline.papers.files import folder_files
+from judgeline.papers.tables import Allowance, Cell, Paper, Printed, in_print, items, row_of
 from judgeline.winrate import NoWinRateError, adjusted_mean, judge_or_humans
 from judgeline.winrate.labels import JudgeCounts, judge_rates
 
@@ -244,9 +245,7 @@ class Verdicts(NamedTuple):
 
 def read(data: Path | None, say: Callable[[str], None]) -> dict[str, Verdicts]:
     """Return each model's battles of `FILE`, ties of either side left out; none without it."""
-    if data is not None and not data.is_dir():
-        raise ValueError(f"{data} is no folder; name the one that holds {FILE} by --data")
-    if data is None or not (data / FILE).is_file():
+    if data is None or data / FILE not in folder_files(data, FILE):
         return {}
     say(f"reading {FILE}")
     scored = read_judged_battles(data / FILE).scored.dropna(subset="human_outcome")
@@ -270,13 +269,10 @@ def read(data: Path | None, say: Callable[[str], None]) -> dict[str, Verdicts]:
 
 def coverage_on_splits(models: dict[str, Verdicts]) -> Iterator[Cell]:
     """Yield Table 2: how often intervals hold the win rate of 90 % of a model's battles."""
-    printed = {
-        plain_name(name): name
-        for name in ("Alpaca-13B", "Claude-v1", "FastChat-T5-3B", "GPT-4", "LLaMA-13B")
-    } | {"vicuna13b": "Vicuna-13B"}
+    known = Printed("correct_reporting").rows("table2")
     for name, own in models.items():
         held, lengths = _tried(own, keyed_rng(0, "splits", name))
-        row, note = printed.get(plain_name(name), name), f"{len(lengths)} of {N_SPLITS} splits"
+        row, note = in_print(name, known), f"{len(lengths)} of {N_SPLITS} splits"
         yield Cell(row, "coverage", 100 * float(np.mean(held)) if held else np.nan, note)
         yield Cell(row, "ci_length", float(np.mean(lengths)) if held else np.nan, note)
 
@@ -311,24 +307,29 @@ def bias_by_model(models: dict[str, Verdicts]) -> Iterator[Cell]:
 
 _SIMULATED = f"simulation of {N_REPLICATIONS:,} replications"
 _FORMULA, _BATTLES = "the formulas", f"{FILE}, battles with votes and verdicts"
-ITEMS = (
-    Item("correct_reporting.table2", "coverage by model", _BATTLES, coverage_on_splits),
-    Item("correct_reporting.fig2", "bias of the naive win rate", _FORMULA, naive_bias),
-    Item("correct_reporting.fig3", "interval length by labels", _FORMULA, interval_lengths),
-    Item("correct_reporting.fig4", "judge or humans alone", _FORMULA, judge_against_humans),
-    Item("correct_reporting.fig5", "label shift", _SIMULATED, bias_under_shift),
-    Item(
-        "correct_reporting.fig6", "coverage and length over the grid", _SIMULATED,
-        partial(coverage_over_grid, MAIN),
-    ),
-    Item("correct_reporting.fig7", "naive bias by model", _BATTLES, bias_by_model),
-    Item(
-        "correct_reporting.fig9-16", "the same for other judges and more labels", _SIMULATED,
-        partial(coverage_over_grid, EXTRA),
-    ),
-    Item("correct_reporting.listing", "interval of the printed example", _FORMULA, listing),
-    Item("correct_reporting.text", "numbers of the text", _SIMULATED, text),
-)  # fmt: skip
+ITEMS = items(
+    "correct_reporting",
+    {
+        "table2": ("coverage by model", _BATTLES, coverage_on_splits),
+        "fig2": ("bias of the naive win rate", _FORMULA, naive_bias),
+        "fig3": ("interval length by labels", _FORMULA, interval_lengths),
+        "fig4": ("judge or humans alone", _FORMULA, judge_against_humans),
+        "fig5": ("label shift", _SIMULATED, bias_under_shift),
+        "fig6": (
+            "coverage and length over the grid",
+            _SIMULATED,
+            partial(coverage_over_grid, MAIN),
+        ),
+        "fig7": ("naive bias by model", _BATTLES, bias_by_model),
+        "fig9-16": (
+            "the same for other judges and more labels",
+            _SIMULATED,
+            partial(coverage_over_grid, EXTRA),
+        ),
+        "listing": ("interval of the printed example", _FORMULA, listing),
+        "text": ("numbers of the text", _SIMULATED, text),
+    },
+)
 ALLOWED = {
     "monte carlo coverage": Allowance(1.0),
     "coverage": Allowance(4.0),

@@ -15,16 +15,16 @@ from scipy.special import expit
 
 from judgeline.elo import ELO_PER_LOGIT, RatingSettings, kendall, spearman
 from judgeline.io.systems import SYSTEMS, agreement_of, rate_by_systems
-from judgeline.papers.compared import PAIR, Compared, others, rated, read, repeated, trusted
-from judgeline.papers.reference_anchored_printed import (
-    FOLLOWING,
-    SIZES,
-    TARGETS,
-    gap_of,
-    of_print,
-    ratio,
-    reduction,
+from judgeline.papers.reference_anchored_data import (
+    PAIR,
+    Compared,
+    others,
+    rated,
+    read,
+    repeated,
+    trusted,
 )
+from judgeline.papers.reference_anchored_text import FOLLOWING, SIZES, TARGETS, in_row, of_print
 from judgeline.papers.tables import Cell, Item, Paper, plain_name, row_of
 from judgeline.reference import (
     anchored_elo,
@@ -109,10 +109,7 @@ def errors_by_method(data: Compared) -> Cells:
     tables = {"direct": rated(data.by_score), "raee": rated(others(data.compared))}
     found = pd.DataFrame({name: over_judges(own) for name, own in tables.items() if len(own)})
     for row, name in (("SE(p)", "se"), ("CV (judges)", "cv")) if len(found) else ():
-        values = found.loc[name]
-        yield from row_of(row, **values)
-        if len(values) == 2:
-            yield Cell(row, "reduction", reduction(values["direct"], values["raee"]))
+        yield from in_row("table2", row, found.loc[name])
 
 
 def reliability(data: Compared) -> Cells:
@@ -146,13 +143,14 @@ def domains(data: Compared) -> Cells:
     """Yield Table 4: the other domains' win shares and gaps by model."""
     away = data.comparisons[data.comparisons["domain"].ne(data.main)]
     for pair, own in rated(others(away), "domain").groupby(["domain", "model"]):
-        row, values = " / ".join(pair), summary(own, data.strong)
-        yield from row_of(row, mean_p=values["mean_p"], elo_gap=gap_of(values["mean_p"]))
-        for name, error in (("se_p", "se_p"), ("se_elo", "se_elo_gap")):
-            every, strong = values[error], values[f"strong_{error}"]
-            cut = reduction(every, strong)
-            cells = {"all": every, "strong": strong, "reduction": cut}
-            yield from (Cell(row, f"{name}_{part}", value) for part, value in cells.items())
+        values = summary(own, data.strong)
+        shown = {
+            "mean_p": values["mean_p"],
+            **{f"se_{name}_{part}": values[f"{start}se_{error}"]
+               for name, error in (("p", "p"), ("elo", "elo_gap"))
+               for part, start in (("all", ""), ("strong", "strong_"))},
+        }  # fmt: skip
+        yield from in_row("table4", " / ".join(pair), shown)
 
 
 def categories(of_tldr: bool, data: Compared) -> Cells:
@@ -213,17 +211,7 @@ def trust(data: Compared) -> Cells:
     coverage = both.groupby(PAIR[::-1])["coverage"].mean()
     shares = both.dropna().groupby(PAIR[::-1])[["p_all", "p_trust"]].mean()
     for pair, own in shares.iterrows():
-        before, after = own["p_all"], own["p_trust"]
-        yield from row_of(
-            " / ".join(pair),
-            coverage=coverage[pair],
-            p_all=before,
-            p_trust=after,
-            delta_p=after - before,
-            elo_all=gap_of(before),
-            elo_trust=gap_of(after),
-            delta_elo=gap_of(after) - gap_of(before),
-        )
+        yield from in_row("table12", " / ".join(pair), {"coverage": coverage[pair], **own})
 
 
 def systems(data: Compared, reference: str) -> pd.DataFrame:
@@ -296,27 +284,23 @@ def errors_at(table: pd.DataFrame, n: int) -> dict[str, float]:
     judged = {str(judge): own.droplevel("judge") for judge, own in share.groupby("judge")}
     factor = agreement_of(judged).get("reliability_factor", np.nan)
     seen = float(subset_std_error(wide, n).mean())
-    return {"empirical": seen, "theoretical": theory, "fpc": fpc, "kappa_adjusted": factor * fpc}
+    kappa = factor * fpc
+    values = {"empirical": seen, "theoretical": theory, "fpc": fpc, "kappa_adjusted": kappa}
+    return {f"{name}_se": value for name, value in values.items()}
 
 
 def errors_by_size(data: Compared) -> Cells:
     """Yield Table 9: errors of shares by number of prompts."""
     for n in (*SIZES, *LARGER):
-        errors = errors_at(others(data.compared), n)
-        yield from (Cell(f"n={n}", f"{name}_se", value) for name, value in errors.items())
-        for name, value in list(errors.items())[1:]:
-            column = f"empirical_over_{name.removesuffix('_adjusted')}"
-            yield Cell(f"n={n}", column, ratio(errors["empirical"], value))
+        yield from in_row("table9", f"n={n}", errors_at(others(data.compared), n))
 
 
 def errors_by_domain(data: Compared) -> Cells:
     """Yield Table 14: the errors at 40 prompts by domain."""
     for domain, table in others(data.comparisons).groupby("domain"):
-        if errors := errors_at(table, 40):
-            over_kappa = ratio(errors["empirical"], errors["kappa_adjusted"])
-            named = {n.replace("theoretical", "analytic"): value for n, value in errors.items()}
-            yield from (Cell(str(domain), f"{name}_se", value) for name, value in named.items())
-            yield Cell(str(domain), "empirical_over_kappa", over_kappa)
+        errors = errors_at(table, 40)
+        named = {n.replace("theoretical", "analytic"): value for n, value in errors.items()}
+        yield from in_row("table14", str(domain), named)
 
 
 def priors(data: Compared) -> Cells:

@@ -1,6 +1,6 @@
 """Tables and figures of the Soft-Elo paper (Kargi and Salinas 2026, arXiv:2606.13221)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -8,37 +8,38 @@ import pandas as pd
 
 from judgeline.diagnostics import expected_calibration_error, reliability_curve
 from judgeline.intervals import conformal_quantile, nonconformity_scores
-from judgeline.papers.annotated import (
+from judgeline.papers.soft_elo_data import (
     CORPORA,
     MISCOVERAGE,
-    SETTINGS,
     SPLITS,
     Judged,
     Judges,
-    mean_of,
     on,
     over_judges,
     read,
     residuals_of,
 )
 from judgeline.papers.soft_elo_text import count_languages, languages, text
-from judgeline.papers.tables import Allowance, Cell, Item, Paper, row_of
+from judgeline.papers.tables import Allowance, Cell, Paper, Printed, items, mean_of, row_of
 
 SIZES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf)
 SIZE_NAMES = ("small |s|", "0.5 to 1", "1 to 2", "2 to 3", "3 to 4", "|s| > 4")
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
-SMOOTHED = ("elo_mae_hard", *(f"elo_mae_c{c}" for c in SETTINGS.smoothing_levels), "elo_mae_soft")
+PRINTED = Printed("soft_elo")
 
 Make = Callable[[Judges], Iterator[Cell]]
 
 
-def by_judge(*columns: str, corpora: tuple[str, ...] = ("LMArena 100K",)) -> Make:
-    """Return a table with a row per judge, and the corpus in its name where there are several."""
+def by_judge(
+    table: str, corpora: Sequence[str] = ("LMArena 100K",), columns: Sequence[str] = ()
+) -> Make:
+    """Return a printed table's columns, or given ones, by judge, and by corpus if several."""
 
     def make(judged: Judges) -> Iterator[Cell]:
+        names = columns or PRINTED.columns(table)
         for one in (one for corpus in corpora for one in on(corpus, judged)):
             row = one.judge if len(corpora) == 1 else f"{one.corpus} / {one.judge}"
-            yield from row_of(row, **{column: one.numbers[column] for column in columns})
+            yield from row_of(row, **{name: one.numbers[name] for name in names})
 
     return make
 
@@ -56,9 +57,9 @@ def calibration_errors(judged: Judges) -> Iterator[Cell]:
 
 def smoothing(judged: Judges) -> Iterator[Cell]:
     """Yield Table 8: errors of hard outcomes smoothed to five levels, beside hard and soft."""
-    yield from by_judge(*SMOOTHED)(judged)
-    found = on("LMArena 100K", judged)
-    means = {name: mean_of(one.numbers[name] for one in found) for name in SMOOTHED}
+    yield from by_judge("table8")(judged)
+    found, names = on("LMArena 100K", judged), PRINTED.columns("table8")
+    means = {name: mean_of(one.numbers[name] for one in found) for name in names}
     yield from over_judges(found, row_of("Mean", **means))
 
 
@@ -148,51 +149,27 @@ _100K, _OTHERS = "annotations of LMArena 100K", "annotations of LMArena 140K or 
 _140K, _COMPARIA = "annotations of LMArena 140K", "annotations of ComparIA"
 _ALL = "annotations of LMArena 100K, 140K or ComparIA"
 _ELSEWHERE = ("LMArena 140K", "ComparIA")
-ITEMS = (
-    Item(
-        "soft_elo.table1", "agreement of hard labels", _100K,
-        by_judge("mean_abs_s", "kappa", "spearman_rho", "elo_mae_hard"),
-    ),
-    Item(
-        "soft_elo.table2", "hard and soft errors", _100K,
-        by_judge(
-            "beta_star", "elo_mae_hard", "elo_mae_soft", "mae_reduction",
-            "delta_spearman_soft_minus_hard",
-        ),
-    ),
-    Item(
-        "soft_elo.table3", "coverage and width over splits", _100K,
-        by_judge(*(f"{name}_{method}" for method in ("hard", "soft") for name in SPLITS)),
-    ),
-    Item(
-        "soft_elo.table4", "errors on other corpora", _OTHERS,
-        by_judge(
-            "kappa", "beta_star", "elo_mae_hard", "elo_mae_soft", "spearman_hard", "spearman_soft",
-            "mae_reduction", corpora=_ELSEWHERE,
-        ),
-    ),
-    Item(
-        "soft_elo.table5", "widths on other corpora", _OTHERS,
-        by_judge(
-            "median_width_hard", "width_min_hard", "width_max_hard", "median_width_soft",
-            "width_min_soft", "width_max_soft", "width_reduction", corpora=_ELSEWHERE
-        ),
-    ),
-    Item("soft_elo.table6", "ratings by language", _100K, languages),
-    Item("soft_elo.table7", "calibration errors and slopes", _ALL, calibration_errors),
-    Item("soft_elo.table8", "label smoothing", _100K, smoothing),
-    Item("soft_elo.fig3", "agreement by size of score", _100K, agreement_by_size),
-    Item("soft_elo.fig5", "languages", f"{_100K} and 140K", count_languages),
-    Item("soft_elo.fig6", "error and width by annotation budget", _100K, by_budget),
-    Item(
-        "soft_elo.fig8", "intervals of all models", _140K, partial(every_interval, "LMArena 140K")
-    ),
-    Item(
-        "soft_elo.fig9", "intervals of all models", _COMPARIA, partial(every_interval, "ComparIA")
-    ),
-    Item("soft_elo.fig14", "residuals by quartile", _100K, by_quartile),
-    Item("soft_elo.text", "numbers of the text", _ALL, text),
-)  # fmt: skip
+_HALVES = [f"{name}_{method}" for method in ("hard", "soft") for name in SPLITS]
+ITEMS = items(
+    "soft_elo",
+    {
+        "table1": ("agreement of hard labels", _100K, by_judge("table1")),
+        "table2": ("hard and soft errors", _100K, by_judge("table2")),
+        "table3": ("coverage and width over splits", _100K, by_judge("table3", columns=_HALVES)),
+        "table4": ("errors on other corpora", _OTHERS, by_judge("table4", _ELSEWHERE)),
+        "table5": ("widths on other corpora", _OTHERS, by_judge("table5", _ELSEWHERE)),
+        "table6": ("ratings by language", _100K, languages),
+        "table7": ("calibration errors and slopes", _ALL, calibration_errors),
+        "table8": ("label smoothing", _100K, smoothing),
+        "fig3": ("agreement by size of score", _100K, agreement_by_size),
+        "fig5": ("languages", f"{_100K} and 140K", count_languages),
+        "fig6": ("error and width by annotation budget", _100K, by_budget),
+        "fig8": ("intervals of all models", _140K, partial(every_interval, "LMArena 140K")),
+        "fig9": ("intervals of all models", _COMPARIA, partial(every_interval, "ComparIA")),
+        "fig14": ("residuals by quartile", _100K, by_quartile),
+        "text": ("numbers of the text", _ALL, text),
+    },
+)
 ALLOWED = {
     "n of 7": Allowance(),
     "|mae_a": Allowance(1),

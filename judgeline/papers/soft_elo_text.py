@@ -1,7 +1,7 @@
 """Numbers in the text of the Soft-Elo paper, and its ratings by language."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
@@ -10,25 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo import (
-    ScoringMethod,
-    fit_beta,
-    rate,
-    rate_outcomes,
-    spearman,
-)
+from judgeline.elo import ScoringMethod, fit_beta, rate, rate_outcomes, spearman
 from judgeline.io import ORDERS, as_numbers, as_table, language_code
-from judgeline.papers.annotated import (
-    BOTH_ORDERS,
-    PLAIN,
-    Judged,
-    Judges,
-    mean_of,
-    on,
-    over_judges,
-    reduction,
-)
-from judgeline.papers.tables import Cell, row_of
+from judgeline.papers.soft_elo_data import BOTH_ORDERS, PLAIN, Judged, Judges, on, over_judges
+from judgeline.papers.tables import Cell, extremes, mean_of, reduction, row_of
 
 LEAST_PROMPTS = 50
 """Prompts shared by all judges from which on a language is rated."""
@@ -41,12 +26,6 @@ LANGUAGES = {
 }  # fmt: skip
 """Names of the paper's languages by code."""
 Floats = NDArray[np.float64]
-
-
-def extremes(row: str, values: Iterable[float]) -> Iterator[Cell]:
-    """Yield least and largest of the values that exist."""
-    known = [value for value in values if not np.isnan(value)]
-    return row_of(row, min=min(known), max=max(known)) if known else iter(())
 
 
 # ------------------------------------------------------------------ languages

@@ -1,9 +1,9 @@
 """A paper's tables made again: each cell beside its printed value, within a tolerance or not."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,9 +41,127 @@ def row_of(row: str, **values: float) -> Iterator[Cell]:
     return (Cell(row, column, value) for column, value in values.items())
 
 
+def extremes(row: str, values: Iterable[float]) -> Iterator[Cell]:
+    """Yield least and largest of the values that exist."""
+    known = [value for value in values if not np.isnan(value)]
+    return row_of(row, min=min(known), max=max(known)) if known else iter(())
+
+
+def mean_of(values: Iterable[float]) -> float:
+    """Return the mean of the values that exist, NaN if there is none."""
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
+
+
+def ratio(one: float, other: float) -> float:
+    """Return one number over another, NaN if that is 0."""
+    return one / other if other else np.nan
+
+
+def reduction(before: float, after: float) -> float:
+    """Return by how much a number fell, in per cent."""
+    return 100 * (1 - ratio(after, before))
+
+
+# ------------------------------------------------------------------ names
+
+
 def plain_name(name: str) -> str:
     """Return the letters and digits of a name, by which names of two sources are matched."""
     return re.sub("[^a-z0-9]", "", name.lower())
+
+
+def in_print(name: str, known: Iterable[str], *, inside: bool = False) -> str:
+    """Return the printed one of a name's spellings, or the name itself if it has none.
+
+    A provider before a slash and the ending of instructed models count for nothing. `inside`: a
+    printed name that is part of the name will do; the longest is meant.
+    """
+
+    def plain(one: str) -> str:
+        return plain_name(one.rpartition("/")[2]).removesuffix("instruct").removesuffix("it")
+
+    own, whole = plain(name), plain_name(name)
+    found = [one for one in known if plain(one) == own or (inside and plain(one) in whole)]
+    return max(found, key=len, default=name)
+
+
+# ------------------------------------------------------------------ printed values
+
+
+@cache
+def printed_cells(file: str) -> pd.DataFrame:
+    """Return a paper's printed cells: item, row, column, value with its digits, doubtful."""
+    path = Path(__file__).with_name("printed") / f"{file}.csv"
+    return pd.read_csv(path, dtype="str").assign(doubtful=lambda t: t["doubtful"].eq("true"))
+
+
+Place = tuple[str, str, str]
+"""Table, without the paper's name, row and column of a printed value."""
+Formula = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A paper's printed values, and the cells that follow from them."""
+
+    file: str
+
+    @cached_property
+    def texts(self) -> dict[Place, str]:
+        """Return the printed values with their digits, by place."""
+        cells = printed_cells(self.file)
+        tables = cells["item"].str.removeprefix(f"{self.file}.")
+        places = zip(tables, cells["row"], cells["column"], strict=True)
+        return dict(zip(places, cells["value"], strict=True))
+
+    def rows(self, table: str) -> list[str]:
+        """Return the rows of a table."""
+        return list(dict.fromkeys(row for name, row, _ in self.texts if name == table))
+
+    def columns(self, table: str) -> list[str]:
+        """Return the columns of a table."""
+        return list(dict.fromkeys(column for name, _, column in self.texts if name == table))
+
+    def places(self, table: str, column: str, row: str = "") -> list[Place]:
+        """Return places of a column in rows that begin with a name; totals only if it is theirs."""
+        known = (one for one in self.texts if (one[0], one[2]) == (table, column))
+        return [one for one in known if one[1].startswith(row) and (row or one[1] != "Total")]
+
+    def numbers(self, of: Iterable[Place]) -> list[float]:
+        """Return the values at some places."""
+        return [float(self.texts[place]) for place in of]
+
+    def follows(
+        self,
+        row: str,
+        column: str,
+        formula: Formula,
+        of: Sequence[Place],
+        rule: str = "near",
+        note: str | None = None,
+    ) -> Cell:
+        """Return a cell by a formula of printed values; its slack is what their rounding leaves.
+
+        Each of them may be half a unit of its last digit off. The slack is the largest change of
+        a formula that is monotone in each value as long as they are no further off.
+        """
+        values, halves = np.array(self.numbers(of)), [half_unit(self.texts[place]) for place in of]
+        value, moves = formula(*values), np.diag(halves)
+        signs = [np.sign(formula(*(values + one)) - formula(*(values - one))) for one in moves]
+        ends = [values + side * np.array(signs) * halves for side in (-1, 1)]
+        slack = max((abs(formula(*end) - value) for end in ends), default=0.0)
+        tables = ", ".join(dict.fromkeys(name.replace("table", "Table ") for name, *_ in of))
+        note = f"from {tables or 'the formula'}" if note is None else note
+        return Cell(row, column, float(value), note, rule, float(slack))
+
+
+def half_unit(printed: str) -> float:
+    """Return half a unit of the last digit of a printed value."""
+    return 0.5 * 10.0 ** -len(printed.partition(".")[2])
+
+
+# ------------------------------------------------------------------ items
 
 
 class Item(NamedTuple):
@@ -57,6 +175,11 @@ class Item(NamedTuple):
     title: str
     source: str
     make: Callable[[Any], Iterable[Cell]]
+
+
+def items(file: str, makers: Mapping[str, tuple[str, str, Callable[..., Any]]]) -> tuple[Item, ...]:
+    """Return a paper's items by name, each of a title, a source and a maker of cells."""
+    return tuple(Item(f"{file}.{name}", *words) for name, words in makers.items())
 
 
 class Allowance(NamedTuple):
@@ -125,13 +248,6 @@ def write_table(made: Made, out: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-@cache
-def printed_cells(file: str) -> pd.DataFrame:
-    """Return a paper's printed cells: item, row, column, value with its digits, doubtful."""
-    path = Path(__file__).with_name("printed") / f"{file}.csv"
-    return pd.read_csv(path, dtype="str").assign(doubtful=lambda t: t["doubtful"].eq("true"))
-
-
 def make_tables(
     paper: Paper, data: Path | None, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[Made]:
@@ -176,8 +292,12 @@ def _row(paper: Paper, item: Item, cell: Cell, printed: Any) -> tuple[Any, ...]:
 
 def _tolerance(paper: Paper, cell: Cell, printed: str) -> float:
     """Return half a unit of the last printed digit, and the allowance of the quantity."""
-    rounding = 0.5 * 10.0 ** -len(printed.partition(".")[2])
     name = f"{cell.row} / {cell.column}".lower()
     found = (one for key, one in (paper.allowed or {}).items() if key.lower() in name)
     allowance = next(found, Allowance())
-    return rounding + cell.slack + allowance.absolute + allowance.relative * abs(float(printed))
+    return (
+        half_unit(printed)
+        + cell.slack
+        + allowance.absolute
+        + allowance.relative * abs(float(printed))
+    )

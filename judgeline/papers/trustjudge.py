@@ -4,14 +4,14 @@ As in the released program, scores are held against the comparison in both order
 differ, and each circle of three answers is a violation, also one of two wins and a tie.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from judgeline.papers.soft_elo_text import extremes
-from judgeline.papers.tables import Allowance, Cell, Item, Paper, plain_name, printed_cells, row_of
+from judgeline.papers.tables import Cell, Paper, Place, Printed, extremes, in_print, items, row_of
 from judgeline.papers.trustjudge_data import METHODS, Judged, read
 from judgeline.trust import (
     RELEASED_TEMPERATURE,
@@ -44,30 +44,16 @@ PARTS = {
 """Rows of Table 2, and the two parts together."""
 
 Judges = list[Judged]
-
-
-@cache
-def printed(table: str) -> pd.DataFrame:
-    """Return the printed values of a table by row and column."""
-    cells = printed_cells("trustjudge")
-    own = cells[cells["item"].eq(f"trustjudge.{table}")].astype({"value": float})
-    return own.pivot_table("value", "row", "column", sort=False)
-
-
-def in_print(name: str, known: Iterable[str]) -> str:
-    """Return the printed name of a judge or category, or its own if it has none."""
-
-    def plain(one: str) -> str:
-        return plain_name(one.rpartition("/")[2]).removesuffix("instruct").removesuffix("it")
-
-    return next((one for one in known if plain(one) == plain(name)), name)
+PRINTED = Printed("trustjudge")
+FOLLOWS = partial(PRINTED.follows, note="")
+"""Cells of printed values; their tables are named at the item."""
 
 
 def as_printed(
     table: str, row: str, numbers: Mapping[str, float], names: Mapping[str, str] = OURS
 ) -> Iterator[Cell]:
     """Yield the numbers that the columns of a printed table hold."""
-    for column in printed(table):
+    for column in PRINTED.columns(table):
         if (own := names.get(column, column)) in numbers:
             yield Cell(row, column, numbers[own])
 
@@ -75,29 +61,24 @@ def as_printed(
 # ------------------------------------------------------------------ judges
 
 
-def by_judge(judges: Judges) -> Iterator[Cell]:
-    """Yield Table 1, and the numbers of other scales, rules and sizes under their own names."""
+def by_judge(table: str, judges: Judges) -> Iterator[Cell]:
+    """Yield Table 1 or 3; under Table 1, numbers of other scales, rules and sizes too."""
     for one in judges:
-        row = in_print(one.judge, printed("table1").index)
-        yield from as_printed("table1", row, one.numbers)
-        listed = {OURS.get(column, column) for column in printed("table1")}
-        rest = {name: value for name, value in one.numbers.items() if name not in listed}
-        yield from row_of(row, n_pairs=float(len(one.pairs)), **rest)
+        row = in_print(one.judge, PRINTED.rows(table))
+        yield from as_printed(table, row, one.numbers)
+        if table == "table1":
+            listed = {OURS.get(column, column) for column in PRINTED.columns(table)}
+            rest = {name: value for name, value in one.numbers.items() if name not in listed}
+            yield from row_of(row, n_pairs=float(len(one.pairs)), **rest)
 
 
 def parts_alone(judges: Judges) -> Iterator[Cell]:
     """Yield Table 2: scores by probability or on the fine scale alone, and either rule."""
     for one in judges:
-        column = in_print(one.judge, printed("table2"))
+        column = in_print(one.judge, PRINTED.columns("table2"))
         for row, name in PARTS.items():
             if name in one.numbers:
                 yield Cell(row, column, one.numbers[name])
-
-
-def a_reasoning_model(judges: Judges) -> Iterator[Cell]:
-    """Yield Table 3: as Table 1, with the perplexity rule."""
-    for one in judges:
-        yield from as_printed("table3", in_print(one.judge, printed("table3").index), one.numbers)
 
 
 def over_dimensions(judges: Judges) -> Iterator[Cell]:
@@ -105,14 +86,14 @@ def over_dimensions(judges: Judges) -> Iterator[Cell]:
     for one in judges:
         own = pd.DataFrame([part.numbers for _, part in one.by("dimension")])
         if len(own) > 1:
-            row = in_print(one.judge, printed("table5").index)
+            row = in_print(one.judge, PRINTED.rows("table5"))
             yield from as_printed("table5", row, own.dropna(axis=1).mean().to_dict())
 
 
 def by_category(judges: Judges) -> Iterator[Cell]:
     """Yield Table 6: ratios by category of the question, all scores on 1 to 5."""
     names = OURS | {"cr_trustjudge": "cr_expectation_5"}
-    labels = [str(row).partition(" / ") for row in printed("table6").index]
+    labels = [str(row).partition(" / ") for row in PRINTED.rows("table6")]
     for one in judges:
         judge = in_print(one.judge, (label[2] for label in labels))
         for category, own in one.by("category"):
@@ -150,9 +131,16 @@ def information(judges: Judges) -> Iterator[Cell]:
 # ------------------------------------------------------------------ the paper's own numbers
 
 
+def _listed(figure: str, row: str) -> "pd.Series[float]":
+    """Return the printed values of a figure's row by column."""
+    return pd.Series(
+        {name: float(PRINTED.texts[figure, row, name]) for name in PRINTED.columns(figure)}
+    )
+
+
 def example_choice(_: Judges) -> Iterator[Cell]:
     """Yield Figure 5: shares of the printed probabilities, which add up to more than 1."""
-    listed = printed("fig5").loc["pairwise verdict token"]
+    listed = _listed("fig5", "pairwise verdict token")
     note = f"divided by the sum of those printed, {listed.sum():.4f}"
     shares = listed / listed.sum()
     for token, share in shares.items():
@@ -166,7 +154,7 @@ def example_choice(_: Judges) -> Iterator[Cell]:
 
 def example_score(_: Judges) -> Iterator[Cell]:
     """Yield Figure 6: the printed distribution, and its score by each method."""
-    listed = printed("fig6").loc["score token"]
+    listed = _listed("fig6", "score token")
     position = TokenPosition([*listed.index], np.log(listed.to_numpy()))
     found = score_distribution(position, digits_per_token=1, scale=(1, 5))
     for value, p in zip(*found[1:3], strict=True):
@@ -183,50 +171,92 @@ def example_score(_: Judges) -> Iterator[Cell]:
 
 def text(_: Judges) -> Iterator[Cell]:
     """Yield the numbers of the text that follow from printed tables."""
-    main, parts, trained = printed("table1"), printed("table2"), printed("table4")
-    dimensions, categories = printed("table5"), printed("table6")
-    own = main.loc["Llama-3.1-70B-Instruct"]
+    own = "Llama-3.1-70B-Instruct"
     for name, ours in (("cr", "cr_trustjudge"), ("ntr5", "ntr5_likelihood")):
-        before, after = float(own[f"{name}_baseline"]), float(own[ours])
-        values = {"baseline": before, "trustjudge": after, "reduction": before - after}
-        yield from row_of(f"{name}, Llama-3.1-70B", **values)
+        row, of = f"{name}, Llama-3.1-70B", _of_row("table1", own, f"{name}_baseline", ours)
+        before, after = PRINTED.numbers(of)
+        yield from row_of(row, baseline=before, trustjudge=after)
+        yield FOLLOWS(row, "reduction", np.subtract, of)
     for row, table, high, low in (
-        ("exact match gain", main, "exact_match_trustjudge", "exact_match_baseline"),
-        ("cr reduction against baseline", main, "cr_baseline", "cr_trustjudge"),
-        ("cr reduction against G-Eval", main, "cr_geval", "cr_trustjudge"),
-        ("ntr5 reduction", main, "ntr5_baseline", "ntr5_likelihood"),
-        ("cr reduction", dimensions, "cr_baseline", "cr_trustjudge"),
+        ("exact match gain", "table1", "exact_match_trustjudge", "exact_match_baseline"),
+        ("cr reduction against baseline", "table1", "cr_baseline", "cr_trustjudge"),
+        ("cr reduction against G-Eval", "table1", "cr_geval", "cr_trustjudge"),
+        ("ntr5 reduction", "table1", "ntr5_baseline", "ntr5_likelihood"),
+        ("cr reduction", "table5", "cr_baseline", "cr_trustjudge"),
     ):
-        yield from extremes(f"{row} over judges", table[high] - table[low])
-    wins = main.filter(like="winrate").to_numpy().ravel()
-    yield from extremes("win rate of TrustJudge scores", wins)
-    base = parts.loc["single: 5-scale baseline"]
-    for judge in ("Llama-3.1-8B", "GPT-4o"):
-        yield Cell("5-scale baseline cr", judge, base[judge])
-    for part in ("softmax", "100-scale"):
-        yield from extremes(f"cr reduction by {part}", base - parts.loc[f"single: + {part}"])
-    fall = parts.loc["pairwise: baseline"] - parts.loc["pairwise: + PPL-based"]
-    yield from row_of("ntr4 reduction by PPL rule", **fall)
+        of = [place for judge in PRINTED.rows(table) for place in _of_row(table, judge, high, low)]
+        yield from _ends(f"{row} over judges", of)
+    wins = [place for place in PRINTED.texts if place[0] == "table1" and "winrate" in place[2]]
+    yield from extremes("win rate of TrustJudge scores", PRINTED.numbers(wins))
+    yield from _of_parts()
     for judge, row in (("Llama-3-8B", "Llama-3.1-8B"), ("Qwen2.5-7B", "Qwen2.5-7B")):
-        gain = trained.loc[f"{row} / row 3"] - trained.loc[f"{row} / row 1"]
-        yield Cell("win rate gain", judge, gain["win_rate"], "row 3 less row 1 of Table 4")
+        of = [("table4", f"{row} / row {k}", "win_rate") for k in (3, 1)]
+        note = "row 3 less row 1 of Table 4"
+        yield FOLLOWS("win rate gain", judge, np.subtract, of, note=note)
     yield Cell("stray number beside 10.69", "Qwen2.5-7B", np.nan, "follows from no printed number")
     for size in (3, 4):
-        falls = dimensions[f"ntr{size}_baseline"] - dimensions[f"ntr{size}_trustjudge"]
-        yield Cell(f"mean ntr{size} reduction", "3 judges", falls.mean())
-    yield from row_of("mean of 24 category-judge cells", **categories.mean())
-    groups = categories.groupby(lambda row: row.partition(" / ")[0], sort=False)
-    for name, means in groups.mean().iterrows():
-        yield from row_of(f"mean of 3 judges: {name}", **means)
+        names = f"ntr{size}_baseline", f"ntr{size}_trustjudge"
+        of = [
+            place for judge in PRINTED.rows("table5") for place in _of_row("table5", judge, *names)
+        ]
+        yield FOLLOWS(f"mean ntr{size} reduction", "3 judges", _mean_difference, of)
+    yield from _means("mean of 24 category-judge cells", "")
+    for category in dict.fromkeys(row.partition(" / ")[0] for row in PRINTED.rows("table6")):
+        yield from _means(f"mean of 3 judges: {category}", f"{category} / ")
+
+
+def _of_parts() -> Iterator[Cell]:
+    """Yield the numbers of the text on Table 2."""
+    base, judges = "single: 5-scale baseline", PRINTED.columns("table2")
+    for judge in ("Llama-3.1-8B", "GPT-4o"):
+        [value] = PRINTED.numbers([("table2", base, judge)])
+        yield Cell("5-scale baseline cr", judge, value)
+    for part in ("softmax", "100-scale"):
+        pair = base, f"single: + {part}"
+        of = [("table2", row, judge) for judge in judges for row in pair]
+        yield from _ends(f"cr reduction by {part}", of)
+    for judge in judges:
+        pair = "pairwise: baseline", "pairwise: + PPL-based"
+        of = [("table2", row, judge) for row in pair]
+        yield FOLLOWS("ntr4 reduction by PPL rule", judge, np.subtract, of)
+
+
+def _of_row(table: str, row: str, *names: str) -> list[Place]:
+    return [(table, row, name) for name in names]
+
+
+def _differences(values: Sequence[float]) -> Any:
+    return np.subtract(*np.reshape(values, (-1, 2)).T)
+
+
+def _mean_difference(*values: float) -> Any:
+    return _differences(values).mean()
+
+
+def _ends(row: str, of: list[Place]) -> Iterator[Cell]:
+    """Yield the least and largest difference of two printed values each."""
+    for column, end in (("min", np.min), ("max", np.max)):
+        yield FOLLOWS(row, column, lambda *values, end=end: end(_differences(values)), of)
+
+
+def _means(row: str, start: str) -> Iterator[Cell]:
+    """Yield means over rows of Table 6 that begin with a name."""
+    for column in sorted(PRINTED.columns("table6")):
+        of = PRINTED.places("table6", column, start)
+        yield FOLLOWS(row, column, lambda *values: np.mean(values), of)
 
 
 _FILES = "scores and comparisons of judges with their probabilities"
 _TRAINED = "models trained on preferences, and verdicts of GPT-4o on their AlpacaEval 2 answers"
 _EXAMPLE, _SCORES = "the printed example", "scores of judges with their probabilities"
 _TITLES: dict[str, tuple[str, str, Callable[[Judges], Iterable[Cell]]]] = {
-    "table1": ("conflicts, non-transitivity and accuracy by judge", _FILES, by_judge),
+    "table1": (
+        "conflicts, non-transitivity and accuracy by judge",
+        _FILES,
+        partial(by_judge, "table1"),
+    ),
     "table2": ("parts of the method alone", _FILES, parts_alone),
-    "table3": ("a reasoning model", _FILES, a_reasoning_model),
+    "table3": ("a reasoning model", _FILES, partial(by_judge, "table3")),
     "table4": ("win rates after preference training", _TRAINED, lambda _: ()),
     "table5": ("means over dimensions", f"{_FILES}, by dimension", over_dimensions),
     "table6": ("ratios by category", f"{_FILES}, by category", by_category),
@@ -236,8 +266,4 @@ _TITLES: dict[str, tuple[str, str, Callable[[Judges], Iterable[Cell]]]] = {
     "information": ("entropy of scores", _SCORES, information),
     "text": ("numbers of the text", "the printed tables", text),
 }
-ITEMS = tuple(Item(f"trustjudge.{name}", *words) for name, words in _TITLES.items())
-_DIFFERENCE = Allowance(0.01)
-ALLOWED = dict.fromkeys(("reduction", "gain", "mean of"), _DIFFERENCE)
-"""Differences and means of rounded numbers."""
-PAPER = Paper("trustjudge", ITEMS, read, ALLOWED)
+PAPER = Paper("trustjudge", items("trustjudge", _TITLES), read)

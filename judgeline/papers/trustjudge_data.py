@@ -6,14 +6,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from judgeline.io import file_columns
-from judgeline.io.formats import read_columns
+from judgeline.papers.files import (
+    NAME,
+    Column,
+    named_files,
+    no_rows,
+    number,
+    read_table,
+    require_once,
+    word,
+)
 from judgeline.trust import (
     MOST_SUBSETS,
     RELEASED_TEMPERATURE,
@@ -151,71 +159,55 @@ def _complete(table: pd.DataFrame, columns: Any) -> pd.DataFrame:
 # ------------------------------------------------------------------ reading
 
 
-class _Column(NamedTuple):
-    """What a column holds: whether each of its values is `good`, given the table, in words."""
-
-    good: Callable[[pd.DataFrame, pd.Series], pd.Series]
-    wanted: str
-    is_needed: bool = True
-    is_text: bool = False
+def _is_share(_: pd.DataFrame, values: pd.Series) -> pd.Series:
+    return values.isin([0, 0.5, 1])
 
 
-def _named(_: pd.DataFrame, values: pd.Series) -> pd.Series:
-    return values.notna()
+def _is_chance(table: pd.DataFrame, values: pd.Series) -> pd.Series:
+    return values.ge(0) & table[list(_CHANCES)].sum(axis=1, skipna=False).sub(1).abs().le(1e-4)
 
 
-def _share(_: pd.DataFrame, values: pd.Series) -> pd.Series:
-    return values.isna() | values.isin([0, 0.5, 1])
+def _is_point(table: pd.DataFrame, values: pd.Series) -> pd.Series:
+    return values.between(1, table["scale"]) & values.mod(1).eq(0)
 
 
-def _chance(table: pd.DataFrame, values: pd.Series) -> pd.Series:
-    total = table[list(_CHANCES)].sum(axis=1, skipna=False)
-    return (values.ge(0) & total.sub(1).abs().le(1e-4)) | table[list(_CHANCES)].isna().all(axis=1)
-
-
-def _point(table: pd.DataFrame, values: pd.Series) -> pd.Series:
-    return values.isna() | (values.between(1, table["scale"]) & values.mod(1).eq(0))
-
-
-_NAME = _Column(_named, "a name", is_text=True)
-_SPARE = _Column(lambda _, values: values.notna() | values.isna(), "", False, True)
-_NUMBER = "a whole number from 1 to the highest of the scale"
-FILES: dict[str, dict[str, _Column]] = {
+_POINT = number("a whole number from 1 to the highest of the scale", _is_point, may_lack=True)
+_CHANCE = number("p_a, p_tie and p_b that add up to 1", _is_chance, needed=False, may_lack=True)
+_EITHER = {"judge": word("the judge"), "dimension": word("all"), "category": word("unknown")}
+FILES: dict[str, dict[str, Column]] = {
     "scores": {
-        "question_id": _NAME,
-        "model": _NAME,
-        "scale": _Column(lambda _, v: v.gt(1) & v.mod(1).eq(0), "the highest number of the scale"),
-        "score": _Column(_point, _NUMBER),
-        "probabilities": _SPARE,
-        "reference_score": _Column(_point, _NUMBER, is_needed=False),
+        "question_id": NAME,
+        "model": NAME,
+        "scale": number("the highest number of the scale", lambda _, v: v.gt(1) & v.mod(1).eq(0)),
+        "score": _POINT,
+        "probabilities": Column(kind="any", needed=False, may_lack=True),
+        "reference_score": _POINT._replace(needed=False),
+        **_EITHER,
     },
     "comparisons": {
-        "question_id": _NAME,
-        "model_a": _NAME,
-        "model_b": _Column(
-            lambda t, v: v.notna() & v.ne(t["model_a"]), "another model", True, True
+        "question_id": NAME,
+        "model_a": NAME,
+        "model_b": Column("another model", lambda table, values: values.ne(table["model_a"])),
+        "order": word(None, "AB", "BA", may_lack=False)._replace(needed=True),
+        "choice": number("A's share of the win, 1, 0.5 or 0", _is_share, may_lack=True),
+        **dict.fromkeys(_CHANCES, _CHANCE),
+        "perplexity": number("1 or more", lambda _, v: v.ge(1), needed=False, may_lack=True),
+        "human_outcome": number(
+            "A's share of the vote, 1, 0.5 or 0", _is_share, needed=False, may_lack=True
         ),
-        "order": _Column(lambda _, v: v.isin(["AB", "BA"]), "AB or BA", is_text=True),
-        "choice": _Column(_share, "A's share of the win, 1, 0.5 or 0"),
-        **dict.fromkeys(_CHANCES, _Column(_chance, "p_a, p_tie and p_b that add up to 1", False)),
-        "perplexity": _Column(
-            lambda _, v: v.isna() | (v.ge(1) & v.lt(np.inf)), "1 or more", is_needed=False
-        ),
-        "human_outcome": _Column(_share, "A's share of the vote, 1, 0.5 or 0", is_needed=False),
+        **_EITHER,
     },
 }
-"""Columns of the two files; `COMMON` may be in either."""
-COMMON = {"judge": "the judge", "dimension": "all", "category": "unknown"}
+"""Columns of the two files."""
 
 
 def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
     """Return the judges in ``scores`` and ``comparisons`` of a folder, none without it."""
-    if data is not None and not data.is_dir():
-        raise ValueError(
-            f"{data} is no folder; name the one that holds scores.csv and comparisons.csv by --data"
-        )
-    scored = _scored(*_read(data, "scores", say))
-    pairs = _paired(*_read(data, "comparisons", say))
+    tables = {name: no_rows(columns) for name, columns in FILES.items()}
+    for name, path in named_files(data, FILES):
+        say(f"reading {path.name}")
+        tables[name] = read_table(path, FILES[name])
+    scored, pairs = _scored(tables["scores"]), _paired(tables["comparisons"])
     found = []
     for judge in dict.fromkeys([*pairs["judge"], *scored["judge"]]):
         own = pairs[pairs["judge"].eq(judge)]
@@ -241,62 +233,14 @@ def _require_common(place: str, pairs: pd.DataFrame, scores: pd.DataFrame) -> No
         )
 
 
-def _read(data: Path | None, stem: str, say: Callable[[str], None]) -> tuple[str, pd.DataFrame]:
-    """Return a file of the folder by its name before the dot; no rows if it is not there."""
-    columns = FILES[stem] | dict.fromkeys(COMMON, _SPARE)
-    paths = [p for p in sorted(data.iterdir()) if p.name.split(".")[0] == stem] if data else []
-    if len(paths) > 1:
-        raise ValueError(f"{data} holds {paths[0].name} and {paths[1].name}; leave one of them")
-    table, place = pd.DataFrame(columns=list(columns), dtype=object), stem
-    for path in paths:
-        say(f"reading {path.name}")
-        table, place = _columns_of(path, columns), str(path)
-    for name, column in columns.items():
-        if not column.is_text:
-            values = pd.to_numeric(table[name], errors="coerce").astype(float)
-            require(place, table, name, values.notna() | table[name].isna(), column.wanted)
-            table[name] = values
-    for name, column in columns.items():
-        require(place, table, name, column.good(table, table[name]), column.wanted)
-    for name, default in COMMON.items():
-        table[name] = table[name].astype(object).fillna(default)
-    return place, table
-
-
-def _columns_of(path: Path, columns: Mapping[str, _Column]) -> pd.DataFrame:
-    """Return the columns of a file, names as text; empty those that may lack."""
-    own = file_columns(path)
-    if lacking := [name for name, one in columns.items() if one.is_needed and name not in own]:
-        raise ValueError(
-            f"{path} lacks {', '.join(lacking)} and has {', '.join(own[:30])}; rename or add "
-            "columns, as docs/papers.md has those of trustjudge"
-        )
-    names = [name for name in columns if name in own]
-    texts = [name for name in names if columns[name].is_text]
-    table = read_columns(path, names, texts=texts).reindex(columns=list(columns))
-    words = table[[name for name in texts if name != "probabilities"]]
-    return table.assign(**words.where(words.isna(), words.astype(str)))
-
-
-def require(place: str, table: pd.DataFrame, column: str, good: Any, wanted: str) -> None:
-    """Refuse the first value of a column that is not good."""
-    wrong = np.flatnonzero(~np.asarray(good, dtype=bool))
-    if wrong.size:
-        value = table[column].tolist()[wrong[0]]
-        raise ValueError(
-            f"{place}: {column} is {value!r} in row {wrong[0] + 1} "
-            f"({wrong.size} such rows); expected {wanted}: correct the row or leave it out"
-        )
-
-
-def _scored(place: str, table: pd.DataFrame) -> pd.DataFrame:
+def _scored(table: pd.DataFrame) -> pd.DataFrame:
     """Return the answers with scores by method, entropy in bits, and the probability covered."""
-    again = table.duplicated(["judge", *_QUESTION, "model", "scale"])
-    require(place, table, "model", ~again, "each answer of a question once for a judge and scale")
-    rows = zip(table["probabilities"], table["scale"].astype(int), strict=True)
-    found = [_by_chances(f"{place}, row {k}", *row) for k, row in enumerate(rows, start=1)]
+    require_once(table, ["judge", *_QUESTION, "model", "scale"])
+    places = table["file"] + ", row " + table["row"].astype(str)
+    rows = zip(places, table["probabilities"], table["scale"].astype(int), strict=True)
     columns = [*METHODS[1:], "entropy", "covered"]
-    table[columns] = np.array(found, dtype=float).reshape(-1, len(columns))
+    values = [_by_chances(*row) for row in rows]
+    table[columns] = np.array(values, dtype=float).reshape(-1, len(columns))
     for name in ("score", "reference_score"):
         table[name] = on_target(table[name], table["scale"])
     return table.rename(columns={"score": "baseline"}).astype({"scale": int})
@@ -332,7 +276,7 @@ def _by_chances(place: str, listed: Any, scale: int) -> tuple[float, ...]:
     )
 
 
-def _paired(place: str, table: pd.DataFrame) -> pd.DataFrame:
+def _paired(table: pd.DataFrame) -> pd.DataFrame:
     """Return a row per pair, the lower name as A, with the answers in either order beside it."""
     swapped = table.rename(
         columns={"model_a": "model_b", "model_b": "model_a", "p_a": "p_b", "p_b": "p_a"}
@@ -344,8 +288,7 @@ def _paired(place: str, table: pd.DataFrame) -> pd.DataFrame:
     lower = table["model_a"].lt(table["model_b"])
     table = pd.concat([table[lower], swapped[~lower]]).sort_index()
     keys = ["judge", *_PAIR]
-    again = table.duplicated([*keys, "order"])
-    require(place, table, "order", ~again, "each order of a pair once")
+    require_once(table, [*keys, "order"])
     values = table.set_index([*keys, "order"])[["choice", *_CHANCES, "perplexity"]]
     wide = values.unstack("order")  # noqa: PD010 (no aggregate of duplicates)
     wide.columns = [f"{name}_{order}" for name, order in wide.columns]

@@ -1,6 +1,7 @@
 """How cells are held to printed values, what an item's line says, and the command around it."""
 
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import get_args
 
@@ -10,7 +11,15 @@ import pytest
 
 from judgeline.cli import PaperName, main
 from judgeline.papers import COLUMNS, NAMES, Cell, Item, Made, Paper, reproduce
-from judgeline.papers.tables import Allowance, make_tables, printed_cells, write_table
+from judgeline.papers.files import NAME, number, read_table, require_once, word
+from judgeline.papers.tables import (
+    Allowance,
+    Printed,
+    in_print,
+    make_tables,
+    printed_cells,
+    write_table,
+)
 
 
 def only(name: str, *cells: Cell, allowed: Allowance | None = None) -> Made:
@@ -52,6 +61,82 @@ def test_rounding_of_printed_sources_widens_the_tolerance() -> None:
             "spearman_rho",
         )
         assert (found["tolerance"], bool(found["within"])) == (pytest.approx(0.0025), within)
+
+
+@pytest.mark.parametrize(
+    ("of", "formula"),
+    [
+        ([0.3, 0.3, 0.5], min),  # of two that are equal both must rise for the least to rise
+        ([0.3, 0.4, 0.8], max),
+        ([0.3, 0.4, 0.8], lambda *values: sum(values) / 3),
+        ([0.3, 0.4], lambda one, other: one / other),
+        ([0.3, 0.4, 0.7], lambda a, b, c: max(a - b, c - a)),
+    ],
+)
+def test_slack_is_the_largest_change_that_rounding_leaves(of, formula) -> None:
+    """Brute force over a grid of all values that would be printed the same."""
+    paper = Printed("soft_elo")
+    places = [("made", "up", str(place)) for place in range(len(of))]
+    paper.__dict__["texts"] = dict(zip(places, map(str, of), strict=True))
+    near = [np.linspace(value - 0.05, value + 0.05, 11) for value in of]
+    changes = [abs(formula(*one) - formula(*of)) for one in product(*near)]
+    cell = paper.follows("a row", "a column", formula, places)
+    assert (cell.value, cell.slack) == (formula(*of), pytest.approx(max(changes)))
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "expected"),
+    [
+        ("meta-llama/Llama-3.1-70B-Instruct", False, "Llama-3.1-70B"),
+        ("llama 3.1 70b", False, "Llama-3.1-70B"),
+        ("Llama-3.1-70B-FP8", False, "Llama-3.1-70B-FP8"),
+        ("Llama-3.1-70B-FP8", True, "Llama-3.1-70B"),
+        ("gemma-3-it", False, "Gemma 3"),
+        ("gpt-4", True, "gpt-4"),
+    ],
+)
+def test_names_in_print_by_any_spelling(name: str, inside: bool, expected: str) -> None:
+    known = ("Llama-3.1", "Llama-3.1-70B", "Gemma 3", "GPT-4o")
+    assert in_print(name, known, inside=inside) == expected
+
+
+def test_folders_without_a_table_are_refused(tmp_path: Path) -> None:
+    for name in ("trustjudge", "quantitative", "reference-anchored"):
+        with pytest.raises(ValueError, match=f"^{tmp_path} holds no "):
+            list(reproduce(name, tmp_path))
+
+
+def test_declared_columns_are_read_alike(tmp_path: Path) -> None:
+    columns = {
+        "name": NAME,
+        "share": number("0 to 1", lambda _, values: values.between(0, 1)),
+        "kind": word("plain", "plain", "odd"),
+        "spare": number("a number", needed=False),
+    }
+    path = tmp_path / "some.csv"
+    path.write_text("name,share,kind\n7,0.5,\n8,1,odd\n")
+    table = read_table(path, columns)
+    assert table["name"].tolist() == ["7", "8"]
+    assert table["kind"].tolist() == ["plain", "odd"]
+    assert table["spare"].isna().all()
+    assert table["row"].tolist() == [0, 1]
+    for text, message in (
+        (
+            "name,share\na,0\nb,2\nc,3\n",
+            "share is 2.0 in row 1 .2 such rows.; expected 0 to 1: corr",
+        ),
+        ("name,share\na,\n", "share is nan in row 0 "),
+        ("name,share\na,inf\n", "share is inf in row 0 "),
+        ("name,share\n,1\n", "name is nan in row 0 .*; expected a name"),
+        ("name,share,kind\na,1,new\n", "kind is 'new' in row 0 .*; expected plain or odd"),
+        ("share\n1\n", "lacks name and has share; add"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=f"^{path}.*{message}"):
+            read_table(path, columns)
+    path.write_text("name,share\na,0\nb,0\na,1\n")
+    with pytest.raises(ValueError, match=f"^{path}: row 2 .1 such rows. is there already: name a;"):
+        require_once(read_table(path, columns), ["name"])
 
 
 def test_upper_bounds_doubtful_values_and_other_sources() -> None:

@@ -11,7 +11,7 @@ from scipy.stats import beta, kendalltau, kurtosis, pearsonr
 from sklearn.metrics import cohen_kappa_score
 
 from judgeline.papers import reference_anchored, reproduce
-from judgeline.papers.compared import known_judges, read
+from judgeline.papers.reference_anchored_data import known_judges, read
 
 POINTS = 400 / math.log(10)
 PREFERENCES = ["question_id", "model", "reference_model", "judge", "run", "preference"]
@@ -263,7 +263,7 @@ def test_thirty_real_models_against_one_reference(data_dir: Path, tmp_path: Path
 
 @pytest.mark.parametrize(("n_judges", "compared"), [(20, True), (19, False)])
 def test_only_the_papers_judges_and_prompts_are_compared(n_judges, compared, tmp_path) -> None:
-    judges = [*known_judges().values()][:n_judges]
+    judges = [*known_judges()][:n_judges]
     cells = product(range(80), (1, 2), judges)
     rows = [(q, t, "GPT-4o", "o4 mini", j, float(q % 3 == t)) for q, t, j in cells]
     columns = ["question_id", "turn", *PREFERENCES[1:4], "preference"]
@@ -289,13 +289,13 @@ NUMBER = "expected a number from 0 to 1"
 @pytest.mark.parametrize(
     ("rows", "columns", "message"),
     [
-        ([], ["answer"], "holds no table with the columns question_id, model, reference_model"),
-        ([("q1", "m", "r", 1)], [*PREFERENCES[:3], "preference"], "mine.csv lacks judge beside "),
-        ([GOOD, ("q2", "m", "r", "a", 0, 1.5)], PREFERENCES, f"is 1.5 in row 2; {NUMBER}"),
-        ([("q1", "m", "r", "a", 0, "win")], PREFERENCES, "preference is win in row 1"),
-        ([("q1", "m", "a", 0, 11)], SCORES, "score is 11 in row 1; expected a number from 1 to 10"),
-        ([("q1", "m", "r", None, 0, 1)], PREFERENCES, "judge is nan in row 1; expected a name"),
-        ([GOOD, GOOD], PREFERENCES, "again that is there already: model m.* in a column run"),
+        ([], ["answer"], "holds no table of comparisons, which have preference, nor one of scores"),
+        ([("q1", "m", "r", 1)], [*PREFERENCES[:3], "preference"], "mine.csv lacks judge .*; add"),
+        ([GOOD, ("q2", "m", "r", "a", 0, 1.5)], PREFERENCES, f"is 1.5 in row 1 .*; {NUMBER}"),
+        ([("q1", "m", "r", "a", 0, "win")], PREFERENCES, "preference is 'win' in row 0"),
+        ([("q1", "m", "a", 0, 11)], SCORES, "score is 11.0 in row 0 .* a number from 1 to 10"),
+        ([("q1", "m", "r", None, 0, 1)], PREFERENCES, "judge is nan in row 0 .*; expected a name"),
+        ([GOOD, GOOD], PREFERENCES, "row 1 .* is there already: model m, .* in a column run"),
     ],
 )  # fmt: skip
 def test_wrong_files_are_named_with_the_remedy(rows, columns, message, tmp_path: Path) -> None:

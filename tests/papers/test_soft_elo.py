@@ -17,7 +17,7 @@ from softelo_release import JUDGES, write_release
 
 import judgeline
 from judgeline.papers import reproduce
-from judgeline.papers.annotated import Judged, on_splits, read
+from judgeline.papers.soft_elo_data import Judged, on_splits, read
 from judgeline.papers.soft_elo_text import (
     by_language,
     family_excess,

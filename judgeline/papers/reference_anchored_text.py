@@ -1,7 +1,6 @@
 """Numbers of the reference-anchored paper that follow from others that it prints."""
 
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from judgeline.elo import ELO_PER_LOGIT, kendall
-from judgeline.papers.tables import Cell, printed_cells
+from judgeline.papers.tables import Cell, Formula, Printed, ratio, reduction, row_of
 from judgeline.reference import anchored_elo, compare_references, finite_population_factor
 from judgeline.reliability import pooled_variance
 
@@ -18,51 +17,13 @@ SIZES = (16, 24, 32, 40, 64, 80, 120)
 N_POPULATION, N_COUNTS, FACTOR = 160, 800, 0.85
 """Prompts of MT-Bench; a judge's judgments of them in five runs; the paper's reliability factor."""
 
-Formula = Callable[..., Any]
-Place = tuple[str, str, str]  # table, row, column
-
-
-@cache
-def printed() -> dict[Place, str]:
-    """Return the printed values with their digits, by table, row and column."""
-    cells = printed_cells("reference_anchored")
-    tables = cells["item"].str.removeprefix("reference_anchored.")
-    places = zip(tables, cells["row"], cells["column"], strict=True)
-    return dict(zip(places, cells["value"], strict=True))
-
-
-def places(table: str, column: str, row: str = "") -> list[Place]:
-    """Return the places of a column in rows that begin with a name; totals only if it is theirs."""
-    known = (one for one in printed() if (one[0], one[2]) == (table, column))
-    return [one for one in known if one[1].startswith(row) and (row or one[1] != "Total")]
-
-
-def follows(
-    row: str, column: str, formula: Formula, of: list[Place], rule: str = "near", note: str = ""
-) -> Cell:
-    """Return a cell by a formula of printed numbers, with what their rounding may move it."""
-    texts = [printed()[place] for place in of]
-    values = np.array([float(text) for text in texts])
-    value = formula(*values)
-    moves = np.diag([0.5 * 10.0 ** -len(text.partition(".")[2]) for text in texts])
-    slack = sum(abs(formula(*(values + move)) - value) for move in moves)
-    tables = ", ".join(dict.fromkeys(table.replace("table", "Table ") for table, _, _ in of))
-    return Cell(row, column, float(value), f"from {tables or 'the formula'}{note}", rule, slack)
+PRINTED = Printed("reference_anchored")
+places, follows = PRINTED.places, PRINTED.follows
 
 
 def mean(*values: float) -> float:
     """Return the mean."""
     return float(np.mean(values))
-
-
-def reduction(before: float, after: float) -> float:
-    """Return by how much a number fell, in per cent."""
-    return 100 * (1 - after / before) if before else np.nan
-
-
-def ratio(one: float, other: float) -> float:
-    """Return one number over another, NaN if that is 0."""
-    return one / other if other else np.nan
 
 
 def _off(*ratios: float) -> float:
@@ -133,16 +94,27 @@ _MEANS: tuple[tuple[str, str, str, str, str, str], ...] = (
 """Cells that are a mean of others: theirs, and table, column and beginning of the row of others."""
 
 
+def in_row(table: str, row: str, values: Mapping[str, float]) -> Iterator[Cell]:
+    """Yield a row's values and the columns that follow from them, in the printed order."""
+    found = dict(values)
+    for name, column, formula, of in _IN_ROW:
+        if name == table and column not in found and {*of.split()} <= {*found}:
+            found[column] = formula(*(found[one] for one in of.split()))
+    listed = PRINTED.columns(table)
+    order = sorted(found, key=lambda one: listed.index(one) if one in listed else len(listed))
+    return row_of(row, **{name: found[name] for name in order})
+
+
 def of_print(table: str) -> Iterator[Cell]:
     """Yield the cells of a table that follow from other printed ones."""
     for name, column, formula, columns in _IN_ROW:
         for _, row, _ in places(table, column) if name == table else ():
             of = [(table, row, one) for one in columns.split()]
-            if all(one in printed() for one in of):
+            if all(one in PRINTED.texts for one in of):
                 yield follows(row, column, formula, of)
     for name, row, column, *source in _MEANS:
         if name == table:
-            other = ("apart", ", a plain mean") if table == "table2" else ()
+            other = ("apart", "from Table 3, a plain mean") if table == "table2" else ()
             yield follows(row, column, mean, places(*source), *other)
     for cell in _BY_FORMULA.get(table, tuple)():
         yield follows(*cell)
@@ -167,9 +139,9 @@ def _sizes() -> Iterator[tuple[Any, ...]]:
 
 
 def _priors() -> Iterator[tuple[Any, ...]]:
-    of, apart = places("table3", "mean_p"), ("apart", f", at {N_COUNTS} judgments a pair")
-    yield "MT-Bench", "mae_elo", lambda *p: np.mean(_prior_effect(*p)), of, *apart
-    yield "MT-Bench", "max_diff_elo", lambda *p: np.max(_prior_effect(*p)), of, *apart
+    of, note = places("table3", "mean_p"), f"from Table 3, at {N_COUNTS} judgments a pair"
+    yield "MT-Bench", "mae_elo", lambda *p: np.mean(_prior_effect(*p)), of, "apart", note
+    yield "MT-Bench", "max_diff_elo", lambda *p: np.max(_prior_effect(*p)), of, "apart", note
     yield "MT-Bench", "within_20_elo", lambda *p: 100 * mean(*_prior_effect(*p) <= 20), of
 
 

@@ -39,7 +39,8 @@ from judgeline.io import (
     score_battles,
 )
 from judgeline.io.softelo import annotations, battles_and_verdicts
-from judgeline.papers.tables import Cell, plain_name
+from judgeline.papers.files import folder_files
+from judgeline.papers.tables import Cell, in_print, plain_name, reduction
 from judgeline.verdict import CRITERIA
 
 JUDGES = (
@@ -184,12 +185,6 @@ def on(corpus: str, judged: Judges) -> Judges:
     return [one for one in judged if one.corpus == corpus]
 
 
-def mean_of(values: Iterable[float]) -> float:
-    """Return the mean of the values that exist, NaN if there is none."""
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else np.nan
-
-
 def over_judges(found: Judges, cells: Iterable[Cell]) -> Iterator[Cell]:
     """Yield cells over all judges of a corpus; apart from the printed ones if a judge lacks."""
     known = {one.judge for one in found} & {*JUDGES}
@@ -205,11 +200,6 @@ def over_judges(found: Judges, cells: Iterable[Cell]) -> Iterator[Cell]:
 def residuals_of(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
     """Return the rows of a method for models with votes."""
     return heldout.take((heldout.method == method) & np.isfinite(heldout.residual))
-
-
-def reduction(before: float, after: float) -> float:
-    """Return by how much a number fell, in per cent."""
-    return 100 * (1 - after / before) if before else np.nan
 
 
 def by_method(summary: Summary) -> dict[str, Any]:
@@ -248,7 +238,7 @@ def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
 
     Scored battles that have both orders apart are read too, for the numbers on position.
     """
-    paths = [] if data is None else _files(data)
+    paths = _files(data)
     judged: dict[tuple[str, str], Judged] = {}
     for number, path in enumerate(paths, start=1):
         say(f"reading {number} of {len(paths)}: {path.name}")
@@ -265,11 +255,12 @@ def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
     return list(judged.values())
 
 
-def _files(data: Path) -> list[Path]:
-    if not data.is_dir():
-        raise ValueError(f"{data} is no folder; name the one with the annotation files by --data")
+def _files(data: Path | None) -> list[Path]:
+    """Return the files of annotations, and of battles with both orders apart, in a folder."""
     kinds = (".csv", ".csv.gz", ".parquet")
-    files = [path for path in sorted(data.rglob("*")) if path.name.endswith(kinds)]
+    files = [
+        path for path in folder_files(data, "the annotation files") if path.name.endswith(kinds)
+    ]
     wanted = {"human_pref", "scores_a"}, {"model_a", *ORDERS}
     return [path for path in files if any(w <= set(file_columns(path)) for w in wanted)]
 
@@ -278,7 +269,7 @@ def _with_both_orders(path: Path) -> Iterator[Judged]:
     battles = read_judged_battles(path)
     scored = battles.scored.dropna(subset=list(ORDERS)).reset_index(drop=True)
     if len(scored):
-        yield Judged(BOTH_ORDERS, _judge(battles.judge), scored)
+        yield Judged(BOTH_ORDERS, in_print(battles.judge, JUDGES, inside=True), scored)
 
 
 def _annotated(path: Path) -> Iterator[Judged]:
@@ -293,15 +284,9 @@ def _annotated(path: Path) -> Iterator[Judged]:
             **{f"points_{s}": points[[f"{c}_{s}" for c in CRITERIA]].mean(axis=1) for s in "ab"}
         )
         scored = scored.assign(**known.loc[scored["battle_id"]].reset_index(drop=True))
-        yield Judged(corpus, _judge(str(judge)), scored)
+        yield Judged(corpus, in_print(str(judge), JUDGES, inside=True), scored)
 
 
 def _corpus(name: str) -> str:
     found = (title for key, title in CORPORA.items() if key in plain_name(name))
     return next(found, name.split()[0])
-
-
-def _judge(name: str) -> str:
-    """Return the paper's name of a judge, or its own if the paper does not know it."""
-    known = [judge for judge in JUDGES if plain_name(judge) in plain_name(name)]
-    return max(known, key=len, default=name)

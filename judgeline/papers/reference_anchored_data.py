@@ -3,8 +3,7 @@
 Ratings are those of the paper: Jeffreys-Beta throughout, a prompt counted once per judge.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,33 +12,54 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo import ELO_PER_LOGIT
-from judgeline.io import SUFFIXES, file_columns
-from judgeline.io.formats import read_columns, unpacked
-from judgeline.papers.tables import plain_name, printed_cells
+from judgeline.io import file_columns
+from judgeline.papers.files import (
+    NAME,
+    Column,
+    folder_files,
+    is_table,
+    no_rows,
+    number,
+    read_table,
+    require_once,
+    word,
+)
+from judgeline.papers.reference_anchored_text import PRINTED
+from judgeline.papers.tables import in_print
 from judgeline.reference import abstain, anchored_elo
 from judgeline.reliability import STRONG_JUDGE, icc_average
 
-NEEDED = {
-    "preference": ("question_id", "model", "reference_model", "judge", "preference"),
-    "score": ("question_id", "model", "judge", "score"),
-}
-"""Columns of comparisons and of direct scores, by the column of their numbers."""
 PAIR = ["model", "reference_model"]
-OPTIONAL = ("run", "turn", "domain", "category")
-EXPECTED = {
-    "preference": (0, 1, "a number from 0 to 1, the model's share of the win, or nothing"),
-    "score": (1, 10, "a number from 1 to 10, or nothing"),
+_OF_BOTH = {
+    "question_id": NAME,
+    "model": NAME,
+    "judge": NAME,
+    "run": word("0"),
+    **dict.fromkeys(("turn", "domain", "category"), word()),
 }
+RANGES = {"preference": (0, 1), "score": (1, 10)}
+"""Least and largest numbers of comparisons and of direct scores, by the column of the numbers."""
+
+
+def _in_range(value: str) -> Column:
+    low, high = RANGES[value]
+    wanted = f"a number from {low} to {high}, or nothing"
+    return number(wanted, lambda _, values: values.between(low, high), may_lack=True)
+
+
+TABLES: dict[str, dict[str, Column]] = {
+    "preference": _OF_BOTH | {"reference_model": NAME, "preference": _in_range("preference")},
+    "score": _OF_BOTH | {"score": _in_range("score")},
+}
+"""Columns of comparisons, `preference` being the model's share of the win, and of scores."""
 MAIN, N_PROMPTS = "MT-Bench", 160
 MAX_SPREAD = 0.5
 """Largest standard deviation over runs of a prompt that counts: preferences, and scores of 1-10."""
 
 
-def known_judges() -> dict[str, str]:
-    """Return the names of the paper's judges, three of them targets, by their plain names."""
-    cells = printed_cells("reference_anchored")
-    rows = cells.loc[cells["item"].eq("reference_anchored.table8"), "row"]
-    return {plain_name(name): name for name in rows.unique() if name != "Total"}
+def known_judges() -> list[str]:
+    """Return the names of the paper's judges, three of them targets."""
+    return [name for name in PRINTED.rows("table8") if name != "Total"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +120,7 @@ class Compared:
     def apart(self) -> str:
         """Return how the judges and prompts differ from the paper's; empty if they do not."""
         judges = {*self.comparisons["judge"], *self.scores["judge"]}
-        known = len(judges & {*known_judges().values()})
+        known = len(judges & {*known_judges()})
         n_prompts = pd.concat([self.compared["prompt"], self.scored["prompt"]]).nunique()
         if (len(judges), known, n_prompts) == (20, 20, N_PROMPTS):
             return ""
@@ -139,7 +159,7 @@ def repeated(table: pd.DataFrame) -> pd.DataFrame:
 
 def trusted(table: pd.DataFrame, value: str = "preference") -> pd.DataFrame:
     """Return the repeated judgments of prompts on which a judge's runs agree."""
-    low, high, _ = EXPECTED[value]
+    low, high = RANGES[value]
     keys = ["judge", *table.columns.intersection(PAIR)]
     parts = [table[:0]]
     for _, own in table.groupby(keys):
@@ -158,72 +178,32 @@ def trusted(table: pd.DataFrame, value: str = "preference") -> pd.DataFrame:
 
 def read(data: Path | None, say: Callable[[str], None]) -> Compared:
     """Return the comparisons and scores of all tables in a folder that have their columns."""
-    found = defaultdict(list)
-    for path, value in [] if data is None else _files(data):
-        say(f"reading {path.name}")
-        found[value].append(_table(path, value))
-    if data is not None and not found:
-        wanted = " nor ".join(", ".join(columns) for columns in NEEDED.values())
-        raise ValueError(f"{data} holds no table with the columns {wanted}; see docs/papers.md")
-    return Compared(*(_joined(found[value], value) for value in NEEDED))
-
-
-def _files(data: Path) -> Iterator[tuple[Path, str]]:
-    if not data.is_dir():
-        raise ValueError(f"{data} is no folder; name the one with comparisons or scores by --data")
-    for path in sorted(data.rglob("*")):
-        if path.is_file() and unpacked(path).suffix.lower() in SUFFIXES:
-            columns = file_columns(path)
-            if {"preference", "reference_model"} & {*columns}:
-                yield path, "preference"
-            elif "score" in columns:
-                yield path, "score"
-
-
-def _table(path: Path, value: str) -> pd.DataFrame:
-    columns, found = NEEDED[value], file_columns(path)
-    if missing := [name for name in columns if name not in found]:
+    found = {value: [no_rows(columns)] for value, columns in TABLES.items()}
+    for path in filter(is_table, folder_files(data, "comparisons or scores")):
+        columns = {*file_columns(path)}
+        signs = {"preference": {"preference", "reference_model"}, "score": {"score"}}
+        value = next((name for name, sign in signs.items() if sign & columns), None)
+        if value:
+            say(f"reading {path.name}")
+            table = read_table(path, TABLES[value])
+            found[value].append(table.fillna({"domain": path.name.partition(".")[0]}))
+    if data is not None and not any(len(tables) > 1 for tables in found.values()):
         raise ValueError(
-            f"{path} lacks {', '.join(missing)} beside {', '.join(found[:20])}; add the column, or "
-            f"rename yours: {', '.join(columns)}"
+            f"{data} holds no table of comparisons, which have preference, nor one of scores, "
+            "which have score; see docs/papers.md"
         )
-    names = [name for name in (*columns[:-1], *OPTIONAL) if name in found]
-    table = read_columns(path, [*names, value], texts=names)
-    low, high, expected = EXPECTED[value]
-    numbers = pd.to_numeric(table[value], errors="coerce")
-    wrong = {
-        value: table[value].notna() & ~numbers.between(low, high),
-        **{name: table[name].isna() for name in columns[:-1]},
-    }
-    for name, rows in wrong.items():
-        if rows.any():
-            at = int(rows.to_numpy().argmax())
-            wanted = expected if name == value else "a name"
-            raise ValueError(
-                f"{path}: {name} is {table[name].iloc[at]} in row {at + 1}; expected {wanted}: "
-                "correct the row or leave it out"
-            )
-    texts = table[names].reindex(columns=[*columns[:-1], *OPTIONAL]).astype("str")
-    texts = texts.fillna({"run": "0", "domain": path.name.partition(".")[0]})
-    prompt = texts["question_id"] + ("/" + texts.pop("turn")).fillna("")
-    table = texts.assign(prompt=prompt, file=path.name, **{value: numbers})
-    return table.dropna(subset=value)
+    return Compared(*(_joined(tables, value) for value, tables in found.items()))
 
 
 def _joined(tables: list[pd.DataFrame], value: str) -> pd.DataFrame:
-    columns = [*NEEDED[value][1:], "run", "domain", "category", "prompt"]
-    if not tables:
-        return pd.DataFrame(columns=columns).astype({value: float})
-    table, known = pd.concat(tables, ignore_index=True)[[*columns, "file"]], known_judges()
-    for name in columns[: columns.index(value)]:
-        own = {one: known.get(plain_name(one), one) for one in table[name].unique()}
-        table[name] = table[name].map(own)
-    keys = [name for name in columns if name not in (value, "category")]
-    if (again := table.duplicated(keys)).any():
-        twice = table[again].iloc[0]
-        raise ValueError(
-            f"{twice['file']} has a {value} again that is there already: "
-            f"{', '.join(f'{name} {twice[name]}' for name in keys)}; number repeated judgments in "
-            "a column run"
+    """Return tables as one with the paper's names of models and judges, each judgment once."""
+    table = pd.concat(tables, ignore_index=True).dropna(subset=value)
+    table["prompt"] = table["question_id"] + ("/" + table["turn"]).fillna("")
+    names = [*table.columns.intersection([*PAIR, "judge"])]
+    for name in names:
+        table[name] = table[name].map(
+            {n: in_print(n, known_judges()) for n in table[name].unique()}
         )
-    return table.drop(columns="file")
+    keys = [*names, "run", "domain", "prompt"]
+    require_once(table, keys, "number repeated judgments in a column run")
+    return table[[*keys, value, "category"]].reset_index(drop=True)
