@@ -272,7 +272,7 @@ def ranks(data: Compared) -> Cells:
 
 
 def errors_at(table: pd.DataFrame, n: int) -> dict[str, float]:
-    """Return mean errors over judges and pairs of shares at n of a row's own prompts, its population."""
+    """Return mean errors of shares at n prompts; a row's own prompts are its population."""
     share = table.groupby(["judge", *PAIR, "prompt"])["preference"].mean()
     wide = share.unstack()  # noqa: PD010
     wide = wide[wide.count(axis=1) >= max(n, 2)]
@@ -281,17 +281,12 @@ def errors_at(table: pd.DataFrame, n: int) -> dict[str, float]:
     p = anchored_elo(*soft_counts(wide)).win_share
     theory = np.sqrt(p * (1 - p) / (n + 2))
     factors = [finite_population_factor(n, size) for size in wide.count(axis=1)]
-    fpc = float((theory * factors).mean())
+    plain, fpc = float(theory.mean()), float((theory * factors).mean())
     judged = {str(judge): own.droplevel("judge") for judge, own in share.groupby("judge")}
     factor = agreement_of(judged).get("reliability_factor", np.nan)
     seen = float(subset_std_error(wide, n).mean())
     kappa = factor * fpc
-    values = {
-        "empirical": seen,
-        "theoretical": float(theory.mean()),
-        "fpc": fpc,
-        "kappa_adjusted": kappa,
-    }
+    values = {"empirical": seen, "theoretical": plain, "fpc": fpc, "kappa_adjusted": kappa}
     return {f"{name}_se": value for name, value in values.items()}
 
 

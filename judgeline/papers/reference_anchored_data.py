@@ -104,10 +104,9 @@ class Compared:
 
         It is the mean over models, or over pairs of model and reference, of the ICC over prompts.
         """
-        of_scores = len(self.scored) > 0
-        table, value = (
-            (self.scored, "score") if of_scores else (others(self.compared), "preference")
-        )
+        table, value = others(self.compared), "preference"
+        if len(self.scored):
+            table, value = self.scored, "score"
         keys, found = [*table.columns.intersection(PAIR)], {}
         for judge, own in table.groupby("judge"):
             panel = own.pivot_table(index=[*keys, "prompt"], columns="run", values=value).dropna()

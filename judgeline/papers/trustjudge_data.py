@@ -62,7 +62,7 @@ class Judged:
     scores: pd.DataFrame
 
     def by(self, column: str) -> Iterator[tuple[str, "Judged"]]:
-        """Yield the judge with the pairs of one value of a column; category ``math;code`` is two."""
+        """Yield the judge by the values of a column; ``math;code`` is two categories."""
         listed = self.pairs[column]
         values = each_category(listed) if column == "category" else listed
         for value, places in values.groupby(values).groups.items():
