@@ -200,8 +200,8 @@ def _intervals_text(
     widths = board["upper"] - board["lower"], 2 * row["threshold"] * square**0.5
     own, common = (f"{width.median():.0f}" for width in widths)
     return (
-        f"Intervals are by {settings.intervals}: at least {100 - 200 * settings.miscoverage:g} % "
-        "hold the human rating of a model like these, about "
+        f"Intervals are by {settings.intervals}: if the models are exchangeable, at least "
+        f"{100 - 200 * settings.miscoverage:g} % hold the human rating, nearly; about "
         f"{100 - 100 * settings.miscoverage:g} % where fits are stable. Median width {own} Elo; by "
         f"one threshold {common}."
     )
