@@ -576,7 +576,7 @@ def rank_file(
     if counts and not battles.is_counted:
         raise ArgumentError(
             f"{path} has no column {COUNT}, which says how many battles stand in each row; name it "
-            f"with columns={COUNT}=NAME, or leave out 'counts' if each row is one battle",
+            f"with columns={{'{COUNT}': 'NAME'}}, or leave out 'counts' if each row is one battle",
             "counts",
         )
     ranking = _rank_or_explain(battles, settings, out)

@@ -191,7 +191,8 @@ def _intervals_text(
     if settings.bands:
         return (
             f"Each model has the threshold of its band by {settings.bands}, or that of all where "
-            "too few of the band have votes; the table below has that of all."
+            "too few of the band have votes, which may be in every band; the table below has that "
+            "of all."
         )
     if settings.intervals == "threshold":
         return ""
