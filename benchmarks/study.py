@@ -540,14 +540,18 @@ def run(path: Path, sizes: list[int], n_arenas: int, jobs: int, seed: int) -> No
 def summarise_rows(rows: list[Row]) -> pd.DataFrame:
     """Return means over arenas by kind and size (widths: medians), and standard errors of shares.
 
-    Arenas are the independent unit: models of one share votes, judge and thresholds.
+    Arenas are the independent unit: models of one share votes, judge and thresholds. An error is
+    at least that of independent models, since a few arenas may happen to be alike.
     """
     table = pd.DataFrame(rows)
     table["price:jackknife+"] = table["width:jackknife+"] / table["width:headline"]
     groups = table.drop(columns=["arena", "refused"], errors="ignore").groupby(["kind", "size"])
     widths = [name for name in table if name.startswith(("width:", "price:"))]
     held = groups[[name for name in table if name.startswith("held:")]]
-    error = (held.std() / np.sqrt(held.count())).rename(columns=lambda n: n.replace("held", "se"))
+    share = held.mean()
+    alone = np.sqrt(share * (1 - share) / (NEW * held.count()))
+    error = (held.std() / np.sqrt(held.count())).clip(lower=alone)
+    error = error.rename(columns=lambda name: name.replace("held", "se"))
     means = groups.mean().assign(**groups[widths].median())
     counts = groups.size().rename("arenas")
     refused = table.get("refused", pd.Series(index=table.index, dtype=object)).notna()

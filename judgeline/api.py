@@ -575,8 +575,8 @@ def rank_file(
     battles = readable(path, judge, outcomes, columns, **lenient)
     if counts and not battles.is_counted:
         raise ArgumentError(
-            f"{path} has no column {COUNT}, which says how many battles stand in each row; name it "
-            f"with columns={COUNT}=NAME, or leave out 'counts' if each row is one battle",
+            f"{path} has no column {COUNT}, which says how many battles stand in each row; rename "
+            f"yours to {COUNT}, or leave out 'counts' if each row is one battle",
             "counts",
         )
     ranking = _rank_or_explain(battles, settings, out)

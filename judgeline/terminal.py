@@ -191,7 +191,8 @@ def _intervals_text(
     if settings.bands:
         return (
             f"Each model has the threshold of its band by {settings.bands}, or that of all where "
-            "too few of the band have votes; the table below has that of all."
+            "too few of the band have votes, which may be in every band; the table below has that "
+            "of all."
         )
     if settings.intervals == "threshold":
         return ""
@@ -200,8 +201,8 @@ def _intervals_text(
     widths = board["upper"] - board["lower"], 2 * row["threshold"] * square**0.5
     own, common = (f"{width.median():.0f}" for width in widths)
     return (
-        f"Intervals are by {settings.intervals}: at least {100 - 200 * settings.miscoverage:g} % "
-        "hold the human rating of a model like these, about "
+        f"Intervals are by {settings.intervals}: if the models are exchangeable, at least "
+        f"{100 - 200 * settings.miscoverage:g} % hold the human rating, nearly; about "
         f"{100 - 100 * settings.miscoverage:g} % where fits are stable. Median width {own} Elo; by "
         f"one threshold {common}."
     )

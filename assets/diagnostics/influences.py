@@ -133,9 +133,9 @@ def leads_beside(
 ) -> list[Lead]:
     """Return the lead of the next model above over a model, and its own over the next below.
 
-    Where half the widths of the intervals are given, the lead that bounds the model's rank from
-    below follows: the smallest of its leads that chance does not explain. `ratings` and widths are
-    by model, Elo points, by the method that the leads are of.
+    Where half the widths of the board's intervals are given, the smallest of the model's leads that
+    chance does not explain follows: the first to go where its rank interval reaches further down.
+    `ratings` and widths are by model, Elo points, by the method that the leads are of.
     """
     coded = with_settled_votes(as_coded(scored_battles, rating.hard_outcome))
     rated = ratings[ratings.notna() & ratings.index.isin(coded.models)]
@@ -144,10 +144,11 @@ def leads_beside(
         return []
     place = order.index(model)
     pairs = [(*pair, 0.0) for pair in pairwise(order[max(place - 1, 0) : place + 2])]
-    if half_width is not None:
-        apart = leads_apart(half_width[order], miscoverage=rating.miscoverage)[place]
-        below = (rated[model] - rated[order] > apart).to_numpy()
-        pairs += [(model, order[k], float(apart[k])) for k in np.flatnonzero(below)[:1]]
+    if half_width is not None and model in (widths := half_width.dropna()):
+        apart = leads_apart(widths, miscoverage=rating.miscoverage)[widths.index.get_loc(model)]
+        known = pd.Series(apart, widths.index).reindex(order)
+        below = known[rated[model] - rated[order] > known]
+        pairs += [(model, str(rival), float(least)) for rival, least in below.head(1).items()]
     leads = []
     for ahead, rival, margin in pairs:
         found = fewest_to_overtake(coded, ahead, rival, method=method, l2=rating.l2, margin=margin)

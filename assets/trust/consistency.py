@@ -116,10 +116,15 @@ def _conflicts(
             )
             place = {"measure": CONFLICT, "source": source, "scores": scores, "dimension": OVERALL}
             yield {**place, "category": ALL, **_share(pd.Series(conflicts))}
-            named = each_category(keyed["category"].reindex(both.index))
+            named = _each(keyed["category"].reindex(both.index))
             parts = pd.Series(conflicts[named.index]).groupby(named.to_numpy())
             if parts.ngroups > 1:
                 yield from ({**place, "category": name, **_share(part)} for name, part in parts)
+
+
+def _each(categories: pd.Series) -> pd.Series:
+    """Return the categories one a row; one called all is told from the whole."""
+    return each_category(categories).replace(ALL, f"{ALL} (category)")
 
 
 def _share(conflicts: pd.Series) -> _Row:
@@ -161,7 +166,7 @@ def _rates(dense: pd.DataFrame, categories: pd.Series, size: int) -> Iterator[_R
     counts = count_violations(comparisons.outcomes, sizes=(size,))
     if not counts.n_subsets.any():
         return
-    named = each_category(categories.reindex(comparisons.questions))
+    named = _each(categories.reindex(comparisons.questions))
     found = [violation_rates(counts)]
     if len({*named}) > 1:
         of_each = ViolationCounts(counts.sizes, *(column[named.index] for column in counts[1:]))

@@ -66,10 +66,12 @@ def jackknife_intervals(
 
     For a model m and each calibrating model i everything is fitted without the votes on both:
     slopes, rulers, weights and anchors. That fit predicts m, and its miss on i is the residual.
-    Its zero, the mean of the anchors without i, is moved to that of m's fold.
+    Its zero, the mean of the anchors without i, is moved to that of m's fold; where other models
+    have no votes left without i either, i's residual is infinite.
 
     Assumption: models are exchangeable; then `jackknife_plus` has the guarantee, up to what i's
-    votes move the anchors among which people place m. Residuals are not scaled, as in the paper:
+    votes move the anchors among which people place m, and to the votes between m and i, which
+    m's human rating has and i's residual lacks. Residuals are not scaled, as in the paper:
     a model with few battles has an interval as wide as one with many. ``auto`` stands for what it
     is on the board.
 

@@ -35,6 +35,7 @@ from judgeline.io.outcome_codes import (
 )
 from judgeline.io.plain import plain_ratings
 from judgeline.io.published import (
+    categories,
     each_category,
     judge_slugs,
     language_code,
@@ -83,14 +84,13 @@ __all__ = [
     "ONE_SYSTEM", "ORDERS", "PLAIN", "QUARANTINE_DTYPES", "RANKS", "REPLY_DTYPES",
     "SCORED_COLUMNS", "SCORE_COLUMNS", "STATED_AS", "SUFFIXES", "VERDICT_DTYPES",
     "VERDICT_LEVELS", "ArgumentError", "CorpusRead", "Fault", "JudgedBattles",
-    "MissingColumnsError", "are_plain", "as_coded", "as_numbers", "as_outcome_tables",
-    "as_table", "battles_by", "by_question", "by_score", "common_battles", "each_category",
+    "MissingColumnsError", "are_plain", "as_coded", "as_numbers", "as_outcome_tables", "as_table",
+    "battles_by", "by_question", "by_score", "categories", "common_battles", "each_category",
     "empty", "fault", "file_columns", "files_of", "in_file_order", "judge_slugs", "kind_of",
     "language_code", "languages", "layout_of", "missing_models", "n_battles_of", "names",
     "no_verdicts", "outcomes", "outcomes_by_code", "outcomes_by_winner", "parse_codes",
     "plain_ratings", "published_layout", "read_answers", "read_judged_battles", "read_layout",
-    "read_softelo", "require_both_winners", "require_few_lost",
-    "require_known_codes", "score_battles", "set_aside", "truths", "typed",
-    "verdict_differences", "votes_that_wait", "with_waiting_votes", "without_blanks",
-    "write_together",
+    "read_softelo", "require_both_winners", "require_few_lost", "require_known_codes",
+    "score_battles", "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",
+    "with_waiting_votes", "without_blanks", "write_together",
 ]  # fmt: skip

@@ -49,8 +49,8 @@ def first_rows(path: Path, column: str) -> pd.Series:
     """Return a column of the first rows of a Parquet file."""
     import pyarrow.parquet as pq
 
-    part = next(pq.ParquetFile(path).iter_batches(_BATCH, columns=[column]))
-    return part.to_pandas()[column]
+    parts = pq.ParquetFile(path).iter_batches(_BATCH, columns=[column])
+    return next((part.to_pandas()[column] for part in parts), pd.Series(dtype=float))
 
 
 @dataclass

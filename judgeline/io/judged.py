@@ -57,6 +57,7 @@ from judgeline.io.outcome_codes import (
     without_blanks,
 )
 from judgeline.io.programs import JUDGE_ARENA, from_judge_arena, read_logs
+from judgeline.io.published import categories
 from judgeline.io.schema import Fault, fault, set_aside
 from judgeline.io.scoring import score_battles
 from judgeline.io.softelo import read_softelo
@@ -98,7 +99,10 @@ _STATE_VERDICTS = (
     f"outcomes with outcomes={{codes}} ({STATED_AS})"
 )
 _QUARTERS = "a multiple of 0.25 in [0, 1]"
-_COUNTS = ("count", "counts", "n", "battles", "num_battles", "weight", "weights", "frequency")
+_COUNTS = {
+    "count", "counts", "cnt", "n", "num", "battles", "games", "matches", "num_battles", "n_games",
+    "n_matches", "weight", "weights", "frequency", "freq",
+}  # fmt: skip
 _GIVEN = Path("table")  # how messages name a table that came as one
 
 
@@ -174,7 +178,10 @@ class _Source(NamedTuple):
         """Return columns under our names, those of names and ids as text."""
         own = [self.columns[name] for name in names]
         table = self.read(own, [self.columns[name] for name in names if name in _NAMES])
-        return table.rename(columns=dict(zip(own, names, strict=True)))
+        table = table.rename(columns=dict(zip(own, names, strict=True)))
+        if "category" in table:
+            table["category"] = categories(table["category"])
+        return table
 
     def place(self, column: str) -> str:
         """Return how messages name a column of outcomes."""
@@ -596,8 +603,9 @@ def _require_no_count(source: _Source, *, counted: bool, is_many: bool) -> None:
 
 
 def _may_count(numbers: NDArray[np.float64]) -> bool:
-    """Return whether numbers are whole, from 1 on, not all 1, and do not number the rows."""
-    is_whole = bool(((numbers >= 1) & (numbers % 1 == 0)).all())
+    """Return whether numbers are whole, not all 0 and 1, and do not number the rows."""
+    numbers = numbers[~np.isnan(numbers)]
+    is_whole = bool(((numbers >= 0) & (numbers % 1 == 0)).all())
     is_number = numbers.size > 2 and bool((np.diff(numbers) == 1).all())
     return is_whole and bool((numbers > 1).any()) and not is_number
 

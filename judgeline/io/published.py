@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from judgeline.verdict import slug
@@ -81,7 +82,14 @@ def truths(published: pd.Series) -> pd.Series:
     return published.astype("str").str.lower().isin(["true", "1", "1.0"])
 
 
+def categories(published: pd.Series) -> pd.Series:
+    """Return the categories of each battle as text, ``math;code`` for a list of two."""
+    is_list = published.map(lambda cell: isinstance(cell, (list, tuple, np.ndarray)))
+    return names(published.where(~is_list, published[is_list].map(lambda c: ";".join(map(str, c)))))
+
+
 def each_category(published: pd.Series) -> pd.Series:
     """Return the categories, one a row, by the place of their battle; ``math;code`` are two."""
     listed = published.astype("str").reset_index(drop=True).dropna().str.split(";").explode()
-    return names(listed).dropna()
+    each = names(listed).dropna()
+    return each[~pd.MultiIndex.from_arrays([each.index, each]).duplicated()]

@@ -132,14 +132,16 @@ _PLAIN = _Part(
     "One row per source of outcomes, group of battles and model; 1500 is the mean of the models "
     "that chains of battles connect",
     "source: Outcomes of; grouping; group; model; rating; lower; upper; "
-    "controlled_rating: Beside style | Elo ~one; n_battles; component ~count",
+    "controlled_rating: Beside style | Elo ~one; n_battles: Battles | with an outcome ~count; "
+    "component ~count",
 )
 _STYLE = _Part(
     "style_effects",
     "One row per source of outcomes, group of battles and style: what more of it adds to A's "
     "chances",
     "source: Outcomes of; grouping; group; covariate: More; "
-    "effect: Effect | Elo per standard deviation ~signed; lower; upper; n_battles",
+    "effect: Effect | Elo per standard deviation ~signed; lower; upper; "
+    "n_battles: Battles | with an outcome ~count",
     marked=lambda row: row.grouping == "all" and row.lower * row.upper > 0,
 )
 _REFERENCE = _Part(

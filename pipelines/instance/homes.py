@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 import yaml
+from filelock import FileLock
 
 from pipelines.instance.workers import is_gone, is_here, is_private
 from resources.config.paths import ROOT, home, in_home
@@ -54,7 +55,10 @@ def open_instance() -> dg.DagsterInstance:
         return dg.DagsterInstance.from_config(str(folder))
     settings = yaml.safe_load((folder / "dagster.yaml").read_text(encoding="utf-8"))
     _write({**settings, "compute_logs": _NOT_CAPTURED}, "run.yaml")
-    return dg.DagsterInstance.from_config(str(folder), "run.yaml")
+    with FileLock(folder / ".opening.lock"):  # two programs would both make a new home's tables
+        instance = dg.DagsterInstance.from_config(str(folder), "run.yaml")
+        instance.get_dynamic_partitions("none")  # the first question makes them
+    return instance
 
 
 def recover(instance: dg.DagsterInstance) -> list[str]:

@@ -17,6 +17,7 @@ from judgeline.io import (
     VERDICT_DTYPES,
     CorpusRead,
     Fault,
+    categories,
     fault,
     file_columns,
     judge_slugs,
@@ -87,7 +88,7 @@ def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
             "human_outcome": outcome,
             **texts,
             "language": languages(columns["language"]),
-            "category": names(columns["category"]),
+            "category": categories(columns["category"]),
             "n_turns": n_turns.where(_is_count(n_turns)),
             "timestamp": time,
         }

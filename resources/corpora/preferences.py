@@ -11,6 +11,7 @@ import pandas as pd
 from judgeline.io import (
     CorpusRead,
     Fault,
+    categories,
     fault,
     file_columns,
     language_code,
@@ -196,7 +197,7 @@ def _comparia(path: Path, known: pd.Series | None) -> Converted:
             instruction=given["opening_msg"].fillna(texts["instruction"]),
             n_turns=given["conv_turns"].fillna(texts["n_turns"]),
         ),
-        category=names(given["selected_category"]),
+        category=categories(given["selected_category"]),
         timestamp=pd.to_datetime(given["timestamp"], utc=True),
     )
     language = given["languages"].map(_first_language)

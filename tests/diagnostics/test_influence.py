@@ -25,7 +25,7 @@ from judgeline.elo import (
 )
 from judgeline.elo.placements import place
 from judgeline.elo.strengths import place_models
-from judgeline.intervals.board import rank_intervals
+from judgeline.intervals.board import leads_apart, rank_intervals
 from judgeline.io import as_coded, as_table
 from judgeline.report import lead_text
 from resources.config.corpora import RatingOptions
@@ -214,6 +214,14 @@ def test_the_last_lead_beside_a_model_is_what_bounds_its_rank_from_below() -> No
             assert lead.lead > lead.margin > lead.lead_without, "half of the battles are enough"
             assert "more than the" in lead_text(lead)
     assert 1 < worst[0] < len(ratings)
+    best = str(ratings.index[0])
+    of_board = pd.concat([widths, pd.Series([30.0, 30.0], index=["new", "newer"])])
+    (*_, lead) = leads_beside(best, table, ratings, options, "hard", of_board)
+    assert lead.margin > leads_apart(widths, miscoverage=0.1)[0, 1], (
+        "of more models, chance does more"
+    )
+    without_last = widths.drop(ratings.index[-1])  # an older board
+    assert leads_beside(best, table, ratings, options, "hard", without_last)[-1].margin > 0
 
 
 def test_two_models_that_tie_are_ahead_of_each_other() -> None:

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from judgeline.cli import main
 from judgeline.elo import LEAST_BATTLES, rate_outcomes, style_difference
 from judgeline.elo.strengths import ELO_PER_LOGIT, fit_strengths, strength_to_rating
-from judgeline.io import plain_ratings
+from judgeline.io import each_category, plain_ratings, read_judged_battles
 
 NAMES = np.array(["ant", "bee", "cat", "dog", "elk"])
 
@@ -254,6 +254,25 @@ def test_scored_battles_are_rated_by_people_and_judge_whole_and_by_group() -> No
     assert effects.groupby("source")["n_battles"].max().to_dict() == {"judge": 400, "people": 266}
     best = ratings[ratings["source"].eq("judge") & ratings["grouping"].eq("all")]
     assert best["rating"].is_monotonic_decreasing
+
+
+def test_categories_may_be_lists_repeated_or_of_some_battles(tmp_path) -> None:
+    assert each_category(pd.Series(["math;math", "code; math", None])).tolist() == [
+        "math", "code", "math",
+    ]  # fmt: skip
+    table = scored()
+    ratings, _ = plain_ratings(table.assign(category=["math", None] * 200))
+    own = ratings[ratings["grouping"].eq("category") & ratings["source"].eq("judge")]
+    assert own["group"].unique().tolist() == ["math"]
+    scores = table.assign(score_difference=2 * table["judge_outcome"] - 1)
+    columns = ["model_a", "model_b", "score_difference", "human_outcome", "category"]
+    scores["category"] = [["math", "code"], None] * 200
+    path = tmp_path / "lists.jsonl"
+    scores[columns].to_json(path, orient="records", lines=True)
+    for source in (path, scores[columns]):
+        read = read_judged_battles(source).scored["category"]
+        assert read.tolist()[0] == "math;code"
+        assert read.isna().sum() == 200
 
 
 def test_without_style_or_votes_nothing_is_made_up() -> None:

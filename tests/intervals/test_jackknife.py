@@ -84,9 +84,11 @@ def ends_by_twins(battles: list[Battle], model: str, miscoverage: Fraction) -> t
         neither = without_votes(battles, model, other)
         judged = {m: headline_ratings(neither, m, 0.01)["gap"] for m in (model, other)}
         people = human_placement(without_votes(battles, model), other, 0.01)
-        rest = [strength for m, strength in anchors.items() if m != other]
+        left = without_votes(battles, other)
+        known = fold_anchors(left, model, human_outcome, 0.01, only_votes=True) or {}
+        rest = [strength for m, strength in anchors.items() if m in known]
         predictions.append(judged[model].rating + ELO_PER_LOGIT * np.mean(rest))
-        residuals.append(judged[other].rating - people.rating)
+        residuals.append(judged[other].rating - people.rating if people else math.inf)
     return ends_by_definition(predictions, residuals, miscoverage)
 
 
@@ -97,6 +99,18 @@ def test_intervals_are_those_of_the_twins() -> None:
     for model, *ends in zip(*found, strict=True):
         expected = ends_by_twins(battles, model, Fraction(1, 5))
         assert ends == pytest.approx(expected, abs=1e-3), model
+
+
+def test_a_model_whose_votes_leave_with_another_makes_that_ones_residual_infinite() -> None:
+    battles = [
+        replace(b, human=None) if name(5) in b.models() and name(0) not in b.models() else b
+        for b in dense_battles(9, size=7)
+    ]
+    found = jackknife_intervals(code(battles), miscoverage=0.3)
+    for row in (1, 6):
+        expected = ends_by_twins(battles, name(row), Fraction(3, 10))
+        assert np.isfinite(expected).all()
+        assert (found.lower[row], found.upper[row]) == pytest.approx(expected, abs=1e-3)
 
 
 def test_no_vote_on_a_model_moves_its_interval() -> None:

@@ -213,6 +213,14 @@ def test_a_count_of_another_name_is_refused_with_both_remedies(
         win_rates(path)
 
 
+def test_a_count_with_a_nought_or_a_gap_is_refused_too() -> None:
+    for last in (0, None):
+        table = counted(battles()).rename(columns={COUNT: "cnt"}).astype({"cnt": object})
+        table.loc[0, "cnt"] = last
+        with pytest.raises(ValueError, match="'cnt' looks like a count of battles"):
+            rank(table, QUICK)
+
+
 @pytest.mark.parametrize("values", [1, range(7, 3007), 0.5, "x", -1, None])
 def test_a_column_that_counts_no_battles_is_let_be(values: object) -> None:
     table = battles()

@@ -77,6 +77,8 @@ def test_every_language_has_its_own_rows() -> None:
     assert [violations(found, 3, c)["ratio"] for c in (ALL, "code", "math")] == [0.5, 1.0, 0.5]
     conflicts = found[found["measure"].eq(CONFLICT)].set_index("category")
     assert conflicts["n"].to_dict() == {ALL: 6, "code": 3, "math": 6}
+    named = table(two.replace("math", ALL), {"choice": outcome})
+    assert not named.duplicated(["measure", "size", "category"]).any()
 
 
 def test_conflicts_by_hand_and_within_the_tolerance() -> None:

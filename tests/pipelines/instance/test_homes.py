@@ -1,6 +1,9 @@
 """The home of an installation: its instance file, and the storage that the environment chooses."""
 
+import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import dagster as dg
@@ -114,3 +117,17 @@ def test_an_instance_of_the_checkout_keeps_runs_at_home(home):
 @dg.job
 def lonely() -> None:
     """Do nothing."""
+
+
+def test_programs_that_open_a_new_home_at_once_all_can(tmp_path: Path) -> None:
+    """Each makes the tables of a home where there are none; three tries, four programs each."""
+    program = "from pipelines.instance.homes import open_instance; open_instance().dispose()"
+    for number in range(3):
+        home = {"JUDGELINE_HOME": str(tmp_path / str(number))}
+        command = [sys.executable, "-c", program]
+        environment = {name: text for name, text in os.environ.items() if name != "DAGSTER_HOME"}
+        programs = [
+            subprocess.Popen(command, env={**environment, **home}, cwd=ROOT, stderr=subprocess.PIPE)
+            for _ in range(4)
+        ]
+        assert [(one.communicate()[1][-200:], one.returncode) for one in programs] == 4 * [(b"", 0)]
