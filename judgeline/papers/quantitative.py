@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from judgeline.elo import keyed_rng
 from judgeline.papers.quantitative_data import read_tasks
-from judgeline.papers.tables import Allowance, Cell, Formula, Paper, Place, Printed, in_print, items
+from judgeline.papers.tables import Cell, Formula, Paper, Place, Printed, in_print, items
 from judgeline.quantitative import (
     Battles,
     Design,
@@ -189,12 +189,21 @@ def confusion(source: Source) -> Iterator[Cell]:
         tested = full.tested[place]
         rows = tested[np.isin(human[tested], scale)]
         for name, share in (("Base", full.task.base), (form, full.fits[place].ours)):
-            counts[name] += confusion_matrix(share[rows], human[rows], categories=scale)
+            counts[name] += _counts(source.task, share[rows], human[rows])
     for name, table in counts.items():
         for (i, j), value in np.ndenumerate(table / table.sum()):
             row = f"{source.judge} / {name} / human {scale[i]:g}"
             column = f"{source.dataset} / {source.form} / predicted {scale[j]:g}"
             yield Cell(row, column, float(value))
+
+
+def _counts(task: Battles | Labels, predicted: Any, human: Any) -> NDArray[np.float64]:
+    """Return counts by human and predicted label; an even preference is half a win, half a loss."""
+    if isinstance(task, Labels):
+        return confusion_matrix(predicted, human, categories=task.scale).astype(float)
+    win = (1 + np.sign(predicted - 0.5)) / 2
+    lost, even, won = confusion_matrix(win, human, categories=(0, 0.5, 1))[[0, 2]].T
+    return np.stack([lost + even / 2, won + even / 2], axis=1)
 
 
 # ------------------------------------------------------------------ tables of arithmetic
@@ -255,8 +264,9 @@ def text(_: Any) -> Iterator[Cell]:
     yield FOLLOWS(row, "upper bound", _own, stages, "at most", note)
 
 
-def _eighth(sign: int, gains: NDArray[np.float64]) -> Any:
-    return np.sort(sign * gains, axis=None)[-8]
+def _of_most(sign: int, gains: NDArray[np.float64]) -> Any:
+    """Return the largest gain that more than half of the cells reach."""
+    return np.sort(sign * gains, axis=None)[-(gains.size // 2 + 1)]
 
 
 def _ratio(pick: Formula, gains: NDArray[np.float64]) -> Any:
@@ -282,12 +292,12 @@ _SFB, _HELPFUL = (
 )
 _OFFSET = [f"Offset Bias / {name}" for name in ("pearson", "spearman", "kendall")]
 _BEST, _TRACT = ["Prometheus / BTL2 (500)"], ["TRACT"]
-_SIZES, _EIGHT = "all sizes and correlations", "8 of 12 cells of Table 1 reach it"
+_SIZES, _MOST = "all sizes and correlations", "7 of 12 cells of Table 1 reach it"
 _OF_TEXT: list[tuple[str, str, Formula, str, list[str], list[str], list[str], str, str]] = [
-    ("MSE reduction of LS", "most cells", partial(_eighth, -1), "table1", _FITS["LS"], _BASES,
-     [_SFB[0], _HELPFUL[0]], "at least", _EIGHT),
-    ("accuracy gain of MN", "most cells", partial(_eighth, 1), "table1", _FITS["MN"], _BASES,
-     [_SFB[2], _HELPFUL[2]], "at least", _EIGHT),
+    ("MSE reduction of LS", "most cells", partial(_of_most, -1), "table1", _FITS["LS"], _BASES,
+     [_SFB[0], _HELPFUL[0]], "at least", _MOST),
+    ("accuracy gain of MN", "most cells", partial(_of_most, 1), "table1", _FITS["MN"], _BASES,
+     [_SFB[2], _HELPFUL[2]], "at least", _MOST),
     *((f"correlation ratio of BTL2 on Offset Bias against {name}", column, partial(_ratio, pick),
        "table2", _FITS["BTL2"], others, _OFFSET, "near", _SIZES)
       for name, others in (("base judge", _BASES), ("JudgeLM", ["JudgeLM"]), ("TRACT", _TRACT))
@@ -335,16 +345,4 @@ ITEMS = items(
         "text": ("numbers of the text", "printed cells of the tables", text),
     },
 )
-ALLOWED = {
-    "/ mse": Allowance(relative=0.05),
-    "/ mae": Allowance(relative=0.05),
-    "/ accuracy": Allowance(0.02),
-    "/ precision": Allowance(0.03),
-    "/ recall": Allowance(0.03),
-    "/ f1": Allowance(0.03),
-    "/ pearson": Allowance(0.03),
-    "/ spearman": Allowance(0.03),
-    "/ kendall": Allowance(0.03),
-}
-"""The training sets of the tables are drawn at random, and so are the authors'."""
-PAPER = Paper("quantitative", ITEMS, read, ALLOWED)
+PAPER = Paper("quantitative", ITEMS, read)

@@ -272,20 +272,21 @@ def ranks(data: Compared) -> Cells:
 
 
 def errors_at(table: pd.DataFrame, n: int) -> dict[str, float]:
-    """Return mean errors over judges and pairs of shares at n prompts, all being the population."""
+    """Return mean errors of shares at n prompts; a row's own prompts are its population."""
     share = table.groupby(["judge", *PAIR, "prompt"])["preference"].mean()
     wide = share.unstack()  # noqa: PD010
     wide = wide[wide.count(axis=1) >= max(n, 2)]
     if wide.empty:
         return {}
     p = anchored_elo(*soft_counts(wide)).win_share
-    theory = float(np.sqrt(p * (1 - p) / (n + 2)).mean())
-    fpc = theory * float(finite_population_factor(n, wide.shape[1]))
+    theory = np.sqrt(p * (1 - p) / (n + 2))
+    factors = [finite_population_factor(n, size) for size in wide.count(axis=1)]
+    plain, fpc = float(theory.mean()), float((theory * factors).mean())
     judged = {str(judge): own.droplevel("judge") for judge, own in share.groupby("judge")}
     factor = agreement_of(judged).get("reliability_factor", np.nan)
     seen = float(subset_std_error(wide, n).mean())
     kappa = factor * fpc
-    values = {"empirical": seen, "theoretical": theory, "fpc": fpc, "kappa_adjusted": kappa}
+    values = {"empirical": seen, "theoretical": plain, "fpc": fpc, "kappa_adjusted": kappa}
     return {f"{name}_se": value for name, value in values.items()}
 
 

@@ -25,7 +25,7 @@ from judgeline.papers.files import (
     word,
 )
 from judgeline.papers.reference_anchored_text import PRINTED
-from judgeline.papers.tables import in_print
+from judgeline.papers.tables import in_print, mean_of
 from judgeline.reference import abstain, anchored_elo
 from judgeline.reliability import STRONG_JUDGE, icc_average
 
@@ -100,15 +100,18 @@ class Compared:
 
     @cached_property
     def reliability(self) -> pd.DataFrame:
-        """Return each judge's ICC(3,k), `icc`, of direct scores, else of preferences; `n_runs`."""
-        table, value = (self.scored, "score") if len(self.scored) else (self.compared, "preference")
-        keys, found = [*table.columns.intersection(PAIR), "prompt"], {}
+        """Return each judge's ICC(3,k), `icc`, of direct scores, else of preferences; `n_runs`.
+
+        It is the mean over models, or over pairs of model and reference, of the ICC over prompts.
+        """
+        table, value = others(self.compared), "preference"
+        if len(self.scored):
+            table, value = self.scored, "score"
+        keys, found = [*table.columns.intersection(PAIR)], {}
         for judge, own in table.groupby("judge"):
-            panel = own.pivot_table(index=keys, columns="run", values=value).dropna()
-            try:
-                found[judge] = icc_average(panel), panel.shape[1]
-            except ValueError:  # one run, one prompt, or prompts that are all alike
-                found[judge] = np.nan, panel.shape[1]
+            panel = own.pivot_table(index=[*keys, "prompt"], columns="run", values=value).dropna()
+            icc = mean_of(_icc(prompts) for _, prompts in panel.groupby(level=keys))
+            found[judge] = icc, panel.shape[1]
         return pd.DataFrame.from_dict(found, orient="index", columns=["icc", "n_runs"])
 
     @cached_property
@@ -125,6 +128,14 @@ class Compared:
         if (len(judges), known, n_prompts) == (20, 20, N_PROMPTS):
             return ""
         return f"over {len(judges)} judges, {known} of the paper's 20, and {n_prompts} prompts"
+
+
+def _icc(panel: pd.DataFrame) -> float:
+    """Return ICC(3,k), NaN of one run, of one prompt, or of prompts that are all alike."""
+    try:
+        return icc_average(panel)
+    except ValueError:
+        return np.nan
 
 
 def others(table: pd.DataFrame) -> pd.DataFrame:

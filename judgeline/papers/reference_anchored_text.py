@@ -114,8 +114,7 @@ def of_print(table: str) -> Iterator[Cell]:
                 yield follows(row, column, formula, of)
     for name, row, column, *source in _MEANS:
         if name == table:
-            other = ("apart", "from Table 3, a plain mean") if table == "table2" else ()
-            yield follows(row, column, mean, places(*source), *other)
+            yield follows(row, column, mean, places(*source))
     for cell in _BY_FORMULA.get(table, tuple)():
         yield follows(*cell)
 
@@ -140,8 +139,8 @@ def _sizes() -> Iterator[tuple[Any, ...]]:
 
 def _priors() -> Iterator[tuple[Any, ...]]:
     of, note = places("table3", "mean_p"), f"from Table 3, at {N_COUNTS} judgments a pair"
-    yield "MT-Bench", "mae_elo", lambda *p: np.mean(_prior_effect(*p)), of, "apart", note
-    yield "MT-Bench", "max_diff_elo", lambda *p: np.max(_prior_effect(*p)), of, "apart", note
+    yield "MT-Bench", "mae_elo", lambda *p: np.mean(_prior_effect(*p)), of, "near", note
+    yield "MT-Bench", "max_diff_elo", lambda *p: np.max(_prior_effect(*p)), of, "near", note
     yield "MT-Bench", "within_20_elo", lambda *p: 100 * mean(*_prior_effect(*p) <= 20), of
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from judgeline.io import each_category
 from judgeline.papers.files import (
     NAME,
     Column,
@@ -64,9 +65,12 @@ class Judged:
     scores: pd.DataFrame
 
     def by(self, column: str) -> Iterator[tuple[str, "Judged"]]:
-        """Yield the judge with the pairs of one value of a column, and all scores."""
-        for value, own in self.pairs.groupby(column):
-            yield str(value), replace(self, pairs=own.reset_index(drop=True))
+        """Yield the judge by the values of a column; ``math;code`` is two categories."""
+        listed = self.pairs[column]
+        values = each_category(listed) if column == "category" else listed
+        for value, places in values.groupby(values).groups.items():
+            pairs = self.pairs.loc[places.unique()].reset_index(drop=True)
+            yield str(value), replace(self, pairs=pairs)
 
     @cached_property
     def scales(self) -> dict[int, pd.DataFrame]:

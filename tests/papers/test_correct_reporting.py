@@ -166,5 +166,8 @@ def test_real_battles_give_a_row_per_model(data_dir: Path, tmp_path: Path) -> No
     table2 = next(reproduce("correct-reporting", tmp_path))
     rows = table2.cells.set_index(["row", "column"])
     assert rows.loc[("GPT-4", "coverage"), "printed"] == 97
+    of_splits = 0.5 + 200 * math.sqrt(2 * 0.95 * 0.05 / 100)
+    assert rows.loc[("GPT-4", "coverage"), "tolerance"] == pytest.approx(of_splits)
+    assert rows.loc[("GPT-4", "ci_length"), "tolerance"] == 0.0005
     assert rows["value"].notna().sum() == 12
     assert rows.loc[("FastChat-T5-3B", "coverage"), "note"].startswith(f"needs {FILE}")

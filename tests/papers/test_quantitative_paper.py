@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from judgeline.cli import main
 from judgeline.papers import quantitative, reproduce
-from judgeline.papers.quantitative import SCALES, Source, read
+from judgeline.papers.quantitative import SCALES, Source, confusion, read
 from judgeline.quantitative import Battles, Design, Labels
 
 N, D = 450, 4
@@ -188,9 +188,22 @@ def test_features_dropped_penalties_and_confusion(made) -> None:
         assert right == pytest.approx(accuracy, abs=0.005)
 
 
+def test_even_preferences_are_half_a_win_and_half_a_loss_in_confusion(tmp_path: Path) -> None:
+    """A judge who knows nothing: half of either class is predicted right, as accuracy has it."""
+    own = [name for name in pairs() if not str(name).endswith(("_a", "_b"))]
+    pairs()[own].assign(judge_probability=0.5).to_parquet(tmp_path / "pairs.parquet")
+    [source] = read(tmp_path, print)
+    found = {(c.row, c.column): c.value for c in confusion(source)}
+    for human in (0, 1):
+        row = f"{JUDGE} / Base / human {human}"
+        lost, won = (found[row, f"Offset Bias / BTL / predicted {side}"] for side in (0, 1))
+        assert lost == won > 0
+
+
 def test_printed_cells_stand_beside_those_of_the_same_names(made) -> None:
     cells = made["table1"].set_index(["row", "column"])
     assert cells.loc[(f"{JUDGE} / Base", f"{DATA} / mse"), "printed"] == 2.223
+    assert cells["tolerance"].max() == 0.0005  # rounding alone
     assert cells.loc[("TRACT", f"{DATA} / mse"), "note"].startswith("needs ratings")
     within = made["table2"].set_index(["row", "column"])["within"]
     weighted = [f"Offset Bias / {metric}" for metric in ("precision", "recall", "f1")]
@@ -279,8 +292,8 @@ def test_parameters_and_numbers_of_the_text_need_no_data() -> None:
         assert value(parameters, name, "MN") == scale * (4096 + scale + 1)
     text = found["quantitative.text"].cells.set_index(["row", "column"])
     expected = {  # by hand from the printed tables
-        ("MSE reduction of LS", "most cells"): 100 * (1 - 1.517 / 2.223),
-        ("accuracy gain of MN", "most cells"): 100 * (0.411 / 0.337 - 1),
+        ("MSE reduction of LS", "most cells"): 100 * (1 - 1.542 / 2.265),
+        ("accuracy gain of MN", "most cells"): 100 * (0.416 / 0.337 - 1),
         ("correlation ratio of BTL2 on Offset Bias against TRACT", "max"): 0.652 / 0.075,
         ("BTL2 below 70B on Nectar", "relative"): 100 * (1 - 0.663 / 0.784),
         ("correlation gain of Prometheus BTL2 over 70B on Offset Bias", "relative"): 100

@@ -45,7 +45,7 @@ def test_printed_numbers_follow_from_others() -> None:
     cells = pd.concat(found.values())
     compared = cells[cells["within"].notna()]
     outside = compared[~compared["within"].astype(bool)]
-    assert (len(compared), len(outside)) == (144, 25)
+    assert (len(compared), len(outside)) == (148, 29)
     table3 = outside[outside["item"].eq("reference_anchored.table3")]
     assert len(table3) == 17  # shares' errors within 1 %, those of gaps 3 to 6 % above the formula
     off = table3["printed"] / table3["value"] - 1
@@ -57,7 +57,11 @@ def test_printed_numbers_follow_from_others() -> None:
     rest = outside.drop([*table3.index, *table9.index])
     assert set(rest.index.get_level_values("row")) == {
         "prompts filtered by abstention", "empirical over analytic SE at n=40",
+        "SE(p)", "CV (judges)", "MT-Bench",
     }  # fmt: skip
+    assert rest.loc[["SE(p)", "CV (judges)", "MT-Bench"], "value"].tolist() == pytest.approx(
+        [0.0345, 0.0600, 0.285, 0.868], rel=0.002
+    )
     assert found["table1"].loc[("o4-mini", "direct_score_mean"), "note"] == "from Table 8"
     shift = found["table5"].xs("mean_abs_centred_elo_shift", level="column")["value"]
     assert shift.tolist() == pytest.approx([32.9, 59.4, 74.1], abs=0.06)  # printed: 15, 18, 12
@@ -142,6 +146,15 @@ def test_errors_by_size_of_wins_and_losses_have_closed_forms(tmp_path: Path) -> 
     assert moved == pytest.approx(abs(jeffreys - laplace))
 
 
+def test_each_row_is_its_own_population(tmp_path: Path) -> None:
+    """Judges with 50 prompts each, of which none is the other's: not the 100 of both together."""
+    rows = [(q, "m", "r", "ab"[q % 2], 0, float(q % 4 < 2)) for q in range(100)]
+    write(tmp_path, "mine.csv", rows, PREFERENCES)
+    got = made(tmp_path)["table9"].loc["n=40", "value"]
+    assert got["fpc_se"] / got["theoretical_se"] == pytest.approx(math.sqrt(10 / 49))
+    assert got["empirical_over_fpc"] == pytest.approx(1, abs=0.02)
+
+
 def test_prompts_on_which_runs_differ_are_left_out(tmp_path: Path) -> None:
     """Of five runs 4 to 1 has a spread of 0.447 and counts, 3 to 2 has 0.548 and does not."""
     wins = [5, 4, 3, 2, 1, 0, 5, 5]
@@ -188,6 +201,44 @@ def test_strong_judges_repeat_themselves_and_are_pooled(tmp_path: Path) -> None:
     pooled = found["table16"].loc["strong judges", "value"]
     assert pooled[["mean_icc", "elo_variance"]].tolist() == pytest.approx([1, variance])
     assert pooled["pooled_elo_variance"] == pytest.approx(variance)  # judges who agree are as one
+
+
+def test_gaps_between_models_are_no_reliability(tmp_path: Path) -> None:
+    """Two models of levels 3 and 9 and nothing but noise; of all prompts at once the ICC is .98."""
+    rng, cells = np.random.default_rng(2), [*product(range(80), "xy", range(3))]
+    rows = [(q, m, "a", run, (3 if m == "x" else 9) + rng.uniform(-1, 1)) for q, m, run in cells]
+    write(tmp_path, "scores.csv", rows, SCORES)
+    found = made(tmp_path)["table16"]
+    assert found.loc["judges", "value"].tolist() == [0, 1, 0]
+    assert abs(found.loc[("a", "icc"), "value"]) < 0.3
+
+
+@pytest.mark.parametrize(("value", "n_models"), [("score", 3), ("preference", 2)])
+def test_reliability_is_the_mean_over_models_of_another_library(value, n_models, tmp_path) -> None:
+    import pingouin
+
+    rng, columns = np.random.default_rng(4), SCORES if value == "score" else PREFERENCES
+    rows = [
+        (q, m, *(["r"] if value == "preference" else []), "a", run, noise)
+        for m in "xyz"[:n_models]
+        for q, level in enumerate(rng.uniform(0.3, 0.7, 30))
+        for run, noise in enumerate(level + rng.uniform(-0.2, 0.2, 4))
+    ]
+    rows += [(q, "r", "r", "a", run, rng.random()) for q, run in product(range(30), range(4))
+             if value == "preference"]  # fmt: skip
+    table = pd.DataFrame(rows, columns=columns)
+    table[value] = 1 + 9 * table[value] if value == "score" else table[value]
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    peers = [
+        pingouin.intraclass_corr(own, targets="question_id", raters="run", ratings=value)
+        .set_index("Type")
+        .loc["ICC(C,k)", "ICC"]
+        for name, own in table.groupby("model")
+        if name != "r"
+    ]
+    assert len(peers) == n_models
+    got = made(tmp_path)["table16"].loc[("a", "icc"), "value"]
+    assert got == pytest.approx(np.mean(peers), abs=1e-6)
 
 
 def test_domains_and_categories_have_their_own_rows(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from sklearn.metrics import cohen_kappa_score
 from softelo_release import JUDGES, write_release
 
 import judgeline
-from judgeline.papers import reproduce
+from judgeline.papers import reproduce, soft_elo
 from judgeline.papers.soft_elo_data import Judged, on_splits, read
 from judgeline.papers.soft_elo_text import (
     by_language,
@@ -302,6 +302,18 @@ def test_position_is_what_the_two_orders_say(pair: Path, tmp_path: Path) -> None
     compared = cells[cells["within"].notna()]
     assert len(compared) == 9
     assert set(compared["item"]) == {"soft_elo.text"}
+
+
+def test_coverage_of_random_halves_is_allowed_two_deviations_of_their_difference() -> None:
+    """55 scores in random halves, the threshold the 26th of 27; mean coverage of five halves."""
+    rng = np.random.default_rng(1)
+    order = rng.permuted(np.tile(np.arange(55), (40_000, 1)), axis=1)
+    threshold = np.sort(order[:, :27], axis=1)[:, 25]
+    covered = 100 * (order[:, 27:] <= threshold[:, None]).mean(axis=1)
+    fives = covered.reshape(-1, 2, 5).mean(axis=2)
+    allowed = 2 * (fives[:, 0] - fives[:, 1]).std()
+    assert soft_elo.ALLOWED["coverage_"].absolute == pytest.approx(allowed, rel=0.03)
+    assert len(soft_elo.ALLOWED) == 1
 
 
 def test_judge_that_contradicts_people_has_hard_numbers_only(tmp_path: Path) -> None:

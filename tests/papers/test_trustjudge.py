@@ -272,6 +272,38 @@ def test_bits_of_a_judge_that_is_sure_or_torn(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ forms of the same data
 
 
+def test_scores_that_differ_by_rounding_alone_are_equal(tmp_path: Path) -> None:
+    """Two distributions of mean 1.4, whose sums are unequal floats: a tie is no conflict."""
+    chances = {"m": {"1": 0.7, "2": 0.2, "3": 0.1}, "n": {"1": 0.6, "2": 0.4}}
+    sums = [sum(int(v) * p for v, p in own.items()) for own in chances.values()]
+    assert sums[0] != sums[1] == pytest.approx(sums[0], abs=1e-12)
+    rows = [
+        {"question_id": "q", "model": m, "scale": 5, "score": 1, "reference_score": 2,
+         "probabilities": json.dumps(own)}
+        for m, own in chances.items()
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_csv(tmp_path / "scores.csv", index=False)
+    pair = {"question_id": "q", "model_a": "m", "model_b": "n", "choice": 0.5}
+    pd.DataFrame([pair | {"order": "AB"}, pair | {"order": "BA"}]).to_csv(
+        tmp_path / "comparisons.csv", index=False
+    )
+    found = by_name(tmp_path)
+    for name in ("cr_geval", "cr_trustjudge", "cr_expectation_5"):
+        assert found.get(("table1", "the judge", name), 0.0) == 0
+    assert found["table1", "the judge", "winrate_vs_geval_5"] == 50
+
+
+def test_a_question_of_two_categories_counts_in_both(folder: Path, tmp_path: Path) -> None:
+    for name in ("scores", "comparisons"):
+        table = pd.read_csv(folder / f"{name}.csv")
+        kinds = table["category"].replace("math", "math; Coding;math")
+        table.assign(category=kinds).to_csv(tmp_path / f"{name}.csv", index=False)
+    [judge] = read(tmp_path, print)
+    sizes = {category: len(own.pairs) for category, own in judge.by("category")}
+    assert sizes == {"Coding": len(judge.pairs), "math": len(judge.pairs) // 2}
+    assert [name for name, _ in judge.by("dimension")] == ["all"]
+
+
 def test_sides_rows_judges_and_dimensions(folder: Path, found: Cells, tmp_path: Path) -> None:
     """Sides exchanged and rows shuffled change nothing; two dimensions have the mean of both."""
     scores, compared = (pd.read_csv(folder / f"{name}.csv") for name in ("scores", "comparisons"))
