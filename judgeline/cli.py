@@ -338,8 +338,10 @@ def paper(
     that cannot be made is removed.
     """
     from judgeline.papers import reproduce
-    from judgeline.papers.tables import write_table
+    from judgeline.papers.tables import require_folder, write_table
 
+    if out is not None:
+        require_folder(out)
     errors, console = open_console(stderr=True), open_console()
     for made in reproduce(name, data, say=lambda line: errors.print(plain(line))):
         console.print(plain(made.line), soft_wrap=True)

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from judgeline.elo import keyed_rng
 from judgeline.io import read_judged_battles
-from judgeline.papers.files import folder_files
+from judgeline.papers.files import named_files
 from judgeline.papers.tables import Allowance, Cell, Paper, Printed, in_print, items, row_of
 from judgeline.winrate import NoWinRateError, adjusted_mean, judge_or_humans
 from judgeline.winrate.labels import JudgeCounts, judge_rates
 
-FILE = "chatbot_arena.csv"
+FILE = "chatbot_arena"
 """Battles of the 2023 arena with ``human_outcome`` and the verdicts of one judge."""
 N_TEST, N_LABELS, N_PILOT, N_REPLICATIONS = 1000, 200, 10, 10_000
 Q0, Q1 = 0.7, 0.9
@@ -244,11 +244,12 @@ class Verdicts(NamedTuple):
 
 
 def read(data: Path | None, say: Callable[[str], None]) -> dict[str, Verdicts]:
-    """Return each model's battles of `FILE`, ties of either side left out; none without it."""
-    if data is None or data / FILE not in folder_files(data, FILE):
+    """Return each model's battles of `FILE`, ties of either side left out; none without data."""
+    path = dict(named_files(data, [FILE])).get(FILE)
+    if path is None:
         return {}
-    say(f"reading {FILE}")
-    scored = read_judged_battles(data / FILE).scored.dropna(subset="human_outcome")
+    say(f"reading {path.name}")
+    scored = read_judged_battles(path).scored.dropna(subset="human_outcome")
     scored = scored[scored["human_outcome"].ne(0.5) & scored["judge_outcome"].ne(0.5)]
     sides = [
         pd.DataFrame(

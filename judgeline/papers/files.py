@@ -113,7 +113,8 @@ def require(table: pd.DataFrame, column: str, good: Any, wanted: str) -> None:
     """Refuse the first value of a column that is not good."""
     wrong = np.flatnonzero(~np.asarray(good, dtype=bool))
     if wrong.size:
-        first, value = table.iloc[wrong[0]], table[column].tolist()[wrong[0]]
+        first, value = table.iloc[wrong[0]], table[column].iloc[wrong[0]]
+        value = value.tolist() if hasattr(value, "tolist") else value
         raise ValueError(
             f"{first['file']}: {column} is {value!r:.60} in row {first['row']} "
             f"({wrong.size} such rows); expected {wanted}: correct the row or leave it out"

@@ -31,6 +31,8 @@ from judgeline.quantitative import (
 DESIGN = Design()
 DROPPED = (0.0, 50.0, 75.0, 87.5)
 """Percent of the embedding's features that are dropped at random."""
+MOST_CLASSES = 20
+"""Ratings of a confusion matrix."""
 DATASETS = ("Summarize from Feedback", "HelpSteer2", "Offset Bias", "Nectar")
 PRINTED_ONCE = ("JudgeLM", "70B", "TRACT")
 """Judges that the paper prints without quantitative judges of theirs."""
@@ -92,6 +94,11 @@ def read(data: Path | None, say: Callable[[str], None]) -> list[Source]:
         for place, (form, labels, rows) in enumerate(tasks):
             is_split = rows["split"].notna().any()
             tested = rows["split"].eq("test").to_numpy() if is_split else None
+            if tested is not None and not tested.any():
+                raise ValueError(
+                    f"{rows['file'].iloc[0]}, {judge} of {dataset}: split is test in no row with "
+                    "a label; write test in some rows, or leave the column out"
+                )
             row = f"{base} of {form}" if place else base
             sources.append(Source(dataset, judge, form, labels, tested, row))
     return sources
@@ -172,6 +179,10 @@ def confusion(source: Source) -> Iterator[Cell]:
         scale = source.task.scale
     else:
         human = (1 + np.sign(human - 0.5)) / 2  # a tie is no class
+    if len(scale) > MOST_CLASSES:
+        why = f"{len(scale)} distinct ratings, at most {MOST_CLASSES} in a matrix: round them"
+        yield Cell(f"{source.judge} / {source.form}", f"{source.dataset} / matrix", np.nan, why)
+        return
     full, form = source.full, f"{source.form} ({source.size})"
     counts = {name: np.zeros((len(scale), len(scale))) for name in ("Base", form)}
     for place in np.flatnonzero(full.n_train == source.size):

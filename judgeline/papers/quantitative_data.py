@@ -44,7 +44,11 @@ FILES: dict[str, dict[str, Column]] = {
         **dict.fromkeys(("embedding", "embedding_a", "embedding_b"), _VECTOR),
         **dict.fromkeys(("judge_probability", "score_difference"), _NUMBER),
         **dict.fromkeys(("judge_score_a", "judge_score_b"), _NUMBER),
-        "human_outcome": _LABEL,
+        "human_outcome": number(
+            "A's share of the win from 0 to 1, or nothing",
+            lambda _, values: values.between(0, 1),
+            may_lack=True,
+        ),
     },
     "rankings": {
         **_EITHER,

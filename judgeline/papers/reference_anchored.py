@@ -24,8 +24,8 @@ from judgeline.papers.reference_anchored_data import (
     repeated,
     trusted,
 )
-from judgeline.papers.reference_anchored_text import FOLLOWING, SIZES, TARGETS, in_row, of_print
-from judgeline.papers.tables import Cell, Item, Paper, plain_name, row_of
+from judgeline.papers.reference_anchored_text import SIZES, TARGETS, in_row, of_print
+from judgeline.papers.tables import PRINT, Cell, Item, Paper, plain_name, row_of
 from judgeline.reference import (
     anchored_elo,
     compare_references,
@@ -322,7 +322,7 @@ def priors(data: Compared) -> Cells:
 
 
 _PAIRS, _DIRECT = "comparisons with references", "direct scores of 1-10"
-_RUNS, _PRINTED = f"{_PAIRS} in several runs", "or other printed numbers"
+_RUNS = f"{_PAIRS} in several runs"
 ITEMS: dict[str, tuple[str, str, OfData]] = {
     "table1": ("direct 1-10 scores, means over judges", _DIRECT, scores),
     "table2": ("errors, direct and anchored", f"{_PAIRS} and {_DIRECT}", errors_by_method),
@@ -340,7 +340,7 @@ ITEMS: dict[str, tuple[str, str, OfData]] = {
     "table14": ("standard error at 40 prompts by task", _PAIRS, errors_by_domain),
     "table15": ("ranks of many models", f"{_PAIRS}, three models and more", ranks),
     "table16": ("reliability of judges", f"{_DIRECT} or {_PAIRS}, in several runs", reliability),
-    "text": ("numbers of the text", "other printed numbers", lambda _: ()),
+    "text": ("numbers of the text", PRINT, lambda _: ()),
 }
 OWN = {
     "table1": ("pearson", "kendall_", "kappa"),
@@ -357,16 +357,14 @@ OWN = {
 def item(name: str) -> Item:
     """Return an item, made from the data or, where they give no cell, from printed numbers."""
     title, source, of_data = ITEMS[name]
-    source += f", {_PRINTED}" if name in FOLLOWING and name != "text" else ""
 
     def make(data: Compared) -> Iterator[Cell]:
-        cells = list(of_data(data))
-        for cell in cells or of_print(name):
-            own = cells and cell.column.startswith(OWN.get(name, ("none",)))
+        for cell in of_data(data):
+            own = cell.column.startswith(OWN.get(name, ("none",)))
             why = data.apart or ("by our definition: see docs/papers.md" if own else "")
-            yield cell._replace(rule="apart", note=cell.note or why) if cells and why else cell
+            yield cell._replace(rule="apart", note=cell.note or why) if why else cell
 
-    return Item(f"reference_anchored.{name}", title, source, make)
+    return Item(f"reference_anchored.{name}", title, source, make, partial(of_print, name))
 
 
 PAPER = Paper("reference_anchored", tuple(map(item, ITEMS)), read)

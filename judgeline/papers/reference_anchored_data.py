@@ -203,7 +203,18 @@ def read(data: Path | None, say: Callable[[str], None]) -> Compared:
             f"{data} holds no table of comparisons, which have preference, nor one of scores, "
             "which have score; see docs/papers.md"
         )
-    return Compared(*(_joined(tables, value) for value, tables in found.items()))
+    joined = Compared(*(_joined(tables, value) for value, tables in found.items()))
+    n_compared, n_scored = len(others(joined.comparisons)), len(joined.scores)
+    if data is not None:
+        judges = {*joined.comparisons["judge"], *joined.scores["judge"]}
+        say(f"{n_compared:,} comparisons, {n_scored:,} scores, {len(judges)} judges")
+        if not n_compared + n_scored:
+            n_rows = sum(len(table) for tables in found.values() for table in tables)
+            raise ValueError(
+                f"{data} holds no judgment: of {n_rows} rows none has a score, or a preference of "
+                "one model over another; add some, or leave out --data for printed numbers alone"
+            )
+    return joined
 
 
 def _joined(tables: list[pd.DataFrame], value: str) -> pd.DataFrame:

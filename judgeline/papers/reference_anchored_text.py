@@ -173,5 +173,3 @@ def _text() -> Iterator[tuple[Any, ...]]:
 
 
 _BY_FORMULA = {"table5": _references, "table9": _sizes, "table13": _priors, "text": _text}
-FOLLOWING = {name for name, *_ in (*_IN_ROW, *_MEANS)} | {*_BY_FORMULA}
-"""Tables with cells that follow from other printed ones."""

@@ -277,7 +277,7 @@ def _annotated(path: Path) -> Iterator[Judged]:
     release = battles_and_verdicts(rows, [path])
     lengths = rows.drop_duplicates("battle_id").set_index("battle_id")[["length_a", "length_b"]]
     named = rows["source_dataset"].dropna()
-    corpus = _corpus(f"{named.iloc[0] if len(named) else ''} {path.stem}")
+    corpus = _corpus(path, str(named.iloc[0]) if len(named) else "")
     for judge, verdicts in release.verdicts.groupby("judge"):
         scored, points = score_battles(release.battles, verdicts), verdicts.set_index("battle_id")
         known = lengths.assign(
@@ -287,6 +287,13 @@ def _annotated(path: Path) -> Iterator[Judged]:
         yield Judged(corpus, in_print(str(judge), JUDGES, inside=True), scored)
 
 
-def _corpus(name: str) -> str:
-    found = (title for key, title in CORPORA.items() if key in plain_name(name))
-    return next(found, name.split()[0])
+def _corpus(path: Path, dataset: str) -> str:
+    """Return the corpus that the data set, or else the file's name, contains."""
+    for name in (dataset, path.name):
+        for key, title in CORPORA.items():
+            if key in plain_name(name):
+                return title
+    raise ValueError(
+        f"{path}: neither source_dataset, {dataset or 'empty'}, nor the file's name says the "
+        f"corpus; write {', '.join(CORPORA)} into either, or take the file out of the folder"
+    )

@@ -1,5 +1,6 @@
 """A paper's tables made again: each cell beside its printed value, within a tolerance or not."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -168,13 +169,18 @@ class Item(NamedTuple):
     """A table, figure or section of a paper.
 
     `source` names what it is made from. `make` returns its cells from what the paper's reader
-    found, none if that is not enough.
+    found, none if that is not enough. `of_print` then returns those that follow from `PRINT`.
     """
 
     name: str
     title: str
     source: str
     make: Callable[[Any], Iterable[Cell]]
+    of_print: Callable[[], Iterable[Cell]] = tuple
+
+
+PRINT = "other printed numbers"
+"""Source of items without data of theirs."""
 
 
 def items(file: str, makers: Mapping[str, tuple[str, str, Callable[..., Any]]]) -> tuple[Item, ...]:
@@ -206,6 +212,10 @@ class Paper:
     allowed: Mapping[str, Allowance] | None = None
 
 
+MOST_NOTES = 3
+"""Reasons in the line of an item that was not made."""
+
+
 class Made(NamedTuple):
     """An item with its cells, `COLUMNS`; printed cells that were not made have no value."""
 
@@ -220,10 +230,13 @@ class Made(NamedTuple):
     @property
     def line(self) -> str:
         """Return the item in one line of the summary."""
-        name, title, source, _ = self.item
-        if not self.is_made:
-            return f"{name}  {title}: needs {source}"
+        name, title, source, *_ = self.item
         cells = self.cells
+        if not self.is_made:
+            notes = [n for n in dict.fromkeys(cells["note"]) if not n.startswith("needs ")]
+            more = f" and {len(notes) - MOST_NOTES} more" if len(notes) > MOST_NOTES else ""
+            reasons = f"; no cell made: {'; '.join(notes[:MOST_NOTES])}{more}" if notes else ""
+            return f"{name}  {title}: needs {source}{reasons}"
         compared = cells[cells["within"].notna()]
         words = [f"{name}  {title}: from {source}; {cells['value'].notna().sum()} made"]
         if len(compared):
@@ -248,13 +261,23 @@ def write_table(made: Made, out: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def require_folder(out: Path) -> None:
+    """Refuse a path that cannot become a folder."""
+    first = next(path for path in (out, *out.parents) if os.path.lexists(path))
+    if not first.is_dir():
+        raise ValueError(f"--out is {out}, but {first} is no folder; name another folder")
+
+
 def make_tables(
     paper: Paper, data: Path | None, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[Made]:
     """Yield each item of a paper as it is made; `say` gets a line for each file that is read."""
     material = paper.read(data, say)
     for item in paper.items:
-        yield Made(item, _compared(paper, item, list(item.make(material))))
+        of_data = list(item.make(material))
+        of_print = [] if of_data else list(item.of_print())
+        cells = _compared(paper, item, of_data or of_print)
+        yield Made(item._replace(source=PRINT) if of_print else item, cells)
 
 
 def _compared(paper: Paper, item: Item, cells: list[Cell]) -> pd.DataFrame:

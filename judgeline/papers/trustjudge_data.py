@@ -20,6 +20,7 @@ from judgeline.papers.files import (
     no_rows,
     number,
     read_table,
+    require,
     require_once,
     word,
 )
@@ -43,6 +44,8 @@ METHODS = ("baseline", "geval", "expectation", "softmax")
 sum of the probabilities; the same after the softmax of the released program."""
 LOWEST, HIGHEST = 1.0, 5.0
 """Points of all scores here, whichever scale was asked."""
+MOST_POINTS = 1000
+"""Highest number of a scale."""
 _LEVEL = 1e-9  # scores this close differ by rounding alone
 _CHANCES = ("p_a", "p_tie", "p_b")
 _QUESTION = ["dimension", "question_id"]
@@ -176,12 +179,15 @@ def _is_point(table: pd.DataFrame, values: pd.Series) -> pd.Series:
 
 _POINT = number("a whole number from 1 to the highest of the scale", _is_point, may_lack=True)
 _CHANCE = number("p_a, p_tie and p_b that add up to 1", _is_chance, needed=False, may_lack=True)
-_EITHER = {"judge": word("the judge"), "dimension": word("all"), "category": word("unknown")}
+_EITHER = {"judge": word("the judge"), "dimension": word("all"), "category": word()}
 FILES: dict[str, dict[str, Column]] = {
     "scores": {
         "question_id": NAME,
         "model": NAME,
-        "scale": number("the highest number of the scale", lambda _, v: v.gt(1) & v.mod(1).eq(0)),
+        "scale": number(
+            f"the highest number of the scale, from 2 to {MOST_POINTS}",
+            lambda _, v: v.between(2, MOST_POINTS) & v.mod(1).eq(0),
+        ),
         "score": _POINT,
         "probabilities": Column(kind="any", needed=False, may_lack=True),
         "reference_score": _POINT._replace(needed=False),
@@ -259,12 +265,10 @@ def _by_chances(place: str, listed: Any, scale: int) -> tuple[float, ...]:
     if listed is None or listed != listed:
         return (math.nan,) * 5
     try:
-        chances: Mapping[str, float] = json.loads(listed) if isinstance(listed, str) else listed
-        known = {str(token): float(p) for token, p in dict(chances).items() if p}
-        logs = [math.log(p) for p in known.values()]
-        position = TokenPosition([*known], logs)
+        known = _chances(listed)
+        position = TokenPosition([*known], [math.log(p) for p in known.values()])
         found = score_distribution(position, digits_per_token=len(str(scale)), scale=(1, scale))
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise ValueError(
             f"{place}: probabilities {str(listed)[:60]!r} cannot be read ({error}); write the "
             f'numbers from 1 to {scale} with theirs, as {{"4": 0.7, "3": 0.2}}, or nothing'
@@ -279,6 +283,18 @@ def _by_chances(place: str, listed: Any, scale: int) -> tuple[float, ...]:
     )
 
 
+def _chances(listed: Any) -> dict[str, float]:
+    """Return the probabilities above 0 by token, from a mapping or its JSON."""
+    try:
+        chances: Mapping[str, float] = json.loads(listed) if isinstance(listed, str) else listed
+        known = {str(token): float(p) for token, p in dict(chances).items() if p}
+    except (ValueError, TypeError) as error:
+        raise ValueError("no numbers with their probabilities") from error
+    if not known or not all(0 < p <= 1 for p in known.values()):
+        raise ValueError("a probability is outside 0 to 1, or none is above 0")
+    return known
+
+
 def _paired(table: pd.DataFrame) -> pd.DataFrame:
     """Return a row per pair, the lower name as A, with the answers in either order beside it."""
     swapped = table.rename(
@@ -289,11 +305,16 @@ def _paired(table: pd.DataFrame) -> pd.DataFrame:
         human_outcome=1 - table["human_outcome"],
     )
     lower = table["model_a"].lt(table["model_b"])
-    table = pd.concat([table[lower], swapped[~lower]]).sort_index()
+    rows, table = table, pd.concat([table[lower], swapped[~lower]]).sort_index()
     keys = ["judge", *_PAIR]
     require_once(table, [*keys, "order"])
+    for name in ("category", "human_outcome"):
+        first = table.groupby(keys)[name].transform("first")
+        wanted = "what the other order of the pair has: an outcome is the share of model_a"
+        require(rows, name, table[name].isna() | table[name].eq(first), wanted)
     values = table.set_index([*keys, "order"])[["choice", *_CHANCES, "perplexity"]]
     wide = values.unstack("order")  # noqa: PD010 (no aggregate of duplicates)
     wide.columns = [f"{name}_{order}" for name, order in wide.columns]
     of_pair = table.groupby(keys)[["category", "human_outcome"]].first()
+    of_pair = of_pair.fillna({"category": "unknown"})
     return wide.reindex(columns=_BY_ORDER).join(of_pair).reset_index()

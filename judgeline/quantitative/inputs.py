@@ -141,7 +141,7 @@ def require_shares(outcome: ArrayLike, n_rows: int) -> Floats:
 def require_votes(outcome: Floats) -> None:
     """Raise unless outcomes (n,) are shares of a win, or NaN where nobody voted."""
     good = np.isnan(outcome) | ((outcome >= 0) & (outcome <= 1))
-    _require(good, outcome, "outcome", "[0, 1] or NaN")
+    _require(good, outcome, "outcome", "[0, 1] or NaN: correct human_outcome, or empty it")
 
 
 def require_weights(weight: ArrayLike | None, n_rows: int) -> Floats:

@@ -146,7 +146,7 @@ def trials(task: "Battles | Labels", design: Design, *, rng: np.random.Generator
     require_grid(design.penalties)
     splits = [_split(task.question, draw, design.tested) for draw in rng.spawn(design.n_sets)]
     if not all(test.size for _, test in splits):
-        raise ValueError("no row is tested; name some, or leave out which are")
+        raise ValueError("no row is tested; name some in `tested`, or leave it out to test a third")
     most = min(train.size for train, _ in splits)
     filled = [size for size in sorted(design.sizes) if size <= most]
     if not filled:

@@ -146,10 +146,10 @@ def test_intervals_on_splits_hold_where_the_judge_errs_alike(tmp_path: Path) -> 
         }
     )
     ties = table.head(50).assign(human_outcome=0.5)
-    pd.concat([table, ties]).to_csv(tmp_path / FILE, index=False)
+    pd.concat([table, ties]).to_csv(tmp_path / f"{FILE}.csv.gz", index=False)
     said: list[str] = []
     models = read(tmp_path, said.append)
-    assert said == [f"reading {FILE}"]
+    assert said == [f"reading {FILE}.csv.gz"]
     assert models["gpt-4"].human.sum() == human.sum()
     assert models["gpt-4"].judge.sum() == judge.sum()
     found = by_name(coverage_on_splits(models))
@@ -162,7 +162,7 @@ def test_intervals_on_splits_hold_where_the_judge_errs_alike(tmp_path: Path) -> 
 
 
 def test_real_battles_give_a_row_per_model(data_dir: Path, tmp_path: Path) -> None:
-    (tmp_path / FILE).symlink_to(data_dir / "real" / "mtbench_gpt4.csv")
+    (tmp_path / f"{FILE}.csv").symlink_to(data_dir / "real" / "mtbench_gpt4.csv")
     table2 = next(reproduce("correct-reporting", tmp_path))
     rows = table2.cells.set_index(["row", "column"])
     assert rows.loc[("GPT-4", "coverage"), "printed"] == 97

@@ -1,5 +1,6 @@
 """How cells are held to printed values, what an item's line says, and the command around it."""
 
+import re
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from judgeline.cli import PaperName, main
 from judgeline.papers import COLUMNS, NAMES, Cell, Item, Made, Paper, reproduce
-from judgeline.papers.files import NAME, number, read_table, require_once, word
+from judgeline.papers.files import NAME, number, read_table, require, require_once, word
 from judgeline.papers.tables import (
     Allowance,
     Printed,
@@ -101,7 +102,7 @@ def test_names_in_print_by_any_spelling(name: str, inside: bool, expected: str) 
 
 
 def test_folders_without_a_table_are_refused(tmp_path: Path) -> None:
-    for name in ("trustjudge", "quantitative", "reference-anchored"):
+    for name in ("correct-reporting", "trustjudge", "quantitative", "reference-anchored"):
         with pytest.raises(ValueError, match=f"^{tmp_path} holds no "):
             list(reproduce(name, tmp_path))
 
@@ -139,6 +140,24 @@ def test_declared_columns_are_read_alike(tmp_path: Path) -> None:
         require_once(read_table(path, columns), ["name"])
 
 
+def test_refused_values_are_plain_python() -> None:
+    for value, text in ((np.float64(np.inf), "inf"), (np.array([np.nan, 1]), "[nan, 1.0]")):
+        table = pd.DataFrame({"file": "f", "row": 0, "x": pd.Series([value], dtype=object)})
+        with pytest.raises(ValueError, match=re.escape(f"f: x is {text} in row 0 ")):
+            require(table, "x", [False], "a number")
+
+
+def test_out_that_cannot_be_a_folder_is_refused_first(tmp_path: Path, capsys) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for out in (file, file / "tables" / "of"):
+        assert main(["paper", "soft-elo", "--out", str(out)]) == 1
+        said = capsys.readouterr()
+        assert f"--out is {out}, but {file} is no folder; name another" in said.err
+        assert said.out == ""
+    assert main(["paper", "soft-elo", "--out", str(tmp_path / "new" / "tables")]) == 0
+
+
 def test_upper_bounds_doubtful_values_and_other_sources() -> None:
     bound = ("beta: per-judge standard deviation over folds", "max")
     for value, within in ((0.001, True), (0.0054, True), (0.006, False)):
@@ -165,6 +184,11 @@ def test_line_says_what_is_there_and_what_is_not() -> None:
     )
     assert only("table1").line == "soft_elo.table1  a title: needs some file"
     assert set(only("table1").cells["note"]) == {"needs some file"}
+    few = [Cell("DeepSeek-V3.2", f"c{k}", np.nan, f"reason {k % 4}") for k in range(8)]
+    assert only("table1", *few).line == (
+        "soft_elo.table1  a title: needs some file; no cell made: "
+        "reason 0; reason 1; reason 2 and 1 more"
+    )
 
 
 def test_level_of_smoothing_is_never_an_oracle() -> None:

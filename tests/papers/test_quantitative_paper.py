@@ -253,9 +253,28 @@ def test_a_split_says_what_is_tested(tmp_path: Path) -> None:
     assert set(source.curve.n_test) == {150.0}
 
 
+def test_a_split_without_a_tested_row_is_refused(tmp_path: Path) -> None:
+    ratings().assign(split="train").to_parquet(tmp_path / "ratings.parquet")
+    with pytest.raises(ValueError, match=r"ratings.parquet, Llama .*: split is test in no row .*;"):
+        read(tmp_path, print)
+
+
+def test_ratings_of_many_values_have_no_confusion_matrix(tmp_path: Path) -> None:
+    """The file is packed: its name before the dot is what counts."""
+    rating = np.random.default_rng(5).permutation(N) / 10
+    table = answers().assign(human_rating=rating).drop(columns="quality")
+    as_texts(table).to_csv(tmp_path / "ratings.csv.gz", index=False)
+    found = {one.item.name.partition(".")[2]: one for one in reproduce("quantitative", tmp_path)}
+    assert found["table1"].is_made
+    assert not found["confusion"].is_made
+    assert "no cell made: 450 distinct ratings, at most 20 in a" in found["confusion"].line
+
+
 def test_too_few_labels_leave_a_row_that_says_so(tmp_path: Path) -> None:
     ratings().head(60).to_parquet(tmp_path / "ratings.parquet")
-    table = made_from(tmp_path)["table1"].set_index(["row", "column"])
+    table1 = next(reproduce("quantitative", tmp_path))
+    assert "; no cell made: 39 votes on questions that are not" in table1.line
+    table = table1.cells.set_index(["row", "column"])
     note = table.loc[(f"{JUDGE} / LS", f"{DATA} / accuracy"), "note"]
     assert note.startswith("39 votes on questions that are not tested on cannot fill")
 
@@ -321,7 +340,11 @@ def test_parameters_and_numbers_of_the_text_need_no_data() -> None:
             lambda t: t.assign(order="both"),
             "order is 'both' in row 0 .*; expected AB or BA",
         ),
-        ("pairs", lambda t: t.assign(human_outcome=3.0), "outcome is 3 in row 0; expected"),
+        (
+            "pairs",
+            lambda t: t.assign(human_outcome=3.0),
+            "human_outcome is 3.0 in row 0 .*; expected",
+        ),
         ("pairs", lambda t: t.assign(judge_probability=1.0), "probability is 1 in row 0; expected"),
         ("rankings", lambda t: t.iloc[1:], "ranking 'r0' has 2 alternatives, most have 3"),
         ("rankings", lambda t: t.assign(human_rank=1), "ranking 'r0' has a human_rank twice"),

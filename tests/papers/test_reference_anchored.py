@@ -346,10 +346,25 @@ NUMBER = "expected a number from 0 to 1"
         ([("q1", "m", "r", "a", 0, "win")], PREFERENCES, "preference is 'win' in row 0"),
         ([("q1", "m", "a", 0, 11)], SCORES, "score is 11.0 in row 0 .* a number from 1 to 10"),
         ([("q1", "m", "r", None, 0, 1)], PREFERENCES, "judge is nan in row 0 .*; expected a name"),
-        ([GOOD, GOOD], PREFERENCES, "row 1 .* is there already: model m, .* in a column run"),
+        ([], PREFERENCES, "holds no judgment: of 0 rows none .*; add some, or leave out --data"),
+        ([(*GOOD[:5], None)], PREFERENCES, "holds no judgment: of 1 rows"),
+        ([("q1", "m", "m", "a", 0, 0.5)], PREFERENCES, "holds no judgment: of 1 rows"),
+        ([GOOD, GOOD], PREFERENCES, "mine.csv: row 1 .* is there already: .* in a column run"),
     ],
 )  # fmt: skip
 def test_wrong_files_are_named_with_the_remedy(rows, columns, message, tmp_path: Path) -> None:
     write(tmp_path, "mine.csv", rows, columns)
     with pytest.raises(ValueError, match=message):
         made(tmp_path)
+
+
+def test_lines_say_what_was_read_and_what_each_item_is_made_from(tmp_path: Path) -> None:
+    rows = [("q1", "m", "r", "a", 0, 0.5), ("q2", "m", "r", "b", 0, 1.0)]
+    write(tmp_path, "mine.csv", rows, PREFERENCES)
+    said: list[str] = []
+    found = [one.line for one in reproduce("reference-anchored", tmp_path, say=said.append)]
+    assert said == ["reading mine.csv", "2 comparisons, 0 scores, 2 judges"]
+    lines = {line.split()[0].removeprefix("reference_anchored."): line for line in found}
+    assert ": from comparisons with references; " in lines["table3"]
+    assert ": from other printed numbers; " in lines["table1"]
+    assert ": needs direct scores of 1-10 or comparisons" in lines["table16"]

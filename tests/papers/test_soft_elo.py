@@ -335,6 +335,18 @@ def test_two_files_of_one_judge_and_corpus_are_refused(tmp_path: Path) -> None:
         list(reproduce("soft-elo", tmp_path))
 
 
+def test_a_corpus_that_nothing_names_is_refused(tmp_path: Path) -> None:
+    [path] = write_release(tmp_path, n_battles=60, judges=["Qwen3-32B"], corpora=["comparia"])
+    table = pd.read_csv(path).assign(source_dataset="ours")
+    path.unlink()
+    table.to_csv(tmp_path / "comparia.csv", index=False)
+    assert [one.corpus for one in read(tmp_path, print)] == ["ComparIA"]
+    (tmp_path / "comparia.csv").rename(tmp_path / "mine.csv")
+    wanted = f"^{tmp_path}/mine.csv: neither source_dataset, ours, .*; write 100k, 140k, comparia"
+    with pytest.raises(ValueError, match=wanted):
+        read(tmp_path, print)
+
+
 # ------------------------------------------------------------------ a release of 22 files
 
 

@@ -372,6 +372,9 @@ def test_numbers_of_the_text_follow_from_printed_tables() -> None:
         ("scores", "score", "good", "score is 'good' in row 0 .*expected a whole number from 1"),
         ("scores", "score", 0, "score is 0.0 in row 0"),
         ("scores", "scale", None, "scale is nan in row 0"),
+        ("scores", "scale", 1e12, "scale is 1000000000000.0 in row 0 .*from 2 to 1000"),
+        ("scores", "probabilities", "[0.1]", r"\(no numbers with their probabilities\)"),
+        ("scores", "probabilities", '{"3": 1.5}', "a probability is outside 0 to 1"),
         ("scores", "model", "a", "row 3 .*is there already: judge the judge, .*, model a, scale 5"),
         ("scores", "probabilities", "3: 0.4", "row 0: probabilities '3: 0.4' cannot be read"),
         ("scores", "probabilities", '{"3": 0.9, "4": 0.4}', "add up to 1.3 > 1"),
@@ -388,6 +391,20 @@ def test_bad_values_are_named(folder: Path, tmp_path: Path, file, column, value,
     with pytest.raises(ValueError, match=message) as caught:
         list(reproduce("trustjudge", tmp_path))
     assert f"{file}.csv" in str(caught.value)
+
+
+def test_rows_of_a_pair_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    rows = [("q", "a", "b", "AB", 1, 1, "craft"), ("q", "b", "a", "AB", 0, 0, None)]
+    columns = ["question_id", "model_a", "model_b", "order", "choice", "human_outcome", "category"]
+    for name, value, text in (("human_outcome", 1, "1.0"), ("category", "code", "'code'")):
+        table = pd.DataFrame(rows, columns=columns)
+        table.to_csv(tmp_path / "comparisons.csv", index=False)
+        assert read(tmp_path, print)[0].pairs["category"].tolist() == ["craft"]
+        table.loc[1, name] = value
+        table.to_csv(tmp_path / "comparisons.csv", index=False)
+        wanted = f"comparisons.csv: {name} is {text} in row 1 .*expected what the other order"
+        with pytest.raises(ValueError, match=wanted):
+            cells_of(tmp_path)
 
 
 def test_missing_columns_and_two_files_are_named(folder: Path, tmp_path: Path) -> None:
