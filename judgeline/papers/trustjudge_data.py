@@ -69,8 +69,7 @@ class Judged:
         listed = self.pairs[column]
         values = each_category(listed) if column == "category" else listed
         for value, places in values.groupby(values).groups.items():
-            pairs = self.pairs.loc[places.unique()].reset_index(drop=True)
-            yield str(value), replace(self, pairs=pairs)
+            yield str(value), replace(self, pairs=self.pairs.loc[places].reset_index(drop=True))
 
     @cached_property
     def scales(self) -> dict[int, pd.DataFrame]:
