@@ -76,13 +76,15 @@ def without_votes(battles: list[Battle], *models: str) -> list[Battle]:
     return [replace(b, human=None) if {*models} & {*b.models()} else b for b in battles]
 
 
-def ends_by_twins(battles: list[Battle], model: str, miscoverage: Fraction) -> tuple[float, float]:
+def ends_by_twins(
+    battles: list[Battle], model: str, miscoverage: Fraction, method: str = "gap"
+) -> tuple[float, float]:
     """Every pair of models left out, one fit each, among the slow twins."""
     anchors = fold_anchors(battles, model, human_outcome, 0.01, only_votes=True) or {}
     predictions, residuals = [], []
     for other in voted_models(without_votes(battles, model)):
         neither = without_votes(battles, model, other)
-        judged = {m: headline_ratings(neither, m, 0.01)["gap"] for m in (model, other)}
+        judged = {m: headline_ratings(neither, m, 0.01)[method] for m in (model, other)}
         people = human_placement(without_votes(battles, model), other, 0.01)
         left = without_votes(battles, other)
         known = fold_anchors(left, model, human_outcome, 0.01, only_votes=True) or {}
@@ -99,6 +101,26 @@ def test_intervals_are_those_of_the_twins() -> None:
     for model, *ends in zip(*found, strict=True):
         expected = ends_by_twins(battles, model, Fraction(1, 5))
         assert ends == pytest.approx(expected, abs=1e-3), model
+
+
+def test_intervals_of_the_average_are_those_of_the_twins() -> None:
+    battles = dense_battles(8, size=6)
+    found = jackknife_intervals(code(battles), method="average", miscoverage=0.2)
+    for model, *ends in zip(*found, strict=True):
+        expected = ends_by_twins(battles, model, Fraction(1, 5), "average")
+        assert np.isfinite(expected).all()
+        assert ends == pytest.approx(expected, abs=1e-3), model
+
+
+def test_auto_stands_for_what_it_is_on_the_board() -> None:
+    """Twenty models have votes: for each of them 19 others do, for the last one 20."""
+    battles = code(without_votes(dense_battles(10, size=21)[::4], name(20)))
+    auto, gap, average = (
+        jackknife_intervals(battles, method=m) for m in ("auto", "gap", "average")
+    )
+    assert auto.upper[:20].tolist() == gap.upper[:20].tolist()
+    assert (auto.upper[20], auto.lower[20]) == (average.upper[20], average.lower[20])
+    assert (np.isfinite(gap.upper) & (gap.upper != average.upper)).all()
 
 
 def test_a_model_whose_votes_leave_with_another_makes_that_ones_residual_infinite() -> None:
