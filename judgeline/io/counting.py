@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from judgeline.io.formats import kind_of
 from judgeline.io.outcome_codes import COUNT
+from judgeline.io.scoring import turned
 from judgeline.verdict import hard_outcome, sign_outcome
 
 COUNTED_FROM = 5_000_000
@@ -28,7 +29,6 @@ _MOST_VALUES = 1 << 16  # different ones in a column
 _MOST_CELLS = 1 << 27  # kinds times scores; 512 MiB where all are met
 _BLOCK = 4096  # kinds handled at a time
 _ORDERS = ("difference_ab", "difference_ba")
-_MIRRORED = {"score_difference": 0, "human_outcome": 1, "judge_outcome": 1, "recorded_outcome": 1}
 
 
 def is_large(files: Sequence[Path]) -> bool:
@@ -74,8 +74,8 @@ class CountedRows:
         The first model by name becomes A: a battle and its mirror image are alike.
         """
         counts, rows = self.counts, kept["kind"].to_numpy()
-        table, turned = _turned(kept.drop(columns=["kind", COUNT]))
-        for part in _blocks(rows[turned]):
+        table, swap = turned(kept.drop(columns=["kind", COUNT]))
+        for part in _blocks(rows[swap.to_numpy()]):
             counts[part] = counts[part[:, None], self.mirror]
         group = table.groupby(list(table), dropna=False, sort=True)
         alike, again = group.ngroup().to_numpy(), group.cumcount().to_numpy()
@@ -97,20 +97,6 @@ class CountedRows:
 
 def _blocks(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
     return (rows[first : first + _BLOCK] for first in range(0, rows.size, _BLOCK))
-
-
-def _turned(kept: pd.DataFrame) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
-    """Return battles whose first model by name is A, and which had to be turned for that."""
-    turned = kept["model_a"].gt(kept["model_b"]).to_numpy()
-    a, b = kept["model_a"], kept["model_b"]
-    table = kept.assign(model_a=a.mask(turned, b), model_b=b.mask(turned, a))
-    if _ORDERS[0] in kept:
-        first, second = (kept[name] for name in _ORDERS)
-        swapped = first.mask(turned, -second), second.mask(turned, -first)
-        table = table.assign(**dict(zip(_ORDERS, swapped, strict=True)))
-    mirrored = {name: whole - kept[name] for name, whole in _MIRRORED.items() if name in kept}
-    numbers = {name: kept[name].mask(turned, other) for name, other in mirrored.items()}
-    return table.assign(**numbers), turned
 
 
 def _battles(

@@ -4,14 +4,14 @@ Bounded: a page holds so many characters of battles, and says what it leaves out
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import pandas as pd
 
-from judgeline.report.inert import inert, shortened
-from judgeline.report.wording import MISSING, count, number, status_words
+from judgeline.report.wording import count, number
 from judgeline.verdict import CRITERIA
 
 _IDS_SHOWN = 5
@@ -58,6 +58,27 @@ class Evidence:
     completion: str | None
     opponent_completion: str | None
     readings: tuple[Reading, ...]
+
+    @property
+    def vote(self) -> str:
+        """Return what people said of the battle, in words."""
+        return _VOTES.get(self.human_outcome, "nobody voted")
+
+    @property
+    def texts(self) -> list[tuple[str, str | None]]:
+        """Return question and answers with their labels."""
+        return [
+            ("Question", self.instruction),
+            (f"Answer of {self.model}", self.completion),
+            (f"Answer of {self.opponent}", self.opponent_completion),
+        ]
+
+    @property
+    def size(self) -> int:
+        """Return the characters of the battle on the page, approximately."""
+        texts = [text for _, text in self.texts] + [one.answer for one in self.readings]
+        identities = sum(len(one.identity) for one in self.readings)
+        return _OVERHEAD + identities + sum(min(len(text or ""), MOST_TEXT) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -195,39 +216,7 @@ _VOTES: dict[float | None, str] = {
     0.5: "people called a tie",
     0.0: "people preferred the other",
 }
-_NO_TEXT = "The corpus publishes no text."
 _OVERHEAD = 1_200  # characters of markup around a battle
-
-
-@dataclass(frozen=True)
-class Shown:
-    """One answer of the judge in words."""
-
-    title: str
-    score: str
-    answer: str
-    identity: str
-
-
-@dataclass(frozen=True)
-class BattleCard:
-    """One battle in words; `texts` are labelled, everything is inert and unescaped."""
-
-    model: str
-    opponent: str
-    battle_id: str
-    influence: str
-    raises: bool
-    outcome: str
-    vote: str
-    texts: list[tuple[str, str]]
-    answers: list[Shown]
-
-    @property
-    def size(self) -> int:
-        """Characters of the battle's texts on the page, approximately."""
-        answers = sum(len(one.answer) + len(one.identity) for one in self.answers)
-        return _OVERHEAD + answers + sum(len(text) for _, text in self.texts)
 
 
 @dataclass(frozen=True)
@@ -235,7 +224,7 @@ class Browser:
     """The battles of one judge's section, by model, and what was left out."""
 
     models: list[str]
-    cards: list[BattleCard]
+    battles: list[Evidence]
     sentences: list[str]
 
 
@@ -244,10 +233,9 @@ def browser_of(battles: Sequence[Evidence], *, room: int = MOST_PER_PAGE) -> Bro
     if not battles:
         return None
     kept = _within(_by_strength(battles), room)
-    models = sorted({card.model for card in kept}, key=str.casefold)
-    place = {model: number for number, model in enumerate(models)}
-    cards = sorted(kept, key=lambda card: (place[card.model], not card.raises))
-    return Browser(models, cards, _sentences(len(cards), len(battles)))
+    models = sorted({one.model for one in kept}, key=str.casefold)
+    shown = sorted(kept, key=lambda one: (models.index(one.model), one.influence <= 0))
+    return Browser(models, shown, _sentences(len(shown), len(battles)))
 
 
 def _by_strength(battles: Sequence[Evidence]) -> list[Evidence]:
@@ -261,15 +249,9 @@ def _by_strength(battles: Sequence[Evidence]) -> list[Evidence]:
     return [battles[place] for _, place in sorted(ranked)]
 
 
-def _within(battles: Iterable[Evidence], room: int) -> list[BattleCard]:
-    cards, used = [], 0
-    for one in battles:
-        card = _card(one)
-        used += card.size
-        if used > room:
-            break
-        cards.append(card)
-    return cards
+def _within(battles: Sequence[Evidence], room: int) -> list[Evidence]:
+    sizes = accumulate(one.size for one in battles)
+    return [one for one, used in zip(battles, sizes, strict=True) if used <= room]
 
 
 def _sentences(n_shown: int, n_found: int) -> list[str]:
@@ -284,42 +266,3 @@ def _sentences(n_shown: int, n_found: int) -> list[str]:
             "The command judgeline why shows those of any model in full."
         )
     return told
-
-
-def _card(one: Evidence) -> BattleCard:
-    sides = (
-        ("Question", one.instruction),
-        (f"Answer of {inert(one.model)}", one.completion),
-        (f"Answer of {inert(one.opponent)}", one.opponent_completion),
-    )
-    return BattleCard(
-        inert(one.model),
-        inert(one.opponent),
-        inert(one.battle_id),
-        number(one.influence, 2, signed=True),
-        one.influence > 0,
-        f"counts as {number(one.outcome, 2)} of a win, {number(one.expected, 2)} expected",
-        _VOTES.get(one.human_outcome, "nobody voted"),
-        [(label, _NO_TEXT if text is None else _shown(text)) for label, text in sides],
-        [_reading(reading) for reading in one.readings],
-    )
-
-
-def _reading(reading: Reading) -> Shown:
-    first = f", {inert(reading.shown_first)} shown first" if reading.shown_first else ""
-    again = f", run {reading.replicate + 1}" if reading.replicate else ""
-    score = (
-        f"no score: {status_words(inert(reading.status))}"
-        if reading.difference is None
-        else f"{number(reading.difference, 2, signed=True)} {reading.unit}"
-    )
-    return Shown(
-        f"Order {inert(reading.order)}{first}{again}",
-        score,
-        MISSING if reading.answer is None else _shown(reading.answer),
-        inert(reading.identity),
-    )
-
-
-def _shown(text: str) -> str:
-    return shortened(inert(text), MOST_TEXT)

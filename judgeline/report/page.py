@@ -18,9 +18,10 @@ from markupsafe import Markup
 
 from judgeline.elo import FEW_BATTLES
 from judgeline.intervals import kept_text
-from judgeline.report.battles import MOST_PER_PAGE
+from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.companions import cost_grid
-from judgeline.report.inert import inert
+from judgeline.report.grid import sort_key
+from judgeline.report.inert import inert, shortened
 from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, require_columns
 from judgeline.report.methods import methods_section
 from judgeline.report.sections import (
@@ -29,7 +30,7 @@ from judgeline.report.sections import (
     pooled_section,
     section_of,
 )
-from judgeline.report.wording import count, number, of_many_battles, span
+from judgeline.report.wording import count, number, of_many_battles, span, status_words
 
 if TYPE_CHECKING:
     import jinja2
@@ -144,6 +145,9 @@ def _environment() -> "jinja2.Environment":
     )
     # Only drawings pass unescaped; they escape the names that they hold.
     environment.filters["drawing"] = lambda svg: Markup(svg)  # noqa: S704
+    environment.filters["shortened"] = lambda text: shortened(inert(text), MOST_TEXT)
+    environment.filters |= {"number": number, "count": count, "span": span}
+    environment.filters |= {"key": sort_key, "status": status_words}
     return environment
 
 

@@ -21,7 +21,7 @@ from judgeline.report.figures import (
     residual_figure,
     ruler_figure,
 )
-from judgeline.report.grid import Grid, make_grid, sort_key
+from judgeline.report.grid import Grid, make_grid
 from judgeline.report.inert import inert
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.missing import missing_section
@@ -55,11 +55,12 @@ _COMPARED = (
 
 
 _NO_VOTES = "no human votes"
+_TOGETHER = ("judge_and_votes", "judge_and_votes_lower", "judge_and_votes_upper")
 _SEPARATORS = re.compile("[;|~:]")  # of a list of columns
 
 
-def standings_of(leaderboard: pd.DataFrame) -> list[SimpleNamespace]:
-    """Return one standing per row of the leaderboard, in its order."""
+def standings_of(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a leaderboard, each with its places on a scale from 0 to 100."""
     shown = leaderboard[["lower", "upper", "rating", "human_rating"]].to_numpy(float)
     shown = shown[np.isfinite(shown)]
     low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 0.0)
@@ -68,41 +69,24 @@ def standings_of(leaderboard: pd.DataFrame) -> list[SimpleNamespace]:
     return [_standing(row, is_missed, low, reach) for row, is_missed in rows]
 
 
-def _standing(row: Mapping[str, Any], is_missed: bool, low: float, reach: float) -> SimpleNamespace:
+def _standing(row: Mapping[Any, Any], is_missed: bool, low: float, reach: float) -> dict[str, Any]:
     def place(rating: float) -> float | None:
         return round(100 * (rating - low) / reach, 2) if np.isfinite(rating) else None
 
     left, right = place(row["lower"]), place(row["upper"])
-    new = bool(pd.isna(row["human_rating"])) and VOTES_WAIT not in row["flags"].split(";")
     flags = [word for word in flag_words(row["flags"]) if word != _NO_VOTES]  # it has a badge
-    return SimpleNamespace(
-        rank=rank_text(row),
-        model=str(row["model"]),
-        new=new,
-        rating=number(row["rating"]),
-        interval=span(row["lower"], row["upper"]),
-        missed=is_missed,
-        human_rating=number(row["human_rating"]),
-        together=number(row.get("judge_and_votes", np.nan)),
-        together_interval=span(
-            row.get("judge_and_votes_lower", np.nan), row.get("judge_and_votes_upper", np.nan)
-        ),
-        n_votes=count(row["n_votes"]),
-        n_battles=count(row["n_battles"]),
-        flags=", ".join(flags),
-        keys=_keys(row),
-        dot=place(row["rating"]),
-        bar=(0.0, 100.0) if left is None or right is None else (left, round(right - left, 2)),
-        diamond=place(row["human_rating"]),
-        unbounded=left is None or right is None,
-    )
-
-
-def _keys(row: Mapping[str, Any]) -> dict[str, str]:
-    fields = ("rank", "rating", "human_rating", "n_votes", "n_battles")
-    keys = {field: sort_key(row[field]) for field in fields}
-    keys["judge_and_votes"] = sort_key(row.get("judge_and_votes", np.nan))
-    return {**keys, "width": sort_key(row["upper"] - row["lower"])}
+    return {
+        **dict.fromkeys(_TOGETHER, np.nan),  # not of earlier versions
+        **row,
+        "rank_text": rank_text(row),
+        "new": bool(pd.isna(row["human_rating"])) and VOTES_WAIT not in row["flags"].split(";"),
+        "missed": is_missed,
+        "flag_text": ", ".join(flags),
+        "dot": place(row["rating"]),
+        "bar": (0.0, 100.0) if left is None or right is None else (left, round(right - left, 2)),
+        "diamond": place(row["human_rating"]),
+        "unbounded": left is None or right is None,
+    }
 
 
 class Finding(NamedTuple):
@@ -214,8 +198,10 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
             diagnostics[single].drop(columns="level"), "One row per number", _DIAGNOSTICS
         ),
         levels=make_grid(diagnostics[~single], "One row per bin or group", _DIAGNOSTICS),
-        missing=missing_section(tables.missingness, None if withheld else tables.missing_bounds),
-        companions=companions_of(tables.companions, key, withheld=bool(withheld)),
+        companions=[
+            *missing_section(tables.missingness, None if withheld else tables.missing_bounds, key),
+            *companions_of(tables.companions, key, withheld=bool(withheld)),
+        ],
         checks=_checks(checks),
         failed=_failed(checks),
         browser=None if withheld else browser_of(tables.battles, room=room),
