@@ -141,7 +141,11 @@ def doctor(
     scored = read.scored
     voted = scored[scored["human_outcome"].notna()]
     apart, people_apart = _apart(scored), _apart(voted) if len(voted) else NOBODY
-    gate = apart or _gate(scored)
+    gate = apart
+    try:
+        require_usable(scored, fit_beta_folds(as_coded(scored, "derived")))
+    except (QualityGateError, ValueError) as error:
+        gate = apart or str(error)
     n_counted = int(as_coded(scored, "derived").voted_models().sum())
     supports, missing = _abilities(read, apart, people_apart, gate, n_counted, miscoverage)
     options = (judge, outcomes, columns)
@@ -240,12 +244,7 @@ def _concerns(read: JudgedBattles) -> list[str]:
             f"{read.n_quarantined} of {read.n_rows} rows cannot be used, such as: "
             f"{bad['detail'].iloc[0]}."
         )
-    if read.n_repeated:
-        found.append(
-            f"{read.n_repeated:,} rows equal an earlier row"
-            f"{', as plain verdicts may by chance,' * bool(read.plain)} and count again; a "
-            "battle_id column tells repeats from other battles."
-        )
+    found += [read.repeats] if read.repeats else []
     if n_decided and not _differs(agreed, n_decided):
         few = _reach(n_decided) > _USEFUL - agreed
         found.append(
@@ -321,14 +320,5 @@ def _apart(battles: pd.DataFrame) -> str:
             code_battles(*sides, human_outcome=votes, judge_outcome=outcome, score_difference=score)
         )
     except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _gate(scored: pd.DataFrame) -> str:
-    """Return why a judge's scores cannot be put on the human scale; empty if they can."""
-    try:
-        require_usable(scored, fit_beta_folds(as_coded(scored, "derived")))
-    except (QualityGateError, ValueError) as error:
         return str(error)
     return ""

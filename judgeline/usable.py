@@ -13,7 +13,6 @@ from judgeline.io import (
     JudgedBattles,
     MissingColumnsError,
     as_numbers,
-    battles_by,
     by_score,
     read_judged_battles,
     require_few_lost,
@@ -49,7 +48,7 @@ class UnusableJudgeError(QualityGateError):
 
 
 def readable(
-    source: pd.DataFrame | Path,
+    source: pd.DataFrame | Path | str,
     judge: str | None,
     outcomes: str | None,
     columns: Mapping[str, str] | None,
@@ -59,6 +58,7 @@ def readable(
     counted: bool = False,
 ) -> JudgedBattles:
     """Return the battles of a file or table; QualityGateError if too many rows are unusable."""
+    source = source if isinstance(source, pd.DataFrame) else Path(source)
     place = "the table" if isinstance(source, pd.DataFrame) else str(source)
     try:
         battles = read_judged_battles(
@@ -79,24 +79,17 @@ def readable(
             f"columns=human_outcome=NAME. Ratings by the judge alone: {alone}",
             error.missing,
         ) from error
-    _require_mostly_readable(battles)
+    if battles.quarantined_share > MOST_QUARANTINED:
+        raise QualityGateError(
+            f"{battles.quarantined_share:.0%} of {battles.n_rows:,} rows cannot be used "
+            f"({battles.reasons}), such as: {battles.quarantine['detail'].iloc[0]}. Correct the "
+            "file: ratings from what is left would speak of other battles than it was meant to hold"
+        )
     if not allow_quarantine:
         remedy = "Correct the file, or rate what is left with allow_quarantine=True"
         lost = (battles.quarantine, battles.n_rows, _LOST, place, remedy)
         require_few_lost(*lost, argument="allow_quarantine")
     return battles
-
-
-def _require_mostly_readable(battles: JudgedBattles) -> None:
-    share = battles.quarantined_share
-    if share > MOST_QUARANTINED:
-        reasons = battles_by(battles.quarantine["reason"], battles.quarantine)
-        told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-        raise QualityGateError(
-            f"{share:.0%} of {battles.n_rows:,} rows cannot be used ({told}), such as: "
-            f"{battles.quarantine['detail'].iloc[0]}. Correct the file: ratings from what is left "
-            "would speak of other battles than it was meant to hold"
-        )
 
 
 def python_call(

@@ -120,25 +120,22 @@ def costs_of(
 
 
 def _cost(answers: pd.DataFrame, account: Mapping[str, Any], price: Price | None) -> dict[str, Any]:
-    n_calls, tokens = _taken(answers, account)
+    """Return the calls, tokens and cost of answers; without tokens those of their account."""
+    columns = _COUNTED[1:]
+    if set(columns) <= set(answers):
+        n_calls, tokens = len(answers), answers[columns].astype("Int64").sum(min_count=1)
+    else:
+        bought = {name: account.get(f"{name}_bought", pd.NA) for name in columns}
+        n_calls, tokens = account.get("n_calls", len(answers)), pd.Series(bought, dtype="Int64")
     price = price if tokens.notna().all() else None
     return {
-        "n_calls": n_calls,
+        "n_calls": int(n_calls),
         "n_failed": int(answers["status"].ne("ok").sum()),
         **tokens.astype("Int64").to_dict(),
         "price": price.of(*map(int, tokens)) if price else None,
         "currency": price.currency if price else None,
         "n_bought": account.get("n_asked"),
     }
-
-
-def _taken(answers: pd.DataFrame, account: Mapping[str, Any]) -> tuple[int, pd.Series]:
-    """Return calls and tokens of a table of answers; of one without tokens, from its account."""
-    columns = _COUNTED[1:]
-    if set(columns) <= set(answers):
-        return len(answers), answers[columns].astype("Int64").sum(min_count=1)
-    bought = {name: account.get(f"{name}_bought", pd.NA) for name in columns}
-    return int(account.get("n_calls", len(answers))), pd.Series(bought, dtype="Int64")
 
 
 def compare_methods(

@@ -17,7 +17,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -45,6 +45,7 @@ _PACKED: dict[str, Callable[[Path], Any]] = {
     ".xz": lzma.open,
     ".zip": lambda path: zipfile.Path(path, _member(path)).open("rb"),
 }
+_BINARY = partial(Path.open, mode="rb")
 _SEPARATORS = ",;\t|"
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -207,17 +208,13 @@ def _told(path: Path, kind: str) -> Iterator[None]:
 
 
 def _unpacked(path: Path) -> io.BufferedIOBase:
-    opened: io.BufferedIOBase = _PACKED.get(path.suffix.lower(), _plain)(path)
+    opened: io.BufferedIOBase = _PACKED.get(path.suffix.lower(), _BINARY)(path)
     return opened
 
 
 def _readable(path: Path) -> Any:
     """Return the input of pandas: the path, or the one file in a zip archive."""
     return _unpacked(path) if path.suffix.lower() == ".zip" else path
-
-
-def _plain(path: Path) -> IO[bytes]:
-    return path.open("rb")
 
 
 def _member(path: Path) -> str:
@@ -246,6 +243,11 @@ def _require_rectangular(path: Path) -> str:
     import pyarrow.csv as pc
 
     wrong: list[pc.InvalidRow] = []
+
+    def set_aside(row: pc.InvalidRow) -> str:
+        wrong.append(row)
+        return "skip"
+
     separator, names = _separator(path), {"autogenerate_column_names": True, "use_threads": False}
     with pc.open_csv(
         _unpacked(path),
@@ -253,7 +255,7 @@ def _require_rectangular(path: Path) -> str:
         pc.ParseOptions(
             delimiter=separator,
             newlines_in_values=True,
-            invalid_row_handler=lambda row: wrong.append(row) or "skip",
+            invalid_row_handler=set_aside,
         ),
         pc.ConvertOptions(include_columns=["f0"], column_types={"f0": pa.binary()}),
     ) as rows:

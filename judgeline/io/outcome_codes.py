@@ -96,14 +96,12 @@ class ArgumentError(ValueError):
             return str(self)
         option = f"--{self.argument.replace('_', '-')}"
         text = str(self).replace(f"'{self.argument}'", option)
-        text = re.sub(r"=\{('[^{}]*')\}", _as_pairs, text)
+        text = re.sub(  # a mapping of Python, ={'a': 'b', 'c': 'd'}, as ='a=b,c=d'
+            r"=\{('[^{}]*')\}",
+            lambda pairs: "=" + pairs[1].replace("': '", "=").replace("', '", ","),
+            text,
+        )
         return re.sub(rf"\b{self.argument}=", f"{option} ", text).replace(f"{option} True", option)
-
-
-def _as_pairs(found: re.Match[str]) -> str:
-    """Return a mapping of Python, ``={'a': 'b', 'c': 'd'}``, as ``='a=b,c=d'``."""
-    pairs = found[1].replace("': '", "=").replace("', '", ",")
-    return f"={pairs}"
 
 
 def parse_codes(text: str) -> dict[str, float]:
