@@ -52,6 +52,7 @@ from judgeline.io.outcome_codes import (
     outcomes_by_winner,
     parse_codes,
     require_both_winners,
+    require_columns,
     require_known_codes,
     scores_of_verdicts,
     without_blanks,
@@ -313,14 +314,7 @@ def _read_files(files: Sequence[Path], columns: list[str], texts: list[str]) -> 
 
 def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str, str]:
     """Return the source's own name of each column: as stated, as it is, or in other letters."""
-    for name, own in stated.items():
-        if name not in _KNOWN or own not in found:
-            wrong, known = (name, _KNOWN) if name not in _KNOWN else (own, found)
-            raise ArgumentError(
-                f"{path}: 'columns' says {name}={own}, and there is no column {wrong!r}; it is "
-                f"one of {', '.join(known[:40])}",
-                "columns",
-            )
+    require_columns(path, found, stated, _KNOWN)
     if len({*stated.values()}) < len(stated) or len({*found}) < len(found):
         raise ArgumentError(
             f"{path}: two columns share a name, in the file or in 'columns'; name each once",

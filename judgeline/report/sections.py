@@ -176,7 +176,12 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
         level=tables.judge_diagnostics["level"].fillna("").astype(str)
     )
     single = diagnostics["level"] == ""
-    checks = _without_ratings(tables.checks) if withheld else tables.checks
+    checks = pd.DataFrame({"passed": []}) if tables.checks is None else tables.checks
+    if withheld and "asset" in checks:  # observations of assets that place models hold ratings
+        hidden = checks["observed"].mask(checks["asset"].isin(PLACING), "ratings are withheld")
+        checks = checks.assign(observed=hidden)
+    failed = checks[~checks["passed"].astype(bool)]
+    caption = "One row per quality check; failed ones are marked"
     return SimpleNamespace(
         key=key,
         name=tables.display_name,
@@ -202,8 +207,8 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
             *missing_section(tables.missingness, None if withheld else tables.missing_bounds, key),
             *companions_of(tables.companions, key, withheld=bool(withheld)),
         ],
-        checks=_checks(checks),
-        failed=_failed(checks),
+        checks=make_grid(checks, caption, _CHECKS, marked=lambda row: not row.passed, mark="warns"),
+        failed=make_grid(failed, "One row per check that failed", _CHECKS),
         browser=None if withheld else browser_of(tables.battles, room=room),
         origin={name: inert(value) for name, value in tables.origin.items()},
         runs=None
@@ -271,7 +276,11 @@ def _conformal(tables: JudgeTables) -> Grid:
     )
     if "structured" in table:  # not of earlier versions
         groups = zip(table["structured"], table["structured_below"], strict=True)
-        table = table.assign(structured=[_marked_groups(*both) for both in groups])
+        marked = [
+            "; ".join("⚠ " * (words in below) + words for words in structured.split("; "))
+            for structured, below in groups
+        ]
+        table = table.assign(structured=marked)
     return make_grid(
         table,
         "One row per way to rate: do the intervals contain the human rating as often as promised?",
@@ -280,37 +289,10 @@ def _conformal(tables: JudgeTables) -> Grid:
     )
 
 
-def _marked_groups(structured: str, below: str) -> str:
-    """Return the groups of models set apart, marked where chance does not explain the misses."""
-    return "; ".join("⚠ " * (words in below) + words for words in structured.split("; "))
-
-
 def _notes(conformal: pd.DataFrame) -> list[str]:
     """Return each note on the intervals once, after the names of its methods."""
     noted = conformal[conformal["note"] != ""].groupby("note", sort=False)["method"]
     return [f"{', '.join(method_words(name) for name in names)}: {note}." for note, names in noted]
-
-
-def _without_ratings(checks: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Return checks without the observations of assets that place models: they hold ratings."""
-    if checks is None or "asset" not in checks:
-        return checks
-    hidden = checks["observed"].mask(checks["asset"].isin(PLACING), "ratings are withheld")
-    return checks.assign(observed=hidden)
-
-
-def _checks(checks: pd.DataFrame | None) -> Grid | None:
-    if checks is None or checks.empty:
-        return None
-    caption = "One row per quality check; failed ones are marked"
-    return make_grid(checks, caption, _CHECKS, marked=lambda row: not row.passed, mark="warns")
-
-
-def _failed(checks: pd.DataFrame | None) -> Grid | None:
-    if checks is None or checks["passed"].all():
-        return None
-    failed = checks[~checks["passed"].astype(bool)]
-    return make_grid(failed, "One row per check that failed", _CHECKS)
 
 
 def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> SimpleNamespace:
