@@ -24,8 +24,8 @@ from judgeline.io import (
 )
 from judgeline.usable import (
     QualityGateError,
+    call_text,
     printable,
-    python_call,
     readable,
     require_usable,
 )
@@ -148,8 +148,8 @@ def doctor(
         gate = apart or str(error)
     n_counted = int(as_coded(scored, "derived").voted_models().sum())
     supports, missing = _abilities(read, apart, people_apart, gate, n_counted, miscoverage)
-    options = (judge, outcomes, columns)
     is_alone = people_apart == NOBODY and not read.is_counted  # a judge that is rated by itself
+    verb = "rank" if not gate else "reference_ratings" if is_alone else "doctor"
     return Diagnosis(
         source=name,
         layout=read.plain or "battles with scores of a judge",
@@ -165,7 +165,7 @@ def doctor(
         supports=supports,
         missing=missing,
         concerns=_concerns(read),
-        next=_next(source, gate, not is_alone, options),
+        next=call_text(verb, source, judge, outcomes, columns),
     )
 
 
@@ -268,27 +268,6 @@ def _differs(share: float, n: int) -> bool:
 def _reach(n: int) -> float:
     """Return half the width of the 95 % interval of a share of n battles that is one half."""
     return 1.96 * 0.5 / math.sqrt(n)
-
-
-def _next(
-    source: pd.DataFrame | Path,
-    gate: str,
-    has_votes: bool,
-    options: tuple[str | None, str | None, Mapping[str, str] | None],
-) -> str:
-    """Return the command for a file, or the Python call for a table, that reads it as it was read.
-
-    A judge that fails with votes is looked at again; without votes it is rated by itself.
-    """
-    verb = "rank" if not gate else "doctor" if has_votes else "reference_ratings"
-    judge, outcomes, columns = options
-    if isinstance(source, Path) and verb != "reference_ratings":
-        pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
-        stated = {"judge": judge, "outcomes": outcomes, "columns": pairs}
-        stated = {"out": "ratings", **stated} if verb == "rank" else stated
-        words = (f"--{name} {shlex.quote(value)}" for name, value in stated.items() if value)
-        return " ".join([f"judgeline {verb} {shlex.quote(str(source))}", *words])
-    return python_call(verb, source, *options)
 
 
 def _half_file(name: str, layout: str) -> Diagnosis:

@@ -72,7 +72,7 @@ def readable(
     except MissingColumnsError as error:
         if error.missing != {"human_outcome"}:
             raise
-        alone = python_call("reference_ratings", source, judge, outcomes, columns)
+        alone = call_text("reference_ratings", source, judge, outcomes, columns)
         raise MissingColumnsError(
             f"{place} has verdicts of a judge and no votes of people, which ratings on the human "
             "scale need: add them as human_outcome or winner, or name their column with "
@@ -92,20 +92,28 @@ def readable(
     return battles
 
 
-def python_call(
-    name: str,
+def call_text(
+    verb: str,
     source: pd.DataFrame | Path,
     judge: str | None,
     outcomes: str | None,
     columns: Mapping[str, str] | None,
 ) -> str:
     """Return the Python that calls a function on a table, or the command that does on a file."""
-    given = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
-    words = [f"{key}={value!r}" for key, value in given.items() if value]
-    is_file = isinstance(source, Path)
-    first = json.dumps(str(source)) if is_file else "battles"
-    call = f"judgeline.{name}({', '.join([first, *words])})"
-    return f"python -c {shlex.quote(f'import judgeline; print({call})')}" if is_file else call
+    stated = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
+    given = {name: value for name, value in stated.items() if value}
+    if isinstance(source, Path) and verb in ("rank", "doctor"):
+        pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
+        given |= {"columns": pairs} if columns else {}
+        given = {"out": "ratings", **given} if verb == "rank" else given
+        words = (f"--{name} {shlex.quote(str(value))}" for name, value in given.items())
+        return " ".join([f"judgeline {verb} {shlex.quote(str(source))}", *words])
+    first = json.dumps(str(source)) if isinstance(source, Path) else "battles"
+    words = (f"{name}={value!r}" for name, value in given.items())
+    call = f"judgeline.{verb}({', '.join([first, *words])})"
+    if isinstance(source, pd.DataFrame):
+        return call
+    return f"python -c {shlex.quote(f'import judgeline; print({call})')}"
 
 
 def printable(text: str) -> str:

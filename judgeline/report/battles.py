@@ -15,6 +15,10 @@ from judgeline.report.wording import count, number
 from judgeline.verdict import CRITERIA
 
 _IDS_SHOWN = 5
+_OF_INFLUENCES = ("model", "opponent", "battle_id", "influence", "outcome", "expected")
+_OF_ANSWERS = (
+    "order", "replicate", "status", "answer", "identity", "prompt_tokens", "completion_tokens",
+)  # fmt: skip
 RUBRIC_POINTS, PLAIN_POINTS = "rubric points", "points (plain verdict)"
 
 
@@ -126,80 +130,61 @@ def evidence_of(
     influences: pd.DataFrame, battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> list[Evidence]:
     """Return each row of influences with the texts of its battle and the judge's answers."""
-    texts = {row["battle_id"]: row for row in battles.to_dict("records")}
-    answers = dict(list(verdicts.groupby("battle_id", sort=False)))
+    texts = {row["battle_id"]: row for row in _records(battles)}
+    answers: dict[str, list[dict[str, Any]]] = {}
+    for row in sorted(_records(verdicts), key=lambda row: (row["replicate"], row["order"])):
+        answers.setdefault(row["battle_id"], []).append(row)
     return [
-        _evidence(row, texts.get(row["battle_id"], {}), answers.get(row["battle_id"]))
-        for row in influences.to_dict("records")
+        _evidence(row, texts.get(row["battle_id"], {}), answers.get(row["battle_id"], []))
+        for row in _records(influences)
     ]
 
 
+def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
+    """Return the rows of a table, None where a cell is null."""
+    rows: list[dict[Any, Any]]
+    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    return rows
+
+
 def _evidence(
-    row: Mapping[str, Any], battle: Mapping[str, Any], answers: pd.DataFrame | None
+    row: Mapping[str, Any], battle: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
 ) -> Evidence:
     as_b = battle.get("model_b") == row["model"] and battle.get("model_a") != row["model"]
     own, other = ("b", "a") if as_b else ("a", "b")
-    vote = _number(battle.get("human_outcome"))
+    vote, sides = battle.get("human_outcome"), (row["model"], row["opponent"])
+    first = dict(zip(("BA", "AB") if as_b else ("AB", "BA"), sides, strict=True))
     return Evidence(
-        str(row["model"]),
-        str(row["opponent"]),
-        str(row["battle_id"]),
-        float(row["influence"]),
-        float(row["outcome"]),
-        float(row["expected"]),
-        vote if vote is None or not as_b else 1 - vote,
-        _text_or_none(battle.get("language")),
-        _text_or_none(battle.get("instruction")),
-        _text_or_none(battle.get(f"completion_{own}")),
-        _text_or_none(battle.get(f"completion_{other}")),
-        ()
-        if answers is None
-        else _readings(answers, str(row["model"]), str(row["opponent"]), as_b),
+        **{name: row[name] for name in _OF_INFLUENCES},
+        human_outcome=vote if vote is None or not as_b else 1 - vote,
+        language=battle.get("language"),
+        instruction=battle.get("instruction"),
+        completion=battle.get(f"completion_{own}"),
+        opponent_completion=battle.get(f"completion_{other}"),
+        readings=tuple(_reading(answer, first, -1 if as_b else 1) for answer in answers),
     )
 
 
-def _readings(answers: pd.DataFrame, model: str, opponent: str, as_b: bool) -> tuple[Reading, ...]:
-    ordered = answers.sort_values(["replicate", "order"], kind="stable")
-    first = {"AB": opponent if as_b else model, "BA": model if as_b else opponent}
-    return tuple(
-        Reading(
-            str(row["order"]),
-            int(row["replicate"]),
-            str(row["status"]),
-            first.get(row["order"]),
-            -difference if as_b and difference else difference,
-            _text_or_none(row["answer"]),
-            str(row["identity"]),
-            _whole(row.get("prompt_tokens")),
-            _whole(row.get("completion_tokens")),
-            unit,
-        )
-        for row in ordered.to_dict("records")
-        for difference, unit in [_difference(row)]
+def _reading(answer: Mapping[str, Any], first: Mapping[str, str], sign: int) -> Reading:
+    difference, unit = _difference(answer)
+    said: dict[str, Any] = {name: answer.get(name) for name in _OF_ANSWERS}
+    return Reading(
+        **said,
+        shown_first=first.get(answer["order"]),
+        difference=sign * difference if difference else difference,
+        unit=unit,
     )
 
 
-def _difference(row: Mapping[str, object]) -> tuple[float | None, str]:
+def _difference(row: Mapping[str, Any]) -> tuple[float | None, str]:
     """Return the score of A minus that of B and its unit; None where the answer has none."""
-    sides = [[_number(row.get(f"{name}_{side}")) for name in CRITERIA] for side in "ab"]
+    sides = [[row.get(f"{name}_{side}") for name in CRITERIA] for side in "ab"]
     scores = [score for side in sides for score in side if score is not None]
     if len(scores) == 2 * len(CRITERIA):
         half = len(CRITERIA)
         return sum(scores[:half]) / half - sum(scores[half:]) / half, RUBRIC_POINTS
-    share = None if scores or row["status"] != "ok" else _number(row.get("recorded_outcome"))
+    share = None if scores or row["status"] != "ok" else row.get("recorded_outcome")
     return (None, RUBRIC_POINTS) if share is None else (2 * share - 1, PLAIN_POINTS)
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None or pd.isna(value) else float(value)
-
-
-def _whole(value: Any) -> int | None:
-    return None if value is None or pd.isna(value) else int(value)
-
-
-def _text_or_none(value: object) -> str | None:
-    return None if value is None or pd.isna(value) else str(value)
 
 
 # The browser
