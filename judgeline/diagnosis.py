@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.diagnostics import diagnose_biases
-from judgeline.elo import code_battles, fit_beta_folds, require_connected
+from judgeline.elo import fit_beta_folds, require_connected
 from judgeline.io import (
     COUNT,
     LENGTHS,
@@ -291,13 +291,8 @@ def _half_file(name: str, layout: str) -> Diagnosis:
 
 def _apart(battles: pd.DataFrame) -> str:
     """Return a sentence on models without a chain of battles to the others; empty if none is."""
-    outcome = as_numbers(battles["judge_outcome"])
-    sides, score = (battles["model_a"], battles["model_b"]), battles["score_difference"]
-    votes = as_numbers(battles["human_outcome"])
     try:
-        require_connected(
-            code_battles(*sides, human_outcome=votes, judge_outcome=outcome, score_difference=score)
-        )
+        require_connected(as_coded(battles, "derived", every_vote=True))
     except ValueError as error:
         return str(error)
     return ""
