@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -123,46 +122,32 @@ def text(judged: Judges) -> Iterator[Cell]:
             yield from row_of(one.judge, ece=one.numbers["ece"], agreement=agreement)
     apart = on(BOTH_ORDERS, judged)
     yield from over_judges(apart, _position(apart))
-    if judged and not apart:
-        for row, column in POSITION:
-            yield Cell(row, column, np.nan, "needs battles with difference_ab and difference_ba")
-
-
-POSITION = (
-    *product(
-        (
-            "P(position 1 preferred), 3 judges",
-            "flip rate on decisive battles, 3 judges",
-            "share of battles whose scores favour position 1",
-        ),
-        ("min", "max"),
-    ),
-    ("position 1 mean score advantage", "mean"),
-    ("|MAE_A - MAE_B| of single-order hard fits", "per judge"),
-    ("largest single-model deflection under one order", "max"),
-)
 
 
 def _position(found: Judges) -> Iterator[Cell]:
     """Yield appendix F.1: what the position of an answer does to verdicts and ratings."""
-    shares, advantage, gaps, moved = [], [], [], []
+    rows = []
     for one in found:
         orders = {name: as_numbers(one.scored[name]) for name in ORDERS}
-        favoured = float((orders["difference_ab"] > orders["difference_ba"]).mean())
-        names = ("position_first_preferred", "position_flip_rate")
-        shares.append([100 * one.diagnostics[name] for name in names] + [100 * favoured])
-        advantage.append(one.diagnostics["position_first_score"])
+        favoured = (orders["difference_ab"] > orders["difference_ba"]).mean()
         methods = {k: ScoringMethod(outcome=(np.sign(s) + 1) / 2) for k, s in orders.items()}
         ratings = as_table(rate(one.coded, PLAIN, methods, beta_folds=one.folds))
         residual = ratings.pivot_table("residual", "model", "method")
-        errors = residual[list(ORDERS)].abs().mean()
-        gaps.append(abs(errors["difference_ab"] - errors["difference_ba"]))
-        moved.append(residual[list(ORDERS)].sub(residual["hard"], axis=0).abs().to_numpy().max())
-    for (row, _), values in zip(POSITION[:6:2], np.transpose(shares), strict=False):
-        yield from extremes(row, values.tolist())
-    for name, value in zip(POSITION[6:], map(np.mean, (advantage, gaps)), strict=False):
-        yield Cell(*name, float(value), "mean over judges")
-    yield Cell(*POSITION[8], max(moved, default=np.nan))
+        row = {
+            "P(position 1 preferred), 3 judges": 100 * one.diagnostics["position_first_preferred"],
+            "flip rate on decisive battles, 3 judges": 100 * one.diagnostics["position_flip_rate"],
+            "share of battles whose scores favour position 1": 100 * favoured,
+            "advantage": one.diagnostics["position_first_score"],
+            "gap": abs(np.subtract(*residual[list(ORDERS)].abs().mean())),
+            "moved": residual[list(ORDERS)].sub(residual["hard"], axis=0).abs().to_numpy().max(),
+        }
+        rows.append(row)
+    table, note = pd.DataFrame(rows), "mean over judges"
+    for name in table.columns[:3]:
+        yield from extremes(name, table[name])
+    yield Cell("position 1 mean score advantage", "mean", table["advantage"].mean(), note)
+    yield Cell("|MAE_A - MAE_B| of single-order hard fits", "per judge", table["gap"].mean(), note)
+    yield Cell("largest single-model deflection under one order", "max", table["moved"].max())
 
 
 _RANGES = {
