@@ -8,15 +8,13 @@ import numpy as np
 import pandas as pd
 
 from assets.check_results import UP_TO_LEADERBOARD, is_settled, judge_checks, settled_judges
-from assets.columns import as_columns
-from assets.comparison.pooled import compare_pooled
+from assets.comparison.pooled import compare, compare_pooled
 from assets.conditions import COMPARES_JUDGES, checks_of, corpus_check, corpus_table, fans_in
 from assets.partitions import CORPUS, by_judge
 from assets.reference.anchoring import LIKELIHOOD, RUBRIC, covering
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of, rating_of
-from judgeline.elo import ELO_ORIGIN, HeldOutRatings, kendall, summarise
-from judgeline.io import as_table
+from judgeline.elo import ELO_ORIGIN, kendall
 from judgeline.io.anchoring import choose_reference
 from judgeline.io.systems import N_SHUFFLES, SYSTEMS, agreement_of, rate_by_systems
 from resources.config.catalog import Catalog
@@ -95,28 +93,6 @@ def judge_comparison(
             **{f"withheld {judge}": reason for judge, reason in withheld.items()},
         },
     )
-
-
-def compare(
-    judge: str,
-    heldout_ratings: pd.DataFrame,
-    conformal_calibration: pd.DataFrame,
-    judge_diagnostics: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    scored_battles: pd.DataFrame,
-) -> pd.DataFrame:
-    """Return the rows of one judge in the comparison, one per method that was calibrated."""
-    summary = as_table(summarise(as_columns(HeldOutRatings, heldout_ratings)))
-    intervals = conformal_calibration[["method", "threshold", "coverage", "median_width"]]
-    kappa = judge_diagnostics.loc[judge_diagnostics["diagnostic"].eq("cohen_kappa"), "value"]
-    table = summary.merge(intervals, on="method", how="inner", validate="one_to_one").assign(
-        judge=judge,
-        kappa=kappa.iloc[0] if len(kappa) else np.nan,
-        n_verdicts=len(verdicts),
-        n_failed=int(verdicts["status"].ne("ok").sum()),
-        n_scored=len(scored_battles),
-    )
-    return table[JUDGE_COMPARISON.columns]
 
 
 comparison_checks = checks_of(JUDGE_COMPARISON, partitions_def=CORPUS)
