@@ -122,6 +122,17 @@ def text(judged: Judges) -> Iterator[Cell]:
             yield from row_of(one.judge, ece=one.numbers["ece"], agreement=agreement)
     apart = on(BOTH_ORDERS, judged)
     yield from over_judges(apart, _position(apart))
+    if judged and not apart:
+        why = "needs battles with difference_ab and difference_ba"
+        yield from (cell._replace(note=why) for cell in _position(apart))
+
+
+_OF_POSITION = ("position_first_preferred", "position_flip_rate")
+_SHARES = (
+    "P(position 1 preferred), 3 judges",
+    "flip rate on decisive battles, 3 judges",
+    "share of battles whose scores favour position 1",
+)
 
 
 def _position(found: Judges) -> Iterator[Cell]:
@@ -133,18 +144,15 @@ def _position(found: Judges) -> Iterator[Cell]:
         methods = {k: ScoringMethod(outcome=(np.sign(s) + 1) / 2) for k, s in orders.items()}
         ratings = as_table(rate(one.coded, PLAIN, methods, beta_folds=one.folds))
         residual = ratings.pivot_table("residual", "model", "method")
-        row = {
-            "P(position 1 preferred), 3 judges": 100 * one.diagnostics["position_first_preferred"],
-            "flip rate on decisive battles, 3 judges": 100 * one.diagnostics["position_flip_rate"],
-            "share of battles whose scores favour position 1": 100 * favoured,
-            "advantage": one.diagnostics["position_first_score"],
-            "gap": abs(np.subtract(*residual[list(ORDERS)].abs().mean())),
-            "moved": residual[list(ORDERS)].sub(residual["hard"], axis=0).abs().to_numpy().max(),
-        }
-        rows.append(row)
-    table, note = pd.DataFrame(rows), "mean over judges"
-    for name in table.columns[:3]:
-        yield from extremes(name, table[name])
+        moved = residual[list(ORDERS)].sub(residual["hard"], axis=0)
+        shares = [one.diagnostics[name] for name in _OF_POSITION] + [favoured]
+        error_a, error_b = residual[list(ORDERS)].abs().mean()
+        advantage = one.diagnostics["position_first_score"]
+        rows.append([*shares, advantage, abs(error_a - error_b), moved.abs().to_numpy().max()])
+    table = pd.DataFrame(rows, columns=[*_SHARES, "advantage", "gap", "moved"], dtype=float)
+    note = "mean over judges"
+    for name in _SHARES:
+        yield from row_of(name, min=100 * table[name].min(), max=100 * table[name].max())
     yield Cell("position 1 mean score advantage", "mean", table["advantage"].mean(), note)
     yield Cell("|MAE_A - MAE_B| of single-order hard fits", "per judge", table["gap"].mean(), note)
     yield Cell("largest single-model deflection under one order", "max", table["moved"].max())
