@@ -355,11 +355,12 @@ def rank(
         If the judge fails the gate (no positive, finite slope in every fold), or most rows
         cannot be used.
     """
-    source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
     lenient = {"allow_quarantine": allow_quarantine, "counted": True}
-    read = readable(source, judge, outcomes, columns, **lenient)
-    name = "a table" if isinstance(source, pd.DataFrame) else source.name
-    return Board(rank_battles(read.scored, settings), read, settings, name, _digest(source))
+    read = readable(battles, judge, outcomes, columns, **lenient)
+    ranking = rank_battles(read.scored, settings)
+    if isinstance(battles, pd.DataFrame):
+        return Board(ranking, read, settings, "a table")
+    return Board(ranking, read, settings, Path(battles).name, _digest(Path(battles)))
 
 
 def win_rates(
@@ -392,8 +393,7 @@ def win_rates(
     QualityGateError
         If most rows cannot be used.
     """
-    source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
-    scored = readable(source, judge, outcomes, columns, allow_quarantine=False).scored
+    scored = readable(battles, judge, outcomes, columns, allow_quarantine=False).scored
     if scored["human_outcome"].isna().all():
         raise ValueError("nobody voted on these battles: add human_outcome on some of them")
     tables: dict[str, Any] = {
@@ -477,10 +477,8 @@ def reference_ratings(
     QualityGateError
         If most rows cannot be used.
     """
-    source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
-    scored = readable(
-        source, judge, outcomes, columns, allow_quarantine=False, with_votes=False
-    ).scored
+    lenient = {"allow_quarantine": False, "with_votes": False}
+    scored = readable(battles, judge, outcomes, columns, **lenient).scored
     chosen = choose_reference(scored, reference)
     names = pd.Series([f"battle {place}" for place in range(len(scored))], index=scored.index)
     prompts = scored.assign(battle_id=names, question_id=scored["question_id"].fillna(names))
@@ -524,8 +522,7 @@ def pool(
         raise ValueError("pool takes a list of two tables or files at least, one of each judge")
     scored: dict[str, pd.DataFrame] = {}
     for place, one in enumerate(battles):
-        source = one if isinstance(one, pd.DataFrame) else Path(one)
-        read = readable(source, None, None, None, allow_quarantine=False)
+        read = readable(one, None, None, None, allow_quarantine=False)
         require_usable(read.scored, fit_beta_folds(as_coded(read.scored, settings.hard_outcome)))
         name = read.judge if read.judge not in scored else f"{read.judge} ({place + 1})"
         is_named = not read.scored["battle_id"].astype(str).str.fullmatch(r"row-\d+").all()
@@ -581,15 +578,18 @@ def rank_file(
         )
     ranking = _rank_or_explain(battles, settings, out)
     board = Board(ranking, battles, settings, path.name, _digest(path))
-    writers = _table_writers(board)
+    tables = {
+        "heldout.csv": board.heldout,
+        "conformal.csv": ranking.conformal_calibration,
+        "summary.csv": ranking.summary,
+        LEADERBOARD: ranking.leaderboard,
+        "quarantine.csv": battles.quarantine,
+    }
     if plain is not None:
         options = {"miscoverage": settings.miscoverage, "l2": settings.l2}
-        for name, table in zip(
-            ("plain.csv", "style.csv"),
-            plain_ratings(battles.scored, ties=plain, **options),
-            strict=True,
-        ):
-            writers[name] = _csv_writer(table)
+        both = plain_ratings(battles.scored, ties=plain, **options)
+        tables |= dict(zip(("plain.csv", "style.csv"), both, strict=True))
+    writers = {name: _csv_writer(table) for name, table in tables.items()}
     if report:
         writers["report.html"] = board.to_html
     try:
@@ -600,9 +600,7 @@ def rank_file(
         ) from error
 
 
-def _digest(source: pd.DataFrame | Path) -> str:
-    if isinstance(source, pd.DataFrame):
-        return ""
+def _digest(source: Path) -> str:
     digest = hashlib.sha256()
     for path in files_of(source):
         with path.open("rb") as content:
@@ -721,17 +719,6 @@ def _methods(asked: tuple[str, ...], known: list[str]) -> list[str]:
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise ValueError(f"unknown method {method!r}; {hint}Known are {', '.join(rated)}")
     return list(dict.fromkeys(asked)) or rated
-
-
-def _table_writers(board: Board) -> dict[str, Callable[[Path], object]]:
-    tables = {
-        "heldout.csv": board.heldout,
-        "conformal.csv": board.ranking.conformal_calibration,
-        "summary.csv": board.ranking.summary,
-        LEADERBOARD: board.leaderboard,
-        "quarantine.csv": board.battles.quarantine,
-    }
-    return {name: _csv_writer(table) for name, table in tables.items()}
 
 
 def _csv_writer(table: pd.DataFrame) -> Callable[[Path], object]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.diagnostics import diagnose_biases
-from judgeline.elo import code_battles, fit_beta_folds, require_connected
+from judgeline.elo import fit_beta_folds, require_connected
 from judgeline.io import (
     COUNT,
     LENGTHS,
@@ -24,8 +24,8 @@ from judgeline.io import (
 )
 from judgeline.usable import (
     QualityGateError,
+    call_text,
     printable,
-    python_call,
     readable,
     require_usable,
 )
@@ -141,11 +141,15 @@ def doctor(
     scored = read.scored
     voted = scored[scored["human_outcome"].notna()]
     apart, people_apart = _apart(scored), _apart(voted) if len(voted) else NOBODY
-    gate = apart or _gate(scored)
+    gate = apart
+    try:
+        require_usable(scored, fit_beta_folds(as_coded(scored, "derived")))
+    except (QualityGateError, ValueError) as error:
+        gate = apart or str(error)
     n_counted = int(as_coded(scored, "derived").voted_models().sum())
     supports, missing = _abilities(read, apart, people_apart, gate, n_counted, miscoverage)
-    options = (judge, outcomes, columns)
     is_alone = people_apart == NOBODY and not read.is_counted  # a judge that is rated by itself
+    verb = "rank" if not gate else "reference_ratings" if is_alone else "doctor"
     return Diagnosis(
         source=name,
         layout=read.plain or "battles with scores of a judge",
@@ -161,7 +165,7 @@ def doctor(
         supports=supports,
         missing=missing,
         concerns=_concerns(read),
-        next=_next(source, gate, not is_alone, options),
+        next=call_text(verb, source, judge, outcomes, columns),
     )
 
 
@@ -240,12 +244,7 @@ def _concerns(read: JudgedBattles) -> list[str]:
             f"{read.n_quarantined} of {read.n_rows} rows cannot be used, such as: "
             f"{bad['detail'].iloc[0]}."
         )
-    if read.n_repeated:
-        found.append(
-            f"{read.n_repeated:,} rows equal an earlier row"
-            f"{', as plain verdicts may by chance,' * bool(read.plain)} and count again; a "
-            "battle_id column tells repeats from other battles."
-        )
+    found += [read.repeats] if read.repeats else []
     if n_decided and not _differs(agreed, n_decided):
         few = _reach(n_decided) > _USEFUL - agreed
         found.append(
@@ -271,27 +270,6 @@ def _reach(n: int) -> float:
     return 1.96 * 0.5 / math.sqrt(n)
 
 
-def _next(
-    source: pd.DataFrame | Path,
-    gate: str,
-    has_votes: bool,
-    options: tuple[str | None, str | None, Mapping[str, str] | None],
-) -> str:
-    """Return the command for a file, or the Python call for a table, that reads it as it was read.
-
-    A judge that fails with votes is looked at again; without votes it is rated by itself.
-    """
-    verb = "rank" if not gate else "doctor" if has_votes else "reference_ratings"
-    judge, outcomes, columns = options
-    if isinstance(source, Path) and verb != "reference_ratings":
-        pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
-        stated = {"judge": judge, "outcomes": outcomes, "columns": pairs}
-        stated = {"out": "ratings", **stated} if verb == "rank" else stated
-        words = (f"--{name} {shlex.quote(value)}" for name, value in stated.items() if value)
-        return " ".join([f"judgeline {verb} {shlex.quote(str(source))}", *words])
-    return python_call(verb, source, *options)
-
-
 def _half_file(name: str, layout: str) -> Diagnosis:
     """Return the diagnosis of a file of votes alone, or of another program's verdicts."""
     supports: list[str] = []
@@ -313,22 +291,8 @@ def _half_file(name: str, layout: str) -> Diagnosis:
 
 def _apart(battles: pd.DataFrame) -> str:
     """Return a sentence on models without a chain of battles to the others; empty if none is."""
-    outcome = as_numbers(battles["judge_outcome"])
-    sides, score = (battles["model_a"], battles["model_b"]), battles["score_difference"]
-    votes = as_numbers(battles["human_outcome"])
     try:
-        require_connected(
-            code_battles(*sides, human_outcome=votes, judge_outcome=outcome, score_difference=score)
-        )
+        require_connected(as_coded(battles, "derived", every_vote=True))
     except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _gate(scored: pd.DataFrame) -> str:
-    """Return why a judge's scores cannot be put on the human scale; empty if they can."""
-    try:
-        require_usable(scored, fit_beta_folds(as_coded(scored, "derived")))
-    except (QualityGateError, ValueError) as error:
         return str(error)
     return ""

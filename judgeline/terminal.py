@@ -219,12 +219,8 @@ def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:
     )
     for note in filter(None, (battles.plain, *battles.notes)):
         console.print(f"[yellow]Note[/]: {plain(note)}.", soft_wrap=True)
-    if battles.n_repeated:
-        console.print(
-            f"[yellow]Note[/]: {battles.n_repeated:,} rows equal an earlier row in the columns "
-            f"that were read{', as plain verdicts may by chance,' * bool(battles.plain)} and count "
-            "again; a battle_id column tells repeats from other battles."
-        )
+    if battles.repeats:
+        console.print(f"[yellow]Note[/]: {battles.repeats}")
     if len(battles.quarantine):
         counts = battles_by(battles.quarantine["reason"], battles.quarantine)
         console.print(plain_table("Quarantined rows", ("reason", "rows"), counts.items()))

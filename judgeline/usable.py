@@ -13,7 +13,6 @@ from judgeline.io import (
     JudgedBattles,
     MissingColumnsError,
     as_numbers,
-    battles_by,
     by_score,
     read_judged_battles,
     require_few_lost,
@@ -49,7 +48,7 @@ class UnusableJudgeError(QualityGateError):
 
 
 def readable(
-    source: pd.DataFrame | Path,
+    source: pd.DataFrame | Path | str,
     judge: str | None,
     outcomes: str | None,
     columns: Mapping[str, str] | None,
@@ -59,6 +58,7 @@ def readable(
     counted: bool = False,
 ) -> JudgedBattles:
     """Return the battles of a file or table; QualityGateError if too many rows are unusable."""
+    source = source if isinstance(source, pd.DataFrame) else Path(source)
     place = "the table" if isinstance(source, pd.DataFrame) else str(source)
     try:
         battles = read_judged_battles(
@@ -72,14 +72,19 @@ def readable(
     except MissingColumnsError as error:
         if error.missing != {"human_outcome"}:
             raise
-        alone = python_call("reference_ratings", source, judge, outcomes, columns)
+        alone = call_text("reference_ratings", source, judge, outcomes, columns)
         raise MissingColumnsError(
             f"{place} has verdicts of a judge and no votes of people, which ratings on the human "
             "scale need: add them as human_outcome or winner, or name their column with "
             f"columns=human_outcome=NAME. Ratings by the judge alone: {alone}",
             error.missing,
         ) from error
-    _require_mostly_readable(battles)
+    if battles.quarantined_share > MOST_QUARANTINED:
+        raise QualityGateError(
+            f"{battles.quarantined_share:.0%} of {battles.n_rows:,} rows cannot be used "
+            f"({battles.reasons}), such as: {battles.quarantine['detail'].iloc[0]}. Correct the "
+            "file: ratings from what is left would speak of other battles than it was meant to hold"
+        )
     if not allow_quarantine:
         remedy = "Correct the file, or rate what is left with allow_quarantine=True"
         lost = (battles.quarantine, battles.n_rows, _LOST, place, remedy)
@@ -87,32 +92,28 @@ def readable(
     return battles
 
 
-def _require_mostly_readable(battles: JudgedBattles) -> None:
-    share = battles.quarantined_share
-    if share > MOST_QUARANTINED:
-        reasons = battles_by(battles.quarantine["reason"], battles.quarantine)
-        told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-        raise QualityGateError(
-            f"{share:.0%} of {battles.n_rows:,} rows cannot be used ({told}), such as: "
-            f"{battles.quarantine['detail'].iloc[0]}. Correct the file: ratings from what is left "
-            "would speak of other battles than it was meant to hold"
-        )
-
-
-def python_call(
-    name: str,
+def call_text(
+    verb: str,
     source: pd.DataFrame | Path,
     judge: str | None,
     outcomes: str | None,
     columns: Mapping[str, str] | None,
 ) -> str:
     """Return the Python that calls a function on a table, or the command that does on a file."""
-    given = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
-    words = [f"{key}={value!r}" for key, value in given.items() if value]
-    is_file = isinstance(source, Path)
-    first = json.dumps(str(source)) if is_file else "battles"
-    call = f"judgeline.{name}({', '.join([first, *words])})"
-    return f"python -c {shlex.quote(f'import judgeline; print({call})')}" if is_file else call
+    stated = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
+    given = {name: value for name, value in stated.items() if value}
+    if isinstance(source, Path) and verb in ("rank", "doctor"):
+        pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
+        given |= {"columns": pairs} if columns else {}
+        given = {"out": "ratings", **given} if verb == "rank" else given
+        words = (f"--{name} {shlex.quote(str(value))}" for name, value in given.items())
+        return " ".join([f"judgeline {verb} {shlex.quote(str(source))}", *words])
+    first = json.dumps(str(source)) if isinstance(source, Path) else "battles"
+    words = (f"{name}={value!r}" for name, value in given.items())
+    call = f"judgeline.{verb}({', '.join([first, *words])})"
+    if isinstance(source, pd.DataFrame):
+        return call
+    return f"python -c {shlex.quote(f'import judgeline; print({call})')}"
 
 
 def printable(text: str) -> str:

@@ -1,5 +1,6 @@
 """Judges and rating systems of a corpus side by side; with the checks on each."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -7,16 +8,13 @@ import numpy as np
 import pandas as pd
 
 from assets.check_results import UP_TO_LEADERBOARD, is_settled, judge_checks, settled_judges
-from assets.columns import as_columns
-from assets.comparison.pooled import compare_pooled
-from assets.comparison.systems import compare_systems, summarise_systems
+from assets.comparison.pooled import compare, compare_pooled
 from assets.conditions import COMPARES_JUDGES, checks_of, corpus_check, corpus_table, fans_in
 from assets.partitions import CORPUS, by_judge
 from assets.reference.anchoring import LIKELIHOOD, RUBRIC, covering
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of, rating_of
-from judgeline.elo import HeldOutRatings, summarise
-from judgeline.io import as_table
+from judgeline.elo import ELO_ORIGIN, kendall
 from judgeline.io.anchoring import choose_reference
 from judgeline.io.systems import N_SHUFFLES, SYSTEMS, agreement_of, rate_by_systems
 from resources.config.catalog import Catalog
@@ -95,28 +93,6 @@ def judge_comparison(
             **{f"withheld {judge}": reason for judge, reason in withheld.items()},
         },
     )
-
-
-def compare(
-    judge: str,
-    heldout_ratings: pd.DataFrame,
-    conformal_calibration: pd.DataFrame,
-    judge_diagnostics: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    scored_battles: pd.DataFrame,
-) -> pd.DataFrame:
-    """Return the rows of one judge in the comparison, one per method that was calibrated."""
-    summary = as_table(summarise(as_columns(HeldOutRatings, heldout_ratings)))
-    intervals = conformal_calibration[["method", "threshold", "coverage", "median_width"]]
-    kappa = judge_diagnostics.loc[judge_diagnostics["diagnostic"].eq("cohen_kappa"), "value"]
-    table = summary.merge(intervals, on="method", how="inner", validate="one_to_one").assign(
-        judge=judge,
-        kappa=kappa.iloc[0] if len(kappa) else np.nan,
-        n_verdicts=len(verdicts),
-        n_failed=int(verdicts["status"].ne("ok").sum()),
-        n_scored=len(scored_battles),
-    )
-    return table[JUDGE_COMPARISON.columns]
 
 
 comparison_checks = checks_of(JUDGE_COMPARISON, partitions_def=CORPUS)
@@ -201,6 +177,61 @@ def outcomes_of(scored: pd.DataFrame | None, soft: pd.DataFrame | None) -> "pd.S
         found[LIKELIHOOD] = own.set_index("battle_id")["outcome"].dropna()
     source = covering({name: len(known) for name, known in found.items()}, prefer=RUBRIC)
     return pd.Series(dtype=float) if source is None else found[source].astype(float)
+
+
+def compare_systems(rated: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return `RATING_SYSTEMS`: the ratings of all judges, centred alike, with their spread.
+
+    Within a judge and system the mean of those models that all judges rate by all systems is 1500
+    Elo points. ``judge_spread`` is the standard deviation (ddof 1) of a model's rating over
+    judges; NaN for a single judge, or a model that a judge has no rating of.
+    """
+    if not rated:
+        return RATING_SYSTEMS.empty()
+    table = pd.concat([part.assign(judge=judge) for judge, part in rated.items()])
+    missing = table.groupby("model")["rating"].apply(lambda ratings: ratings.isna().any())
+    complete = table.groupby("model").size().eq(len(rated) * len(SYSTEMS)) & ~missing
+    common = table["rating"].where(table["model"].map(complete))
+    if common.isna().all():
+        common = table["rating"]
+    keys = [table["judge"], table["system"]]
+    centred = table["rating"] - common.groupby(keys).transform("mean") + ELO_ORIGIN
+    table = table.assign(rating=centred)
+    by_model = table.groupby(["system", "model"])["rating"]
+    spread = by_model.transform("std").where(by_model.transform("count").eq(len(rated)))
+    return RATING_SYSTEMS.typed(table.assign(judge_spread=spread)).reset_index(drop=True)
+
+
+def summarise_systems(systems: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per system: how it orders and spreads models, and how far judges differ.
+
+    ``model_spread`` is the standard deviation of ratings over models, mean over judges.
+    ``relative_spread`` is the mean ``judge_spread`` over it: a system that moves everyone towards
+    the middle does not look steady. ``kendall`` compares its order with Bradley-Terry's, mean over
+    judges.
+    """
+    columns = ["system", "n_judges", "n_models", "kendall", "model_spread", "judge_spread"]
+    rows = []
+    for system in [name for name in SYSTEMS if systems["system"].eq(name).any()]:
+        own = systems[systems["system"].eq(system)]
+        width = float(own.groupby("judge")["rating"].std().mean())
+        between = float(own.drop_duplicates("model")["judge_spread"].mean())
+        n_models = own.loc[own["rating"].notna(), "model"].nunique()
+        ratio = between / width if width else np.nan
+        row = (system, own["judge"].nunique(), n_models, _kendall(systems, own), width, between)
+        rows.append((*row, ratio, float(own["order_spread"].mean())))
+    return pd.DataFrame(rows, columns=[*columns, "relative_spread", "order_spread"])
+
+
+def _kendall(systems: pd.DataFrame, own: pd.DataFrame) -> float:
+    base = systems[systems["system"].eq(SYSTEMS[0])]
+    both = base.merge(own, on=["judge", "model"], suffixes=("_base", ""))
+    taus = [
+        kendall(part["rating_base"], part["rating"])
+        for _, part in both.dropna(subset=["rating", "rating_base"]).groupby("judge")
+        if not part[["rating", "rating_base"]].nunique().eq(1).any()
+    ]
+    return float(np.mean(taus)) if taus else np.nan
 
 
 system_checks = checks_of(RATING_SYSTEMS, partitions_def=CORPUS)

@@ -28,7 +28,7 @@ from judgeline.io import (
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.comparison import POOLED_LEADERBOARD
+from resources.tables.comparison import JUDGE_COMPARISON, POOLED_LEADERBOARD
 
 Tables = Mapping[str, pd.DataFrame]
 
@@ -158,20 +158,33 @@ def _ratings(
     return with_waiting_votes(ratings, votes_that_wait(common[one], coded[one]))
 
 
+def compare(
+    judge: str,
+    heldout_ratings: pd.DataFrame,
+    conformal_calibration: pd.DataFrame,
+    judge_diagnostics: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+) -> pd.DataFrame:
+    """Return the rows of one judge in the comparison, one per method that was calibrated."""
+    summary = as_table(summarise(as_columns(HeldOutRatings, heldout_ratings)))
+    intervals = conformal_calibration[["method", "threshold", "coverage", "median_width"]]
+    kappa = judge_diagnostics.loc[judge_diagnostics["diagnostic"].eq("cohen_kappa"), "value"]
+    table = summary.merge(intervals, on="method", how="inner", validate="one_to_one").assign(
+        judge=judge,
+        kappa=kappa.iloc[0] if len(kappa) else np.nan,
+        n_verdicts=len(verdicts),
+        n_failed=int(verdicts["status"].ne("ok").sum()),
+        n_scored=len(scored_battles),
+    )
+    return table[JUDGE_COMPARISON.columns]
+
+
 def compare_pooled(pooled: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
     """Return the row of the pooled judges in the comparison; none where they have no board."""
     if pooled.empty:
         return pd.DataFrame()
-    ratings = as_columns(HeldOutRatings, pooled)
-    figures = calibrated(ratings, rating)[["method", "threshold", "coverage", "median_width"]]
-    return (
-        as_table(summarise(ratings))
-        .merge(figures, on="method")
-        .assign(
-            judge=POOLED,
-            kappa=np.nan,
-            n_verdicts=0,  # of its own
-            n_failed=0,
-            n_scored=int(pooled["n_scored"].iloc[0]),
-        )
-    )
+    calibration = calibrated(as_columns(HeldOutRatings, pooled), rating)
+    none = pd.DataFrame(columns=["diagnostic", "value", "status"])  # verdicts of its own
+    row = compare(POOLED, pooled, calibration, none, none, none)
+    return row.assign(n_scored=int(pooled["n_scored"].iloc[0]))

@@ -56,7 +56,6 @@ from judgeline.io.schema import (
     fault,
     in_file_order,
     missing_models,
-    no_verdicts,
     set_aside,
     typed,
 )
@@ -88,7 +87,7 @@ __all__ = [
     "battles_by", "by_question", "by_score", "categories", "common_battles", "each_category",
     "empty", "fault", "file_columns", "files_of", "in_file_order", "judge_slugs", "kind_of",
     "language_code", "languages", "layout_of", "missing_models", "n_battles_of", "names",
-    "no_verdicts", "outcomes", "outcomes_by_code", "outcomes_by_winner", "parse_codes",
+    "outcomes", "outcomes_by_code", "outcomes_by_winner", "parse_codes",
     "plain_ratings", "published_layout", "read_answers", "read_judged_battles", "read_layout",
     "read_softelo", "require_both_winners", "require_few_lost", "require_known_codes",
     "score_battles", "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",

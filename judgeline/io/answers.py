@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from judgeline.io.formats import file_columns, read_columns
-from judgeline.io.outcome_codes import ArgumentError, by_value, code_of
+from judgeline.io.outcome_codes import ArgumentError, by_value, code_of, require_columns
 
 NAMES = {
     "system": ("system", "model", "generator"),
@@ -62,13 +62,7 @@ def read_answers(answers: pd.DataFrame | Path | str, columns: Mapping[str, str])
 
 def _named(place: str, own: list[str], columns: Mapping[str, str]) -> dict[str, str]:
     """Return the table's own name of each column that is read."""
-    wrong = [name for name, stated in columns.items() if name not in NAMES or stated not in own]
-    if wrong:
-        raise ArgumentError(
-            f"{place}: 'columns' says {wrong[0]}={columns[wrong[0]]}; expected one of "
-            f"{', '.join(NAMES)}, and one of the columns {', '.join(own[:30])}",
-            "columns",
-        )
+    require_columns(place, own, columns, NAMES)
     small = {name.strip().casefold().replace(" ", "_"): name for name in own}
     named = {
         ours: columns.get(ours) or next((small[name] for name in usual if name in small), "")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from judgeline.io.formats import kind_of
 from judgeline.io.outcome_codes import COUNT
+from judgeline.io.scoring import turned
 from judgeline.verdict import hard_outcome, sign_outcome
 
 COUNTED_FROM = 5_000_000
@@ -28,7 +29,6 @@ _MOST_VALUES = 1 << 16  # different ones in a column
 _MOST_CELLS = 1 << 27  # kinds times scores; 512 MiB where all are met
 _BLOCK = 4096  # kinds handled at a time
 _ORDERS = ("difference_ab", "difference_ba")
-_MIRRORED = {"score_difference": 0, "human_outcome": 1, "judge_outcome": 1, "recorded_outcome": 1}
 
 
 def is_large(files: Sequence[Path]) -> bool:
@@ -74,8 +74,8 @@ class CountedRows:
         The first model by name becomes A: a battle and its mirror image are alike.
         """
         counts, rows = self.counts, kept["kind"].to_numpy()
-        table, turned = _turned(kept.drop(columns=["kind", COUNT]))
-        for part in _blocks(rows[turned]):
+        table, swap = turned(kept.drop(columns=["kind", COUNT]))
+        for part in _blocks(rows[swap.to_numpy()]):
             counts[part] = counts[part[:, None], self.mirror]
         group = table.groupby(list(table), dropna=False, sort=True)
         alike, again = group.ngroup().to_numpy(), group.cumcount().to_numpy()
@@ -97,20 +97,6 @@ class CountedRows:
 
 def _blocks(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
     return (rows[first : first + _BLOCK] for first in range(0, rows.size, _BLOCK))
-
-
-def _turned(kept: pd.DataFrame) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
-    """Return battles whose first model by name is A, and which had to be turned for that."""
-    turned = kept["model_a"].gt(kept["model_b"]).to_numpy()
-    a, b = kept["model_a"], kept["model_b"]
-    table = kept.assign(model_a=a.mask(turned, b), model_b=b.mask(turned, a))
-    if _ORDERS[0] in kept:
-        first, second = (kept[name] for name in _ORDERS)
-        swapped = first.mask(turned, -second), second.mask(turned, -first)
-        table = table.assign(**dict(zip(_ORDERS, swapped, strict=True)))
-    mirrored = {name: whole - kept[name] for name, whole in _MIRRORED.items() if name in kept}
-    numbers = {name: kept[name].mask(turned, other) for name, other in mirrored.items()}
-    return table.assign(**numbers), turned
 
 
 def _battles(
@@ -160,27 +146,6 @@ class _Codes:
     def series(self, codes: NDArray[Any]) -> pd.Series:
         """Return the values of some codes."""
         return pd.Series(list(self.place)).take(codes).reset_index(drop=True)
-
-
-class _Scores:
-    """Different scores by code, each with its negative; those that are not finite by another."""
-
-    def __init__(self) -> None:
-        self.place: dict[float, int] = {0.0: 0}
-        self.wrong: dict[float | None, int] = {0.0: 0}  # what stands for every finite score
-
-    def of(self, column: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the codes of scores in an Arrow array, 0 and another code for a wrong one."""
-        values, places = _encoded(column)
-        known = np.zeros((2, len(values)), dtype=np.int32)
-        for code, value in enumerate(values):
-            if value is None or not math.isfinite(value):
-                known[1, code] = self.wrong.setdefault(value, len(self.wrong))
-                continue
-            known[0, code] = self.place.setdefault(value, len(self.place))
-            self.place.setdefault(-value, len(self.place))
-        wrong = known[1].take(places) if known[1].any() else np.zeros(len(places), np.int32)
-        return known[0].take(places), wrong
 
 
 def _encoded(column: Any) -> tuple[list[Any], NDArray[Any]]:
@@ -260,29 +225,24 @@ def _count(
     files: Sequence[Path], columns: Mapping[str, str], sides: tuple[str, ...]
 ) -> CountedRows:
     dtype = np.uint32 if n_rows_of(files) < 2**32 else np.int64
-    scores, counts = _Scores(), np.zeros((0, 0), dtype=dtype)
+    scores, kinds, counts = _Codes(), _Kinds(), np.zeros((0, 0), dtype=dtype)
     values: dict[str, _Codes] = {}
-    kinds = _Kinds()
     for file, row, batch, score in _batches(files, columns, sides):
         values = values or {name: _Codes() for name in batch}
-        place = wrong = np.zeros(len(batch["model_a"]), dtype=np.int32)
-        if score is not None:
-            place, wrong = scores.of(score)
-        codes = [wrong, *(values[name].of(column) for name, column in batch.items())]
-        sizes = len(scores.wrong), *(len(one.place) for one in values.values())
-        kind = kinds.of(codes, sizes, file, row)
+        place = scores.of(score)
+        codes = [values[name].of(column) for name, column in batch.items()]
+        kind = kinds.of(codes, tuple(len(one.place) for one in values.values()), file, row)
         counts = _roomy(counts, kinds.codes.shape[1], len(scores.place))
         key = kind.astype(np.intp) * counts.shape[1]
         key += place
         np.add.at(counts.reshape(-1), key, counts.dtype.type(1))
+    for value in [*scores.place]:
+        scores.place.setdefault(-value, len(scores.place))
+    counts = _roomy(counts, kinds.codes.shape[1], len(scores.place))
     counts = counts[: kinds.codes.shape[1], : len(scores.place)]
-    wrong, *rest = kinds.codes
-    series = [one.series(codes) for one, codes in zip(values.values(), rest, strict=True)]
-    columns_of = dict(zip(values, series, strict=True))
-    if "score_difference" not in columns_of:
-        columns_of["score_difference"] = pd.Series(np.array([*scores.wrong], dtype=float)[wrong])
+    series = [one.series(codes) for one, codes in zip(values.values(), kinds.codes, strict=True)]
     names = [files[0].name] if len(files) == 1 else [*map(str, files)]
-    table = pd.DataFrame(columns_of).assign(
+    table = pd.DataFrame(dict(zip(values, series, strict=True))).assign(
         file=pd.Categorical.from_codes(kinds.first[0], names),
         row=kinds.first[1],
         kind=np.arange(len(counts)),
@@ -311,9 +271,10 @@ def _roomy(counts: NDArray[Any], n_kinds: int, n_scores: int) -> NDArray[Any]:
 def _batches(
     files: Sequence[Path], columns: Mapping[str, str], sides: tuple[str, ...]
 ) -> Iterator[tuple[int, int, dict[str, Any], Any]]:
-    """Yield file and first row of some rows, their columns but scores, and scores if numbers.
+    """Yield file and first row of some rows, their columns, and their finite scores.
 
-    Columns are Arrow arrays by our names.
+    Columns are Arrow arrays by our names. Where scores are numbers, their column has 0 for each
+    finite one; elsewhere the scores are 0.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -328,6 +289,7 @@ def _batches(
         return {name: own for name, own in columns.items() if name in known}
 
     numbers = are(pa.types.is_integer, pa.types.is_floating).keys()
+    are_apart = bool(sides) and numbers >= {*sides}
     texts = [*are(pa.types.is_string, pa.types.is_large_string).values()]
     for number, path in enumerate(files):
         row = 0
@@ -335,9 +297,14 @@ def _batches(
             for batch in _records(file, [*columns.values()]):
                 named = {name: batch.column(own) for name, own in columns.items()}
                 named |= {name: pc.sign(named[name]) for name in numbers & {*_ORDERS}}
-                score = named.pop("score_difference") if "score_difference" in numbers else None
-                if sides and numbers >= {*sides}:
-                    score = pc.subtract(*(named.pop(side) for side in sides))
+                if are_apart:
+                    named["score_difference"] = pc.subtract(*(named.pop(side) for side in sides))
+                score = pa.repeat(0.0, len(batch))
+                if are_apart or "score_difference" in numbers:
+                    given = named["score_difference"].cast(pa.float64())
+                    is_finite = pc.is_finite(given).fill_null(False)
+                    score = pc.if_else(is_finite, given, 0.0)
+                    named["score_difference"] = pc.if_else(is_finite, 0.0, given)
                 yield number, row, named, score
                 row += len(batch)
 

@@ -17,12 +17,11 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
-import numpy as np
 import pandas as pd
 
 SUFFIXES: dict[str, str] = {
@@ -46,6 +45,7 @@ _PACKED: dict[str, Callable[[Path], Any]] = {
     ".xz": lzma.open,
     ".zip": lambda path: zipfile.Path(path, _member(path)).open("rb"),
 }
+_BINARY = partial(Path.open, mode="rb")
 _SEPARATORS = ",;\t|"
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -57,6 +57,7 @@ _MARKS = (
 _WESTERN = "cp1252"  # which a few accents do not tell from its neighbours
 _UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
 _CHUNK = 1 << 20
+_LONGEST_ROW = 1 << 26  # bytes
 _SAMPLE_ROWS = 1000
 _MISSING = ("", "nan", "NaN", "NA", "null", "None")
 
@@ -207,17 +208,13 @@ def _told(path: Path, kind: str) -> Iterator[None]:
 
 
 def _unpacked(path: Path) -> io.BufferedIOBase:
-    opened: io.BufferedIOBase = _PACKED.get(path.suffix.lower(), _plain)(path)
+    opened: io.BufferedIOBase = _PACKED.get(path.suffix.lower(), _BINARY)(path)
     return opened
 
 
 def _readable(path: Path) -> Any:
     """Return the input of pandas: the path, or the one file in a zip archive."""
     return _unpacked(path) if path.suffix.lower() == ".zip" else path
-
-
-def _plain(path: Path) -> IO[bytes]:
-    return path.open("rb")
 
 
 def _member(path: Path) -> str:
@@ -242,43 +239,35 @@ def _separator(path: Path) -> str:
 
 def _require_rectangular(path: Path) -> str:
     """Return the separator of a CSV file; raise unless rows have as many fields as the header."""
-    separator = _separator(path)
-    with _text(path) as lines:
-        rows = csv.reader(lines, delimiter=separator)
-        n_fields = len(next(rows, []))
-        if _is_plain(path, separator, n_fields):
-            return separator
-        for row in rows:
-            if row and len(row) != n_fields:
-                raise ValueError(
-                    f"{path}, line {rows.line_num}: {len(row)} fields where the header has "
-                    f"{n_fields}; put quotes around fields that hold commas, and write decimals "
-                    "with a point"
-                )
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    wrong: list[pc.InvalidRow] = []
+
+    def set_aside(row: pc.InvalidRow) -> str:
+        wrong.append(row)
+        return "skip"
+
+    separator, names = _separator(path), {"autogenerate_column_names": True, "use_threads": False}
+    with pc.open_csv(
+        _unpacked(path),
+        pc.ReadOptions(**names, block_size=_LONGEST_ROW, encoding=encoding_of(path)),
+        pc.ParseOptions(
+            delimiter=separator,
+            newlines_in_values=True,
+            invalid_row_handler=set_aside,
+        ),
+        pc.ConvertOptions(include_columns=["f0"], column_types={"f0": pa.binary()}),
+    ) as rows:
+        while not wrong and next(rows, None) is not None:
+            pass
+    if wrong:
+        raise ValueError(
+            f"{path}, row {wrong[0].number - 2}: {wrong[0].actual_columns} fields where the header "
+            f"has {wrong[0].expected_columns}; put quotes around fields that hold commas, and "
+            "write decimals with a point"
+        )
     return separator
-
-
-def _is_plain(path: Path, separator: str, n_fields: int) -> bool:
-    """Return whether every line has `n_fields` fields and no quotes, by its bytes alone."""
-    if not n_fields or not encoding_of(path).startswith("utf-8"):
-        return False
-    ends = np.array([ord(separator)] * (n_fields - 1) + [ord("\n")], dtype=np.uint8)
-    rest = b""
-    with _unpacked(path) as content:
-        while chunk := content.read(_CHUNK):
-            lines, end, rest = (rest + chunk).rpartition(b"\n")
-            if not (end and _has_ends(lines + end, ends, separator)):
-                return False
-    return not rest or _has_ends(rest + b"\n", ends, separator)
-
-
-def _has_ends(lines: bytes, ends: np.ndarray, separator: str) -> bool:
-    """Return whether the fields of whole lines end in this way, over and over, without quotes."""
-    if b'"' in lines or lines.count(b"\r") > lines.count(b"\r\n"):
-        return False
-    letters = np.frombuffer(lines, dtype=np.uint8)
-    found = letters[(letters == ord(separator)) | (letters == ord("\n"))]
-    return not found.size % ends.size and bool((found.reshape(-1, ends.size) == ends).all())
 
 
 def _decimal(path: Path, separator: str) -> str:

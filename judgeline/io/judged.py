@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -52,6 +52,7 @@ from judgeline.io.outcome_codes import (
     outcomes_by_winner,
     parse_codes,
     require_both_winners,
+    require_columns,
     require_known_codes,
     scores_of_verdicts,
     without_blanks,
@@ -149,6 +150,21 @@ class JudgedBattles(NamedTuple):
     def n_quarantined(self) -> int:
         """Return how many rows were set aside."""
         return n_battles_of(self.quarantine)
+
+    @property
+    def reasons(self) -> str:
+        """Return the numbers of rows that were set aside, with their reasons."""
+        counts = battles_by(self.quarantine["reason"], self.quarantine)
+        return ", ".join(f"{count} {reason}" for reason, count in counts.items())
+
+    @property
+    def repeats(self) -> str:
+        """Return the sentence on repeated rows; empty where there are none."""
+        by_chance = ", as plain verdicts may by chance," * bool(self.plain)
+        return (
+            f"{self.n_repeated:,} rows equal an earlier row{by_chance} and count again; a "
+            "battle_id column tells repeats from other battles."
+        ) * bool(self.n_repeated)
 
     @property
     def quarantined_share(self) -> float:
@@ -298,14 +314,7 @@ def _read_files(files: Sequence[Path], columns: list[str], texts: list[str]) -> 
 
 def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str, str]:
     """Return the source's own name of each column: as stated, as it is, or in other letters."""
-    for name, own in stated.items():
-        if name not in _KNOWN or own not in found:
-            wrong, known = (name, _KNOWN) if name not in _KNOWN else (own, found)
-            raise ArgumentError(
-                f"{path}: 'columns' says {name}={own}, and there is no column {wrong!r}; it is "
-                f"one of {', '.join(known[:40])}",
-                "columns",
-            )
+    require_columns(path, found, stated, _KNOWN)
     if len({*stated.values()}) < len(stated) or len({*found}) < len(found):
         raise ArgumentError(
             f"{path}: two columns share a name, in the file or in 'columns'; name each once",
@@ -444,14 +453,12 @@ def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
 def _nothing_scored(path: Path, read: JudgedBattles) -> str:
     if read.quarantine.empty and not read.n_unscored:
         return f"{path} holds a header and no rows; write the battles into it again"
-    reasons = battles_by(read.quarantine["reason"], read.quarantine)
-    told = [f"{count} {reason}" for reason, count in reasons.items()]
-    example = f" For instance: {read.quarantine['detail'].iloc[0]}." if told else ""
+    example = f" For instance: {read.quarantine['detail'].iloc[0]}." if read.reasons else ""
     remedy = "Outcomes are A's share of the win: 1, 0.5, 0, or empty for no vote."
-    if path is _GIVEN and "nan-score" in reasons:
+    if path is _GIVEN and "nan-score" in read.reasons:
         remedy = "Decimal commas of a file are read by its path, or by pandas with decimal=','."
     return (
-        f"no row of {path} can be rated: {', '.join(told) or 'none has usable scores'}.{example} "
+        f"no row of {path} can be rated: {read.reasons or 'none has usable scores'}.{example} "
         f"{remedy}"
     )
 
@@ -681,12 +688,8 @@ def _given(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.Dat
 def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iterator[Fault]:
     """Yield the rules that rows break; the first of a row counts."""
     for side in ("model_a", "model_b"):
-        yield fault(
-            table,
-            _nameless(table[side]),
-            "missing-model",
-            f"{side} is {{{side}!r}}, expected a name",
-        )
+        nameless = by_value(table[side], lambda name: not (isinstance(name, str) and name))
+        yield fault(table, nameless, "missing-model", f"{side} is {{{side}!r}}, expected a name")
     same = table["model_a"].eq(table["model_b"])
     yield fault(table, same, "self-battle", "{model_a!r} is compared with itself")
     wrong = ~np.isfinite(numbers["score_difference"].astype(float))
@@ -712,12 +715,6 @@ def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iter
         yield fault(table, again, "duplicate-battle", "battle {battle_id!r} came before")
 
 
-def _nameless(names: pd.Series) -> pd.Series:
-    if names.dtype == "str":
-        return names.isna() | names.eq("")
-    return by_value(names, lambda name: not (isinstance(name, str) and name))
-
-
 def _sentence(*columns: str) -> str:
     return f"{', '.join(f'{name} is {{{name}!r}}' for name in columns)}, expected {{expected}}"
 
@@ -725,7 +722,12 @@ def _sentence(*columns: str) -> str:
 def _completed(kept: pd.DataFrame) -> pd.DataFrame:
     """Return battles with every column of scored battles, null where the file has none."""
     recorded = kept.get("recorded_outcome", kept.get("judge_outcome", np.nan))
-    table = kept.assign(recorded_outcome=recorded, judge_outcome=_derived_outcome(kept))
+    outcome = sign_outcome(kept["score_difference"].to_numpy(dtype=float))
+    if {*ORDERS} <= set(kept):  # a tie where the two orders contradict each other
+        orders = kept[list(ORDERS)].to_numpy(dtype=float)
+        both = ~np.isnan(orders).any(axis=1)
+        outcome[both] = hard_outcome(orders[both, 0], orders[both, 1])
+    table = kept.assign(recorded_outcome=recorded, judge_outcome=outcome)
     if COUNT in kept:
         return table
     if "battle_id" not in kept:
@@ -735,13 +737,3 @@ def _completed(kept: pd.DataFrame) -> pd.DataFrame:
     nothing = pd.Series(None, index=table.index, dtype=str)
     unknown = [name for name in OPTIONAL_TEXT[:-1] if name not in table]  # the judge was chosen
     return table.assign(**dict.fromkeys(unknown, nothing))
-
-
-def _derived_outcome(kept: pd.DataFrame) -> "np.ndarray[Any, Any]":
-    """Return what the scores say: a tie where the two orders contradict each other."""
-    outcome = sign_outcome(kept["score_difference"].to_numpy(dtype=float))
-    if {*ORDERS} <= set(kept):
-        orders = kept[list(ORDERS)].to_numpy(dtype=float)
-        both = ~np.isnan(orders).any(axis=1)
-        outcome[both] = hard_outcome(orders[both, 0], orders[both, 1])
-    return outcome

@@ -5,7 +5,8 @@ such codes is refused, and read once its user states them, as in `1/-1/0`: A's, 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -96,14 +97,26 @@ class ArgumentError(ValueError):
             return str(self)
         option = f"--{self.argument.replace('_', '-')}"
         text = str(self).replace(f"'{self.argument}'", option)
-        text = re.sub(r"=\{('[^{}]*')\}", _as_pairs, text)
+        text = re.sub(  # a mapping of Python, ={'a': 'b', 'c': 'd'}, as ='a=b,c=d'
+            r"=\{('[^{}]*')\}",
+            lambda pairs: "=" + pairs[1].replace("': '", "=").replace("', '", ","),
+            text,
+        )
         return re.sub(rf"\b{self.argument}=", f"{option} ", text).replace(f"{option} True", option)
 
 
-def _as_pairs(found: re.Match[str]) -> str:
-    """Return a mapping of Python, ``={'a': 'b', 'c': 'd'}``, as ``='a=b,c=d'``."""
-    pairs = found[1].replace("': '", "=").replace("', '", ",")
-    return f"={pairs}"
+def require_columns(
+    place: Path | str, found: Sequence[str], stated: Mapping[str, str], known: Iterable[str]
+) -> None:
+    """Raise unless stated names of columns are of ours, and of the source's."""
+    for name, own in stated.items():
+        for wrong, among in ((name, [*known]), (own, found)):
+            if wrong not in among:
+                raise ArgumentError(
+                    f"{place}: 'columns' says {name}={own}, and there is no column {wrong!r}; it "
+                    f"is one of {', '.join(among[:40])}",
+                    "columns",
+                )
 
 
 def parse_codes(text: str) -> dict[str, float]:

@@ -64,13 +64,9 @@ def _scores(path: Path) -> Iterator[tuple[str, str, str, str, float | None]]:
     for sample in log.samples or []:
         question = f"{log.eval.task}/{sample.id}"
         for scorer, score in (sample.scores or {}).items():
-            yield question, scorer, log.eval.model, path.name, _grade(score.value)
-
-
-def _grade(value: object) -> float | None:
-    if isinstance(value, int | float):
-        return float(value)
-    return _GRADES.get(value) if isinstance(value, str) else None
+            value = score.value
+            grade = value if isinstance(value, int | float) else _GRADES.get(str(value))
+            yield question, scorer, log.eval.model, path.name, grade
 
 
 def from_judge_arena(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:

@@ -122,11 +122,6 @@ def empty(dtypes: Mapping[str, str]) -> pd.DataFrame:
     return typed(pd.DataFrame(), dtypes)
 
 
-def no_verdicts() -> pd.DataFrame:
-    """Return the verdicts of a corpus that publishes none."""
-    return empty(VERDICT_DTYPES)
-
-
 def in_file_order(quarantines: Iterable[pd.DataFrame], paths: Sequence[Path]) -> pd.DataFrame:
     """Return quarantines as one, by file in the order read, then by row."""
     both = pd.concat(list(quarantines), ignore_index=True)

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from judgeline.elo import VOTES_WAIT, HeldOutRatings, with_settled_votes
-from judgeline.elo.battles import CodedBattles, chunks, code_battles
+from judgeline.elo.battles import CodedBattles, code_battles
 from judgeline.io.outcome_codes import COUNT, battles_by
 from judgeline.io.schema import SCORE_COLUMNS
 from judgeline.verdict import (
@@ -49,7 +49,6 @@ LEAST_SHARE = 0.8
 others with a smaller share of theirs is left out."""
 
 _ORDERS = ("AB", "BA", "mean")
-_CELLS = 1 << 17  # of a table of votes by score: counted battles are looked at in twice as many
 
 
 def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -102,20 +101,31 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
     return table.loc[both | published, list(SCORED_COLUMNS)].reset_index(drop=True)
 
 
+def turned(battles: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:
+    """Return battles whose first model by name is A, and which had to be turned for that."""
+    swap = battles["model_a"].gt(battles["model_b"])
+    sides = [("model_a", "model_b"), *((f"{style}_a", f"{style}_b") for style in STYLES)]
+    others = {
+        one: battles[two] for pair in sides for one, two in (pair, pair[::-1]) if one in battles
+    }
+    if "difference_ab" in battles:
+        others["difference_ab"] = -battles["difference_ba"]
+        others["difference_ba"] = -battles["difference_ab"]
+    for name in ("human_outcome", "judge_outcome", "recorded_outcome"):
+        if name in battles:
+            others[name] = 1 - battles[name]
+    others["score_difference"] = -battles["score_difference"]
+    return battles.assign(
+        **{one: battles[one].mask(swap, two) for one, two in others.items()}
+    ), swap
+
+
 def by_question(scored: pd.DataFrame) -> pd.DataFrame:
     """Return scored battles named by question and models, the first model by name being A.
 
     Files of several judges without a ``battle_id`` have the same battles under these names.
     """
-    swap = scored["model_a"].gt(scored["model_b"])
-    table = scored.copy()
-    for a, b in (("model_a", "model_b"), *((f"{style}_a", f"{style}_b") for style in STYLES)):
-        table[a], table[b] = scored[a].mask(swap, scored[b]), scored[b].mask(swap, scored[a])
-    for name, other in (("difference_ab", "difference_ba"), ("difference_ba", "difference_ab")):
-        table[name] = scored[name].mask(swap, -scored[other])
-    table["score_difference"] = scored["score_difference"].mask(swap, -scored["score_difference"])
-    for name in ("human_outcome", "judge_outcome", "recorded_outcome"):
-        table[name] = scored[name].mask(swap, 1 - scored[name])
+    table, _ = turned(scored)
     keys = ["question_id", "model_a", "model_b"]
     unclear = table["question_id"].isna() | table.duplicated(keys, keep=False)
     if unclear.any():
@@ -248,18 +258,9 @@ def by_score(scored_battles: pd.DataFrame) -> pd.DataFrame:
     """Return scored battles; of counted ones a row for each vote and score difference alone."""
     if COUNT not in scored_battles:
         return scored_battles
-    keys, sums = ["human_outcome", "score_difference"], []
-    for rows in chunks(len(scored_battles), _CELLS):
-        part = scored_battles.iloc[rows]
-        (votes, vote), (scores, score) = (
-            pd.factorize(part[key], use_na_sentinel=False) for key in keys
-        )
-        n_battles = np.bincount(votes * len(score) + scores, part[COUNT], len(vote) * len(score))
-        met = np.flatnonzero(n_battles)
-        columns = vote.take(met // len(score)), score.take(met % len(score)), n_battles[met]
-        sums.append(pd.DataFrame(dict(zip([*keys, COUNT], map(np.asarray, columns), strict=True))))
-    total = pd.concat(sums).astype({**dict.fromkeys(keys, float), COUNT: "int64"})
-    return total.groupby(keys, dropna=False)[COUNT].sum().reset_index()
+    keys = ["human_outcome", "score_difference"]
+    alike = scored_battles.groupby(keys, dropna=False, observed=True)[COUNT].sum().reset_index()
+    return alike.astype({**dict.fromkeys(keys, float), COUNT: "int64"})
 
 
 def as_coded(
@@ -313,11 +314,8 @@ def as_outcome_tables(
 def with_waiting_votes(ratings: HeldOutRatings, waiting: Collection[str]) -> HeldOutRatings:
     """Return ratings that say of some models that their votes wait, not that there are none."""
     waits = np.isin(ratings.model, list(waiting))
-    flags = [
-        flags.replace("no-votes", VOTES_WAIT) if wait else flags
-        for flags, wait in zip(ratings.flags.tolist(), waits.tolist(), strict=True)
-    ]
-    return ratings._replace(flags=np.array(flags))
+    said = np.char.replace(ratings.flags.astype(str), "no-votes", VOTES_WAIT)
+    return ratings._replace(flags=np.where(waits, said, ratings.flags))
 
 
 def votes_that_wait(scored_battles: pd.DataFrame, coded: CodedBattles) -> dict[str, int]:

@@ -67,7 +67,12 @@ def read_softelo(paths: Sequence[Path]) -> CorpusRead:
 def annotations(paths: Sequence[Path]) -> pd.DataFrame:
     """Return the rows of one corpus in the columns of the full release, battles identified."""
     table = pd.concat([_published(path) for path in paths], ignore_index=True)
-    _require_one_corpus(table)
+    sources = sorted(table["source_dataset"].dropna().unique())
+    if len(sources) > 1:
+        raise ValueError(
+            f"the files hold battles of {len(sources)} corpora ({', '.join(sources)}), whose "
+            "voters differ; name the files of one of them as location in corpora.yaml"
+        )
     return table.assign(**_identified(table), judge=judge_slugs(table["judge"]))
 
 
@@ -104,15 +109,6 @@ def _published(path: Path) -> pd.DataFrame:
             **{f"length_{s}": pd.to_numeric(raw.get(f"len_{s}", missing), "coerce") for s in "ab"},
         }
     )
-
-
-def _require_one_corpus(table: pd.DataFrame) -> None:
-    sources = sorted(table["source_dataset"].dropna().unique())
-    if len(sources) > 1:
-        raise ValueError(
-            f"the files hold battles of {len(sources)} corpora ({', '.join(sources)}), whose "
-            "voters differ; name the files of one of them as location in corpora.yaml"
-        )
 
 
 def _identified(table: pd.DataFrame) -> dict[str, pd.Series]:

@@ -68,21 +68,22 @@ def smoothing(judged: Judges) -> Iterator[Cell]:
 def agreement_by_size(judged: Judges) -> Iterator[Cell]:
     """Yield Figure 3: agreement with decisive votes by size of score, and calibration errors."""
     found = on("LMArena 100K", judged)
-    for low, high, name in zip(SIZES[:-1], SIZES[1:], SIZE_NAMES, strict=True):
-        share = mean_of(agreement_between(one, low, high) for one in found)
-        yield from over_judges(found, [Cell("agreement on non-tied battles", name, 100 * share)])
+    shares = pd.DataFrame([_agreement(one) for one in found])
+    for name in shares:
+        cell = Cell("agreement on non-tied battles", str(name), 100 * shares[name].mean())
+        yield from over_judges(found, [cell])
     for one in found:
         plain = expected_calibration_error(reliability_curve(one.score, one.human, 1.0))
         values = {"beta = 1": plain, "fitted beta": one.numbers["ece"]}
         yield from row_of(f"ECE of {one.judge}", **values)
 
 
-def agreement_between(one: Judged, low: float, high: float) -> float:
-    """Return the share of decisive votes for the judge's side where a score is in (low, high]."""
-    size = np.abs(one.score)
-    rows = np.isin(one.human, (0, 1)) & (size > low) & (size <= high)
-    agrees = (one.score[rows] > 0) == (one.human[rows] == 1)
-    return float(agrees.mean()) if agrees.size else np.nan
+def _agreement(one: Judged) -> pd.Series:
+    """Return the share of decisive votes for the judge's side by size of score."""
+    rows = np.isin(one.human, (0, 1)) & (one.score != 0)
+    agrees = pd.Series((one.score[rows] > 0) == (one.human[rows] == 1), dtype=float)
+    sizes = pd.cut(np.abs(one.score[rows]), SIZES, labels=SIZE_NAMES)
+    return agrees.groupby(sizes, observed=False).mean()
 
 
 def by_budget(judged: Judges) -> Iterator[Cell]:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -124,45 +123,39 @@ def text(judged: Judges) -> Iterator[Cell]:
     apart = on(BOTH_ORDERS, judged)
     yield from over_judges(apart, _position(apart))
     if judged and not apart:
-        for row, column in POSITION:
-            yield Cell(row, column, np.nan, "needs battles with difference_ab and difference_ba")
+        why = "needs battles with difference_ab and difference_ba"
+        yield from (cell._replace(note=why) for cell in _position(apart))
 
 
-POSITION = (
-    *product(
-        (
-            "P(position 1 preferred), 3 judges",
-            "flip rate on decisive battles, 3 judges",
-            "share of battles whose scores favour position 1",
-        ),
-        ("min", "max"),
-    ),
-    ("position 1 mean score advantage", "mean"),
-    ("|MAE_A - MAE_B| of single-order hard fits", "per judge"),
-    ("largest single-model deflection under one order", "max"),
+_OF_POSITION = ("position_first_preferred", "position_flip_rate")
+_SHARES = (
+    "P(position 1 preferred), 3 judges",
+    "flip rate on decisive battles, 3 judges",
+    "share of battles whose scores favour position 1",
 )
 
 
 def _position(found: Judges) -> Iterator[Cell]:
     """Yield appendix F.1: what the position of an answer does to verdicts and ratings."""
-    shares, advantage, gaps, moved = [], [], [], []
+    rows = []
     for one in found:
         orders = {name: as_numbers(one.scored[name]) for name in ORDERS}
-        favoured = float((orders["difference_ab"] > orders["difference_ba"]).mean())
-        names = ("position_first_preferred", "position_flip_rate")
-        shares.append([100 * one.diagnostics[name] for name in names] + [100 * favoured])
-        advantage.append(one.diagnostics["position_first_score"])
+        favoured = (orders["difference_ab"] > orders["difference_ba"]).mean()
         methods = {k: ScoringMethod(outcome=(np.sign(s) + 1) / 2) for k, s in orders.items()}
         ratings = as_table(rate(one.coded, PLAIN, methods, beta_folds=one.folds))
         residual = ratings.pivot_table("residual", "model", "method")
-        errors = residual[list(ORDERS)].abs().mean()
-        gaps.append(abs(errors["difference_ab"] - errors["difference_ba"]))
-        moved.append(residual[list(ORDERS)].sub(residual["hard"], axis=0).abs().to_numpy().max())
-    for (row, _), values in zip(POSITION[:6:2], np.transpose(shares), strict=False):
-        yield from extremes(row, values.tolist())
-    for name, value in zip(POSITION[6:], map(np.mean, (advantage, gaps)), strict=False):
-        yield Cell(*name, float(value), "mean over judges")
-    yield Cell(*POSITION[8], max(moved, default=np.nan))
+        moved = residual[list(ORDERS)].sub(residual["hard"], axis=0)
+        shares = [one.diagnostics[name] for name in _OF_POSITION] + [favoured]
+        error_a, error_b = residual[list(ORDERS)].abs().mean()
+        advantage = one.diagnostics["position_first_score"]
+        rows.append([*shares, advantage, abs(error_a - error_b), moved.abs().to_numpy().max()])
+    table = pd.DataFrame(rows, columns=[*_SHARES, "advantage", "gap", "moved"], dtype=float)
+    note = "mean over judges"
+    for name in _SHARES:
+        yield from row_of(name, min=100 * table[name].min(), max=100 * table[name].max())
+    yield Cell("position 1 mean score advantage", "mean", table["advantage"].mean(), note)
+    yield Cell("|MAE_A - MAE_B| of single-order hard fits", "per judge", table["gap"].mean(), note)
+    yield Cell("largest single-model deflection under one order", "max", table["moved"].max())
 
 
 _RANGES = {

@@ -195,10 +195,6 @@ class Allowance(NamedTuple):
     relative: float = 0.0
 
 
-def _nothing(_data: Path | None, _say: Callable[[str], None]) -> None:
-    """Read nothing."""
-
-
 @dataclass(frozen=True)
 class Paper:
     """A paper: its items, the reader of its data, and what is allowed by name of the quantity.
@@ -208,7 +204,7 @@ class Paper:
 
     file: str
     items: tuple[Item, ...]
-    read: Callable[[Path | None, Callable[[str], None]], Any] = _nothing
+    read: Callable[[Path | None, Callable[[str], None]], Any]
     allowed: Mapping[str, Allowance] | None = None
 
 

@@ -4,17 +4,21 @@ Bounded: a page holds so many characters of battles, and says what it leaves out
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import pandas as pd
 
-from judgeline.report.inert import inert, shortened
-from judgeline.report.wording import MISSING, count, number, status_words
+from judgeline.report.wording import count, number
 from judgeline.verdict import CRITERIA
 
 _IDS_SHOWN = 5
+_OF_INFLUENCES = ("model", "opponent", "battle_id", "influence", "outcome", "expected")
+_OF_ANSWERS = (
+    "order", "replicate", "status", "answer", "identity", "prompt_tokens", "completion_tokens",
+)  # fmt: skip
 RUBRIC_POINTS, PLAIN_POINTS = "rubric points", "points (plain verdict)"
 
 
@@ -58,6 +62,27 @@ class Evidence:
     completion: str | None
     opponent_completion: str | None
     readings: tuple[Reading, ...]
+
+    @property
+    def vote(self) -> str:
+        """Return what people said of the battle, in words."""
+        return _VOTES.get(self.human_outcome, "nobody voted")
+
+    @property
+    def texts(self) -> list[tuple[str, str | None]]:
+        """Return question and answers with their labels."""
+        return [
+            ("Question", self.instruction),
+            (f"Answer of {self.model}", self.completion),
+            (f"Answer of {self.opponent}", self.opponent_completion),
+        ]
+
+    @property
+    def size(self) -> int:
+        """Return the characters of the battle on the page, approximately."""
+        texts = [text for _, text in self.texts] + [one.answer for one in self.readings]
+        identities = sum(len(one.identity) for one in self.readings)
+        return _OVERHEAD + identities + sum(min(len(text or ""), MOST_TEXT) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -105,80 +130,61 @@ def evidence_of(
     influences: pd.DataFrame, battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> list[Evidence]:
     """Return each row of influences with the texts of its battle and the judge's answers."""
-    texts = {row["battle_id"]: row for row in battles.to_dict("records")}
-    answers = dict(list(verdicts.groupby("battle_id", sort=False)))
+    texts = {row["battle_id"]: row for row in _records(battles)}
+    answers: dict[str, list[dict[str, Any]]] = {}
+    for row in sorted(_records(verdicts), key=lambda row: (row["replicate"], row["order"])):
+        answers.setdefault(row["battle_id"], []).append(row)
     return [
-        _evidence(row, texts.get(row["battle_id"], {}), answers.get(row["battle_id"]))
-        for row in influences.to_dict("records")
+        _evidence(row, texts.get(row["battle_id"], {}), answers.get(row["battle_id"], []))
+        for row in _records(influences)
     ]
 
 
+def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
+    """Return the rows of a table, None where a cell is null."""
+    rows: list[dict[Any, Any]]
+    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    return rows
+
+
 def _evidence(
-    row: Mapping[str, Any], battle: Mapping[str, Any], answers: pd.DataFrame | None
+    row: Mapping[str, Any], battle: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
 ) -> Evidence:
     as_b = battle.get("model_b") == row["model"] and battle.get("model_a") != row["model"]
     own, other = ("b", "a") if as_b else ("a", "b")
-    vote = _number(battle.get("human_outcome"))
+    vote, sides = battle.get("human_outcome"), (row["model"], row["opponent"])
+    first = dict(zip(("BA", "AB") if as_b else ("AB", "BA"), sides, strict=True))
     return Evidence(
-        str(row["model"]),
-        str(row["opponent"]),
-        str(row["battle_id"]),
-        float(row["influence"]),
-        float(row["outcome"]),
-        float(row["expected"]),
-        vote if vote is None or not as_b else 1 - vote,
-        _text_or_none(battle.get("language")),
-        _text_or_none(battle.get("instruction")),
-        _text_or_none(battle.get(f"completion_{own}")),
-        _text_or_none(battle.get(f"completion_{other}")),
-        ()
-        if answers is None
-        else _readings(answers, str(row["model"]), str(row["opponent"]), as_b),
+        **{name: row[name] for name in _OF_INFLUENCES},
+        human_outcome=vote if vote is None or not as_b else 1 - vote,
+        language=battle.get("language"),
+        instruction=battle.get("instruction"),
+        completion=battle.get(f"completion_{own}"),
+        opponent_completion=battle.get(f"completion_{other}"),
+        readings=tuple(_reading(answer, first, -1 if as_b else 1) for answer in answers),
     )
 
 
-def _readings(answers: pd.DataFrame, model: str, opponent: str, as_b: bool) -> tuple[Reading, ...]:
-    ordered = answers.sort_values(["replicate", "order"], kind="stable")
-    first = {"AB": opponent if as_b else model, "BA": model if as_b else opponent}
-    return tuple(
-        Reading(
-            str(row["order"]),
-            int(row["replicate"]),
-            str(row["status"]),
-            first.get(row["order"]),
-            -difference if as_b and difference else difference,
-            _text_or_none(row["answer"]),
-            str(row["identity"]),
-            _whole(row.get("prompt_tokens")),
-            _whole(row.get("completion_tokens")),
-            unit,
-        )
-        for row in ordered.to_dict("records")
-        for difference, unit in [_difference(row)]
+def _reading(answer: Mapping[str, Any], first: Mapping[str, str], sign: int) -> Reading:
+    difference, unit = _difference(answer)
+    said: dict[str, Any] = {name: answer.get(name) for name in _OF_ANSWERS}
+    return Reading(
+        **said,
+        shown_first=first.get(answer["order"]),
+        difference=sign * difference if difference else difference,
+        unit=unit,
     )
 
 
-def _difference(row: Mapping[str, object]) -> tuple[float | None, str]:
+def _difference(row: Mapping[str, Any]) -> tuple[float | None, str]:
     """Return the score of A minus that of B and its unit; None where the answer has none."""
-    sides = [[_number(row.get(f"{name}_{side}")) for name in CRITERIA] for side in "ab"]
+    sides = [[row.get(f"{name}_{side}") for name in CRITERIA] for side in "ab"]
     scores = [score for side in sides for score in side if score is not None]
     if len(scores) == 2 * len(CRITERIA):
         half = len(CRITERIA)
         return sum(scores[:half]) / half - sum(scores[half:]) / half, RUBRIC_POINTS
-    share = None if scores or row["status"] != "ok" else _number(row.get("recorded_outcome"))
+    share = None if scores or row["status"] != "ok" else row.get("recorded_outcome")
     return (None, RUBRIC_POINTS) if share is None else (2 * share - 1, PLAIN_POINTS)
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None or pd.isna(value) else float(value)
-
-
-def _whole(value: Any) -> int | None:
-    return None if value is None or pd.isna(value) else int(value)
-
-
-def _text_or_none(value: object) -> str | None:
-    return None if value is None or pd.isna(value) else str(value)
 
 
 # The browser
@@ -195,39 +201,7 @@ _VOTES: dict[float | None, str] = {
     0.5: "people called a tie",
     0.0: "people preferred the other",
 }
-_NO_TEXT = "The corpus publishes no text."
 _OVERHEAD = 1_200  # characters of markup around a battle
-
-
-@dataclass(frozen=True)
-class Shown:
-    """One answer of the judge in words."""
-
-    title: str
-    score: str
-    answer: str
-    identity: str
-
-
-@dataclass(frozen=True)
-class BattleCard:
-    """One battle in words; `texts` are labelled, everything is inert and unescaped."""
-
-    model: str
-    opponent: str
-    battle_id: str
-    influence: str
-    raises: bool
-    outcome: str
-    vote: str
-    texts: list[tuple[str, str]]
-    answers: list[Shown]
-
-    @property
-    def size(self) -> int:
-        """Characters of the battle's texts on the page, approximately."""
-        answers = sum(len(one.answer) + len(one.identity) for one in self.answers)
-        return _OVERHEAD + answers + sum(len(text) for _, text in self.texts)
 
 
 @dataclass(frozen=True)
@@ -235,7 +209,7 @@ class Browser:
     """The battles of one judge's section, by model, and what was left out."""
 
     models: list[str]
-    cards: list[BattleCard]
+    battles: list[Evidence]
     sentences: list[str]
 
 
@@ -244,10 +218,9 @@ def browser_of(battles: Sequence[Evidence], *, room: int = MOST_PER_PAGE) -> Bro
     if not battles:
         return None
     kept = _within(_by_strength(battles), room)
-    models = sorted({card.model for card in kept}, key=str.casefold)
-    place = {model: number for number, model in enumerate(models)}
-    cards = sorted(kept, key=lambda card: (place[card.model], not card.raises))
-    return Browser(models, cards, _sentences(len(cards), len(battles)))
+    models = sorted({one.model for one in kept}, key=str.casefold)
+    shown = sorted(kept, key=lambda one: (models.index(one.model), one.influence <= 0))
+    return Browser(models, shown, _sentences(len(shown), len(battles)))
 
 
 def _by_strength(battles: Sequence[Evidence]) -> list[Evidence]:
@@ -261,15 +234,9 @@ def _by_strength(battles: Sequence[Evidence]) -> list[Evidence]:
     return [battles[place] for _, place in sorted(ranked)]
 
 
-def _within(battles: Iterable[Evidence], room: int) -> list[BattleCard]:
-    cards, used = [], 0
-    for one in battles:
-        card = _card(one)
-        used += card.size
-        if used > room:
-            break
-        cards.append(card)
-    return cards
+def _within(battles: Sequence[Evidence], room: int) -> list[Evidence]:
+    sizes = accumulate(one.size for one in battles)
+    return [one for one, used in zip(battles, sizes, strict=True) if used <= room]
 
 
 def _sentences(n_shown: int, n_found: int) -> list[str]:
@@ -284,42 +251,3 @@ def _sentences(n_shown: int, n_found: int) -> list[str]:
             "The command judgeline why shows those of any model in full."
         )
     return told
-
-
-def _card(one: Evidence) -> BattleCard:
-    sides = (
-        ("Question", one.instruction),
-        (f"Answer of {inert(one.model)}", one.completion),
-        (f"Answer of {inert(one.opponent)}", one.opponent_completion),
-    )
-    return BattleCard(
-        inert(one.model),
-        inert(one.opponent),
-        inert(one.battle_id),
-        number(one.influence, 2, signed=True),
-        one.influence > 0,
-        f"counts as {number(one.outcome, 2)} of a win, {number(one.expected, 2)} expected",
-        _VOTES.get(one.human_outcome, "nobody voted"),
-        [(label, _NO_TEXT if text is None else _shown(text)) for label, text in sides],
-        [_reading(reading) for reading in one.readings],
-    )
-
-
-def _reading(reading: Reading) -> Shown:
-    first = f", {inert(reading.shown_first)} shown first" if reading.shown_first else ""
-    again = f", run {reading.replicate + 1}" if reading.replicate else ""
-    score = (
-        f"no score: {status_words(inert(reading.status))}"
-        if reading.difference is None
-        else f"{number(reading.difference, 2, signed=True)} {reading.unit}"
-    )
-    return Shown(
-        f"Order {inert(reading.order)}{first}{again}",
-        score,
-        MISSING if reading.answer is None else _shown(reading.answer),
-        inert(reading.identity),
-    )
-
-
-def _shown(text: str) -> str:
-    return shortened(inert(text), MOST_TEXT)

@@ -273,34 +273,25 @@ def companions_of(
     shown = [section for section in SECTIONS if not (withheld and section.places_models)]
     made = [(section, _tables(section.parts, tables, key)) for section in shown]
     return [
-        Companion(
-            section.title,
-            [section.sentence, *_missing(section, tables), *_particulars(section, tables)],
-            grids,
-        )
+        Companion(section.title, _sentences(section, tables), grids)
         for section, grids in made
         if grids
     ]
 
 
-def _missing(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return the tables that a section lacks, if it has others."""
+def _sentences(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return the sentence of a section, the tables it lacks, and how this corpus fared."""
+    said, asset = [section.sentence], section.parts[0].asset
     missing = dict.fromkeys(part.asset for part in section.parts if part.asset not in tables)
-    return [f"Not here, since not made or deleted: {', '.join(missing)}."] if missing else []
-
-
-def _particulars(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return sentences on this corpus: the reference of its gaps, how predictions fared."""
-    asset = section.parts[0].asset
-    if asset not in tables:
-        return []
-    if asset == "reference_ratings":
+    if missing:
+        said.append(f"Not here, since not made or deleted: {', '.join(missing)}.")
+    if asset == "reference_ratings" and asset in tables:
         names = ", ".join(tables[asset]["reference_model"].unique())
-        return [f"The reference is {names}; another one gives other gaps."]
-    if asset == "predictions":
+        said.append(f"The reference is {names}; another one gives other gaps.")
+    if asset == "predictions" and asset in tables:
         by_method = tables[asset].groupby("method", sort=True)
-        return [" ".join(_coverage_by(method_words(str(name)), rows) for name, rows in by_method)]
-    return []
+        said.append(" ".join(_coverage_by(method_words(str(n)), rows) for n, rows in by_method))
+    return said
 
 
 def _coverage_by(method: str, table: pd.DataFrame) -> str:

@@ -24,15 +24,6 @@ RULERS = {"hard": ("hard", "s"), "soft": ("soft", "o"), HEADLINE: ("headline", "
 """The methods that figures compare, with their colours and markers."""
 
 
-def straight_line(rated: pd.DataFrame, column: str) -> tuple[float, float] | None:
-    """Return least-squares slope and intercept over human rating; None where there is no line."""
-    x, y = rated["human_rating"].to_numpy(float), rated[column].to_numpy(float)
-    if x.size < 3 or np.ptp(x) == 0:
-        return None
-    slope, intercept = np.polyfit(x - x.mean(), y, 1)
-    return float(slope), float(intercept - slope * x.mean())
-
-
 def draw_intervals(leaderboard: pd.DataFrame) -> Chart:
     """Draw ratings with their intervals, best on top, and human ratings; dashed if unbounded."""
     table = leaderboard.reset_index(drop=True)
@@ -147,7 +138,7 @@ def ruler_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
     edges = [rated["human_rating"].min(), rated["human_rating"].max()]
     chart.lines(edges, edges, "muted", width=1, dash="4 3", label="agreement")
     _draw_marks(chart, rated, "rating")
-    description = f"Scatter of judge rating against human rating. {_slopes(rated, 'rating')}"
+    description = "Scatter of judge rating against human rating."
     return _drawn(chart, key, title, caption, description)
 
 
@@ -157,22 +148,24 @@ def residual_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
     rated = _rated(heldout)
     if rated.empty:
         return Illustration(title, "Not drawn: no model has a human rating.", "")
-    slopes = _slopes(rated, "residual")
     caption = (
         "Judge rating minus human rating: a rising line means a stretched scale, a falling one "
-        f"a compressed scale. {slopes}"
+        "a compressed scale."
     )
 
     chart = Chart("human rating (Elo points)", "residual (Elo points)", height=259)
     ends = np.array([rated["human_rating"].min(), rated["human_rating"].max()])
     chart.lines(ends, 0, "muted", width=1, dash="4 3")
     for method, (role, _) in RULERS.items():
-        group = rated[rated["method"] == method]
-        if line := straight_line(group, "residual"):
-            x = np.array([group["human_rating"].min(), group["human_rating"].max()])
-            chart.lines(x, line[0] * x + line[1], role, opacity=0.6)
+        own = rated.loc[rated["method"] == method, ["human_rating", "residual"]]
+        x, y = own.to_numpy(float).T
+        if x.size >= 3 and np.ptp(x):
+            line = np.poly1d(np.polyfit(x - x.mean(), y, 1))
+            chart.lines(
+                [x.min(), x.max()], line(np.array([x.min(), x.max()]) - x.mean()), role, opacity=0.6
+            )
     _draw_marks(chart, rated, "residual")
-    description = f"Scatter of residuals around zero with straight lines. {slopes}"
+    description = "Scatter of residuals around zero with straight lines."
     return _drawn(chart, key, title, caption, description)
 
 
@@ -246,42 +239,5 @@ def beta_figure(beta_folds: pd.DataFrame, *, key: str) -> Illustration:
     return _drawn(chart, key, title, caption, description)
 
 
-def error_figure(summary: pd.DataFrame, *, key: str, ranking_method: str) -> Illustration:
-    """Return the mean absolute error of every way to rate, in Elo points, best first."""
-    title = "Error of every way to rate"
-    table = summary[summary["mae"].notna()].sort_values("mae", kind="stable", ignore_index=True)
-    if table.empty:
-        return Illustration(title, "Not drawn: no model has a human rating.", "")
-    caption = (
-        "Mean absolute distance between judge rating and human rating, best first; the filled "
-        f"dot ranks the leaderboard: {method_words(ranking_method)}."
-    )
-    said = ", ".join(
-        f"{method_words(row.method)} {number(row.mae, 1)}" for row in table.itertuples()
-    )
-
-    worst = float(table["mae"].max())
-    names = table["method"].map(method_words).tolist()
-    chart = Chart("mean absolute error (Elo points)", names=names, x_range=(0, 1.08 * worst or 1.0))
-    ends = np.column_stack([np.zeros(len(table)), table["mae"]])
-    chart.lines(ends, np.column_stack([table.index, table.index]), "grid")
-    ranking = table["method"] == ranking_method
-    for rows, hollow in ((ranking, False), (~ranking, True)):
-        group = table[rows]
-        chart.marks(group["mae"], group.index, "headline", size=6, hollow=hollow)
-    return _drawn(chart, key, title, caption, f"Mean absolute error in Elo points: {said}.")
-
-
 def _rated(heldout: pd.DataFrame) -> pd.DataFrame:
     return heldout[heldout["method"].isin(RULERS) & heldout["residual"].notna()]
-
-
-def _slopes(rated: pd.DataFrame, column: str) -> str:
-    """Return the sentence on the slope of every ruler, in Elo points per 100 human Elo points."""
-    said = []
-    for method in RULERS:
-        line = straight_line(rated[rated["method"] == method], column)
-        if line is not None:
-            slope = number(100 * line[0], 1, signed=True)
-            said.append(f"{method_words(method)} {slope}")
-    return f"Slopes in Elo per 100 human Elo: {', '.join(said)}." if said else ""

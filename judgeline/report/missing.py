@@ -1,18 +1,16 @@
 """The page's section on missing verdicts: battles without a score, and what they could change."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from judgeline.diagnostics import MAX_WIDTH, SCORED, width_limit
+from judgeline.report.companions import Companion, Table
 from judgeline.report.grid import FORMATS, Grid, make_grid
 from judgeline.report.wording import count, method_words, number, status_words
 
-_ALL = "all"
-
-
+_ALL, _TITLE = "all", "Missing verdicts"
 _CLASSES = "status: Class; n_battles | without a score; share; n_verdicts | of that class"
 _LEVELS = "grouping: By; level: Group; n_battles | sampled; n_missing; share; classes | battles"
 _BOUNDS = (
@@ -21,27 +19,17 @@ _BOUNDS = (
 )
 
 
-@dataclass(frozen=True)
-class MissingSection:
-    """Section on missing verdicts: sentences, and tables by class, by group and of bounds."""
-
-    sentences: list[str]
-    classes: Grid | None
-    levels: Grid | None
-    bounds: Grid | None
-
-
 def missing_section(
-    missingness: pd.DataFrame | None, missing_bounds: pd.DataFrame | None
-) -> MissingSection | None:
-    """Return the section on a judge's missing verdicts; None without their table."""
+    missingness: pd.DataFrame | None, missing_bounds: pd.DataFrame | None, key: str
+) -> list[Companion]:
+    """Return the section on a judge's missing verdicts; nothing without their table."""
     if missingness is None:
-        return None
+        return []
     whole = missingness[missingness["grouping"] == _ALL]
     n_battles = int(whole["n_battles"].sum())
     failed = whole[whole["status"] != SCORED].sort_values("n_battles", ascending=False)
     if not failed["n_battles"].any():
-        return MissingSection([_complete(n_battles, int(failed["n_verdicts"].sum()))], *[None] * 3)
+        return [Companion(_TITLE, [_complete(n_battles, int(failed["n_verdicts"].sum()))])]
     n_missing = int(failed["n_battles"].sum())
     share = FORMATS["share"](n_missing / n_battles)
     told = [
@@ -52,13 +40,14 @@ def missing_section(
     absent = {"language", "length"} - set(missingness["grouping"])
     if absent:
         told.append(f"The corpus publishes no {' and no '.join(sorted(absent))} to count them by.")
-    bounds = None if missing_bounds is None else _bounds(missing_bounds)
-    return MissingSection(
-        told + _bound_sentences(bounds),
-        make_grid(failed, "One row per class of battles without a score", _CLASSES),
-        _levels(missingness),
-        None if bounds is None or bounds.empty else _bound_grid(bounds),
-    )
+    classes = make_grid(failed, "One row per class of battles without a score", _CLASSES)
+    tables = [Table(f"{key}-missing", classes, is_central=True)]
+    bounds = missingness[:0] if missing_bounds is None else _bounds(missing_bounds)
+    if len(bounds):
+        told += _bound_sentences(bounds)
+        tables.append(Table(f"{key}-bounds", _bound_grid(bounds)))
+    tables.append(Table(f"{key}-missing-levels", _levels(missingness)))
+    return [Companion(_TITLE, told, tables)]
 
 
 def _complete(n_battles: int, n_failed: int) -> str:
@@ -95,9 +84,7 @@ def _bounds(missing_bounds: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(["width", "model"], ascending=[False, True], na_position="first")
 
 
-def _bound_sentences(bounds: pd.DataFrame | None) -> list[str]:
-    if bounds is None or bounds.empty:
-        return []
+def _bound_sentences(bounds: pd.DataFrame) -> list[str]:
     told = [
         "Had they a score, whatever it were, a model's rating would lie between its worst case "
         "(all of its missing battles lost, as clearly as a verdict can say) and its best (all "

@@ -18,9 +18,10 @@ from markupsafe import Markup
 
 from judgeline.elo import FEW_BATTLES
 from judgeline.intervals import kept_text
-from judgeline.report.battles import MOST_PER_PAGE
+from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.companions import cost_grid
-from judgeline.report.inert import inert
+from judgeline.report.grid import sort_key
+from judgeline.report.inert import inert, shortened
 from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, require_columns
 from judgeline.report.methods import methods_section
 from judgeline.report.sections import (
@@ -29,7 +30,7 @@ from judgeline.report.sections import (
     pooled_section,
     section_of,
 )
-from judgeline.report.wording import count, number, of_many_battles, span
+from judgeline.report.wording import count, number, of_many_battles, span, status_words
 
 if TYPE_CHECKING:
     import jinja2
@@ -75,7 +76,9 @@ def write_report(
     if comparison is not None:
         require_columns(comparison, COMPARISON_COLUMNS, "judge_comparison")
     page = _environment().get_template("page.html.j2")
-    script = _script()
+    script = "\n".join(
+        (_TEMPLATES / name).read_text(encoding="utf-8") for name in ("sort.js", "browse.js")
+    )
     html = page.render(
         title=title,
         corpus_name=corpus_name,
@@ -91,7 +94,9 @@ def write_report(
         pooled=None if pooled is None else pooled_section(pooled, judges[0]),
         unrated="" if judges else _UNRATED,
         left_out=", ".join(left_out),
-        methods=None if methods is None else methods_section(methods, _names(judges)),
+        methods=None
+        if methods is None
+        else methods_section(methods, {one.judge: one.display_name for one in judges}),
         costs=cost_grid(costs),
         provenance=dict(provenance),
         policy=_policy(script),
@@ -128,10 +133,6 @@ def _verdict(judges: Sequence[JudgeTables]) -> str:
     )
 
 
-def _names(judges: Sequence[JudgeTables]) -> dict[str, str]:
-    return {tables.judge: tables.display_name for tables in judges}
-
-
 def _environment() -> "jinja2.Environment":
     import jinja2  # a printed leaderboard uses the words of the report alone
 
@@ -144,14 +145,10 @@ def _environment() -> "jinja2.Environment":
     )
     # Only drawings pass unescaped; they escape the names that they hold.
     environment.filters["drawing"] = lambda svg: Markup(svg)  # noqa: S704
+    environment.filters["shortened"] = lambda text: shortened(inert(text), MOST_TEXT)
+    environment.filters |= {"number": number, "count": count, "span": span}
+    environment.filters |= {"key": sort_key, "status": status_words}
     return environment
-
-
-def _script() -> str:
-    """Return our scripts as one: the page's policy names it by its hash."""
-    return "\n".join(
-        (_TEMPLATES / name).read_text(encoding="utf-8") for name in ("sort.js", "browse.js")
-    )
 
 
 def _policy(script: str) -> str:

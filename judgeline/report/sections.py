@@ -15,13 +15,12 @@ from judgeline.report.companions import PLACING, companions_of
 from judgeline.report.figures import (
     Illustration,
     beta_figure,
-    error_figure,
     interval_figure,
     reliability_figure,
     residual_figure,
     ruler_figure,
 )
-from judgeline.report.grid import Grid, make_grid, sort_key
+from judgeline.report.grid import Grid, make_grid
 from judgeline.report.inert import inert
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.missing import missing_section
@@ -55,11 +54,12 @@ _COMPARED = (
 
 
 _NO_VOTES = "no human votes"
+_TOGETHER = ("judge_and_votes", "judge_and_votes_lower", "judge_and_votes_upper")
 _SEPARATORS = re.compile("[;|~:]")  # of a list of columns
 
 
-def standings_of(leaderboard: pd.DataFrame) -> list[SimpleNamespace]:
-    """Return one standing per row of the leaderboard, in its order."""
+def standings_of(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a leaderboard, each with its places on a scale from 0 to 100."""
     shown = leaderboard[["lower", "upper", "rating", "human_rating"]].to_numpy(float)
     shown = shown[np.isfinite(shown)]
     low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 0.0)
@@ -68,41 +68,24 @@ def standings_of(leaderboard: pd.DataFrame) -> list[SimpleNamespace]:
     return [_standing(row, is_missed, low, reach) for row, is_missed in rows]
 
 
-def _standing(row: Mapping[str, Any], is_missed: bool, low: float, reach: float) -> SimpleNamespace:
+def _standing(row: Mapping[Any, Any], is_missed: bool, low: float, reach: float) -> dict[str, Any]:
     def place(rating: float) -> float | None:
         return round(100 * (rating - low) / reach, 2) if np.isfinite(rating) else None
 
     left, right = place(row["lower"]), place(row["upper"])
-    new = bool(pd.isna(row["human_rating"])) and VOTES_WAIT not in row["flags"].split(";")
     flags = [word for word in flag_words(row["flags"]) if word != _NO_VOTES]  # it has a badge
-    return SimpleNamespace(
-        rank=rank_text(row),
-        model=str(row["model"]),
-        new=new,
-        rating=number(row["rating"]),
-        interval=span(row["lower"], row["upper"]),
-        missed=is_missed,
-        human_rating=number(row["human_rating"]),
-        together=number(row.get("judge_and_votes", np.nan)),
-        together_interval=span(
-            row.get("judge_and_votes_lower", np.nan), row.get("judge_and_votes_upper", np.nan)
-        ),
-        n_votes=count(row["n_votes"]),
-        n_battles=count(row["n_battles"]),
-        flags=", ".join(flags),
-        keys=_keys(row),
-        dot=place(row["rating"]),
-        bar=(0.0, 100.0) if left is None or right is None else (left, round(right - left, 2)),
-        diamond=place(row["human_rating"]),
-        unbounded=left is None or right is None,
-    )
-
-
-def _keys(row: Mapping[str, Any]) -> dict[str, str]:
-    fields = ("rank", "rating", "human_rating", "n_votes", "n_battles")
-    keys = {field: sort_key(row[field]) for field in fields}
-    keys["judge_and_votes"] = sort_key(row.get("judge_and_votes", np.nan))
-    return {**keys, "width": sort_key(row["upper"] - row["lower"])}
+    return {
+        **dict.fromkeys(_TOGETHER, np.nan),  # not of earlier versions
+        **row,
+        "rank_text": rank_text(row),
+        "new": bool(pd.isna(row["human_rating"])) and VOTES_WAIT not in row["flags"].split(";"),
+        "missed": is_missed,
+        "flag_text": ", ".join(flags),
+        "dot": place(row["rating"]),
+        "bar": (0.0, 100.0) if left is None or right is None else (left, round(right - left, 2)),
+        "diamond": place(row["human_rating"]),
+        "unbounded": left is None or right is None,
+    }
 
 
 class Finding(NamedTuple):
@@ -192,7 +175,12 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
         level=tables.judge_diagnostics["level"].fillna("").astype(str)
     )
     single = diagnostics["level"] == ""
-    checks = _without_ratings(tables.checks) if withheld else tables.checks
+    checks = pd.DataFrame({"passed": []}) if tables.checks is None else tables.checks
+    if withheld and "asset" in checks:  # observations of assets that place models hold ratings
+        hidden = checks["observed"].mask(checks["asset"].isin(PLACING), "ratings are withheld")
+        checks = checks.assign(observed=hidden)
+    failed = checks[~checks["passed"].astype(bool)]
+    caption = "One row per quality check; failed ones are marked"
     return SimpleNamespace(
         key=key,
         name=tables.display_name,
@@ -214,10 +202,12 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
             diagnostics[single].drop(columns="level"), "One row per number", _DIAGNOSTICS
         ),
         levels=make_grid(diagnostics[~single], "One row per bin or group", _DIAGNOSTICS),
-        missing=missing_section(tables.missingness, None if withheld else tables.missing_bounds),
-        companions=companions_of(tables.companions, key, withheld=bool(withheld)),
-        checks=_checks(checks),
-        failed=_failed(checks),
+        companions=[
+            *missing_section(tables.missingness, None if withheld else tables.missing_bounds, key),
+            *companions_of(tables.companions, key, withheld=bool(withheld)),
+        ],
+        checks=make_grid(checks, caption, _CHECKS, marked=lambda row: not row.passed, mark="warns"),
+        failed=make_grid(failed, "One row per check that failed", _CHECKS),
         browser=None if withheld else browser_of(tables.battles, room=room),
         origin={name: inert(value) for name, value in tables.origin.items()},
         runs=None
@@ -242,7 +232,6 @@ def _illustrations(tables: JudgeTables, key: str) -> list[Illustration]:
         ruler_figure(heldout, key=f"{key}-ruler"),
         residual_figure(heldout, key=f"{key}-residual"),
         reliability_figure(scored, key=f"{key}-reliability"),
-        error_figure(tables.summary, key=f"{key}-error", ranking_method=tables.ranking_method),
         beta_figure(tables.beta_folds, key=f"{key}-beta"),
     ]
 
@@ -285,7 +274,11 @@ def _conformal(tables: JudgeTables) -> Grid:
     )
     if "structured" in table:  # not of earlier versions
         groups = zip(table["structured"], table["structured_below"], strict=True)
-        table = table.assign(structured=[_marked_groups(*both) for both in groups])
+        marked = [
+            "; ".join("⚠ " * (words in below) + words for words in structured.split("; "))
+            for structured, below in groups
+        ]
+        table = table.assign(structured=marked)
     return make_grid(
         table,
         "One row per way to rate: do the intervals contain the human rating as often as promised?",
@@ -294,37 +287,10 @@ def _conformal(tables: JudgeTables) -> Grid:
     )
 
 
-def _marked_groups(structured: str, below: str) -> str:
-    """Return the groups of models set apart, marked where chance does not explain the misses."""
-    return "; ".join("⚠ " * (words in below) + words for words in structured.split("; "))
-
-
 def _notes(conformal: pd.DataFrame) -> list[str]:
     """Return each note on the intervals once, after the names of its methods."""
     noted = conformal[conformal["note"] != ""].groupby("note", sort=False)["method"]
     return [f"{', '.join(method_words(name) for name in names)}: {note}." for note, names in noted]
-
-
-def _without_ratings(checks: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Return checks without the observations of assets that place models: they hold ratings."""
-    if checks is None or "asset" not in checks:
-        return checks
-    hidden = checks["observed"].mask(checks["asset"].isin(PLACING), "ratings are withheld")
-    return checks.assign(observed=hidden)
-
-
-def _checks(checks: pd.DataFrame | None) -> Grid | None:
-    if checks is None or checks.empty:
-        return None
-    caption = "One row per quality check; failed ones are marked"
-    return make_grid(checks, caption, _CHECKS, marked=lambda row: not row.passed, mark="warns")
-
-
-def _failed(checks: pd.DataFrame | None) -> Grid | None:
-    if checks is None or checks["passed"].all():
-        return None
-    failed = checks[~checks["passed"].astype(bool)]
-    return make_grid(failed, "One row per check that failed", _CHECKS)
 
 
 def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> SimpleNamespace:

@@ -157,7 +157,9 @@ def lay_out(kind: str, items: list[str]) -> str:
     if kind == "extract":
         return "\n".join(f"- {item}" for item in items)
     if kind == "record":
-        return json.dumps(dict(map(_key_and_value, items)), ensure_ascii=False)
+        pairs = [item.split(": ", 1) for item in items]
+        record = {key: int(value) if value.isdecimal() else value for key, value in pairs}
+        return json.dumps(record, ensure_ascii=False)
     return ", ".join(items) + "."
 
 
@@ -186,11 +188,6 @@ def keeps_layout(kind: str, language: str, paragraph: str) -> bool:
         return _is_object(paragraph)
     short = len(lines) == 1 and len(paragraph.split()) <= WORD_LIMIT
     return short and bool(_pattern(kind, language).search(paragraph))
-
-
-def _key_and_value(item: str) -> tuple[str, str | int]:
-    key, _, value = item.partition(": ")
-    return key, int(value) if value.isdecimal() else value
 
 
 def _is_object(paragraph: str) -> bool:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy.special import expit
 
 from judgeline.elo import fit_strengths, keyed_rng, strength_to_rating
-from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, CorpusRead, empty, no_verdicts, typed
+from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES, CorpusRead, empty, typed
 from resources.arena.checker import quality, read_completion
 from resources.arena.contestants import Contestant, enter_contestants, write_completions
 from resources.arena.prompts import Prompt, write_prompts
@@ -216,7 +216,7 @@ def read_arena(definition: CorpusDefinition) -> CorpusRead:
     return CorpusRead(
         battles=tabulate(arena, draw_battles(arena)),
         quarantine=empty(QUARANTINE_DTYPES),
-        verdicts=no_verdicts(),
+        verdicts=empty(VERDICT_DTYPES),
     )
 
 

@@ -9,12 +9,13 @@ import pandas as pd
 
 from judgeline.io import (
     BATTLE_DTYPES,
+    VERDICT_DTYPES,
     CorpusRead,
     Fault,
+    empty,
     fault,
     in_file_order,
     missing_models,
-    no_verdicts,
     set_aside,
     typed,
 )
@@ -42,7 +43,8 @@ def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> Cor
         battles.append(typed(table[kept], {**BATTLE_DTYPES, "row": "int64", "file": "str"}))
         quarantines.append(quarantine)
     clean, unclean = clean_battles(pd.concat(battles, ignore_index=True))
-    return CorpusRead(clean, in_file_order([*quarantines, unclean], paths), no_verdicts())
+    quarantine = in_file_order([*quarantines, unclean], paths)
+    return CorpusRead(clean, quarantine, empty(VERDICT_DTYPES))
 
 
 _SILENCE = Conversation(None, None, 0)

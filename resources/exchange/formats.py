@@ -82,9 +82,7 @@ def _hard_row(
 
 
 def _game(game: Game, a_is_first: bool, account: Account) -> dict[str, object]:
-    label, words = ("", game.answer or "")
-    if game.scores is None:
-        label, words = split_answer(game.answer, (*LABELS, ""))
+    label, words = _label_and_words(game, LABELS)
     if game.outcome is None or not game.is_ok:
         return {"score": None, "judgment": words}
     share = game.outcome if a_is_first else 1 - game.outcome
@@ -92,6 +90,13 @@ def _game(game: Game, a_is_first: bool, account: Account) -> dict[str, object]:
         label = _PLAIN_LABEL[share]
         account.changed["labels without a strength, which the tables do not have"] += 1
     return {"score": label, "judgment": words}
+
+
+def _label_and_words(game: Game, labels: Iterable[str]) -> tuple[str, str]:
+    """Return the label that an answer without rubric scores begins with, and its other words."""
+    if game.scores is not None:
+        return "", game.answer or ""
+    return split_answer(game.answer, (*labels, ""))
 
 
 def arena_hard_options(style: str, named: Sequence[str], first_in: int) -> ArenaHardOptions | None:
@@ -155,9 +160,7 @@ def _bench_row(judged: JudgedBattle, account: Account, judge: str) -> dict[str, 
 
 
 def _winner_and_words(game: Game) -> tuple[str, str]:
-    words = game.answer or ""
-    if game.scores is None:
-        _, words = split_answer(game.answer, (*WINNERS, ERROR, ""))
+    _, words = _label_and_words(game, (*WINNERS, ERROR))
     if game.outcome is None or not game.is_ok:
         return ERROR, words
     return _WINNER_OF[game.outcome], words

@@ -85,14 +85,10 @@ def judged_battles(
     )
     first = ranked.drop_duplicates(["battle_id", "order"]).sort_index()
     games: dict[str, dict[str, Game]] = {}
-    for battle, order, game in zip(first["battle_id"], first["order"], _games(first), strict=True):
-        games.setdefault(battle, {})[order] = game
-    rows = battles.astype(object).where(battles.notna(), None).to_dict("records")
-    judged = [
-        JudgedBattle({str(name): value for name, value in row.items()}, games[row["battle_id"]])
-        for row in rows
-        if row["battle_id"] in games
-    ]
+    for verdict in _records(first):
+        games.setdefault(verdict["battle_id"], {})[verdict["order"]] = _game(verdict)
+    rows = _records(battles[battles["battle_id"].isin(games)])
+    judged = [JudgedBattle(row, games[row["battle_id"]]) for row in rows]
     account = Account(len(judged))
     unknown = len(verdicts) - len(known)
     account.not_read["verdicts on battles that are not in the sample"] = unknown
@@ -101,26 +97,21 @@ def judged_battles(
     return judged, account
 
 
-def _games(verdicts: pd.DataFrame) -> Iterable[Game]:
-    scores = verdicts[list(SCORE_COLUMNS)].to_numpy(dtype=float)
-    ok = verdicts["status"].eq("ok").to_numpy()
-    scored = ok & ~np.isnan(scores).any(axis=1)
-    outcomes = verdicts["recorded_outcome"].to_numpy(dtype=float, na_value=np.nan).copy()
-    derived = scored & np.isnan(outcomes)
-    half = len(CRITERIA)
-    outcomes[derived] = sign_outcome(
-        criterion_difference(scores[derived, :half], scores[derived, half:])
-    )
-    answers = verdicts["answer"].astype(object).where(verdicts["answer"].notna(), None)
-    for status, outcome, answer, points, has in zip(
-        verdicts["status"], outcomes, answers, scores, scored, strict=True
-    ):
-        yield Game(
-            status,
-            None if np.isnan(outcome) else float(outcome),
-            answer,
-            tuple(points.tolist()) if has else None,
-        )
+def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
+    """Return the rows of a table, None where a cell is null."""
+    rows: list[dict[Any, Any]]
+    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    return rows
+
+
+def _game(verdict: Mapping[str, Any]) -> Game:
+    points = tuple(verdict[name] for name in SCORE_COLUMNS)
+    scores = points if verdict["status"] == "ok" and None not in points else None
+    outcome = verdict["recorded_outcome"]
+    if outcome is None and scores is not None:
+        sides = np.reshape(scores, (2, 1, len(CRITERIA)))
+        [outcome] = sign_outcome(criterion_difference(*sides)).tolist()
+    return Game(verdict["status"], outcome, verdict["answer"], scores)
 
 
 def per_order(judged: JudgedBattle, account: Account) -> tuple[Game, Game] | None:

@@ -10,7 +10,7 @@ from catalogs import catalog_of
 from scipy.stats import kendalltau, norm
 
 from assets.comparison import assets as module
-from assets.comparison.systems import compare_systems, summarise_systems
+from assets.comparison.assets import compare_systems, summarise_systems
 from assets.partitions import corpus_judge_key
 from judgeline.io.systems import (
     SYSTEMS,

@@ -26,7 +26,9 @@ from judgeline.papers.tables import (
 def only(name: str, *cells: Cell, allowed: Allowance | None = None) -> Made:
     """One item of the Soft-Elo paper made of given cells."""
     item = Item(f"soft_elo.{name}", "a title", "some file", lambda _: cells)
-    paper = Paper("soft_elo", (item,), allowed={"rho": allowed} if allowed else None)
+    paper = Paper(
+        "soft_elo", (item,), lambda *_: None, allowed={"rho": allowed} if allowed else None
+    )
     return next(make_tables(paper, None))
 
 

@@ -67,14 +67,14 @@ def test_evidence_is_told_from_the_models_side() -> None:
 def test_every_model_has_its_strongest_battle_before_any_has_a_second() -> None:
     battles = example_battles(models=3)
     whole = browser_of(battles)
-    assert len(whole.cards) == len(battles) == 12
+    assert len(whole.battles) == len(battles) == 12
     assert len(whole.sentences) == 1
-    room = sum(card.size for card in whole.cards) // 2
+    room = sum(one.size for one in whole.battles) // 2
     half = browser_of(battles, room=room)
     assert half.models == whole.models
-    assert {c.influence for c in half.cards} == {"+1.50", "−1.75"}
-    assert f"{len(half.cards)} of 12 such battles are shown" in half.sentences[1]
-    assert sum(card.size for card in half.cards) <= room
+    assert {one.influence for one in half.battles} == {1.5, -1.75}
+    assert f"{len(half.battles)} of 12 such battles are shown" in half.sentences[1]
+    assert sum(one.size for one in half.battles) <= room
     assert browser_of([]) is None
     assert shortened("abc", 3) == "abc"
 
@@ -131,14 +131,15 @@ def cells(grid) -> list[list[str]]:
     ],
 )
 def test_nothing_missing_is_one_sentence_and_no_table(missingness, said) -> None:
-    section = missing_section(missingness, None)
+    [section] = missing_section(missingness, None, "j1")
     assert section.sentences == [said]
-    assert section.classes is section.levels is section.bounds is None
-    assert missing_section(None, None) is None
+    assert not section.tables
+    assert missing_section(None, None, "j1") == []
 
 
 def test_totals_groups_and_bounds_are_those_of_the_account() -> None:
-    section = missing_section(MISSINGNESS, BOUNDS)
+    [section] = missing_section(MISSINGNESS, BOUNDS, "j1")
+    of_classes, of_bounds, of_levels = (table.grid for table in section.tables)
     said = " ".join(section.sentences)
     for words in (
         "10 of 1\u2009000 sampled battles (1.0 %) have no score.",
@@ -150,19 +151,19 @@ def test_totals_groups_and_bounds_are_those_of_the_account() -> None:
     ):
         assert words in said
     classes = [["parse error", "8", "0.8 %", "10"], ["refusal", "2", "0.2 %", "2"]]
-    assert cells(section.classes) == classes
+    assert cells(of_classes) == classes
     levels = [["model", SCRIPT, "100", "8", "8.0 %", "parse error 6, refusal 2"]]
-    assert cells(section.levels) == levels
-    shown = [(row.cells[0].text, row.cells[5].text, row.marked) for row in section.bounds.rows]
+    assert cells(of_levels) == levels
+    shown = [(row.cells[0].text, row.cells[5].text, row.marked) for row in of_bounds.rows]
     assert shown == [
         ("never-scored", "–", True),
         (SCRIPT, "61.5", True),
         ("aurora-large-2", "5.0", False),
     ]
     for none in (None, BOUNDS.iloc[3:]):
-        section = missing_section(MISSINGNESS, none)
-        assert section.bounds is None
-        assert len(section.classes.rows) == 2
+        [section] = missing_section(MISSINGNESS, none, "j1")
+        assert [table.key for table in section.tables] == ["j1-missing", "j1-missing-levels"]
+        assert len(section.tables[0].grid.rows) == 2
 
 
 def test_the_page_marks_the_rows_that_the_check_warns_of() -> None:
@@ -170,7 +171,7 @@ def test_the_page_marks_the_rows_that_the_check_warns_of() -> None:
         for width in (44.0, 46.0, 99.0, 101.0, np.nan):
             one = BOUNDS.iloc[:1].assign(worst_rating=1500.0, half_width=half_width)
             one = one.assign(best_rating=1500.0 + width)
-            (row,) = missing_section(MISSINGNESS, one).bounds.rows
+            (row,) = missing_section(MISSINGNESS, one, "j1")[0].tables[1].grid.rows
             assert row.marked != width_result(one).passed, (half_width, width)
 
 

@@ -259,14 +259,14 @@ def test_a_file_of_mostly_unusable_rows_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ["model-01,model-02,0,5,1.0", "model-01,model-02,0.5"])
-def test_a_row_of_another_length_is_refused_with_its_line(
+def test_a_row_of_another_length_is_refused_with_its_number(
     row: str, battles_csv: Path, tmp_path: Path
 ) -> None:
     lines = battles_csv.read_text().splitlines()
     ragged = tmp_path / "ragged.csv"
     ragged.write_text("\n".join([*lines[:7], row, *lines[7:]]))
     n_fields = row.count(",") + 1
-    with pytest.raises(ValueError, match=rf"line 8: {n_fields} fields where the header has 4"):
+    with pytest.raises(ValueError, match=rf"row 6: {n_fields} fields where the header has 4"):
         read_judged_battles(ragged)
 
 
