@@ -5,9 +5,11 @@ needs it, so that `--help` answers at once and `rank` never loads the orchestrat
 """
 
 import contextlib
+import difflib
 import gc
 import importlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -432,8 +434,7 @@ def _answer(arguments: Sequence[str] | None) -> int:
         raise
     except _USAGE_ERROR as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "judgeline")
-        message = error.format_message().replace("Value error, ", "")
-        complain("Error", f"{message} (see: {command} --help)")
+        complain("Error", f"{_with_near_choice(error.format_message())} (see: {command} --help)")
         return COULD_NOT_RUN
     except ImportError as error:
         complain("Error", f"{error}; {_INSTALL[is_checkout()]}")
@@ -448,6 +449,15 @@ def _answer(arguments: Sequence[str] | None) -> int:
         left = "files are complete or absent, and answers that came are stored"
         complain("Interrupted", f"{left}; run it again when you like")
     return code if isinstance(code, int) else OK
+
+
+def _with_near_choice(message: str) -> str:
+    """Return a message on a wrong choice of an option with the choice that was probably meant."""
+    text = message.replace("Value error, ", "")
+    wrong = re.search(r"'([^']*)' is not one of (.*)", text)
+    known = re.findall(r"'(.*?)'", wrong[2]) if wrong else []
+    near = difflib.get_close_matches(wrong[1].casefold(), known, n=1) if wrong else []
+    return f"{text} Did you mean {near[0]!r}?" if near else text
 
 
 @contextlib.contextmanager

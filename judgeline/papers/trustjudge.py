@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.papers.tables import Cell, Paper, Place, Printed, extremes, in_print, items, row_of
-from judgeline.papers.trustjudge_data import Judged, read
+from judgeline.papers.trustjudge_data import METHODS, Judged, read
 from judgeline.trust import (
     RELEASED_TEMPERATURE,
     TokenPosition,
@@ -111,6 +111,21 @@ def by_tolerance(judges: Judges) -> Iterator[Cell]:
                     yield Cell(row, f"cr_{name} at tolerance {level:g}", value)
             for name, value in one.violations(level).items():
                 yield Cell(one.judge, f"{name} at tolerance {level:g}", value)
+
+
+def information(judges: Judges) -> Iterator[Cell]:
+    """Yield what probabilities tell beyond the number said, in bits; Section 3 has the theorem.
+
+    ``entropy`` is the mean over answers; ``bits`` of a method, the entropy of its scores over all
+    answers: the number of answers of which it could tell each, as a power of two.
+    """
+    for one in judges:
+        for scale, own in one.scales.items():
+            row = f"{one.judge}, 1 to {scale}"
+            yield from row_of(row, n_answers=len(own), **own[["entropy", "covered"]].mean())
+            for name in METHODS:
+                share = own[name].round(9).value_counts(normalize=True).to_numpy()
+                yield Cell(row, f"bits {name}", float(-(share * np.log2(share)).sum()))
 
 
 # ------------------------------------------------------------------ the paper's own numbers
@@ -233,7 +248,7 @@ def _means(row: str, start: str) -> Iterator[Cell]:
 
 _FILES = "scores and comparisons of judges with their probabilities"
 _TRAINED = "models trained on preferences, and verdicts of GPT-4o on their AlpacaEval 2 answers"
-_EXAMPLE = "the printed example"
+_EXAMPLE, _SCORES = "the printed example", "scores of judges with their probabilities"
 _TITLES: dict[str, tuple[str, str, Callable[[Judges], Iterable[Cell]]]] = {
     "table1": (
         "conflicts, non-transitivity and accuracy by judge",
@@ -248,6 +263,7 @@ _TITLES: dict[str, tuple[str, str, Callable[[Judges], Iterable[Cell]]]] = {
     "fig3": ("ratios by scale and tolerance", _FILES, by_tolerance),
     "fig5": ("example probabilities of a comparison", _EXAMPLE, example_choice),
     "fig6": ("example probabilities of a score", _EXAMPLE, example_score),
+    "information": ("entropy of scores", _SCORES, information),
     "text": ("numbers of the text", "the printed tables", text),
 }
 PAPER = Paper("trustjudge", items("trustjudge", _TITLES), read)

@@ -243,12 +243,13 @@ def _require_common(place: str, pairs: pd.DataFrame, scores: pd.DataFrame) -> No
 
 
 def _scored(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers with scores by method."""
+    """Return the answers with scores by method, entropy in bits, and the probability covered."""
     require_once(table, ["judge", *_QUESTION, "model", "scale"])
     places = table["file"] + ", row " + table["row"].astype(str)
     rows = zip(places, table["probabilities"], table["scale"].astype(int), strict=True)
+    columns = [*METHODS[1:], "entropy", "covered"]
     values = [_by_chances(*row) for row in rows]
-    table[[*METHODS[1:]]] = np.array(values, dtype=float).reshape(-1, len(METHODS) - 1)
+    table[columns] = np.array(values, dtype=float).reshape(-1, len(columns))
     for name in ("score", "reference_score"):
         table[name] = on_target(table[name], table["scale"])
     return table.rename(columns={"score": "baseline"}).astype({"scale": int})
@@ -260,9 +261,9 @@ def on_target(values: Any, scale: Any) -> Any:
 
 
 def _by_chances(place: str, listed: Any, scale: int) -> tuple[float, ...]:
-    """Return the scores by the probabilities of one answer."""
+    """Return the scores by the probabilities of one answer, their entropy and sum."""
     if listed is None or listed != listed:
-        return (math.nan,) * 3
+        return (math.nan,) * 5
     try:
         known = _chances(listed)
         position = TokenPosition([*known], [math.log(p) for p in known.values()])
@@ -277,6 +278,8 @@ def _by_chances(place: str, listed: Any, scale: int) -> tuple[float, ...]:
         on_target(found.weighted_sum, scale),
         expected_score(found, target=ends),
         expected_score(found, target=ends, logit_temperature=RELEASED_TEMPERATURE),
+        found.entropy,
+        found.covered,
     )
 
 

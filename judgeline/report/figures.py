@@ -138,7 +138,7 @@ def ruler_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
     edges = [rated["human_rating"].min(), rated["human_rating"].max()]
     chart.lines(edges, edges, "muted", width=1, dash="4 3", label="agreement")
     _draw_marks(chart, rated, "rating")
-    description = "Scatter of judge rating against human rating."
+    description = f"Scatter of judge rating against human rating. {_slopes(rated, 'rating')}"
     return _drawn(chart, key, title, caption, description)
 
 
@@ -148,9 +148,10 @@ def residual_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
     rated = _rated(heldout)
     if rated.empty:
         return Illustration(title, "Not drawn: no model has a human rating.", "")
+    slopes = _slopes(rated, "residual")
     caption = (
         "Judge rating minus human rating: a rising line means a stretched scale, a falling one "
-        "a compressed scale."
+        f"a compressed scale. {slopes}"
     )
 
     chart = Chart("human rating (Elo points)", "residual (Elo points)", height=259)
@@ -165,7 +166,7 @@ def residual_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
                 [x.min(), x.max()], line(np.array([x.min(), x.max()]) - x.mean()), role, opacity=0.6
             )
     _draw_marks(chart, rated, "residual")
-    description = "Scatter of residuals around zero with straight lines."
+    description = f"Scatter of residuals around zero with straight lines. {slopes}"
     return _drawn(chart, key, title, caption, description)
 
 
@@ -239,5 +240,42 @@ def beta_figure(beta_folds: pd.DataFrame, *, key: str) -> Illustration:
     return _drawn(chart, key, title, caption, description)
 
 
+def error_figure(summary: pd.DataFrame, *, key: str, ranking_method: str) -> Illustration:
+    """Return the mean absolute error of every way to rate, in Elo points, best first."""
+    title = "Error of every way to rate"
+    table = summary[summary["mae"].notna()].sort_values("mae", kind="stable", ignore_index=True)
+    if table.empty:
+        return Illustration(title, "Not drawn: no model has a human rating.", "")
+    caption = (
+        "Mean absolute distance between judge rating and human rating, best first; the filled "
+        f"dot ranks the leaderboard: {method_words(ranking_method)}."
+    )
+    said = ", ".join(
+        f"{method_words(row.method)} {number(row.mae, 1)}" for row in table.itertuples()
+    )
+
+    worst = float(table["mae"].max())
+    names = table["method"].map(method_words).tolist()
+    chart = Chart("mean absolute error (Elo points)", names=names, x_range=(0, 1.08 * worst or 1.0))
+    ends = np.column_stack([np.zeros(len(table)), table["mae"]])
+    chart.lines(ends, np.column_stack([table.index, table.index]), "grid")
+    ranking = table["method"] == ranking_method
+    for rows, hollow in ((ranking, False), (~ranking, True)):
+        group = table[rows]
+        chart.marks(group["mae"], group.index, "headline", size=6, hollow=hollow)
+    return _drawn(chart, key, title, caption, f"Mean absolute error in Elo points: {said}.")
+
+
 def _rated(heldout: pd.DataFrame) -> pd.DataFrame:
     return heldout[heldout["method"].isin(RULERS) & heldout["residual"].notna()]
+
+
+def _slopes(rated: pd.DataFrame, column: str) -> str:
+    """Return the sentence on the slope of every ruler, in Elo points per 100 human Elo points."""
+    said = []
+    for method in RULERS:
+        line = straight_line(rated[rated["method"] == method], column)
+        if line is not None:
+            slope = number(100 * line[0], 1, signed=True)
+            said.append(f"{method_words(method)} {slope}")
+    return f"Slopes in Elo per 100 human Elo: {', '.join(said)}." if said else ""

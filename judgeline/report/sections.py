@@ -15,6 +15,7 @@ from judgeline.report.companions import PLACING, companions_of
 from judgeline.report.figures import (
     Illustration,
     beta_figure,
+    error_figure,
     interval_figure,
     reliability_figure,
     residual_figure,
@@ -232,6 +233,7 @@ def _illustrations(tables: JudgeTables, key: str) -> list[Illustration]:
         ruler_figure(heldout, key=f"{key}-ruler"),
         residual_figure(heldout, key=f"{key}-residual"),
         reliability_figure(scored, key=f"{key}-reliability"),
+        error_figure(tables.summary, key=f"{key}-error", ranking_method=tables.ranking_method),
         beta_figure(tables.beta_folds, key=f"{key}-beta"),
     ]
 

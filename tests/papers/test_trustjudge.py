@@ -254,6 +254,21 @@ def printed_cr() -> set[str]:
     return {*cells.loc[cells["column"].str.startswith("cr_"), "column"]}
 
 
+def test_bits_of_a_judge_that_is_sure_or_torn(tmp_path: Path) -> None:
+    """Four answers, two at each number, torn between two numbers or sure of one."""
+    torn, sure = json.dumps({"2": 0.4, "3": 0.4}), json.dumps({"4": 0.8})
+    rows = zip("abcd", (2, 2, 4, 4), (torn, torn, sure, sure), strict=True)
+    table = pd.DataFrame(rows, columns=["model", "score", "probabilities"])
+    table.assign(question_id="q", scale=5).to_json(
+        tmp_path / "scores.jsonl", orient="records", lines=True
+    )
+    found = by_name(tmp_path)
+    row = ("information", "the judge, 1 to 5")
+    assert found[*row, "entropy"] == pytest.approx(0.5)
+    assert found[*row, "covered"] == pytest.approx(0.8)
+    assert found[*row, "bits baseline"] == pytest.approx(1.0)
+
+
 # ------------------------------------------------------------------ forms of the same data
 
 
@@ -307,7 +322,7 @@ def test_sides_rows_judges_and_dimensions(folder: Path, found: Cells, tmp_path: 
     pd.concat([listed.assign(judge="GPT-4o-mini")]).to_json(tmp_path / "scores.json")
     both = by_name(tmp_path)
     for (item, row, column), value in found.items():
-        if item in ("table1", "fig3") and row.startswith("the judge"):
+        if item in ("table1", "fig3", "information") and row.startswith("the judge"):
             name = row.replace("the judge", "GPT-4o-mini")
             assert both[item, name, column] == pytest.approx(value), (item, column)
     cells = cells_of(tmp_path).set_index(["item", "row", "column"])

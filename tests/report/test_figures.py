@@ -16,6 +16,7 @@ from judgeline.report.drawing import ROLES, Chart, ticks
 from judgeline.report.figures import (
     Illustration,
     beta_figure,
+    error_figure,
     interval_figure,
     reliability_figure,
     residual_figure,
@@ -34,6 +35,7 @@ def all_figures() -> list[Illustration]:
         residual_figure(tables.heldout_ratings, key="c"),
         reliability_figure(tables.scored_battles, key="d"),
         beta_figure(tables.beta_folds, key="e"),
+        error_figure(tables.summary, key="f", ranking_method="auto"),
     ]
 
 
@@ -123,6 +125,14 @@ def test_names_stand_from_the_top_beside_their_marks() -> None:
 )
 def test_ticks_are_few_round_numbers_within(low: float, high: float, texts: str) -> None:
     assert [text for _, text in ticks(low, high)] == texts.split()
+
+
+def test_slopes_are_those_of_the_example(figures: list[Illustration]) -> None:
+    # hard = 1500 + 1.6 (human - 1500) + the errors that soft = 1500 + 0.97 (...) has too
+    said = re.findall(r"[+-]\d+\.\d", figures[2].caption.replace("−", "-"))
+    hard, soft, auto = (float(slope) for slope in said)
+    assert hard - soft == pytest.approx(100 * (1.6 - 0.97), abs=0.11)
+    assert auto == soft  # as the example has it
 
 
 def test_unbounded_intervals_are_drawn_and_counted() -> None:

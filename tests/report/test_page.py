@@ -167,7 +167,7 @@ def test_one_judge_without_comparison_checks_or_ratings_still_makes_a_page(tmp_p
         checks=None,
     )
     html = write(tmp_path / "report.html", [bare], comparison=None)
-    assert html.count("Not drawn: ") == 5
+    assert html.count("Not drawn: ") == 6
     assert "nan%" not in html
     assert "Comparison of judges" not in html
 

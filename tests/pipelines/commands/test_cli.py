@@ -144,11 +144,9 @@ def test_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, caps
         (["--std-error", "bootstrap"], "n_resamples"),
         (["--metod", "soft"], "--method"),
         (["--method", "sofft"], "did you mean 'soft'"),
-        (["--plain", "hlaf"], ": 'hlaf' is not one of 'half', 'davidson'. (see"),
-        (
-            ["--bands", "zzz"],
-            "'zzz' is not one of 'strength', 'family'. (see: judgeline rank --help)",
-        ),
+        (["--plain", "hlaf"], ": 'hlaf' is not one of 'half', 'davidson'. Did you mean 'half'?"),
+        (["--bands", "FAMLY"], "Did you mean 'family'? (see: judgeline rank --help)"),
+        (["--bands", "zzz"], "'zzz' is not one of 'strength', 'family'. (see"),
     ],
 )
 def test_bad_settings_exit_with_1(options, told, tmp_path, capsys):
