@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from assets.partitions import CORPUS, CORPUS_JUDGE, OF_CORPUS, inputs_of, previews_silenced, read_as
+from resources.tables.declared import TABLES
 from resources.tables.schema import Table
 
 _Condition = Any
@@ -187,7 +188,6 @@ def checks_together(
     asset: str,
     checks: Iterable[tuple[str, str, bool]],
     *,
-    partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE,
     columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     beside: Iterable[str] = (),
 ) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
@@ -196,13 +196,13 @@ def checks_together(
     A check is its name, what it guards, and whether it is blocking; any of them can be executed by
     itself. The step reads the tables that the function takes, or those `beside` the asset's.
     """
-    key = dg.AssetKey(asset)
+    key, is_judged = dg.AssetKey(asset), asset not in OF_CORPUS
+    partitions_def = CORPUS_JUDGE if is_judged else CORPUS
 
     def declare(
         function: Callable[..., Iterator[dg.AssetCheckResult]],
     ) -> dg.AssetChecksDefinition:
         ins = inputs_of(function, columns, partitions_def, asset)
-        is_judged = partitions_def == CORPUS_JUDGE
         ins |= {name: read_as(of_corpus=is_judged and name in OF_CORPUS) for name in beside}
         deps = [
             dg.AssetDep(name, partition_mapping=how.partition_mapping, metadata=how.metadata)
@@ -240,23 +240,17 @@ def checks_together(
     return declare
 
 
-def checks_of(
-    table: Table, *, partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE
-) -> dg.AssetChecksDefinition:
-    """Return the declared checks of a table as one step, which reads the table once.
-
-    Any of them can be executed by itself.
-    """
+def checks_of(table: Table) -> dg.AssetChecksDefinition:
+    """Return the declared checks of a table as one step, which reads the table once."""
 
     def declared(
-        context: dg.AssetCheckExecutionContext, **tables: Any
+        _context: dg.AssetCheckExecutionContext, **tables: Any
     ) -> Iterator[dg.AssetCheckResult]:
-        names = {selected.name for selected in context.selected_asset_check_keys}
-        yield from table.results(tables.pop(table.name), names, **tables)
+        yield from table.results(tables.pop(table.name), **tables)
 
     declared.__name__ = f"checks_of_{table.name}"
     checks = [(check.name, check.guards, check.blocking) for check in table.checks]
-    beside = sorted(table.beside)
-    return checks_together(table.name, checks, partitions_def=partitions_def, beside=beside)(
-        declared
-    )
+    return checks_together(table.name, checks, beside=sorted(table.beside))(declared)
+
+
+declared_checks = [checks_of(table) for table in TABLES.values() if table.checks]

@@ -5,7 +5,7 @@ import pandas as pd
 
 from assets.candidates.assets import FINGERPRINT
 from assets.candidates.choosing import fingerprint
-from assets.conditions import checks_of, judge_table
+from assets.conditions import judge_table
 from assets.judging.asking import ask_judge, why_not_asked
 from assets.partitions import corpus_and_judge
 from assets.settings import JUDGE, corpus_of
@@ -83,6 +83,3 @@ def score_candidates(
     scored = score_battles(judged.reset_index(drop=True), candidate_verdicts)
     whose = candidate_battles[["battle_id", *WHOSE]]
     return scored.merge(whose, on="battle_id", how="left", validate="one_to_one")
-
-
-verdict_checks = checks_of(CANDIDATE_VERDICTS)

@@ -13,7 +13,7 @@ import pandas as pd
 from assets.candidates.assets import counted
 from assets.candidates.judging import NO_BATTLES, score_candidates
 from assets.columns import as_columns, with_newcomer
-from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, checks_of, judge_check, judge_table
+from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, judge_check, judge_table
 from assets.elo.ratings import clusters_of, ranking_options, settings_of
 from assets.partitions import corpus_and_judge
 from assets.reliability.gate import gate_of
@@ -240,9 +240,6 @@ def _described(table: pd.DataFrame) -> dict[str, Any]:
         "battles": counted(table.set_index("model")["n_battles"], "battles against anchors"),
         **({"note": note} if names else {}),
     }
-
-
-candidate_checks = checks_of(CANDIDATE_RATINGS)
 
 
 @judge_check(candidate_ratings)

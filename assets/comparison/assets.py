@@ -10,8 +10,8 @@ from assets.check_results import UP_TO_LEADERBOARD, is_settled, judge_checks, se
 from assets.columns import as_columns
 from assets.comparison.pooled import compare_pooled
 from assets.comparison.systems import compare_systems, summarise_systems
-from assets.conditions import COMPARES_JUDGES, checks_of, corpus_check, corpus_table, fans_in
-from assets.partitions import CORPUS, by_judge
+from assets.conditions import COMPARES_JUDGES, corpus_check, corpus_table, fans_in
+from assets.partitions import by_judge
 from assets.reference.anchoring import LIKELIHOOD, RUBRIC, covering
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of, rating_of
@@ -20,7 +20,7 @@ from judgeline.io import as_table
 from judgeline.io.anchoring import choose_reference
 from judgeline.io.systems import N_SHUFFLES, SYSTEMS, agreement_of, rate_by_systems
 from resources.config.catalog import Catalog
-from resources.tables.comparison import JUDGE_COMPARISON, RATING_SYSTEMS
+from resources.tables.comparison import JUDGE_COMPARISON
 from resources.tables.expectations import evaluate
 from resources.tables.rules import within
 
@@ -119,9 +119,6 @@ def compare(
     return table[JUDGE_COMPARISON.columns]
 
 
-comparison_checks = checks_of(JUDGE_COMPARISON, partitions_def=CORPUS)
-
-
 @corpus_table(
     "1",
     fans_in(_FOLLOWED, _NEEDED),
@@ -201,9 +198,6 @@ def outcomes_of(scored: pd.DataFrame | None, soft: pd.DataFrame | None) -> "pd.S
         found[LIKELIHOOD] = own.set_index("battle_id")["outcome"].dropna()
     source = covering({name: len(known) for name, known in found.items()}, prefer=RUBRIC)
     return pd.Series(dtype=float) if source is None else found[source].astype(float)
-
-
-system_checks = checks_of(RATING_SYSTEMS, partitions_def=CORPUS)
 
 
 @corpus_check(rating_systems)

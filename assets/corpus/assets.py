@@ -7,18 +7,16 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, TABLE, checks_of, corpus_check, corpus_table
+from assets.conditions import FOLLOWS, TABLE, corpus_check, corpus_table
 from assets.partitions import CORPUS
 from assets.run_tags import SAMPLE_TAG, tag_of
 from assets.settings import CONTENT, SETTINGS, corpus_of, stated
-from assets.thumbnails import bars
 from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.assemble import filter_battles
 from resources.corpora.locations import content_revision
 from resources.corpora.reading import read_corpus
-from resources.tables.corpus import BATTLES, RAW_BATTLES
 from resources.tables.expectations import evaluate
 from resources.tables.rules import at_least, holds, n_rows, unique, within
 from resources.tables.store import ParquetStore
@@ -79,7 +77,6 @@ def published_corpus(
                 [dg.TableRecord({"reason": k, "rows": int(n)}) for k, n in reasons.items()],
                 schema=dg.TableSchema([dg.TableColumn("reason"), dg.TableColumn("rows", "int")]),
             ),
-            **({"plot": bars(reasons, label="rows")} if len(reasons) else {}),
             **read,
         },
     )
@@ -177,10 +174,6 @@ def _appearances(chosen: pd.DataFrame, battles: pd.DataFrame) -> pd.Series:
     names = pd.concat([battles["model_a"], battles["model_b"]]).unique()
     seen = pd.concat([chosen["model_a"], chosen["model_b"]]).value_counts()
     return seen.reindex(sorted(names), fill_value=0)
-
-
-raw_battle_checks = checks_of(RAW_BATTLES, partitions_def=CORPUS)
-battle_checks = checks_of(BATTLES, partitions_def=CORPUS)
 
 
 def _share_is_small(

@@ -5,14 +5,12 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_columns
-from assets.conditions import FOLLOWS, checks_of, judge_table
+from assets.conditions import FOLLOWS, judge_table
 from assets.settings import rating_of
-from assets.thumbnails import reliability
 from judgeline.diagnostics import diagnose_judge
 from judgeline.elo import BetaFolds, HeldOutRatings
 from judgeline.io import as_coded, as_numbers, as_table
 from resources.config.catalog import Catalog
-from resources.tables.diagnostics import JUDGE_DIAGNOSTICS
 
 
 @judge_table("1", FOLLOWS)
@@ -36,12 +34,8 @@ def judge_diagnostics(
     )
     table = as_table(diagnostics)
     overall = table[table["level"].eq("") & np.isfinite(table["value"])]
-    bins = table[table["diagnostic"].eq("reliability")]
-    plot = reliability(bins["level"].astype(float), bins["value"])
     values = overall.set_index("diagnostic")["value"].to_dict()
-    return dg.MaterializeResult(
-        value=table, metadata={**values, **({"reliability": plot} if len(bins) else {})}
-    )
+    return dg.MaterializeResult(value=table, metadata=values)
 
 
 def _published(column: pd.Series) -> np.ndarray | None:
@@ -49,6 +43,3 @@ def _published(column: pd.Series) -> np.ndarray | None:
     if column.isna().all():
         return None
     return as_numbers(column) if pd.api.types.is_numeric_dtype(column) else column.to_numpy()
-
-
-diagnostic_checks = checks_of(JUDGE_DIAGNOSTICS)

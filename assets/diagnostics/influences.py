@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from assets.candidates.judging import score_candidates
-from assets.columns import as_columns, columns_from, with_newcomer
+from assets.columns import as_columns, with_newcomer
 from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
@@ -32,18 +32,8 @@ from resources.tables.store import preview
 PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e-9 of a win
 _SHOWN = 10
 
-_SCORES = {"scored_battles": ("score_difference",), "beta_folds": ("beta",)}
-_SIDES = {"scored_battles": ("model_a", "model_b")}
-_LINEAGE = columns_from(
-    {
-        **dict.fromkeys(("outcome", "expected", "influence"), _SCORES),
-        "battle_id": {"scored_battles": ("battle_id",)},
-        **dict.fromkeys(("opponent", "model"), _SIDES),
-    }
-)
 
-
-@judge_table("2", FOLLOWS_JUDGED_CANDIDATES, deps=["heldout_ratings"], metadata=_LINEAGE)
+@judge_table("2", FOLLOWS_JUDGED_CANDIDATES, deps=["heldout_ratings"])
 def battle_influences(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -75,7 +65,6 @@ def battle_influences(
             "method": rating.method,
             "n_battles": int(table["battle_id"].nunique()),
             **({} if table.empty else sizes),
-            **_LINEAGE,
             "strongest": dg.MetadataValue.md(preview(strongest, rows=_SHOWN)),
         },
     )

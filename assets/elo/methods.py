@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
+from assets.conditions import FOLLOWS, judge_check, judge_table
 from assets.elo.ratings import calibrated, clusters_of, settings_of
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
@@ -106,9 +106,6 @@ def rate_methods(gathered: GatheredMethods, rating: RatingOptions, corpus: str) 
         gathered.methods,
         cluster=clusters_of(rating, gathered.battles),
     )
-
-
-figure_checks = checks_of(SCORING_METHODS)
 
 
 @judge_check(scoring_methods)

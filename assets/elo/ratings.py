@@ -7,8 +7,8 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns, columns_from
-from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
+from assets.columns import as_columns
+from assets.conditions import FOLLOWS, judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.provenance import sources_of
 from assets.settings import rating_of
@@ -25,7 +25,6 @@ from judgeline.intervals import calibrate_intervals
 from judgeline.io import as_coded, as_table, votes_that_wait, with_waiting_votes
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.elo import BETA_FOLDS
 from resources.tables.expectations import evaluate
 from resources.tables.rules import among, at_least, median_within, within
 
@@ -37,21 +36,7 @@ WORSE_BY = 1.25
 """How far the headline's error may exceed the better one of hard and soft before it is said."""
 LARGEST_RATING = 100_000
 
-_OUTCOMES = {
-    "scored_battles": ("model_a", "model_b", "score_difference", "judge_outcome"),
-    "beta_folds": ("beta",),
-}
 _MADE_FROM = ("raw_battles", "sampled_battles", "verdicts", "scored_battles", "beta_folds")
-_VOTES = {"scored_battles": ("model_a", "model_b", "human_outcome")}
-
-_LINEAGE = columns_from(
-    {
-        **dict.fromkeys(("rating", "std_error", "std_error_analytic"), _OUTCOMES),
-        "human_rating": _VOTES,
-        "residual": {**_OUTCOMES, **_VOTES},
-        "beta": {"beta_folds": ("beta",)},
-    }
-)
 
 
 @judge_table("1", FOLLOWS)
@@ -67,9 +52,6 @@ def beta_folds(
         value=folds,
         metadata={"n_fitted": len(fitted), **(spread if len(fitted) else {})},
     )
-
-
-slope_checks = checks_of(BETA_FOLDS)
 
 
 def settings_of(rating: RatingOptions, corpus: str) -> RatingSettings:
@@ -109,7 +91,7 @@ def clusters_of(rating: RatingOptions, battles: pd.DataFrame) -> np.ndarray | No
     return battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None
 
 
-@judge_table("4", FOLLOWS, metadata=_LINEAGE)
+@judge_table("4", FOLLOWS)
 def heldout_ratings(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -141,7 +123,6 @@ def heldout_ratings(
             "votes_that_wait": dg.MetadataValue.json(waiting),
             "rating_settings": dg.MetadataValue.json(rating.model_dump(mode="json")),
             **sources_of(context, *_MADE_FROM),
-            **_LINEAGE,
             **{
                 f"mae_{method}": float(mae)
                 for method, mae in zip(summary["method"], summary["mae"], strict=True)

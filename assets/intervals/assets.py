@@ -4,11 +4,10 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns, columns_from, require_columns
+from assets.columns import as_columns, require_columns
 from assets.conditions import (
     FOLLOWS_RATINGS,
     FOLLOWS_WITHOUT_CANDIDATES,
-    checks_of,
     judge_check,
     judge_table,
 )
@@ -36,16 +35,11 @@ from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import check_result, evaluate
-from resources.tables.intervals import LEADERBOARD, MORE_MODELS
+from resources.tables.intervals import MORE_MODELS
 from resources.tables.rules import among, holds, n_rows
 
 _REFITS = 20  # of everything; their mean square over models is all that is shown
 
-_PLACED = {"heldout_ratings": ("rating", "method")}
-_BOUNDED = {
-    "heldout_ratings": ("rating", "residual", "std_error", "std_error_analytic"),
-    "judge_gate": ("passed", "withholds"),
-}
 _READ = ("hard_outcome", "l2", "method", "miscoverage", "seed", "std_error")
 _MADE_FROM = (
     "raw_battles",
@@ -56,15 +50,6 @@ _MADE_FROM = (
     "heldout_ratings",
     "conformal_calibration",
     "judge_gate",
-)
-
-_LINEAGE = columns_from(
-    {
-        **dict.fromkeys(("rating", "rank", "hard_rating", "soft_rating"), _PLACED),
-        **dict.fromkeys(("lower", "upper", "best_rank", "worst_rank"), _BOUNDED),
-        "human_rating": {"heldout_ratings": ("human_rating",)},
-        "beta": {"heldout_ratings": ("beta",)},
-    }
 )
 
 
@@ -99,7 +84,7 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
     return {str(model): float(day) for model, day in days.items()}
 
 
-@judge_table("5", FOLLOWS_WITHOUT_CANDIDATES, deps=[conformal_calibration], metadata=_LINEAGE)
+@judge_table("5", FOLLOWS_WITHOUT_CANDIDATES, deps=[conformal_calibration])
 def leaderboard(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,
@@ -149,7 +134,6 @@ def leaderboard(
             "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
             "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
             MADE_FROM: origin,
-            **_LINEAGE,
         },
     )
 
@@ -248,6 +232,3 @@ def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.Asse
         "judge treats them apart. Have people vote on models like those that you want to rate.",
         severity=dg.AssetCheckSeverity.WARN,
     )
-
-
-leaderboard_checks = checks_of(LEADERBOARD)

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
+from assets.conditions import FOLLOWS, judge_check, judge_table
 from assets.judging.asking import account_of, ask_judge, why_not_asked
 from assets.partitions import corpus_and_judge, read_as
 from assets.settings import JUDGE, corpus_of
@@ -18,7 +18,7 @@ from resources.judges.buying import models_named, several_models_message
 from resources.judges.forms.registered import FORM_TABLES, FormName
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
-from resources.tables.judging import SCORED_BATTLES, said_in_both_orders
+from resources.tables.judging import said_in_both_orders
 
 Published = Callable[[pd.DataFrame, pd.DataFrame, str], pd.DataFrame]
 
@@ -111,7 +111,6 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
 
 verdict_assets = [_verdict_asset(form) for form in FORM_TABLES]
 verdicts, *_ = verdict_assets
-verdict_checks = [checks_of(table) for table in FORM_TABLES.values()]
 
 
 @judge_check(verdicts)
@@ -145,6 +144,3 @@ def scored_battles(
             **({"score_basis": PLAIN} if are_plain(verdicts) else {}),
         },
     )
-
-
-scored_battle_checks = checks_of(SCORED_BATTLES)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import checks_of, judge_check, judge_table
+from assets.conditions import judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.settings import EMBEDDER, corpus_of
 from judgeline.verdict import explanation, reason_of_score
@@ -152,9 +152,6 @@ def _nothing_made(buyer: VectorBuyer, found: Rationales) -> str:
         f"different texts: {failed}. Choose a model that reads longer texts, or raise "
         "'max_characters' in config/embeddings.yaml"
     )
-
-
-embedding_checks = checks_of(RATIONALE_EMBEDDINGS)
 
 
 @judge_check(rationale_embeddings)

@@ -1,13 +1,25 @@
-"""Preferences of a judge over the reference of a corpus, and `REFERENCE_RATINGS` made of them."""
+"""Preferences of a judge over the reference of a corpus, their ratings and their diagnostics."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
+from judgeline.elo import keyed_rng, spearman
 from judgeline.io import anchoring, score_battles
+from judgeline.io.anchoring import gaps_against
+from judgeline.reference import (
+    LEAST_WITHIN,
+    REACH,
+    abstain,
+    bootstrap_gap_std_error,
+    compare_references,
+    diagnose_reference,
+)
 from resources.config.corpora import ReferenceOptions
 from resources.tables.reference import REFERENCE_RATINGS
+from resources.tables.schema import Table
 
 LIKELIHOOD, RUBRIC = "likelihood", "rubric"
 """Where preferences come from: the judge's own probabilities, or outcomes of its rubric scores."""
@@ -105,3 +117,125 @@ def rate_against(
         n_population=options.n_population,
     )
     return REFERENCE_RATINGS.typed(ratings.assign(reference_model=reference, source=source))
+
+
+REFERENCE_DIAGNOSTICS = Table(
+    "reference_diagnostics",
+    "diagnostic level value unit n threshold passed note",
+    key=["diagnostic", "level"],
+)
+"""Diagnostics of one reference; metadata of its ratings, and no table of the store."""
+
+MAX_SPREADS: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3)
+"""Largest standard deviations over a judge's runs at which a prompt still counts."""
+
+STD_ERROR_TOLERANCE = 0.12
+"""Largest relative difference of a closed standard error from its bootstrap twin."""
+
+N_RESAMPLES = 1000
+"""Draws that know a standard error to 2.2 %."""
+
+_NO_RUNS = "needs repeated runs of the judge: set 'replicates' to at least 2 in judges.yaml"
+_NO_OTHER = "no other model met at least three of these models besides the reference"
+_LEAST_SHARED = 3  # models that two references need in common for a rank correlation to say a thing
+_Row = tuple[object, ...]  # diagnostic, level, value, unit, n, note, threshold, passed
+
+
+def diagnose(
+    table: pd.DataFrame,
+    ratings: pd.DataFrame,
+    met: pd.DataFrame,
+    runs: np.ndarray,
+    *,
+    seed: int,
+    stream: tuple[str, ...],
+) -> pd.DataFrame:
+    """Return every diagnostic of a reference, those that could not be had with the reason.
+
+    `table` is as of `against`, `ratings` of `rate_against`, `met` of `meetings`; `runs` are
+    preferences by model, question and run; `stream` names the bootstrap's streams.
+    """
+    reference, source = (str(ratings[name].iloc[0]) for name in ("reference_model", "source"))
+    plain = rate_against(table, reference, source, ReferenceOptions(), miscoverage=0.1)
+    rows = [
+        *_reach(table),
+        _agreement(ratings),
+        *_std_errors(table, plain.set_index("model")["std_error"], seed, stream),
+        *_abstention(runs),
+        *_other_references(met, reference),
+    ]
+    names = ["diagnostic", "level", "value", "unit", "n", "note", "threshold", "passed"]
+    filled = [(*row, *(np.nan, pd.NA))[:8] for row in rows]
+    return REFERENCE_DIAGNOSTICS.typed(pd.DataFrame(filled, columns=names))
+
+
+def _reach(table: pd.DataFrame) -> Iterator[_Row]:
+    found = diagnose_reference(table.to_numpy(dtype=float))
+    level = "{:g}-{:g}".format(*REACH)
+    for of, reach in (("models", found.models), ("prompts", found.prompts)):
+        note = "" if reach.is_adequate else "gaps beyond reach rest on a handful of prompts"
+        row = (f"{of}_within_reach", level, reach.share, "share", reach.within.size, note)
+        yield *row, LEAST_WITHIN, reach.is_adequate
+
+
+def _agreement(ratings: pd.DataFrame) -> _Row:
+    gap, mean = ratings["gap"], ratings["mean_preference"]
+    name, n = "spearman_with_mean_preference", len(ratings)
+    if n < 2 or gap.nunique() < 2 or mean.nunique() < 2:
+        return name, "", np.nan, "correlation", n, "fewer than two models that differ"
+    return name, "", spearman(gap, mean), "correlation", n, ""
+
+
+def _std_errors(
+    table: pd.DataFrame, closed: "pd.Series[float]", seed: int, stream: tuple[str, ...]
+) -> Iterator[_Row]:
+    """Yield each model's closed standard error over its bootstrap twin, then the furthest ratio."""
+    worst, furthest, n_worst = np.nan, "", 0
+    for model, values in zip(map(str, table.index), table.to_numpy(dtype=float), strict=True):
+        rng = keyed_rng(seed, *stream, model, "reference")
+        twin = bootstrap_gap_std_error(values, n_resamples=N_RESAMPLES, rng=rng)
+        ratio = float(closed[model]) / twin if twin else np.nan
+        note = "" if twin else "all preferences are equal: resampling shows no spread"
+        n = int(np.isfinite(values).sum())
+        yield "std_error_ratio", model, ratio, "ratio to bootstrap", n, note
+        n_worst += bool(twin)
+        if twin and not abs(ratio - 1) <= worst:
+            worst = abs(ratio - 1)
+            furthest = f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts"
+    passed = worst <= STD_ERROR_TOLERANCE if n_worst else pd.NA
+    row = ("std_error_difference", "", worst, "share of bootstrap", n_worst, furthest)
+    yield *row, STD_ERROR_TOLERANCE, passed
+
+
+def _abstention(runs: np.ndarray) -> Iterator[_Row]:
+    """Yield, per largest spread, the share of prompts that is left and how far gaps move."""
+    if runs.shape[2] < 2:
+        yield "abstention_coverage", "", np.nan, "share", 0, _NO_RUNS
+        return
+    complete = np.where(np.isnan(runs).any(axis=2, keepdims=True), np.nan, runs)
+    judged = complete[~np.isnan(complete).all(axis=(1, 2))]
+    for spread in MAX_SPREADS:
+        level, n = f"{spread:g}", len(judged)
+        try:
+            left = abstain(judged, max_spread=spread)
+        except ValueError as error:  # a model keeps no prompt: no leaderboard at this spread
+            yield "abstention_coverage", level, np.nan, "share", n, str(error)
+            continue
+        yield "abstention_coverage", level, float(left.coverage.mean()), "share", n, ""
+        shift = float(np.abs(left.centred_shift).mean())
+        yield "abstention_shift", level, shift, "Elo points", n, ""
+
+
+def _other_references(met: pd.DataFrame, reference: str) -> list[_Row]:
+    """Return, per other model as reference, how the leaderboard of the same models changes."""
+    rows: list[_Row] = []
+    ours = gaps_against(met, reference)
+    for other in map(str, ours.index):
+        both = pd.concat([ours, gaps_against(met, other)], axis=1, join="inner")
+        if len(both) < _LEAST_SHARED or (both.nunique() < 2).any():
+            continue
+        compared = compare_references(both.to_numpy().T)
+        tau, shift = float(compared.kendall[0, 1]), float(compared.mean_abs_shift[1])
+        rows.append(("kendall_under_other_reference", other, tau, "rank", len(both), ""))
+        rows.append(("shift_under_other_reference", other, shift, "Elo points", len(both), ""))
+    return rows or [("kendall_under_other_reference", "", np.nan, "rank", 0, _NO_OTHER)]

@@ -6,11 +6,17 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS_WITHOUT_SCORES, checks_of, judge_check, judge_table
+from assets.conditions import FOLLOWS_WITHOUT_SCORES, judge_check, judge_table
 from assets.partitions import corpus_and_judge, corpus_judge_key
 from assets.provenance import latest, metadata_of
-from assets.reference.anchoring import preferences_by_run, preferences_of, rate_against
-from assets.reference.reach import REFERENCE_DIAGNOSTICS, STD_ERROR_TOLERANCE, diagnose
+from assets.reference.anchoring import (
+    REFERENCE_DIAGNOSTICS,
+    STD_ERROR_TOLERANCE,
+    diagnose,
+    preferences_by_run,
+    preferences_of,
+    rate_against,
+)
 from assets.settings import corpus_of
 from judgeline.io.anchoring import against, choose_reference, meetings
 from judgeline.reference import LEAST_WITHIN, REACH
@@ -112,9 +118,6 @@ def diagnostics_of(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.
     record = latest(instance, "reference_ratings", corpus_judge_key(corpus, judge))
     rows = metadata_of(record).get(DIAGNOSTICS)
     return None if rows is None else REFERENCE_DIAGNOSTICS.filled(pd.DataFrame(rows))
-
-
-rating_checks = checks_of(REFERENCE_RATINGS)
 
 
 @judge_check(reference_ratings)

@@ -3,7 +3,7 @@
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
+from assets.conditions import FOLLOWS, judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of
 from assets.trust.consistency import (
@@ -17,7 +17,6 @@ from assets.trust.scoring import SCORE_SOURCES, outcomes_by_source
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
 from resources.tables.rules import within
-from resources.tables.trust import CONSISTENCY, SOFT_OUTCOMES
 
 NOT_ASKED = (
     "there are neither single scores nor choices of this judge: the notes of score_verdicts and "
@@ -130,7 +129,3 @@ def sources_cover_the_sample(
         "answers failed, or came without log-probabilities.",
         severity=dg.AssetCheckSeverity.WARN,
     )
-
-
-soft_outcome_checks = checks_of(SOFT_OUTCOMES)
-consistency_checks = checks_of(CONSISTENCY)

@@ -5,10 +5,9 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
+from assets.conditions import FOLLOWS, judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
-from assets.thumbnails import win_rates
 from judgeline.io import as_outcome_tables, as_table
 from judgeline.winrate import (
     EACH_MODEL,
@@ -61,7 +60,6 @@ def adjusted_win_rates(
             "headline": HEADLINE_RULE,
             "n_without_estimate": int(shown["status"].ne("ok").sum()),
             **_errors(shown),
-            **({"win_rates": win_rates(shown)} if shown["naive_win_rate"].notna().any() else {}),
         },
     )
 
@@ -137,9 +135,6 @@ def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetChe
         "on this judge: label more battles, or withhold the judge.",
         severity=dg.AssetCheckSeverity.WARN if some else dg.AssetCheckSeverity.ERROR,
     )
-
-
-win_rate_checks = checks_of(ADJUSTED_WIN_RATES)
 
 
 @judge_check(adjusted_win_rates)

@@ -7,19 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.candidates.prediction_record import (
+from assets.candidates.predictions import (
     JUDGE_AND_VOTES,
     PEOPLE,
     coverage_of,
+    exchangeable,
     further_ratings,
     pool_of,
+    predictions_cover,
     rank_tests,
     score_predictions,
     state_predictions,
     strangeness,
     typed_record,
 )
-from assets.candidates.predictions import exchangeable, predictions_cover
 from judgeline.elo import RatingSettings, code_battles, human_anchors, rate
 from resources.tables.candidates import PREDICTIONS
 

@@ -12,11 +12,11 @@ import judgeline
 from assets.reference.anchoring import (
     LEAST_COVERED,
     covering,
+    diagnose,
     preferences_by_run,
     preferences_of,
     rate_against,
 )
-from assets.reference.reach import diagnose
 from judgeline.io.anchoring import against, choose_reference, gaps_against, meetings
 from resources.config.corpora import ReferenceOptions
 from resources.corpora.reading import read_files

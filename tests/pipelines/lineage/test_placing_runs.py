@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from newcomers import drop, newcomer
 
-from assets.candidates.prediction_record import JUDGE_AND_VOTES
+from assets.candidates.predictions import JUDGE_AND_VOTES
 from judgeline.elo import RatingSettings, rate
 from judgeline.io import BATTLE_DTYPES, as_coded, typed
 from pipelines.commands.console import cause
