@@ -353,13 +353,7 @@ def fresh_residuals_are_exchangeable(
 ) -> dg.AssetCheckResult:
     """Residuals of predictions rank among those that calibrate as if drawn from one pool."""
     corpus, _ = corpus_and_judge(context)
-    return exchangeable(predictions, heldout_ratings, catalog.corpus(corpus).rating.std_error)
-
-
-def exchangeable(
-    predictions: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
-) -> dg.AssetCheckResult:
-    """Return the check that residuals of predictions rank as in their pool, by one error."""
+    std_error = catalog.corpus(corpus).rating.std_error
     tests = rank_tests(predictions, heldout_ratings, std_error)
     by_judge = predictions[predictions["method"].ne(JUDGE_AND_VOTES)]
     n_older = int((by_judge["scored_at"].notna() & by_judge["vote_std_error"].isna()).sum())

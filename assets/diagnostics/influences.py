@@ -158,16 +158,6 @@ def influences_add_up(
     """Wins beyond expectation balance the penalty at each rating: else they are of another one."""
     corpus, _ = corpus_and_judge(context)
     rating = catalog.corpus(corpus).rating
-    return added_up(battle_influences, heldout_ratings, scored_battles, rating)
-
-
-def added_up(
-    battle_influences: pd.DataFrame,
-    heldout_ratings: pd.DataFrame,
-    scored_battles: pd.DataFrame,
-    rating: RatingOptions,
-) -> dg.AssetCheckResult:
-    """Return whether influences are of these ratings and battles, rated in this way."""
     own = battle_influences[~battle_influences["is_candidate"]]
     is_scored = own["battle_id"].isin(scored_battles["battle_id"])
     placed = _mean_of_bases(heldout_ratings, rating.method)

@@ -184,11 +184,7 @@ def thresholds_are_finite(
     fold has no ruler for it.
     """
     corpus, _ = corpus_and_judge(context)
-    return finite_thresholds(conformal_calibration, catalog.corpus(corpus).rating.method)
-
-
-def finite_thresholds(conformal_calibration: pd.DataFrame, method: str) -> dg.AssetCheckResult:
-    """Return the check of the thresholds of a board that is ranked by a method."""
+    method = catalog.corpus(corpus).rating.method
     rated, ranks = conformal_calibration["n_models"], conformal_calibration["method"].eq(method)
     whole = conformal_calibration[ranks | rated.eq(rated.max())]
     return evaluate(

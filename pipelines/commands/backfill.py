@@ -309,17 +309,15 @@ class Watcher:
                 self._console, f"No longer watching; backfill {self._id} goes on. To end it: {end}"
             )
             return OK
-        checks, errors = self._failures()
+        outcome = self._outcome()
         if status == BulkActionStatus.CANCELED:
-            errors.append(f"backfill {self._id} was cancelled; what was bought is kept")
+            outcome.errors.append(f"backfill {self._id} was cancelled; what was bought is kept")
         done = (BulkActionStatus.COMPLETED_SUCCESS, BulkActionStatus.COMPLETED)
-        if terminal.exit_code(checks, errors) == OK and status not in done:
+        if outcome.exit_code == OK and status not in done:
             end = status.value.lower()
-            errors.append(f"backfill {self._id} ended as {end}; the UI has its log")
-        code = terminal.exit_code(checks, errors)
-        outcome = terminal.RunOutcome(code, "", failed_checks=tuple(checks), errors=tuple(errors))
+            outcome.errors.append(f"backfill {self._id} ended as {end}; the UI has its log")
         terminal.print_outcome(outcome, self._console)
-        return code
+        return outcome.exit_code
 
     def follow(self, pause: float = 2.0) -> BulkActionStatus:
         """Print each change of a run's state, polled every `pause` seconds; return the end."""
@@ -332,24 +330,24 @@ class Watcher:
                     return status
                 time.sleep(pause)
 
-    def _failures(self) -> tuple[list[terminal.FailedCheck], list[str]]:
+    def _outcome(self) -> terminal.RunOutcome:
         """Return the failed checks and the errors; of retries the last counts."""
-        checks: list[terminal.FailedCheck] = []
-        errors: list[str] = []
+        outcome = terminal.RunOutcome("")
         runs = self._runs()
         repeated = {run.parent_run_id for run in runs}
         for run in (run for run in runs if run.run_id not in repeated):
             events = self._events(run, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
             found = (event.asset_check_evaluation_data for event in events)
-            checks += [
+            outcome.failed_checks += [
                 terminal.failed_check(one, _partition(run)) for one in found if not one.passed
             ]
             if run.status == dg.DagsterRunStatus.FAILURE:
-                errors += self._errors(run)
+                outcome.errors += self._errors(run)
         backfill = self._instance.get_backfill(self._id)
         if backfill is not None and backfill.error is not None:
-            errors.append(f"the backfill itself: {' '.join(backfill.error.message.split())}")
-        return checks, errors
+            error = " ".join(backfill.error.message.split())
+            outcome.errors.append(f"the backfill itself: {error}")
+        return outcome
 
     def _runs(self) -> list[dg.DagsterRun]:
         tags = {"dagster/backfill": self._id}

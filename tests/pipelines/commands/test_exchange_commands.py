@@ -160,7 +160,7 @@ def test_imported_verdicts_without_scores_are_run_as_far_as_they_go_and_come_out
         patch.setattr(type(workshop), "catalog", property(lambda _: catalog))
         outcome = workshop.run(corpus="out")
     assert outcome.exit_code == 0
-    assert outcome.errors == ()
+    assert outcome.errors == []
     assert "recorded preferences without rubric scores" in workshop.printed
     assert not any(check.is_gate for check in outcome.failed_checks)
     assert len(workshop.stored("verdicts", "out", "some-judge")) == 80

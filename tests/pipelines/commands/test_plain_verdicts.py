@@ -218,7 +218,7 @@ def test_a_run_rates_plain_verdicts_on_battles_with_votes(
         "rating": {"n_resamples": 0},
     }
     outcome = workshop.run(select=["+leaderboard", "battle_influences"])
-    assert outcome.errors == (), workshop.printed
+    assert outcome.errors == [], workshop.printed
     assert outcome.judges == ("recorded",)
     assert f"judge recorded: {SAID}" in " ".join(workshop.printed.split())
     scored = workshop.stored("scored_battles", "tiny", "recorded")

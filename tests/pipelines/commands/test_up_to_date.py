@@ -36,7 +36,7 @@ def finished(go_on):
 def made(workshop, *judges, **options):
     """Run again; return the tables that this made, in their order."""
     outcome = workshop.run(*judges, **{"select": TO_THE_BOARD, **options})
-    assert outcome.errors == ()
+    assert outcome.errors == []
     names = [line.split()[1] for line in workshop.printed.splitlines() if "  done " in line]
     assert outcome.n_made == len(names)
     return names

@@ -24,7 +24,7 @@ def sloppy(make_workshop):
     """A judge that leaves about one battle in twelve without a score, run once."""
     workshop = make_workshop()
     outcome = workshop.run("sloppy", select=["not key:quantitative_judges"])
-    assert outcome.errors == ()
+    assert outcome.errors == []
     return workshop
 
 
@@ -77,7 +77,7 @@ def test_metadata_checks_and_report_say_what_is_missing(sloppy):
 
 def test_a_judge_whose_verdicts_are_gone_has_no_section_of_what_is_missing(sloppy):
     (sloppy.home / "tables" / "verdicts" / "tiny" / "sloppy.parquet").unlink()
-    assert sloppy.run("sloppy", select=["report"], force=True).errors == ()
+    assert sloppy.run("sloppy", select=["report"], force=True).errors == []
     page = (sloppy.home / "reports" / "tiny.html").read_text(encoding="utf-8")
     assert "Sloppy" in page
     assert "of 300 sampled battles" not in page

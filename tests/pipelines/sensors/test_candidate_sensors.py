@@ -486,7 +486,7 @@ def test_the_sensor_leaves_to_a_command_what_it_places(
         monkeypatch.setitem(judges, "careful", changed)
         looks.clear()
         outcome = watch.workshop.run("careful", "hasty", select=["+leaderboard"])
-        assert outcome.errors == ()
+        assert outcome.errors == []
         assert {job for job, _ in looks} == expected  # the second time only what has changed
         assert not [one for _, one in looks if not isinstance(one, dg.SkipReason)]
         assert "judged these battles" in watch.look().skip_message
