@@ -274,13 +274,13 @@ class _Lineage:
         if part.told:
             self.reporter.line("warn", part.told)
         left, succeeded = set(keys), True
-        due = left if self.force else set(self.record.stale(left, partition)) | (again & left)
+        due = left if self.force else self.record.stale(left, partition) | (again & left)
         while wave := first_wave(self.graph, left, due):
             result = self._execute(job, wave, partition, tags or {})
             self._take(result, partition)
             succeeded &= result.success
             left -= wave | _stopped(self.graph, wave, result)
-            due = set(self.record.stale(left, partition)) if left else set()
+            due = self.record.stale(left, partition) if left else set()
         self._take_over(left, partition)
         return succeeded
 

@@ -12,7 +12,7 @@ from assets.conditions import judge_check
 from assets.partitions import corpus_judge_key, register
 from assets.provenance import MADE_FROM
 from pipelines.commands import run as run_module
-from pipelines.commands.up_to_date import Place, Record, _why_left_out
+from pipelines.commands.up_to_date import Place, Record, _left_out
 from pipelines.definitions import build_definitions
 from pipelines.instance.internals import check_records
 from resources.store.resource import StoredVerdicts
@@ -145,14 +145,14 @@ def test_a_run_cut_short_at_a_table_without_gates_leaves_its_judge_out(make_work
 
 
 @pytest.mark.parametrize(
-    ("later", "why"),
+    ("later", "is_due"),
     [
-        ((), ""),
-        ((("a", "ok", "one"),), "answers that failed were given since"),
-        ((("a", "transport", None),), "answers that failed are asked for again"),
+        ((), False),
+        ((("a", "ok", "one"),), True),
+        ((("a", "transport", None),), True),
     ],
 )
-def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later, why):
+def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later, is_due):
     """As after kill -9 between the last answer and its table."""
     workshop, bought = make_workshop(), StoredVerdicts(uri=str(tmp_path / "verdicts"))
     place, rows = Place("tiny", "careful"), [("a", "refusal", "no"), ("b", "ok", "two")]
@@ -166,16 +166,16 @@ def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later
         bought.open().append("key", [{**CALL, "identity": identity, "answered_at": at, **told}])
     store = ParquetTables(base_uri=str(tmp_path / "tables")).create_io_manager(None)
     record = Record(workshop.instance, None, store, workshop.catalog, bought)
-    assert record._why_answered("verdicts", place, "key") == why
+    assert record._has_other_answers("verdicts", place, "key") is is_due
 
 
 def test_a_comparison_that_left_a_judge_out_is_made_again_unless_it_was_withheld():
     key, place = dg.AssetKey("judge_comparison"), Place("tiny", None)
-    assert "hasty" in _why_left_out(key, place, {"left_out": ["hasty"]})
-    assert not _why_left_out(key, place, {"left_out": ["hasty"], "withheld hasty": "its kappa"})
-    assert not _why_left_out(key, place, {"left_out": []})
+    assert "hasty" in _left_out(key, place, {"left_out": ["hasty"]})
+    assert not _left_out(key, place, {"left_out": ["hasty"], "withheld hasty": "its kappa"})
+    assert not _left_out(key, place, {"left_out": []})
     ratings = {"left_out": {"embeddings": "no explanation"}}
-    assert not _why_left_out(dg.AssetKey("scoring_methods"), Place("tiny", "hasty"), ratings)
+    assert not _left_out(dg.AssetKey("scoring_methods"), Place("tiny", "hasty"), ratings)
 
 
 def test_force_makes_all_again(finished):
