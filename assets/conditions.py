@@ -1,6 +1,6 @@
 """Automation conditions, owner and partitions of the tables, and the steps of their checks."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any
@@ -25,63 +25,34 @@ _CHANGED = (
 _EAGER = dg.AutomationCondition.eager().replace("newly_updated_without_root", _CHANGED)
 """Content made again that is the same, as by a run that failed further on, moves nothing."""
 
-FOLLOWS = (_EAGER & dg.AutomationCondition.all_deps_blocking_checks_passed() & _AT_REST).with_label(
-    "follows its inputs"
+_ASKED_APART = dg.AssetSelection.assets(
+    "candidates",
+    "candidate_battles",
+    "candidate_verdicts",
+    "candidate_ratings",
+    "reliability_panel",
+    "consistency",
 )
-"""Cheap tables follow their inputs, once the blocking checks of those have passed."""
-
-FOLLOWS_RATINGS = FOLLOWS.ignore(dg.AssetSelection.assets("battles")).with_label(
-    "follows its ratings"
-)
-"""The same for what reads days of battles as well: battles without verdicts change no rating."""
+"""Tables that most corpora or judges lack; a failed check of theirs holds up nothing else."""
 
 
-def _follows_without(
-    optional: dg.AssetSelection, label: str, *, checks_count: bool = False
-) -> _Condition:
-    """Return the condition of a table that follows its inputs, optional ones only if they exist.
+def follows(optional: Collection[str], *, ignored: Sequence[str] = ()) -> _Condition:
+    """Return the condition of a cheap table: it follows its inputs, once their checks have passed.
 
-    Where their `checks_count`, a blocking check of an optional input that failed holds it up too.
+    It does not wait for `optional` ones, and a change of `ignored` ones moves nothing.
     """
+    missing = dg.AutomationCondition.any_deps_missing()
     passed = dg.AutomationCondition.all_deps_blocking_checks_passed()
-    return (
-        _EAGER.without(~dg.AutomationCondition.any_deps_missing())
-        & ~dg.AutomationCondition.any_deps_missing().ignore(optional)
-        & (passed if checks_count else passed.ignore(optional))
+    condition = (
+        _EAGER.without(~missing)
+        & ~missing.ignore(dg.AssetSelection.assets(*optional))
+        & passed.ignore(_ASKED_APART)
         & _AT_REST
-    ).with_label(label)
+    )
+    return condition.ignore(dg.AssetSelection.assets(*ignored)).with_label("follows its inputs")
 
 
-FOLLOWS_WHAT_THERE_IS = _follows_without(
-    dg.AssetSelection.assets("reliability_panel", "consistency"),
-    "follows its inputs, without those that nobody asked for",
-)
-"""The same, not waiting for a panel, or for what follows from single scores and choices, that
-nobody asked for: they cost money, and are no condition."""
-
-FOLLOWS_WITHOUT_CANDIDATES = _follows_without(
-    dg.AssetSelection.assets(
-        "candidates",
-        "candidate_battles",
-        "candidate_verdicts",
-        "candidate_ratings",
-    ),
-    "follows its inputs, with or without candidates",
-)
-"""The same for what reads the tables of candidates where there are any: most corpora have none."""
-
-FOLLOWS_WITHOUT_SCORES = _follows_without(
-    dg.AssetSelection.assets("scored_battles", "verdicts"),
-    "follows its inputs, with or without rubric scores",
-    checks_count=True,
-)
-"""The same for what can do without scored battles: recorded preferences have no rubric scores. A
-blocking check of theirs that failed holds it up all the same."""
-
-_UNJUDGED = dg.AssetSelection.assets("candidates", "candidate_battles")
-FOLLOWS_JUDGED_CANDIDATES = FOLLOWS_WITHOUT_CANDIDATES.ignore(_UNJUDGED).with_label(
-    "follows the verdicts on candidates"
-)
+follows_judged_candidates = partial(follows, ignored=("candidates", "candidate_battles"))
 """The same for what places candidates: battles that nobody has judged yet place nobody."""
 
 _ENDS = dg.AssetSelection.assets(
@@ -123,7 +94,7 @@ TABLE: Mapping[str, Any] = {"kinds": {"parquet"}, "owners": ["team:evaluation"]}
 
 def _table(
     code_version: str,
-    automation_condition: _Condition = None,
+    condition: _Condition | Callable[[Collection[str]], _Condition] = None,
     *,
     partitions_def: dg.PartitionsDefinition,
     columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
@@ -131,16 +102,19 @@ def _table(
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """Declare the asset of a table, whose inputs follow from the types of the parameters.
 
+    A function as `condition` makes one of the names of the inputs that may be missing.
+
     `columns` names those that are read of an input; `options` go to `dagster.asset`.
     """
 
     def declare(function: Callable[..., Any]) -> dg.AssetsDefinition:
         ins = inputs_of(function, columns, partitions_def) | options.pop("ins", {})
+        optional = [name for name, how in ins.items() if "allow_missing_partitions" in how.metadata]
         made: dg.AssetsDefinition = dg.asset(
             **TABLE,
             partitions_def=partitions_def,
             code_version=code_version,
-            automation_condition=automation_condition,
+            automation_condition=condition(optional) if callable(condition) else condition,
             ins=ins,
             **options,
         )(function)

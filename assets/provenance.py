@@ -31,6 +31,9 @@ OF_ALL_JUDGES = ("pooled_leaderboard",)
 SAID = ("content_revision", "sample_seed", "score_basis", "rating_settings", *ORIGIN)
 """Metadata of theirs that say what a rating was made of."""
 
+BEFORE_RATINGS = ("raw_battles", "sampled_battles", "verdicts", "scored_battles", "beta_folds")
+"""Assets between a corpus and its held-out ratings, as these name their sources."""
+
 MADE_FROM = "made_from"
 """Metadata of a leaderboard that holds all of these."""
 

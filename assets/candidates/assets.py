@@ -36,15 +36,6 @@ CONTENTS, FINGERPRINT = "contents", "fingerprint"
 MOST_OF_A_BAND = 2.0
 MOST_OFF_LANGUAGES = 0.25
 _CHOSEN_BY = ("candidates.half_width", "candidates.max_battles", "candidates.controls")
-_POOL = (
-    "model",
-    "method",
-    "human_rating",
-    "residual",
-    "std_error",
-    "std_error_analytic",
-    "vote_std_error",
-)
 
 
 with previews_silenced():
@@ -82,14 +73,12 @@ def candidates(
     dropped = contents(files, corpus.candidates)
     for note in notes:
         context.log.warning(note)
-    answers = found.candidates["model"].value_counts().sort_index()
     yield dg.MaterializeResult(
         value=found.candidates,
         metadata={
             CONTENTS: dropped,
             SETTINGS: stated(catalog, corpus.slug, None, ("seed",), **{FILES: dropped}),
-            "n_models": len(answers),
-            "answers": counted(answers, "n"),
+            "n_models": int(found.candidates["model"].nunique()),
             "notes": dg.MetadataValue.json(notes),
             "set_aside": dg.MetadataValue.json(found.refused.to_dict("records")),
         },
@@ -108,14 +97,7 @@ def read_candidates(
     return files, accept(folder, files, battles, options, seed=corpus.seed, history=history)
 
 
-@corpus_table(
-    "2",
-    columns={
-        "sampled_battles": ("question_id", "model_a", "model_b"),
-        "heldout_ratings": (*_POOL, "n_battles"),
-        "conformal_calibration": ("method", "threshold", "excess_sd"),
-    },
-)
+@corpus_table("2", columns={"sampled_battles": ("question_id", "model_a", "model_b")})
 def candidate_battles(
     context: dg.AssetExecutionContext,
     candidates: pd.DataFrame,
@@ -150,8 +132,7 @@ def candidate_battles(
             f"Elo: its threshold is infinite, or its ratings are off by more than that allows; "
             f"{needs.n_battles} battles are taken"
         )
-    counts = chosen["candidate"].value_counts().sort_index()
-    half_widths = [needs.half_width(int(n)) for n in counts]
+    half_widths = [needs.half_width(int(n)) for n in chosen["candidate"].value_counts()]
     kept = 0 if before is None else int(before["battle_id"].isin(chosen["battle_id"]).sum())
     by_judge_needs = pd.DataFrame({one: need._asdict() for one, need in needs.by_judge.items()})
     return dg.MaterializeResult(
@@ -163,7 +144,6 @@ def candidate_battles(
             "n_kept": kept,
             "expected_half_width": max(half_widths, default=0.0),
             "needs": dg.MetadataValue.md(by_judge_needs.T.to_markdown()),
-            "chosen": counted(counts, "n"),
         },
     )
 
@@ -203,14 +183,6 @@ def choose_candidate_battles(
         before=before,
     )
     return chosen, needs
-
-
-def counted(counts: pd.Series, what: str, *, of: str = "model") -> dg.TableMetadataValue:
-    """Return counts by name as metadata."""
-    return dg.MetadataValue.table(
-        [dg.TableRecord({of: str(name), what: int(n)}) for name, n in counts.items()],
-        schema=dg.TableSchema([dg.TableColumn(of), dg.TableColumn(what, "int")]),
-    )
 
 
 def candidate_files_are_readable(refused: pd.DataFrame) -> dg.AssetCheckResult:
@@ -301,7 +273,7 @@ def _warned(
     )
 
 
-@corpus_check(candidate_battles, columns={"heldout_ratings": ("model", "human_rating")})
+@corpus_check(candidate_battles)
 def candidates_meet_all_strengths(
     candidate_battles: pd.DataFrame,
     battles: pd.DataFrame,

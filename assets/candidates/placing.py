@@ -10,10 +10,9 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.assets import counted
 from assets.candidates.judging import NO_BATTLES, score_candidates
 from assets.columns import as_columns, with_newcomer
-from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, judge_check, judge_table
+from assets.conditions import follows_judged_candidates, judge_check, judge_table
 from assets.elo.ratings import clusters_of, ranking_options, settings_of
 from assets.partitions import corpus_and_judge
 from assets.reliability.gate import gate_of
@@ -42,7 +41,7 @@ takes one of a hundred controls that stand at their bound so high."""
 
 @judge_table(
     "6",
-    FOLLOWS_JUDGED_CANDIDATES,
+    follows_judged_candidates,
     columns={"candidates": ("model", "control", "content_hash", "metadata")},
     deps=["judge_gate"],  # of the check
 )
@@ -103,7 +102,6 @@ def candidate_ratings(
             "superseded": newcomers.loc[superseded, "model"].tolist(),
             "not_placed": dg.MetadataValue.json(problems),
             **_described(table),
-            "scored": counted(scores["candidate"].value_counts(), "scored battles"),
             "n_left_out": asked.total() - len(scores),
             "n_not_judged": (0 if candidate_battles is None else len(candidate_battles))
             - asked.total(),
@@ -237,7 +235,6 @@ def _described(table: pd.DataFrame) -> dict[str, Any]:
         "n_controls": int(table["control"].notna().sum()),
         "n_rated": int(table["rating"].notna().sum()),
         "n_unbounded": int(unbounded.sum()),
-        "battles": counted(table.set_index("model")["n_battles"], "battles against anchors"),
         **({"note": note} if names else {}),
     }
 

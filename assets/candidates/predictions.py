@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import require_columns
-from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, judge_check, judge_table
+from assets.conditions import follows, judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.elo import human_anchors
@@ -263,9 +263,7 @@ SURPRISING = 0.01
 """p-value below which a test of exchangeability warns; two are made at each look."""
 
 
-@judge_table(
-    "4", FOLLOWS_WITHOUT_CANDIDATES, columns={"candidate_ratings": ("model", "content_hash")}
-)
+@judge_table("4", follows, columns={"candidate_ratings": ("model", "content_hash")})
 def predictions(
     context: dg.AssetExecutionContext,
     leaderboard: pd.DataFrame,

@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, TABLE, corpus_check, corpus_table
+from assets.conditions import TABLE, corpus_check, corpus_table, follows
 from assets.partitions import CORPUS
 from assets.run_tags import SAMPLE_TAG, tag_of
 from assets.settings import CONTENT, SETTINGS, corpus_of, stated
@@ -73,10 +73,7 @@ def published_corpus(
         value=quarantine,
         metadata={
             "share": _share(len(quarantine), len(quarantine) + len(battles)),
-            "reasons": dg.MetadataValue.table(
-                [dg.TableRecord({"reason": k, "rows": int(n)}) for k, n in reasons.items()],
-                schema=dg.TableSchema([dg.TableColumn("reason"), dg.TableColumn("rows", "int")]),
-            ),
+            "reasons": dg.MetadataValue.md(reasons.to_markdown()),
             **read,
         },
     )
@@ -87,7 +84,7 @@ def published_corpus(
     )
 
 
-@corpus_table("2", FOLLOWS)
+@corpus_table("2", follows)
 def battles(
     context: dg.AssetExecutionContext, raw_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -99,7 +96,7 @@ def battles(
     )
 
 
-@corpus_table("2", FOLLOWS)
+@corpus_table("2", follows)
 def sampled_battles(
     context: dg.AssetExecutionContext,
     battles: pd.DataFrame,

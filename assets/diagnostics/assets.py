@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_columns
-from assets.conditions import FOLLOWS, judge_table
+from assets.conditions import follows, judge_table
 from assets.settings import rating_of
 from judgeline.diagnostics import diagnose_judge
 from judgeline.elo import BetaFolds, HeldOutRatings
@@ -13,7 +13,7 @@ from judgeline.io import as_coded, as_numbers, as_table
 from resources.config.catalog import Catalog
 
 
-@judge_table("1", FOLLOWS)
+@judge_table("1", follows)
 def judge_diagnostics(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,

@@ -8,7 +8,7 @@ import pandas as pd
 
 from assets.candidates.judging import score_candidates
 from assets.columns import as_columns, with_newcomer
-from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, judge_check, judge_table
+from assets.conditions import follows_judged_candidates, judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.diagnostics import fewest_to_overtake, fit_influences
@@ -33,7 +33,7 @@ PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e
 _SHOWN = 10
 
 
-@judge_table("2", FOLLOWS_JUDGED_CANDIDATES, deps=["heldout_ratings"])
+@judge_table("2", follows_judged_candidates, deps=["heldout_ratings"])
 def battle_influences(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -56,15 +56,12 @@ def battle_influences(
         candidate_scores=score_candidates(candidate_battles, candidate_verdicts),
         candidate_ratings=candidate_ratings,
     )
-    size = table["influence"].abs()
-    strongest = table.loc[size.nlargest(_SHOWN).index]
-    sizes = {"largest_influence": float(size.max()), "median_influence": float(size.median())}
+    strongest = table.loc[table["influence"].abs().nlargest(_SHOWN).index]
     return dg.MaterializeResult(
         value=table,
         metadata={
             "method": rating.method,
             "n_battles": int(table["battle_id"].nunique()),
-            **({} if table.empty else sizes),
             "strongest": dg.MetadataValue.md(preview(strongest, rows=_SHOWN)),
         },
     )

@@ -251,20 +251,6 @@ def bound_width(missing_bounds: pd.DataFrame) -> pd.Series:
     return width.mask(unbounded, np.inf)
 
 
-def _widest(table: pd.DataFrame, method: str) -> dict[str, Any]:
-    """Return the widest bounds: of hard ratings where they rank, else of soft ones."""
-    shown = table[table["method"].eq("hard" if method.startswith("hard") else "soft")]
-    width = bound_width(shown).fillna(0.0)
-    if not width.gt(0).any():
-        return {"widest": 0.0}
-    model = str(shown.loc[width.idxmax(), "model"])
-    return {
-        "widest": float(width.max()),
-        "widest_model": model,
-        "median_width": float(width.median()),
-    }
-
-
 @checks_together(
     "conformal_calibration",  # made by the settings that these checks read
     [
@@ -293,8 +279,7 @@ def bounds_from_missing_battles(
     """Hold ratings against what they would be had the missing battles been won or lost."""
     rating = catalog.corpus(corpus_and_judge(context)[0]).rating
     bounds = missing_bounds(sampled_battles, scored_battles, beta_folds, heldout_ratings, rating)
-    result = bounds_result(bounds, heldout_ratings)
-    yield result._replace(metadata={**result.metadata, **_widest(bounds, rating.method)})
+    yield bounds_result(bounds, heldout_ratings)
     yield width_result(bounds)
 
 

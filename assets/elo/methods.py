@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, judge_check, judge_table
+from assets.conditions import follows, judge_check, judge_table
 from assets.elo.ratings import calibrated, clusters_of, settings_of
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
@@ -48,7 +48,7 @@ _NO_VOTES = (
 _VERSION = f"3-{zlib.crc32(repr(KINDS).encode()):08x}"  # a new method makes the table due
 
 
-@judge_table(_VERSION, FOLLOWS)
+@judge_table(_VERSION, follows)
 def scoring_methods(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_columns
-from assets.conditions import FOLLOWS, judge_check, judge_table
+from assets.conditions import follows, judge_check, judge_table
 from assets.partitions import corpus_and_judge
-from assets.provenance import sources_of
+from assets.provenance import BEFORE_RATINGS, sources_of
 from assets.settings import rating_of
 from judgeline.elo import (
     HEADLINE,
@@ -36,22 +36,16 @@ WORSE_BY = 1.25
 """How far the headline's error may exceed the better one of hard and soft before it is said."""
 LARGEST_RATING = 100_000
 
-_MADE_FROM = ("raw_battles", "sampled_battles", "verdicts", "scored_battles", "beta_folds")
 
-
-@judge_table("1", FOLLOWS)
+@judge_table("1", follows)
 def beta_folds(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A held-out model's beta, in logits per rubric point, fitted on human votes without it."""
     rating = rating_of(context, catalog, "hard_outcome")
     folds = as_table(fit_beta_folds(as_coded(scored_battles, rating.hard_outcome)))
-    fitted = folds.loc[folds["status"].eq("ok"), "beta"]
-    spread = {f"{how}_beta": float(getattr(fitted, how)()) for how in ("min", "median", "max")}
-    return dg.MaterializeResult(
-        value=folds,
-        metadata={"n_fitted": len(fitted), **(spread if len(fitted) else {})},
-    )
+    n_fitted = int(folds["status"].eq("ok").sum())
+    return dg.MaterializeResult(value=folds, metadata={"n_fitted": n_fitted})
 
 
 def settings_of(rating: RatingOptions, corpus: str) -> RatingSettings:
@@ -91,7 +85,7 @@ def clusters_of(rating: RatingOptions, battles: pd.DataFrame) -> np.ndarray | No
     return battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None
 
 
-@judge_table("4", FOLLOWS)
+@judge_table("4", follows)
 def heldout_ratings(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -122,7 +116,7 @@ def heldout_ratings(
             "summary": dg.MetadataValue.md(summary.round(3).to_markdown(index=False)),
             "votes_that_wait": dg.MetadataValue.json(waiting),
             "rating_settings": dg.MetadataValue.json(rating.model_dump(mode="json")),
-            **sources_of(context, *_MADE_FROM),
+            **sources_of(context, *BEFORE_RATINGS),
             **{
                 f"mae_{method}": float(mae)
                 for method, mae in zip(summary["method"], summary["mae"], strict=True)

@@ -1,19 +1,20 @@
 """Conformal intervals and the leaderboard that carries them; with the checks on both."""
 
+from functools import partial
+
 import dagster as dg
 import numpy as np
 import pandas as pd
 
 from assets.columns import as_columns, require_columns
 from assets.conditions import (
-    FOLLOWS_RATINGS,
-    FOLLOWS_WITHOUT_CANDIDATES,
+    follows,
     judge_check,
     judge_table,
 )
 from assets.elo.ratings import calibrated, ranking_options
 from assets.partitions import corpus_and_judge
-from assets.provenance import MADE_FROM, sources_of
+from assets.provenance import BEFORE_RATINGS, MADE_FROM, sources_of
 from assets.reliability.gate import gate_of
 from assets.settings import rating_of
 from assets.thumbnails import intervals
@@ -41,19 +42,14 @@ from resources.tables.rules import among, holds, n_rows
 _REFITS = 20  # of everything; their mean square over models is all that is shown
 
 _READ = ("hard_outcome", "l2", "method", "miscoverage", "seed", "std_error")
-_MADE_FROM = (
-    "raw_battles",
-    "sampled_battles",
-    "verdicts",
-    "scored_battles",
-    "beta_folds",
-    "heldout_ratings",
-    "conformal_calibration",
-    "judge_gate",
+_MADE_FROM = (*BEFORE_RATINGS, "heldout_ratings", "conformal_calibration", "judge_gate")
+
+
+@judge_table(
+    "3",
+    partial(follows, ignored=["battles"]),  # battles without verdicts change no rating
+    columns={"battles": ("model_a", "model_b", "timestamp")},
 )
-
-
-@judge_table("3", FOLLOWS_RATINGS, columns={"battles": ("model_a", "model_b", "timestamp")})
 def conformal_calibration(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,
@@ -84,7 +80,7 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
     return {str(model): float(day) for model, day in days.items()}
 
 
-@judge_table("5", FOLLOWS_WITHOUT_CANDIDATES, deps=[conformal_calibration])
+@judge_table("5", follows, deps=[conformal_calibration])
 def leaderboard(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,

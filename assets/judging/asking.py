@@ -372,10 +372,7 @@ def account_of(answers: pd.DataFrame) -> dict[str, Any]:
     return {
         f"n_{about}s": int(answers[f"{about}_id"].nunique()),
         "n_failed": int(len(answers) - counts.get("ok", 0)),
-        "statuses": dg.MetadataValue.table(
-            [dg.TableRecord({"status": k, "answers": int(n)}) for k, n in counts.items()],
-            schema=dg.TableSchema([dg.TableColumn("status"), dg.TableColumn("answers", "int")]),
-        ),
+        "statuses": dg.MetadataValue.md(counts.to_markdown()),
         **{name: int(value) for name, value in tokens.items()},
     }
 

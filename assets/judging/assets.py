@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, judge_check, judge_table
+from assets.conditions import follows, judge_check, judge_table
 from assets.judging.asking import account_of, ask_judge, why_not_asked
 from assets.partitions import corpus_and_judge, read_as
 from assets.settings import JUDGE, corpus_of
@@ -18,7 +18,6 @@ from resources.judges.buying import models_named, several_models_message
 from resources.judges.forms.registered import FORM_TABLES, FormName
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
-from resources.tables.judging import said_in_both_orders
 
 Published = Callable[[pd.DataFrame, pd.DataFrame, str], pd.DataFrame]
 
@@ -42,17 +41,6 @@ _ABOUT: dict[FormName, str] = {
 _CODE_VERSIONS: dict[FormName, str] = {"score": "2"}
 _PUBLISHED: dict[FormName, Published] = {"rubric": recorded_marks, "choice": recorded_choices}
 """Readers of a form's verdicts that came with a corpus, by form."""
-
-
-def _entries(form: FormName, answers: pd.DataFrame) -> dict[str, Any]:
-    """Return the position bias of choices as metadata."""
-    both = said_in_both_orders(answers) if form == "choice" else answers.head(0)
-    if both.empty:
-        return {}
-    return {
-        "orders_agree": float(both["agree"].mean()),
-        "first_shown_share": float((both["AB"] + 1 - both["BA"]).mean() / 2),
-    }
 
 
 def _published(
@@ -90,11 +78,10 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
         for published in came.values():
             found = _published(form, catalog, slug, sampled_battles, published)
             if found is not None:
-                entries = {**account_of(found), **_entries(form, found)}
-                return dg.MaterializeResult(value=found, metadata=entries)
+                return dg.MaterializeResult(value=found, metadata=account_of(found))
         if form != "rubric" and (note := why_not_asked(catalog.judge(slug), form, sampled_battles)):
             return FORM_TABLES[form].without(note)
-        made = ask_judge(
+        return ask_judge(
             context,
             sampled_battles,
             annotate,
@@ -103,7 +90,6 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
             verdict_store=verdict_store,
             budget=budget,
         )
-        return made._replace(metadata={**(made.metadata or {}), **_entries(form, made.value)})
 
     asset: dg.AssetsDefinition = verdicts
     return asset
@@ -125,7 +111,7 @@ def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     return check_result(observed, passed=not note, **counted)
 
 
-@judge_table("3", FOLLOWS)
+@judge_table("3", follows)
 def scored_battles(
     sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -139,8 +125,6 @@ def scored_battles(
         value=scored,
         metadata={
             "n_left_out": len(sampled_battles) - len(scored),
-            "judge_ties": float(scored["judge_outcome"].eq(0.5).mean()),
-            "mean_absolute_score_difference": float(scored["score_difference"].abs().mean()),
             **({"score_basis": PLAIN} if are_plain(verdicts) else {}),
         },
     )

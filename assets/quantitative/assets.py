@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from assets.conditions import FOLLOWS, judge_table
+from assets.conditions import follows, judge_table
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.elo import keyed_rng
@@ -114,7 +114,7 @@ MANY_VOTES, FEW_FOLDS = 1000, 3
 _Fit = Callable[[str, Material, Presentations, np.random.Generator], pd.DataFrame]
 
 
-@judge_table("2", FOLLOWS)
+@judge_table("2", follows)
 def quantitative_outcomes(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -145,7 +145,7 @@ def quantitative_outcomes(
     )
 
 
-@judge_table("2", FOLLOWS)
+@judge_table("2", follows)
 def quantitative_judges(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,

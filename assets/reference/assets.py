@@ -6,7 +6,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS_WITHOUT_SCORES, judge_check, judge_table
+from assets.conditions import follows, judge_check, judge_table
 from assets.partitions import corpus_and_judge, corpus_judge_key
 from assets.provenance import latest, metadata_of
 from assets.reference.anchoring import (
@@ -43,7 +43,7 @@ _UNMEASURED = dg.AssetCheckResult(
 )
 
 
-@judge_table("2", FOLLOWS_WITHOUT_SCORES)
+@judge_table("2", follows)
 def reference_ratings(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,

@@ -10,7 +10,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS_WHAT_THERE_IS, judge_check, judge_table
+from assets.conditions import follows, judge_check, judge_table
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge
@@ -114,7 +114,7 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
     return dg.MaterializeResult(value=before, metadata={"n_asked": 0, "note": note})
 
 
-@judge_table("2", FOLLOWS_WHAT_THERE_IS)
+@judge_table("2", follows)
 def judge_drift(
     drift_answers: pd.DataFrame,
     sampled_battles: pd.DataFrame,

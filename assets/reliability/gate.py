@@ -7,7 +7,7 @@ import dagster as dg
 import pandas as pd
 
 from assets.columns import as_columns
-from assets.conditions import FOLLOWS_WHAT_THERE_IS, judge_check, judge_table
+from assets.conditions import follows, judge_check, judge_table
 from assets.reliability.panel import by_run
 from assets.settings import corpus_of
 from assets.trust.consistency import ALL, CONFLICT, OVERALL, VIOLATION
@@ -26,7 +26,7 @@ _DIAGNOSED = {
 _TRIPLES = 3
 
 
-@judge_table("1", FOLLOWS_WHAT_THERE_IS)
+@judge_table("1", follows)
 def judge_gate(
     context: dg.AssetExecutionContext,
     verdicts: pd.DataFrame,

@@ -3,7 +3,7 @@
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, judge_check, judge_table
+from assets.conditions import follows, judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of
 from assets.trust.consistency import (
@@ -25,7 +25,7 @@ NOT_ASKED = (
 WARN_COVERED = 0.95
 
 
-@judge_table("1", FOLLOWS)
+@judge_table("1", follows)
 def soft_outcomes(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -47,26 +47,19 @@ def soft_outcomes(
         scale=judge.score.scale,
         tolerance=judge.choice.tolerance,
     )
-    by_source = outcomes.groupby("source", sort=False)["outcome"]
-    summary = pd.DataFrame(
-        {
-            "battles": by_source.size(),
-            "left out": len(sampled_battles) - by_source.size(),
-            "ties": by_source.agg(lambda column: column.eq(0.5).mean()),
-        }
-    )
+    counts = outcomes["source"].value_counts(sort=False)
     return dg.MaterializeResult(
         value=outcomes,
         metadata={
             "n_sampled": len(sampled_battles),
             "tolerance": judge.choice.tolerance,
-            "sources": dg.MetadataValue.md(summary.round(3).reset_index().to_markdown(index=False)),
+            "sources": dg.MetadataValue.md(counts.to_markdown()),
             **({"note": NOT_ASKED} if outcomes.empty else {}),
         },
     )
 
 
-@judge_table("2", FOLLOWS)
+@judge_table("2", follows)
 def consistency(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,

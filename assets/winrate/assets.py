@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, judge_check, judge_table
+from assets.conditions import follows, judge_check, judge_table
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.io import as_outcome_tables, as_table
@@ -32,7 +32,7 @@ NO_VOTES = (
 PUBLISHED = "mean-outcome"
 
 
-@judge_table("3", FOLLOWS)
+@judge_table("3", follows)
 def adjusted_win_rates(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -59,7 +59,6 @@ def adjusted_win_rates(
             "n_models": len(shown),
             "headline": HEADLINE_RULE,
             "n_without_estimate": int(shown["status"].ne("ok").sum()),
-            **_errors(shown),
         },
     )
 
@@ -105,17 +104,6 @@ def _outcomes(scored_battles: pd.DataFrame, rating: RatingOptions, by: str = "")
 
 def _nobody_voted(scored_battles: pd.DataFrame) -> bool:
     return bool(scored_battles["human_outcome"].isna().all())
-
-
-def _errors(shown: pd.DataFrame) -> dict[str, float]:
-    """Return mean absolute differences to the human win rate, where both are known."""
-    both = shown[shown["human_win_rate"].notna() & shown["win_rate"].notna()]
-    if both.empty:
-        return {}
-    return {
-        f"mean_difference_{name}": float((both[column] - both["human_win_rate"]).abs().mean())
-        for name, column in (("naive", "naive_win_rate"), ("headline", "win_rate"))
-    }
 
 
 @judge_check(adjusted_win_rates)

@@ -100,7 +100,6 @@ def test_every_source_reaches_the_soft_outcomes(lineage) -> None:
     bought = lineage.metadata("choice_verdicts", "asked")
     assert bought["n_asked"] == 180
     assert bought["n_log_probabilities"] == said["status"].eq("ok").sum()
-    assert bought["first_shown_share"] > 0.5  # its declared bias
 
 
 def test_consistency_has_conflicts_violations_and_criteria(lineage) -> None:

@@ -65,9 +65,8 @@ def said_by(workshop, asset: str, check: str) -> dict[str, object]:
 
 def test_metadata_checks_and_report_say_what_is_missing(sloppy):
     missing = 300 - len(sloppy.stored("scored_battles", "tiny", "sloppy"))
-    account, bounds = (said_by(sloppy, *check) for check in SAYING)
+    account, _ = (said_by(sloppy, *check) for check in SAYING)
     assert account["n_missing"] == missing
-    assert bounds["widest"] > bounds["median_width"] > 0
     checks = judge_checks(sloppy.instance, "tiny", "sloppy").set_index("name")
     assert checks["passed"][["battles_are_accounted_for", "bounds_are_of_the_ratings"]].all()
     assert {"models_are_missing_alike", "missing_battles_matter_little"} <= set(checks.index)
