@@ -37,7 +37,9 @@ def corpus_of(context: dg.AssetExecutionContext, catalog: Catalog, *names: str) 
     The corpus has the named settings alone: to read another is an error, so that no table depends
     on a setting that is not recorded.
     """
-    corpus, judge = _of(context)
+    corpus, judge = context.partition_key, None
+    if isinstance(corpus, dg.MultiPartitionKey):
+        corpus, judge = corpus_and_judge(context)
     context.add_output_metadata({SETTINGS: stated(catalog, corpus, judge, names)})
     return narrowed(catalog.corpus(corpus), {"slug", *names})
 
@@ -88,12 +90,6 @@ def value(catalog: Catalog, corpus: str, judge: str | None, name: str) -> Any:
     for part in rest:
         found = getattr(found, part)
     return to_jsonable_python(found)
-
-
-def _of(context: dg.AssetExecutionContext) -> tuple[str, str | None]:
-    if isinstance(context.partition_key, dg.MultiPartitionKey):
-        return corpus_and_judge(context)
-    return context.partition_key, None
 
 
 def _hashed(*entries: BaseModel) -> str:

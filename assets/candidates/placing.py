@@ -18,7 +18,7 @@ from assets.partitions import corpus_and_judge
 from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
 from judgeline.elo import HeldOutRatings, rate
-from judgeline.intervals import Leaderboard, join_newcomers, rank_models
+from judgeline.intervals import join_newcomers, rank_models
 from judgeline.io import as_coded, as_table
 from judgeline.reliability import failures
 from resources.config.catalog import Catalog
@@ -86,7 +86,9 @@ def candidate_ratings(
             context.log.warning(f"{row.model!r} could not be placed: {error}")
         placed = with_flag(placed, CANDIDATE if pd.isna(row.control) else CONTROL, first=True)
         alone = rank_models(placed, calibration=heldout, **ranking_options(rating))
-        placed_row = _where_it_stands(board, alone, rating.miscoverage)
+        others = board.take(board.model != row.model)  # one of that name is another model
+        joined = as_table(join_newcomers(others, alone, miscoverage=rating.miscoverage))
+        placed_row = joined[joined["model"].eq(row.model)]
         if pd.notna(row.control):
             tied = partial(_tied_rating, scored_battles, own, row.model, rating, corpus)
             carrier = str(json.loads(row.metadata or "{}").get("carrier", ""))
@@ -165,13 +167,6 @@ def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> Hel
     """Return ratings with one more flag, after the others or before them."""
     flags = [f"{flag};{old}" if first else f"{old};{flag}" for old in ratings.flags.tolist()]
     return ratings._replace(flags=np.array(flags))
-
-
-def _where_it_stands(board: Leaderboard, alone: Leaderboard, miscoverage: float) -> pd.DataFrame:
-    """Return a newcomer's row with its ranks; a corpus model of the same name is left out."""
-    others = board.take(board.model != alone.model[0])
-    joined = as_table(join_newcomers(others, alone, miscoverage=miscoverage))
-    return joined[joined["model"].eq(alone.model[0])]
 
 
 def honest_rating(

@@ -41,6 +41,7 @@ from resources.tables.rules import among, holds, n_rows
 
 _REFITS = 20  # of everything; their mean square over models is all that is shown
 
+_SHOWN = ["rank", "model", "rating", "lower", "upper", "human_rating", "flags"]
 _READ = ("hard_outcome", "l2", "method", "miscoverage", "seed", "std_error")
 _MADE_FROM = (*BEFORE_RATINGS, "heldout_ratings", "conformal_calibration", "judge_gate")
 
@@ -120,10 +121,11 @@ def leaderboard(
             metadata={"withheld": reason, MADE_FROM: origin},
         )
     table = as_table(board)
+    shown = with_texts(table[_SHOWN].round(0), in_markdown)
     return dg.MaterializeResult(
         value=table,
         metadata={
-            "board": dg.MetadataValue.md(_in_markdown(table)),
+            "board": dg.MetadataValue.md(shown.to_markdown(index=False)),
             "plot": intervals(table),
             "kept": kept_text(board, rating.miscoverage),
             "variance": dg.MetadataValue.md(_variance(scored_battles, heldout, rating)),
@@ -132,11 +134,6 @@ def leaderboard(
             MADE_FROM: origin,
         },
     )
-
-
-def _in_markdown(board: pd.DataFrame) -> str:
-    columns = ["rank", "model", "rating", "lower", "upper", "human_rating", "flags"]
-    return str(with_texts(board[columns].round(0), in_markdown).to_markdown(index=False))
 
 
 def _variance(scored_battles: pd.DataFrame, heldout: HeldOutRatings, rating: RatingOptions) -> str:

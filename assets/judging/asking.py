@@ -3,8 +3,8 @@
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from sqlalchemy import text
 
 from assets.judging.budgets import RunBudget, capped
-from assets.judging.retries import is_transient, retried_later
+from assets.judging.retries import retried_later, transient_ignored
 from assets.partitions import corpus_and_judge
 from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition
@@ -26,7 +26,7 @@ from resources.judges.buying import RETRIED, Account, Buyer, models_named, sever
 from resources.judges.catalog import open_judge
 from resources.judges.forms.registered import FormName
 from resources.judges.judge import Judge, origin_of
-from resources.judges.judge_plan import Expected, expect_calls, plan_of, told
+from resources.judges.judge_plan import expect_calls, plan_of, told
 from resources.judges.live.endpoint import find_endpoint
 from resources.judges.managed.options import Hosting, VllmOptions
 from resources.store.resource import StoredVerdicts
@@ -263,12 +263,16 @@ def ask_judge(
         n_replicates=n_replicates,
         first_replicate=first_replicate,
     )
-    expected = _state(context, judge, form, calls, buyer.budget)
+    plan = plan_of(judge, context.partition_key, {form: calls})
+    context.log.info(f"{PROGRESS}{'; '.join(told(plan))}; budget: {buyer.budget}")
+    expected = {f"expected_{name}": value for name, value in plan.entries().items()}
     with (
         retried_later(context),
         hosting_of(context, say, partial(say, level=logging.WARNING)) as hosting,
-        _recorded(budget),
+        ExitStack() as after,
     ):
+        if isinstance(budget, RunBudget):
+            after.callback(budget.record)
         opened = open_judge(judge, definition, hosting, form)
         answers = annotate(
             opened,
@@ -303,39 +307,13 @@ def _account(
         entries |= origin_of(opened)
     if asked.needs_alternatives:
         entries |= evidence_entries(answers, asked)
-    return _as_metadata(entries)
-
-
-def _state(
-    context: dg.AssetExecutionContext,
-    judge: JudgeDefinition,
-    form: FormName,
-    calls: Expected,
-    budget: Budget,
-) -> dict[str, Any]:
-    """Log the plan of the calls before they are made; return it as metadata."""
-    plan = plan_of(judge, context.partition_key, {form: calls})
-    context.log.info(f"{PROGRESS}{'; '.join(told(plan))}; budget: {budget}")
-    return {f"expected_{name}": value for name, value in plan.entries().items()}
-
-
-@contextmanager
-def _recorded(budget: Budget) -> Iterator[None]:
-    """Record the run's spending under its caps at the end, also after an error."""
-    try:
-        yield
-    finally:
-        if isinstance(budget, RunBudget):
-            budget.record()
+    return entries
 
 
 def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO) -> None:
     """Log a judge's progress; a passing error of the log is ignored: answers are worth more."""
-    try:
+    with transient_ignored():
         context.log.log(level, f"{PROGRESS}{text}")
-    except Exception as error:
-        if not is_transient(error):
-            raise
 
 
 def _progress(
@@ -353,15 +331,6 @@ def _progress(
         _log(context, account.text(judge.slug, judge.price_per_million))
 
     return tell
-
-
-def _as_metadata(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Return named values as an asset's metadata: numbers and text as they are, others as JSON."""
-    plain = (int, float, str)
-    return {
-        name: value if isinstance(value, plain) else dg.MetadataValue.json(value)
-        for name, value in entries.items()
-    }
 
 
 def account_of(answers: pd.DataFrame) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.judging.retries import is_transient, is_watched
+from assets.judging.retries import is_watched, transient_ignored
 from assets.run_tags import BUDGET_TAG, SPENT_TAG, run_of, tag_of
 from resources.judges.budget import Budget, Cost, JointBudget
 
@@ -109,15 +109,8 @@ class RunBudget(JointBudget):
         """Replace a reservation by the cost of the request; record it after a pause."""
         super().settle(most, spent)
         if time.monotonic() - self._recorded_at >= _PAUSE_S:
-            self._record_if_it_can_be_kept()
-
-    def _record_if_it_can_be_kept(self) -> None:
-        """Record the spending; a passing error of the storage is left to the next time."""
-        try:
-            self.record()
-        except Exception as error:
-            if not is_transient(error):
-                raise
+            with transient_ignored():  # the next time will do
+                self.record()
 
     def record(self) -> None:
         """Write the spending so far into the tags of the run."""

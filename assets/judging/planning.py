@@ -45,7 +45,11 @@ def plan_judge(
     partition, asks = corpus_judge_key(corpus.slug, judge.slug), _asking(judge, sample, came, asks)
     if not asks:
         return JudgePlan(judge.slug, partition, 0)
-    more = _panel(judge, corpus, sample, tables) if "reliability_panel" in asks else []
+    more: list[Presentation] = []
+    if "reliability_panel" in asks:  # its first runs are calls of the verdicts too
+        before = tables.stored("reliability_panel", corpus.slug, judge.slug)
+        n_times = corpus.panel.runs if corpus.panel else 0
+        more = present(choose_panel(sample, corpus, before), n_times)
     own = sample if "verdicts" in asks else sample.head(0)
     rubric = pd.concat([own, further], ignore_index=True) if len(further) else own
     asked = {
@@ -79,15 +83,6 @@ def _asking(
         if form != "rubric" and why_not_asked(judge, form, sample)
     }
     return {*asks} - given
-
-
-def _panel(
-    judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, tables: ParquetStore
-) -> list[Presentation]:
-    """Return the presentations of the panel; its first runs are calls of the verdicts too."""
-    before = tables.stored("reliability_panel", corpus.slug, judge.slug)
-    n_times = corpus.panel.runs if corpus.panel else 0
-    return present(choose_panel(sample, corpus, before), n_times)
 
 
 def _gain(

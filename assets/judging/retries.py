@@ -28,6 +28,16 @@ def retried_later(context: dg.AssetExecutionContext) -> Iterator[None]:
         raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=wait_s) from error
 
 
+@contextmanager
+def transient_ignored() -> Iterator[None]:
+    """Ignore a transient error."""
+    try:
+        yield
+    except Exception as error:
+        if not is_transient(error):
+            raise
+
+
 def is_transient(error: BaseException | None) -> bool:
     """Return whether an error, or a cause of it, is transient."""
     while error is not None and not isinstance(error, TRANSIENT):

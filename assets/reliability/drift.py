@@ -308,11 +308,9 @@ class EpochAsker:
             answers = annotate(judge, battles, first_replicate=first, buyer=buyer, **asked)
             _require_most(answers, asked["slug"])
             rows = self._as_epoch(answers, epoch, judge, battles, buyer)
-            is_new = buyer.account.n_asked > 0 or self._is_fresh(rows)
+            last = datetime.fromisoformat(rows["asked_at"].max())
+            is_new = buyer.account.n_asked > 0 or last > datetime.now(UTC) - JUST_NOW
             yield rows
-
-    def _is_fresh(self, rows: pd.DataFrame) -> bool:
-        return datetime.fromisoformat(rows["asked_at"].max()) > datetime.now(UTC) - JUST_NOW
 
     def _as_epoch(
         self, answers: pd.DataFrame, epoch: int, judge: Judge, battles: pd.DataFrame, buyer: Buyer

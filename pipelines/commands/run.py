@@ -180,7 +180,13 @@ class _Lineage:
             parts = {j: supported_part(self.graph, self.store, corpus, j) for j in judges}
             placing = [judge.slug for judge in chosen if judge.kind != "recorded"]
             placing = placing if _ASKED_ABOUT_THEM in self.selected else []
-            work = partial(self._judged, corpus, parts, _tags_of(placing))
+
+            def work(some: Sequence[str]) -> dict[str, bool]:
+                """Run the jobs of judges; return for each whether all of it succeeded."""
+                keys = {judge: corpus_judge_key(corpus, judge) for judge in some}
+                tags = _tags_of(placing)
+                return {j: self._job("judge_job", keys[j], parts[j], tags) for j in some}
+
             is_local = all(judge.kind in _LOCAL for judge in chosen)
             done = self._shared_out(judges, work) if is_local and self.may_fork else work(judges)
             self._place_candidates(definition, [judge for judge in placing if done[judge]])
@@ -189,19 +195,6 @@ class _Lineage:
                 part = methods_part(self.graph, self.outcome.there)
             if part is not None:
                 self._job("comparison_job", corpus, part)
-
-    def _judged(
-        self,
-        corpus: str,
-        parts: Mapping[str, Part],
-        tags: Mapping[str, str],
-        judges: Sequence[str],
-    ) -> dict[str, bool]:
-        """Run the jobs of judges; return for each whether all of it succeeded."""
-        return {
-            judge: self._job("judge_job", corpus_judge_key(corpus, judge), parts[judge], tags)
-            for judge in judges
-        }
 
     def _shared_out(
         self, judges: Sequence[str], work: Callable[[Sequence[str]], dict[str, bool]]
@@ -372,7 +365,7 @@ def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.Asse
             raise ValueError(unknown_name("asset", name, known, "the lineage"))
     # Dagster wants key:"name" where a person writes the name.
     bare = re.compile(rf'(?<![\w:"])({"|".join(known)})(?!\w)')
-    text = " or ".join(f"({bare.sub(_as_key, expression)})" for expression in select)
+    text = " or ".join("(" + bare.sub(r'key:"\1"', expression) + ")" for expression in select)
     try:
         with previews_silenced():
             chosen = dg.AssetSelection.from_string(text)
@@ -382,10 +375,6 @@ def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.Asse
             f"cannot select {', '.join(map(repr, select))}: {error}; write asset names, or such "
             "as 'verdicts+' (and what follows), '+report' (and what precedes), 'group:judging'"
         ) from error
-
-
-def _as_key(name: re.Match[str]) -> str:
-    return f'key:"{name[0]}"'
 
 
 @contextmanager
