@@ -10,7 +10,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.judging import NO_BATTLES, score_candidates
+from assets.candidates.assets import NO_BATTLES, score_candidates
 from assets.columns import as_columns, with_newcomer
 from assets.conditions import follows_judged_candidates, judge_check, judge_table
 from assets.elo.ratings import clusters_of, ranking_options, settings_of

@@ -12,7 +12,7 @@ from assets.comparison.pooled import compare_pooled
 from assets.comparison.systems import compare_systems, summarise_systems
 from assets.conditions import COMPARES_JUDGES, corpus_check, corpus_table, fans_in
 from assets.partitions import by_judge
-from assets.reference.anchoring import LIKELIHOOD, RUBRIC, covering
+from assets.reference.assets import LIKELIHOOD, RUBRIC, covering
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of, rating_of
 from judgeline.elo import HeldOutRatings, summarise

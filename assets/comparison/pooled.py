@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.judging import score_candidates
+from assets.candidates.assets import score_candidates
 from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
 from assets.check_results import UP_TO_LEADERBOARD, settled_judges
 from assets.columns import as_columns, with_newcomer

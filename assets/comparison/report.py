@@ -15,9 +15,9 @@ import pandas as pd
 from assets.check_results import judge_checks, settled_judges
 from assets.columns import as_columns
 from assets.conditions import REPORTS
-from assets.diagnostics.influences import leads_beside
+from assets.diagnostics.assets import leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for, missing_bounds
-from assets.elo.methods import SHOWN
+from assets.elo.ratings import SHOWN
 from assets.partitions import CORPUS, by_judge, previews_silenced, read_as
 from assets.provenance import OF_CORPUS, OF_JUDGE, SAID, last_made, said_of
 from assets.reference.assets import DIAGNOSTICS, diagnostics_of

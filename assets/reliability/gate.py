@@ -10,7 +10,7 @@ from assets.columns import as_columns
 from assets.conditions import follows, judge_check, judge_table
 from assets.reliability.panel import by_run
 from assets.settings import corpus_of
-from assets.trust.consistency import ALL, CONFLICT, OVERALL, VIOLATION
+from assets.trust.assets import ALL, CONFLICT, OVERALL, VIOLATION
 from judgeline.intervals import withheld_reason
 from judgeline.io import as_table
 from judgeline.reliability import Gate, Measurement, failures, hold_to, panel_measurements

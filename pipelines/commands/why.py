@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from sqlalchemy.exc import SQLAlchemyError
 
-from assets.candidates.judging import score_candidates
+from assets.candidates.assets import score_candidates
 from assets.columns import as_columns
-from assets.diagnostics.influences import influence_table, leads_beside
+from assets.diagnostics.assets import influence_table, leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for
 from assets.elo.ratings import ranking_options
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from assets.diagnostics.influences import influence_table, influences_add_up, leads_beside
+from assets.diagnostics.assets import influence_table, influences_add_up, leads_beside
 from judgeline.diagnostics.influence import fewest_to_overtake, fit_influences, influence_of
 from judgeline.elo import (
     ELO_PER_LOGIT,

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import beta
 
 import judgeline
-from assets.reference.anchoring import (
+from assets.reference.assets import (
     LEAST_COVERED,
     covering,
     diagnose,

@@ -11,7 +11,7 @@ from assets.judging import assets as judging
 from assets.judging.asking import why_not_asked
 from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
-from assets.trust.consistency import ALL, OVERALL
+from assets.trust.assets import ALL, OVERALL
 from judgeline.io import SCORE_COLUMNS
 from resources.judges.annotation import recorded_choices
 from resources.judges.budget import Budget
