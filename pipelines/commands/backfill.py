@@ -13,7 +13,6 @@ import dagster as dg
 import typer
 from rich.console import Console
 
-from assets.judging.asking import PROGRESS
 from assets.judging.budgets import NO_CAP, require_environment
 from assets.judging.planning import plan_judge
 from assets.partitions import corpus_judge_key, register
@@ -63,7 +62,6 @@ _STATES = {
     dg.DagsterRunStatus.FAILURE: ("FAIL", "bold red", "failed"),
     dg.DagsterRunStatus.CANCELED: ("stop", "yellow", "cancelled"),
 }
-_LAST_WORDS = 30  # events looked at for how far a judge is
 
 
 class Pair(NamedTuple):
@@ -361,9 +359,9 @@ class Watcher:
                 self._print(run)
         n_ended = sum(run.status == dg.DagsterRunStatus.SUCCESS for run in runs)
         self._progress.update(self._task, completed=n_ended)
-        for run in runs if self._console.is_terminal else ():
+        for run in runs:
             if run.status == dg.DagsterRunStatus.STARTED:
-                self._progress.update(self._task, description=plain(self._last_word(run)))
+                self._progress.update(self._task, description=plain(_partition(run)))
 
     def _print(self, run: dg.DagsterRun) -> None:
         if run.status in _STATES:
@@ -372,12 +370,6 @@ class Watcher:
             made = f"{len(run.asset_selection or ())} tables, run {run.run_id[:8]}"
             text = f"{_partition(run)}: {state}{again} ({made})"
             terminal.marked(self._console, mark, style, text)
-
-    def _last_word(self, run: dg.DagsterRun) -> str:
-        found = self._instance.get_records_for_run(run.run_id, limit=_LAST_WORDS, ascending=False)
-        messages = (record.event_log_entry.user_message for record in found.records)
-        word = next((one for one in messages if one.startswith(PROGRESS)), _partition(run))
-        return word.removeprefix(PROGRESS)
 
     def _errors(self, run: dg.DagsterRun) -> list[str]:
         failures = list(self._events(run, dg.DagsterEventType.STEP_FAILURE))

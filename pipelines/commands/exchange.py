@@ -149,12 +149,11 @@ def export_verdicts(
     baseline_first_in: int = 1,
     *,
     force: bool = False,
-    store: ParquetStore | None = None,
 ) -> Account:
     """Write a judge's verdicts on a corpus in the format of another program."""
     require_free({"out": out}, force=force)
     options = arena_hard_options(style, baseline, baseline_first_in)
-    battles, verdicts = _stored(store or open_store(), corpus, judge)
+    battles, verdicts = _stored(open_store(), corpus, judge)
     judged, account = judged_battles(battles, verdicts)
     if style == "arena-hard":
         text = write_arena_hard(judged, account, judge, options)

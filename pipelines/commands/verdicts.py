@@ -41,9 +41,7 @@ class Nearest(NamedTuple):
     differences: tuple[str, ...]
 
 
-def explain_battle(
-    battle: str, judge: str, corpus: str | None = None, *, store: VerdictStore | None = None
-) -> tuple[str, list[Row]]:
+def explain_battle(battle: str, judge: str, corpus: str | None = None) -> tuple[str, list[Row]]:
     """Return the corpus of a battle, and per call its order, replicate, fate and reason."""
     definition = Catalog().judge(judge)
     if definition.kind == "recorded":
@@ -52,7 +50,7 @@ def explain_battle(
             "for; name a judge of another kind"
         )
     found, row = _find(battle, corpus)
-    store = store or VerdictStore(UPath(verdicts_uri()))
+    store = VerdictStore(UPath(verdicts_uri()))
     shown = calls.present(row, definition.replicates)
     if definition.kind == "openai" and not was_probed(definition):
         why = "its endpoint was never asked what it supports: no verdict of it can be stored"

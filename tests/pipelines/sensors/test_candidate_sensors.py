@@ -20,7 +20,7 @@ from pipelines.definitions import build_definitions
 from pipelines.instance import workers
 from pipelines.instance.workers import HOST_TAG, this_host
 from pipelines.sensors import candidates as candidate_sensors
-from pipelines.sensors.activity import active_judges, active_or_why
+from pipelines.sensors.activity import active_judges, active_or_why, rated_by
 from pipelines.sensors.candidates import (
     AGAIN_AFTER_S,
     CANDIDATES_TAG,
@@ -440,13 +440,18 @@ def test_a_folder_that_cannot_be_listed_is_told_and_keeps_what_was_seen(watch, m
 def test_a_judge_or_corpus_that_is_no_partition_is_not_asked_for(watch: Watch) -> None:
     instance, catalog = watch.instance, watch.workshop.catalog
     tiny = catalog.corpus("tiny")
-    assert active_judges(tiny, catalog, instance) == []
+    assert active_judges(tiny, catalog, rated_by(tiny, instance)) == []
     watch.have_leaderboards("careful", "hasty", "mumbler")  # the last is not the corpus' judge
-    assert [one.slug for one in active_judges(tiny, catalog, instance)] == ["careful", "hasty"]
+    assert [one.slug for one in active_judges(tiny, catalog, rated_by(tiny, instance))] == [
+        "careful",
+        "hasty",
+    ]
     retire(instance, judges=["hasty"])
-    assert [one.slug for one in active_judges(tiny, catalog, instance)] == ["careful"]
+    assert [one.slug for one in active_judges(tiny, catalog, rated_by(tiny, instance))] == [
+        "careful"
+    ]
     retire(instance, corpora=["tiny"])
-    assert active_judges(tiny, catalog, instance) == []
+    assert active_judges(tiny, catalog, rated_by(tiny, instance)) == []
     judges, why = active_or_why(tiny, catalog, [])
     assert judges == []
     assert "judgeline run --corpus tiny --judge careful --judge hasty" in why
