@@ -440,18 +440,20 @@ def test_a_folder_that_cannot_be_listed_is_told_and_keeps_what_was_seen(watch, m
 def test_a_judge_or_corpus_that_is_no_partition_is_not_asked_for(watch: Watch) -> None:
     instance, catalog = watch.instance, watch.workshop.catalog
     tiny = catalog.corpus("tiny")
-    assert active_judges(tiny, catalog, rated_by(tiny, instance)) == []
+
+    def active():
+        return [one.slug for one in active_judges(tiny, catalog, rated_by(tiny, instance))]
+
+    assert active() == []
     watch.have_leaderboards("careful", "hasty", "mumbler")  # the last is not the corpus' judge
-    assert [one.slug for one in active_judges(tiny, catalog, rated_by(tiny, instance))] == [
+    assert active() == [
         "careful",
         "hasty",
     ]
     retire(instance, judges=["hasty"])
-    assert [one.slug for one in active_judges(tiny, catalog, rated_by(tiny, instance))] == [
-        "careful"
-    ]
+    assert active() == ["careful"]
     retire(instance, corpora=["tiny"])
-    assert active_judges(tiny, catalog, rated_by(tiny, instance)) == []
+    assert active() == []
     judges, why = active_or_why(tiny, catalog, [])
     assert judges == []
     assert "judgeline run --corpus tiny --judge careful --judge hasty" in why
