@@ -6,12 +6,12 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.check_results import UP_TO_LEADERBOARD, is_settled, judge_checks, settled_judges
 from assets.columns import as_columns
 from assets.comparison.pooled import compare_pooled
 from assets.comparison.systems import compare_systems, summarise_systems
 from assets.conditions import COMPARES_JUDGES, corpus_check, corpus_table, fans_in
 from assets.partitions import by_judge
+from assets.provenance import UP_TO_LEADERBOARD, is_settled, judge_checks, settled_judges
 from assets.reference.assets import LIKELIHOOD, RUBRIC, covering
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of, rating_of

@@ -9,11 +9,11 @@ import pandas as pd
 
 from assets.candidates.assets import score_candidates
 from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
-from assets.check_results import UP_TO_LEADERBOARD, settled_judges
 from assets.columns import as_columns, with_newcomer
 from assets.conditions import COMPARES_JUDGES, corpus_table
 from assets.elo.ratings import calibrated, clusters_of, settings_of
 from assets.partitions import by_judge
+from assets.provenance import UP_TO_LEADERBOARD, settled_judges
 from assets.reliability.gate import withheld_judges
 from assets.settings import rating_of
 from judgeline.elo import HeldOutRatings, summarise

@@ -12,14 +12,21 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.check_results import judge_checks, settled_judges
 from assets.columns import as_columns
 from assets.conditions import REPORTS
 from assets.diagnostics.assets import leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for, missing_bounds
 from assets.elo.ratings import SHOWN
 from assets.partitions import CORPUS, by_judge, previews_silenced, read_as
-from assets.provenance import OF_CORPUS, OF_JUDGE, SAID, last_made, said_of
+from assets.provenance import (
+    OF_CORPUS,
+    OF_JUDGE,
+    SAID,
+    judge_checks,
+    last_made,
+    said_of,
+    settled_judges,
+)
 from assets.reference.assets import DIAGNOSTICS, diagnostics_of
 from assets.reliability.gate import withheld_judges
 from assets.settings import EVERY_JUDGE, SETTINGS, stated

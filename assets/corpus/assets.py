@@ -9,8 +9,7 @@ import pandas as pd
 
 from assets.conditions import TABLE, corpus_check, corpus_table, follows
 from assets.partitions import CORPUS
-from assets.run_tags import SAMPLE_TAG, tag_of
-from assets.settings import CONTENT, SETTINGS, corpus_of, stated
+from assets.settings import CONTENT, SAMPLE_TAG, SETTINGS, corpus_of, stated, tag_of
 from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition

@@ -15,8 +15,7 @@ import pandas as pd
 from filelock import FileLock, Timeout
 from sqlalchemy import text
 
-from assets.judging.budgets import RunBudget, capped
-from assets.judging.retries import retried_later, transient_ignored
+from assets.judging.budgets import RunBudget, capped, retried_later, transient_ignored
 from assets.partitions import corpus_and_judge
 from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition

@@ -16,7 +16,7 @@ from rich.console import Console
 from assets.judging.budgets import NO_CAP, require_environment
 from assets.judging.planning import plan_judge
 from assets.partitions import corpus_judge_key, register
-from assets.run_tags import BUDGET_TAG
+from assets.settings import BUDGET_TAG
 from judgeline.cli import COULD_NOT_RUN, OK
 from judgeline.terminal import plain
 from pipelines.commands import console as terminal

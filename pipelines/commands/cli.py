@@ -88,7 +88,7 @@ def run(
     everything it leaves is visible in `judgeline ui`. Exits with 2 when a blocking quality check
     fails: what depends on the failed asset is then not made.
     """
-    from pipelines.instance.workers import compute_in_one_thread
+    from pipelines.instance.homes import compute_in_one_thread
 
     compute_in_one_thread()
     from pipelines.commands.plan import require_covered

@@ -18,8 +18,7 @@ from rich.console import Console
 from upath import UPath
 
 from pipelines.commands.console import said
-from pipelines.instance.homes import open_instance
-from pipelines.instance.workers import UNFINISHED
+from pipelines.instance.homes import UNFINISHED, open_instance
 from resources.atomic import write_whole
 from resources.config.paths import home, tables_uri, verdicts_uri
 from resources.store.shards import is_local

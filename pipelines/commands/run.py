@@ -47,9 +47,8 @@ from pipelines.commands.plan import (
 )
 from pipelines.commands.up_to_date import Record, first_wave, following
 from pipelines.definitions import build_definitions
-from pipelines.instance.homes import open_instance, recover
+from pipelines.instance.homes import HOST_TAG, open_instance, recover, this_host
 from pipelines.instance.internals import AssetGraph
-from pipelines.instance.workers import HOST_TAG, this_host
 from pipelines.sensors.candidates import PLACES_TAG, has_candidates, placing_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.check_results import settled_judges
 from assets.judging.planning import FORM_OF
 from assets.partitions import CORPUS, corpus_judge_key
-from assets.provenance import latest, metadata_of
+from assets.provenance import check_records, latest, metadata_of, settled_judges
 from assets.settings import SETTINGS, value
 from pipelines.commands.console import FailedCheck, failed_check
 from pipelines.instance import internals
@@ -186,7 +185,7 @@ class Record:
 
     def _checks(self, keys: Iterable[dg.AssetKey], partition: str) -> dict[dg.AssetCheckKey, Any]:
         wanted = self._graph.get_check_keys_for_assets({*keys})
-        return internals.check_records(self._instance, wanted, partition)
+        return check_records(self._instance, wanted, partition)
 
 
 def _left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,6 @@
 import hashlib
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
@@ -19,7 +18,6 @@ from dagster._core.definitions.data_version import (
     get_input_data_version_tag,
 )
 from dagster._core.definitions.events import AssetKeyPartitionKey
-from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
 from dagster._core.execution.backfill import (
     BULK_ACTION_TERMINAL_STATUSES,
     BulkActionsFilter,
@@ -34,7 +32,6 @@ __all__ = [
     "AssetGraph",
     "BulkActionStatus",
     "backfill_at_work",
-    "check_records",
     "data_version",
     "input_version",
     "launch_backfill",
@@ -74,16 +71,6 @@ def backfill_at_work(instance: dg.DagsterInstance) -> str:
     statuses = [BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING]
     found = instance.get_backfills(filters=BulkActionsFilter(statuses=statuses), limit=1)
     return found[0].backfill_id if found else ""
-
-
-def check_records(
-    instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey], partition: str
-) -> dict[dg.AssetCheckKey, Any]:
-    """Return the last execution of each check on a partition."""
-    found = instance.event_log_storage.get_latest_asset_check_execution_by_key(
-        sorted(checks), PartitionKeyFilter(key=partition)
-    )
-    return dict(found)
 
 
 def data_version(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Iterable[str]) -> str:

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 from dagster import DefaultRunLauncher
 
-from pipelines.instance.homes import recover
-from pipelines.instance.workers import ENDED
+from pipelines.instance.homes import ENDED, recover
 from pipelines.sensors.durations import sensor_seconds, whole_number
 
 ASKED_TAG = "judgeline/retry-asked"

@@ -7,7 +7,7 @@ import dagster as dg
 
 from assets.partitions import corpus_judge_key
 from assets.provenance import latest, metadata_of
-from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
+from assets.settings import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
 from pipelines.jobs import corpus_job, drift_job, judge_job
 from pipelines.sensors.activity import active_judges, rated_by, require_readable
 from pipelines.sensors.durations import RUNNING

@@ -7,14 +7,12 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from assets.check_results import settled_judges
 from assets.conditions import judge_check
 from assets.partitions import corpus_judge_key, register
-from assets.provenance import MADE_FROM
+from assets.provenance import MADE_FROM, check_records, settled_judges
 from pipelines.commands import run as run_module
 from pipelines.commands.up_to_date import Place, Record, _left_out
 from pipelines.definitions import build_definitions
-from pipelines.instance.internals import check_records
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables
 
