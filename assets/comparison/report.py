@@ -16,7 +16,6 @@ from assets.columns import as_columns
 from assets.conditions import REPORTS
 from assets.diagnostics.assets import leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for, missing_bounds
-from assets.elo.ratings import SHOWN
 from assets.partitions import CORPUS, by_judge, previews_silenced, read_as
 from assets.provenance import (
     OF_CORPUS,
@@ -90,6 +89,7 @@ ASKING = (*(table.name for table in FORM_TABLES.values()), *_MORE)
 """Tables of answers: what a judge is asked for."""
 
 _TEXTS = {False: ("sampled_battles", "verdicts"), True: ("candidate_battles", "candidate_verdicts")}
+_SHOWN = ["method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens"]
 _COUNTED = ["status", "prompt_tokens", "completion_tokens"]
 
 
@@ -242,7 +242,7 @@ def report(
             "first"
         )
     rated = None if methods is None else methods[methods["mae"].notna()].sort_values("mae")
-    by_error = "" if rated is None else rated[["judge", *SHOWN]].round(3).to_markdown(index=False)
+    by_error = "" if rated is None else rated[["judge", *_SHOWN]].round(3).to_markdown(index=False)
     compared = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
     judges = [judge for judge in compared if judge != POOLED]
     left_out = sorted(set(by_asset["leaderboard"]).difference(judges))

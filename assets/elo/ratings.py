@@ -226,8 +226,6 @@ def headline_is_near_people(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResul
     )
 
 
-SHOWN = ("method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens")
-
 _READ = (
     "hard_outcome",
     "l2",
@@ -278,13 +276,11 @@ def scoring_methods(
         calibrated(ratings, rating),
         count_spending({**spent, "score_verdicts": score_verdicts}),
     )
-    shown = table.loc[table["n_battles"] > 0, list(SHOWN)]
     by_model = as_table(ratings).pivot_table("rating", "model", "method")
     by_model = by_model.reindex(columns=["human", "hard", "soft", *gathered.methods])
     return dg.MaterializeResult(
         value=table,
         metadata={
-            "summary": dg.MetadataValue.md(shown.round(3).to_markdown(index=False)),
             "ratings": dg.MetadataValue.md(preview(by_model.reset_index(), len(by_model))),
             "n_battles": len(gathered.battles),
             "n_scored_battles": len(scored_battles),

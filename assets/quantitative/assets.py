@@ -133,11 +133,9 @@ def quantitative_outcomes(
     table, note = _by_method(
         context, catalog, tables, "quantitative", _outcomes, QUANTITATIVE_OUTCOMES
     )
-    counts = table.groupby("method")["battle_id"].nunique()
     return dg.MaterializeResult(
         value=table,
         metadata={
-            **{f"n_battles_{method}": int(n) for method, n in counts.items()},
             "n_scored_battles": len(scored_battles),
             "n_folds": _folds_for(as_numbers(scored_battles["human_outcome"])),
             **note,
@@ -164,8 +162,7 @@ def quantitative_judges(
     table, note = _by_method(
         context, catalog, tables, "learning-curve", _curve, QUANTITATIVE_JUDGES
     )
-    shown = table.drop(columns=["n_sets", "n_test"]).round(3).to_markdown(index=False)
-    return dg.MaterializeResult(value=table, metadata={"curve": dg.MetadataValue.md(shown), **note})
+    return dg.MaterializeResult(value=table, metadata=note)
 
 
 def _by_method(

@@ -329,10 +329,8 @@ def reference_ratings(
 def _described(diagnostics: pd.DataFrame) -> dict[str, Any]:
     names, cells = diagnostics["diagnostic"], diagnostics.astype(object)
     overall = diagnostics[names.isin(_SHOWN) & diagnostics["value"].notna()]
-    shown = diagnostics[names.ne("std_error_ratio")].drop(columns="note").round(3)
     return {
         **dict(zip(overall["diagnostic"], overall["value"].astype(float), strict=True)),
-        "summary": dg.MetadataValue.md(shown.to_markdown(index=False)),
         DIAGNOSTICS: dg.MetadataValue.json(cells.where(cells.notna(), None).to_dict("records")),
     }
 

@@ -216,13 +216,13 @@ def soft_outcomes(
         scale=judge.score.scale,
         tolerance=judge.choice.tolerance,
     )
-    counts = outcomes["source"].value_counts(sort=False)
+    counts = outcomes["source"].value_counts(sort=False).to_dict()
     return dg.MaterializeResult(
         value=outcomes,
         metadata={
             "n_sampled": len(sampled_battles),
             "tolerance": judge.choice.tolerance,
-            "sources": dg.MetadataValue.md(counts.to_markdown()),
+            **{f"n_{source}": n for source, n in counts.items()},
             **({"note": NOT_ASKED} if outcomes.empty else {}),
         },
     )
@@ -264,15 +264,8 @@ def consistency(
         },
         tolerance=catalog.judge(slug).choice.tolerance,
     )
-    whole = table[table["category"].eq(ALL) & table["dimension"].eq(OVERALL)]
-    shown = whole.drop(columns=["category", "dimension"]).round(3)
-    return dg.MaterializeResult(
-        value=table,
-        metadata={
-            "overall": dg.MetadataValue.md(shown.to_markdown(index=False)),
-            **({"note": NOT_ASKED} if soft_outcomes.empty else {}),
-        },
-    )
+    note = {"note": NOT_ASKED} if soft_outcomes.empty else {}
+    return dg.MaterializeResult(value=table, metadata=note)
 
 
 @judge_check(soft_outcomes)
