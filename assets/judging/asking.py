@@ -1,6 +1,7 @@
 """Annotation by an asset: in its pool's slot, through the verdict store, within the budget."""
 
 import logging
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -8,15 +9,16 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import dagster as dg
 import pandas as pd
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from sqlalchemy import text
 
 from assets.judging.budgets import RunBudget, capped, retried_later, transient_ignored
 from assets.partitions import corpus_and_judge
+from assets.processes import is_alive, this_host
 from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import evidence_entries
@@ -32,8 +34,6 @@ from resources.store.resource import StoredVerdicts
 
 ONE_SERVER = 1
 """Limit of a pool of GPUs that nobody gave one, whatever the default limit is."""
-
-Held = AbstractContextManager[object]
 
 _LOCK_OF_ALL_HOSTS = "SELECT pg_advisory_xact_lock(hashtext('judgeline pools'))"
 _LOOK_EVERY_S = 1.0
@@ -121,76 +121,46 @@ def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
             connection.execute(text(_LOCK_OF_ALL_HOSTS))
             yield
             return
-    with FileLock(_folder(instance).with_suffix(".lock")):
+    with FileLock(Path(instance.root_directory, "pools.lock")):
         yield
 
 
-def _folder(instance: dg.DagsterInstance) -> Path:
-    """Return the folder of the files that are locked; a fresh instance has only promised it."""
-    folder = Path(instance.root_directory) / "pools"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 class Slot:
-    """A slot of a run; the operating system unlocks its file when the process ends."""
+    """A slot of a process for a run; its name says which process has to be alive."""
 
     def __init__(self, instance: dg.DagsterInstance, run_id: str, pool: str) -> None:
         self.instance, self.run_id, self.pool = instance, run_id, pool
         self._storage = instance.event_log_storage
         # a name of its own: freeing the step's would free its slots of other pools as well
-        self._name = f"asking-in-{pool}"
-        self._lock: Held | None = None
+        self._name = f"asking on {this_host()} {os.getpid()} {time.time_ns()} in {pool}"
 
     def claim(self) -> bool:
         """Return whether the slot is ours now; if not, we are queued for one."""
-        self._lock = self._lock or _locked(self._file(self.run_id))
-        if self._lock is None:  # the same run is in the pool already
-            return False
         status = self._storage.claim_concurrency_slot(self.pool, self.run_id, self._name)
         return bool(status.is_claimed)
 
     def give_back(self) -> None:
         """Free the slot, or leave the queue."""
-        if self._lock is not None:
-            with self._lock:
-                self._free(self.run_id)
-            self._lock = None
+        self._storage.free_concurrency_slot_for_step(self.run_id, self._name)
 
     def holders(self) -> list[str]:
         """Return the runs that hold slots of the pool."""
         return sorted(self._storage.get_concurrency_info(self.pool).active_run_ids)
 
     def free_the_dead(self) -> list[str]:
-        """Free the places of dead processes, each with an unlocked file, and return their runs."""
+        """Free the places of dead processes of this host, and return their runs."""
         info = self._storage.get_concurrency_info(self.pool)
         places: list[Any] = [*info.claimed_slots, *info.pending_steps]
-        runs = {place.run_id for place in places if place.step_key == self._name}
-        return [run_id for run_id in sorted(runs) if self._is_freed(run_id)]
-
-    def _is_freed(self, run_id: str) -> bool:
-        file = self._file(run_id)
-        lock = _locked(file) if file.exists() else None
-        if lock is None:
-            return False
-        with lock:
-            self._free(run_id)
-        return True
-
-    def _free(self, run_id: str) -> None:
-        self._storage.free_concurrency_slot_for_step(run_id, self._name)
-        self._file(run_id).unlink(missing_ok=True)
-
-    def _file(self, run_id: str) -> Path:
-        return _folder(self.instance) / quote(f"{run_id} {self.pool}", safe=" ")
+        dead = [place for place in places if _is_dead(place.step_key)]
+        for place in dead:
+            self._storage.free_concurrency_slot_for_step(place.run_id, place.step_key)
+        return sorted({place.run_id for place in dead})
 
 
-def _locked(file: Path) -> Held | None:
-    """Return the lock of a file, held until its context ends; None if another holds it."""
-    try:
-        return FileLock(file).acquire(blocking=False)
-    except Timeout:
-        return None
+def _is_dead(name: str) -> bool:
+    """Return whether a slot's name is that of a process of this host that has ended."""
+    found = re.fullmatch(rf"asking on {re.escape(this_host())} (\d+) (\d+) in .*", name)
+    return found is not None and not is_alive(int(found[1]), int(found[2]) / 1e9)
 
 
 PROGRESS = "judging: "

@@ -1,30 +1,21 @@
 """The Dagster instance of this installation: its files, its workers, and clearing up after one."""
 
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import dagster as dg
 import yaml
 from filelock import FileLock
 
+from assets.processes import is_alive, this_host
 from resources.config.paths import ROOT, home, in_home
 
 HOST_TAG = "judgeline/host"
 """Tag of a run with the name of the host on which its worker runs."""
 ENDED = {dg.DagsterRunStatus[name] for name in ("SUCCESS", "FAILURE", "CANCELED")}
 UNFINISHED = [status for status in dg.DagsterRunStatus if status not in ENDED]
-
-_CLOCK_SLACK_S = 60.0
-
-
-class Worker(NamedTuple):
-    """A process that works on a run, and the time of that record in seconds since the epoch."""
-
-    pid: int
-    told_at: float
 
 
 def compute_in_one_thread() -> None:
@@ -34,11 +25,6 @@ def compute_in_one_thread() -> None:
     all, and the last bits of ratings would depend on the number of cores.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
-def this_host() -> str:
-    """Return the name under which runs of this host are known."""
-    return socket.gethostname()
 
 
 def is_here(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
@@ -57,7 +43,7 @@ def is_gone(instance: dg.DagsterInstance, run_id: str) -> bool:
     False for a run of which none has said so.
     """
     workers = list(_workers(instance, run_id))
-    return bool(workers) and not any(_is_alive(worker) for worker in workers)
+    return bool(workers) and not any(is_alive(*worker) for worker in workers)
 
 
 def is_private(instance: dg.DagsterInstance) -> bool:
@@ -65,44 +51,14 @@ def is_private(instance: dg.DagsterInstance) -> bool:
     return "sqlite" in type(instance.run_storage).__name__.lower() or instance.is_ephemeral
 
 
-def _workers(instance: dg.DagsterInstance, run_id: str) -> Iterator[Worker]:
+def _workers(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[int, float]]:
+    """Yield the processes of a run, and when each said so in seconds since the epoch."""
     events = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
     for record in events.records:
         entry: Any = record.event_log_entry
         metadata = entry.dagster_event.event_specific_data.metadata
         if "pid" in metadata:
-            yield Worker(int(metadata["pid"].value), entry.timestamp)
-
-
-def _is_alive(worker: Worker) -> bool:
-    """Return whether a worker runs; one that ended and waits to be collected does not.
-
-    Numbers of processes are given again, after a restart of the machine to any: a process that
-    began after the worker spoke is another one.
-    """
-    try:
-        stat = Path(f"/proc/{worker.pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return False if Path("/proc/self").exists() else _answers(worker.pid)
-    fields = stat.rpartition(")")[2].split()
-    return fields[0] != "Z" and _began(int(fields[19])) <= worker.told_at + _CLOCK_SLACK_S
-
-
-def _began(ticks: int) -> float:
-    """Return when a process began, in seconds since the epoch, from its ticks since the boot."""
-    lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
-    booted = next(int(line.split()[1]) for line in lines if line.startswith("btime "))
-    return booted + ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _answers(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+            yield int(metadata["pid"].value), entry.timestamp
 
 
 class OnNamedHost(dg.Executor):

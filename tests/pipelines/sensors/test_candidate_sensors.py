@@ -14,11 +14,12 @@ from newcomers import drop, newcomer
 from retiring import retire
 
 from assets.partitions import corpus_judge_key, register
+from assets.processes import this_host
 from assets.settings import BUDGET_TAG
 from pipelines.commands import run as run_module
 from pipelines.definitions import build_definitions
 from pipelines.instance import homes
-from pipelines.instance.homes import HOST_TAG, this_host
+from pipelines.instance.homes import HOST_TAG
 from pipelines.sensors import candidates as candidate_sensors
 from pipelines.sensors.activity import active_judges, active_or_why, rated_by
 from pipelines.sensors.candidates import (
@@ -500,7 +501,7 @@ def test_the_sensor_leaves_to_a_command_what_it_places(
     messages = [one.skip_message for job, one in looks if job == "candidate job tiny"]
     assert "careful: the command that started run" in messages[0]  # the judge is another now
     # while the process lives: once it is gone, its judges are the sensor's again
-    monkeypatch.setattr(homes, "_is_alive", lambda worker: worker.pid != os.getpid())
+    monkeypatch.setattr(homes, "is_alive", lambda pid, _at: pid != os.getpid())
     second: Path = drop(watch.folder, watch.entrant._replace(model="another"))
     assert watch.run("candidate_job", tags={PLACES_TAG: "careful"}).success
     assert second.exists()

@@ -12,9 +12,11 @@ import dagster as dg
 import pytest
 from dagster._core.events import EngineEventData
 
+from assets import processes
+from assets.processes import this_host
 from pipelines.definitions import SENSORS, defs
 from pipelines.instance import homes
-from pipelines.instance.homes import HOST_TAG, in_process_on_named_host, is_gone, recover, this_host
+from pipelines.instance.homes import HOST_TAG, in_process_on_named_host, is_gone, recover
 from pipelines.sensors import upkeep
 from pipelines.sensors.durations import sensor_seconds
 from pipelines.sensors.upkeep import (
@@ -141,7 +143,7 @@ def test_a_process_with_the_number_of_one_that_ended_is_another(instance, monkey
     try:
         run = started_run(instance, process.pid)
         assert not is_gone(instance, run)
-        monkeypatch.setattr(homes, "_CLOCK_SLACK_S", -3600.0)  # as if it had spoken an hour ago
+        monkeypatch.setattr(processes, "_CLOCK_SLACK_S", -3600.0)  # as if it had spoken an hour ago
         assert is_gone(instance, run)
     finally:
         process.communicate(b"\n")
@@ -163,7 +165,7 @@ def test_a_process_began_when_it_was_started():
         stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8")
         ticks = int(stat.rpartition(")")[2].split()[19])
         process.communicate(b"\n")
-    assert homes._began(ticks) == pytest.approx(before, abs=30)  # the boot is known to a second
+    assert processes._began(ticks) == pytest.approx(before, abs=30)  # the boot is known to a second
 
 
 @dg.op
