@@ -72,13 +72,14 @@ def claimed(
     if not is_limited:
         yield
         return
-    slot = Slot(instance, run_id, pool)
+    # a name of its own: freeing the step's would free its slots of other pools as well
+    name = f"asking on {this_host()} {os.getpid()} {time.time_ns()} in {pool}"
     try:
-        _wait(slot, tell)
+        _wait(instance, run_id, pool, name, tell)
         yield
     finally:
         with _alone(instance):
-            slot.give_back()
+            storage.free_concurrency_slot_for_step(run_id, name)
 
 
 def _has_limit(instance: dg.DagsterInstance, pool: str, limit: int | None) -> bool:
@@ -95,20 +96,23 @@ def _has_limit(instance: dg.DagsterInstance, pool: str, limit: int | None) -> bo
     return bool(default is not None and storage.initialize_concurrency_limit_to_default(pool))
 
 
-def _wait(slot: "Slot", tell: Callable[[str], None]) -> None:
-    told = -_TELL_EVERY_S
+def _wait(
+    instance: dg.DagsterInstance, run_id: str, pool: str, name: str, tell: Callable[[str], None]
+) -> None:
+    """Claim a slot of a pool under a name, in the queue until there is one."""
+    storage, told = instance.event_log_storage, -_TELL_EVERY_S
     while True:
-        with _alone(slot.instance):
-            freed = slot.free_the_dead()
-            is_claimed = slot.claim()
-        for run_id in freed:
-            tell(f"the process of run {run_id} is gone; its place in pool {slot.pool} is free")
+        with _alone(instance):
+            freed = _free_the_dead(storage, pool)
+            is_claimed = storage.claim_concurrency_slot(pool, run_id, name).is_claimed
+        for dead in sorted(freed):
+            tell(f"the process of run {dead} is gone; its place in pool {pool} is free")
         if is_claimed:
             return
         if time.monotonic() - told >= _TELL_EVERY_S:
             told = time.monotonic()
-            runs = ", ".join(slot.holders()) or "(none)"
-            tell(f"waiting for pool {slot.pool}, held by run {runs}")
+            runs = ", ".join(sorted(storage.get_concurrency_info(pool).active_run_ids))
+            tell(f"waiting for pool {pool}, held by run {runs or '(none)'}")
         time.sleep(_LOOK_EVERY_S)
 
 
@@ -125,36 +129,14 @@ def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
         yield
 
 
-class Slot:
-    """A slot of a process for a run; its name says which process has to be alive."""
-
-    def __init__(self, instance: dg.DagsterInstance, run_id: str, pool: str) -> None:
-        self.instance, self.run_id, self.pool = instance, run_id, pool
-        self._storage = instance.event_log_storage
-        # a name of its own: freeing the step's would free its slots of other pools as well
-        self._name = f"asking on {this_host()} {os.getpid()} {time.time_ns()} in {pool}"
-
-    def claim(self) -> bool:
-        """Return whether the slot is ours now; if not, we are queued for one."""
-        status = self._storage.claim_concurrency_slot(self.pool, self.run_id, self._name)
-        return bool(status.is_claimed)
-
-    def give_back(self) -> None:
-        """Free the slot, or leave the queue."""
-        self._storage.free_concurrency_slot_for_step(self.run_id, self._name)
-
-    def holders(self) -> list[str]:
-        """Return the runs that hold slots of the pool."""
-        return sorted(self._storage.get_concurrency_info(self.pool).active_run_ids)
-
-    def free_the_dead(self) -> list[str]:
-        """Free the places of dead processes of this host, and return their runs."""
-        info = self._storage.get_concurrency_info(self.pool)
-        places: list[Any] = [*info.claimed_slots, *info.pending_steps]
-        dead = [place for place in places if _is_dead(place.step_key)]
-        for place in dead:
-            self._storage.free_concurrency_slot_for_step(place.run_id, place.step_key)
-        return sorted({place.run_id for place in dead})
+def _free_the_dead(storage: Any, pool: str) -> set[str]:
+    """Free the places of dead processes of this host in a pool, and return their runs."""
+    info = storage.get_concurrency_info(pool)
+    places = (*info.claimed_slots, *info.pending_steps)
+    dead = [place for place in places if _is_dead(place.step_key)]
+    for place in dead:
+        storage.free_concurrency_slot_for_step(place.run_id, place.step_key)
+    return {place.run_id for place in dead}
 
 
 def _is_dead(name: str) -> bool:
