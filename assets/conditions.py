@@ -167,8 +167,8 @@ def checks_together(
 ) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
     """Declare checks of an asset as one step, which reads its tables once.
 
-    A check is its name, what it guards, and whether it is blocking; any of them can be executed by
-    itself. The step reads the tables that the function takes, or those `beside` the asset's.
+    A check is its name, what it guards, and whether it is blocking. The step reads the tables that
+    the function takes, or those `beside` the asset's.
     """
     key, is_judged = dg.AssetKey(asset), asset not in OF_CORPUS
     partitions_def = CORPUS_JUDGE if is_judged else CORPUS

@@ -25,10 +25,7 @@ def intervals(leaderboard: pd.DataFrame) -> dg.MarkdownMetadataValue:
 
 
 def drift_over_epochs(drift: pd.DataFrame) -> dg.MarkdownMetadataValue:
-    """Return each statistic's change since the baseline by epoch, in standard errors.
-
-    Filled marks are changes beyond chance.
-    """
+    """Return each statistic's change since the baseline by epoch, in standard errors."""
     last = max(6.0, float(drift["epoch"].max()) + 0.5)  # whole numbers of epochs below the axis
     label = "epoch (filled: moved beyond chance)"
     chart = Chart(label, "standard errors from baseline", x_range=(0.0, last))

@@ -393,10 +393,7 @@ def candidate_verdicts(
 def score_candidates(
     candidate_battles: pd.DataFrame | None, candidate_verdicts: pd.DataFrame | None
 ) -> pd.DataFrame:
-    """Return the scored battles of new models, as of the corpus, and the model of each.
-
-    A battle without a score, such as one whose verdict failed, is not among them.
-    """
+    """Return the scored battles of new models, as of the corpus, and the model of each."""
     if candidate_battles is None or candidate_verdicts is None:
         return pd.DataFrame(columns=[*SCORED_COLUMNS, *WHOSE])
     judged = candidate_battles[candidate_battles["battle_id"].isin(candidate_verdicts["battle_id"])]

@@ -83,10 +83,7 @@ def content_of_control(
 def keep_carrier(
     options: CandidateOptions, before: pd.DataFrame | None, battles: pd.DataFrame
 ) -> CandidateOptions:
-    """Return the options with the carrier of before, since another one is judged anew.
-
-    A carrier that the corpus names wins; one that is no anchor any more is dropped.
-    """
+    """Return the options with the carrier of before, since another one is judged anew."""
     its = options.controls.get(_INJECTED)
     if its is None or its.carrier is not None or before is None:
         return options

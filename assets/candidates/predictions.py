@@ -62,8 +62,7 @@ def state_predictions(
 ) -> pd.DataFrame:
     """Return a record with a row more for each model that is rated without votes at last.
 
-    It has a second row once it is rated by the judge and its votes together. Models with a human
-    rating are the anchors. A rating that is withheld, of few battles or without ends waits.
+    It has a second row once it is rated by the judge and its votes together.
     """
     unvoted = leaderboard["n_votes"].eq(0) & ~leaderboard["model"].isin(record["model"])
     alone = _worth_it(leaderboard[unvoted])
@@ -105,13 +104,8 @@ def score_predictions(
 ) -> pd.DataFrame:
     """Return a record with people's ratings in the rows of models that have them by now.
 
-    A prediction is scored once, as soon as its model has as many votes as the lowest decile of the
-    models that calibrate. People's rating is moved to the anchors that the prediction was made
-    among, by `origin_shift`; where none of those is left, nothing is scored.
-
-    A prediction by judge and votes is scored by votes that it had not seen; those that it had seen
-    make up for up to half as many. It is about the rating that unlimited votes would give: the
-    interval is ``sqrt(std_error^2 + human_std_error^2) / std_error`` times as wide.
+    Each row is scored once. One by judge and votes is scored by `further` votes, with an interval
+    ``sqrt(std_error^2 + human_std_error^2) / std_error`` times as wide (docs/predictions.md).
     """
     voted = leaderboard[leaderboard["human_rating"].notna()].set_index("model")
     others = voted.loc[~voted.index.isin(record["model"]), "n_votes"]

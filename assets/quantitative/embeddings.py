@@ -68,11 +68,8 @@ def _texts(answers: pd.DataFrame) -> list[str]:
 
 
 def _of_verdict(answer: str, order: str) -> str:
-    """Return the reason of a verdict: the text after its scores, or after a published label.
-
-    What is published as one verdict for both orders is a record of numbers, not of reasons.
-    """
-    if order == "mean":
+    """Return the reason of a verdict: the text after its scores, or after a published label."""
+    if order == "mean":  # a record of numbers
         return ""
     if answer.lstrip("\ufeff \t\r\n").startswith(("{", "```")):
         return explanation(answer)

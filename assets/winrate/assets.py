@@ -84,8 +84,6 @@ def label_plan(scored_battles: pd.DataFrame, rating: RatingOptions) -> pd.DataFr
     """Return how many more battles to label, and of which kind, for intervals of a wanted width.
 
     One row for the corpus or a model and a way of choosing battles; none where nobody voted.
-    Labels chosen by the judge's verdict serve the conditional estimate alone, never the adjusted
-    win rates.
     """
     if _nobody_voted(scored_battles):
         return pd.DataFrame()

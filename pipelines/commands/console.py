@@ -29,11 +29,7 @@ _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
 
 
 class RunReporter(logging.Handler):
-    """Turns the events of runs into readable lines; a context manager around them.
-
-    There is a line per asset and check where it is `verbose`; otherwise one per job, with what
-    was made and passed as counts, and one per check that did not pass.
-    """
+    """Turns the events of runs into lines, of assets and checks if `verbose`, else of jobs."""
 
     def __init__(self, console: Console, *, verbose: bool = True) -> None:
         super().__init__()

@@ -79,10 +79,7 @@ def asked_judges(
     buyer: Buyer,
     asks: Collection[str],
 ) -> list[JudgeDefinition]:
-    """Return the served judges that a run would ask, for tables `asks`.
-
-    The battles are those sampled before. A corpus that was never sampled is read for it.
-    """
+    """Return the served judges that a run would ask, for tables `asks`."""
     if not served or not asks:
         return []
     sample = tables.stored("sampled_battles", corpus.slug)

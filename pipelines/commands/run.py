@@ -81,10 +81,7 @@ def run_lineage(
     force: bool = False,
     verbose: bool = True,
 ) -> RunOutcome:
-    """Make the tables of a corpus that are not up to date; print a line per step and check.
-
-    Where it is not `verbose`, there is a line per job, and at the end a board and what it says.
-    """
+    """Make the tables of a corpus that are not up to date; if not `verbose`, end in a board."""
     console = console or Console()
     catalog, tables = catalog or Catalog(), tables or ParquetTables()
     verdict_store = verdict_store or StoredVerdicts()

@@ -38,10 +38,7 @@ def is_here(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
 
 
 def is_gone(instance: dg.DagsterInstance, run_id: str) -> bool:
-    """Return whether all recorded processes of a run have ended.
-
-    False for a run of which none has said so.
-    """
+    """Return whether a run has recorded processes, and all of them have ended."""
     workers = list(_workers(instance, run_id))
     return bool(workers) and not any(is_alive(*worker) for worker in workers)
 
@@ -62,10 +59,7 @@ def _workers(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[int, f
 
 
 class OnNamedHost(dg.Executor):
-    """An executor that first tags the run with its host, and leaves the rest to another.
-
-    The tag says who may find that the run's process is gone: see `recover`.
-    """
+    """An executor that tags the run with its host, for `recover`; the rest another does."""
 
     def __init__(self, inner: dg.Executor) -> None:
         self._inner = inner
