@@ -6,7 +6,7 @@ its code reads are those that it was made by, its file is there, and its checks 
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import dagster as dg
 
@@ -26,23 +26,8 @@ _ENDED = ("SUCCEEDED", "FAILED")
 _REPORT = dg.AssetKey("report")
 
 
-class Place(NamedTuple):
-    """A partition by its parts; no judge in one of a corpus alone."""
-
-    corpus: str
-    judge: str | None = None
-
-    @classmethod
-    def of(cls, partition: str) -> "Place":
-        """Return the parts of a partition key."""
-        if isinstance(partition, dg.MultiPartitionKey):
-            return cls(**partition.keys_by_dimension)
-        return cls(partition)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The corpus, and the judge where there is one."""
-        return (self.corpus,) if self.judge is None else (self.corpus, self.judge)
+Place = tuple[str, ...]
+"""A corpus, and the judge where a partition has one."""
 
 
 class Record:
@@ -87,12 +72,12 @@ class Record:
         made = record.asset_materialization if record else None
         if made is None:
             return True
-        node, tags, place = self._graph.get(key), made.tags or {}, Place.of(partition)
+        node, tags, place = self._graph.get(key), made.tags or {}, tuple(str(partition).split("|"))
         metadata = metadata_of(record)
         is_there = (
             Path(str(metadata.get("path"))).is_file()
             if key == _REPORT
-            else self._store.has(key.to_user_string(), *place.keys)
+            else self._store.has(key.to_user_string(), *place)
         )
         return (
             not is_there
@@ -111,11 +96,12 @@ class Record:
     def _has_other_settings(
         self, key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]
     ) -> bool:
+        judge = place[1] if len(place) > 1 else None
         if SETTINGS not in metadata:
             return "catalog" in self._graph.get(key).assets_def.required_resource_keys
         try:
             return any(
-                value(self._catalog, *place, name) != before
+                value(self._catalog, place[0], judge, name) != before
                 for name, before in metadata[SETTINGS].items()
             )
         except (AttributeError, ValueError, OSError):  # the table's own run says more
@@ -124,10 +110,11 @@ class Record:
     def _is_asked_again(self, key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> bool:
         """Return whether a table of answers is due; a simulated judge answers the same."""
         asset = key.to_user_string()
-        if asset not in FORM_OF or place.judge is None or not metadata.get("judge_identity"):
+        if asset not in FORM_OF or not metadata.get("judge_identity"):
             return False
-        judge = self._catalog.judge(place.judge)
-        now = identity_now(judge, self._catalog.corpus(place.corpus), FORM_OF[asset])
+        corpus, slug = place
+        judge = self._catalog.judge(slug)
+        now = identity_now(judge, self._catalog.corpus(corpus), FORM_OF[asset])
         if now not in ("", metadata["judge_identity"]):
             return True
         return judge.kind != "builtin" and self._has_other_answers(
@@ -149,7 +136,7 @@ class Record:
 
     def _has_other_answers(self, asset: str, place: Place, identity: str) -> bool:
         """Return whether failed answers of a table would be asked for again, or were given."""
-        answers = self._store.picked(asset, *place.keys, columns=["status", "identity"])
+        answers = self._store.picked(asset, *place, columns=["status", "identity"])
         if answers is None:
             return False
         if "identity" not in answers:  # a panel, which mends nothing of its own
@@ -162,26 +149,26 @@ class Record:
         fates = zip(found["status"], found["n_attempts"], strict=True)
         if any(is_retried(status, n, retried) for status, n in fates):
             return True
-        rows: Any = self._store.matching(asset, *place.keys, column="identity", among=failed)
+        rows: Any = self._store.matching(asset, *place, column="identity", among=failed)
         before = rows[["identity", "answer"]].drop_duplicates("identity")
         both = before.merge(found[["identity", "answer"]], on="identity", suffixes=("", "_now"))
         return bool(both["answer"].fillna("").ne(both["answer_now"].fillna("")).any())
 
     def _version_of(self, parent: dg.AssetKey, place: Place) -> str:
         if (parent, place) not in self._versions:
-            judges = [place.judge] if place.judge else None
+            corpus, *judges = place
             known = judges or self._instance.get_dynamic_partitions("judge")
-            places: list[str] = [corpus_judge_key(place.corpus, judge) for judge in known]
+            places: list[str] = [corpus_judge_key(corpus, judge) for judge in known]
             if self._graph.get(parent).partitions_def == CORPUS:
-                places = [place.corpus]
+                places = [corpus]
             version = internals.data_version(self._instance, parent, places)
             self._versions[parent, place] = version
         return self._versions[parent, place]
 
     def _has_stopped_judges(self, place: Place, metadata: Mapping[str, Any]) -> bool:
         """Return whether a check has stopped a judge of a comparison or report since."""
-        judges = metadata.get("judges", []) if place.judge is None else []
-        return bool(settled_judges(self._instance, place.corpus, judges)[1])
+        judges = metadata.get("judges", []) if len(place) == 1 else []
+        return bool(settled_judges(self._instance, place[0], judges)[1])
 
     def _checks(self, keys: Iterable[dg.AssetKey], partition: str) -> dict[dg.AssetCheckKey, Any]:
         wanted = self._graph.get_check_keys_for_assets({*keys})
@@ -190,7 +177,7 @@ class Record:
 
 def _left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> list[str]:
     """Return the judges left out of a comparison for checks that may have passed since."""
-    if key == _REPORT or place.judge is not None:
+    if key == _REPORT or len(place) > 1:
         return []
     return [judge for judge in metadata.get("left_out", []) if f"withheld {judge}" not in metadata]
 

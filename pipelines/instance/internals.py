@@ -8,10 +8,12 @@ import time
 from collections.abc import Iterable, Mapping
 
 import dagster as dg
-from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph as AssetGraph
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
 from dagster._core.definitions.data_version import (
-    CODE_VERSION_TAG,
+    CODE_VERSION_TAG as CODE_VERSION_TAG,
+)
+from dagster._core.definitions.data_version import (
     DATA_VERSION_TAG,
     DEFAULT_DATA_VERSION,
     SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD,
@@ -19,23 +21,16 @@ from dagster._core.definitions.data_version import (
 )
 from dagster._core.definitions.events import AssetKeyPartitionKey
 from dagster._core.execution.backfill import (
-    BULK_ACTION_TERMINAL_STATUSES,
+    BULK_ACTION_TERMINAL_STATUSES as BULK_ACTION_TERMINAL_STATUSES,
+)
+from dagster._core.execution.backfill import (
     BulkActionsFilter,
-    BulkActionStatus,
     PartitionBackfill,
 )
+from dagster._core.execution.backfill import (
+    BulkActionStatus as BulkActionStatus,
+)
 from dagster._core.utils import make_new_backfill_id
-
-__all__ = [
-    "BULK_ACTION_TERMINAL_STATUSES",
-    "CODE_VERSION_TAG",
-    "AssetGraph",
-    "BulkActionStatus",
-    "backfill_at_work",
-    "data_version",
-    "input_version",
-    "launch_backfill",
-]
 
 _NO_VERSION = {DEFAULT_DATA_VERSION.value, hashlib.sha256(b"").hexdigest()}
 

@@ -11,7 +11,7 @@ from assets.conditions import judge_check
 from assets.partitions import corpus_judge_key, register
 from assets.provenance import MADE_FROM, check_records, settled_judges
 from pipelines.commands import run as run_module
-from pipelines.commands.up_to_date import Place, Record, _left_out
+from pipelines.commands.up_to_date import Record, _left_out
 from pipelines.definitions import build_definitions
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables
@@ -153,7 +153,7 @@ def test_a_run_cut_short_at_a_table_without_gates_leaves_its_judge_out(make_work
 def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later, is_due):
     """As after kill -9 between the last answer and its table."""
     workshop, bought = make_workshop(), StoredVerdicts(uri=str(tmp_path / "verdicts"))
-    place, rows = Place("tiny", "careful"), [("a", "refusal", "no"), ("b", "ok", "two")]
+    place, rows = ("tiny", "careful"), [("a", "refusal", "no"), ("b", "ok", "two")]
     table = pd.DataFrame(rows, columns=["identity", "status", "answer"])
     file = tmp_path / "tables" / "verdicts" / "tiny" / "careful.parquet"
     file.parent.mkdir(parents=True)
@@ -168,12 +168,12 @@ def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later
 
 
 def test_a_comparison_that_left_a_judge_out_is_made_again_unless_it_was_withheld():
-    key, place = dg.AssetKey("judge_comparison"), Place("tiny", None)
+    key, place = dg.AssetKey("judge_comparison"), ("tiny",)
     assert "hasty" in _left_out(key, place, {"left_out": ["hasty"]})
     assert not _left_out(key, place, {"left_out": ["hasty"], "withheld hasty": "its kappa"})
     assert not _left_out(key, place, {"left_out": []})
     ratings = {"left_out": {"embeddings": "no explanation"}}
-    assert not _left_out(dg.AssetKey("scoring_methods"), Place("tiny", "hasty"), ratings)
+    assert not _left_out(dg.AssetKey("scoring_methods"), ("tiny", "hasty"), ratings)
 
 
 def test_force_makes_all_again(finished):
