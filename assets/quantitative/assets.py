@@ -114,86 +114,45 @@ MANY_VOTES, FEW_FOLDS = 1000, 3
 _Fit = Callable[[str, Material, Presentations, np.random.Generator], pd.DataFrame]
 
 
-@judge_table("2", follows)
-def quantitative_outcomes(
-    context: dg.AssetExecutionContext,
-    scored_battles: pd.DataFrame,
-    sampled_battles: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    score_verdicts: pd.DataFrame,
-    rationale_embeddings: pd.DataFrame,
-    catalog: Catalog,
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """A's probability of winning a battle, by a judge that saw no vote on it or the held-out model.
+def _learnt(declared: Table, stream: str, fit: _Fit, about: str) -> dg.AssetsDefinition:
+    """Return the asset of what judges learn by either method, from streams of one name."""
 
-    Method btl reads the reasons of verdicts, btl2 those of single scores. A judge sees no vote
-    on a battle's own question either; battles without a reason have no row.
-    """
-    tables = (scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings)
-    table, note = _by_method(
-        context, catalog, tables, "quantitative", _outcomes, QUANTITATIVE_OUTCOMES
-    )
-    return dg.MaterializeResult(
-        value=table,
-        metadata={
-            "n_scored_battles": len(scored_battles),
-            "n_folds": _folds_for(as_numbers(scored_battles["human_outcome"])),
-            **note,
-        },
-    )
+    @judge_table("2", follows, name=declared.name, description=about)
+    def learnt(
+        context: dg.AssetExecutionContext,
+        scored_battles: pd.DataFrame,
+        sampled_battles: pd.DataFrame,
+        verdicts: pd.DataFrame,
+        score_verdicts: pd.DataFrame,
+        rationale_embeddings: pd.DataFrame,
+        catalog: Catalog,
+    ) -> dg.MaterializeResult[pd.DataFrame]:
+        corpus, judge = corpus_and_judge(context)
+        seed = rating_of(context, catalog, "seed").seed
+        if rationale_embeddings.empty:
+            return declared.without("there are no embeddings; see the note of rationale_embeddings")
+        found, notes = [declared.empty()], []
+        pairs = pair_material(scored_battles, verdicts, rationale_embeddings)
+        singles = single_material(
+            scored_battles, sampled_battles, score_verdicts, rationale_embeddings
+        )
+        for method, material, lacking in (
+            ("btl", pairs, "a verdict"),
+            ("btl2", singles, "single scores"),
+        ):
+            if material.shown is None:
+                notes.append(f"{method}: no battle has the reasons of {lacking}")
+                continue
+            try:
+                rng = keyed_rng(seed, corpus, judge, stream, method)
+                found.append(declared.typed(fit(method, material, material.shown, rng)))
+            except TooLittleToLearnError as error:  # anything else is wrong, and fails
+                notes.append(f"{method}: {_named(str(error), _models(material.battles))}")
+        metadata = {"note": "; ".join(notes)} if notes else {}
+        return dg.MaterializeResult(value=pd.concat(found, ignore_index=True), metadata=metadata)
 
-
-@judge_table("2", follows)
-def quantitative_judges(
-    context: dg.AssetExecutionContext,
-    scored_battles: pd.DataFrame,
-    sampled_battles: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    score_verdicts: pd.DataFrame,
-    rationale_embeddings: pd.DataFrame,
-    catalog: Catalog,
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """A measure of agreement with votes of a judge that learnt from some, beside its base judge.
-
-    Mean over training sets of one size, on battles of other questions. Errors are in shares
-    of a win.
-    """
-    tables = (scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings)
-    table, note = _by_method(
-        context, catalog, tables, "learning-curve", _curve, QUANTITATIVE_JUDGES
-    )
-    return dg.MaterializeResult(value=table, metadata=note)
-
-
-def _by_method(
-    context: dg.AssetExecutionContext,
-    catalog: Catalog,
-    tables: tuple[pd.DataFrame, ...],
-    stream: str,
-    fit: _Fit,
-    declared: Table,
-) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return the rows of both methods, and a note on those that the data do not allow."""
-    corpus, judge = corpus_and_judge(context)
-    seed = rating_of(context, catalog, "seed").seed
-    scored, sampled, verdicts, scores, embeddings = tables
-    found = [declared.empty()]
-    notes: list[str] = []
-    if embeddings.empty:
-        return found[0], {"note": "there are no embeddings; see the note of rationale_embeddings"}
-    for method, material, lacking in (
-        ("btl", pair_material(scored, verdicts, embeddings), "a verdict"),
-        ("btl2", single_material(scored, sampled, scores, embeddings), "single scores"),
-    ):
-        if material.shown is None:
-            notes.append(f"{method}: no battle has the reasons of {lacking}")
-            continue
-        try:
-            rng = keyed_rng(seed, corpus, judge, stream, method)
-            found.append(declared.typed(fit(method, material, material.shown, rng)))
-        except TooLittleToLearnError as error:  # anything else is wrong, and fails
-            notes.append(f"{method}: {_named(str(error), _models(material.battles))}")
-    return pd.concat(found, ignore_index=True), {"note": "; ".join(notes)} if notes else {}
+    asset: dg.AssetsDefinition = learnt
+    return asset
 
 
 def _outcomes(
@@ -247,3 +206,25 @@ def _models(battles: pd.DataFrame) -> list[str]:
 def _named(message: str, models: list[str]) -> str:
     """Return a message of the core with the models' names in place of their codes."""
     return re.sub(r"\bmodel (\d+)", lambda found: f"model {models[int(found[1])]!r}", message)
+
+
+quantitative_outcomes = _learnt(
+    QUANTITATIVE_OUTCOMES,
+    "quantitative",
+    _outcomes,
+    """A's probability of winning a battle, by a judge that saw no vote on it or the held-out model.
+
+    Method btl reads the reasons of verdicts, btl2 those of single scores. A judge sees no vote
+    on a battle's own question either; battles without a reason have no row.
+    """,
+)
+quantitative_judges = _learnt(
+    QUANTITATIVE_JUDGES,
+    "learning-curve",
+    _curve,
+    """A measure of agreement with votes of a judge that learnt from some, beside its base judge.
+
+    Mean over training sets of one size, on battles of other questions. Errors are in shares
+    of a win.
+    """,
+)
