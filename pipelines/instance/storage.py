@@ -65,20 +65,13 @@ class PooledEventLog(SqliteEventLogStorage):
     process deleted or replaced is opened anew, and a fork leaves connections to its parent.
     """
 
-    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+    def __init__(self, base_dir: str) -> None:
         self._pid = os.getpid()
         self._engines: OrderedDict[str, Engine] = OrderedDict()
         self._files: dict[str, tuple[int, int] | None] = {}
         self._of_parents: list[object] = []
         self._tables: set[str] = set()
-        super().__init__(base_dir, inst_data)
-
-    @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
-    ) -> "PooledEventLog":
-        """Return the event log that an instance file describes."""
-        return cls(inst_data=inst_data, **config_value)
+        super().__init__(base_dir)
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:
