@@ -81,7 +81,7 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
     return {str(model): float(day) for model, day in days.items()}
 
 
-@judge_table("5", follows, deps=[conformal_calibration])
+@judge_table("6", follows, deps=[conformal_calibration])
 def leaderboard(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,
