@@ -207,20 +207,16 @@ def _row(spec: dg.AssetCheckSpec, record: Any) -> dict[str, Any]:
         else None
     )
     told = {name: value.value for name, value in found.metadata.items()} if found else {}
+    seen = "not run: something before it failed"
+    if found is not None:
+        seen = found.description or "nothing to check"
     return {
         "asset": spec.asset_key.to_user_string(),
         "name": spec.name,
         "status": status,
         "blocking": spec.blocking,
         "passed": status == "SUCCEEDED",
-        "observed": told.get("observed") or _seen(found),
+        "observed": told.get("observed") or seen,
         "remedy": told.get("remedy", ""),
         "run_id": record.run_id,
     }
-
-
-def _seen(found: Any) -> str:
-    """Return the description of a check without an observation, or that it did not run."""
-    if found is None:
-        return "not run: something before it failed"
-    return found.description or "nothing to check"

@@ -44,12 +44,13 @@ def hosting_of(
     context: dg.AssetExecutionContext, tell: Callable[[str], None], warn: Callable[[str], None]
 ) -> Hosting:
     """Return the hosting of servers within a step; its slots are those of the step's run."""
-
-    def tell_of_server(line: str) -> None:
-        tell(f"vllm: {line}")
-
-    run_id = context.run.run_id
-    claim = partial(claimed, context.instance, run_id, limit=ONE_SERVER, tell=tell_of_server)
+    claim = partial(
+        claimed,
+        context.instance,
+        context.run.run_id,
+        limit=ONE_SERVER,
+        tell=lambda line: tell(f"vllm: {line}"),
+    )
     return Hosting(tell, claim, warn)
 
 
@@ -131,18 +132,14 @@ def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
 
 def _free_the_dead(storage: Any, pool: str) -> set[str]:
     """Free the places of dead processes of this host in a pool, and return their runs."""
-    info = storage.get_concurrency_info(pool)
-    places = (*info.claimed_slots, *info.pending_steps)
-    dead = [place for place in places if _is_dead(place.step_key)]
-    for place in dead:
-        storage.free_concurrency_slot_for_step(place.run_id, place.step_key)
-    return {place.run_id for place in dead}
-
-
-def _is_dead(name: str) -> bool:
-    """Return whether a slot's name is that of a process of this host that has ended."""
-    found = re.fullmatch(rf"asking on {re.escape(this_host())} (\d+) (\d+) in .*", name)
-    return found is not None and not is_alive(int(found[1]), int(found[2]) / 1e9)
+    info, freed = storage.get_concurrency_info(pool), set()
+    ours = re.compile(rf"asking on {re.escape(this_host())} (\d+) (\d+) in .*")
+    for place in (*info.claimed_slots, *info.pending_steps):
+        found = ours.fullmatch(place.step_key)
+        if found and not is_alive(int(found[1]), int(found[2]) / 1e9):
+            storage.free_concurrency_slot_for_step(place.run_id, place.step_key)
+            freed.add(place.run_id)
+    return freed
 
 
 PROGRESS = "judging: "
