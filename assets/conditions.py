@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.partitions import CORPUS, CORPUS_JUDGE, OF_CORPUS, inputs_of, previews_silenced, read_as
+from assets.partitions import OF_CORPUS, inputs_of, partitions_of, previews_silenced, read_as
 from resources.tables.declared import TABLES
 from resources.tables.schema import Table
 
@@ -92,11 +92,10 @@ judges that nobody ran, and never runs without the table that it compares."""
 TABLE: Mapping[str, Any] = {"kinds": {"parquet"}, "owners": ["team:evaluation"]}
 
 
-def _table(
+def table_asset(
     code_version: str,
     condition: _Condition | Callable[[Collection[str]], _Condition] = None,
     *,
-    partitions_def: dg.PartitionsDefinition,
     columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     **options: Any,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
@@ -108,11 +107,12 @@ def _table(
     """
 
     def declare(function: Callable[..., Any]) -> dg.AssetsDefinition:
-        ins = inputs_of(function, columns, partitions_def) | options.pop("ins", {})
+        name = options.get("name", function.__name__)
+        ins = inputs_of(function, columns, name) | options.pop("ins", {})
         optional = [name for name, how in ins.items() if "allow_missing_partitions" in how.metadata]
         made: dg.AssetsDefinition = dg.asset(
             **TABLE,
-            partitions_def=partitions_def,
+            partitions_def=partitions_of(name),
             code_version=code_version,
             automation_condition=condition(optional) if callable(condition) else condition,
             ins=ins,
@@ -123,14 +123,9 @@ def _table(
     return declare
 
 
-corpus_table = partial(_table, partitions_def=CORPUS)
-judge_table = partial(_table, partitions_def=CORPUS_JUDGE)
-
-
-def _check(
+def table_check(
     asset: dg.AssetsDefinition | dg.AssetKey,
     *,
-    partitions_def: dg.PartitionsDefinition,
     blocking: bool = False,
     columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Callable[[Callable[..., dg.AssetCheckResult]], dg.AssetChecksDefinition]:
@@ -140,22 +135,18 @@ def _check(
     with severity ERROR stops what follows in the same run. Without its own partitions a check
     would read every partition of the table at once.
     """
-    key = asset if isinstance(asset, dg.AssetKey) else asset.key
+    name = (asset if isinstance(asset, dg.AssetKey) else asset.key).path[-1]
 
     def declare(function: Callable[..., dg.AssetCheckResult]) -> dg.AssetChecksDefinition:
         with previews_silenced():
             return dg.asset_check(
                 asset=asset,
-                partitions_def=partitions_def,
+                partitions_def=partitions_of(name),
                 blocking=blocking,
-                additional_ins=inputs_of(function, columns, partitions_def, key.path[-1]),
+                additional_ins=inputs_of(function, columns, name),
             )(function)
 
     return declare
-
-
-corpus_check = partial(_check, partitions_def=CORPUS)
-judge_check = partial(_check, partitions_def=CORPUS_JUDGE)
 
 
 def checks_together(
@@ -171,12 +162,11 @@ def checks_together(
     the function takes, or those `beside` the asset's.
     """
     key, is_judged = dg.AssetKey(asset), asset not in OF_CORPUS
-    partitions_def = CORPUS_JUDGE if is_judged else CORPUS
 
     def declare(
         function: Callable[..., Iterator[dg.AssetCheckResult]],
     ) -> dg.AssetChecksDefinition:
-        ins = inputs_of(function, columns, partitions_def, asset)
+        ins = inputs_of(function, columns, asset)
         ins |= {name: read_as(of_corpus=is_judged and name in OF_CORPUS) for name in beside}
         deps = [
             dg.AssetDep(name, partition_mapping=how.partition_mapping, metadata=how.metadata)
@@ -199,7 +189,7 @@ def checks_together(
                     asset=key,
                     description=guards,
                     blocking=blocking,
-                    partitions_def=partitions_def,
+                    partitions_def=partitions_of(asset),
                     additional_deps=deps,
                 )
                 for name, guards, blocking in checks

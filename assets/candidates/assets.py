@@ -19,7 +19,7 @@ from assets.candidates.choosing import (
     needs_of,
 )
 from assets.candidates.controls import keep_carrier
-from assets.conditions import corpus_check, corpus_table, judge_table
+from assets.conditions import table_asset, table_check
 from assets.judging.asking import ask_judge, why_not_asked
 from assets.partitions import CORPUS, by_judge, corpus_and_judge, previews_silenced
 from assets.settings import EVERY_JUDGE, FILES, JUDGE, SETTINGS, corpus_of, stated
@@ -57,7 +57,7 @@ with previews_silenced():
 
 # Neither of these has an automation condition: what lies in a folder is no asset, so that the
 # sensor that looks there, or a person, asks for them.
-@corpus_table(
+@table_asset(
     "1",
     check_specs=[READABLE],
     deps=["sampled_battles"],  # whose votes say which models are rated
@@ -104,7 +104,7 @@ def read_candidates(
     return files, accept(folder, files, battles, options, seed=corpus.seed, history=history)
 
 
-@corpus_table("2", columns={"sampled_battles": ("question_id", "model_a", "model_b")})
+@table_asset("2", columns={"sampled_battles": ("question_id", "model_a", "model_b")})
 def candidate_battles(
     context: dg.AssetExecutionContext,
     candidates: pd.DataFrame,
@@ -208,7 +208,7 @@ def candidate_files_are_readable(refused: pd.DataFrame) -> dg.AssetCheckResult:
     )._replace(check_name=READABLE.name)
 
 
-@corpus_check(candidate_battles, blocking=True)
+@table_check(candidate_battles, blocking=True)
 def candidate_battles_are_sound(
     candidate_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -240,7 +240,7 @@ def _is_of_its_models(battles: pd.DataFrame) -> np.ndarray:
     return np.asarray((sides == pair).all(axis=1) | (sides == pair[:, ::-1]).all(axis=1))
 
 
-@corpus_check(candidate_battles, columns={"candidates": ("model",)})
+@table_check(candidate_battles, columns={"candidates": ("model",)})
 def candidates_have_enough_battles(
     candidate_battles: pd.DataFrame, candidates: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -280,7 +280,7 @@ def _warned(
     )
 
 
-@corpus_check(candidate_battles)
+@table_check(candidate_battles)
 def candidates_meet_all_strengths(
     candidate_battles: pd.DataFrame,
     battles: pd.DataFrame,
@@ -310,7 +310,7 @@ def candidates_meet_all_strengths(
     )
 
 
-@corpus_check(candidate_battles)
+@table_check(candidate_battles)
 def candidates_speak_all_languages(
     candidate_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -344,7 +344,7 @@ _RECORDED = "the judge's verdicts came with the corpus: it cannot be asked about
 
 
 # No automation condition: judging costs money, so somebody has to ask for it by name.
-@judge_table("1")
+@table_asset("1")
 def candidate_verdicts(
     context: dg.AssetExecutionContext,
     candidate_battles: pd.DataFrame | None,

@@ -12,7 +12,7 @@ import pandas as pd
 
 from assets.candidates.assets import NO_BATTLES, score_candidates
 from assets.columns import as_columns, with_newcomer
-from assets.conditions import follows_judged_candidates, judge_check, judge_table
+from assets.conditions import follows_judged_candidates, table_asset, table_check
 from assets.elo.ratings import clusters_of, ranking_options, settings_of
 from assets.partitions import corpus_and_judge
 from assets.reliability.gate import gate_of
@@ -39,7 +39,7 @@ ABOVE_CHANCE = 2.33
 takes one of a hundred controls that stand at their bound so high."""
 
 
-@judge_table(
+@table_asset(
     "6",
     follows_judged_candidates,
     columns={"candidates": ("model", "control", "content_hash", "metadata")},
@@ -234,7 +234,7 @@ def _described(table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-@judge_check(candidate_ratings)
+@table_check(candidate_ratings)
 def controls_stay_low(
     candidate_ratings: pd.DataFrame, judge_gate: pd.DataFrame
 ) -> dg.AssetCheckResult:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import require_columns
-from assets.conditions import follows, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.elo import human_anchors
@@ -257,7 +257,7 @@ SURPRISING = 0.01
 """p-value below which a test of exchangeability warns; two are made at each look."""
 
 
-@judge_table("4", follows, columns={"candidate_ratings": ("model", "content_hash")})
+@table_asset("4", follows, columns={"candidate_ratings": ("model", "content_hash")})
 def predictions(
     context: dg.AssetExecutionContext,
     leaderboard: pd.DataFrame,
@@ -316,7 +316,7 @@ def _further(
     return further_ratings(waiting, scored_battles, anchors, l2=rating.l2)
 
 
-@judge_check(predictions)
+@table_check(predictions)
 def predictions_cover(
     predictions: pd.DataFrame, heldout_ratings: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -336,7 +336,7 @@ def predictions_cover(
     )
 
 
-@judge_check(predictions)
+@table_check(predictions)
 def fresh_residuals_are_exchangeable(
     context: dg.AssetCheckExecutionContext,
     predictions: pd.DataFrame,

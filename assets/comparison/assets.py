@@ -9,7 +9,7 @@ import pandas as pd
 from assets.columns import as_columns
 from assets.comparison.pooled import compare_pooled
 from assets.comparison.systems import compare_systems, summarise_systems
-from assets.conditions import COMPARES_JUDGES, corpus_check, corpus_table, fans_in
+from assets.conditions import COMPARES_JUDGES, fans_in, table_asset, table_check
 from assets.partitions import by_judge
 from assets.provenance import UP_TO_LEADERBOARD, is_settled, judge_checks, settled_judges
 from assets.reference.assets import LIKELIHOOD, RUBRIC, covering
@@ -31,7 +31,7 @@ _NEEDED = dg.AssetSelection.assets("reference_ratings")
 _FOLLOWED = dg.AssetSelection.assets("reference_ratings", "leaderboard")
 
 
-@corpus_table(
+@table_asset(
     "2",
     COMPARES_JUDGES,
     columns={
@@ -119,7 +119,7 @@ def compare(
     return table[JUDGE_COMPARISON.columns]
 
 
-@corpus_table(
+@table_asset(
     "1",
     fans_in(_FOLLOWED, _NEEDED),
     columns={
@@ -200,7 +200,7 @@ def outcomes_of(scored: pd.DataFrame | None, soft: pd.DataFrame | None) -> "pd.S
     return pd.Series(dtype=float) if source is None else found[source].astype(float)
 
 
-@corpus_check(rating_systems)
+@table_check(rating_systems)
 def systems_agree_on_the_order(rating_systems: pd.DataFrame) -> dg.AssetCheckResult:
     """Systems that order models differently on the same outcomes rest on too few battles."""
     note = f"Kendall's tau with {SYSTEMS[0]} is at least {LEAST_KENDALL:g}"

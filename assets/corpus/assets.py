@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import TABLE, corpus_check, corpus_table, follows
+from assets.conditions import TABLE, follows, table_asset, table_check
 from assets.partitions import CORPUS
 from assets.settings import CONTENT, SAMPLE_TAG, SETTINGS, corpus_of, stated, tag_of
 from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
@@ -83,7 +83,7 @@ def published_corpus(
     )
 
 
-@corpus_table("2", follows)
+@table_asset("2", follows)
 def battles(
     context: dg.AssetExecutionContext, raw_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -95,7 +95,7 @@ def battles(
     )
 
 
-@corpus_table("2", follows)
+@table_asset("2", follows)
 def sampled_battles(
     context: dg.AssetExecutionContext,
     battles: pd.DataFrame,
@@ -189,7 +189,7 @@ def _share_is_small(
     )
 
 
-@corpus_check(dg.AssetKey("raw_battles"), blocking=True)
+@table_check(dg.AssetKey("raw_battles"), blocking=True)
 def most_rows_could_be_read(
     raw_battles: pd.DataFrame, quarantined_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -198,7 +198,7 @@ def most_rows_could_be_read(
     return _share_is_small(raw_battles, quarantined_battles, MAX_QUARANTINED, remedy)
 
 
-@corpus_check(dg.AssetKey("quarantined_battles"))
+@table_check(dg.AssetKey("quarantined_battles"))
 def few_rows_are_quarantined(
     quarantined_battles: pd.DataFrame, raw_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -212,7 +212,7 @@ def few_rows_are_quarantined(
     )
 
 
-@corpus_check(battles)
+@table_check(battles)
 def humans_voted(battles: pd.DataFrame) -> dg.AssetCheckResult:
     """Calibration rests on battles that people decided."""
     decisive = battles["human_outcome"].isin([0.0, 1.0])
@@ -231,7 +231,7 @@ def humans_voted(battles: pd.DataFrame) -> dg.AssetCheckResult:
     )
 
 
-@corpus_check(sampled_battles, blocking=True)
+@table_check(sampled_battles, blocking=True)
 def sample_is_a_sample(sampled_battles: pd.DataFrame, battles: pd.DataFrame) -> dg.AssetCheckResult:
     """Each chosen battle is one of the corpus, chosen once, in a definite order."""
     known = sampled_battles["battle_id"].isin(battles["battle_id"])
@@ -254,7 +254,7 @@ def sample_is_a_sample(sampled_battles: pd.DataFrame, battles: pd.DataFrame) -> 
     )
 
 
-@corpus_check(sampled_battles)
+@table_check(sampled_battles)
 def sample_covers_the_models(
     sampled_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from assets.candidates.assets import score_candidates
 from assets.columns import as_columns, with_newcomer
-from assets.conditions import follows, follows_judged_candidates, judge_check, judge_table
+from assets.conditions import follows, follows_judged_candidates, table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.diagnostics import diagnose_judge, fewest_to_overtake, fit_influences
@@ -31,7 +31,7 @@ from resources.tables.rules import holds, known, within
 from resources.tables.store import preview
 
 
-@judge_table("1", follows)
+@table_asset("1", follows)
 def judge_diagnostics(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -67,7 +67,7 @@ PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e
 _SHOWN = 10
 
 
-@judge_table("2", follows_judged_candidates, deps=["heldout_ratings"])
+@table_asset("2", follows_judged_candidates, deps=["heldout_ratings"])
 def battle_influences(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -178,7 +178,7 @@ def leads_beside(
     return leads
 
 
-@judge_check(battle_influences)
+@table_check(battle_influences)
 def influences_add_up(
     context: dg.AssetCheckExecutionContext,
     battle_influences: pd.DataFrame,

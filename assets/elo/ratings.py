@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_columns
-from assets.conditions import follows, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.provenance import BEFORE_RATINGS, sources_of
 from assets.settings import rating_of
@@ -48,7 +48,7 @@ WORSE_BY = 1.25
 LARGEST_RATING = 100_000
 
 
-@judge_table("1", follows)
+@table_asset("1", follows)
 def beta_folds(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -96,7 +96,7 @@ def clusters_of(rating: RatingOptions, battles: pd.DataFrame) -> np.ndarray | No
     return battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None
 
 
-@judge_table("4", follows)
+@table_asset("4", follows)
 def heldout_ratings(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -137,7 +137,7 @@ def heldout_ratings(
     )
 
 
-@judge_check(heldout_ratings, blocking=True)
+@table_check(heldout_ratings, blocking=True)
 def every_model_is_placed(
     heldout_ratings: pd.DataFrame, scored_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -173,7 +173,7 @@ def every_model_is_placed(
     )
 
 
-@judge_check(heldout_ratings)
+@table_check(heldout_ratings)
 def standard_errors_agree(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
     """Bootstrap and closed form estimate one spread; where they differ, trust neither."""
     judged = heldout_ratings[heldout_ratings["method"].isin(RANKED)]
@@ -202,7 +202,7 @@ def standard_errors_agree(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
     )
 
 
-@judge_check(heldout_ratings)
+@table_check(heldout_ratings)
 def headline_is_near_people(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
     """The headline should be about as near to human ratings as the better of hard and soft."""
     voted = heldout_ratings[heldout_ratings["residual"].notna()]
@@ -245,7 +245,7 @@ _NO_VOTES = (
 _VERSION = f"3-{zlib.crc32(repr(KINDS).encode()):08x}"  # a new method makes the table due
 
 
-@judge_table(_VERSION, follows)
+@table_asset(_VERSION, follows)
 def scoring_methods(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -303,7 +303,7 @@ def rate_methods(gathered: GatheredMethods, rating: RatingOptions, corpus: str) 
     )
 
 
-@judge_check(scoring_methods)
+@table_check(scoring_methods)
 def methods_have_ratings(scoring_methods: pd.DataFrame) -> dg.AssetCheckResult:
     """A method that scored battles has an error against human ratings, or says why it has none."""
     compared = scoring_methods[scoring_methods["n_battles"] > 0]

@@ -9,8 +9,8 @@ import pandas as pd
 from assets.columns import as_columns, require_columns
 from assets.conditions import (
     follows,
-    judge_check,
-    judge_table,
+    table_asset,
+    table_check,
 )
 from assets.elo.ratings import calibrated, ranking_options
 from assets.partitions import corpus_and_judge
@@ -46,7 +46,7 @@ _READ = ("hard_outcome", "l2", "method", "miscoverage", "seed", "std_error")
 _MADE_FROM = (*BEFORE_RATINGS, "heldout_ratings", "conformal_calibration", "judge_gate")
 
 
-@judge_table(
+@table_asset(
     "3",
     partial(follows, ignored=["battles"]),  # battles without verdicts change no rating
     columns={"battles": ("model_a", "model_b", "timestamp")},
@@ -81,7 +81,7 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
     return {str(model): float(day) for model, day in days.items()}
 
 
-@judge_table("6", follows, deps=[conformal_calibration])
+@table_asset("6", follows, deps=[conformal_calibration])
 def leaderboard(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,
@@ -167,7 +167,7 @@ def _with_candidates(
     return join_newcomers(board, as_columns(Leaderboard, rows), miscoverage=rating.miscoverage)
 
 
-@judge_check(conformal_calibration, blocking=True)
+@table_check(conformal_calibration, blocking=True)
 def thresholds_are_finite(
     context: dg.AssetCheckExecutionContext, conformal_calibration: pd.DataFrame, catalog: Catalog
 ) -> dg.AssetCheckResult:
@@ -191,7 +191,7 @@ def thresholds_are_finite(
     )
 
 
-@judge_check(conformal_calibration)
+@table_check(conformal_calibration)
 def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.AssetCheckResult:
     """Intervals calibrated on one kind of models should hold for another kind too.
 

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import follows, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.judging.asking import account_of, ask_judge, why_not_asked
 from assets.partitions import corpus_and_judge, read_as
 from assets.settings import JUDGE, corpus_of
@@ -59,7 +59,7 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
     came = {"recorded_verdicts": read_as(of_corpus=True)} if form in _PUBLISHED else {}
 
     # No automation condition: judging costs money, so somebody has to ask for it by name.
-    @judge_table(
+    @table_asset(
         _CODE_VERSIONS.get(form, "1"),
         name=FORM_TABLES[form].name,
         description=_ABOUT.get(form, f"One answer of a judge in the form {form!r}."),
@@ -99,7 +99,7 @@ verdict_assets = [_verdict_asset(form) for form in FORM_TABLES]
 verdicts, *_ = verdict_assets
 
 
-@judge_check(verdicts)
+@table_check(verdicts)
 def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """Answers that name several models, or versions of one, are no verdicts of one judge."""
     named = models_named(verdicts)
@@ -111,7 +111,7 @@ def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     return check_result(observed, passed=not note, **counted)
 
 
-@judge_table("3", follows)
+@table_asset("3", follows)
 def scored_battles(
     sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> dg.MaterializeResult[pd.DataFrame]:

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from assets.conditions import follows, judge_table
+from assets.conditions import follows, table_asset
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.elo import keyed_rng
@@ -117,7 +117,7 @@ _Fit = Callable[[str, Material, Presentations, np.random.Generator], pd.DataFram
 def _learnt(declared: Table, stream: str, fit: _Fit, about: str) -> dg.AssetsDefinition:
     """Return the asset of what judges learn by either method, from streams of one name."""
 
-    @judge_table("2", follows, name=declared.name, description=about)
+    @table_asset("2", follows, name=declared.name, description=about)
     def learnt(
         context: dg.AssetExecutionContext,
         scored_battles: pd.DataFrame,

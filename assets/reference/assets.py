@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import follows, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge, corpus_judge_key
 from assets.provenance import latest, metadata_of
 from assets.settings import corpus_of
@@ -267,7 +267,7 @@ _UNMEASURED = dg.AssetCheckResult(
 )
 
 
-@judge_table("2", follows)
+@table_asset("2", follows)
 def reference_ratings(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -342,7 +342,7 @@ def diagnostics_of(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.
     return None if rows is None else REFERENCE_DIAGNOSTICS.filled(pd.DataFrame(rows))
 
 
-@judge_check(reference_ratings)
+@table_check(reference_ratings)
 def reference_has_reach(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """A reference far above or below the models tells them apart by a handful of prompts."""
     return reach_result(diagnostics_of(context.instance, *corpus_and_judge(context)))
@@ -368,7 +368,7 @@ def reach_result(diagnostics: pd.DataFrame | None) -> dg.AssetCheckResult:
     )
 
 
-@judge_check(reference_ratings)
+@table_check(reference_ratings)
 def errors_are_those_of_resampling(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """A closed standard error that is not that of prompts drawn again misstates the intervals."""
     return errors_result(diagnostics_of(context.instance, *corpus_and_judge(context)))

@@ -10,7 +10,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import follows, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge
@@ -45,7 +45,7 @@ _OF_ANOTHER = (
 
 
 # No automation condition: it asks the judge afresh, every time. Its schedule does so by name.
-@judge_table("1")
+@table_asset("1")
 def drift_answers(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -114,7 +114,7 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
     return dg.MaterializeResult(value=before, metadata={"n_asked": 0, "note": note})
 
 
-@judge_table("2", follows)
+@table_asset("2", follows)
 def judge_drift(
     drift_answers: pd.DataFrame,
     sampled_battles: pd.DataFrame,
@@ -202,7 +202,7 @@ def _panel_runs(
     return np.where(own[:, None], runs, math.nan)
 
 
-@judge_check(judge_drift)
+@table_check(judge_drift)
 def judge_has_not_drifted(judge_drift: pd.DataFrame) -> dg.AssetCheckResult:
     """A judge that changed under its name rates new models by another ruler than the old ones."""
     latest = judge_drift[judge_drift["epoch"].eq(judge_drift["epoch"].max())]

@@ -7,7 +7,7 @@ import dagster as dg
 import pandas as pd
 
 from assets.columns import as_columns
-from assets.conditions import follows, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.reliability.panel import by_run
 from assets.settings import corpus_of
 from assets.trust.assets import ALL, CONFLICT, OVERALL, VIOLATION
@@ -26,7 +26,7 @@ _DIAGNOSED = {
 _TRIPLES = 3
 
 
-@judge_table("1", follows)
+@table_asset("1", follows)
 def judge_gate(
     context: dg.AssetExecutionContext,
     verdicts: pd.DataFrame,
@@ -121,7 +121,7 @@ def withheld_judges(leaderboards: Mapping[str, pd.DataFrame]) -> dict[str, str]:
     return {judge: reason for judge, reason in reasons.items() if reason}
 
 
-@judge_check(judge_gate)
+@table_check(judge_gate)
 def judge_passed_the_gate(judge_gate: pd.DataFrame) -> dg.AssetCheckResult:
     """A judge that fails a criterion that withholds has its ratings withheld, visibly."""
     return _gate_result(
@@ -133,7 +133,7 @@ def judge_passed_the_gate(judge_gate: pd.DataFrame) -> dg.AssetCheckResult:
     )
 
 
-@judge_check(judge_gate)
+@table_check(judge_gate)
 def judge_meets_the_other_criteria(judge_gate: pd.DataFrame) -> dg.AssetCheckResult:
     """A criterion that only informs hides no ratings, and is a reason to read them with care."""
     return _gate_result(

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import judge_check, judge_table
+from assets.conditions import table_asset, table_check
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge
@@ -32,7 +32,7 @@ _SCORES = ("score_difference", "judge_outcome", "difference_ab", "difference_ba"
 
 
 # No automation condition: judging costs money, so somebody has to ask for it by name.
-@judge_table("1")
+@table_asset("1")
 def reliability_panel(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -158,7 +158,7 @@ def _run(battles: pd.DataFrame, run: int, verdicts: pd.DataFrame) -> pd.DataFram
     )
 
 
-@judge_check(reliability_panel)
+@table_check(reliability_panel)
 def every_run_scored_the_panel(reliability_panel: pd.DataFrame) -> dg.AssetCheckResult:
     """A reliability speaks of the battles that every run scored, and of no others."""
     scores = by_run(reliability_panel, "score_difference")

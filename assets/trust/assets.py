@@ -13,7 +13,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import follows, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of
 from assets.trust.scoring import SCORE_SOURCES, outcomes_by_source
@@ -194,7 +194,7 @@ NOT_ASKED = (
 WARN_COVERED = 0.95
 
 
-@judge_table("1", follows)
+@table_asset("1", follows)
 def soft_outcomes(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -228,7 +228,7 @@ def soft_outcomes(
     )
 
 
-@judge_table("2", follows)
+@table_asset("2", follows)
 def consistency(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -268,7 +268,7 @@ def consistency(
     return dg.MaterializeResult(value=table, metadata=note)
 
 
-@judge_check(soft_outcomes)
+@table_check(soft_outcomes)
 def sources_cover_the_sample(
     soft_outcomes: pd.DataFrame, sampled_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:

@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import follows, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.io import as_outcome_tables, as_table
@@ -32,7 +32,7 @@ NO_VOTES = (
 PUBLISHED = "mean-outcome"
 
 
-@judge_table("3", follows)
+@table_asset("3", follows)
 def adjusted_win_rates(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -104,7 +104,7 @@ def _nobody_voted(scored_battles: pd.DataFrame) -> bool:
     return bool(scored_battles["human_outcome"].isna().all())
 
 
-@judge_check(adjusted_win_rates)
+@table_check(adjusted_win_rates)
 def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetCheckResult:
     """The published correction exists only for a judge that does better than chance on votes.
 
@@ -123,7 +123,7 @@ def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetChe
     )
 
 
-@judge_check(adjusted_win_rates)
+@table_check(adjusted_win_rates)
 def adjusted_intervals_cover(
     context: dg.AssetCheckExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.AssetCheckResult:

@@ -7,7 +7,7 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from assets.conditions import judge_check
+from assets.conditions import table_check
 from assets.partitions import corpus_judge_key, register
 from assets.provenance import MADE_FROM, check_records, settled_judges
 from pipelines.commands import run as run_module
@@ -111,7 +111,7 @@ def test_a_table_whose_check_was_cut_off_is_made_again(finished):
 
 
 def test_a_table_with_a_new_check_is_made_again(finished):
-    @judge_check(dg.AssetKey("beta_folds"))
+    @table_check(dg.AssetKey("beta_folds"))
     def is_new():
         return dg.AssetCheckResult(passed=True)
 
