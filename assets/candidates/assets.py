@@ -29,7 +29,6 @@ from judgeline.sampling import N_BANDS, strength_bands
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, JointBudget
 from resources.judges.buying import BudgetError
 from resources.store.resource import StoredVerdicts
@@ -373,8 +372,6 @@ def candidate_verdicts(
             else ask_judge(
                 context,
                 candidate_battles,
-                annotate,
-                form="rubric",
                 catalog=catalog,
                 verdict_store=verdict_store,
                 budget=JointBudget([Budget.parse(limit), budget]),

@@ -21,7 +21,7 @@ from assets.partitions import corpus_and_judge
 from assets.processes import is_alive, this_host
 from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import evidence_entries
+from resources.judges.annotation import annotate, evidence_entries
 from resources.judges.budget import Budget, Price
 from resources.judges.buying import RETRIED, Account, Buyer, models_named, several_models_message
 from resources.judges.catalog import open_judge
@@ -174,9 +174,9 @@ def turn_of(
 def ask_judge(
     context: dg.AssetExecutionContext,
     battles: pd.DataFrame,
-    annotate: Annotate,
     *,
-    form: FormName,
+    form: FormName = "rubric",
+    annotate: Annotate = annotate,
     catalog: Catalog,
     verdict_store: StoredVerdicts,
     budget: Budget,

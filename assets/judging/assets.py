@@ -12,7 +12,7 @@ from assets.partitions import corpus_and_judge, read_as
 from assets.settings import JUDGE, corpus_of
 from judgeline.io import PLAIN, are_plain, score_battles
 from resources.config.catalog import Catalog
-from resources.judges.annotation import annotate, recorded_choices, recorded_marks
+from resources.judges.annotation import recorded_choices, recorded_marks
 from resources.judges.budget import Budget
 from resources.judges.buying import models_named, several_models_message
 from resources.judges.forms.registered import FORM_TABLES, FormName
@@ -84,7 +84,6 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
         return ask_judge(
             context,
             sampled_battles,
-            annotate,
             form=form,
             catalog=catalog,
             verdict_store=verdict_store,

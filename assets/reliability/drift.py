@@ -76,8 +76,7 @@ def drift_answers(
     answers = ask_judge(
         context,
         battles,
-        EpochAsker(verdicts, before, context.run.root_run_id or context.run.run_id),
-        form="rubric",
+        annotate=EpochAsker(verdicts, before, context.run.root_run_id or context.run.run_id),
         catalog=catalog,
         verdict_store=verdict_store,
         budget=JointBudget([budget, Budget.parse(corpus.drift.budget)]),

@@ -14,7 +14,6 @@ from assets.settings import JUDGE, corpus_of
 from judgeline.io import score_battles
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import evaluate
@@ -60,8 +59,6 @@ def reliability_panel(
     answers = ask_judge(
         context,
         battles,
-        annotate,
-        form="rubric",
         catalog=catalog,
         verdict_store=verdict_store,
         budget=budget,
