@@ -213,14 +213,6 @@ def test_only_logs_of_runs_that_ended_before_go_and_events_stay(instance):
     assert of_begun.exists()  # its run is under way
 
 
-def test_more_runs_than_a_page_are_all_found(instance, monkeypatch):
-    monkeypatch.setattr("pipelines.sensors.upkeep._PAGE", 2)
-    runs = [talk.execute_in_process(instance=instance).run_id for _ in range(5)]
-    folders = [left_logs(instance, run_id) for run_id in runs]
-    assert prune(instance, FUTURE) == 5
-    assert not any(folder.exists() for folder in folders)
-
-
 def test_the_job_runs_weekly_without_being_switched_on(instance):
     assert prune_logs.execute_in_process(instance=instance).success
     assert weekly_pruning.default_status == dg.DefaultScheduleStatus.RUNNING
