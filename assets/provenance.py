@@ -95,7 +95,7 @@ def sources_of(context: dg.AssetExecutionContext, *assets: str) -> dict[str, Any
         one.asset: {"run": one.run_id, "made_at": one.made_at, "code_version": one.code_version}
         for one in made
     }
-    return {**said_of(made), "inputs": dg.MetadataValue.json(runs)}
+    return {**said_of(made), "inputs": runs}
 
 
 def said_of(made: Iterable[Made]) -> dict[str, Any]:

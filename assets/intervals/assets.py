@@ -113,8 +113,7 @@ def leaderboard(
     board = _with_candidates(board, candidate_ratings, rating)
     sources = sources_of(context, *_MADE_FROM)
     settings = {**sources.get("rating_settings", {}), **rating.model_dump(mode="json")}
-    inputs = sources["inputs"].value
-    origin = dg.MetadataValue.json({**sources, "inputs": inputs, "rating_settings": settings})
+    origin = {**sources, "rating_settings": settings}
     if reason := failures(gate_of(judge_gate), withholding=True):
         return dg.MaterializeResult(
             value=as_table(withhold(board, reason)),
