@@ -260,13 +260,8 @@ def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
         for check in graph.asset_check_keys
         if SCORES in graph.get(check).parent_entity_keys
     }
-    found: set[dg.AssetKey] = set()
-    waiting = [SCORES, *(checked - DO_WITHOUT)]
-    while waiting:
-        key = waiting.pop()
-        found.add(key)
-        waiting += graph.get(key).child_keys - found - DO_WITHOUT
-    return frozenset(found)
+    resting = dg.AssetSelection.assets(SCORES, *checked - DO_WITHOUT).downstream().resolve(graph)
+    return frozenset(resting) - DO_WITHOUT
 
 
 def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | None:
