@@ -7,7 +7,7 @@ import pandas as pd
 
 from assets.judging.asking import why_not_asked
 from assets.partitions import corpus_judge_key
-from assets.reliability.panel import choose_panel
+from assets.reliability.gate import choose_panel
 from judgeline.intervals import expected_half_width, sampling_half_width
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition

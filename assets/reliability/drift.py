@@ -14,7 +14,7 @@ from assets.conditions import follows, table_asset, table_check
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge
-from assets.reliability.panel import by_run
+from assets.reliability.gate import by_run
 from assets.thumbnails import drift_over_epochs
 from judgeline.io import SCORE_COLUMNS, as_table, score_battles
 from judgeline.reliability import FALSE_ALARM, Judgement, detect_drift

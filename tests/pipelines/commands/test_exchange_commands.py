@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from judgeline import cli
-from pipelines.commands.exchange import export_verdicts
+from pipelines.commands.verdicts import export_verdicts
 from resources.config.catalog import Catalog
 
 BENCH = {"judge": ["Some Judge", "pair-v2"], "turn": 1, "g1_winner": "model_1"}
