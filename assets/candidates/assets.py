@@ -6,7 +6,14 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.accepting import HAS_VOTES_NOW, Accepted, accept, contents, history_in
+from assets.candidates.accepting import (
+    HAS_VOTES_NOW,
+    Accepted,
+    accept,
+    contents,
+    history_in,
+    keep_carrier,
+)
 from assets.candidates.choosing import (
     UNKNOWN_LANGUAGE,
     Needs,
@@ -18,7 +25,6 @@ from assets.candidates.choosing import (
     language_shares,
     needs_of,
 )
-from assets.candidates.controls import keep_carrier
 from assets.conditions import table_asset, table_check
 from assets.judging.asking import ask_judge, why_not_asked
 from assets.partitions import CORPUS, by_judge, corpus_and_judge, previews_silenced

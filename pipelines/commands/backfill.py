@@ -13,8 +13,8 @@ import dagster as dg
 import typer
 from rich.console import Console
 
+from assets.judging.assets import plan_judge
 from assets.judging.budgets import NO_CAP, require_environment
-from assets.judging.planning import plan_judge
 from assets.partitions import corpus_judge_key, register
 from assets.settings import BUDGET_TAG
 from judgeline.cli import COULD_NOT_RUN, OK

@@ -9,7 +9,7 @@ import pandas as pd
 
 from assets.candidates.assets import choose_candidate_battles, read_candidates
 from assets.corpus.assets import choose
-from assets.judging.planning import ASKED, plan_judge
+from assets.judging.assets import ASKED, plan_judge
 from assets.provenance import latest, metadata_of
 from judgeline.io import PLAIN, SCORE_COLUMNS, are_plain
 from pipelines.instance.internals import AssetGraph

@@ -19,8 +19,8 @@ import dagster as dg
 from rich.console import Console
 
 from assets.candidates.choosing import fingerprint
+from assets.judging.assets import ASKED
 from assets.judging.budgets import require_environment
-from assets.judging.planning import ASKED
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from assets.processes import this_host
 from pipelines.commands.beside import beside, n_processes

@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.judging.planning import FORM_OF
+from assets.judging.assets import FORM_OF
 from assets.partitions import CORPUS, corpus_judge_key
 from assets.provenance import check_records, latest, metadata_of, settled_judges
 from assets.settings import SETTINGS, value
