@@ -1,9 +1,7 @@
-"""Between stored tables and the columns that the core reads and returns; their lineage."""
+"""Between stored tables and the columns that the core reads and returns."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-import dagster as dg
 import numpy as np
 import pandas as pd
 
@@ -35,16 +33,3 @@ def with_newcomer(scored_battles: pd.DataFrame, model: str, own: pd.DataFrame) -
     recorded = own["recorded_outcome"].fillna(own["judge_outcome"])
     own = own.assign(recorded_outcome=recorded, human_outcome=np.nan)
     return pd.concat([scored_battles[is_other], own[scored_battles.columns]], ignore_index=True)
-
-
-def columns_from(sources: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Any]:
-    """Return metadata that says which columns of which assets each column was made from."""
-    lineage = {
-        column: [
-            dg.TableColumnDep(asset_key=dg.AssetKey(asset), column_name=name)
-            for asset, names in read.items()
-            for name in names
-        ]
-        for column, read in sources.items()
-    }
-    return {"dagster/column_lineage": dg.TableColumnLineage(deps_by_column=lineage)}

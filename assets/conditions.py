@@ -1,13 +1,14 @@
 """Automation conditions, owner and partitions of the tables, and the steps of their checks."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
 
-from assets.partitions import CORPUS, CORPUS_JUDGE, OF_CORPUS, inputs_of, previews_silenced, read_as
+from assets.partitions import OF_CORPUS, inputs_of, partitions_of, previews_silenced, read_as
+from resources.tables.declared import TABLES
 from resources.tables.schema import Table
 
 _Condition = Any
@@ -24,63 +25,34 @@ _CHANGED = (
 _EAGER = dg.AutomationCondition.eager().replace("newly_updated_without_root", _CHANGED)
 """Content made again that is the same, as by a run that failed further on, moves nothing."""
 
-FOLLOWS = (_EAGER & dg.AutomationCondition.all_deps_blocking_checks_passed() & _AT_REST).with_label(
-    "follows its inputs"
+_ASKED_APART = dg.AssetSelection.assets(
+    "candidates",
+    "candidate_battles",
+    "candidate_verdicts",
+    "candidate_ratings",
+    "reliability_panel",
+    "consistency",
 )
-"""Cheap tables follow their inputs, once the blocking checks of those have passed."""
-
-FOLLOWS_RATINGS = FOLLOWS.ignore(dg.AssetSelection.assets("battles")).with_label(
-    "follows its ratings"
-)
-"""The same for what reads days of battles as well: battles without verdicts change no rating."""
+"""Tables that most corpora or judges lack; a failed check of theirs holds up nothing else."""
 
 
-def _follows_without(
-    optional: dg.AssetSelection, label: str, *, checks_count: bool = False
-) -> _Condition:
-    """Return the condition of a table that follows its inputs, optional ones only if they exist.
+def follows(optional: Collection[str], *, ignored: Sequence[str] = ()) -> _Condition:
+    """Return the condition of a cheap table: it follows its inputs, once their checks have passed.
 
-    Where their `checks_count`, a blocking check of an optional input that failed holds it up too.
+    It does not wait for `optional` ones, and a change of `ignored` ones moves nothing.
     """
+    missing = dg.AutomationCondition.any_deps_missing()
     passed = dg.AutomationCondition.all_deps_blocking_checks_passed()
-    return (
-        _EAGER.without(~dg.AutomationCondition.any_deps_missing())
-        & ~dg.AutomationCondition.any_deps_missing().ignore(optional)
-        & (passed if checks_count else passed.ignore(optional))
+    condition = (
+        _EAGER.without(~missing)
+        & ~missing.ignore(dg.AssetSelection.assets(*optional))
+        & passed.ignore(_ASKED_APART)
         & _AT_REST
-    ).with_label(label)
+    )
+    return condition.ignore(dg.AssetSelection.assets(*ignored)).with_label("follows its inputs")
 
 
-FOLLOWS_WHAT_THERE_IS = _follows_without(
-    dg.AssetSelection.assets("reliability_panel", "consistency"),
-    "follows its inputs, without those that nobody asked for",
-)
-"""The same, not waiting for a panel, or for what follows from single scores and choices, that
-nobody asked for: they cost money, and are no condition."""
-
-FOLLOWS_WITHOUT_CANDIDATES = _follows_without(
-    dg.AssetSelection.assets(
-        "candidates",
-        "candidate_battles",
-        "candidate_verdicts",
-        "candidate_ratings",
-    ),
-    "follows its inputs, with or without candidates",
-)
-"""The same for what reads the tables of candidates where there are any: most corpora have none."""
-
-FOLLOWS_WITHOUT_SCORES = _follows_without(
-    dg.AssetSelection.assets("scored_battles", "verdicts"),
-    "follows its inputs, with or without rubric scores",
-    checks_count=True,
-)
-"""The same for what can do without scored battles: recorded preferences have no rubric scores. A
-blocking check of theirs that failed holds it up all the same."""
-
-_UNJUDGED = dg.AssetSelection.assets("candidates", "candidate_battles")
-FOLLOWS_JUDGED_CANDIDATES = FOLLOWS_WITHOUT_CANDIDATES.ignore(_UNJUDGED).with_label(
-    "follows the verdicts on candidates"
-)
+follows_judged_candidates = partial(follows, ignored=("candidates", "candidate_battles"))
 """The same for what places candidates: battles that nobody has judged yet place nobody."""
 
 _ENDS = dg.AssetSelection.assets(
@@ -120,26 +92,29 @@ judges that nobody ran, and never runs without the table that it compares."""
 TABLE: Mapping[str, Any] = {"kinds": {"parquet"}, "owners": ["team:evaluation"]}
 
 
-def _table(
+def table_asset(
     code_version: str,
-    automation_condition: _Condition = None,
+    condition: _Condition | Callable[[Collection[str]], _Condition] = None,
     *,
-    partitions_def: dg.PartitionsDefinition,
     columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     **options: Any,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """Declare the asset of a table, whose inputs follow from the types of the parameters.
 
+    A function as `condition` makes one of the names of the inputs that may be missing.
+
     `columns` names those that are read of an input; `options` go to `dagster.asset`.
     """
 
     def declare(function: Callable[..., Any]) -> dg.AssetsDefinition:
-        ins = inputs_of(function, columns, partitions_def) | options.pop("ins", {})
+        name = options.get("name", function.__name__)
+        ins = inputs_of(function, columns, name) | options.pop("ins", {})
+        optional = [name for name, how in ins.items() if "allow_missing_partitions" in how.metadata]
         made: dg.AssetsDefinition = dg.asset(
             **TABLE,
-            partitions_def=partitions_def,
+            partitions_def=partitions_of(name),
             code_version=code_version,
-            automation_condition=automation_condition,
+            automation_condition=condition(optional) if callable(condition) else condition,
             ins=ins,
             **options,
         )(function)
@@ -148,14 +123,9 @@ def _table(
     return declare
 
 
-corpus_table = partial(_table, partitions_def=CORPUS)
-judge_table = partial(_table, partitions_def=CORPUS_JUDGE)
-
-
-def _check(
+def table_check(
     asset: dg.AssetsDefinition | dg.AssetKey,
     *,
-    partitions_def: dg.PartitionsDefinition,
     blocking: bool = False,
     columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Callable[[Callable[..., dg.AssetCheckResult]], dg.AssetChecksDefinition]:
@@ -165,44 +135,38 @@ def _check(
     with severity ERROR stops what follows in the same run. Without its own partitions a check
     would read every partition of the table at once.
     """
-    key = asset if isinstance(asset, dg.AssetKey) else asset.key
+    name = (asset if isinstance(asset, dg.AssetKey) else asset.key).path[-1]
 
     def declare(function: Callable[..., dg.AssetCheckResult]) -> dg.AssetChecksDefinition:
         with previews_silenced():
             return dg.asset_check(
                 asset=asset,
-                partitions_def=partitions_def,
+                partitions_def=partitions_of(name),
                 blocking=blocking,
-                additional_ins=inputs_of(function, columns, partitions_def, key.path[-1]),
+                additional_ins=inputs_of(function, columns, name),
             )(function)
 
     return declare
-
-
-corpus_check = partial(_check, partitions_def=CORPUS)
-judge_check = partial(_check, partitions_def=CORPUS_JUDGE)
 
 
 def checks_together(
     asset: str,
     checks: Iterable[tuple[str, str, bool]],
     *,
-    partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE,
     columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     beside: Iterable[str] = (),
 ) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
     """Declare checks of an asset as one step, which reads its tables once.
 
-    A check is its name, what it guards, and whether it is blocking; any of them can be executed by
-    itself. The step reads the tables that the function takes, or those `beside` the asset's.
+    A check is its name, what it guards, and whether it is blocking. The step reads the tables that
+    the function takes, or those `beside` the asset's.
     """
-    key = dg.AssetKey(asset)
+    key, is_judged = dg.AssetKey(asset), asset not in OF_CORPUS
 
     def declare(
         function: Callable[..., Iterator[dg.AssetCheckResult]],
     ) -> dg.AssetChecksDefinition:
-        ins = inputs_of(function, columns, partitions_def, asset)
-        is_judged = partitions_def == CORPUS_JUDGE
+        ins = inputs_of(function, columns, asset)
         ins |= {name: read_as(of_corpus=is_judged and name in OF_CORPUS) for name in beside}
         deps = [
             dg.AssetDep(name, partition_mapping=how.partition_mapping, metadata=how.metadata)
@@ -225,7 +189,7 @@ def checks_together(
                     asset=key,
                     description=guards,
                     blocking=blocking,
-                    partitions_def=partitions_def,
+                    partitions_def=partitions_of(asset),
                     additional_deps=deps,
                 )
                 for name, guards, blocking in checks
@@ -240,23 +204,17 @@ def checks_together(
     return declare
 
 
-def checks_of(
-    table: Table, *, partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE
-) -> dg.AssetChecksDefinition:
-    """Return the declared checks of a table as one step, which reads the table once.
-
-    Any of them can be executed by itself.
-    """
+def checks_of(table: Table) -> dg.AssetChecksDefinition:
+    """Return the declared checks of a table as one step, which reads the table once."""
 
     def declared(
-        context: dg.AssetCheckExecutionContext, **tables: Any
+        _context: dg.AssetCheckExecutionContext, **tables: Any
     ) -> Iterator[dg.AssetCheckResult]:
-        names = {selected.name for selected in context.selected_asset_check_keys}
-        yield from table.results(tables.pop(table.name), names, **tables)
+        yield from table.results(tables.pop(table.name), **tables)
 
     declared.__name__ = f"checks_of_{table.name}"
     checks = [(check.name, check.guards, check.blocking) for check in table.checks]
-    beside = sorted(table.beside)
-    return checks_together(table.name, checks, partitions_def=partitions_def, beside=beside)(
-        declared
-    )
+    return checks_together(table.name, checks, beside=sorted(table.beside))(declared)
+
+
+declared_checks = [checks_of(table) for table in TABLES.values() if table.checks]

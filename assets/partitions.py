@@ -45,6 +45,11 @@ OF_CORPUS = frozenset(_OF_CORPUS.split())
 """Assets with a partition for each corpus; all others have one for each judge on each corpus."""
 
 
+def partitions_of(asset: str) -> dg.PartitionsDefinition:
+    """Return the partitions of an asset."""
+    return CORPUS if asset in OF_CORPUS else CORPUS_JUDGE
+
+
 def read_as(
     *columns: str, of_corpus: bool = False, may_lack: bool = False, fans_in: bool = False
 ) -> dg.AssetIn:
@@ -64,10 +69,9 @@ def read_as(
 def inputs_of(
     function: Callable[..., Any],
     columns: Mapping[str, Sequence[str]],
-    partitions_def: dg.PartitionsDefinition,
-    asset: str = "",
+    asset: str,
 ) -> dict[str, dg.AssetIn]:
-    """Return how a function reads the tables that it takes besides `asset`, by their types.
+    """Return how a function of an asset reads the other tables that it takes, by their types.
 
     A ``DataFrame`` has to be there, a ``DataFrame | None`` may be missing, and a ``dict`` has the
     tables of all judges. `columns` names those that are read of a table, by default all.
@@ -77,7 +81,7 @@ def inputs_of(
     return {
         name: read_as(
             *columns.get(name, ()),
-            of_corpus=partitions_def == CORPUS_JUDGE and name in OF_CORPUS,
+            of_corpus=asset not in OF_CORPUS and name in OF_CORPUS,
             may_lack=type(None) in kind,
             fans_in=get_origin(kind[0]) is dict,
         )

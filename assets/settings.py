@@ -1,9 +1,10 @@
-"""Settings of a table, recorded with it and compared with the present ones."""
+"""Settings of a table, recorded with it and compared with the present ones; tags of runs."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 import dagster as dg
+from dagster._core.errors import DagsterInvalidPropertyError
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
@@ -37,7 +38,9 @@ def corpus_of(context: dg.AssetExecutionContext, catalog: Catalog, *names: str) 
     The corpus has the named settings alone: to read another is an error, so that no table depends
     on a setting that is not recorded.
     """
-    corpus, judge = _of(context)
+    corpus, judge = context.partition_key, None
+    if isinstance(corpus, dg.MultiPartitionKey):
+        corpus, judge = corpus_and_judge(context)
     context.add_output_metadata({SETTINGS: stated(catalog, corpus, judge, names)})
     return narrowed(catalog.corpus(corpus), {"slug", *names})
 
@@ -90,11 +93,29 @@ def value(catalog: Catalog, corpus: str, judge: str | None, name: str) -> Any:
     return to_jsonable_python(found)
 
 
-def _of(context: dg.AssetExecutionContext) -> tuple[str, str | None]:
-    if isinstance(context.partition_key, dg.MultiPartitionKey):
-        return corpus_and_judge(context)
-    return context.partition_key, None
-
-
 def _hashed(*entries: BaseModel) -> str:
     return identity_hash({str(i): one.model_dump_json() for i, one in enumerate(entries)})
+
+
+BUDGET_TAG = "judgeline/budget"
+"""Caps what judges are asked, such as ``2000calls 5USD``."""
+SPENT_TAG = "judgeline/spent"
+"""In which a capped run says what it has spent, as JSON."""
+SAMPLE_TAG = "judgeline/sample_size"
+"""How many battles to choose, where that is more than the corpus' own ``sample_size``."""
+REFRESH_TAG = "judgeline/refresh"
+"""Marks the runs that a scheduled refresh of a corpus consists of."""
+
+
+def run_of(context: dg.AssetExecutionContext) -> dg.DagsterRun | None:
+    """Return the run that makes an asset, None where it is called as a function."""
+    try:
+        return context.run
+    except DagsterInvalidPropertyError:
+        return None
+
+
+def tag_of(context: dg.AssetExecutionContext, name: str) -> str | None:
+    """Return a tag of the run that makes an asset, None where there is none."""
+    run = run_of(context)
+    return run.tags.get(name) if run is not None else None

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 import assets
-from pipelines.instance.workers import in_process_on_named_host
+from pipelines.instance.homes import in_process_on_named_host
 from pipelines.jobs import JOBS
 from pipelines.sensors.candidates import new_candidates, place_candidates
 from pipelines.sensors.durations import RUNNING

@@ -1,4 +1,4 @@
-"""New models of a corpus: the files dropped for them, and their battles against anchors."""
+"""New models of a corpus: their files, their battles against anchors, and verdicts on these."""
 
 from collections.abc import Iterator, Mapping
 
@@ -6,7 +6,14 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.accepting import HAS_VOTES_NOW, Accepted, accept, contents, history_in
+from assets.candidates.accepting import (
+    HAS_VOTES_NOW,
+    Accepted,
+    accept,
+    contents,
+    history_in,
+    keep_carrier,
+)
 from assets.candidates.choosing import (
     UNKNOWN_LANGUAGE,
     Needs,
@@ -18,15 +25,20 @@ from assets.candidates.choosing import (
     language_shares,
     needs_of,
 )
-from assets.candidates.controls import keep_carrier
-from assets.conditions import corpus_check, corpus_table
-from assets.partitions import CORPUS, by_judge, previews_silenced
-from assets.settings import EVERY_JUDGE, FILES, SETTINGS, corpus_of, stated
+from assets.conditions import table_asset, table_check
+from assets.judging.asking import ask_judge, why_not_asked
+from assets.partitions import CORPUS, by_judge, corpus_and_judge, previews_silenced
+from assets.settings import EVERY_JUDGE, FILES, JUDGE, SETTINGS, corpus_of, stated
 from judgeline.elo import FEW_BATTLES
+from judgeline.io import SCORED_COLUMNS, score_battles
 from judgeline.sampling import N_BANDS, strength_bands
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
+from resources.judges.budget import Budget, JointBudget
+from resources.judges.buying import BudgetError
+from resources.store.resource import StoredVerdicts
+from resources.tables.candidates import CANDIDATE_VERDICTS
 from resources.tables.expectations import check_result, evaluate
 from resources.tables.rules import Rule, different, holds, known, unique, within
 from resources.tables.store import ParquetStore
@@ -36,15 +48,6 @@ CONTENTS, FINGERPRINT = "contents", "fingerprint"
 MOST_OF_A_BAND = 2.0
 MOST_OFF_LANGUAGES = 0.25
 _CHOSEN_BY = ("candidates.half_width", "candidates.max_battles", "candidates.controls")
-_POOL = (
-    "model",
-    "method",
-    "human_rating",
-    "residual",
-    "std_error",
-    "std_error_analytic",
-    "vote_std_error",
-)
 
 
 with previews_silenced():
@@ -59,7 +62,7 @@ with previews_silenced():
 
 # Neither of these has an automation condition: what lies in a folder is no asset, so that the
 # sensor that looks there, or a person, asks for them.
-@corpus_table(
+@table_asset(
     "1",
     check_specs=[READABLE],
     deps=["sampled_battles"],  # whose votes say which models are rated
@@ -82,14 +85,12 @@ def candidates(
     dropped = contents(files, corpus.candidates)
     for note in notes:
         context.log.warning(note)
-    answers = found.candidates["model"].value_counts().sort_index()
     yield dg.MaterializeResult(
         value=found.candidates,
         metadata={
             CONTENTS: dropped,
             SETTINGS: stated(catalog, corpus.slug, None, ("seed",), **{FILES: dropped}),
-            "n_models": len(answers),
-            "answers": counted(answers, "n"),
+            "n_models": int(found.candidates["model"].nunique()),
             "notes": dg.MetadataValue.json(notes),
             "set_aside": dg.MetadataValue.json(found.refused.to_dict("records")),
         },
@@ -108,14 +109,7 @@ def read_candidates(
     return files, accept(folder, files, battles, options, seed=corpus.seed, history=history)
 
 
-@corpus_table(
-    "2",
-    columns={
-        "sampled_battles": ("question_id", "model_a", "model_b"),
-        "heldout_ratings": (*_POOL, "n_battles"),
-        "conformal_calibration": ("method", "threshold", "excess_sd"),
-    },
-)
+@table_asset("2", columns={"sampled_battles": ("question_id", "model_a", "model_b")})
 def candidate_battles(
     context: dg.AssetExecutionContext,
     candidates: pd.DataFrame,
@@ -150,8 +144,7 @@ def candidate_battles(
             f"Elo: its threshold is infinite, or its ratings are off by more than that allows; "
             f"{needs.n_battles} battles are taken"
         )
-    counts = chosen["candidate"].value_counts().sort_index()
-    half_widths = [needs.half_width(int(n)) for n in counts]
+    half_widths = [needs.half_width(int(n)) for n in chosen["candidate"].value_counts()]
     kept = 0 if before is None else int(before["battle_id"].isin(chosen["battle_id"]).sum())
     by_judge_needs = pd.DataFrame({one: need._asdict() for one, need in needs.by_judge.items()})
     return dg.MaterializeResult(
@@ -163,7 +156,6 @@ def candidate_battles(
             "n_kept": kept,
             "expected_half_width": max(half_widths, default=0.0),
             "needs": dg.MetadataValue.md(by_judge_needs.T.to_markdown()),
-            "chosen": counted(counts, "n"),
         },
     )
 
@@ -205,14 +197,6 @@ def choose_candidate_battles(
     return chosen, needs
 
 
-def counted(counts: pd.Series, what: str, *, of: str = "model") -> dg.TableMetadataValue:
-    """Return counts by name as metadata."""
-    return dg.MetadataValue.table(
-        [dg.TableRecord({of: str(name), what: int(n)}) for name, n in counts.items()],
-        schema=dg.TableSchema([dg.TableColumn(of), dg.TableColumn(what, "int")]),
-    )
-
-
 def candidate_files_are_readable(refused: pd.DataFrame) -> dg.AssetCheckResult:
     """Return whether every complete file could be read, naming those that were set aside."""
     rows = list(refused[["file", "reason", "detail"]].itertuples(index=False))
@@ -229,7 +213,7 @@ def candidate_files_are_readable(refused: pd.DataFrame) -> dg.AssetCheckResult:
     )._replace(check_name=READABLE.name)
 
 
-@corpus_check(candidate_battles, blocking=True)
+@table_check(candidate_battles, blocking=True)
 def candidate_battles_are_sound(
     candidate_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -261,7 +245,7 @@ def _is_of_its_models(battles: pd.DataFrame) -> np.ndarray:
     return np.asarray((sides == pair).all(axis=1) | (sides == pair[:, ::-1]).all(axis=1))
 
 
-@corpus_check(candidate_battles, columns={"candidates": ("model",)})
+@table_check(candidate_battles, columns={"candidates": ("model",)})
 def candidates_have_enough_battles(
     candidate_battles: pd.DataFrame, candidates: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -301,7 +285,7 @@ def _warned(
     )
 
 
-@corpus_check(candidate_battles, columns={"heldout_ratings": ("model", "human_rating")})
+@table_check(candidate_battles)
 def candidates_meet_all_strengths(
     candidate_battles: pd.DataFrame,
     battles: pd.DataFrame,
@@ -331,7 +315,7 @@ def candidates_meet_all_strengths(
     )
 
 
-@corpus_check(candidate_battles)
+@table_check(candidate_battles)
 def candidates_speak_all_languages(
     candidate_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -356,3 +340,66 @@ def _largest_share(groups: pd.Series) -> float:
     """Return the share of the commonest group, or of none; NaN where no group is known."""
     shares = groups.value_counts(normalize=True, dropna=False)
     return float(shares.max()) if groups.notna().any() else np.nan
+
+
+NO_BATTLES = "no candidate battles: drop a file into the candidates folder of the corpus"
+WHOSE = ("candidate", "control", "content_hash")
+"""Columns that say whose battle it is."""
+_RECORDED = "the judge's verdicts came with the corpus: it cannot be asked about new models"
+
+
+# No automation condition: judging costs money, so somebody has to ask for it by name.
+@table_asset("1")
+def candidate_verdicts(
+    context: dg.AssetExecutionContext,
+    candidate_battles: pd.DataFrame | None,
+    catalog: Catalog,
+    verdict_store: StoredVerdicts,
+    budget: dg.ResourceParam[Budget],
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One answer of a judge to one presentation of a new model's battle, or why there is none.
+
+    Columns are those of verdicts. Only what the verdict store lacks is asked for, within the
+    budget of the run and that of the corpus for candidates, whichever is smaller.
+    """
+    corpus, slug = corpus_and_judge(context)
+    corpus_of(context, catalog, JUDGE)
+    judge, limit = catalog.judge(slug), catalog.corpus(corpus).candidates.budget
+    if candidate_battles is None or candidate_battles.empty:
+        note, about = NO_BATTLES, ""
+    else:
+        note = _RECORDED if judge.kind == "recorded" else ""
+        note = note or why_not_asked(judge, "rubric", candidate_battles) or ""
+        about = fingerprint(candidate_battles)
+    try:
+        made = (
+            CANDIDATE_VERDICTS.without(note)
+            if note
+            else ask_judge(
+                context,
+                candidate_battles,
+                catalog=catalog,
+                verdict_store=verdict_store,
+                budget=JointBudget([Budget.parse(limit), budget]),
+            )
+        )
+    except BudgetError as error:
+        raise BudgetError(
+            f"{error}. Candidates of {corpus!r} have the budget {' '.join(limit)} per judge and "
+            "run: raise 'candidates.budget' of the corpus in corpora.yaml (or the run's "
+            "own budget, if that is the smaller), or place them in several runs"
+        ) from error
+    # with the judge's identity, which is there where it was asked, that says which judge is behind
+    return made._replace(metadata={**(made.metadata or {}), FINGERPRINT: about})
+
+
+def score_candidates(
+    candidate_battles: pd.DataFrame | None, candidate_verdicts: pd.DataFrame | None
+) -> pd.DataFrame:
+    """Return the scored battles of new models, as of the corpus, and the model of each."""
+    if candidate_battles is None or candidate_verdicts is None:
+        return pd.DataFrame(columns=[*SCORED_COLUMNS, *WHOSE])
+    judged = candidate_battles[candidate_battles["battle_id"].isin(candidate_verdicts["battle_id"])]
+    scored = score_battles(judged.reset_index(drop=True), candidate_verdicts)
+    whose = candidate_battles[["battle_id", *WHOSE]]
+    return scored.merge(whose, on="battle_id", how="left", validate="one_to_one")

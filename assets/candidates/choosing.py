@@ -81,10 +81,7 @@ def needs_of(
 
 
 def battles_per_question(battles: pd.DataFrame, voted: frozenset[str]) -> float:
-    """Return the median number of battles that a rated model has on one question, rounded up.
-
-    A threshold makes up for no more battles on one answer than the models that calibrate it have.
-    """
+    """Return the median number of battles that a rated model has on one question, rounded up."""
     asked = battles.melt("question_id", ["model_a", "model_b"], value_name="model")
     each = asked[asked["model"].isin(voted)].groupby("model")["question_id"]
     ratios = each.size() / each.nunique()

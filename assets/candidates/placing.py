@@ -10,16 +10,15 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.assets import counted
-from assets.candidates.judging import NO_BATTLES, score_candidates
+from assets.candidates.assets import NO_BATTLES, score_candidates
 from assets.columns import as_columns, with_newcomer
-from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, checks_of, judge_check, judge_table
+from assets.conditions import follows_judged_candidates, table_asset, table_check
 from assets.elo.ratings import clusters_of, ranking_options, settings_of
 from assets.partitions import corpus_and_judge
 from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
 from judgeline.elo import HeldOutRatings, rate
-from judgeline.intervals import Leaderboard, join_newcomers, rank_models
+from judgeline.intervals import join_newcomers, rank_models
 from judgeline.io import as_coded, as_table
 from judgeline.reliability import failures
 from resources.config.catalog import Catalog
@@ -40,9 +39,9 @@ ABOVE_CHANCE = 2.33
 takes one of a hundred controls that stand at their bound so high."""
 
 
-@judge_table(
+@table_asset(
     "6",
-    FOLLOWS_JUDGED_CANDIDATES,
+    follows_judged_candidates,
     columns={"candidates": ("model", "control", "content_hash", "metadata")},
     deps=["judge_gate"],  # of the check
 )
@@ -87,7 +86,9 @@ def candidate_ratings(
             context.log.warning(f"{row.model!r} could not be placed: {error}")
         placed = with_flag(placed, CANDIDATE if pd.isna(row.control) else CONTROL, first=True)
         alone = rank_models(placed, calibration=heldout, **ranking_options(rating))
-        placed_row = _where_it_stands(board, alone, rating.miscoverage)
+        others = board.take(board.model != row.model)  # one of that name is another model
+        joined = as_table(join_newcomers(others, alone, miscoverage=rating.miscoverage))
+        placed_row = joined[joined["model"].eq(row.model)]
         if pd.notna(row.control):
             tied = partial(_tied_rating, scored_battles, own, row.model, rating, corpus)
             carrier = str(json.loads(row.metadata or "{}").get("carrier", ""))
@@ -103,7 +104,6 @@ def candidate_ratings(
             "superseded": newcomers.loc[superseded, "model"].tolist(),
             "not_placed": dg.MetadataValue.json(problems),
             **_described(table),
-            "scored": counted(scores["candidate"].value_counts(), "scored battles"),
             "n_left_out": asked.total() - len(scores),
             "n_not_judged": (0 if candidate_battles is None else len(candidate_battles))
             - asked.total(),
@@ -169,13 +169,6 @@ def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> Hel
     return ratings._replace(flags=np.array(flags))
 
 
-def _where_it_stands(board: Leaderboard, alone: Leaderboard, miscoverage: float) -> pd.DataFrame:
-    """Return a newcomer's row with its ranks; a corpus model of the same name is left out."""
-    others = board.take(board.model != alone.model[0])
-    joined = as_table(join_newcomers(others, alone, miscoverage=miscoverage))
-    return joined[joined["model"].eq(alone.model[0])]
-
-
 def honest_rating(
     control: str, ratings: Mapping[str, float], *, carrier: str, tied_rating: Callable[[], float]
 ) -> tuple[float, str]:
@@ -237,15 +230,11 @@ def _described(table: pd.DataFrame) -> dict[str, Any]:
         "n_controls": int(table["control"].notna().sum()),
         "n_rated": int(table["rating"].notna().sum()),
         "n_unbounded": int(unbounded.sum()),
-        "battles": counted(table.set_index("model")["n_battles"], "battles against anchors"),
         **({"note": note} if names else {}),
     }
 
 
-candidate_checks = checks_of(CANDIDATE_RATINGS)
-
-
-@judge_check(candidate_ratings)
+@table_check(candidate_ratings)
 def controls_stay_low(
     candidate_ratings: pd.DataFrame, judge_gate: pd.DataFrame
 ) -> dg.AssetCheckResult:

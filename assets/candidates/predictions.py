@@ -1,41 +1,263 @@
 """The running record: predictions of models without votes, and their later ratings by people."""
 
+import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.prediction_record import (
-    JUDGE_AND_VOTES,
-    coverage_of,
-    further_ratings,
-    rank_tests,
-    score_predictions,
-    state_predictions,
-    strangeness,
-    typed_record,
-)
 from assets.columns import require_columns
-from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.elo import human_anchors
-from judgeline.intervals import Leaderboard, StdErrorKind
+from judgeline.intervals import (
+    Calibrating,
+    Leaderboard,
+    RunningCoverage,
+    StdErrorKind,
+    conformal_p_values,
+    nonconformity_scores,
+    origin_shift,
+    rank_sum_test,
+    running_coverage,
+)
+from judgeline.intervals.judge_and_votes import rate_by_votes
 from judgeline.io import as_coded
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
+from resources.tables.candidates import PREDICTIONS
 from resources.tables.expectations import check_result, evaluate
 from resources.tables.rules import at_least
 from resources.tables.store import ParquetStore
+
+JUDGE_AND_VOTES = "judge_and_votes"
+"""Method of a prediction by the judge and the model's first votes together."""
+
+_FEWEST_SHARE = 0.1  # quantile of the votes on models that calibrate
+_MOST_SEEN = 0.5  # of a model's votes that a rating has when `calibrate_votes` compares it
+_INTERVAL = ["lower", "upper", "std_error"]
+_STATED = ["model", "content_hash", "method", "rating", *_INTERVAL, "vote_std_error", "used_votes"]
+PEOPLE = ["human_rating", "human_std_error", "n_votes"]
+"""A model's rating by people, its standard error (Elo points), and the number of votes."""
+
+
+def typed_record(table: pd.DataFrame | None) -> pd.DataFrame:
+    """Return a record with its columns and their types; an empty one for None."""
+    return PREDICTIONS.filled(pd.DataFrame() if table is None else table)
+
+
+def state_predictions(
+    record: pd.DataFrame,
+    leaderboard: pd.DataFrame,
+    content_hashes: pd.Series,
+    scored_battles: pd.DataFrame,
+    *,
+    miscoverage: float,
+    now: str,
+    run_id: str,
+) -> pd.DataFrame:
+    """Return a record with a row more for each model that is rated without votes at last.
+
+    It has a second row once it is rated by the judge and its votes together.
+    """
+    unvoted = leaderboard["n_votes"].eq(0) & ~leaderboard["model"].isin(record["model"])
+    alone = _worth_it(leaderboard[unvoted])
+    is_dropped = alone["flags"].str.split(";").map(lambda flags: "candidate" in flags).astype(bool)
+    alone = alone.assign(content_hash=alone["model"].map(content_hashes).where(is_dropped))
+    is_new = leaderboard["model"].isin([*record["model"], *alone["model"]])
+    is_done = leaderboard["model"].isin(record.loc[record["method"].eq(JUDGE_AND_VOTES), "model"])
+    together = leaderboard.assign(
+        method=JUDGE_AND_VOTES,
+        rating=leaderboard[JUDGE_AND_VOTES],
+        vote_std_error=np.nan,
+        **{part: leaderboard[f"{JUDGE_AND_VOTES}_{part}"] for part in _INTERVAL},
+    )
+    together = _worth_it(together[is_new & ~is_done])
+    used = [sorted(votes_on(scored_battles, model)["battle_id"]) for model in together["model"]]
+    together = together.assign(used_votes=[json.dumps(battles) for battles in used])
+    parts = (part.reindex(columns=_STATED).sort_values("model") for part in (alone, together))
+    stated = pd.concat([typed_record(part) for part in parts])
+    human = leaderboard.dropna(subset="human_rating").set_index("model")["human_rating"]
+    anchors = [human.drop(model, errors="ignore").to_dict() for model in stated["model"]]
+    rows = stated.assign(
+        predicted_at=now,
+        run_id=run_id,
+        miscoverage=miscoverage,
+        anchors=[json.dumps(ratings, sort_keys=True) for ratings in anchors],
+    )
+    return pd.concat([record, typed_record(rows)], ignore_index=True)
+
+
+def _worth_it(leaderboard: pd.DataFrame) -> pd.DataFrame:
+    """Return the leaderboard rows with a finite interval and no flag ``few-battles``."""
+    ends = leaderboard[["rating", "lower", "upper"]].to_numpy(dtype=float)
+    few = leaderboard["flags"].str.split(";").map(lambda flags: "few-battles" in flags)
+    return leaderboard[np.isfinite(ends).all(axis=1) & ~few.astype(bool)]
+
+
+def score_predictions(
+    record: pd.DataFrame, leaderboard: pd.DataFrame, further: pd.DataFrame, *, now: str
+) -> pd.DataFrame:
+    """Return a record with people's ratings in the rows of models that have them by now.
+
+    Each row is scored once. One by judge and votes is scored by `further` votes, with an interval
+    ``sqrt(std_error^2 + human_std_error^2) / std_error`` times as wide (docs/predictions.md).
+    """
+    voted = leaderboard[leaderboard["human_rating"].notna()].set_index("model")
+    others = voted.loc[~voted.index.isin(record["model"]), "n_votes"]
+    enough = float(others.quantile(_FEWEST_SHARE)) if len(others) else np.inf
+    people = voted.reindex(index=record["model"], columns=PEOPLE).astype(float)
+    people = people.set_axis(record.index)
+    by_both = record["method"].eq(JUDGE_AND_VOTES)
+    people[by_both] = further.reindex(record.loc[by_both, "model"]).to_numpy(dtype=float)
+    n_seen = [len(json.loads(battles)) for battles in record["used_votes"].fillna("[]")]
+    needed = enough - np.minimum(n_seen, enough * _MOST_SEEN)
+    ready = record["scored_at"].isna() & people["n_votes"].ge(needed)
+    shift = pd.Series(np.nan, index=record.index)
+    for row in record[ready & people["human_rating"].notna()].itertuples():
+        shift[row.Index] = _origin_shift(voted["human_rating"], row)
+    due = shift.notna()
+    if not due.any():
+        return record
+    own, found = record[due], people[due]
+    as_then = found["human_rating"] + shift[due]
+    wider = np.hypot(1, (found["human_std_error"] / own["std_error"]).fillna(0)) - 1
+    noise = wider * (own["upper"] - own["rating"])
+    scored = own.assign(
+        **found,
+        scored_at=now,
+        origin_shift=shift[due],
+        residual=own["rating"] - as_then,
+        covered=(own["lower"] - noise).le(as_then) & (own["upper"] + noise).ge(as_then),
+    )
+    return pd.concat([record[~due], typed_record(scored)]).sort_index()
+
+
+def _origin_shift(human_rating: pd.Series, prediction: Any) -> float:
+    """Return the shift from a prediction's anchors to those of now; 0 where none were recorded."""
+    if not isinstance(prediction.anchors, str):
+        return 0.0
+    others = human_rating.drop(prediction.model, errors="ignore")
+    then = pd.Series(json.loads(prediction.anchors), dtype=float)
+    return origin_shift(then, others.reindex(then.index), others)
+
+
+def coverage_of(record: pd.DataFrame, heldout_ratings: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Return coverage of scored predictions by method, and how many intervals have no ends."""
+    scored = record[record["scored_at"].notna()]
+    counted = scored[np.isfinite(scored[["lower", "upper"]]).all(axis=1)]
+    coverage = [pd.DataFrame(columns=["method", *RunningCoverage._fields])]
+    for method, rows in counted.groupby("method", sort=True):
+        size = pool_of(heldout_ratings, str(method), record)["model"].nunique()
+        found = running_coverage(
+            rows["covered"].astype(bool), rows["miscoverage"], n_calibration=size
+        )
+        coverage.append(pd.DataFrame({"method": method, **found._asdict()}))
+    table = pd.concat(coverage[1:] or coverage, ignore_index=True)
+    return table, len(scored) - len(counted)
+
+
+def pool_of(heldout_ratings: pd.DataFrame, method: str, record: pd.DataFrame) -> pd.DataFrame:
+    """Return the leave-one-out rows that calibrate a method, without models that were predicted."""
+    rows = heldout_ratings["method"].eq(method) | (method == JUDGE_AND_VOTES)
+    rows &= heldout_ratings["residual"].notna()
+    return heldout_ratings[rows & ~heldout_ratings["model"].isin(record["model"])]
+
+
+def rank_tests(
+    record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
+) -> pd.DataFrame:
+    """Return rank tests of scored residuals, signed and by size, against those that calibrate."""
+    rows = []
+    for fresh, new, old in _in_spreads(record, heldout_ratings, std_error):
+        method = fresh["method"].iloc[0]
+        shift = rank_sum_test(new, old)
+        size = rank_sum_test(np.abs(new), np.abs(old), alternative="greater")
+        rows += [
+            {"method": method, "of": "signed residuals, shifted", **shift._asdict()},
+            {"method": method, "of": "sizes of residuals, larger", **size._asdict()},
+        ]
+    return pd.DataFrame(rows)
+
+
+def strangeness(
+    record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
+) -> pd.DataFrame:
+    """Return each scored prediction's conformal p-value: the share of models as strange as it."""
+    tables = [
+        fresh.assign(p_value=conformal_p_values(np.abs(new), np.abs(old)))
+        for fresh, new, old in _in_spreads(record, heldout_ratings, std_error)
+    ]
+    columns = ["model", "rating", "human_rating", "residual", "covered", "p_value"]
+    return pd.concat(tables)[columns] if tables else pd.DataFrame(columns=columns)
+
+
+def _in_spreads(
+    record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
+) -> Iterator[tuple[pd.DataFrame, np.ndarray, np.ndarray]]:
+    """Yield scored predictions of each method, with their residuals and the pool's in spreads."""
+    ranked = record[record["scored_at"].notna() & record["vote_std_error"].notna()]
+    for method, fresh in ranked.groupby("method", sort=True):
+        table = pool_of(heldout_ratings, str(method), record)
+        if std_error == "analytic":
+            table = table.assign(std_error=table["std_error_analytic"])
+        pool = Calibrating(*(table[name].to_numpy() for name in Calibrating._fields))
+        if len(table):
+            yield fresh, _scores(fresh, pool), _scores(table, pool)
+
+
+def _scores(models: pd.DataFrame, pool: Calibrating) -> np.ndarray:
+    """Return signed residuals in the spread of intervals; infinite where there is no spread."""
+    columns = models[["residual", "std_error", "vote_std_error"]].to_numpy(dtype=float).T
+    signed, *errors = columns
+    scores: np.ndarray = np.copysign(nonconformity_scores(signed, pool.spread(*errors)), signed)
+    return scores
+
+
+def votes_on(scored_battles: pd.DataFrame, model: str) -> pd.DataFrame:
+    """Return the votes on a model: battle_id, opponent, and the model's share of the win."""
+    is_a = scored_battles["model_a"].eq(model)
+    own = scored_battles["human_outcome"].notna() & (is_a | scored_battles["model_b"].eq(model))
+    votes, is_a = scored_battles[own], is_a[own]
+    outcome = votes["human_outcome"].astype(float)
+    return pd.DataFrame(
+        {
+            "battle_id": votes["battle_id"],
+            "opponent": votes["model_b"].where(is_a, votes["model_a"]),
+            "share": outcome.where(is_a, 1 - outcome),
+        }
+    )
+
+
+def further_ratings(
+    waiting: pd.DataFrame, scored_battles: pd.DataFrame, anchors: pd.DataFrame, *, l2: float
+) -> pd.DataFrame:
+    """Return people's ratings (Elo points) by the votes that a model's prediction had not seen.
+
+    `anchors` are people's strengths (logits) of the anchors (columns) in each model's fold (rows).
+    """
+    found = {}
+    for row in waiting.itertuples():
+        votes = votes_on(scored_battles, row.model)
+        unseen = votes[~votes["battle_id"].isin(json.loads(row.used_votes))]
+        met = unseen.groupby("opponent")["share"].agg(["sum", "size"])
+        met = met[met.index.isin(anchors.columns)]
+        strengths = anchors.reindex(index=[row.model], columns=met.index).iloc[0]
+        if len(met) and strengths.notna().all():
+            rated = rate_by_votes(met["sum"], met["size"], strengths, l2=l2)
+            found[row.model] = (rated.rating, rated.std_error, int(met["size"].sum()))
+    return pd.DataFrame.from_dict(found, orient="index", columns=PEOPLE)
+
 
 SURPRISING = 0.01
 """p-value below which a test of exchangeability warns; two are made at each look."""
 
 
-@judge_table(
-    "4", FOLLOWS_WITHOUT_CANDIDATES, columns={"candidate_ratings": ("model", "content_hash")}
-)
+@table_asset("4", follows, columns={"candidate_ratings": ("model", "content_hash")})
 def predictions(
     context: dg.AssetExecutionContext,
     leaderboard: pd.DataFrame,
@@ -94,7 +316,7 @@ def _further(
     return further_ratings(waiting, scored_battles, anchors, l2=rating.l2)
 
 
-@judge_check(predictions)
+@table_check(predictions)
 def predictions_cover(
     predictions: pd.DataFrame, heldout_ratings: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -114,7 +336,7 @@ def predictions_cover(
     )
 
 
-@judge_check(predictions)
+@table_check(predictions)
 def fresh_residuals_are_exchangeable(
     context: dg.AssetCheckExecutionContext,
     predictions: pd.DataFrame,
@@ -123,13 +345,7 @@ def fresh_residuals_are_exchangeable(
 ) -> dg.AssetCheckResult:
     """Residuals of predictions rank among those that calibrate as if drawn from one pool."""
     corpus, _ = corpus_and_judge(context)
-    return exchangeable(predictions, heldout_ratings, catalog.corpus(corpus).rating.std_error)
-
-
-def exchangeable(
-    predictions: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
-) -> dg.AssetCheckResult:
-    """Return the check that residuals of predictions rank as in their pool, by one error."""
+    std_error = catalog.corpus(corpus).rating.std_error
     tests = rank_tests(predictions, heldout_ratings, std_error)
     by_judge = predictions[predictions["method"].ne(JUDGE_AND_VOTES)]
     n_older = int((by_judge["scored_at"].notna() & by_judge["vote_std_error"].isna()).sum())

@@ -7,18 +7,18 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.check_results import UP_TO_LEADERBOARD, is_settled, judge_checks, settled_judges
 from assets.comparison.pooled import compare, compare_pooled
-from assets.conditions import COMPARES_JUDGES, checks_of, corpus_check, corpus_table, fans_in
-from assets.partitions import CORPUS, by_judge
-from assets.reference.anchoring import LIKELIHOOD, RUBRIC, covering
+from assets.conditions import COMPARES_JUDGES, fans_in, table_asset, table_check
+from assets.partitions import by_judge
+from assets.provenance import UP_TO_LEADERBOARD, is_settled, judge_checks, settled_judges
+from assets.reference.assets import LIKELIHOOD, RUBRIC, covering
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of, rating_of
 from judgeline.elo import ELO_ORIGIN, kendall
 from judgeline.io.anchoring import choose_reference
 from judgeline.io.systems import N_SHUFFLES, SYSTEMS, agreement_of, rate_by_systems
 from resources.config.catalog import Catalog
-from resources.tables.comparison import JUDGE_COMPARISON, RATING_SYSTEMS
+from resources.tables.comparison import RATING_SYSTEMS
 from resources.tables.expectations import evaluate
 from resources.tables.rules import within
 
@@ -29,7 +29,7 @@ _NEEDED = dg.AssetSelection.assets("reference_ratings")
 _FOLLOWED = dg.AssetSelection.assets("reference_ratings", "leaderboard")
 
 
-@corpus_table(
+@table_asset(
     "2",
     COMPARES_JUDGES,
     columns={
@@ -95,10 +95,7 @@ def judge_comparison(
     )
 
 
-comparison_checks = checks_of(JUDGE_COMPARISON, partitions_def=CORPUS)
-
-
-@corpus_table(
+@table_asset(
     "1",
     fans_in(_FOLLOWED, _NEEDED),
     columns={
@@ -234,10 +231,7 @@ def _kendall(systems: pd.DataFrame, own: pd.DataFrame) -> float:
     return float(np.mean(taus)) if taus else np.nan
 
 
-system_checks = checks_of(RATING_SYSTEMS, partitions_def=CORPUS)
-
-
-@corpus_check(rating_systems)
+@table_check(rating_systems)
 def systems_agree_on_the_order(rating_systems: pd.DataFrame) -> dg.AssetCheckResult:
     """Systems that order models differently on the same outcomes rest on too few battles."""
     note = f"Kendall's tau with {SYSTEMS[0]} is at least {LEAST_KENDALL:g}"

@@ -7,13 +7,13 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.judging import score_candidates
+from assets.candidates.assets import score_candidates
 from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
-from assets.check_results import UP_TO_LEADERBOARD, settled_judges
 from assets.columns import as_columns, with_newcomer
-from assets.conditions import COMPARES_JUDGES, corpus_table
+from assets.conditions import COMPARES_JUDGES, table_asset
 from assets.elo.ratings import calibrated, clusters_of, settings_of
 from assets.partitions import by_judge
+from assets.provenance import UP_TO_LEADERBOARD, settled_judges
 from assets.reliability.gate import withheld_judges
 from assets.settings import rating_of
 from judgeline.elo import HeldOutRatings, summarise
@@ -43,7 +43,7 @@ _OF_RATINGS = [
 ]
 
 
-@corpus_table("2", COMPARES_JUDGES, columns={"leaderboard": ("model", "rating", "flags")})
+@table_asset("2", COMPARES_JUDGES, columns={"leaderboard": ("model", "rating", "flags")})
 def pooled_leaderboard(
     context: dg.AssetExecutionContext,
     leaderboard: dict[str, pd.DataFrame],

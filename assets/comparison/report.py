@@ -11,14 +11,20 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.check_results import judge_checks, settled_judges
 from assets.columns import as_columns
 from assets.conditions import REPORTS
-from assets.diagnostics.influences import leads_beside
+from assets.diagnostics.assets import leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for, missing_bounds
-from assets.elo.methods import SHOWN
 from assets.partitions import CORPUS, by_judge, previews_silenced, read_as
-from assets.provenance import OF_CORPUS, OF_JUDGE, SAID, last_made, said_of
+from assets.provenance import (
+    OF_CORPUS,
+    OF_JUDGE,
+    SAID,
+    judge_checks,
+    last_made,
+    said_of,
+    settled_judges,
+)
 from assets.reference.assets import DIAGNOSTICS, diagnostics_of
 from assets.reliability.gate import withheld_judges
 from assets.settings import EVERY_JUDGE, SETTINGS, stated
@@ -82,6 +88,7 @@ ASKING = (*(table.name for table in FORM_TABLES.values()), *_MORE)
 """Tables of answers: what a judge is asked for."""
 
 _TEXTS = {False: ("sampled_battles", "verdicts"), True: ("candidate_battles", "candidate_verdicts")}
+_SHOWN = ["method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens"]
 _COUNTED = ["status", "prompt_tokens", "completion_tokens"]
 
 
@@ -231,7 +238,7 @@ def report(
             "first"
         )
     rated = None if methods is None else methods[methods["mae"].notna()].sort_values("mae")
-    by_error = "" if rated is None else rated[["judge", *SHOWN]].round(3).to_markdown(index=False)
+    by_error = "" if rated is None else rated[["judge", *_SHOWN]].round(3).to_markdown(index=False)
     compared = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
     judges = [judge for judge in compared if judge != POOLED]
     left_out = sorted(set(by_asset["leaderboard"]).difference(judges))

@@ -7,18 +7,15 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, TABLE, checks_of, corpus_check, corpus_table
+from assets.conditions import TABLE, follows, table_asset, table_check
 from assets.partitions import CORPUS
-from assets.run_tags import SAMPLE_TAG, tag_of
-from assets.settings import CONTENT, SETTINGS, corpus_of, stated
-from assets.thumbnails import bars
+from assets.settings import CONTENT, SAMPLE_TAG, SETTINGS, corpus_of, stated, tag_of
 from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.assemble import filter_battles
 from resources.corpora.locations import content_revision
 from resources.corpora.reading import read_corpus
-from resources.tables.corpus import BATTLES, RAW_BATTLES
 from resources.tables.expectations import evaluate
 from resources.tables.rules import at_least, holds, n_rows, unique, within
 from resources.tables.store import ParquetStore
@@ -75,11 +72,7 @@ def published_corpus(
         value=quarantine,
         metadata={
             "share": _share(len(quarantine), len(quarantine) + len(battles)),
-            "reasons": dg.MetadataValue.table(
-                [dg.TableRecord({"reason": k, "rows": int(n)}) for k, n in reasons.items()],
-                schema=dg.TableSchema([dg.TableColumn("reason"), dg.TableColumn("rows", "int")]),
-            ),
-            **({"plot": bars(reasons, label="rows")} if len(reasons) else {}),
+            "reasons": dg.MetadataValue.md(reasons.to_markdown()),
             **read,
         },
     )
@@ -90,7 +83,7 @@ def published_corpus(
     )
 
 
-@corpus_table("2", FOLLOWS)
+@table_asset("2", follows)
 def battles(
     context: dg.AssetExecutionContext, raw_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -102,7 +95,7 @@ def battles(
     )
 
 
-@corpus_table("2", FOLLOWS)
+@table_asset("2", follows)
 def sampled_battles(
     context: dg.AssetExecutionContext,
     battles: pd.DataFrame,
@@ -179,10 +172,6 @@ def _appearances(chosen: pd.DataFrame, battles: pd.DataFrame) -> pd.Series:
     return seen.reindex(sorted(names), fill_value=0)
 
 
-raw_battle_checks = checks_of(RAW_BATTLES, partitions_def=CORPUS)
-battle_checks = checks_of(BATTLES, partitions_def=CORPUS)
-
-
 def _share_is_small(
     raw_battles: pd.DataFrame, quarantined: pd.DataFrame, most: float, remedy: str, **options: Any
 ) -> dg.AssetCheckResult:
@@ -200,7 +189,7 @@ def _share_is_small(
     )
 
 
-@corpus_check(dg.AssetKey("raw_battles"), blocking=True)
+@table_check(dg.AssetKey("raw_battles"), blocking=True)
 def most_rows_could_be_read(
     raw_battles: pd.DataFrame, quarantined_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -209,7 +198,7 @@ def most_rows_could_be_read(
     return _share_is_small(raw_battles, quarantined_battles, MAX_QUARANTINED, remedy)
 
 
-@corpus_check(dg.AssetKey("quarantined_battles"))
+@table_check(dg.AssetKey("quarantined_battles"))
 def few_rows_are_quarantined(
     quarantined_battles: pd.DataFrame, raw_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -223,7 +212,7 @@ def few_rows_are_quarantined(
     )
 
 
-@corpus_check(battles)
+@table_check(battles)
 def humans_voted(battles: pd.DataFrame) -> dg.AssetCheckResult:
     """Calibration rests on battles that people decided."""
     decisive = battles["human_outcome"].isin([0.0, 1.0])
@@ -242,7 +231,7 @@ def humans_voted(battles: pd.DataFrame) -> dg.AssetCheckResult:
     )
 
 
-@corpus_check(sampled_battles, blocking=True)
+@table_check(sampled_battles, blocking=True)
 def sample_is_a_sample(sampled_battles: pd.DataFrame, battles: pd.DataFrame) -> dg.AssetCheckResult:
     """Each chosen battle is one of the corpus, chosen once, in a definite order."""
     known = sampled_battles["battle_id"].isin(battles["battle_id"])
@@ -265,7 +254,7 @@ def sample_is_a_sample(sampled_battles: pd.DataFrame, battles: pd.DataFrame) -> 
     )
 
 
-@corpus_check(sampled_battles)
+@table_check(sampled_battles)
 def sample_covers_the_models(
     sampled_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:

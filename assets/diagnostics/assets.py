@@ -1,21 +1,37 @@
-"""Asset of judge diagnostics: agreement, bias, reliability; with its check."""
+"""Judge diagnostics, and influences of battles on the ratings that a leaderboard shows."""
+
+from itertools import pairwise
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns
-from assets.conditions import FOLLOWS, checks_of, judge_table
+from assets.candidates.assets import score_candidates
+from assets.columns import as_columns, with_newcomer
+from assets.conditions import follows, follows_judged_candidates, table_asset, table_check
+from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
-from assets.thumbnails import reliability
-from judgeline.diagnostics import diagnose_judge
-from judgeline.elo import BetaFolds, HeldOutRatings
+from judgeline.diagnostics import diagnose_judge, fewest_to_overtake, fit_influences
+from judgeline.elo import (
+    HEADLINE,
+    BetaFolds,
+    HeldOutRatings,
+    fit_beta_folds,
+    rating_to_strength,
+    with_settled_votes,
+)
+from judgeline.intervals import leads_apart
 from judgeline.io import as_coded, as_numbers, as_table
+from judgeline.report import Lead
 from resources.config.catalog import Catalog
-from resources.tables.diagnostics import JUDGE_DIAGNOSTICS
+from resources.config.corpora import RatingOptions
+from resources.tables.diagnostics import BATTLE_INFLUENCES
+from resources.tables.expectations import evaluate
+from resources.tables.rules import holds, known, within
+from resources.tables.store import preview
 
 
-@judge_table("1", FOLLOWS)
+@table_asset("1", follows)
 def judge_diagnostics(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -36,12 +52,8 @@ def judge_diagnostics(
     )
     table = as_table(diagnostics)
     overall = table[table["level"].eq("") & np.isfinite(table["value"])]
-    bins = table[table["diagnostic"].eq("reliability")]
-    plot = reliability(bins["level"].astype(float), bins["value"])
     values = overall.set_index("diagnostic")["value"].to_dict()
-    return dg.MaterializeResult(
-        value=table, metadata={**values, **({"reliability": plot} if len(bins) else {})}
-    )
+    return dg.MaterializeResult(value=table, metadata=values)
 
 
 def _published(column: pd.Series) -> np.ndarray | None:
@@ -51,4 +63,167 @@ def _published(column: pd.Series) -> np.ndarray | None:
     return as_numbers(column) if pd.api.types.is_numeric_dtype(column) else column.to_numpy()
 
 
-diagnostic_checks = checks_of(JUDGE_DIAGNOSTICS)
+PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e-9 of a win
+_SHOWN = 10
+
+
+@table_asset("2", follows_judged_candidates, deps=["heldout_ratings"])
+def battle_influences(
+    context: dg.AssetExecutionContext,
+    scored_battles: pd.DataFrame,
+    beta_folds: pd.DataFrame,
+    candidate_battles: pd.DataFrame | None,
+    candidate_verdicts: pd.DataFrame | None,
+    candidate_ratings: pd.DataFrame | None,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A battle's part in a model's rating, by the method that ranks: the loss without it.
+
+    Influence in Elo points, by one Newton step, with the anchors and the slope as they are. Outcome
+    and expectation are shares of the win from the model's side. Strongest first in each model.
+    """
+    rating = rating_of(context, catalog, "hard_outcome", "l2", "method")
+    table = influence_table(
+        scored_battles,
+        beta_folds,
+        rating,
+        candidate_scores=score_candidates(candidate_battles, candidate_verdicts),
+        candidate_ratings=candidate_ratings,
+    )
+    strongest = table.loc[table["influence"].abs().nlargest(_SHOWN).index]
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "method": rating.method,
+            "n_battles": int(table["battle_id"].nunique()),
+            "strongest": dg.MetadataValue.md(preview(strongest, rows=_SHOWN)),
+        },
+    )
+
+
+def influence_table(
+    scored_battles: pd.DataFrame,
+    beta_folds: pd.DataFrame,
+    rating: RatingOptions,
+    *,
+    method: str | None = None,
+    candidate_scores: pd.DataFrame | None = None,
+    candidate_ratings: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Return the influence of every battle on the ratings by one method, strongest first."""
+    method = method or rating.method
+    tables = [_influences(scored_battles, as_columns(BetaFolds, beta_folds), rating, method)]
+    if candidate_scores is not None and candidate_ratings is not None:
+        rated = candidate_ratings.loc[candidate_ratings["rating"].notna(), "model"]
+        for name, own in candidate_scores.groupby("candidate"):
+            if name in set(rated):
+                battles = with_newcomer(scored_battles, str(name), own)
+                tables.append(_influences(battles, None, rating, method, candidate=str(name)))
+    table = pd.concat(tables, ignore_index=True)
+    table = table.assign(size=-table["influence"].abs()).sort_values(
+        ["is_candidate", "model", "size", "battle_id"], kind="stable"
+    )
+    return table[BATTLE_INFLUENCES.columns].reset_index(drop=True)
+
+
+def _influences(
+    battles: pd.DataFrame,
+    folds: BetaFolds | None,
+    rating: RatingOptions,
+    method: str,
+    candidate: str | None = None,
+) -> pd.DataFrame:
+    """Return influences on the ratings of a corpus, or of one candidate beside it."""
+    coded = as_coded(battles, rating.hard_outcome)
+    folds = fit_beta_folds(coded) if folds is None else folds
+    models = None if candidate is None else [candidate]
+    found = fit_influences(coded, folds, method=method, l2=rating.l2, models=models)
+    return as_table(found).assign(
+        battle_id=battles["battle_id"].to_numpy()[found.row], is_candidate=candidate is not None
+    )
+
+
+def leads_beside(
+    model: str,
+    scored_battles: pd.DataFrame,
+    ratings: pd.Series,
+    rating: RatingOptions,
+    method: str,
+    half_width: pd.Series | None = None,
+) -> list[Lead]:
+    """Return the lead of the next model above over a model, and its own over the next below.
+
+    Where half the widths of the board's intervals are given, the smallest of the model's leads that
+    chance does not explain follows: the first to go where its rank interval reaches further down.
+    `ratings` and widths are by model, Elo points, by the method that the leads are of.
+    """
+    coded = with_settled_votes(as_coded(scored_battles, rating.hard_outcome))
+    rated = ratings[ratings.notna() & ratings.index.isin(coded.models)]
+    order = rated.sort_values(ascending=False, kind="stable").index.tolist()
+    if model not in order:
+        return []
+    place = order.index(model)
+    pairs = [(*pair, 0.0) for pair in pairwise(order[max(place - 1, 0) : place + 2])]
+    if half_width is not None and model in (widths := half_width.dropna()):
+        apart = leads_apart(widths, miscoverage=rating.miscoverage)[widths.index.get_loc(model)]
+        known = pd.Series(apart, widths.index).reindex(order)
+        below = known[rated[model] - rated[order] > known]
+        pairs += [(model, str(rival), float(least)) for rival, least in below.head(1).items()]
+    leads = []
+    for ahead, rival, margin in pairs:
+        found = fewest_to_overtake(coded, ahead, rival, method=method, l2=rating.l2, margin=margin)
+        ids = scored_battles["battle_id"].iloc[found.row].tolist()
+        numbers = found.lead, found.lead_without
+        leads.append(Lead(ahead, rival, *numbers, ids, len(coded), margin))
+    return leads
+
+
+@table_check(battle_influences)
+def influences_add_up(
+    context: dg.AssetCheckExecutionContext,
+    battle_influences: pd.DataFrame,
+    heldout_ratings: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.AssetCheckResult:
+    """Wins beyond expectation balance the penalty at each rating: else they are of another one."""
+    corpus, _ = corpus_and_judge(context)
+    rating = catalog.corpus(corpus).rating
+    own = battle_influences[~battle_influences["is_candidate"]]
+    is_scored = own["battle_id"].isin(scored_battles["battle_id"])
+    placed = _mean_of_bases(heldout_ratings, rating.method)
+    surplus = (own["outcome"] - own["expected"]).groupby(own["model"]).sum()
+    pull = 2 * rating.l2 * pd.Series(rating_to_strength(as_numbers(placed)), placed.index)
+    table = pd.DataFrame(
+        {
+            "off_by": (surplus - pull[placed.notna()]).abs(),
+            "known": is_scored.groupby(own["model"]).all(),
+            "finite": np.isfinite(own["influence"]).groupby(own["model"]).all(),
+        }
+    )
+    balanced = "wins beyond expectation equal the pull of the penalty at the rating"
+    return evaluate(
+        table.rename_axis("model").reset_index(),
+        [
+            within("off_by", high=PULL_TOLERANCE, note=balanced),
+            *known("off_by", note="models with a rating and models with influences agree"),
+            holds("known", None, "each battle is a scored one"),
+            holds("finite", None, "each influence is a number"),
+        ],
+        ids=["model"],
+        remedy="Ratings and influences are of different battles: remake heldout_ratings and "
+        "battle_influences.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+def _mean_of_bases(heldout_ratings: pd.DataFrame, method: str) -> pd.Series:
+    """Return by model the mean rating of the methods that a method is mixed of, Elo points."""
+    ratings = heldout_ratings.pivot(index="model", columns="method", values="rating")  # noqa: PD010
+    average = ratings[["hard", "soft"]].mean(axis=1)
+    if method == HEADLINE:
+        own = heldout_ratings[heldout_ratings["method"].eq(HEADLINE)].set_index("model")
+        base = average.where(own["basis"].str.startswith("average"), ratings["gap"])
+    else:
+        base = average if method == "average" else ratings[method.removesuffix("-rescaled")]
+    return base.where(ratings[method].notna())

@@ -14,6 +14,7 @@ import pandas as pd
 
 from assets.columns import as_columns
 from assets.conditions import checks_together
+from assets.elo.ratings import ranking_options
 from assets.partitions import corpus_and_judge
 from judgeline.diagnostics import (
     MAX_WIDTH,
@@ -230,39 +231,13 @@ def missing_bounds(
             l2=rating.l2,
         )
     )
-    return bounds.merge(_half_widths(heldout_ratings, rating), on=["model", "method"], how="left")
-
-
-def _half_widths(heldout_ratings: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
-    """Return the half-width of every model's interval by hard and by soft ratings."""
     columns = as_columns(HeldOutRatings, heldout_ratings)
-    options: dict[str, Any] = {"miscoverage": rating.miscoverage, "std_error": rating.std_error}
-    boards = [
-        as_table(rank_models(columns, method=method, **options)) for method in ("hard", "soft")
-    ]
+    options = ranking_options(rating)
+    boards = [as_table(rank_models(columns, **{**options, "method": m})) for m in ("hard", "soft")]
     board = pd.concat(boards, ignore_index=True)
-    return board[["model", "method"]].assign(half_width=(board["upper"] - board["lower"]) / 2)
-
-
-def bound_width(missing_bounds: pd.DataFrame) -> pd.Series:
-    """Return how far apart bounds are, in Elo points; infinite where there is no rating."""
-    width = missing_bounds["best_rating"] - missing_bounds["worst_rating"]
-    unbounded = width.isna() & missing_bounds["n_missing"].gt(0)
-    return width.mask(unbounded, np.inf)
-
-
-def _widest(table: pd.DataFrame, method: str) -> dict[str, Any]:
-    """Return the widest bounds: of hard ratings where they rank, else of soft ones."""
-    shown = table[table["method"].eq("hard" if method.startswith("hard") else "soft")]
-    width = bound_width(shown).fillna(0.0)
-    if not width.gt(0).any():
-        return {"widest": 0.0}
-    model = str(shown.loc[width.idxmax(), "model"])
-    return {
-        "widest": float(width.max()),
-        "widest_model": model,
-        "median_width": float(width.median()),
-    }
+    half_width = (board["upper"] - board["lower"]) / 2
+    widths = board[["model", "method"]].assign(half_width=half_width)
+    return bounds.merge(widths, on=["model", "method"], how="left")
 
 
 @checks_together(
@@ -293,8 +268,7 @@ def bounds_from_missing_battles(
     """Hold ratings against what they would be had the missing battles been won or lost."""
     rating = catalog.corpus(corpus_and_judge(context)[0]).rating
     bounds = missing_bounds(sampled_battles, scored_battles, beta_folds, heldout_ratings, rating)
-    result = bounds_result(bounds, heldout_ratings)
-    yield result._replace(metadata={**result.metadata, **_widest(bounds, rating.method)})
+    yield bounds_result(bounds, heldout_ratings)
     yield width_result(bounds)
 
 
@@ -332,12 +306,11 @@ def _is_inside(bounds: pd.DataFrame) -> pd.Series:
 
 
 def width_result(bounds: pd.DataFrame) -> dg.AssetCheckResult:
-    """Return whether bounds are no wider than half the interval."""
+    """Return whether bounds are no wider than half the interval; without a rating they are."""
+    width = bounds["best_rating"] - bounds["worst_rating"]
+    width = width.mask(width.isna() & bounds["n_missing"].gt(0), np.inf).fillna(0.0)
     return evaluate(
-        bounds.assign(
-            width=bound_width(bounds).fillna(0.0),
-            limit=width_limit(bounds["half_width"]),
-        ),
+        bounds.assign(width=width, limit=width_limit(bounds["half_width"])),
         [
             at_least(
                 "limit",

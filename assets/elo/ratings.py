@@ -1,16 +1,18 @@
-"""Slopes and ratings of each model by the fit that held it out, and the checks on them."""
+"""Slopes and ratings of each model by the fit that held it out; scoring methods side by side."""
 
+import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns, columns_from
-from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
+from assets.columns import as_columns
+from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge
-from assets.provenance import sources_of
+from assets.provenance import BEFORE_RATINGS, sources_of
 from assets.settings import rating_of
 from judgeline.elo import (
     HEADLINE,
@@ -25,9 +27,17 @@ from judgeline.intervals import calibrate_intervals
 from judgeline.io import as_coded, as_table, votes_that_wait, with_waiting_votes
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.elo import BETA_FOLDS
+from resources.method_table import (
+    KINDS,
+    GatheredMethods,
+    count_spending,
+    gather_methods,
+    tabulate_methods,
+)
+from resources.tables.elo import SCORING_METHODS
 from resources.tables.expectations import evaluate
-from resources.tables.rules import among, at_least, median_within, within
+from resources.tables.rules import among, at_least, holds, median_within, within
+from resources.tables.store import preview
 
 STD_ERROR_RATIO = 2.0
 """20 resamples know a standard error to 16 %: four times that, for the worst of many models."""
@@ -37,39 +47,16 @@ WORSE_BY = 1.25
 """How far the headline's error may exceed the better one of hard and soft before it is said."""
 LARGEST_RATING = 100_000
 
-_OUTCOMES = {
-    "scored_battles": ("model_a", "model_b", "score_difference", "judge_outcome"),
-    "beta_folds": ("beta",),
-}
-_MADE_FROM = ("raw_battles", "sampled_battles", "verdicts", "scored_battles", "beta_folds")
-_VOTES = {"scored_battles": ("model_a", "model_b", "human_outcome")}
 
-_LINEAGE = columns_from(
-    {
-        **dict.fromkeys(("rating", "std_error", "std_error_analytic"), _OUTCOMES),
-        "human_rating": _VOTES,
-        "residual": {**_OUTCOMES, **_VOTES},
-        "beta": {"beta_folds": ("beta",)},
-    }
-)
-
-
-@judge_table("1", FOLLOWS)
+@table_asset("1", follows)
 def beta_folds(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A held-out model's beta, in logits per rubric point, fitted on human votes without it."""
     rating = rating_of(context, catalog, "hard_outcome")
     folds = as_table(fit_beta_folds(as_coded(scored_battles, rating.hard_outcome)))
-    fitted = folds.loc[folds["status"].eq("ok"), "beta"]
-    spread = {f"{how}_beta": float(getattr(fitted, how)()) for how in ("min", "median", "max")}
-    return dg.MaterializeResult(
-        value=folds,
-        metadata={"n_fitted": len(fitted), **(spread if len(fitted) else {})},
-    )
-
-
-slope_checks = checks_of(BETA_FOLDS)
+    n_fitted = int(folds["status"].eq("ok").sum())
+    return dg.MaterializeResult(value=folds, metadata={"n_fitted": n_fitted})
 
 
 def settings_of(rating: RatingOptions, corpus: str) -> RatingSettings:
@@ -109,7 +96,7 @@ def clusters_of(rating: RatingOptions, battles: pd.DataFrame) -> np.ndarray | No
     return battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None
 
 
-@judge_table("4", FOLLOWS, metadata=_LINEAGE)
+@table_asset("4", follows)
 def heldout_ratings(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -140,8 +127,7 @@ def heldout_ratings(
             "summary": dg.MetadataValue.md(summary.round(3).to_markdown(index=False)),
             "votes_that_wait": dg.MetadataValue.json(waiting),
             "rating_settings": dg.MetadataValue.json(rating.model_dump(mode="json")),
-            **sources_of(context, *_MADE_FROM),
-            **_LINEAGE,
+            **sources_of(context, *BEFORE_RATINGS),
             **{
                 f"mae_{method}": float(mae)
                 for method, mae in zip(summary["method"], summary["mae"], strict=True)
@@ -151,7 +137,7 @@ def heldout_ratings(
     )
 
 
-@judge_check(heldout_ratings, blocking=True)
+@table_check(heldout_ratings, blocking=True)
 def every_model_is_placed(
     heldout_ratings: pd.DataFrame, scored_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -187,7 +173,7 @@ def every_model_is_placed(
     )
 
 
-@judge_check(heldout_ratings)
+@table_check(heldout_ratings)
 def standard_errors_agree(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
     """Bootstrap and closed form estimate one spread; where they differ, trust neither."""
     judged = heldout_ratings[heldout_ratings["method"].isin(RANKED)]
@@ -216,7 +202,7 @@ def standard_errors_agree(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
     )
 
 
-@judge_check(heldout_ratings)
+@table_check(heldout_ratings)
 def headline_is_near_people(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
     """The headline should be about as near to human ratings as the better of hard and soft."""
     voted = heldout_ratings[heldout_ratings["residual"].notna()]
@@ -236,5 +222,97 @@ def headline_is_near_people(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResul
         ids=["comparison", *RANKED],
         remedy="Set 'rating.method' of this corpus to the method with the least error in "
         "judge_comparison, before you look at the models that it ranks.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+_READ = (
+    "hard_outcome",
+    "l2",
+    "n_resamples",
+    "std_error",
+    "seed",
+    "resample_by",
+    "miscoverage",
+    "n_splits",
+)
+_NO_VOTES = (
+    "nobody voted on a scored battle: methods have no human rating to be held against; "
+    "reference_ratings need none"
+)
+
+
+_VERSION = f"3-{zlib.crc32(repr(KINDS).encode()):08x}"  # a new method makes the table due
+
+
+@table_asset(_VERSION, follows)
+def scoring_methods(
+    context: dg.AssetExecutionContext,
+    scored_battles: pd.DataFrame,
+    soft_outcomes: pd.DataFrame,
+    quantitative_outcomes: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    choice_verdicts: pd.DataFrame,
+    score_verdicts: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A scoring method of the judge: how near and how sure its ratings are, and what they cost.
+
+    All methods rate on the same battles; ratings by `hard` and `soft` differ from those of
+    heldout_ratings where another method did not score a battle. Errors and widths in Elo points,
+    the threshold in standard errors. A method that the judge's verdicts do not support has a note
+    in place of numbers.
+    """
+    corpus, _ = corpus_and_judge(context)
+    rating = rating_of(context, catalog, *_READ)
+    if scored_battles["human_outcome"].isna().all():
+        return SCORING_METHODS.without(_NO_VOTES)
+    gathered = gather_methods(scored_battles, soft_outcomes, quantitative_outcomes)
+    ratings = rate_methods(gathered, rating, corpus)
+    spent = {"verdicts": verdicts, "choice_verdicts": choice_verdicts}
+    table = tabulate_methods(
+        gathered,
+        as_table(summarise(ratings)),
+        calibrated(ratings, rating),
+        count_spending({**spent, "score_verdicts": score_verdicts}),
+    )
+    by_model = as_table(ratings).pivot_table("rating", "model", "method")
+    by_model = by_model.reindex(columns=["human", "hard", "soft", *gathered.methods])
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "ratings": dg.MetadataValue.md(preview(by_model.reset_index(), len(by_model))),
+            "n_battles": len(gathered.battles),
+            "n_scored_battles": len(scored_battles),
+            "left_out": dg.MetadataValue.json(dict(gathered.notes)),
+        },
+    )
+
+
+def rate_methods(gathered: GatheredMethods, rating: RatingOptions, corpus: str) -> HeldOutRatings:
+    """Return the ratings of all models by every gathered method."""
+    return rate(
+        as_coded(gathered.battles, rating.hard_outcome),
+        replace(
+            settings_of(rating, corpus),
+            n_resamples=rating.n_resamples if rating.std_error == "bootstrap" else 0,
+            smoothing_levels=(),
+        ),
+        gathered.methods,
+        cluster=clusters_of(rating, gathered.battles),
+    )
+
+
+@table_check(scoring_methods)
+def methods_have_ratings(scoring_methods: pd.DataFrame) -> dg.AssetCheckResult:
+    """A method that scored battles has an error against human ratings, or says why it has none."""
+    compared = scoring_methods[scoring_methods["n_battles"] > 0]
+    explained = np.isfinite(compared["mae"].astype(float)) | compared["note"].ne("")
+    note = "a method has an error against human ratings, or a note why not"
+    return evaluate(
+        compared.assign(explained=explained),
+        [holds("explained", None, note)],
+        ids=["method"],
+        remedy="Remake scoring_methods: its scored battles and its methods are of different ages.",
         severity=dg.AssetCheckSeverity.WARN,
     )

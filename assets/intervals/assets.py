@@ -1,20 +1,20 @@
 """Conformal intervals and the leaderboard that carries them; with the checks on both."""
 
+from functools import partial
+
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns, columns_from, require_columns
+from assets.columns import as_columns, require_columns
 from assets.conditions import (
-    FOLLOWS_RATINGS,
-    FOLLOWS_WITHOUT_CANDIDATES,
-    checks_of,
-    judge_check,
-    judge_table,
+    follows,
+    table_asset,
+    table_check,
 )
 from assets.elo.ratings import calibrated, ranking_options
 from assets.partitions import corpus_and_judge
-from assets.provenance import MADE_FROM, sources_of
+from assets.provenance import BEFORE_RATINGS, MADE_FROM, sources_of
 from assets.reliability.gate import gate_of
 from assets.settings import rating_of
 from assets.thumbnails import intervals
@@ -36,39 +36,21 @@ from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import check_result, evaluate
-from resources.tables.intervals import LEADERBOARD, MORE_MODELS
+from resources.tables.intervals import MORE_MODELS
 from resources.tables.rules import among, holds, n_rows
 
 _REFITS = 20  # of everything; their mean square over models is all that is shown
 
-_PLACED = {"heldout_ratings": ("rating", "method")}
-_BOUNDED = {
-    "heldout_ratings": ("rating", "residual", "std_error", "std_error_analytic"),
-    "judge_gate": ("passed", "withholds"),
-}
+_SHOWN = ["rank", "model", "rating", "lower", "upper", "human_rating", "flags"]
 _READ = ("hard_outcome", "l2", "method", "miscoverage", "seed", "std_error")
-_MADE_FROM = (
-    "raw_battles",
-    "sampled_battles",
-    "verdicts",
-    "scored_battles",
-    "beta_folds",
-    "heldout_ratings",
-    "conformal_calibration",
-    "judge_gate",
+_MADE_FROM = (*BEFORE_RATINGS, "heldout_ratings", "conformal_calibration", "judge_gate")
+
+
+@table_asset(
+    "3",
+    partial(follows, ignored=["battles"]),  # battles without verdicts change no rating
+    columns={"battles": ("model_a", "model_b", "timestamp")},
 )
-
-_LINEAGE = columns_from(
-    {
-        **dict.fromkeys(("rating", "rank", "hard_rating", "soft_rating"), _PLACED),
-        **dict.fromkeys(("lower", "upper", "best_rank", "worst_rank"), _BOUNDED),
-        "human_rating": {"heldout_ratings": ("human_rating",)},
-        "beta": {"heldout_ratings": ("beta",)},
-    }
-)
-
-
-@judge_table("3", FOLLOWS_RATINGS, columns={"battles": ("model_a", "model_b", "timestamp")})
 def conformal_calibration(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,
@@ -99,7 +81,7 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
     return {str(model): float(day) for model, day in days.items()}
 
 
-@judge_table("6", FOLLOWS_WITHOUT_CANDIDATES, deps=[conformal_calibration], metadata=_LINEAGE)
+@table_asset("6", follows, deps=[conformal_calibration])
 def leaderboard(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,
@@ -131,32 +113,26 @@ def leaderboard(
     board = _with_candidates(board, candidate_ratings, rating)
     sources = sources_of(context, *_MADE_FROM)
     settings = {**sources.get("rating_settings", {}), **rating.model_dump(mode="json")}
-    inputs = sources["inputs"].value
-    origin = dg.MetadataValue.json({**sources, "inputs": inputs, "rating_settings": settings})
+    origin = {**sources, "rating_settings": settings}
     if reason := failures(gate_of(judge_gate), withholding=True):
         return dg.MaterializeResult(
             value=as_table(withhold(board, reason)),
             metadata={"withheld": reason, MADE_FROM: origin},
         )
     table = as_table(board)
+    shown = with_texts(table[_SHOWN].round(0), in_markdown)
     return dg.MaterializeResult(
         value=table,
         metadata={
-            "board": dg.MetadataValue.md(_in_markdown(table)),
+            "board": dg.MetadataValue.md(shown.to_markdown(index=False)),
             "plot": intervals(table),
             "kept": kept_text(board, rating.miscoverage),
             "variance": dg.MetadataValue.md(_variance(scored_battles, heldout, rating)),
             "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
             "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
             MADE_FROM: origin,
-            **_LINEAGE,
         },
     )
-
-
-def _in_markdown(board: pd.DataFrame) -> str:
-    columns = ["rank", "model", "rating", "lower", "upper", "human_rating", "flags"]
-    return str(with_texts(board[columns].round(0), in_markdown).to_markdown(index=False))
 
 
 def _variance(scored_battles: pd.DataFrame, heldout: HeldOutRatings, rating: RatingOptions) -> str:
@@ -190,7 +166,7 @@ def _with_candidates(
     return join_newcomers(board, as_columns(Leaderboard, rows), miscoverage=rating.miscoverage)
 
 
-@judge_check(conformal_calibration, blocking=True)
+@table_check(conformal_calibration, blocking=True)
 def thresholds_are_finite(
     context: dg.AssetCheckExecutionContext, conformal_calibration: pd.DataFrame, catalog: Catalog
 ) -> dg.AssetCheckResult:
@@ -200,11 +176,7 @@ def thresholds_are_finite(
     fold has no ruler for it.
     """
     corpus, _ = corpus_and_judge(context)
-    return finite_thresholds(conformal_calibration, catalog.corpus(corpus).rating.method)
-
-
-def finite_thresholds(conformal_calibration: pd.DataFrame, method: str) -> dg.AssetCheckResult:
-    """Return the check of the thresholds of a board that is ranked by a method."""
+    method = catalog.corpus(corpus).rating.method
     rated, ranks = conformal_calibration["n_models"], conformal_calibration["method"].eq(method)
     whole = conformal_calibration[ranks | rated.eq(rated.max())]
     return evaluate(
@@ -218,7 +190,7 @@ def finite_thresholds(conformal_calibration: pd.DataFrame, method: str) -> dg.As
     )
 
 
-@judge_check(conformal_calibration)
+@table_check(conformal_calibration)
 def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.AssetCheckResult:
     """Intervals calibrated on one kind of models should hold for another kind too.
 
@@ -248,6 +220,3 @@ def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.Asse
         "judge treats them apart. Have people vote on models like those that you want to rate.",
         severity=dg.AssetCheckSeverity.WARN,
     )
-
-
-leaderboard_checks = checks_of(LEADERBOARD)

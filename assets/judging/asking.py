@@ -1,40 +1,39 @@
 """Annotation by an asset: in its pool's slot, through the verdict store, within the budget."""
 
 import logging
+import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import dagster as dg
 import pandas as pd
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from sqlalchemy import text
 
-from assets.judging.budgets import RunBudget, capped
-from assets.judging.retries import is_transient, retried_later
+from assets.judging.budgets import RunBudget, capped, retried_later, transient_ignored
 from assets.partitions import corpus_and_judge
+from assets.processes import is_alive, this_host
 from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import evidence_entries
+from resources.judges.annotation import annotate, evidence_entries
 from resources.judges.budget import Budget, Price
 from resources.judges.buying import RETRIED, Account, Buyer, models_named, several_models_message
 from resources.judges.catalog import open_judge
 from resources.judges.forms.registered import FormName
 from resources.judges.judge import Judge, origin_of
-from resources.judges.judge_plan import Expected, expect_calls, plan_of, told
+from resources.judges.judge_plan import expect_calls, plan_of, told
 from resources.judges.live.endpoint import find_endpoint
 from resources.judges.managed.options import Hosting, VllmOptions
 from resources.store.resource import StoredVerdicts
 
 ONE_SERVER = 1
 """Limit of a pool of GPUs that nobody gave one, whatever the default limit is."""
-
-Held = AbstractContextManager[object]
 
 _LOCK_OF_ALL_HOSTS = "SELECT pg_advisory_xact_lock(hashtext('judgeline pools'))"
 _LOOK_EVERY_S = 1.0
@@ -45,12 +44,13 @@ def hosting_of(
     context: dg.AssetExecutionContext, tell: Callable[[str], None], warn: Callable[[str], None]
 ) -> Hosting:
     """Return the hosting of servers within a step; its slots are those of the step's run."""
-
-    def tell_of_server(line: str) -> None:
-        tell(f"vllm: {line}")
-
-    run_id = context.run.run_id
-    claim = partial(claimed, context.instance, run_id, limit=ONE_SERVER, tell=tell_of_server)
+    claim = partial(
+        claimed,
+        context.instance,
+        context.run.run_id,
+        limit=ONE_SERVER,
+        tell=lambda line: tell(f"vllm: {line}"),
+    )
     return Hosting(tell, claim, warn)
 
 
@@ -73,13 +73,14 @@ def claimed(
     if not is_limited:
         yield
         return
-    slot = Slot(instance, run_id, pool)
+    # a name of its own: freeing the step's would free its slots of other pools as well
+    name = f"asking on {this_host()} {os.getpid()} {time.time_ns()} in {pool}"
     try:
-        _wait(slot, tell)
+        _wait(instance, run_id, pool, name, tell)
         yield
     finally:
         with _alone(instance):
-            slot.give_back()
+            storage.free_concurrency_slot_for_step(run_id, name)
 
 
 def _has_limit(instance: dg.DagsterInstance, pool: str, limit: int | None) -> bool:
@@ -96,20 +97,23 @@ def _has_limit(instance: dg.DagsterInstance, pool: str, limit: int | None) -> bo
     return bool(default is not None and storage.initialize_concurrency_limit_to_default(pool))
 
 
-def _wait(slot: "Slot", tell: Callable[[str], None]) -> None:
-    told = -_TELL_EVERY_S
+def _wait(
+    instance: dg.DagsterInstance, run_id: str, pool: str, name: str, tell: Callable[[str], None]
+) -> None:
+    """Claim a slot of a pool under a name, in the queue until there is one."""
+    storage, told = instance.event_log_storage, -_TELL_EVERY_S
     while True:
-        with _alone(slot.instance):
-            freed = slot.free_the_dead()
-            is_claimed = slot.claim()
-        for run_id in freed:
-            tell(f"the process of run {run_id} is gone; its place in pool {slot.pool} is free")
+        with _alone(instance):
+            freed = _free_the_dead(storage, pool)
+            is_claimed = storage.claim_concurrency_slot(pool, run_id, name).is_claimed
+        for dead in sorted(freed):
+            tell(f"the process of run {dead} is gone; its place in pool {pool} is free")
         if is_claimed:
             return
         if time.monotonic() - told >= _TELL_EVERY_S:
             told = time.monotonic()
-            runs = ", ".join(slot.holders()) or "(none)"
-            tell(f"waiting for pool {slot.pool}, held by run {runs}")
+            runs = ", ".join(sorted(storage.get_concurrency_info(pool).active_run_ids))
+            tell(f"waiting for pool {pool}, held by run {runs or '(none)'}")
         time.sleep(_LOOK_EVERY_S)
 
 
@@ -122,76 +126,20 @@ def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
             connection.execute(text(_LOCK_OF_ALL_HOSTS))
             yield
             return
-    with FileLock(_folder(instance).with_suffix(".lock")):
+    with FileLock(Path(instance.root_directory, "pools.lock")):
         yield
 
 
-def _folder(instance: dg.DagsterInstance) -> Path:
-    """Return the folder of the files that are locked; a fresh instance has only promised it."""
-    folder = Path(instance.root_directory) / "pools"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-class Slot:
-    """A slot of a run; the operating system unlocks its file when the process ends."""
-
-    def __init__(self, instance: dg.DagsterInstance, run_id: str, pool: str) -> None:
-        self.instance, self.run_id, self.pool = instance, run_id, pool
-        self._storage = instance.event_log_storage
-        # a name of its own: freeing the step's would free its slots of other pools as well
-        self._name = f"asking-in-{pool}"
-        self._lock: Held | None = None
-
-    def claim(self) -> bool:
-        """Return whether the slot is ours now; if not, we are queued for one."""
-        self._lock = self._lock or _locked(self._file(self.run_id))
-        if self._lock is None:  # the same run is in the pool already
-            return False
-        status = self._storage.claim_concurrency_slot(self.pool, self.run_id, self._name)
-        return bool(status.is_claimed)
-
-    def give_back(self) -> None:
-        """Free the slot, or leave the queue."""
-        if self._lock is not None:
-            with self._lock:
-                self._free(self.run_id)
-            self._lock = None
-
-    def holders(self) -> list[str]:
-        """Return the runs that hold slots of the pool."""
-        return sorted(self._storage.get_concurrency_info(self.pool).active_run_ids)
-
-    def free_the_dead(self) -> list[str]:
-        """Free the places of dead processes, each with an unlocked file, and return their runs."""
-        info = self._storage.get_concurrency_info(self.pool)
-        places: list[Any] = [*info.claimed_slots, *info.pending_steps]
-        runs = {place.run_id for place in places if place.step_key == self._name}
-        return [run_id for run_id in sorted(runs) if self._is_freed(run_id)]
-
-    def _is_freed(self, run_id: str) -> bool:
-        file = self._file(run_id)
-        lock = _locked(file) if file.exists() else None
-        if lock is None:
-            return False
-        with lock:
-            self._free(run_id)
-        return True
-
-    def _free(self, run_id: str) -> None:
-        self._storage.free_concurrency_slot_for_step(run_id, self._name)
-        self._file(run_id).unlink(missing_ok=True)
-
-    def _file(self, run_id: str) -> Path:
-        return _folder(self.instance) / quote(f"{run_id} {self.pool}", safe=" ")
-
-
-def _locked(file: Path) -> Held | None:
-    """Return the lock of a file, held until its context ends; None if another holds it."""
-    try:
-        return FileLock(file).acquire(blocking=False)
-    except Timeout:
-        return None
+def _free_the_dead(storage: Any, pool: str) -> set[str]:
+    """Free the places of dead processes of this host in a pool, and return their runs."""
+    info, freed = storage.get_concurrency_info(pool), set()
+    ours = re.compile(rf"asking on {re.escape(this_host())} (\d+) (\d+) in .*")
+    for place in (*info.claimed_slots, *info.pending_steps):
+        found = ours.fullmatch(place.step_key)
+        if found and not is_alive(int(found[1]), int(found[2]) / 1e9):
+            storage.free_concurrency_slot_for_step(place.run_id, place.step_key)
+            freed.add(place.run_id)
+    return freed
 
 
 PROGRESS = "judging: "
@@ -226,9 +174,9 @@ def turn_of(
 def ask_judge(
     context: dg.AssetExecutionContext,
     battles: pd.DataFrame,
-    annotate: Annotate,
     *,
-    form: FormName,
+    form: FormName = "rubric",
+    annotate: Annotate = annotate,
     catalog: Catalog,
     verdict_store: StoredVerdicts,
     budget: Budget,
@@ -263,12 +211,16 @@ def ask_judge(
         n_replicates=n_replicates,
         first_replicate=first_replicate,
     )
-    expected = _state(context, judge, form, calls, buyer.budget)
+    plan = plan_of(judge, context.partition_key, {form: calls})
+    context.log.info(f"{PROGRESS}{'; '.join(told(plan))}; budget: {buyer.budget}")
+    expected = {f"expected_{name}": value for name, value in plan.entries().items()}
     with (
         retried_later(context),
         hosting_of(context, say, partial(say, level=logging.WARNING)) as hosting,
-        _recorded(budget),
+        ExitStack() as after,
     ):
+        if isinstance(budget, RunBudget):
+            after.callback(budget.record)
         opened = open_judge(judge, definition, hosting, form)
         answers = annotate(
             opened,
@@ -303,39 +255,13 @@ def _account(
         entries |= origin_of(opened)
     if asked.needs_alternatives:
         entries |= evidence_entries(answers, asked)
-    return _as_metadata(entries)
-
-
-def _state(
-    context: dg.AssetExecutionContext,
-    judge: JudgeDefinition,
-    form: FormName,
-    calls: Expected,
-    budget: Budget,
-) -> dict[str, Any]:
-    """Log the plan of the calls before they are made; return it as metadata."""
-    plan = plan_of(judge, context.partition_key, {form: calls})
-    context.log.info(f"{PROGRESS}{'; '.join(told(plan))}; budget: {budget}")
-    return {f"expected_{name}": value for name, value in plan.entries().items()}
-
-
-@contextmanager
-def _recorded(budget: Budget) -> Iterator[None]:
-    """Record the run's spending under its caps at the end, also after an error."""
-    try:
-        yield
-    finally:
-        if isinstance(budget, RunBudget):
-            budget.record()
+    return entries
 
 
 def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO) -> None:
     """Log a judge's progress; a passing error of the log is ignored: answers are worth more."""
-    try:
+    with transient_ignored():
         context.log.log(level, f"{PROGRESS}{text}")
-    except Exception as error:
-        if not is_transient(error):
-            raise
 
 
 def _progress(
@@ -355,15 +281,6 @@ def _progress(
     return tell
 
 
-def _as_metadata(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Return named values as an asset's metadata: numbers and text as they are, others as JSON."""
-    plain = (int, float, str)
-    return {
-        name: value if isinstance(value, plain) else dg.MetadataValue.json(value)
-        for name, value in entries.items()
-    }
-
-
 def account_of(answers: pd.DataFrame) -> dict[str, Any]:
     """Return as metadata how many battles, or completions, were asked about, and how it went."""
     about = "battle" if "battle_id" in answers else "completion"
@@ -372,10 +289,7 @@ def account_of(answers: pd.DataFrame) -> dict[str, Any]:
     return {
         f"n_{about}s": int(answers[f"{about}_id"].nunique()),
         "n_failed": int(len(answers) - counts.get("ok", 0)),
-        "statuses": dg.MetadataValue.table(
-            [dg.TableRecord({"status": k, "answers": int(n)}) for k, n in counts.items()],
-            schema=dg.TableSchema([dg.TableColumn("status"), dg.TableColumn("answers", "int")]),
-        ),
+        "statuses": dg.MetadataValue.md(counts.to_markdown()),
         **{name: int(value) for name, value in tokens.items()},
     }
 

@@ -1,24 +1,31 @@
-"""Verdicts of a judge on the chosen battles, a table per form, and the battles scored by them."""
+"""Verdicts of a judge by form, the battles scored by them, and the plan of what it is asked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import dagster as dg
+import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.judging.asking import account_of, ask_judge, why_not_asked
-from assets.partitions import corpus_and_judge, read_as
+from assets.partitions import corpus_and_judge, corpus_judge_key, read_as
+from assets.reliability.gate import choose_panel
 from assets.settings import JUDGE, corpus_of
+from judgeline.intervals import expected_half_width, sampling_half_width
 from judgeline.io import PLAIN, are_plain, score_battles
 from resources.config.catalog import Catalog
-from resources.judges.annotation import annotate, recorded_choices, recorded_marks
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition
+from resources.judges.annotation import recorded_choices, recorded_marks
 from resources.judges.budget import Budget
-from resources.judges.buying import models_named, several_models_message
+from resources.judges.buying import Buyer, models_named, several_models_message
 from resources.judges.forms.registered import FORM_TABLES, FormName
+from resources.judges.judge import Presentation, present
+from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
-from resources.tables.judging import SCORED_BATTLES, said_in_both_orders
+from resources.tables.store import ParquetStore
 
 Published = Callable[[pd.DataFrame, pd.DataFrame, str], pd.DataFrame]
 
@@ -44,17 +51,6 @@ _PUBLISHED: dict[FormName, Published] = {"rubric": recorded_marks, "choice": rec
 """Readers of a form's verdicts that came with a corpus, by form."""
 
 
-def _entries(form: FormName, answers: pd.DataFrame) -> dict[str, Any]:
-    """Return the position bias of choices as metadata."""
-    both = said_in_both_orders(answers) if form == "choice" else answers.head(0)
-    if both.empty:
-        return {}
-    return {
-        "orders_agree": float(both["agree"].mean()),
-        "first_shown_share": float((both["AB"] + 1 - both["BA"]).mean() / 2),
-    }
-
-
 def _published(
     form: FormName, catalog: Catalog, slug: str, sample: pd.DataFrame, came: pd.DataFrame
 ) -> pd.DataFrame | None:
@@ -71,7 +67,7 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
     came = {"recorded_verdicts": read_as(of_corpus=True)} if form in _PUBLISHED else {}
 
     # No automation condition: judging costs money, so somebody has to ask for it by name.
-    @judge_table(
+    @table_asset(
         _CODE_VERSIONS.get(form, "1"),
         name=FORM_TABLES[form].name,
         description=_ABOUT.get(form, f"One answer of a judge in the form {form!r}."),
@@ -90,20 +86,17 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
         for published in came.values():
             found = _published(form, catalog, slug, sampled_battles, published)
             if found is not None:
-                entries = {**account_of(found), **_entries(form, found)}
-                return dg.MaterializeResult(value=found, metadata=entries)
+                return dg.MaterializeResult(value=found, metadata=account_of(found))
         if form != "rubric" and (note := why_not_asked(catalog.judge(slug), form, sampled_battles)):
             return FORM_TABLES[form].without(note)
-        made = ask_judge(
+        return ask_judge(
             context,
             sampled_battles,
-            annotate,
             form=form,
             catalog=catalog,
             verdict_store=verdict_store,
             budget=budget,
         )
-        return made._replace(metadata={**(made.metadata or {}), **_entries(form, made.value)})
 
     asset: dg.AssetsDefinition = verdicts
     return asset
@@ -111,10 +104,9 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
 
 verdict_assets = [_verdict_asset(form) for form in FORM_TABLES]
 verdicts, *_ = verdict_assets
-verdict_checks = [checks_of(table) for table in FORM_TABLES.values()]
 
 
-@judge_check(verdicts)
+@table_check(verdicts)
 def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """Answers that name several models, or versions of one, are no verdicts of one judge."""
     named = models_named(verdicts)
@@ -126,7 +118,7 @@ def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     return check_result(observed, passed=not note, **counted)
 
 
-@judge_table("3", FOLLOWS)
+@table_asset("3", follows)
 def scored_battles(
     sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -140,11 +132,110 @@ def scored_battles(
         value=scored,
         metadata={
             "n_left_out": len(sampled_battles) - len(scored),
-            "judge_ties": float(scored["judge_outcome"].eq(0.5).mean()),
-            "mean_absolute_score_difference": float(scored["score_difference"].abs().mean()),
             **({"score_basis": PLAIN} if are_plain(verdicts) else {}),
         },
     )
 
 
-scored_battle_checks = checks_of(SCORED_BATTLES)
+_TABLES = {form: table.name for form, table in FORM_TABLES.items()}
+ASKED = (*_TABLES.values(), "reliability_panel", "candidate_verdicts")
+"""Tables that are made by asking judges."""
+FORM_OF: dict[str, FormName] = {
+    **{table: form for form, table in _TABLES.items()},
+    "reliability_panel": "rubric",
+    "candidate_verdicts": "rubric",
+}
+"""The form in which a judge is asked for each of them."""
+
+
+def plan_judge(
+    judge: JudgeDefinition,
+    corpus: CorpusDefinition,
+    sample: pd.DataFrame,
+    came: pd.DataFrame,
+    tables: ParquetStore,
+    buyer: Buyer,
+    *,
+    asks: Collection[str] = ASKED,
+    further: pd.DataFrame | None = None,
+) -> JudgePlan:
+    """Return the plan of a judge for the sampled battles, and for `further` ones of candidates."""
+    further = sample.head(0) if further is None else further
+    partition, asks = corpus_judge_key(corpus.slug, judge.slug), _asking(judge, sample, came, asks)
+    if not asks:
+        return JudgePlan(judge.slug, partition, 0)
+    more: list[Presentation] = []
+    if "reliability_panel" in asks:  # its first runs are calls of the verdicts too
+        before = tables.stored("reliability_panel", corpus.slug, judge.slug)
+        n_times = corpus.panel.runs if corpus.panel else 0
+        more = present(choose_panel(sample, corpus, before), n_times)
+    own = sample if "verdicts" in asks else sample.head(0)
+    rubric = pd.concat([own, further], ignore_index=True) if len(further) else own
+    asked = {
+        form: expect_calls(judge, form, corpus, sample, buyer)
+        for form, table in _TABLES.items()
+        if form in judge.asks and table in asks and form != "rubric"
+    }
+    if "rubric" in judge.asks and (len(rubric) or more):
+        of_rubric = expect_calls(judge, "rubric", corpus, rubric, buyer, more=more)
+        asked = {"rubric": of_rubric, **asked}
+    n_rubric = asked["rubric"].n_needed if "rubric" in asked else 0
+    n_rubric = max(0, n_rubric - 2 * judge.replicates * len(further))
+    half_width = _gain(judge, corpus, sample, tables, n_rubric) if n_rubric else ""
+    return plan_of(judge, partition, asked, half_width)
+
+
+def _asking(
+    judge: JudgeDefinition, sample: pd.DataFrame, came: pd.DataFrame, asks: Collection[str]
+) -> set[str]:
+    """Return the tables for which a judge is asked: not those that came, nor without texts."""
+    if judge.kind == "recorded":
+        return set()
+    given: set[str] = set()
+    if came["judge"].eq(judge.slug).any():
+        given |= {"verdicts", "reliability_panel"}
+    if len(recorded_choices(came, sample, judge.slug)):
+        given.add("choice_verdicts")
+    given |= {
+        table
+        for form, table in _TABLES.items()
+        if form != "rubric" and why_not_asked(judge, form, sample)
+    }
+    return {*asks} - given
+
+
+def _gain(
+    judge: JudgeDefinition,
+    corpus: CorpusDefinition,
+    sample: pd.DataFrame,
+    tables: ParquetStore,
+    n_calls: int,
+) -> str:
+    """Return the expected width of intervals: by this judge's own, another's, or by theory."""
+    widths: dict[str, tuple[float, int]] = {}
+    for other in tables.partitions("leaderboard", corpus.slug):
+        board = tables.stored("leaderboard", corpus.slug, other)
+        scored = tables.stored("scored_battles", corpus.slug, other)
+        if board is None or scored is None or scored.empty:
+            continue
+        finite = (board["upper"] - board["lower"]).to_numpy(dtype=float) / 2
+        if (finite := finite[np.isfinite(finite)]).size:
+            widths[other] = float(np.median(finite)), len(scored)
+    if judge.slug in widths:
+        now, n_scored = widths[judge.slug]
+        most = min(len(sample), n_scored + n_calls)  # no call mends more than one battle
+        then = expected_half_width(now, n_scored, max(most, n_scored))
+        return f"median half-width {now:.0f} Elo now, about {then:.0f} then at best"
+    others = [expected_half_width(now, n, len(sample)) for now, n in widths.values()]
+    if others:
+        return (
+            f"median half-width about {np.median(others):.0f} Elo if it judges like the "
+            f"{len(others)} judged before"
+        )
+    n_models = pd.concat([sample["model_a"], sample["model_b"]]).nunique()
+    per_model = 2 * len(sample) / n_models
+    least = sampling_half_width(per_model, miscoverage=corpus.rating.miscoverage)
+    return (
+        f"half-width about {least:.0f} Elo by sampling alone ({per_model:.0f} decisive battles a "
+        "model, equal opponents); the judge's own errors come on top"
+    )

@@ -1,17 +1,19 @@
-"""Budgets of runs: a cap by tag or environment is on a run with its retries or its backfill."""
+"""Budgets and retries of runs that ask judges: a cap holds for a run, its retries and backfill."""
 
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
 import dagster as dg
+from sqlalchemy.exc import OperationalError
 
-from assets.judging.retries import is_transient, is_watched
-from assets.run_tags import BUDGET_TAG, SPENT_TAG, run_of, tag_of
+from assets.settings import BUDGET_TAG, SPENT_TAG, run_of, tag_of
 from resources.judges.budget import Budget, Cost, JointBudget
+from resources.judges.live.endpoint import OutOfReachError
 
 VARIABLE = "JUDGELINE_BUDGET"
 """Environment variable that caps each run, and each backfill, where it is at work."""
@@ -109,15 +111,8 @@ class RunBudget(JointBudget):
         """Replace a reservation by the cost of the request; record it after a pause."""
         super().settle(most, spent)
         if time.monotonic() - self._recorded_at >= _PAUSE_S:
-            self._record_if_it_can_be_kept()
-
-    def _record_if_it_can_be_kept(self) -> None:
-        """Record the spending; a passing error of the storage is left to the next time."""
-        try:
-            self.record()
-        except Exception as error:
-            if not is_transient(error):
-                raise
+            with transient_ignored():  # the next time will do
+                self.record()
 
     def record(self) -> None:
         """Write the spending so far into the tags of the run."""
@@ -152,3 +147,45 @@ def _spent_by(runs: Iterable[dg.DagsterRun]) -> dict[str, Cost]:
         if told.pop("run", None) == run.run_id:
             spent[run.run_id] = Cost(**told)
     return spent
+
+
+MAX_RETRIES = 3
+FIRST_WAIT_S = 60.0
+"""Seconds until the first further attempt; each later one waits four times as long."""
+
+TRANSIENT = (OutOfReachError, ConnectionError, TimeoutError, OperationalError)
+"""Failures of the way to an endpoint, a store or the database of runs."""
+
+
+@contextmanager
+def retried_later(context: dg.AssetExecutionContext) -> Iterator[None]:
+    """Request a retry of an automatic step after a transient error."""
+    try:
+        yield
+    except Exception as error:
+        if is_watched(context) or not is_transient(error):
+            raise
+        wait_s = FIRST_WAIT_S * 4**context.retry_number
+        raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=wait_s) from error
+
+
+@contextmanager
+def transient_ignored() -> Iterator[None]:
+    """Ignore a transient error."""
+    try:
+        yield
+    except Exception as error:
+        if not is_transient(error):
+            raise
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Return whether an error, or a cause of it, is transient."""
+    while error is not None and not isinstance(error, TRANSIENT):
+        error = error.__cause__
+    return error is not None
+
+
+def is_watched(context: dg.AssetExecutionContext) -> bool:
+    """Return whether a run was started in a process of its own, as `judgeline run` does."""
+    return context.run.remote_job_origin is None

@@ -2,121 +2,157 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import dagster as dg
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
 
-from assets.conditions import FOLLOWS, checks_of, judge_table
+from assets.conditions import follows, table_asset
 from assets.partitions import corpus_and_judge
-from assets.quantitative.tables import Material, pair_material, single_material
 from assets.settings import rating_of
 from judgeline.elo import keyed_rng
-from judgeline.io import as_numbers, as_table
+from judgeline.io import as_numbers, as_table, verdict_differences
 from judgeline.quantitative import (
     N_FOLDS,
     Presentations,
     TooLittleToLearnError,
     cross_fitted_outcomes,
     learning_curve,
+    presentations,
+    two_headed,
 )
 from resources.config.catalog import Catalog
+from resources.judges.forms.score import completion_ids
 from resources.tables.quantitative import QUANTITATIVE_JUDGES, QUANTITATIVE_OUTCOMES
 from resources.tables.schema import Table
+
+_ANSWER = ["battle_id", "order", "replicate"]
+
+
+class Material(NamedTuple):
+    """Training data of one method; `shown` is None if no battle is complete.
+
+    `battles`: n rows of the scored battles; `shown`: their presentations; `base_outcome` (n,):
+    the base judge's own share of the win for A.
+    """
+
+    battles: pd.DataFrame
+    shown: Presentations | None
+    base_outcome: NDArray[np.float64]
+
+
+def pair_material(
+    scored_battles: pd.DataFrame, verdicts: pd.DataFrame, embeddings: pd.DataFrame
+) -> Material:
+    """Return the data of BTL: each order's rationale and score difference."""
+    own = embeddings[embeddings["source"].eq("verdict")].rename(columns={"key": "battle_id"})
+    usable = verdicts[verdicts["status"].eq("ok") & verdicts["order"].isin(["AB", "BA"])]
+    rows = own.merge(usable, on=_ANSWER, how="inner", validate="one_to_one")
+    rows = rows[rows["battle_id"].isin(scored_battles["battle_id"])]
+    battles = scored_battles[scored_battles["battle_id"].isin(rows["battle_id"])]
+    battles = battles.reset_index(drop=True)
+    if rows.empty:
+        return Material(battles, None, np.empty(0))
+    swapped = rows["order"].eq("BA").to_numpy(dtype=bool)
+    shown = presentations(
+        _stacked(rows["embedding"]),
+        np.where(swapped, -1, 1) * verdict_differences(rows),
+        pd.Index(battles["battle_id"]).get_indexer(rows["battle_id"]),
+        swapped,
+    )
+    return Material(battles, shown, battles["judge_outcome"].to_numpy(dtype=float))
+
+
+def single_material(
+    scored_battles: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
+    score_verdicts: pd.DataFrame,
+    embeddings: pd.DataFrame,
+) -> Material:
+    """Return the data of BTL2: the rationale and the expected score of either completion."""
+    own = embeddings[embeddings["source"].eq("score")].rename(columns={"key": "completion_id"})
+    rows = score_verdicts[
+        score_verdicts["status"].eq("ok") & score_verdicts["expected_score"].notna()
+    ].merge(
+        own[["completion_id", "replicate", "embedding"]],
+        on=["completion_id", "replicate"],
+        how="inner",
+        validate="one_to_one",
+    )
+    if rows.empty:
+        return Material(scored_battles.iloc[:0], None, np.empty(0))
+    group, known = pd.factorize(rows["completion_id"])
+    texts = sampled_battles.set_index("battle_id").loc[scored_battles["battle_id"]]
+    places = [pd.Index(known).get_indexer(completion_ids(texts, side)) for side in "ab"]
+    has_both = (places[0] >= 0) & (places[1] >= 0)
+    battles = scored_battles[has_both].reset_index(drop=True)
+    if battles.empty:
+        return Material(battles, None, np.empty(0))
+    vectors = _means(_stacked(rows["embedding"]), group)
+    scores = _means(rows["expected_score"].to_numpy(dtype=float)[:, None], group)[:, 0]
+    first, second = places[0][has_both], places[1][has_both]
+    shown = two_headed(vectors[first], vectors[second], scores[first], scores[second])
+    return Material(battles, shown, expit(np.log(scores[first]) - np.log(scores[second])))
+
+
+def _stacked(embeddings: pd.Series) -> NDArray[np.float64]:
+    return np.stack(embeddings.to_list()).astype(float)
+
+
+def _means(values: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the mean of the rows (n, d) of each group, shape (g, d)."""
+    sums = np.zeros((int(group.max()) + 1, values.shape[1]))
+    np.add.at(sums, group, values)
+    return sums / np.bincount(group)[:, None]
+
 
 MANY_VOTES, FEW_FOLDS = 1000, 3
 """From so many votes on, judges learn from two thirds of them: fits take longer, and need less."""
 _Fit = Callable[[str, Material, Presentations, np.random.Generator], pd.DataFrame]
 
 
-@judge_table("2", FOLLOWS)
-def quantitative_outcomes(
-    context: dg.AssetExecutionContext,
-    scored_battles: pd.DataFrame,
-    sampled_battles: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    score_verdicts: pd.DataFrame,
-    rationale_embeddings: pd.DataFrame,
-    catalog: Catalog,
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """A's probability of winning a battle, by a judge that saw no vote on it or the held-out model.
+def _learnt(declared: Table, stream: str, fit: _Fit, about: str) -> dg.AssetsDefinition:
+    """Return the asset of what judges learn by either method, from streams of one name."""
 
-    Method btl reads the reasons of verdicts, btl2 those of single scores. A judge sees no vote
-    on a battle's own question either; battles without a reason have no row.
-    """
-    tables = (scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings)
-    table, note = _by_method(
-        context, catalog, tables, "quantitative", _outcomes, QUANTITATIVE_OUTCOMES
-    )
-    counts = table.groupby("method")["battle_id"].nunique()
-    return dg.MaterializeResult(
-        value=table,
-        metadata={
-            **{f"n_battles_{method}": int(n) for method, n in counts.items()},
-            "n_scored_battles": len(scored_battles),
-            "n_folds": _folds_for(as_numbers(scored_battles["human_outcome"])),
-            **note,
-        },
-    )
+    @table_asset("2", follows, name=declared.name, description=about)
+    def learnt(
+        context: dg.AssetExecutionContext,
+        scored_battles: pd.DataFrame,
+        sampled_battles: pd.DataFrame,
+        verdicts: pd.DataFrame,
+        score_verdicts: pd.DataFrame,
+        rationale_embeddings: pd.DataFrame,
+        catalog: Catalog,
+    ) -> dg.MaterializeResult[pd.DataFrame]:
+        corpus, judge = corpus_and_judge(context)
+        seed = rating_of(context, catalog, "seed").seed
+        if rationale_embeddings.empty:
+            return declared.without("there are no embeddings; see the note of rationale_embeddings")
+        found, notes = [declared.empty()], []
+        pairs = pair_material(scored_battles, verdicts, rationale_embeddings)
+        singles = single_material(
+            scored_battles, sampled_battles, score_verdicts, rationale_embeddings
+        )
+        for method, material, lacking in (
+            ("btl", pairs, "a verdict"),
+            ("btl2", singles, "single scores"),
+        ):
+            if material.shown is None:
+                notes.append(f"{method}: no battle has the reasons of {lacking}")
+                continue
+            try:
+                rng = keyed_rng(seed, corpus, judge, stream, method)
+                found.append(declared.typed(fit(method, material, material.shown, rng)))
+            except TooLittleToLearnError as error:  # anything else is wrong, and fails
+                notes.append(f"{method}: {_named(str(error), _models(material.battles))}")
+        metadata = {"note": "; ".join(notes)} if notes else {}
+        return dg.MaterializeResult(value=pd.concat(found, ignore_index=True), metadata=metadata)
 
-
-@judge_table("2", FOLLOWS)
-def quantitative_judges(
-    context: dg.AssetExecutionContext,
-    scored_battles: pd.DataFrame,
-    sampled_battles: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    score_verdicts: pd.DataFrame,
-    rationale_embeddings: pd.DataFrame,
-    catalog: Catalog,
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """A measure of agreement with votes of a judge that learnt from some, beside its base judge.
-
-    Mean over training sets of one size, on battles of other questions. Errors are in shares
-    of a win.
-    """
-    tables = (scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings)
-    table, note = _by_method(
-        context, catalog, tables, "learning-curve", _curve, QUANTITATIVE_JUDGES
-    )
-    shown = table.drop(columns=["n_sets", "n_test"]).round(3).to_markdown(index=False)
-    return dg.MaterializeResult(value=table, metadata={"curve": dg.MetadataValue.md(shown), **note})
-
-
-outcome_checks = checks_of(QUANTITATIVE_OUTCOMES)
-judge_checks = checks_of(QUANTITATIVE_JUDGES)
-
-
-def _by_method(
-    context: dg.AssetExecutionContext,
-    catalog: Catalog,
-    tables: tuple[pd.DataFrame, ...],
-    stream: str,
-    fit: _Fit,
-    declared: Table,
-) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return the rows of both methods, and a note on those that the data do not allow."""
-    corpus, judge = corpus_and_judge(context)
-    seed = rating_of(context, catalog, "seed").seed
-    scored, sampled, verdicts, scores, embeddings = tables
-    found = [declared.empty()]
-    notes: list[str] = []
-    if embeddings.empty:
-        return found[0], {"note": "there are no embeddings; see the note of rationale_embeddings"}
-    for method, material, lacking in (
-        ("btl", pair_material(scored, verdicts, embeddings), "a verdict"),
-        ("btl2", single_material(scored, sampled, scores, embeddings), "single scores"),
-    ):
-        if material.shown is None:
-            notes.append(f"{method}: no battle has the reasons of {lacking}")
-            continue
-        try:
-            rng = keyed_rng(seed, corpus, judge, stream, method)
-            found.append(declared.typed(fit(method, material, material.shown, rng)))
-        except TooLittleToLearnError as error:  # anything else is wrong, and fails
-            notes.append(f"{method}: {_named(str(error), _models(material.battles))}")
-    return pd.concat(found, ignore_index=True), {"note": "; ".join(notes)} if notes else {}
+    asset: dg.AssetsDefinition = learnt
+    return asset
 
 
 def _outcomes(
@@ -170,3 +206,25 @@ def _models(battles: pd.DataFrame) -> list[str]:
 def _named(message: str, models: list[str]) -> str:
     """Return a message of the core with the models' names in place of their codes."""
     return re.sub(r"\bmodel (\d+)", lambda found: f"model {models[int(found[1])]!r}", message)
+
+
+quantitative_outcomes = _learnt(
+    QUANTITATIVE_OUTCOMES,
+    "quantitative",
+    _outcomes,
+    """A's probability of winning a battle, by a judge that saw no vote on it or the held-out model.
+
+    Method btl reads the reasons of verdicts, btl2 those of single scores. A judge sees no vote
+    on a battle's own question either; battles without a reason have no row.
+    """,
+)
+quantitative_judges = _learnt(
+    QUANTITATIVE_JUDGES,
+    "learning-curve",
+    _curve,
+    """A measure of agreement with votes of a judge that learnt from some, beside its base judge.
+
+    Mean over training sets of one size, on battles of other questions. Errors are in shares
+    of a win.
+    """,
+)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import checks_of, judge_check, judge_table
+from assets.conditions import table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import EMBEDDER, corpus_of
 from judgeline.verdict import explanation, reason_of_score
@@ -68,11 +68,8 @@ def _texts(answers: pd.DataFrame) -> list[str]:
 
 
 def _of_verdict(answer: str, order: str) -> str:
-    """Return the reason of a verdict: the text after its scores, or after a published label.
-
-    What is published as one verdict for both orders is a record of numbers, not of reasons.
-    """
-    if order == "mean":
+    """Return the reason of a verdict: the text after its scores, or after a published label."""
+    if order == "mean":  # a record of numbers
         return ""
     if answer.lstrip("\ufeff \t\r\n").startswith(("{", "```")):
         return explanation(answer)
@@ -83,7 +80,7 @@ WARN_EMBEDDED = 0.95
 
 
 # No automation condition: an endpoint may charge for vectors, so somebody has to ask for them.
-@judge_table("2")
+@table_asset("2")
 def rationale_embeddings(
     context: dg.AssetExecutionContext,
     verdicts: pd.DataFrame,
@@ -154,10 +151,7 @@ def _nothing_made(buyer: VectorBuyer, found: Rationales) -> str:
     )
 
 
-embedding_checks = checks_of(RATIONALE_EMBEDDINGS)
-
-
-@judge_check(rationale_embeddings)
+@table_check(rationale_embeddings)
 def most_rationales_are_embedded(
     context: dg.AssetCheckExecutionContext,
     rationale_embeddings: pd.DataFrame,

@@ -1,24 +1,254 @@
-"""Ratings against a reference, with their diagnostics and checks."""
+"""Ratings against a reference, from a judge's preferences; with their diagnostics and checks."""
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS_WITHOUT_SCORES, checks_of, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge, corpus_judge_key
 from assets.provenance import latest, metadata_of
-from assets.reference.anchoring import preferences_by_run, preferences_of, rate_against
-from assets.reference.reach import REFERENCE_DIAGNOSTICS, STD_ERROR_TOLERANCE, diagnose
 from assets.settings import corpus_of
-from judgeline.io.anchoring import against, choose_reference, meetings
-from judgeline.reference import LEAST_WITHIN, REACH
+from judgeline.elo import keyed_rng, spearman
+from judgeline.io import anchoring, score_battles
+from judgeline.io.anchoring import against, choose_reference, gaps_against, meetings
+from judgeline.reference import (
+    LEAST_WITHIN,
+    REACH,
+    abstain,
+    bootstrap_gap_std_error,
+    compare_references,
+    diagnose_reference,
+)
 from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
+from resources.config.corpora import ReferenceOptions
 from resources.tables.expectations import evaluate
 from resources.tables.reference import REFERENCE_RATINGS
 from resources.tables.rules import within
+from resources.tables.schema import Table
+
+LIKELIHOOD, RUBRIC = "likelihood", "rubric"
+"""Where preferences come from: the judge's own probabilities, or outcomes of its rubric scores."""
+
+LEAST_COVERED = 0.8
+"""Share of the best source's battles that the preferred source has to cover: a probability says
+more of one battle than an outcome does, but a tenth of the battles say less than all of them."""
+
+
+class Preferences(NamedTuple):
+    """A's share of the win by ``battle_id``, NaN where unknown, where it comes from and why."""
+
+    source: str
+    share: "pd.Series[float]"
+    why: str
+
+
+def preferences_of(
+    battles: pd.DataFrame,
+    reference: str,
+    soft_outcomes: pd.DataFrame,
+    scored_battles: pd.DataFrame | None,
+) -> Preferences | None:
+    """Return probabilities that cover enough battles with the reference, else rubric outcomes."""
+    is_in = battles["model_a"].eq(reference) | battles["model_b"].eq(reference)
+    with_reference = battles.loc[is_in, "battle_id"]
+    own = soft_outcomes[soft_outcomes["source"].eq(LIKELIHOOD)].set_index("battle_id")
+    shares = {LIKELIHOOD: own["soft_outcome"].astype(float)}
+    if scored_battles is not None and len(scored_battles):
+        shares[RUBRIC] = scored_battles.set_index("battle_id")["judge_outcome"].astype(float)
+    covered = {
+        source: int(with_reference.isin(share.dropna().index).sum())
+        for source, share in shares.items()
+    }
+    source = covering(covered, prefer=LIKELIHOOD)
+    if source is None:
+        return None
+    counts = ", ".join(f"{name} {n:,}" for name, n in covered.items())
+    return Preferences(
+        source,
+        shares[source],
+        f"{source}. Battles with the reference: {len(with_reference):,}; with preferences: "
+        f"{counts}. Probabilities ({LIKELIHOOD}) are taken where they cover at least "
+        f"{LEAST_COVERED:.0%} of what the rubric covers",
+    )
+
+
+def covering(covered: Mapping[str, int], *, prefer: str) -> str | None:
+    """Return the preferred source if it covers `LEAST_COVERED` of the best, else the best one."""
+    most = max(covered, key=lambda source: covered[source], default=prefer)
+    if not covered.get(most):
+        return None
+    return prefer if covered.get(prefer, 0) >= LEAST_COVERED * covered[most] else most
+
+
+def preferences_by_run(
+    battles: pd.DataFrame,
+    source: str,
+    verdicts: pd.DataFrame | None,
+    choice_verdicts: pd.DataFrame,
+) -> pd.DataFrame:
+    """Return A's share by battle (rows) and run of the judge (columns), NaN for a lacking order."""
+    if source == RUBRIC:
+        if verdicts is None:
+            return pd.DataFrame()
+        runs = {
+            replicate: score_battles(battles, run).set_index("battle_id")["judge_outcome"]
+            for replicate, run in verdicts.groupby("replicate")
+        }
+        return pd.DataFrame(runs)
+    ok = choice_verdicts[choice_verdicts["status"].eq("ok")].dropna(subset=["p_a", "p_tie", "p_b"])
+    by_run = ok.assign(share=ok["p_a"] + ok["p_tie"] / 2).groupby(["battle_id", "replicate"])
+    asked = choice_verdicts.groupby("battle_id")["order"].nunique()
+    answered = by_run.size()
+    complete = answered.eq(asked.reindex(answered.index.get_level_values(0)).to_numpy())
+    means = by_run["share"].mean()[complete].reset_index()
+    return means.pivot_table("share", index="battle_id", columns="replicate")
+
+
+def rate_against(
+    table: pd.DataFrame,
+    reference: str,
+    source: str,
+    options: ReferenceOptions,
+    *,
+    miscoverage: float,
+) -> pd.DataFrame:
+    """Return `REFERENCE_RATINGS` of models by preferences over a reference, as of `against`."""
+    if table.empty:
+        return REFERENCE_RATINGS.empty()
+    ratings = anchoring.rate_against(
+        table,
+        miscoverage=miscoverage,
+        mean_kappa=options.mean_kappa,
+        n_population=options.n_population,
+    )
+    return REFERENCE_RATINGS.typed(ratings.assign(reference_model=reference, source=source))
+
+
+REFERENCE_DIAGNOSTICS = Table(
+    "reference_diagnostics",
+    "diagnostic level value unit n threshold passed note",
+    key=["diagnostic", "level"],
+)
+"""Diagnostics of one reference; metadata of its ratings, and no table of the store."""
+
+MAX_SPREADS: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3)
+"""Largest standard deviations over a judge's runs at which a prompt still counts."""
+
+STD_ERROR_TOLERANCE = 0.12
+"""Largest relative difference of a closed standard error from its bootstrap twin."""
+
+N_RESAMPLES = 1000
+"""Draws that know a standard error to 2.2 %."""
+
+_NO_RUNS = "needs repeated runs of the judge: set 'replicates' to at least 2 in judges.yaml"
+_NO_OTHER = "no other model met at least three of these models besides the reference"
+_LEAST_SHARED = 3  # models that two references need in common for a rank correlation to say a thing
+_Row = tuple[object, ...]  # diagnostic, level, value, unit, n, note, threshold, passed
+
+
+def diagnose(
+    table: pd.DataFrame,
+    ratings: pd.DataFrame,
+    met: pd.DataFrame,
+    runs: np.ndarray,
+    *,
+    seed: int,
+    stream: tuple[str, ...],
+) -> pd.DataFrame:
+    """Return every diagnostic of a reference, those that could not be had with the reason.
+
+    `table` is as of `against`, `ratings` of `rate_against`, `met` of `meetings`; `runs` are
+    preferences by model, question and run; `stream` names the bootstrap's streams.
+    """
+    reference, source = (str(ratings[name].iloc[0]) for name in ("reference_model", "source"))
+    plain = rate_against(table, reference, source, ReferenceOptions(), miscoverage=0.1)
+    rows = [
+        *_reach(table),
+        _agreement(ratings),
+        *_std_errors(table, plain.set_index("model")["std_error"], seed, stream),
+        *_abstention(runs),
+        *_other_references(met, reference),
+    ]
+    names = ["diagnostic", "level", "value", "unit", "n", "note", "threshold", "passed"]
+    filled = [(*row, *(np.nan, pd.NA))[:8] for row in rows]
+    return REFERENCE_DIAGNOSTICS.typed(pd.DataFrame(filled, columns=names))
+
+
+def _reach(table: pd.DataFrame) -> Iterator[_Row]:
+    found = diagnose_reference(table.to_numpy(dtype=float))
+    level = "{:g}-{:g}".format(*REACH)
+    for of, reach in (("models", found.models), ("prompts", found.prompts)):
+        note = "" if reach.is_adequate else "gaps beyond reach rest on a handful of prompts"
+        row = (f"{of}_within_reach", level, reach.share, "share", reach.within.size, note)
+        yield *row, LEAST_WITHIN, reach.is_adequate
+
+
+def _agreement(ratings: pd.DataFrame) -> _Row:
+    gap, mean = ratings["gap"], ratings["mean_preference"]
+    name, n = "spearman_with_mean_preference", len(ratings)
+    if n < 2 or gap.nunique() < 2 or mean.nunique() < 2:
+        return name, "", np.nan, "correlation", n, "fewer than two models that differ"
+    return name, "", spearman(gap, mean), "correlation", n, ""
+
+
+def _std_errors(
+    table: pd.DataFrame, closed: "pd.Series[float]", seed: int, stream: tuple[str, ...]
+) -> Iterator[_Row]:
+    """Yield each model's closed standard error over its bootstrap twin, then the furthest ratio."""
+    worst, furthest, n_worst = np.nan, "", 0
+    for model, values in zip(map(str, table.index), table.to_numpy(dtype=float), strict=True):
+        rng = keyed_rng(seed, *stream, model, "reference")
+        twin = bootstrap_gap_std_error(values, n_resamples=N_RESAMPLES, rng=rng)
+        ratio = float(closed[model]) / twin if twin else np.nan
+        note = "" if twin else "all preferences are equal: resampling shows no spread"
+        n = int(np.isfinite(values).sum())
+        yield "std_error_ratio", model, ratio, "ratio to bootstrap", n, note
+        n_worst += bool(twin)
+        if twin and not abs(ratio - 1) <= worst:
+            worst = abs(ratio - 1)
+            furthest = f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts"
+    passed = worst <= STD_ERROR_TOLERANCE if n_worst else pd.NA
+    row = ("std_error_difference", "", worst, "share of bootstrap", n_worst, furthest)
+    yield *row, STD_ERROR_TOLERANCE, passed
+
+
+def _abstention(runs: np.ndarray) -> Iterator[_Row]:
+    """Yield, per largest spread, the share of prompts that is left and how far gaps move."""
+    if runs.shape[2] < 2:
+        yield "abstention_coverage", "", np.nan, "share", 0, _NO_RUNS
+        return
+    complete = np.where(np.isnan(runs).any(axis=2, keepdims=True), np.nan, runs)
+    judged = complete[~np.isnan(complete).all(axis=(1, 2))]
+    for spread in MAX_SPREADS:
+        level, n = f"{spread:g}", len(judged)
+        try:
+            left = abstain(judged, max_spread=spread)
+        except ValueError as error:  # a model keeps no prompt: no leaderboard at this spread
+            yield "abstention_coverage", level, np.nan, "share", n, str(error)
+            continue
+        yield "abstention_coverage", level, float(left.coverage.mean()), "share", n, ""
+        shift = float(np.abs(left.centred_shift).mean())
+        yield "abstention_shift", level, shift, "Elo points", n, ""
+
+
+def _other_references(met: pd.DataFrame, reference: str) -> list[_Row]:
+    """Return, per other model as reference, how the leaderboard of the same models changes."""
+    rows: list[_Row] = []
+    ours = gaps_against(met, reference)
+    for other in map(str, ours.index):
+        both = pd.concat([ours, gaps_against(met, other)], axis=1, join="inner")
+        if len(both) < _LEAST_SHARED or (both.nunique() < 2).any():
+            continue
+        compared = compare_references(both.to_numpy().T)
+        tau, shift = float(compared.kendall[0, 1]), float(compared.mean_abs_shift[1])
+        rows.append(("kendall_under_other_reference", other, tau, "rank", len(both), ""))
+        rows.append(("shift_under_other_reference", other, shift, "Elo points", len(both), ""))
+    return rows or [("kendall_under_other_reference", "", np.nan, "rank", 0, _NO_OTHER)]
+
 
 NO_PREFERENCES = (
     "the judge gave no preferences on battles with the reference: let it choose with "
@@ -37,7 +267,7 @@ _UNMEASURED = dg.AssetCheckResult(
 )
 
 
-@judge_table("2", FOLLOWS_WITHOUT_SCORES)
+@table_asset("2", follows)
 def reference_ratings(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -99,10 +329,8 @@ def reference_ratings(
 def _described(diagnostics: pd.DataFrame) -> dict[str, Any]:
     names, cells = diagnostics["diagnostic"], diagnostics.astype(object)
     overall = diagnostics[names.isin(_SHOWN) & diagnostics["value"].notna()]
-    shown = diagnostics[names.ne("std_error_ratio")].drop(columns="note").round(3)
     return {
         **dict(zip(overall["diagnostic"], overall["value"].astype(float), strict=True)),
-        "summary": dg.MetadataValue.md(shown.to_markdown(index=False)),
         DIAGNOSTICS: dg.MetadataValue.json(cells.where(cells.notna(), None).to_dict("records")),
     }
 
@@ -114,10 +342,7 @@ def diagnostics_of(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.
     return None if rows is None else REFERENCE_DIAGNOSTICS.filled(pd.DataFrame(rows))
 
 
-rating_checks = checks_of(REFERENCE_RATINGS)
-
-
-@judge_check(reference_ratings)
+@table_check(reference_ratings)
 def reference_has_reach(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """A reference far above or below the models tells them apart by a handful of prompts."""
     return reach_result(diagnostics_of(context.instance, *corpus_and_judge(context)))
@@ -143,7 +368,7 @@ def reach_result(diagnostics: pd.DataFrame | None) -> dg.AssetCheckResult:
     )
 
 
-@judge_check(reference_ratings)
+@table_check(reference_ratings)
 def errors_are_those_of_resampling(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """A closed standard error that is not that of prompts drawn again misstates the intervals."""
     return errors_result(diagnostics_of(context.instance, *corpus_and_judge(context)))

@@ -10,11 +10,11 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS_WHAT_THERE_IS, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge
-from assets.reliability.panel import by_run
+from assets.reliability.gate import by_run
 from assets.thumbnails import drift_over_epochs
 from judgeline.io import SCORE_COLUMNS, as_table, score_battles
 from judgeline.reliability import FALSE_ALARM, Judgement, detect_drift
@@ -45,7 +45,7 @@ _OF_ANOTHER = (
 
 
 # No automation condition: it asks the judge afresh, every time. Its schedule does so by name.
-@judge_table("1")
+@table_asset("1")
 def drift_answers(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -76,8 +76,7 @@ def drift_answers(
     answers = ask_judge(
         context,
         battles,
-        EpochAsker(verdicts, before, context.run.root_run_id or context.run.run_id),
-        form="rubric",
+        annotate=EpochAsker(verdicts, before, context.run.root_run_id or context.run.run_id),
         catalog=catalog,
         verdict_store=verdict_store,
         budget=JointBudget([budget, Budget.parse(corpus.drift.budget)]),
@@ -114,7 +113,7 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
     return dg.MaterializeResult(value=before, metadata={"n_asked": 0, "note": note})
 
 
-@judge_table("2", FOLLOWS_WHAT_THERE_IS)
+@table_asset("2", follows)
 def judge_drift(
     drift_answers: pd.DataFrame,
     sampled_battles: pd.DataFrame,
@@ -202,7 +201,7 @@ def _panel_runs(
     return np.where(own[:, None], runs, math.nan)
 
 
-@judge_check(judge_drift)
+@table_check(judge_drift)
 def judge_has_not_drifted(judge_drift: pd.DataFrame) -> dg.AssetCheckResult:
     """A judge that changed under its name rates new models by another ruler than the old ones."""
     latest = judge_drift[judge_drift["epoch"].eq(judge_drift["epoch"].max())]
@@ -308,11 +307,9 @@ class EpochAsker:
             answers = annotate(judge, battles, first_replicate=first, buyer=buyer, **asked)
             _require_most(answers, asked["slug"])
             rows = self._as_epoch(answers, epoch, judge, battles, buyer)
-            is_new = buyer.account.n_asked > 0 or self._is_fresh(rows)
+            last = datetime.fromisoformat(rows["asked_at"].max())
+            is_new = buyer.account.n_asked > 0 or last > datetime.now(UTC) - JUST_NOW
             yield rows
-
-    def _is_fresh(self, rows: pd.DataFrame) -> bool:
-        return datetime.fromisoformat(rows["asked_at"].max()) > datetime.now(UTC) - JUST_NOW
 
     def _as_epoch(
         self, answers: pd.DataFrame, epoch: int, judge: Judge, battles: pd.DataFrame, buyer: Buyer

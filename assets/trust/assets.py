@@ -1,23 +1,191 @@
-"""Assets of score and choice distributions: outcomes of battles, and contradictions of a judge."""
+"""Assets of score and choice distributions: outcomes of battles, and contradictions of a judge.
+
+Conflicts: the judge scored two completions alone and compared them, and the signs differ.
+Violations: among the answers to one question its comparisons are no ranking with ties. Rubric
+outcomes are held against single scores: with their own scores they agree by construction.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import dagster as dg
+import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of
-from assets.trust.consistency import (
-    ALL,
-    COMPARISONS,
-    OVERALL,
-    consistency_table,
-    rubric_outcomes,
-)
 from assets.trust.scoring import SCORE_SOURCES, outcomes_by_source
+from judgeline.io import each_category
+from judgeline.trust import (
+    MOST_SUBSETS,
+    ViolationCounts,
+    count_violations,
+    outcome_matrices,
+    score_conflicts,
+    violation_rates,
+)
+from judgeline.verdict import CRITERIA, criterion_difference, hard_outcome, sign_outcome
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
 from resources.tables.rules import within
-from resources.tables.trust import CONSISTENCY, SOFT_OUTCOMES
+from resources.tables.trust import CONSISTENCY
+
+CONFLICT, VIOLATION = "conflict-ratio", "non-transitivity"
+COMPARISONS = ("likelihood", "choice", "rubric")
+"""Sources of comparisons, the one that uses most of the answer first."""
+
+SIZES = (3, 4, 5)
+OVERALL, ALL = "overall", "all"
+
+_UNKNOWN = "unknown"
+_Row = dict[str, Any]
+
+
+def rubric_outcomes(battles: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return the rubric's outcomes by battle, overall and by criterion, as of `hard_outcome`."""
+    ours, theirs = ([f"{criterion}_{side}" for criterion in CRITERIA] for side in "ab")
+    parsed = verdicts[verdicts["status"].eq("ok")].dropna(subset=[*ours, *theirs])
+    scores = [parsed[side].to_numpy(dtype=float) for side in (ours, theirs)]
+    gaps = pd.DataFrame(scores[0] - scores[1], columns=list(CRITERIA))
+    gaps.insert(0, OVERALL, criterion_difference(*scores))
+    means = gaps.groupby([parsed["order"].to_numpy(), parsed["battle_id"].to_numpy()]).mean()
+    by_order = [
+        means[means.index.get_level_values(0) == order].droplevel(0).reindex(battles["battle_id"])
+        for order in ("AB", "BA", "mean")
+    ]
+    first, second = (single.fillna(by_order[2]) for single in by_order[:2])
+    both = first[OVERALL].notna() & second[OVERALL].notna()
+    return {
+        dimension: pd.Series(
+            hard_outcome(first.loc[both, dimension], second.loc[both, dimension]),
+            index=first.index[both],
+        )
+        for dimension in gaps
+    }
+
+
+def consistency_table(
+    battles: pd.DataFrame,
+    outcomes: Mapping[tuple[str, str], pd.Series],
+    score_differences: Mapping[str, pd.Series],
+    *,
+    tolerance: float,
+) -> pd.DataFrame:
+    """Return conflict ratios and non-transitivity ratios of one judge, overall and by category.
+
+    Where no battle has a category, languages stand for them. Outcomes are A's share of
+    the win, score differences A minus B in points, equal within `tolerance`. ``n`` counts battles
+    scored and compared, or subsets of ``size`` answers whose pairs were all compared; it is 0, and
+    the ratio null, where a question has over `MOST_SUBSETS`.
+    """
+    keyed = _keyed(battles)
+    rows = [*_conflicts(keyed, outcomes, score_differences, tolerance)]
+    for (source, dimension), outcome in outcomes.items():
+        rows += [
+            {"measure": VIOLATION, "source": source, "dimension": dimension, **row}
+            for row in _violations(keyed, outcome)
+        ]
+    return CONSISTENCY.typed(pd.DataFrame(rows, columns=CONSISTENCY.columns))
+
+
+def _keyed(battles: pd.DataFrame) -> pd.DataFrame:
+    """Return question and models of every battle as numbers, the lower model first, by its id."""
+    question, _ = pd.factorize(battles["question_id"])
+    models = battles[["model_a", "model_b"]].to_numpy(dtype=object)
+    first, second = pd.factorize(models.ravel())[0].reshape(-1, 2).T
+    column = "category" if battles["category"].notna().any() else "language"
+    return pd.DataFrame(
+        {
+            "question": question,
+            "low": np.minimum(first, second),
+            "high": np.maximum(first, second),
+            "swapped": first > second,
+            "category": battles[column].fillna(_UNKNOWN).to_numpy(dtype=object),
+        },
+        index=battles["battle_id"].to_numpy(dtype=object),
+    )
+
+
+def _conflicts(
+    keyed: pd.DataFrame,
+    outcomes: Mapping[tuple[str, str], pd.Series],
+    score_differences: Mapping[str, pd.Series],
+    tolerance: float,
+) -> Iterator[_Row]:
+    overall = {source: one for (source, dimension), one in outcomes.items() if dimension == OVERALL}
+    for source, outcome in overall.items():
+        for scores in (name for name in SCORE_SOURCES if name in score_differences):
+            both = pd.DataFrame({"outcome": outcome, "gap": score_differences[scores]}).dropna()
+            conflicts = score_conflicts(
+                both["gap"], np.zeros(len(both)), both["outcome"], tolerance=tolerance
+            )
+            place = {"measure": CONFLICT, "source": source, "scores": scores, "dimension": OVERALL}
+            yield {**place, "category": ALL, **_share(pd.Series(conflicts))}
+            named = _each(keyed["category"].reindex(both.index))
+            parts = pd.Series(conflicts[named.index]).groupby(named.to_numpy())
+            if parts.ngroups > 1:
+                yield from ({**place, "category": name, **_share(part)} for name, part in parts)
+
+
+def _each(categories: pd.Series) -> pd.Series:
+    """Return the categories one a row; one called all is told from the whole."""
+    return each_category(categories).replace(ALL, f"{ALL} (category)")
+
+
+def _share(conflicts: pd.Series) -> _Row:
+    return {"n": len(conflicts), "ratio": conflicts.astype(float).mean()}
+
+
+def _violations(keyed: pd.DataFrame, outcome: pd.Series) -> Iterator[_Row]:
+    """Yield violations by size of subset, of one outcome a pair: the sign of its battles' mean."""
+    known = keyed.loc[outcome.index]
+    share = np.where(known["swapped"], 1 - outcome.to_numpy(), outcome.to_numpy())
+    table = known[["question", "low", "high"]].assign(outcome=share)
+    pairs = table.groupby(["question", "low", "high"], as_index=False)["outcome"].mean()
+    pairs = pairs.assign(outcome=sign_outcome(pairs["outcome"] - 0.5))
+    categories = keyed.drop_duplicates("question").set_index("question")["category"]
+    for size in SIZES:
+        pairs = _dense(pairs, size)
+        found = list(_rates(pairs, categories, size))
+        yield from found or [{"size": size, "category": ALL, "n": 0}]
+
+
+def _dense(pairs: pd.DataFrame, size: int) -> pd.DataFrame:
+    """Leave out answers that met fewer than size - 1 others: no complete subset holds them."""
+    while True:
+        ends = [pairs[["question", end]].set_axis(["q", "a"], axis=1) for end in ("low", "high")]
+        met = pd.concat(ends).groupby(["q", "a"])["a"].transform("size").to_numpy()
+        kept = (met.reshape(2, -1) >= size - 1).all(axis=0)
+        if kept.all():
+            return pairs
+        pairs = pairs[kept]
+
+
+def _rates(dense: pd.DataFrame, categories: pd.Series, size: int) -> Iterator[_Row]:
+    """Yield the ratio over all questions, then by category where several have subsets."""
+    if dense.empty:
+        return
+    comparisons = outcome_matrices(*(dense[column].to_numpy() for column in dense))
+    if max(math.comb(len(answers), size) for answers in comparisons.answers) > MOST_SUBSETS:
+        return
+    counts = count_violations(comparisons.outcomes, sizes=(size,))
+    if not counts.n_subsets.any():
+        return
+    named = _each(categories.reindex(comparisons.questions))
+    found = [violation_rates(counts)]
+    if len({*named}) > 1:
+        of_each = ViolationCounts(counts.sizes, *(column[named.index] for column in counts[1:]))
+        found.append(violation_rates(of_each, named.to_numpy(dtype=object)))
+    for rates in found:
+        columns = (rates.n_subsets, rates.ratio, rates.circular, rates.equality)
+        values = zip(*(column[:, 0].tolist() for column in columns), strict=True)
+        for category, (n, *shares) in zip(rates.categories, values, strict=True):
+            if n:
+                ratios = dict(zip(("ratio", "circular", "equality"), shares, strict=True))
+                yield {"size": size, "category": category, "n": n, **ratios}
+
 
 NOT_ASKED = (
     "there are neither single scores nor choices of this judge: the notes of score_verdicts and "
@@ -26,7 +194,7 @@ NOT_ASKED = (
 WARN_COVERED = 0.95
 
 
-@judge_table("1", FOLLOWS)
+@table_asset("1", follows)
 def soft_outcomes(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -48,26 +216,19 @@ def soft_outcomes(
         scale=judge.score.scale,
         tolerance=judge.choice.tolerance,
     )
-    by_source = outcomes.groupby("source", sort=False)["outcome"]
-    summary = pd.DataFrame(
-        {
-            "battles": by_source.size(),
-            "left out": len(sampled_battles) - by_source.size(),
-            "ties": by_source.agg(lambda column: column.eq(0.5).mean()),
-        }
-    )
+    counts = outcomes["source"].value_counts(sort=False).to_dict()
     return dg.MaterializeResult(
         value=outcomes,
         metadata={
             "n_sampled": len(sampled_battles),
             "tolerance": judge.choice.tolerance,
-            "sources": dg.MetadataValue.md(summary.round(3).reset_index().to_markdown(index=False)),
+            **{f"n_{source}": n for source, n in counts.items()},
             **({"note": NOT_ASKED} if outcomes.empty else {}),
         },
     )
 
 
-@judge_table("2", FOLLOWS)
+@table_asset("2", follows)
 def consistency(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
@@ -103,18 +264,11 @@ def consistency(
         },
         tolerance=catalog.judge(slug).choice.tolerance,
     )
-    whole = table[table["category"].eq(ALL) & table["dimension"].eq(OVERALL)]
-    shown = whole.drop(columns=["category", "dimension"]).round(3)
-    return dg.MaterializeResult(
-        value=table,
-        metadata={
-            "overall": dg.MetadataValue.md(shown.to_markdown(index=False)),
-            **({"note": NOT_ASKED} if soft_outcomes.empty else {}),
-        },
-    )
+    note = {"note": NOT_ASKED} if soft_outcomes.empty else {}
+    return dg.MaterializeResult(value=table, metadata=note)
 
 
-@judge_check(soft_outcomes)
+@table_check(soft_outcomes)
 def sources_cover_the_sample(
     soft_outcomes: pd.DataFrame, sampled_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
@@ -130,7 +284,3 @@ def sources_cover_the_sample(
         "answers failed, or came without log-probabilities.",
         severity=dg.AssetCheckSeverity.WARN,
     )
-
-
-soft_outcome_checks = checks_of(SOFT_OUTCOMES)
-consistency_checks = checks_of(CONSISTENCY)

@@ -37,14 +37,9 @@ def outcomes_by_source(
     so are perplexities and scores (in points) at most this apart. Source: Y. Wang et al. (2025),
     "TrustJudge", arXiv:2509.21117.
     """
-    if not 0 <= tolerance <= 1:
-        raise ValueError(f"tolerance must lie in [0, 1], got {tolerance}")
-    judges = sorted({*choice_verdicts["judge"], *score_verdicts["judge"]})
-    if len(judges) > 1:
-        raise ValueError(f"verdicts of {len(judges)} judges, {judges}; score one judge at a time")
     chosen = _parsed(choice_verdicts, "choice")
     scored = _parsed(score_verdicts, "score")
-    _require_orders(chosen)
+    _require_unmixed(chosen)
     parts = [
         SOFT_OUTCOMES.empty(),
         *_by_choice(battles, chosen, tolerance),
@@ -96,9 +91,10 @@ def _by_score(
 ) -> Iterator[pd.DataFrame]:
     _require_scale(scored, scale)
     (low, high), (lowest, highest) = scale, TARGET_SCALE
-    said = _between(scored, "score", scale)
+    said, expected = (
+        scored[name].to_numpy(dtype=float, na_value=np.nan) for name in ("score", "expected_score")
+    )
     said = lowest + (said - low) / (high - low) * (highest - lowest)
-    expected = _between(scored, "expected_score", TARGET_SCALE)
     if scored.empty:  # battles that nobody scored need have no texts
         return
     sides = [completion_ids(battles, side) for side in "ab"]
@@ -133,20 +129,6 @@ def _require_scale(scored: pd.DataFrame, scale: tuple[int, int]) -> None:
             )
 
 
-def _between(scored: pd.DataFrame, column: str, ends: tuple[float, float]) -> Floats:
-    """Return a column of scores, or refuse those that lie outside of a scale."""
-    values: Floats = scored[column].to_numpy(dtype=float, na_value=np.nan)
-    low, high = ends
-    wrong = (values < low - _LEVEL) | (values > high + _LEVEL)
-    if wrong.any():
-        raise ValueError(
-            f"{int(wrong.sum())} of {values.size} values of {column} lie outside {low:g} to "
-            f"{high:g}, the first is {values[np.argmax(wrong)]:g}: they are of no scale that was "
-            "asked; remake score_verdicts"
-        )
-    return values
-
-
 def _parsed(verdicts: pd.DataFrame, what: str) -> pd.DataFrame:
     parsed = verdicts[verdicts["status"].eq("ok")]
     kinds = sorted(set(parsed["evidence"].dropna()) & set(_KINDS))
@@ -158,10 +140,7 @@ def _parsed(verdicts: pd.DataFrame, what: str) -> pd.DataFrame:
     return parsed
 
 
-def _require_orders(chosen: pd.DataFrame) -> None:
-    orders = sorted(set(chosen["order"].unique()) - {"AB", "BA", "mean"})
-    if orders:
-        raise ValueError(f"unknown orders {orders} in choice_verdicts; expected AB, BA or mean")
+def _require_unmixed(chosen: pd.DataFrame) -> None:
     averaged = set(chosen.loc[chosen["order"].eq("mean"), "battle_id"])
     mixed = chosen.loc[chosen["order"].ne("mean") & chosen["battle_id"].isin(averaged), "battle_id"]
     if len(mixed):

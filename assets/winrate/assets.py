@@ -5,10 +5,9 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, checks_of, judge_check, judge_table
+from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
-from assets.thumbnails import win_rates
 from judgeline.io import as_outcome_tables, as_table
 from judgeline.winrate import (
     EACH_MODEL,
@@ -33,7 +32,7 @@ NO_VOTES = (
 PUBLISHED = "mean-outcome"
 
 
-@judge_table("3", FOLLOWS)
+@table_asset("3", follows)
 def adjusted_win_rates(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -60,8 +59,6 @@ def adjusted_win_rates(
             "n_models": len(shown),
             "headline": HEADLINE_RULE,
             "n_without_estimate": int(shown["status"].ne("ok").sum()),
-            **_errors(shown),
-            **({"win_rates": win_rates(shown)} if shown["naive_win_rate"].notna().any() else {}),
         },
     )
 
@@ -87,8 +84,6 @@ def label_plan(scored_battles: pd.DataFrame, rating: RatingOptions) -> pd.DataFr
     """Return how many more battles to label, and of which kind, for intervals of a wanted width.
 
     One row for the corpus or a model and a way of choosing battles; none where nobody voted.
-    Labels chosen by the judge's verdict serve the conditional estimate alone, never the adjusted
-    win rates.
     """
     if _nobody_voted(scored_battles):
         return pd.DataFrame()
@@ -109,18 +104,7 @@ def _nobody_voted(scored_battles: pd.DataFrame) -> bool:
     return bool(scored_battles["human_outcome"].isna().all())
 
 
-def _errors(shown: pd.DataFrame) -> dict[str, float]:
-    """Return mean absolute differences to the human win rate, where both are known."""
-    both = shown[shown["human_win_rate"].notna() & shown["win_rate"].notna()]
-    if both.empty:
-        return {}
-    return {
-        f"mean_difference_{name}": float((both[column] - both["human_win_rate"]).abs().mean())
-        for name, column in (("naive", "naive_win_rate"), ("headline", "win_rate"))
-    }
-
-
-@judge_check(adjusted_win_rates)
+@table_check(adjusted_win_rates)
 def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetCheckResult:
     """The published correction exists only for a judge that does better than chance on votes.
 
@@ -139,10 +123,7 @@ def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetChe
     )
 
 
-win_rate_checks = checks_of(ADJUSTED_WIN_RATES)
-
-
-@judge_check(adjusted_win_rates)
+@table_check(adjusted_win_rates)
 def adjusted_intervals_cover(
     context: dg.AssetCheckExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.AssetCheckResult:

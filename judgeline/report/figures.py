@@ -24,6 +24,15 @@ RULERS = {"hard": ("hard", "s"), "soft": ("soft", "o"), HEADLINE: ("headline", "
 """The methods that figures compare, with their colours and markers."""
 
 
+def straight_line(rated: pd.DataFrame, column: str) -> tuple[float, float] | None:
+    """Return least-squares slope and intercept over human rating; None where there is no line."""
+    x, y = rated["human_rating"].to_numpy(float), rated[column].to_numpy(float)
+    if x.size < 3 or np.ptp(x) == 0:
+        return None
+    slope, intercept = np.polyfit(x - x.mean(), y, 1)
+    return float(slope), float(intercept - slope * x.mean())
+
+
 def draw_intervals(leaderboard: pd.DataFrame) -> Chart:
     """Draw ratings with their intervals, best on top, and human ratings; dashed if unbounded."""
     table = leaderboard.reset_index(drop=True)
@@ -158,13 +167,10 @@ def residual_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
     ends = np.array([rated["human_rating"].min(), rated["human_rating"].max()])
     chart.lines(ends, 0, "muted", width=1, dash="4 3")
     for method, (role, _) in RULERS.items():
-        own = rated.loc[rated["method"] == method, ["human_rating", "residual"]]
-        x, y = own.to_numpy(float).T
-        if x.size >= 3 and np.ptp(x):
-            line = np.poly1d(np.polyfit(x - x.mean(), y, 1))
-            chart.lines(
-                [x.min(), x.max()], line(np.array([x.min(), x.max()]) - x.mean()), role, opacity=0.6
-            )
+        group = rated[rated["method"] == method]
+        if line := straight_line(group, "residual"):
+            x = np.array([group["human_rating"].min(), group["human_rating"].max()])
+            chart.lines(x, line[0] * x + line[1], role, opacity=0.6)
     _draw_marks(chart, rated, "residual")
     description = f"Scatter of residuals around zero with straight lines. {slopes}"
     return _drawn(chart, key, title, caption, description)

@@ -13,11 +13,10 @@ import dagster as dg
 import typer
 from rich.console import Console
 
-from assets.judging.asking import PROGRESS
+from assets.judging.assets import plan_judge
 from assets.judging.budgets import NO_CAP, require_environment
-from assets.judging.planning import plan_judge
 from assets.partitions import corpus_judge_key, register
-from assets.run_tags import BUDGET_TAG
+from assets.settings import BUDGET_TAG
 from judgeline.cli import COULD_NOT_RUN, OK
 from judgeline.terminal import plain
 from pipelines.commands import console as terminal
@@ -63,7 +62,6 @@ _STATES = {
     dg.DagsterRunStatus.FAILURE: ("FAIL", "bold red", "failed"),
     dg.DagsterRunStatus.CANCELED: ("stop", "yellow", "cancelled"),
 }
-_LAST_WORDS = 30  # events looked at for how far a judge is
 
 
 class Pair(NamedTuple):
@@ -309,17 +307,15 @@ class Watcher:
                 self._console, f"No longer watching; backfill {self._id} goes on. To end it: {end}"
             )
             return OK
-        checks, errors = self._failures()
+        outcome = self._outcome()
         if status == BulkActionStatus.CANCELED:
-            errors.append(f"backfill {self._id} was cancelled; what was bought is kept")
+            outcome.errors.append(f"backfill {self._id} was cancelled; what was bought is kept")
         done = (BulkActionStatus.COMPLETED_SUCCESS, BulkActionStatus.COMPLETED)
-        if terminal.exit_code(checks, errors) == OK and status not in done:
+        if outcome.exit_code == OK and status not in done:
             end = status.value.lower()
-            errors.append(f"backfill {self._id} ended as {end}; the UI has its log")
-        code = terminal.exit_code(checks, errors)
-        outcome = terminal.RunOutcome(code, "", failed_checks=tuple(checks), errors=tuple(errors))
+            outcome.errors.append(f"backfill {self._id} ended as {end}; the UI has its log")
         terminal.print_outcome(outcome, self._console)
-        return code
+        return outcome.exit_code
 
     def follow(self, pause: float = 2.0) -> BulkActionStatus:
         """Print each change of a run's state, polled every `pause` seconds; return the end."""
@@ -332,24 +328,24 @@ class Watcher:
                     return status
                 time.sleep(pause)
 
-    def _failures(self) -> tuple[list[terminal.FailedCheck], list[str]]:
+    def _outcome(self) -> terminal.RunOutcome:
         """Return the failed checks and the errors; of retries the last counts."""
-        checks: list[terminal.FailedCheck] = []
-        errors: list[str] = []
+        outcome = terminal.RunOutcome("")
         runs = self._runs()
         repeated = {run.parent_run_id for run in runs}
         for run in (run for run in runs if run.run_id not in repeated):
             events = self._events(run, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
             found = (event.asset_check_evaluation_data for event in events)
-            checks += [
+            outcome.failed_checks += [
                 terminal.failed_check(one, _partition(run)) for one in found if not one.passed
             ]
             if run.status == dg.DagsterRunStatus.FAILURE:
-                errors += self._errors(run)
+                outcome.errors += self._errors(run)
         backfill = self._instance.get_backfill(self._id)
         if backfill is not None and backfill.error is not None:
-            errors.append(f"the backfill itself: {' '.join(backfill.error.message.split())}")
-        return checks, errors
+            error = " ".join(backfill.error.message.split())
+            outcome.errors.append(f"the backfill itself: {error}")
+        return outcome
 
     def _runs(self) -> list[dg.DagsterRun]:
         tags = {"dagster/backfill": self._id}
@@ -363,9 +359,9 @@ class Watcher:
                 self._print(run)
         n_ended = sum(run.status == dg.DagsterRunStatus.SUCCESS for run in runs)
         self._progress.update(self._task, completed=n_ended)
-        for run in runs if self._console.is_terminal else ():
+        for run in runs:
             if run.status == dg.DagsterRunStatus.STARTED:
-                self._progress.update(self._task, description=plain(self._last_word(run)))
+                self._progress.update(self._task, description=plain(_partition(run)))
 
     def _print(self, run: dg.DagsterRun) -> None:
         if run.status in _STATES:
@@ -374,12 +370,6 @@ class Watcher:
             made = f"{len(run.asset_selection or ())} tables, run {run.run_id[:8]}"
             text = f"{_partition(run)}: {state}{again} ({made})"
             terminal.marked(self._console, mark, style, text)
-
-    def _last_word(self, run: dg.DagsterRun) -> str:
-        found = self._instance.get_records_for_run(run.run_id, limit=_LAST_WORDS, ascending=False)
-        messages = (record.event_log_entry.user_message for record in found.records)
-        word = next((one for one in messages if one.startswith(PROGRESS)), _partition(run))
-        return word.removeprefix(PROGRESS)
 
     def _errors(self, run: dg.DagsterRun) -> list[str]:
         failures = list(self._events(run, dg.DagsterEventType.STEP_FAILURE))

@@ -14,7 +14,6 @@ import typer
 
 from judgeline.cli import EXIT_CODES, OK, app, complain, examples, option
 from judgeline.terminal import open_console, plain
-from pipelines.commands.configured import corpora_app, judges_app
 from pipelines.commands.file_commands import (
     BudgetOption,
     CorpusOption,
@@ -23,6 +22,8 @@ from pipelines.commands.file_commands import (
     Text,
     Texts,
     candidates_app,
+    corpora_app,
+    judges_app,
     of_corpus,
     of_judge,
     verdicts_app,
@@ -88,7 +89,7 @@ def run(
     everything it leaves is visible in `judgeline ui`. Exits with 2 when a blocking quality check
     fails: what depends on the failed asset is then not made.
     """
-    from pipelines.instance.workers import compute_in_one_thread
+    from pipelines.instance.homes import compute_in_one_thread
 
     compute_in_one_thread()
     from pipelines.commands.plan import require_covered

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,16 +23,13 @@ from judgeline.report import inert
 from judgeline.terminal import plain
 from resources.judges.judge_plan import JudgePlan, told
 
+_Table = tuple[dg.AssetKey, str]
 _PAUSE_S = 20.0  # between lines about one step, where no bar can move
 _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
 
 
 class RunReporter(logging.Handler):
-    """Turns the events of runs into readable lines; a context manager around them.
-
-    There is a line per asset and check where it is `verbose`; otherwise one per job, with what
-    was made and passed as counts, and one per check that did not pass.
-    """
+    """Turns the events of runs into lines, of assets and checks if `verbose`, else of jobs."""
 
     def __init__(self, console: Console, *, verbose: bool = True) -> None:
         super().__init__()
@@ -252,31 +249,50 @@ def failed_check(evaluation: dg.AssetCheckEvaluation, partition: str) -> FailedC
     )
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunOutcome:
-    """Outcome of a run of the lineage of a corpus; of a dry run, `n_battles` and `plan`.
+    """Outcome of runs of the lineage of a corpus; of a dry run, `n_battles` and `plan`.
 
     `judges` are those asked for, or that the corpus implies; `errors` say why something could not
-    run, one paragraph each; `report` is the one that this run wrote. `n_made` tables were made,
-    and `n_up_to_date` found as they have to be.
+    run, one paragraph each; `report` is the one that this run wrote. The tables of assets in
+    `there` can be read; those in `made`, with their partitions, were made now, and those in
+    `up_to_date` before.
     """
 
-    exit_code: int
     corpus: str
     judges: tuple[str, ...] = ()
-    failed_checks: tuple[FailedCheck, ...] = ()
-    errors: tuple[str, ...] = ()
+    failed_checks: list[FailedCheck] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     report: Path | None = None
     n_battles: int | None = None
     plan: tuple[JudgePlan, ...] = ()
-    n_made: int = 0
-    n_up_to_date: int = 0
+    there: set[dg.AssetKey] = field(default_factory=set)
+    made: set[_Table] = field(default_factory=set)
+    up_to_date: set[_Table] = field(default_factory=set)
 
+    @property
+    def exit_code(self) -> int:
+        """Exit code: 1 if there are errors, else 2 if a gate failed, else 0."""
+        failed = GATE_FAILED if any(check.is_gate for check in self.failed_checks) else OK
+        return COULD_NOT_RUN if self.errors else failed
 
-def exit_code(failed_checks: Iterable[FailedCheck], errors: Iterable[str]) -> int:
-    """Return the exit code: 1 if there are errors, else 2 if a gate failed, else 0."""
-    failed = GATE_FAILED if any(check.is_gate for check in failed_checks) else OK
-    return COULD_NOT_RUN if [*errors] else failed
+    @property
+    def n_made(self) -> int:
+        """Number of tables that were made."""
+        return len(self.made)
+
+    @property
+    def n_up_to_date(self) -> int:
+        """Number of tables that were found as they have to be."""
+        return len(self.up_to_date - self.made)
+
+    def add(self, other: "RunOutcome") -> None:
+        """Add the results of further jobs; those make no report."""
+        self.failed_checks += other.failed_checks
+        self.errors += other.errors
+        self.there |= other.there
+        self.made |= other.made
+        self.up_to_date |= other.up_to_date
 
 
 def print_plan(plan: Iterable[JudgePlan], console: Console) -> None:

@@ -18,8 +18,7 @@ from rich.console import Console
 from upath import UPath
 
 from pipelines.commands.console import said
-from pipelines.instance.homes import open_instance
-from pipelines.instance.workers import UNFINISHED
+from pipelines.instance.homes import UNFINISHED, open_instance
 from resources.atomic import write_whole
 from resources.config.paths import home, tables_uri, verdicts_uri
 from resources.store.shards import is_local
@@ -150,7 +149,7 @@ def _about_model(
     records: dict[_Stored, pd.DataFrame] = {}
     for one in stored:
         table = pd.read_parquet(one.path)
-        is_about = _rows_about(table, {model, *battles})
+        is_about = _texts(table).isin({model, *battles}).any(axis=1)
         if one.asset not in RECORDS and (is_about.any() or _quotes(table, model)):
             tables.append(one)
         elif is_about.any():
@@ -189,11 +188,6 @@ def _names_judge(path: UPath, judge: str) -> bool:
 def _texts(table: pd.DataFrame) -> pd.DataFrame:
     texts = table.select_dtypes(["string", "object"])
     return texts.map(lambda cell: cell if isinstance(cell, str) else "")
-
-
-def _rows_about(table: pd.DataFrame, words: Set[str]) -> "pd.Series[bool]":
-    """Return which rows have one of some names or ids as a cell."""
-    return _texts(table).isin(words).any(axis=1)
 
 
 def _quotes(table: pd.DataFrame, name: str) -> bool:

@@ -89,10 +89,7 @@ def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
 
 
 def plan_lines(corpus: str, judge: str) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """Return the labels to buy, by corpus or model and by way of choosing battles, and notes.
-
-    A plan holds a note of its own; a note on several plans is returned once, with their number.
-    """
+    """Return the labels to buy, by corpus or model and by way of choosing battles, and notes."""
     from assets.winrate.assets import label_plan  # loads the orchestrator
     from resources.config.catalog import Catalog
     from resources.tables.store import open_store

@@ -9,7 +9,7 @@ import pandas as pd
 
 from assets.candidates.assets import choose_candidate_battles, read_candidates
 from assets.corpus.assets import choose
-from assets.judging.planning import ASKED, plan_judge
+from assets.judging.assets import ASKED, plan_judge
 from assets.provenance import latest, metadata_of
 from judgeline.io import PLAIN, SCORE_COLUMNS, are_plain
 from pipelines.instance.internals import AssetGraph
@@ -79,10 +79,7 @@ def asked_judges(
     buyer: Buyer,
     asks: Collection[str],
 ) -> list[JudgeDefinition]:
-    """Return the served judges that a run would ask, for tables `asks`.
-
-    The battles are those sampled before. A corpus that was never sampled is read for it.
-    """
+    """Return the served judges that a run would ask, for tables `asks`."""
     if not served or not asks:
         return []
     sample = tables.stored("sampled_battles", corpus.slug)
@@ -263,13 +260,8 @@ def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
         for check in graph.asset_check_keys
         if SCORES in graph.get(check).parent_entity_keys
     }
-    found: set[dg.AssetKey] = set()
-    waiting = [SCORES, *(checked - DO_WITHOUT)]
-    while waiting:
-        key = waiting.pop()
-        found.add(key)
-        waiting += graph.get(key).child_keys - found - DO_WITHOUT
-    return frozenset(found)
+    resting = dg.AssetSelection.assets(SCORES, *checked - DO_WITHOUT).downstream().resolve(graph)
+    return frozenset(resting) - DO_WITHOUT
 
 
 def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | None:

@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,17 +19,16 @@ import dagster as dg
 from rich.console import Console
 
 from assets.candidates.choosing import fingerprint
+from assets.judging.assets import ASKED
 from assets.judging.budgets import require_environment
-from assets.judging.planning import ASKED
 from assets.partitions import corpus_judge_key, previews_silenced, register
-from judgeline.cli import COULD_NOT_RUN, OK
+from assets.processes import this_host
 from pipelines.commands.beside import beside, n_processes
 from pipelines.commands.console import (
     FailedCheck,
     RunOutcome,
     RunReporter,
     errors_of,
-    exit_code,
     failed_check,
     interrupted,
     print_outcome,
@@ -49,9 +48,8 @@ from pipelines.commands.plan import (
 )
 from pipelines.commands.up_to_date import Record, first_wave, following
 from pipelines.definitions import build_definitions
-from pipelines.instance.homes import open_instance, recover
+from pipelines.instance.homes import HOST_TAG, open_instance, recover
 from pipelines.instance.internals import AssetGraph
-from pipelines.instance.workers import HOST_TAG, this_host
 from pipelines.sensors.candidates import PLACES_TAG, has_candidates, placing_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
@@ -62,7 +60,6 @@ from resources.store.resource import StoredVerdicts
 from resources.suggest import unknown_name
 from resources.tables.store import ParquetStore, ParquetTables
 
-_Table = tuple[dg.AssetKey, str]
 _REPORT = dg.AssetKey("report")
 _ASKED_ABOUT_THEM = dg.AssetKey("candidate_verdicts")
 _LOCAL = ("builtin", "recorded")  # kinds of judges that no endpoint limits, and nobody waits for
@@ -84,10 +81,7 @@ def run_lineage(
     force: bool = False,
     verbose: bool = True,
 ) -> RunOutcome:
-    """Make the tables of a corpus that are not up to date; print a line per step and check.
-
-    Where it is not `verbose`, there is a line per job, and at the end a board and what it says.
-    """
+    """Make the tables of a corpus that are not up to date; if not `verbose`, end in a board."""
     console = console or Console()
     catalog, tables = catalog or Catalog(), tables or ParquetTables()
     verdict_store = verdict_store or StoredVerdicts()
@@ -104,7 +98,7 @@ def run_lineage(
         if dry_run:
             n_battles, plan = plan_run(definition, chosen, store, buyer, asks=asks)
             names = tuple(judge.slug for judge in chosen)
-            outcome = RunOutcome(OK, corpus, names, n_battles=n_battles, plan=plan)
+            outcome = RunOutcome(corpus, names, n_battles=n_battles, plan=plan)
         else:
             require_reachable(asked_judges(definition, served, store, buyer, asks))
             with _opened(instance) as recorded, RunReporter(console, verbose=verbose) as reporter:
@@ -116,28 +110,30 @@ def run_lineage(
                     loggers={"console": reporter.logger()},
                 )
                 graph = defs.resolve_asset_graph()
-                record = Record(recorded, graph, store, catalog, verdict_store)
+                outcome = RunOutcome(corpus)
                 lineage = _Lineage(
+                    outcome,
                     recorded,
                     reporter,
                     defs,
+                    graph,
                     store,
-                    record,
+                    Record(recorded, graph, store, catalog, verdict_store),
                     _selected(defs, select),
                     force=force,
                     may_fork=budget is None and recorded.is_persistent,
                 )
-                outcome = lineage.run(definition, partial(judges_of, definition, catalog, judges))
+                lineage.run(definition, partial(judges_of, definition, catalog, judges))
     except dg.DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
     except (ValueError, OSError) as error:
-        outcome = RunOutcome(COULD_NOT_RUN, corpus, tuple(judges or ()), errors=(str(error),))
+        outcome = RunOutcome(corpus, tuple(judges or ()), errors=[str(error)])
     failed = outcome.failed_checks
     counted = [] if verbose else [one for one in failed if _is_simulated(one, corpus, catalog)]
     if counted:
         text = f"{len(counted)}, all of this simulation and none of data of yours; -v prints them"
         said(console, f"\nWarnings: {text}")
-    others = tuple(one for one in failed if one not in counted)
+    others = [one for one in failed if one not in counted]
     print_outcome(replace(outcome, failed_checks=others), console)
     if not verbose and outcome.report is not None and outcome.n_made and not outcome.errors:
         print_conclusion(console, corpus)
@@ -153,92 +149,49 @@ def _is_simulated(check: FailedCheck, corpus: str, catalog: Catalog) -> bool:
 
 
 @dataclass
-class _Came:
-    """Results of jobs: tables made, checks passed, and failures."""
-
-    failed_checks: list[FailedCheck] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    report: Path | None = None
-    there: set[dg.AssetKey] = field(default_factory=set)
-    made: set[_Table] = field(default_factory=set)
-    up_to_date: set[_Table] = field(default_factory=set)
-
-    def add(self, other: "_Came") -> None:
-        """Add the results of further jobs; those make no report."""
-        self.failed_checks += other.failed_checks
-        self.errors += other.errors
-        self.there |= other.there
-        self.made |= other.made
-        self.up_to_date |= other.up_to_date
-
-
 class _Lineage:
     """The jobs of one corpus, and their results so far."""
 
-    def __init__(
-        self,
-        instance: dg.DagsterInstance,
-        reporter: RunReporter,
-        defs: dg.Definitions,
-        store: ParquetStore,
-        record: Record,
-        selected: Set[dg.AssetKey],
-        *,
-        force: bool,
-        may_fork: bool,
-    ) -> None:
-        self._may_fork = may_fork
-        self._instance, self._reporter, self._store = instance, reporter, store
-        self._defs, self._graph = defs, defs.resolve_asset_graph()
-        self._record, self._selected, self._force = record, selected, force
-        self._came = _Came()
+    outcome: RunOutcome
+    instance: dg.DagsterInstance
+    reporter: RunReporter
+    defs: dg.Definitions
+    graph: AssetGraph
+    store: ParquetStore
+    record: Record
+    selected: Set[dg.AssetKey]
+    force: bool
+    may_fork: bool
 
     def run(
         self, definition: CorpusDefinition, choose: Callable[..., list[JudgeDefinition]]
-    ) -> RunOutcome:
+    ) -> None:
         """Run the corpus, each judge, the candidates, and the comparison of those that passed."""
         corpus = definition.slug
-        register(self._instance, corpora=[corpus])
+        register(self.instance, corpora=[corpus])
         is_read = self._job("corpus_job", corpus)
-        chosen = choose(self._instance if is_read else None)
-        judges = tuple(judge.slug for judge in chosen)
-        register(self._instance, judges=judges)
+        chosen = choose(self.instance if is_read else None)
+        judges = self.outcome.judges = tuple(judge.slug for judge in chosen)
+        register(self.instance, judges=judges)
         if is_read:
-            parts = {j: supported_part(self._graph, self._store, corpus, j) for j in judges}
+            parts = {j: supported_part(self.graph, self.store, corpus, j) for j in judges}
             placing = [judge.slug for judge in chosen if judge.kind != "recorded"]
-            placing = placing if _ASKED_ABOUT_THEM in self._selected else []
-            work = partial(self._judged, corpus, parts, _tags_of(placing))
+            placing = placing if _ASKED_ABOUT_THEM in self.selected else []
+
+            def work(some: Sequence[str]) -> dict[str, bool]:
+                """Run the jobs of judges; return for each whether all of it succeeded."""
+                keys = {judge: corpus_judge_key(corpus, judge) for judge in some}
+                tags = _tags_of(placing)
+                return {j: self._job("judge_job", keys[j], parts[j], tags) for j in some}
+
             is_local = all(judge.kind in _LOCAL for judge in chosen)
-            done = self._shared_out(judges, work) if is_local and self._may_fork else work(judges)
+            done = self._shared_out(judges, work) if is_local and self.may_fork else work(judges)
             self._place_candidates(definition, [judge for judge in placing if done[judge]])
             part = common_part(parts, done)
-            if part is None and not self._came.errors:
-                part = methods_part(self._graph, self._came.there)
+            if part is None and not self.outcome.errors:
+                part = methods_part(self.graph, self.outcome.there)
             if part is not None:
                 self._job("comparison_job", corpus, part)
-        return RunOutcome(
-            exit_code(self._came.failed_checks, self._came.errors),
-            corpus,
-            judges,
-            tuple(self._came.failed_checks),
-            tuple(self._came.errors),
-            self._came.report,
-            n_made=len(self._came.made),
-            n_up_to_date=len(self._came.up_to_date - self._came.made),
-        )
-
-    def _judged(
-        self,
-        corpus: str,
-        parts: Mapping[str, Part],
-        tags: Mapping[str, str],
-        judges: Sequence[str],
-    ) -> dict[str, bool]:
-        """Run the jobs of judges; return for each whether all of it succeeded."""
-        return {
-            judge: self._job("judge_job", corpus_judge_key(corpus, judge), parts[judge], tags)
-            for judge in judges
-        }
 
     def _shared_out(
         self, judges: Sequence[str], work: Callable[[Sequence[str]], dict[str, bool]]
@@ -247,39 +200,39 @@ class _Lineage:
         size = -(-len(judges) // n_processes())
         own, *others = (judges[first : first + size] for first in range(0, len(judges), size))
 
-        def apart(part: Sequence[str]) -> tuple[dict[str, bool], _Came, str]:
-            self._came, printed = _Came(), self._reporter.in_memory()
-            return work(part), self._came, printed.getvalue()
+        def apart(part: Sequence[str]) -> tuple[dict[str, bool], RunOutcome, str]:
+            self.outcome, printed = RunOutcome(self.outcome.corpus), self.reporter.in_memory()
+            return work(part), self.outcome, printed.getvalue()
 
         with ExitStack() as stack:
-            with self._reporter.still():
+            with self.reporter.still():
                 results = stack.enter_context(beside([partial(apart, part) for part in others]))
             done = work(own)
             for part in others:
                 try:
                     theirs, came, printed = next(results)
                 except (ValueError, OSError, RuntimeError) as error:
-                    self._came.errors.append(f"{', '.join(part)}: {error}")
+                    self.outcome.errors.append(f"{', '.join(part)}: {error}")
                     done |= dict.fromkeys(part, False)
                     continue
                 done |= theirs
-                self._came.add(came)
-                self._reporter.repeat(printed)
+                self.outcome.add(came)
+                self.reporter.repeat(printed)
         return done
 
     def _place_candidates(self, definition: CorpusDefinition, judges: Sequence[str]) -> None:
         """Read the dropped files of new models, and place each by each judge; often, nothing."""
         corpus = definition.slug
-        if not has_candidates(definition, self._store):
+        if not has_candidates(definition, self.store):
             return
         if not self._job("candidate_job", corpus, tags=_tags_of(judges)):
             return
-        battles = self._store.stored("candidate_battles", corpus)
+        battles = self.store.stored("candidate_battles", corpus)
         if battles is None:
             return
         about = fingerprint(battles)
         for judge in judges:
-            placing = placing_of(self._instance, corpus, judge, about)
+            placing = placing_of(self.instance, corpus, judge, about)
             if about or not placing.is_done:
                 key = corpus_judge_key(corpus, judge)
                 again = frozenset() if placing.is_done else frozenset({_ASKED_ABOUT_THEM})
@@ -297,63 +250,63 @@ class _Lineage:
 
         In as many runs as it takes: whether a table follows is known when its inputs are made.
         """
-        job = self._defs.resolve_job_def(name)
-        asked = {*job.asset_layer.executable_asset_keys} & self._selected
+        job = self.defs.resolve_job_def(name)
+        asked = {*job.asset_layer.executable_asset_keys} & self.selected
         keys = asked - part.left_out
         if not asked:
             return True
         if not keys:
-            self._came.errors.append(
+            self.outcome.errors.append(
                 f"{partition}: nothing that --select names can be made ({part.told}); name "
                 "reference_ratings or what precedes it, or leave --select out"
             )
             return False
         if part.told:
-            self._reporter.line("warn", part.told)
+            self.reporter.line("warn", part.told)
         left, succeeded = set(keys), True
-        due = left if self._force else set(self._record.stale(left, partition)) | (again & left)
-        while wave := first_wave(self._graph, left, due):
+        due = left if self.force else self.record.stale(left, partition) | (again & left)
+        while wave := first_wave(self.graph, left, due):
             result = self._execute(job, wave, partition, tags or {})
             self._take(result, partition)
             succeeded &= result.success
-            left -= wave | _stopped(self._graph, wave, result)
-            due = set(self._record.stale(left, partition)) if left else set()
+            left -= wave | _stopped(self.graph, wave, result)
+            due = self.record.stale(left, partition) if left else set()
         self._take_over(left, partition)
         return succeeded
 
     def _take_over(self, keys: Set[dg.AssetKey], partition: str) -> None:
         """Count the tables that are up to date, and repeat which of their checks failed."""
         counted = (
-            self._came.made | self._came.up_to_date
+            self.outcome.made | self.outcome.up_to_date
         )  # by a job before: two share the leaderboard
         new = {key for key in keys if (key, partition) not in counted}
-        self._came.up_to_date |= {(key, partition) for key in new}
-        self._came.there |= keys
-        self._came.failed_checks += self._record.failed_checks(new, partition)
+        self.outcome.up_to_date |= {(key, partition) for key in new}
+        self.outcome.there |= keys
+        self.outcome.failed_checks += self.record.failed_checks(new, partition)
         if _REPORT in keys:
-            self._came.report = Path(self._record.metadata(_REPORT, partition)["path"])
+            self.outcome.report = Path(self.record.metadata(_REPORT, partition)["path"])
 
     def _execute(
         self, job: dg.JobDefinition, keys: Set[dg.AssetKey], partition: str, tags: Mapping[str, str]
     ) -> dg.ExecuteInProcessResult:
-        parts = keys | self._graph.get_check_keys_for_assets(keys)
-        steps = {frozenset(self._graph.get_execution_set_asset_and_check_keys(k)) for k in parts}
+        parts = keys | self.graph.get_check_keys_for_assets(keys)
+        steps = {frozenset(self.graph.get_execution_set_asset_and_check_keys(k)) for k in parts}
         title = f"{job.name.replace('_', ' ')} {partition}"
-        self._reporter.begin(title, len(steps))
+        self.reporter.begin(title, len(steps))
         with interrupts_raised():
             result = job.execute_in_process(
                 asset_selection=sorted(keys),
                 partition_key=partition,
-                instance=self._instance,
+                instance=self.instance,
                 raise_on_error=False,
                 tags={HOST_TAG: this_host(), **tags},
                 run_config={"loggers": {"console": {"config": {}}}},
             )
-        self._reporter.end(title)
+        self.reporter.end(title)
         return result
 
     def _take(self, result: dg.ExecuteInProcessResult, partition: str) -> None:
-        self._came.failed_checks += [
+        self.outcome.failed_checks += [
             failed_check(evaluation, partition)
             for evaluation in result.get_asset_check_evaluations()
             if not evaluation.passed
@@ -361,15 +314,15 @@ class _Lineage:
         failures = [event for event in result.all_events if event.is_step_failure]
         if any(interrupted(event) for event in failures):
             raise KeyboardInterrupt
-        self._came.errors += errors_of(failures, partition)
+        self.outcome.errors += errors_of(failures, partition)
         if not result.success and not failures:
-            self._came.errors.append(f"{partition}: {result.get_run_failure_event().message}")
+            self.outcome.errors.append(f"{partition}: {result.get_run_failure_event().message}")
         for event in result.get_asset_materialization_events():
             made = event.materialization
-            self._came.there.add(made.asset_key)
-            self._came.made.add((made.asset_key, partition))
+            self.outcome.there.add(made.asset_key)
+            self.outcome.made.add((made.asset_key, partition))
             if made.asset_key == _REPORT:
-                self._came.report = Path(str(made.metadata["path"].value))
+                self.outcome.report = Path(str(made.metadata["path"].value))
 
 
 def _stopped(
@@ -409,7 +362,7 @@ def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.Asse
             raise ValueError(unknown_name("asset", name, known, "the lineage"))
     # Dagster wants key:"name" where a person writes the name.
     bare = re.compile(rf'(?<![\w:"])({"|".join(known)})(?!\w)')
-    text = " or ".join(f"({bare.sub(_as_key, expression)})" for expression in select)
+    text = " or ".join("(" + bare.sub(r'key:"\1"', expression) + ")" for expression in select)
     try:
         with previews_silenced():
             chosen = dg.AssetSelection.from_string(text)
@@ -419,10 +372,6 @@ def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.Asse
             f"cannot select {', '.join(map(repr, select))}: {error}; write asset names, or such "
             "as 'verdicts+' (and what follows), '+report' (and what precedes), 'group:judging'"
         ) from error
-
-
-def _as_key(name: re.Match[str]) -> str:
-    return f'key:"{name[0]}"'
 
 
 @contextmanager

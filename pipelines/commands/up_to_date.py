@@ -6,14 +6,13 @@ its code reads are those that it was made by, its file is there, and its checks 
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import dagster as dg
 
-from assets.check_results import settled_judges
-from assets.judging.planning import FORM_OF
+from assets.judging.assets import FORM_OF
 from assets.partitions import CORPUS, corpus_judge_key
-from assets.provenance import latest, metadata_of
+from assets.provenance import check_records, latest, metadata_of, settled_judges
 from assets.settings import SETTINGS, value
 from pipelines.commands.console import FailedCheck, failed_check
 from pipelines.instance import internals
@@ -27,23 +26,8 @@ _ENDED = ("SUCCEEDED", "FAILED")
 _REPORT = dg.AssetKey("report")
 
 
-class Place(NamedTuple):
-    """A partition by its parts; no judge in one of a corpus alone."""
-
-    corpus: str
-    judge: str | None = None
-
-    @classmethod
-    def of(cls, partition: str) -> "Place":
-        """Return the parts of a partition key."""
-        if isinstance(partition, dg.MultiPartitionKey):
-            return cls(**partition.keys_by_dimension)
-        return cls(partition)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The corpus, and the judge where there is one."""
-        return (self.corpus,) if self.judge is None else (self.corpus, self.judge)
+Place = tuple[str, ...]
+"""A corpus, and the judge where a partition has one."""
 
 
 class Record:
@@ -61,15 +45,13 @@ class Record:
         self._catalog, self._verdict_store = catalog.frozen(), verdict_store
         self._versions: dict[tuple[dg.AssetKey, Place], str] = {}
 
-    def stale(self, keys: Collection[dg.AssetKey], partition: str) -> dict[dg.AssetKey, str]:
-        """Return why tables of a partition have to be made; those of one step are made together."""
+    def stale(self, keys: Collection[dg.AssetKey], partition: str) -> set[dg.AssetKey]:
+        """Return the tables of a partition that are due; those of one step are made together."""
         self._versions.clear()  # others may have made something since
         checks = self._checks(keys, partition)
-        found = {key: why for key in keys if (why := self._why(key, partition, checks))}
-        for key in [*found]:
-            together = self._graph.get(key).execution_set_asset_keys & {*keys}
-            found |= {other: found[key] for other in together if other not in found}
-        return found
+        due = {key for key in keys if self._is_stale(key, partition, checks)}
+        steps = (self._graph.get(key).execution_set_asset_keys & {*keys} for key in due)
+        return due.union(*steps)
 
     def failed_checks(self, keys: Collection[dg.AssetKey], partition: str) -> list[FailedCheck]:
         """Return the checks that failed when tables of a partition were made, in their order."""
@@ -83,129 +65,121 @@ class Record:
         """Return the metadata of the last materialisation, by name; none where there is none."""
         return metadata_of(latest(self._instance, key.to_user_string(), partition))
 
-    def _why(self, key: dg.AssetKey, partition: str, checks: Mapping[dg.AssetCheckKey, Any]) -> str:
+    def _is_stale(
+        self, key: dg.AssetKey, partition: str, checks: Mapping[dg.AssetCheckKey, Any]
+    ) -> bool:
         record = latest(self._instance, key.to_user_string(), partition)
         made = record.asset_materialization if record else None
         if made is None:
-            return "it was never made"
-        node, tags, place = self._graph.get(key), made.tags or {}, Place.of(partition)
+            return True
+        node, tags, place = self._graph.get(key), made.tags or {}, tuple(str(partition).split("|"))
         metadata = metadata_of(record)
-        file = Path(str(metadata.get("path"))).is_file
         is_there = (
-            file()
+            Path(str(metadata.get("path"))).is_file()
             if key == _REPORT
-            else self._store.has(made.asset_key.to_user_string(), *place.keys)
+            else self._store.has(key.to_user_string(), *place)
         )
-        if not is_there:
-            return "its file is gone"
-        if tags.get(internals.CODE_VERSION_TAG) != node.code_version:
-            return "its code has changed"
-        changed = [
-            parent.to_user_string()
-            for parent in sorted(node.parent_keys)
-            if internals.input_version(tags, parent) != self._version_of(parent, place)
-        ]
-        if changed:
-            return f"{', '.join(changed)} changed"
         return (
-            self._why_settings(key, place, metadata)
-            or self._why_asked(key, place, metadata)
-            or _why_left_out(key, place, metadata)
-            or self._why_stopped(place, metadata)
-            or self._why_checked(key, checks)
+            not is_there
+            or tags.get(internals.CODE_VERSION_TAG) != node.code_version
+            or any(
+                internals.input_version(tags, parent) != self._version_of(parent, place)
+                for parent in node.parent_keys
+            )
+            or self._has_other_settings(key, place, metadata)
+            or self._is_asked_again(key, place, metadata)
+            or bool(_left_out(key, place, metadata))
+            or self._has_stopped_judges(place, metadata)
+            or self._is_unsettled(key, checks)
         )
 
-    def _why_settings(self, key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> str:
+    def _has_other_settings(
+        self, key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]
+    ) -> bool:
+        judge = place[1] if len(place) > 1 else None
         if SETTINGS not in metadata:
-            reads = "catalog" in self._graph.get(key).assets_def.required_resource_keys
-            return "its settings were not recorded" if reads else ""
+            return "catalog" in self._graph.get(key).assets_def.required_resource_keys
         try:
-            changed = [
-                name
+            return any(
+                value(self._catalog, place[0], judge, name) != before
                 for name, before in metadata[SETTINGS].items()
-                if value(self._catalog, *place, name) != before
-            ]
-        except (AttributeError, ValueError, OSError) as error:  # the table's own run tells more
-            return str(error)
-        return f"{', '.join(changed)} changed" if changed else ""
+            )
+        except (AttributeError, ValueError, OSError):  # the table's own run says more
+            return True
 
-    def _why_asked(self, key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> str:
-        """Return why a table of answers is asked for again; a simulated judge answers the same."""
+    def _is_asked_again(self, key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> bool:
+        """Return whether a table of answers is due; a simulated judge answers the same."""
         asset = key.to_user_string()
-        if asset not in FORM_OF or place.judge is None or not metadata.get("judge_identity"):
-            return ""
-        judge = self._catalog.judge(place.judge)
-        now = identity_now(judge, self._catalog.corpus(place.corpus), FORM_OF[asset])
+        if asset not in FORM_OF or not metadata.get("judge_identity"):
+            return False
+        corpus, slug = place
+        judge = self._catalog.judge(slug)
+        now = identity_now(judge, self._catalog.corpus(corpus), FORM_OF[asset])
         if now not in ("", metadata["judge_identity"]):
-            return "the judge has changed"
-        if judge.kind == "builtin":
-            return ""
-        return self._why_answered(asset, place, str(metadata["judge_identity"]))
+            return True
+        return judge.kind != "builtin" and self._has_other_answers(
+            asset, place, str(metadata["judge_identity"])
+        )
 
-    def _why_checked(self, key: dg.AssetKey, checks: Mapping[dg.AssetCheckKey, Any]) -> str:
-        """Return why a table is checked again: a check is new or cut off, or stops what follows."""
-        for check in sorted(self._graph.get_check_keys_for_assets({key})):
+    def _is_unsettled(self, key: dg.AssetKey, checks: Mapping[dg.AssetCheckKey, Any]) -> bool:
+        """Return whether a check is new or cut off, or stops what follows."""
+        for check in self._graph.get_check_keys_for_assets({key}):
             if (record := checks.get(check)) is None or record.status.value not in _ENDED:
-                return f"{check.name} did not come to an end"
+                return True
             if record.status.value == "SUCCEEDED":
                 continue
             evaluation = record.event.dagster_event.asset_check_evaluation_data
             is_error = evaluation.severity == dg.AssetCheckSeverity.ERROR
             if is_error and self._graph.get(check).blocking:
-                return f"{check.name} failed"
-        return ""
+                return True
+        return False
 
-    def _why_answered(self, asset: str, place: Place, identity: str) -> str:
-        """Return the reason why a run would replace failed answers of a table, or empty text."""
-        again = "answers that failed are asked for again"
-        answers = self._store.picked(asset, *place.keys, columns=["status", "identity"])
+    def _has_other_answers(self, asset: str, place: Place, identity: str) -> bool:
+        """Return whether failed answers of a table would be asked for again, or were given."""
+        answers = self._store.picked(asset, *place, columns=["status", "identity"])
         if answers is None:
-            return ""
+            return False
         if "identity" not in answers:  # a panel, which mends nothing of its own
-            return again if answers["status"].isin(RETRIED).any() else ""
+            return bool(answers["status"].isin(RETRIED).any())
         failed = set(answers.loc[answers["status"].ne("ok"), "identity"])
         if not failed:
-            return ""
+            return False
         found, _ = self._verdict_store.open().find(identity, failed)
         retried = RETRIED.union(self._verdict_store.retry_also)
         fates = zip(found["status"], found["n_attempts"], strict=True)
         if any(is_retried(status, n, retried) for status, n in fates):
-            return again
-        rows: Any = self._store.matching(asset, *place.keys, column="identity", among=failed)
+            return True
+        rows: Any = self._store.matching(asset, *place, column="identity", among=failed)
         before = rows[["identity", "answer"]].drop_duplicates("identity")
         both = before.merge(found[["identity", "answer"]], on="identity", suffixes=("", "_now"))
-        is_new = both["answer"].fillna("").ne(both["answer_now"].fillna(""))
-        return "answers that failed were given since" if is_new.any() else ""
+        return bool(both["answer"].fillna("").ne(both["answer_now"].fillna("")).any())
 
     def _version_of(self, parent: dg.AssetKey, place: Place) -> str:
         if (parent, place) not in self._versions:
-            judges = [place.judge] if place.judge else None
+            corpus, *judges = place
             known = judges or self._instance.get_dynamic_partitions("judge")
-            places: list[str] = [corpus_judge_key(place.corpus, judge) for judge in known]
+            places: list[str] = [corpus_judge_key(corpus, judge) for judge in known]
             if self._graph.get(parent).partitions_def == CORPUS:
-                places = [place.corpus]
+                places = [corpus]
             version = internals.data_version(self._instance, parent, places)
             self._versions[parent, place] = version
         return self._versions[parent, place]
 
-    def _why_stopped(self, place: Place, metadata: Mapping[str, Any]) -> str:
-        """Return which judges a comparison or report has that a check has stopped since."""
-        if place.judge is not None:
-            return ""
-        _, stopped = settled_judges(self._instance, place.corpus, metadata.get("judges", []))
-        return f"stopped by a check since: {', '.join(stopped)}" if stopped else ""
+    def _has_stopped_judges(self, place: Place, metadata: Mapping[str, Any]) -> bool:
+        """Return whether a check has stopped a judge of a comparison or report since."""
+        judges = metadata.get("judges", []) if len(place) == 1 else []
+        return bool(settled_judges(self._instance, place[0], judges)[1])
 
     def _checks(self, keys: Iterable[dg.AssetKey], partition: str) -> dict[dg.AssetCheckKey, Any]:
         wanted = self._graph.get_check_keys_for_assets({*keys})
-        return internals.check_records(self._instance, wanted, partition)
+        return check_records(self._instance, wanted, partition)
 
 
-def _why_left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> str:
+def _left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> list[str]:
     """Return the judges left out of a comparison for checks that may have passed since."""
-    if key == _REPORT or place.judge is not None:
-        return ""
-    judges = [one for one in metadata.get("left_out", []) if f"withheld {one}" not in metadata]
-    return f"left out before: {', '.join(judges)}" if judges else ""
+    if key == _REPORT or len(place) > 1:
+        return []
+    return [judge for judge in metadata.get("left_out", []) if f"withheld {judge}" not in metadata]
 
 
 def first_wave(

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from sqlalchemy.exc import SQLAlchemyError
 
-from assets.candidates.judging import score_candidates
+from assets.candidates.assets import score_candidates
 from assets.columns import as_columns
-from assets.diagnostics.influences import influence_table, leads_beside
+from assets.diagnostics.assets import influence_table, leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for
 from assets.elo.ratings import ranking_options
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
@@ -267,18 +267,16 @@ class _Rating:
 
     def _row_of(self, board: pd.DataFrame) -> tuple[dict[str, Any], bool]:
         """Return the model's row of the leaderboard or candidates, and if it is a candidate."""
+        if row := self._row_in(board):
+            return row, "candidate" in str(row["flags"]).split(";")
         placed = self._read("candidate_ratings")
         candidates = pd.DataFrame({"model": []}) if placed is None else placed
-        for table in (board, candidates):
-            row = self._row_in(table)
-            if row and table is board:
-                return row, "candidate" in str(row["flags"]).split(";")
-            if row:
-                first = "".join(map(str, board["flags"].head(1)))
-                if withheld_reason(first):
-                    flags = f"{first.split(';', 1)[0]};{row['flags']}"
-                    row |= {**dict.fromkeys(OF_THE_JUDGE, np.nan), "flags": flags}
-                return row, True
+        if row := self._row_in(candidates):
+            first = "".join(map(str, board["flags"].head(1)))
+            if withheld_reason(first):
+                flags = f"{first.split(';', 1)[0]};{row['flags']}"
+                row |= {**dict.fromkeys(OF_THE_JUDGE, np.nan), "flags": flags}
+            return row, True
         known = {*board["model"], *candidates["model"]}
         where = f"the candidates of corpus {self._corpus!r} and have it judged"
         raise ValueError(unknown_name("model", self._model, known, where))

@@ -11,7 +11,7 @@ from typing import Any
 from dagster._cli import main as dagster_main
 from dagster._grpc import server
 
-from pipelines.instance.workers import compute_in_one_thread
+from pipelines.instance.homes import compute_in_one_thread
 
 PRELOADED = [
     "pipelines.definitions",

@@ -1,6 +1,7 @@
-"""The Dagster instance of this installation: where runs are recorded, and clearing up after one."""
+"""The Dagster instance of this installation: its files, its workers, and clearing up after one."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,83 @@ import dagster as dg
 import yaml
 from filelock import FileLock
 
-from pipelines.instance.workers import is_gone, is_here, is_private
+from assets.processes import is_alive, this_host
 from resources.config.paths import ROOT, home, in_home
+
+HOST_TAG = "judgeline/host"
+"""Tag of a run with the name of the host on which its worker runs."""
+ENDED = {dg.DagsterRunStatus[name] for name in ("SUCCESS", "FAILURE", "CANCELED")}
+UNFINISHED = [status for status in dg.DagsterRunStatus if status not in ENDED]
+
+
+def compute_in_one_thread() -> None:
+    """Have numpy compute in one thread where the environment names no number; before its import.
+
+    The lineage's matrices are narrow: threads would wait for each other, three times as long in
+    all, and the last bits of ratings would depend on the number of cores.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def is_here(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    """Return whether a run's worker is, or was, a process of this host.
+
+    A run that does not say where it runs is one of this host only where nobody else can record
+    runs: in a file, or in memory.
+    """
+    named = run.tags.get(HOST_TAG)
+    return is_private(instance) if named is None else named == this_host()
+
+
+def is_gone(instance: dg.DagsterInstance, run_id: str) -> bool:
+    """Return whether a run has recorded processes, and all of them have ended."""
+    workers = list(_workers(instance, run_id))
+    return bool(workers) and not any(is_alive(*worker) for worker in workers)
+
+
+def is_private(instance: dg.DagsterInstance) -> bool:
+    """Return whether only this host can record runs: in SQLite files, or in memory."""
+    return "sqlite" in type(instance.run_storage).__name__.lower() or instance.is_ephemeral
+
+
+def _workers(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[int, float]]:
+    """Yield the processes of a run, and when each said so in seconds since the epoch."""
+    events = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
+    for record in events.records:
+        entry: Any = record.event_log_entry
+        metadata = entry.dagster_event.event_specific_data.metadata
+        if "pid" in metadata:
+            yield int(metadata["pid"].value), entry.timestamp
+
+
+class OnNamedHost(dg.Executor):
+    """An executor that tags the run with its host, for `recover`; the rest another does."""
+
+    def __init__(self, inner: dg.Executor) -> None:
+        self._inner = inner
+
+    @property
+    def retries(self) -> Any:
+        """Whether steps are retried: as the inner executor says."""
+        return self._inner.retries
+
+    @property
+    def step_dependency_config(self) -> Any:
+        """What steps wait for: as the inner executor says."""
+        return self._inner.step_dependency_config
+
+    def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
+        """Tag the run, then execute it; yields what the inner executor yields."""
+        plan_context.instance.add_run_tags(plan_context.run_id, {HOST_TAG: this_host()})
+        yield from self._inner.execute(plan_context, execution_plan)
+
+
+@dg.executor("in_process", dg.in_process_executor.config_schema)  # type: ignore[call-overload]
+def in_process_on_named_host(context: dg.InitExecutorContext) -> dg.Executor:
+    """Execute the steps one after another in the run's process, which says where it is."""
+    make: Any = dg.in_process_executor.executor_creation_fn
+    return OnNamedHost(make(context))
+
 
 POSTGRES = (
     "DAGSTER_PG_HOST",

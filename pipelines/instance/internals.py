@@ -6,39 +6,31 @@
 import hashlib
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph as AssetGraph
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
 from dagster._core.definitions.data_version import (
-    CODE_VERSION_TAG,
+    CODE_VERSION_TAG as CODE_VERSION_TAG,
+)
+from dagster._core.definitions.data_version import (
     DATA_VERSION_TAG,
     DEFAULT_DATA_VERSION,
     SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD,
     get_input_data_version_tag,
 )
 from dagster._core.definitions.events import AssetKeyPartitionKey
-from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
 from dagster._core.execution.backfill import (
-    BULK_ACTION_TERMINAL_STATUSES,
+    BULK_ACTION_TERMINAL_STATUSES as BULK_ACTION_TERMINAL_STATUSES,
+)
+from dagster._core.execution.backfill import (
     BulkActionsFilter,
-    BulkActionStatus,
     PartitionBackfill,
 )
+from dagster._core.execution.backfill import (
+    BulkActionStatus as BulkActionStatus,
+)
 from dagster._core.utils import make_new_backfill_id
-
-__all__ = [
-    "BULK_ACTION_TERMINAL_STATUSES",
-    "CODE_VERSION_TAG",
-    "AssetGraph",
-    "BulkActionStatus",
-    "backfill_at_work",
-    "check_records",
-    "data_version",
-    "input_version",
-    "launch_backfill",
-]
 
 _NO_VERSION = {DEFAULT_DATA_VERSION.value, hashlib.sha256(b"").hexdigest()}
 
@@ -74,16 +66,6 @@ def backfill_at_work(instance: dg.DagsterInstance) -> str:
     statuses = [BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING]
     found = instance.get_backfills(filters=BulkActionsFilter(statuses=statuses), limit=1)
     return found[0].backfill_id if found else ""
-
-
-def check_records(
-    instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey], partition: str
-) -> dict[dg.AssetCheckKey, Any]:
-    """Return the last execution of each check on a partition."""
-    found = instance.event_log_storage.get_latest_asset_check_execution_by_key(
-        sorted(checks), PartitionKeyFilter(key=partition)
-    )
-    return dict(found)
 
 
 def data_version(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Iterable[str]) -> str:

@@ -9,13 +9,11 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
 from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
-    INDEX_SHARD_NAME,
     SqliteEventLogStorage,
 )
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
@@ -58,15 +56,6 @@ class ComputeLogs(LocalComputeLogManager):
         return cls(in_home(config_value["base_dir"]), inst_data=inst_data)
 
 
-@dataclass
-class _Database:
-    """An open file, and the partitions that it held at one version of it."""
-
-    engine: Engine
-    version: int | None = None
-    partitions: set[tuple[str, str]] = field(default_factory=set)
-
-
 class PooledEventLog(SqliteEventLogStorage):
     """The event log in SQLite, a file per run and an index, over connections that are kept.
 
@@ -76,25 +65,18 @@ class PooledEventLog(SqliteEventLogStorage):
     process deleted or replaced is opened anew, and a fork leaves connections to its parent.
     """
 
-    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+    def __init__(self, base_dir: str) -> None:
         self._pid = os.getpid()
-        self._databases: OrderedDict[str, _Database] = OrderedDict()
+        self._engines: OrderedDict[str, Engine] = OrderedDict()
         self._files: dict[str, tuple[int, int] | None] = {}
         self._of_parents: list[object] = []
         self._tables: set[str] = set()
-        super().__init__(base_dir, inst_data)
-
-    @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
-    ) -> "PooledEventLog":
-        """Return the event log that an instance file describes."""
-        return cls(inst_data=inst_data, **config_value)
+        super().__init__(base_dir)
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:
         self._leave_to_parent()
-        with self._db_lock, self._database(shard).engine.begin() as connection:
+        with self._db_lock, self._engine_of(shard).begin() as connection:
             yield connection
 
     def store_event(self, event: EventLogEntry) -> None:
@@ -108,23 +90,6 @@ class PooledEventLog(SqliteEventLogStorage):
         if table_name not in self._tables and super().has_table(table_name):
             self._tables.add(table_name)
         return table_name in self._tables
-
-    def has_dynamic_partition(self, partitions_def_name: str, partition_key: str) -> bool:
-        """Return whether a partition is known.
-
-        A yes is remembered until anybody else writes to the index, which SQLite counts, or a
-        partition is deleted here. Another process that deletes one is thus seen at once.
-        """
-        name, remembered = (partitions_def_name, partition_key), self._remembered_partitions()
-        if name not in remembered and super().has_dynamic_partition(*name):
-            remembered.add(name)
-        return name in remembered
-
-    def delete_dynamic_partition(self, partitions_def_name: str, partition_key: str) -> None:
-        """Delete a partition, and forget those that were remembered."""
-        super().delete_dynamic_partition(partitions_def_name, partition_key)
-        with self._db_lock:
-            self._database(INDEX_SHARD_NAME).partitions = set()
 
     def delete_events(self, run_id: str) -> None:
         """Delete the events of a run, and close its file."""
@@ -142,31 +107,23 @@ class PooledEventLog(SqliteEventLogStorage):
         self._close_all()
         super().dispose()
 
-    def _remembered_partitions(self) -> set[tuple[str, str]]:
-        with self.index_connection() as connection:
-            version = connection.exec_driver_sql("PRAGMA data_version").scalar()
-            index = self._databases[INDEX_SHARD_NAME]
-            if version != index.version:
-                index.version, index.partitions = version, set()
-            return index.partitions
-
-    def _database(self, shard: str) -> _Database:
-        """Return an open file, having closed the one that was not used for longest."""
+    def _engine_of(self, shard: str) -> Engine:
+        """Return the engine of a file, having closed the one that was not used for longest."""
         if self._files.get(shard) != self._file(shard):  # new, deleted or replaced
             self._close(shard)
             self._files.pop(shard, None)
-        database = self._databases.pop(shard, None) or self._opened(shard)
-        self._databases[shard] = database
-        while len(self._databases) > OPEN_FILES:
-            self._close(next(iter(self._databases)))
-        return database
+        engine = self._engines.pop(shard, None) or self._opened(shard)
+        self._engines[shard] = engine
+        while len(self._engines) > OPEN_FILES:
+            self._close(next(iter(self._engines)))
+        return engine
 
-    def _opened(self, shard: str) -> _Database:
+    def _opened(self, shard: str) -> Engine:
         engine = _engine(self.conn_string_for_shard(shard))
         if shard not in self._files:
             self._initdb(engine)
             self._files[shard] = self._file(shard)
-        return _Database(engine)
+        return engine
 
     def _file(self, shard: str) -> tuple[int, int] | None:
         try:
@@ -176,21 +133,21 @@ class PooledEventLog(SqliteEventLogStorage):
         return status.st_dev, status.st_ino
 
     def _close(self, shard: str) -> None:
-        if database := self._databases.pop(shard, None):
-            database.engine.dispose()
+        if engine := self._engines.pop(shard, None):
+            engine.dispose()
 
     def _close_all(self) -> None:
         self._leave_to_parent()
         with self._db_lock:
-            for shard in list(self._databases):
+            for shard in list(self._engines):
                 self._close(shard)
 
     def _leave_to_parent(self) -> None:
         """Start anew after a fork; to close a parent's connection would disturb the parent."""
         if self._pid != os.getpid():
             self._pid, self._db_lock = os.getpid(), Lock()
-            self._of_parents.append(self._databases)
-            self._databases = OrderedDict()
+            self._of_parents.append(self._engines)
+            self._engines = OrderedDict()
 
 
 def _engine(url: str) -> Engine:

@@ -15,10 +15,12 @@ from resources.judges.judge import judge_key
 
 
 def active_judges(
-    corpus: CorpusDefinition, catalog: Catalog, instance: dg.DagsterInstance
+    corpus: CorpusDefinition, catalog: Catalog, rated: Collection[str]
 ) -> list[JudgeDefinition]:
-    """Return judges of a corpus that a person ran, so that they may be asked, and not retired."""
-    return _active_among(corpus, catalog, rated_by(corpus, instance))
+    """Return the `rated` judges that may be asked; a corpus that lists no judges has all."""
+    listed = corpus.judges is not None
+    judges = judges_of(corpus, catalog) if listed else catalog.judges().values()
+    return [judge for judge in judges if judge.kind != "recorded" and judge.slug in rated]
 
 
 def rated_by(corpus: CorpusDefinition, instance: dg.DagsterInstance) -> list[str]:
@@ -35,19 +37,10 @@ def active_or_why(
 ) -> tuple[list[JudgeDefinition], str]:
     """Return the judges to place candidates, of those with a leaderboard; without any, why."""
     try:
-        active = _active_among(corpus, catalog, rated)
+        active = active_judges(corpus, catalog, rated)
         return active, "" if active else _why_none(corpus, catalog, rated)
     except (ValueError, OSError) as error:
         return [], str(error)
-
-
-def _active_among(
-    corpus: CorpusDefinition, catalog: Catalog, rated: Collection[str]
-) -> list[JudgeDefinition]:
-    """Return the judges that can be asked; a corpus that lists no judges has all of them."""
-    listed = corpus.judges is not None
-    judges = judges_of(corpus, catalog) if listed else catalog.judges().values()
-    return [judge for judge in judges if judge.kind != "recorded" and judge.slug in rated]
 
 
 def _why_none(corpus: CorpusDefinition, catalog: Catalog, rated: Collection[str]) -> str:

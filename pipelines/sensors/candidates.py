@@ -16,8 +16,8 @@ from assets.candidates.accepting import contents
 from assets.candidates.assets import CONTENTS, FINGERPRINT
 from assets.partitions import corpus_judge_key
 from assets.provenance import latest, metadata_of
-from assets.run_tags import BUDGET_TAG
-from pipelines.instance.workers import ENDED, UNFINISHED, is_gone, is_here
+from assets.settings import BUDGET_TAG
+from pipelines.instance.homes import ENDED, UNFINISHED, is_gone, is_here
 from pipelines.jobs import candidate_job, placing_job
 from pipelines.sensors.activity import active_or_why, identity_now, rated_by
 from pipelines.sensors.durations import RUNNING

@@ -9,8 +9,8 @@ import dagster as dg
 
 from assets.partitions import CORPUS, JUDGE, corpus_judge_key
 from pipelines.commands.plan import judges_of
+from pipelines.instance.homes import UNFINISHED
 from pipelines.instance.internals import backfill_at_work
-from pipelines.instance.workers import UNFINISHED
 from pipelines.jobs import comparison_job
 from pipelines.sensors.durations import RUNNING
 from resources.config.catalog import Catalog

@@ -1,13 +1,11 @@
 """Upkeep: lost runs, forgotten attempts and old logs. Events are the lineage: none is deleted."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster import DefaultRunLauncher
 
-from pipelines.instance.homes import recover
-from pipelines.instance.workers import ENDED
+from pipelines.instance.homes import ENDED, recover
 from pipelines.sensors.durations import sensor_seconds, whole_number
 
 ASKED_TAG = "judgeline/retry-asked"
@@ -19,7 +17,6 @@ EVALUATIONS_KEPT = timedelta(minutes=10)
 leaves a hundred kilobytes for each table, and Dagster keeps them for 30 days."""
 _LEFT_TO_THE_DAEMON = timedelta(seconds=60)
 _LOOKED_BACK = timedelta(days=1)
-_PAGE = 500
 
 
 @dg.sensor(
@@ -118,18 +115,7 @@ def kept_days() -> int:
 
 def prune(instance: dg.DagsterInstance, cutoff: datetime) -> int:
     """Delete captured output of runs that ended before a moment; return how many, again or not."""
-    ended = list(_ended_before(instance, cutoff))
+    ended = instance.get_run_ids(dg.RunsFilter(statuses=[*ENDED], updated_before=cutoff))
     for run_id in ended:
         instance.compute_log_manager.delete_logs(prefix=[run_id])
     return len(ended)
-
-
-def _ended_before(instance: dg.DagsterInstance, cutoff: datetime) -> Iterator[str]:
-    cursor = None
-    wanted = dg.RunsFilter(statuses=[*ENDED], created_before=cutoff)
-    while records := instance.get_run_records(wanted, limit=_PAGE, cursor=cursor):
-        for record in records:
-            ended = record.end_time or record.update_timestamp.timestamp()
-            if ended < cutoff.timestamp():
-                yield record.dagster_run.run_id
-        cursor = records[-1].dagster_run.run_id

@@ -7,9 +7,9 @@ import dagster as dg
 
 from assets.partitions import corpus_judge_key
 from assets.provenance import latest, metadata_of
-from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
+from assets.settings import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
 from pipelines.jobs import corpus_job, drift_job, judge_job
-from pipelines.sensors.activity import active_judges, require_readable
+from pipelines.sensors.activity import active_judges, rated_by, require_readable
 from pipelines.sensors.durations import RUNNING
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
@@ -137,7 +137,7 @@ def refreshed_corpora(
     if corpus.refresh is None:
         yield dg.SkipReason(f"corpus {slug!r} is no longer kept up to date")
         return
-    judges = active_judges(corpus, catalog, context.instance)
+    judges = active_judges(corpus, catalog, rated_by(corpus, context.instance))
     if not judges:
         yield dg.SkipReason(f"no judge of corpus {slug!r} has a leaderboard yet: run one first")
     for judge in judges:
@@ -187,7 +187,8 @@ def _judges(
 ) -> list[str]:
     """Return the judges that may be asked; a corpus that is misconfigured stops no other."""
     try:
-        return [judge.slug for judge in active_judges(corpus, catalog, context.instance)]
+        rated = rated_by(corpus, context.instance)
+        return [judge.slug for judge in active_judges(corpus, catalog, rated)]
     except (ValueError, OSError) as error:
         context.log.error(f"corpus {corpus.slug!r}: nobody is asked: {error}")
         return []

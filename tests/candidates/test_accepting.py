@@ -12,10 +12,17 @@ from candidate_worlds import ANCHORS, BATTLES, answers
 from catalogs import catalog_of
 from upath import UPath
 
-from assets.candidates.accepting import Accepted, History, accept, contents
+from assets.candidates.accepting import (
+    INJECTION,
+    NULL_ANSWER,
+    Accepted,
+    History,
+    accept,
+    contents,
+    keep_carrier,
+)
 from assets.candidates.assets import candidate_files_are_readable, read_candidates
 from assets.candidates.choosing import anchor_answers, rated_models
-from assets.candidates.controls import INJECTION, NULL_ANSWER, keep_carrier
 from resources.candidates.folder import list_files
 from resources.config.options import CandidateOptions
 from resources.tables.store import open_store

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from candidate_worlds import ANCHORS, BATTLES, N_QUESTIONS, answers
 
+from assets.candidates.accepting import make_control
 from assets.candidates.assets import (
     candidate_battles_are_sound,
     candidates_have_enough_battles,
@@ -26,7 +27,6 @@ from assets.candidates.choosing import (
     needs_of,
     questions_to_answer,
 )
-from assets.candidates.controls import make_control
 from assets.partitions import corpus_judge_key
 from judgeline.io import typed
 from resources.config.catalog import Catalog

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from catalogs import catalog_of
 
-from assets.candidates import judging as candidate_judging
+from assets.candidates import assets as candidate_judging
 from assets.candidates import placing
 from assets.elo import ratings
 from assets.intervals import assets as intervals

@@ -3,24 +3,28 @@
 import json
 import math
 
+import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
+from declared_checks import checked
 
-from assets.candidates.prediction_record import (
+from assets.candidates.predictions import (
     JUDGE_AND_VOTES,
     PEOPLE,
     coverage_of,
+    fresh_residuals_are_exchangeable,
     further_ratings,
     pool_of,
+    predictions_cover,
     rank_tests,
     score_predictions,
     state_predictions,
     strangeness,
     typed_record,
 )
-from assets.candidates.predictions import exchangeable, predictions_cover
 from judgeline.elo import RatingSettings, code_battles, human_anchors, rate
+from resources.config.corpora import RatingOptions
 from resources.tables.candidates import PREDICTIONS
 
 FIRST, THEN = "2031-01-01T00:00:00+00:00", "2031-02-01T00:00:00+00:00"
@@ -373,11 +377,16 @@ def test_the_two_predictions_of_a_model_are_counted_apart():
     assert "no fewer predictions held than chance allows" in many.description
 
 
+def exchangeable(record: pd.DataFrame) -> dg.AssetCheckResult:
+    rating = RatingOptions(std_error="analytic")
+    return checked(fresh_residuals_are_exchangeable, record, POOL, rating=rating)
+
+
 def test_fresh_residuals_like_the_pools_pass_and_shifted_ones_do_not():
-    like = exchangeable(scored_record([-28.0, 14.0, -3.0, 30.0]), POOL, "analytic")
+    like = exchangeable(scored_record([-28.0, 14.0, -3.0, 30.0]))
     assert like.passed
     assert "4 fresh against 19" in like.description
-    shifted = exchangeable(scored_record([60.0, 75.0, 50.0, 66.0]), POOL, "analytic")
+    shifted = exchangeable(scored_record([60.0, 75.0, 50.0, 66.0]))
     assert not shifted.passed
     # by hand: four that outrank all 19 are one choice of C(23, 4) = 8855, either way two
     assert "p 0.000226" in shifted.description
@@ -386,7 +395,7 @@ def test_fresh_residuals_like_the_pools_pass_and_shifted_ones_do_not():
 
 
 def test_nothing_scored_is_nothing_to_test():
-    check = exchangeable(NONE, POOL, "analytic")
+    check = exchangeable(NONE)
     assert check.passed
     assert "nothing to test" in check.description
     assert rank_tests(scored_record([5.0]), POOL.head(0), "analytic").empty
@@ -429,7 +438,7 @@ def test_a_prediction_stored_without_the_parts_of_its_spread_is_not_ranked_and_s
         (older, 0, "nothing to test"),
         (record, 1, "1 fresh against 19"),
     ):
-        check = exchangeable(table, POOL, "analytic")
+        check = exchangeable(table)
         assert (check.passed, check.metadata["n_scored"].value) == (True, n_scored)
         assert "2 stored before vote_std_error was" in check.description
         assert sentence in check.description

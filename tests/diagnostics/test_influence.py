@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from arenas import STRESS_GRAPHS, code, dense_battles, stress_battles
+from declared_checks import checked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from assets.diagnostics.influences import added_up, influence_table, leads_beside
+from assets.diagnostics.assets import influence_table, influences_add_up, leads_beside
 from judgeline.diagnostics.influence import fewest_to_overtake, fit_influences, influence_of
 from judgeline.elo import (
     ELO_PER_LOGIT,
@@ -374,16 +375,18 @@ def test_rated_candidates_have_rows_and_move_no_other_model(scored_battles, fold
 def test_influences_add_up(scored_battles, folds, heldout, method):
     options = RatingOptions(method=method)
     table = influence_table(scored_battles, folds, options)
-    assert added_up(table, heldout, scored_battles, options).passed
-    shifted = added_up(
-        table.assign(outcome=table["outcome"] + 1e-3), heldout, scored_battles, options
-    )
+
+    def added_up(influences: pd.DataFrame) -> dg.AssetCheckResult:
+        return checked(influences_add_up, influences, heldout, scored_battles, rating=options)
+
+    assert added_up(table).passed
+    shifted = added_up(table.assign(outcome=table["outcome"] + 1e-3))
     assert not shifted.passed
     assert shifted.severity == dg.AssetCheckSeverity.WARN
     assert "wins beyond expectation" in shifted.description
     first = table["model"].iloc[0]
     for wrong in (table[table["model"].ne(first)], table.assign(battle_id="elsewhere")):
-        assert not added_up(wrong, heldout, scored_battles, options).passed
+        assert not added_up(wrong).passed
 
 
 def test_a_method_without_ratings_leaves_an_empty_table_of_the_same_columns(scored_battles, folds):

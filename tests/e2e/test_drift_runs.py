@@ -116,7 +116,7 @@ class Watched:
         outcome = run_lineage(
             corpus="c", select=list(select) or None, instance=self.instance, **self.resources
         )
-        assert outcome.errors == ()
+        assert outcome.errors == []
 
     def watch(self, **options: object) -> dg.ExecuteInProcessResult:
         job = build_definitions(**self.resources).resolve_job_def("drift_job")

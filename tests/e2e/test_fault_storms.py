@@ -57,13 +57,13 @@ def installed() -> Iterator[Install]:
 def test_faults_that_pass_change_no_verdict_and_no_rating(tmp_path, installed):
     with serving(FaultServer(answer=graded)) as server:
         calm = installed(tmp_path / "calm", server)
-        assert calm.run(select=["+leaderboard"]).errors == ()
+        assert calm.run(select=["+leaderboard"]).errors == []
     storm = PassingStorm()
     with serving(serves(storm)) as server:
         stormy = installed(tmp_path / "stormy", server)
-        assert stormy.run(select=["+verdicts"]).errors == ()
+        assert stormy.run(select=["+verdicts"]).errors == []
         refused = stormy.stored("verdicts", "c", "j")["status"].value_counts().drop("ok")
-        assert stormy.run(select=["+leaderboard"], retry=["refusal"]).errors == ()
+        assert stormy.run(select=["+leaderboard"], retry=["refusal"]).errors == []
     assert storm.share() >= 0.3
     assert set(storm.names()) == {*PASSING, *UNREADABLE, "refusal-field", "refusal-prose"}
     assert set(refused.index) == {"refusal"}
@@ -93,7 +93,7 @@ def test_faults_that_last_are_accounted_for_to_the_last_battle(tmp_path, install
     expected = {key: LASTING[fate] if fate else "ok" for key, fate in fates.items()}
     with serving(serves(storm)) as server:
         place = installed(tmp_path, server)
-        assert place.run(select=["+scored_battles"]).errors == ()
+        assert place.run(select=["+scored_battles"]).errors == []
         _assert_accounted_for(place, expected)
         told = place.metadata("verdicts")
         _assert_books_agree(told, storm, server)
@@ -106,7 +106,7 @@ def test_faults_that_last_are_accounted_for_to_the_last_battle(tmp_path, install
         share, first = storm.share(), len(storm.seen)
 
         storm.calm = True
-        assert place.run(select=["+scored_battles"]).errors == ()
+        assert place.run(select=["+scored_battles"]).errors == []
         retried = {key for key, status in expected.items() if status in MENDED}
         again = [texts for texts, _ in storm.seen[first:]]
         assert sorted(again) == sorted(shown[key] for key in retried)

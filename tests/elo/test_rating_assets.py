@@ -8,7 +8,6 @@ import yaml
 
 from assets.columns import as_columns
 from assets.comparison.report import without_figures
-from assets.elo import methods as module
 from assets.elo import ratings
 from assets.partitions import corpus_judge_key
 from judgeline.elo import HeldOutRatings, RatingSettings
@@ -285,14 +284,14 @@ def made(catalog, verdicts, monkeypatch):
     """Makes the ratings by all methods, and the table of methods that follows from them."""
 
     def make(scored, others, change=lambda ratings: ratings):
-        rated, rate_methods = [], module.rate_methods
+        rated, rate_methods = [], ratings.rate_methods
 
         def changed(*arguments):
             rated.append(as_table(rate_methods(*arguments)))
             return as_columns(HeldOutRatings, change(rated[0]))
 
-        monkeypatch.setattr(module, "rate_methods", changed)
-        result = module.scoring_methods(
+        monkeypatch.setattr(ratings, "rate_methods", changed)
+        result = ratings.scoring_methods(
             dg.build_asset_context(partition_key=corpus_judge_key("tiny", "stub")),
             scored_battles=scored, soft_outcomes=others, quantitative_outcomes=NO_LEARNT,
             verdicts=verdicts, choice_verdicts=verdicts.head(10), score_verdicts=verdicts.head(0),
@@ -333,9 +332,9 @@ def test_methods_are_compared_on_the_battles_of_all(made, battles, choices, verd
     names = {"human", "hard", "soft", "likelihood", "likelihood-calibrated"}
     assert names < set(rated["method"])
     assert rated.groupby("method")["model"].nunique().eq(4).all()
-    assert module.methods_have_ratings(table).passed
+    assert ratings.methods_have_ratings(table).passed
     silent = table.assign(note="", mae=table["mae"].mask(table["method"].eq("soft")))
-    check = module.methods_have_ratings(silent)
+    check = ratings.methods_have_ratings(silent)
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
 
 
@@ -382,4 +381,4 @@ def test_without_votes_there_is_nothing_to_hold_methods_against(made, battles, c
     assert "nobody voted" in result.metadata["note"]
     assert list(result.value.columns) == SCORING_METHODS.columns
     assert result.value.empty
-    assert module.methods_have_ratings(result.value).passed
+    assert ratings.methods_have_ratings(result.value).passed

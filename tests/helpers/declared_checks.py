@@ -1,8 +1,13 @@
-"""Declared checks of tables as functions, by the names of the checks."""
+"""Checks of tables as functions."""
 
 from functools import partial
 from types import SimpleNamespace
 
+import dagster as dg
+import pandas as pd
+
+from assets.partitions import corpus_judge_key
+from resources.config.corpora import RatingOptions
 from resources.tables.schema import Table
 
 
@@ -15,3 +20,12 @@ def checks_in(*tables: Table) -> SimpleNamespace:
             for check in table.checks
         }
     )
+
+
+def checked(
+    check: dg.AssetChecksDefinition, *tables: pd.DataFrame, rating: RatingOptions
+) -> dg.AssetCheckResult:
+    """Return the result of a check of a judge's tables, by the options of the ratings."""
+    context = dg.build_op_context(partition_key=corpus_judge_key("tiny", "careful"))
+    catalog = SimpleNamespace(corpus=lambda _slug: SimpleNamespace(rating=rating))
+    return check(context, *tables, catalog)

@@ -6,8 +6,10 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
+from declared_checks import checked
 
 from assets.intervals import assets as module
+from resources.config.corpora import RatingOptions
 from resources.tables.intervals import LEADERBOARD
 
 CONFORMAL = pd.DataFrame(
@@ -35,11 +37,12 @@ WITHOUT_END = [3.0, math.inf]
     ],
 )
 def test_finite_thresholds(changes, ranks_by, told):
-    result = module.finite_thresholds(CONFORMAL.assign(**changes), ranks_by)
+    check, rating = module.thresholds_are_finite, RatingOptions(method=ranks_by)
+    result = checked(check, CONFORMAL.assign(**changes), rating=rating)
     assert result.passed is (told is None)
     assert told is None or told in result.description
     assert result.severity == dg.AssetCheckSeverity.ERROR
-    assert not module.finite_thresholds(CONFORMAL.head(0), "soft").passed
+    assert not checked(check, CONFORMAL.head(0), rating=rating).passed
 
 
 def test_first_days_are_those_of_the_first_battle_with_a_time():

@@ -16,7 +16,7 @@ from assets.judging.budgets import (
     parse_cap,
     require_environment,
 )
-from assets.run_tags import BUDGET_TAG, SPENT_TAG
+from assets.settings import BUDGET_TAG, SPENT_TAG
 from resources.judges.budget import Budget, Cost
 
 ROOT, PARENT, BACKFILL = "dagster/root_run_id", "dagster/parent_run_id", "dagster/backfill"

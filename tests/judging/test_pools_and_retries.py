@@ -6,9 +6,9 @@ import dagster as dg
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from assets.judging import retries
+from assets.judging import budgets
 from assets.judging.asking import _log, pool_of
-from assets.judging.retries import retried_later
+from assets.judging.budgets import retried_later
 from resources.config.judges import JudgeDefinition
 from resources.judges.buying import BudgetError
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
@@ -56,9 +56,9 @@ def outcome(failures: list[Exception], *, watched: bool) -> tuple[bool, int]:
                 raise left.pop(0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retries, "FIRST_WAIT_S", 0.0)
+        patch.setattr(budgets, "FIRST_WAIT_S", 0.0)
         if not watched:
-            patch.setattr(retries, "is_watched", lambda context: False)
+            patch.setattr(budgets, "is_watched", lambda context: False)
         with dg.DagsterInstance.ephemeral() as instance:
             result = dg.materialize([asked], instance=instance, raise_on_error=False)
     assert attempts == list(range(len(attempts)))
@@ -89,7 +89,7 @@ def test_answers_do_not_wait_for_their_log():
 def test_what_may_pass_is_tried_again():
     silence = OutOfReachError("the endpoint does not answer")
     assert outcome([silence, ConnectionResetError()], watched=False) == (True, 3)
-    assert outcome([silence] * 9, watched=False) == (False, 1 + retries.MAX_RETRIES)
+    assert outcome([silence] * 9, watched=False) == (False, 1 + budgets.MAX_RETRIES)
 
 
 @pytest.mark.parametrize(

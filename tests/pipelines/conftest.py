@@ -198,7 +198,7 @@ def finished_home(once: Callable[..., Path]) -> Path:
         with kept_in(folder / "home") as instance:
             workshop = Workshop(folder / "home", instance)
             outcome = workshop.run()
-        assert (outcome.exit_code, outcome.errors) == (0, ()), workshop.printed
+        assert (outcome.exit_code, outcome.errors) == (0, []), workshop.printed
         assert outcome.judges == ("careful", "hasty")
         assert outcome.report == workshop.home / "reports" / "tiny.html"
         assert outcome.n_made == len(workshop.files()) + 1  # the report is no table

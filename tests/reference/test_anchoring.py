@@ -9,14 +9,14 @@ import pytest
 from scipy.stats import beta
 
 import judgeline
-from assets.reference.anchoring import (
+from assets.reference.assets import (
     LEAST_COVERED,
     covering,
+    diagnose,
     preferences_by_run,
     preferences_of,
     rate_against,
 )
-from assets.reference.reach import diagnose
 from judgeline.io.anchoring import against, choose_reference, gaps_against, meetings
 from resources.config.corpora import ReferenceOptions
 from resources.corpora.reading import read_files

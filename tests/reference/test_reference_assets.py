@@ -8,7 +8,7 @@ from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key
 from assets.reference import assets as module
-from assets.reference.reach import REFERENCE_DIAGNOSTICS
+from assets.reference.assets import REFERENCE_DIAGNOSTICS
 from resources.config.catalog import Catalog
 from resources.tables.judging import CHOICE_VERDICTS
 from resources.tables.reference import REFERENCE_RATINGS

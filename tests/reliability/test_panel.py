@@ -7,8 +7,8 @@ import pytest
 from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key, register
-from assets.reliability import panel
-from assets.reliability.panel import by_run, panel_table, repeated
+from assets.reliability import gate
+from assets.reliability.gate import by_run, panel_table, repeated
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import CorpusDefinition
 from resources.judges.budget import Budget
@@ -93,7 +93,7 @@ def test_without_verdicts_the_panel_is_empty_and_has_its_columns(battles, verdic
 def chosen(battles, size: int | None, before=None) -> list[str]:
     options = {} if size is None else {"panel": {"battles": size}}
     corpus = CorpusDefinition(slug="c", reader="battles", **options)
-    return panel.choose_panel(battles, corpus, before)["battle_id"].tolist()
+    return gate.choose_panel(battles, corpus, before)["battle_id"].tolist()
 
 
 def test_battles_of_a_panel_stay_while_they_exist(sampled_battles) -> None:
@@ -124,7 +124,7 @@ def made(tmp_path, sampled_battles):
         with dg.DagsterInstance.ephemeral() as instance:
             register(instance, corpora=["c"], judges=["stub"])
             key = corpus_judge_key("c", "stub")
-            return panel.reliability_panel(
+            return gate.reliability_panel(
                 dg.build_asset_context(partition_key=key, instance=instance),
                 sampled_battles=sampled_battles,
                 recorded_verdicts=verdicts,
@@ -158,7 +158,7 @@ def test_recorded_verdicts_are_a_panel_where_they_came_several_times(made, verdi
 
 
 def test_runs_that_scored_too_few_battles_warn() -> None:
-    check = panel.every_run_scored_the_panel
+    check = gate.every_run_scored_the_panel
     runs = panel_table(BATTLES, VERDICTS.replace({"status": {"refusal": "ok"}}).fillna(5))
     assert check(runs).passed
     assert check(runs.head(0)).passed

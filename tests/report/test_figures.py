@@ -189,8 +189,6 @@ DRIFT = pd.DataFrame(
 @pytest.mark.parametrize(
     "drawn",
     [
-        lambda: pictures.bars(pd.Series({"self-battle": 3, "unknown-winner": 9}), label="rows"),
-        lambda: pictures.reliability(pd.Series([0.2, 0.8]), pd.Series([0.3, 0.7])),
         lambda: pictures.intervals(example_judge().leaderboard.head(2)),
         lambda: pictures.drift_over_epochs(DRIFT),
     ],

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from assets.conditions import checks_of
-from assets.partitions import CORPUS, register
+from assets.partitions import CORPUS_JUDGE, register
 from resources.tables.rules import holds, known, within
 from resources.tables.schema import Check, Table
 from resources.tables.store import ParquetTables
@@ -24,12 +24,12 @@ BOARD = Table(
 )  # fmt: skip
 
 
-@dg.asset(partitions_def=CORPUS)
+@dg.asset(partitions_def=CORPUS_JUDGE)
 def board() -> pd.DataFrame:
     return pd.DataFrame({"model": ["ant", "bee"], "rating": [9.5, 1.0]})
 
 
-@dg.asset(partitions_def=CORPUS)
+@dg.asset(partitions_def=CORPUS_JUDGE)
 def votes() -> pd.DataFrame:
     return pd.DataFrame({"model": ["ant"]})
 
@@ -37,7 +37,7 @@ def votes() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory):
     """Evaluations of the selected checks by name, of tables that were made before."""
-    folder, step = tmp_path_factory.mktemp("tables"), checks_of(BOARD, partitions_def=CORPUS)
+    folder, step = tmp_path_factory.mktemp("tables"), checks_of(BOARD)
     defs = dg.Definitions(
         [board, votes],
         asset_checks=[step],
@@ -57,12 +57,12 @@ def evaluated(tmp_path_factory):
         ],
     )
     with dg.DagsterInstance.ephemeral() as instance:
-        register(instance, corpora=["tiny"])
+        register(instance, corpora=["tiny"], judges=["careful"])
 
         def run(job: str) -> dict[str, dg.AssetCheckEvaluation]:
             # a tag, as the interface does: a job of checks alone takes no partition key
             done = defs.resolve_job_def(job).execute_in_process(
-                instance=instance, tags={"dagster/partition": "tiny"}
+                instance=instance, tags={"dagster/partition": "tiny|careful"}
             )
             return {one.check_name: one for one in done.get_asset_check_evaluations()}
 

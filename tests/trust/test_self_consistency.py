@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from relations_twin import count_subsets
 
-from assets.trust.consistency import (
+from assets.trust.assets import (
     ALL,
     CONFLICT,
     OVERALL,

@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -225,8 +223,6 @@ def test_swapping_the_sides_mirrors_every_outcome(tolerance) -> None:
 @pytest.mark.parametrize(
     ("choices", "scores", "settings", "message"),
     [
-        ([choice("b0", "AB", 1.0), choice("b0", "BA", 1.0, judge="x")], [], {}, "2 judges"),
-        ([choice("b0", "CD", 1.0)], [], {}, r"unknown orders \['CD'\]"),
         ([choice("b0", "AB", 1.0), choice("b0", "mean", None, (1.0, 0.0, 0.0))], [], {},
          "both an averaged choice and single orders, the first is 'b0'"),
         (
@@ -237,11 +233,7 @@ def test_swapping_the_sides_mirrors_every_outcome(tolerance) -> None:
             "choice_verdicts rest on log-probabilities and samples",
         ),
         ([], [score("ant", 60)], {"scale": (1, 10)}, "are on a scale of 1 to 100"),
-        ([], [score("ant", 101)], {}, "outside 1 to 100, the first is 101"),
-        ([], [score("ant", 60, 60.0)], {}, "expected_score lie outside 1 to 10"),
         ([choice("b0", o, 1.0, (0.9, 0.9, 0)) for o in ("AB", "BA")], [], {}, "adds up to 1.8"),
-        ([], [], {"tolerance": -0.1}, "got -0.1"),
-        ([], [], {"tolerance": math.nan}, "got nan"),
     ],
 )  # fmt: skip
 def test_bad_tables_are_refused_by_name(choices, scores, settings, message) -> None:

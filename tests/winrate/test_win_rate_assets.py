@@ -51,7 +51,6 @@ def test_every_model_has_every_row_and_one_headline(scored, catalog):
     shown = table[table["headline"]]
     assert shown["estimator"].eq("prediction-powered").all()
     assert shown["win_rate"].to_numpy() == pytest.approx(shown["human_win_rate"])  # all voted
-    assert result.metadata["win_rates"].value.startswith("![Win rates as judged")
     ternary = table[table["estimator"].eq("ternary")].set_index("model")
     outcome = scored["human_outcome"]
     ant = np.concatenate(

@@ -8,7 +8,7 @@ from dagster._core.execution.backfill import BulkActionStatus
 from dagster._daemon.types import DaemonHeartbeat
 from newcomers import drop, newcomer
 
-from assets.run_tags import BUDGET_TAG
+from assets.settings import BUDGET_TAG
 from judgeline.cli import main
 from pipelines.commands import backfill
 from pipelines.commands.backfill import cancel, choose_pairs, plan_backfill, require_daemon, submit

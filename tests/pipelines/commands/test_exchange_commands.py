@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from judgeline import cli
-from pipelines.commands.exchange import export_verdicts
+from pipelines.commands.verdicts import export_verdicts
 from resources.config.catalog import Catalog
-from resources.tables.store import open_store
 
 BENCH = {"judge": ["Some Judge", "pair-v2"], "turn": 1, "g1_winner": "model_1"}
 
@@ -160,7 +159,7 @@ def test_imported_verdicts_without_scores_are_run_as_far_as_they_go_and_come_out
         patch.setattr(type(workshop), "catalog", property(lambda _: catalog))
         outcome = workshop.run(corpus="out")
     assert outcome.exit_code == 0
-    assert outcome.errors == ()
+    assert outcome.errors == []
     assert "recorded preferences without rubric scores" in workshop.printed
     assert not any(check.is_gate for check in outcome.failed_checks)
     assert len(workshop.stored("verdicts", "out", "some-judge")) == 80
@@ -176,8 +175,7 @@ def test_imported_verdicts_without_scores_are_run_as_far_as_they_go_and_come_out
         assert "run: judgeline" not in told
 
     out = tmp_path / "again.jsonl"
-    store = open_store(workshop.tables.base_uri)
-    account = export_verdicts("out", "some-judge", "mt-bench", out, store=store)
+    account = export_verdicts("out", "some-judge", "mt-bench", out)
     assert (account.n_battles, account.n_written) == (40, 40)
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     published = [json.loads(line) for line in bench.read_text(encoding="utf-8").splitlines()][:-1]

@@ -12,8 +12,8 @@ from assets.comparison.report import battles_behind, runs_behind
 from judgeline.api import RankSettings, rank_file
 from judgeline.cli import COULD_NOT_RUN, main
 from judgeline.io import SCORE_COLUMNS, read_judged_battles
-from pipelines.commands.exchange import import_verdicts
 from pipelines.commands.plan import WHOLE, common_part, supported_part
+from pipelines.commands.verdicts import import_verdicts
 from pipelines.definitions import defs
 
 SAID = "plain verdicts without scores: a win counts as a score difference of 1"
@@ -218,7 +218,7 @@ def test_a_run_rates_plain_verdicts_on_battles_with_votes(
         "rating": {"n_resamples": 0},
     }
     outcome = workshop.run(select=["+leaderboard", "battle_influences"])
-    assert outcome.errors == (), workshop.printed
+    assert outcome.errors == [], workshop.printed
     assert outcome.judges == ("recorded",)
     assert f"judge recorded: {SAID}" in " ".join(workshop.printed.split())
     scored = workshop.stored("scored_battles", "tiny", "recorded")

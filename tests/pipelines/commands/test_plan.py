@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from upath import UPath
 
-from assets.judging.planning import ASKED
+from assets.judging.assets import ASKED
 from judgeline.intervals import sampling_half_width
 from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
 from pipelines.commands.plan import cut_short, plan_run, require_covered

@@ -153,7 +153,7 @@ def test_a_failed_gate_stops_that_judge_is_explained_and_exits_with_two(finished
     retire(workshop.instance, judges=["hasty"])
     outcome = workshop.run("careful", "mumbler")
     assert outcome.exit_code == 2
-    assert outcome.errors == ()
+    assert outcome.errors == []
     gates = [check for check in outcome.failed_checks if check.is_gate]
     assert [(gate.asset, gate.check, gate.partition) for gate in gates] == [
         ("verdicts", "most_answers_parse", "tiny|mumbler")
@@ -260,7 +260,7 @@ def test_released_sample_reproduces_the_published_ratings(make_workshop, sample,
         "rating": {"l2": 0.005, "hard_outcome": "recorded", "n_resamples": 0},
     }
     outcome = workshop.run(select=["+leaderboard"])
-    assert outcome.errors == ()
+    assert outcome.errors == []
     assert outcome.exit_code == 0
     ours = workshop.stored("heldout_ratings", "tiny", "recorded").set_index(["method", "model"])
     theirs = pd.read_csv(expected_dir / "softelo_sample_heldout.csv").set_index(["method", "model"])
@@ -278,7 +278,7 @@ def test_where_every_judge_is_stopped_scoring_methods_are_compared_all_the_same(
     """A judge whose scores go against the votes: no leaderboard, and a page that says so."""
     outcome = workshop.run("contrary", select=["not key:quantitative_judges"])
     assert outcome.exit_code == 2
-    assert outcome.errors == ()
+    assert outcome.errors == []
     assert any(check.check == "beta_is_usable" for check in outcome.failed_checks)
     assert workshop.stored("leaderboard", "tiny", "contrary") is None
     rows = workshop.methods().set_index("method")

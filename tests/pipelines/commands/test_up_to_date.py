@@ -7,14 +7,12 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from assets.check_results import settled_judges
-from assets.conditions import judge_check
+from assets.conditions import table_check
 from assets.partitions import corpus_judge_key, register
-from assets.provenance import MADE_FROM
+from assets.provenance import MADE_FROM, check_records, settled_judges
 from pipelines.commands import run as run_module
-from pipelines.commands.up_to_date import Place, Record, _why_left_out
+from pipelines.commands.up_to_date import Record, _left_out
 from pipelines.definitions import build_definitions
-from pipelines.instance.internals import check_records
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables
 
@@ -36,7 +34,7 @@ def finished(go_on):
 def made(workshop, *judges, **options):
     """Run again; return the tables that this made, in their order."""
     outcome = workshop.run(*judges, **{"select": TO_THE_BOARD, **options})
-    assert outcome.errors == ()
+    assert outcome.errors == []
     names = [line.split()[1] for line in workshop.printed.splitlines() if "  done " in line]
     assert outcome.n_made == len(names)
     return names
@@ -113,7 +111,7 @@ def test_a_table_whose_check_was_cut_off_is_made_again(finished):
 
 
 def test_a_table_with_a_new_check_is_made_again(finished):
-    @judge_check(dg.AssetKey("beta_folds"))
+    @table_check(dg.AssetKey("beta_folds"))
     def is_new():
         return dg.AssetCheckResult(passed=True)
 
@@ -145,17 +143,17 @@ def test_a_run_cut_short_at_a_table_without_gates_leaves_its_judge_out(make_work
 
 
 @pytest.mark.parametrize(
-    ("later", "why"),
+    ("later", "is_due"),
     [
-        ((), ""),
-        ((("a", "ok", "one"),), "answers that failed were given since"),
-        ((("a", "transport", None),), "answers that failed are asked for again"),
+        ((), False),
+        ((("a", "ok", "one"),), True),
+        ((("a", "transport", None),), True),
     ],
 )
-def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later, why):
+def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later, is_due):
     """As after kill -9 between the last answer and its table."""
     workshop, bought = make_workshop(), StoredVerdicts(uri=str(tmp_path / "verdicts"))
-    place, rows = Place("tiny", "careful"), [("a", "refusal", "no"), ("b", "ok", "two")]
+    place, rows = ("tiny", "careful"), [("a", "refusal", "no"), ("b", "ok", "two")]
     table = pd.DataFrame(rows, columns=["identity", "status", "answer"])
     file = tmp_path / "tables" / "verdicts" / "tiny" / "careful.parquet"
     file.parent.mkdir(parents=True)
@@ -166,16 +164,16 @@ def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later
         bought.open().append("key", [{**CALL, "identity": identity, "answered_at": at, **told}])
     store = ParquetTables(base_uri=str(tmp_path / "tables")).create_io_manager(None)
     record = Record(workshop.instance, None, store, workshop.catalog, bought)
-    assert record._why_answered("verdicts", place, "key") == why
+    assert record._has_other_answers("verdicts", place, "key") is is_due
 
 
 def test_a_comparison_that_left_a_judge_out_is_made_again_unless_it_was_withheld():
-    key, place = dg.AssetKey("judge_comparison"), Place("tiny", None)
-    assert "hasty" in _why_left_out(key, place, {"left_out": ["hasty"]})
-    assert not _why_left_out(key, place, {"left_out": ["hasty"], "withheld hasty": "its kappa"})
-    assert not _why_left_out(key, place, {"left_out": []})
+    key, place = dg.AssetKey("judge_comparison"), ("tiny",)
+    assert "hasty" in _left_out(key, place, {"left_out": ["hasty"]})
+    assert not _left_out(key, place, {"left_out": ["hasty"], "withheld hasty": "its kappa"})
+    assert not _left_out(key, place, {"left_out": []})
     ratings = {"left_out": {"embeddings": "no explanation"}}
-    assert not _why_left_out(dg.AssetKey("scoring_methods"), Place("tiny", "hasty"), ratings)
+    assert not _left_out(dg.AssetKey("scoring_methods"), ("tiny", "hasty"), ratings)
 
 
 def test_force_makes_all_again(finished):

@@ -13,12 +13,12 @@ from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.utils import FuturesAwareThreadPoolExecutor
 
 from assets.partitions import CORPUS, corpus_judge_key, register
+from assets.provenance import check_records
 from pipelines.definitions import defs
 from pipelines.instance import codeserver, internals
 from pipelines.instance.internals import (
     BulkActionStatus,
     backfill_at_work,
-    check_records,
     data_version,
     input_version,
     launch_backfill,

@@ -82,8 +82,6 @@ REPLACED = {
     "wipe": "self",
     "dispose": "self",
     "has_table": "self table_name",
-    "has_dynamic_partition": "self partitions_def_name partition_key",
-    "delete_dynamic_partition": "self partitions_def_name partition_key",
 }
 
 
@@ -226,13 +224,6 @@ def test_a_deleted_partition_is_forgotten(tmp_path, log, whose):
     assert not log.has_dynamic_partition("judge", "one")
     assert log.has_dynamic_partition("judge", "two")
     deleting.add_dynamic_partitions("judge", ["one"])
-    assert log.has_dynamic_partition("judge", "one")
-
-
-def test_a_remembered_partition_is_not_asked_for_again(log, monkeypatch):
-    log.add_dynamic_partitions("judge", ["one"])
-    assert log.has_dynamic_partition("judge", "one")
-    monkeypatch.setattr(SqliteEventLogStorage, "has_dynamic_partition", None)
     assert log.has_dynamic_partition("judge", "one")
 
 

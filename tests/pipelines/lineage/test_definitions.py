@@ -5,7 +5,7 @@ import re
 import dagster as dg
 import pytest
 
-from assets import check_results
+from assets import provenance
 from assets.judging import budgets
 from assets.partitions import CORPUS, CORPUS_JUDGE, OF_CORPUS
 from pipelines.definitions import SCHEDULES, SENSORS, build_definitions, defs
@@ -204,7 +204,7 @@ def test_checks_of_new_models_and_of_drift_settle_no_judge(graph):
         if graph.get_check_spec(key).partitions_def == CORPUS_JUDGE
     }
     apart = {key for key in judged if graph.get(key).group_name == "candidates"}
-    settling = {spec.asset_key for spec in check_results._specs()}
+    settling = {spec.asset_key for spec in provenance._specs()}
     assert settling == judged - apart - {dg.AssetKey("judge_drift")}
 
 

@@ -23,7 +23,7 @@ def gated(go_on):
 def test_a_judge_of_noise_fails_the_gate_and_only_the_gate(gated):
     _, outcome = gated
     assert outcome.exit_code == 2
-    assert outcome.errors == ()
+    assert outcome.errors == []
     (gate,) = [check for check in outcome.failed_checks if check.is_gate]
     assert (gate.asset, gate.check, gate.partition) == (
         "judge_gate",
@@ -110,7 +110,7 @@ def test_a_judge_that_never_came_to_the_gate_is_not_withheld(finished_workshop):
     for path in folder.rglob("*.parquet"):
         path.unlink()
     outcome = workshop.run("careful", select=["rating_systems"], force=True)
-    assert outcome.errors == ()
+    assert outcome.errors == []
     assert set(workshop.stored("rating_systems", "tiny")["judge"]) == {"careful"}
     assert workshop.methods()["mae"].notna().any()
 

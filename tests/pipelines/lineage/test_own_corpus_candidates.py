@@ -7,7 +7,7 @@ from newcomers import drop, newcomer
 
 from assets.partitions import corpus_judge_key, register
 from judgeline.cli import OK, main
-from pipelines.sensors.activity import active_judges
+from pipelines.sensors.activity import active_judges, rated_by
 from pipelines.sensors.candidates import new_candidates, place_candidates
 from resources.corpora.reading import read_corpus
 
@@ -70,7 +70,8 @@ def test_a_judge_with_a_leaderboard_places_candidates_once_its_key_is_there(own,
     assert own.look(new_candidates).run_requests == []
     own.rate("strict")
     catalog = own.workshop.catalog
-    [active] = active_judges(catalog.corpus("tiny"), catalog, own.instance)
+    tiny = catalog.corpus("tiny")
+    [active] = active_judges(tiny, catalog, rated_by(tiny, own.instance))
     assert active.slug == "strict"
     assert [one.partition_key for one in own.look(new_candidates).run_requests] == ["tiny"]
     assert own.workshop.run_job("candidate_job").success

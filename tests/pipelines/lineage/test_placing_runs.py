@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from newcomers import drop, newcomer
 
-from assets.candidates.prediction_record import JUDGE_AND_VOTES
+from assets.candidates.predictions import JUDGE_AND_VOTES
 from judgeline.elo import RatingSettings, rate
 from judgeline.io import BATTLE_DTYPES, as_coded, typed
 from pipelines.commands.console import cause
@@ -174,7 +174,7 @@ def test_the_page_and_the_terminal_show_it_without_votes(placed, arena, monkeypa
     (line,) = [one for one in capsys.readouterr().out.splitlines() if arena.models[ENTRANT] in one]
     assert "candidate" in line
     outcome = workshop.run("careful", select=["report"])
-    assert outcome.errors == ()
+    assert outcome.errors == []
     page = outcome.report.read_text(encoding="utf-8")
     row = page[page.index(f"<bdi>{arena.models[ENTRANT]}</bdi>") :]
     assert "no human votes" in row[: row.index("</tr>")]
@@ -310,7 +310,7 @@ def test_votes_score_the_predictions_that_were_made_before_them(placed, arena):
     assert before["scored_at"].isna().all()
     workshop.tiny["arena"] = {**workshop.tiny["arena"], "n_voted": 15, "n_new": 0}
     outcome = workshop.run("careful", select=["+predictions"])
-    assert outcome.errors == ()
+    assert outcome.errors == []
     board = workshop.stored("leaderboard", "tiny", "careful").set_index("model")
     assert board.index.is_unique
     assert np.isfinite(board.loc[name, "human_rating"])
@@ -349,7 +349,7 @@ def test_votes_score_the_predictions_that_were_made_before_them(placed, arena):
     workshop.tiny["arena"] = {**workshop.tiny["arena"], "n_battles": 1200}
     workshop.tiny["sample_size"] = 900
     outcome = workshop.run("careful", select=["+predictions"])
-    assert outcome.errors == ()
+    assert outcome.errors == []
     row = by_method(workshop, JUDGE_AND_VOTES).loc[name]
     stated = ["predicted_at", "rating", "lower", "upper", "std_error", "used_votes"]
     pd.testing.assert_series_equal(row[stated], before.loc[name, stated])

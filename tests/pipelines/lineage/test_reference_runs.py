@@ -53,7 +53,7 @@ def star(make_workshop, tmp_path_factory):
 
 def test_what_preferences_support_is_made_and_said(star) -> None:
     workshop, outcome, _ = star
-    assert outcome.errors == ()
+    assert outcome.errors == []
     assert outcome.exit_code == 0
     assert outcome.report is None
     made = {name.split("/")[0] for name in workshop.files() if name.endswith(f"/{JUDGE}.parquet")}

@@ -76,7 +76,7 @@ def test_other_failures_are_asked_for_again_on_request(monkeypatch):
 
     def noted(**options):
         taken.update(options)
-        return RunOutcome(0, "tiny")
+        return RunOutcome("tiny")
 
     monkeypatch.setattr("pipelines.commands.run.run_lineage", noted)
     assert cli.main(["run", "--corpus", "tiny", "--retry", "refusal"]) == 0

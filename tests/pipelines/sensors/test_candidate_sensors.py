@@ -14,13 +14,14 @@ from newcomers import drop, newcomer
 from retiring import retire
 
 from assets.partitions import corpus_judge_key, register
-from assets.run_tags import BUDGET_TAG
+from assets.processes import this_host
+from assets.settings import BUDGET_TAG
 from pipelines.commands import run as run_module
 from pipelines.definitions import build_definitions
-from pipelines.instance import workers
-from pipelines.instance.workers import HOST_TAG, this_host
+from pipelines.instance import homes
+from pipelines.instance.homes import HOST_TAG
 from pipelines.sensors import candidates as candidate_sensors
-from pipelines.sensors.activity import active_judges, active_or_why
+from pipelines.sensors.activity import active_judges, active_or_why, rated_by
 from pipelines.sensors.candidates import (
     AGAIN_AFTER_S,
     CANDIDATES_TAG,
@@ -440,13 +441,20 @@ def test_a_folder_that_cannot_be_listed_is_told_and_keeps_what_was_seen(watch, m
 def test_a_judge_or_corpus_that_is_no_partition_is_not_asked_for(watch: Watch) -> None:
     instance, catalog = watch.instance, watch.workshop.catalog
     tiny = catalog.corpus("tiny")
-    assert active_judges(tiny, catalog, instance) == []
+
+    def active():
+        return [one.slug for one in active_judges(tiny, catalog, rated_by(tiny, instance))]
+
+    assert active() == []
     watch.have_leaderboards("careful", "hasty", "mumbler")  # the last is not the corpus' judge
-    assert [one.slug for one in active_judges(tiny, catalog, instance)] == ["careful", "hasty"]
+    assert active() == [
+        "careful",
+        "hasty",
+    ]
     retire(instance, judges=["hasty"])
-    assert [one.slug for one in active_judges(tiny, catalog, instance)] == ["careful"]
+    assert active() == ["careful"]
     retire(instance, corpora=["tiny"])
-    assert active_judges(tiny, catalog, instance) == []
+    assert active() == []
     judges, why = active_or_why(tiny, catalog, [])
     assert judges == []
     assert "judgeline run --corpus tiny --judge careful --judge hasty" in why
@@ -486,14 +494,14 @@ def test_the_sensor_leaves_to_a_command_what_it_places(
         monkeypatch.setitem(judges, "careful", changed)
         looks.clear()
         outcome = watch.workshop.run("careful", "hasty", select=["+leaderboard"])
-        assert outcome.errors == ()
+        assert outcome.errors == []
         assert {job for job, _ in looks} == expected  # the second time only what has changed
         assert not [one for _, one in looks if not isinstance(one, dg.SkipReason)]
         assert "judged these battles" in watch.look().skip_message
     messages = [one.skip_message for job, one in looks if job == "candidate job tiny"]
     assert "careful: the command that started run" in messages[0]  # the judge is another now
     # while the process lives: once it is gone, its judges are the sensor's again
-    monkeypatch.setattr(workers, "_is_alive", lambda worker: worker.pid != os.getpid())
+    monkeypatch.setattr(homes, "is_alive", lambda pid, _at: pid != os.getpid())
     second: Path = drop(watch.folder, watch.entrant._replace(model="another"))
     assert watch.run("candidate_job", tags={PLACES_TAG: "careful"}).success
     assert second.exists()

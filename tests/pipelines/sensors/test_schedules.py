@@ -8,7 +8,7 @@ import pytest
 from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key, register
-from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
+from assets.settings import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
 from pipelines.definitions import build_definitions
 from pipelines.sensors.activity import UnreadableError
 from pipelines.sensors.weekly import Content, drift_watch, due, refreshed_corpora, weekly_refresh

@@ -12,10 +12,11 @@ import dagster as dg
 import pytest
 from dagster._core.events import EngineEventData
 
+from assets import processes
+from assets.processes import this_host
 from pipelines.definitions import SENSORS, defs
-from pipelines.instance import workers
-from pipelines.instance.homes import recover
-from pipelines.instance.workers import HOST_TAG, in_process_on_named_host, is_gone, this_host
+from pipelines.instance import homes
+from pipelines.instance.homes import HOST_TAG, in_process_on_named_host, is_gone, recover
 from pipelines.sensors import upkeep
 from pipelines.sensors.durations import sensor_seconds
 from pipelines.sensors.upkeep import (
@@ -124,7 +125,7 @@ def test_a_run_that_ends_while_it_is_looked_at_has_not_failed(instance, monkeypa
 def test_a_run_that_names_no_host_is_ours_only_where_others_cannot_record(instance, monkeypatch):
     run = started_run(instance, NO_PROCESS)
     with monkeypatch.context() as patch:
-        patch.setattr(workers, "is_private", lambda instance: False)  # as on PostgreSQL
+        patch.setattr(homes, "is_private", lambda instance: False)  # as on PostgreSQL
         assert tick(instance) == "no run of this host lost its process"
     assert tick(instance) == f"failed {run}"
 
@@ -142,7 +143,7 @@ def test_a_process_with_the_number_of_one_that_ended_is_another(instance, monkey
     try:
         run = started_run(instance, process.pid)
         assert not is_gone(instance, run)
-        monkeypatch.setattr(workers, "_CLOCK_SLACK_S", -3600.0)  # as if it had spoken an hour ago
+        monkeypatch.setattr(processes, "_CLOCK_SLACK_S", -3600.0)  # as if it had spoken an hour ago
         assert is_gone(instance, run)
     finally:
         process.communicate(b"\n")
@@ -164,7 +165,7 @@ def test_a_process_began_when_it_was_started():
         stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8")
         ticks = int(stat.rpartition(")")[2].split()[19])
         process.communicate(b"\n")
-    assert workers._began(ticks) == pytest.approx(before, abs=30)  # the boot is known to a second
+    assert processes._began(ticks) == pytest.approx(before, abs=30)  # the boot is known to a second
 
 
 @dg.op
@@ -210,14 +211,6 @@ def test_only_logs_of_runs_that_ended_before_go_and_events_stay(instance):
     assert len(instance.all_logs(run.run_id)) == n_events
     assert prune(instance, FUTURE) == 1  # nothing left of it, which is no error
     assert of_begun.exists()  # its run is under way
-
-
-def test_more_runs_than_a_page_are_all_found(instance, monkeypatch):
-    monkeypatch.setattr("pipelines.sensors.upkeep._PAGE", 2)
-    runs = [talk.execute_in_process(instance=instance).run_id for _ in range(5)]
-    folders = [left_logs(instance, run_id) for run_id in runs]
-    assert prune(instance, FUTURE) == 5
-    assert not any(folder.exists() for folder in folders)
 
 
 def test_the_job_runs_weekly_without_being_switched_on(instance):
