@@ -153,9 +153,18 @@ def _position(found: Judges) -> Iterator[Cell]:
     note = "mean over judges"
     for name in _SHARES:
         yield from row_of(name, min=100 * table[name].min(), max=100 * table[name].max())
-    yield Cell("position 1 mean score advantage", "mean", table["advantage"].mean(), note)
-    yield Cell("|MAE_A - MAE_B| of single-order hard fits", "per judge", table["gap"].mean(), note)
-    yield Cell("largest single-model deflection under one order", "max", table["moved"].max())
+    yield Cell(
+        "position 1 mean score advantage", "mean", table["advantage"].mean(skipna=False), note
+    )
+    yield Cell(
+        "|MAE_A - MAE_B| of single-order hard fits",
+        "per judge",
+        table["gap"].mean(skipna=False),
+        note,
+    )
+    yield Cell(
+        "largest single-model deflection under one order", "max", table["moved"].max(skipna=False)
+    )
 
 
 _RANGES = {
