@@ -438,9 +438,10 @@ def test_the_command_ends_with_the_users_arguments_so_that_they_win(tmp_path, mo
     assert command[command.index("--served-model-name") + 1] == "weights"
 
 
-def test_the_server_gets_its_key_and_its_interpreters_tools() -> None:
-    given = {"PATH": "/usr/bin", "HF_HUB_OFFLINE": "1"}
-    variables = server_environment("/env/bin/python", "k", given)
+def test_the_server_gets_its_key_and_its_interpreters_tools(monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    variables = server_environment("/env/bin/python", "k")
     assert variables["VLLM_API_KEY"] == "k"
     assert variables["PATH"] == "/env/bin:/usr/bin"
     assert variables["HF_HUB_OFFLINE"] == "1"

@@ -329,11 +329,11 @@ def account(**changes: object) -> Account:
     ("price", "changes", "line"),
     [
         # 100 in 20 s is 5 a second, so that the other 300 take a minute
-        (PRICES, {}, "5.0/s, 1:00 left, 3 failed, 60,000 tokens, 0.2000 EUR"),
+        (PRICES, {}, "5.0/s, 0:01:00 left, 3 failed, 60,000 tokens, 0.2000 EUR"),
         (PRICES, {"charged": Cost(100, 90_000, 20_000, 0.57)},
-         "5.0/s, 1:00 left, 3 failed, 60,000 tokens (110,000 counted), 0.5700 EUR"),
+         "5.0/s, 0:01:00 left, 3 failed, 60,000 tokens (110,000 counted), 0.5700 EUR"),
         (None, {"seconds": 2000}, "0.1/s, 1:40:00 left, 3 failed, 60,000 tokens"),
-        (None, {"seconds": 0.1}, "1,000.0/s, 0:00 left, 3 failed, 60,000 tokens"),
+        (None, {"seconds": 0.1}, "1,000.0/s, 0:00:00 left, 3 failed, 60,000 tokens"),
         (None, {"seconds": 0.0, "failed": Counter()}, "60,000 tokens"),
     ],
 )  # fmt: skip

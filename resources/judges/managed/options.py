@@ -91,26 +91,20 @@ class VllmOptions(BaseModel):
 
     def shaping(self) -> Self:
         """Return the options that can change an answer, without those of speed."""
+        kept, is_speed = [], False
+        for argument in self.extra_args:
+            if argument.startswith("-"):
+                is_speed = _flag(argument).startswith(_SPEED_ONLY)
+            if not is_speed:
+                kept.append(argument)
         return type(self)(
-            dtype=self.dtype,
-            max_model_len=self.max_model_len,
-            extra_args=_without_speed(self.extra_args),
+            dtype=self.dtype, max_model_len=self.max_model_len, extra_args=tuple(kept)
         )
 
 
 def _flag(argument: str) -> str:
     name = re.split(r"[=\s]", argument, maxsplit=1)[0]
     return name.replace("_", "-") if name.startswith("--") else name
-
-
-def _without_speed(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    kept, dropping = [], False
-    for argument in arguments:
-        if argument.startswith("-"):
-            dropping = _flag(argument).startswith(_SPEED_ONLY)
-        if not dropping:
-            kept.append(argument)
-    return tuple(kept)
 
 
 _LOG = logging.getLogger(__name__)
