@@ -294,15 +294,14 @@ def _account(
     """Return as metadata the account of the answers, and the judge and prompt behind them."""
     for file in account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
-    asked = opened.form
     named = models_named(answers)
     if note := several_models_message(named):
         context.log.warning(f"{PROGRESS}{note}")
     entries = account.entries(opened, price) | named
     if len(answers):  # a judge that was not asked may not know itself yet
         entries |= origin_of(opened)
-    if asked.needs_alternatives:
-        entries |= evidence_entries(answers, asked)
+    if opened.form.needs_alternatives:
+        entries |= evidence_entries(answers)
     return _as_metadata(entries)
 
 

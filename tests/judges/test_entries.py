@@ -1,8 +1,10 @@
 """Entries of judges.yaml: what they may say, and what is said about the rest."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
@@ -345,7 +347,8 @@ def test_shipped_served_judges_open_once_their_variables_are_set(slug, monkeypat
     ],
 )  # fmt: skip
 def test_endpoints_and_keys_come_from_where_they_are_said_to(fields, variables, expected):
-    assert find_endpoint("j", ServedFields(model="m", **fields), variables) == expected
+    with mock.patch.dict(os.environ, variables, clear=True):
+        assert find_endpoint("j", ServedFields(model="m", **fields)) == expected
 
 
 @pytest.mark.parametrize(
@@ -361,8 +364,11 @@ def test_endpoints_and_keys_come_from_where_they_are_said_to(fields, variables, 
     ],
 )  # fmt: skip
 def test_bad_variables_are_named_and_not_shown(fields, variables, named):
-    with pytest.raises(ValueError, match=named) as caught:
-        Connection(find_endpoint("j", ServedFields(model="m", **fields), variables), 1.0)
+    with (
+        mock.patch.dict(os.environ, variables, clear=True),
+        pytest.raises(ValueError, match=named) as caught,
+    ):
+        Connection(find_endpoint("j", ServedFields(model="m", **fields)), 1.0)
     assert caught.value.__context__ is None
     assert "hush" not in str(caught.value)
 

@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import gzip
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from dataclasses import replace
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -433,7 +435,8 @@ class Noting(FaultServer):
 
 def opened(server: FaultServer, folder: Path, fields: dict[str, Any], **variables: str) -> Any:
     declared = ServedFields(model="tiny", base_url=server.url, timeout_s=2.0, **fields)
-    place = find_endpoint("j", declared, variables)
+    with mock.patch.dict(os.environ, variables):
+        place = find_endpoint("j", declared)
     return ServedJudge("j", declared, PROMPT, Site(place, folder))
 
 

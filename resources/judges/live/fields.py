@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
@@ -216,8 +216,14 @@ class ServedFields(EndpointFields):
 
 def require_url(value: str) -> str:
     """Return an endpoint's URL without a slash at its end; no error repeats its password."""
-    parts = _parts(value)
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+    is_word = value.isascii() and value.isprintable() and " " not in value
+    try:
+        parts = urlsplit(value)
+        is_web = parts.scheme in ("http", "https") and parts.hostname
+        is_url = is_word and is_web and parts.port != 0
+    except ValueError:  # brackets or a port that are none; what it says would quote the value
+        is_url = False
+    if not is_url:
         raise ValueError(
             "it is neither a URL such as http://127.0.0.1:8000/v1 nor the name of an environment "
             "variable in capitals, such as VLLM_BASE_URL"
@@ -228,16 +234,6 @@ def require_url(value: str) -> str:
             "and its name into 'api_key_env'"
         )
     return value.rstrip("/")
-
-
-def _parts(value: str) -> SplitResult | None:
-    if not value.isascii() or not value.isprintable() or " " in value:
-        return None
-    try:
-        parts = urlsplit(value)
-        return None if parts.port == 0 else parts
-    except ValueError:  # brackets or a port that are none; what it says would quote the value
-        return None
 
 
 def require_chance(slug: str, form: str, samples: int, decoding: Decoding) -> None:

@@ -91,22 +91,13 @@ def _early_end(choice: Any, text: str) -> tuple[str | None, str | None]:
         return "refusal", None
     if choice["message"].get("tool_calls") and not text:
         return _TOOL_CALL
-    if not _is_ended(choice):
-        return "truncated", f"it ended with {str(finish)[:40]!r}, not by itself"
-    return None, None
-
-
-def _is_ended(choice: Any) -> bool:
-    """Return whether the answer ended by itself, not at a limit.
-
-    A server may state that it does not know, by null; leaving the field out states nothing.
-    """
-    finish = choice.get("finish_reason")
     if finish == "error":
         raise MalformedReplyError("the provider broke the answer off")
-    if finish is None:
-        return "finish_reason" in choice
-    return str(finish).lower() in _ENDINGS
+    # a server may state by null that it does not know; leaving the field out states nothing
+    is_ended = str(finish).lower() in _ENDINGS or (finish is None and "finish_reason" in choice)
+    if not is_ended:
+        return "truncated", f"it ended with {str(finish)[:40]!r}, not by itself"
+    return None, None
 
 
 def _refused(choice: Any) -> str | None:

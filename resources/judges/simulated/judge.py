@@ -27,7 +27,7 @@ from judgeline.verdict import (
 from resources.arena import checker
 from resources.arena.prompts import Prompt as ArenaPrompt
 from resources.judges.budget import Budget, Cost
-from resources.judges.forms.form import Chances, Form, Prompt, Reading, read
+from resources.judges.forms.form import Form, Prompt, Reading, read
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Evidence, Presentation
 
@@ -113,8 +113,9 @@ class BuiltinJudge:
             yield position, read(shown, answer, self.form)
 
     def texts(self, shown: Presentation) -> list[str]:
-        """Return the completions of a presentation."""
-        return [shown.first_completion, shown.second_completion]
+        """Return the completions of a presentation: one, or two."""
+        quoted = self.form.wording.quoted.values()
+        return [getattr(shown, text) for text in quoted if text != "instruction"]
 
     def opinion(self, shown: Presentation, text: str) -> Opinion:
         """Return the judge's reading and lasting opinion of a text, the same in every form."""
@@ -132,7 +133,15 @@ class BuiltinJudge:
         """Return marks for both texts, with a reason."""
         names = (shown.instruction, *self.texts(shown), str(shown.replicate))
         rng = keyed_rng(self.traits.seed, self.key, *names)
-        marks = self._marks(opinions, rng)
+        lean, noise = self.lean(opinions, rng), self.traits.noise
+        draws = rng.standard_normal((len(opinions), len(CRITERIA))).tolist()
+        marks = [
+            [
+                min(max(round(mark + own + noise * draw), LOWEST_SCORE), HIGHEST_SCORE)
+                for mark, draw in zip(opinion.marks, errors, strict=True)
+            ]
+            for opinion, own, errors in zip(opinions, lean, draws, strict=True)
+        ]
         whole = _write(marks, *(one.reading for one in opinions))
         return (*spoilt(whole, self.traits, rng, _MALFORMED), None)
 
@@ -145,18 +154,6 @@ class BuiltinJudge:
             longer = traits.verbosity_bias * (math.log2(first / second) / 2)
             lean = [lean[0] + traits.position_bias + longer, lean[1] - longer]
         return lean
-
-    def _marks(self, opinions: list[Opinion], rng: np.random.Generator) -> list[list[int]]:
-        """Return six integer marks for either response, in points."""
-        lean, noise = self.lean(opinions, rng), self.traits.noise
-        draws = rng.standard_normal((len(opinions), len(CRITERIA))).tolist()
-        return [
-            [
-                min(max(round(mark + own + noise * draw), LOWEST_SCORE), HIGHEST_SCORE)
-                for mark, draw in zip(opinion.marks, errors, strict=True)
-            ]
-            for opinion, own, errors in zip(opinions, lean, draws, strict=True)
-        ]
 
 
 @lru_cache(_AT_HAND)
@@ -241,18 +238,6 @@ _EASE = 0.02, 0.3  # mean surprise per piece of the reason, in nats: of a sure j
 _PIECES = re.compile(r"\s*\S+(?:\s\S+){0,4}")  # a token for five words keeps the tables small
 
 
-class Belief(NamedTuple):
-    """Belief of a simulated judge about a text in one presentation: the truth plus its errors.
-
-    `points` is what the judge makes of the text as a whole, in rubric points; `misread` (6,) by how
-    many rubric points it errs on each criterion.
-    """
-
-    reading: checker.Reading
-    points: float
-    misread: list[float]
-
-
 class BuiltinFormJudge(BuiltinJudge):
     """A simulated judge asked in another form than the rubric."""
 
@@ -279,17 +264,20 @@ class BuiltinFormJudge(BuiltinJudge):
         }
         self.template_tokens = len(asked.template.split())
 
-    def texts(self, shown: Presentation) -> list[str]:
-        """Return one completion, or two."""
-        quoted = self.form.wording.quoted.values()
-        return [getattr(shown, text) for text in quoted if text != "instruction"]
-
     def reply(
         self, shown: Presentation, opinions: list[Opinion]
     ) -> tuple[str, str | None, str | None]:
         """Return a word and a reason, with the odds of the word."""
-        rng = self._rng(shown)
-        odds, reason = self._odds(self._beliefs(shown, opinions, rng))
+        rng, noise = self._rng(shown), self.traits.noise
+        draws = self._rng(shown, "misreadings").standard_normal((len(opinions), len(CRITERIA)))
+        said, points = [], []
+        for one, own, errors in zip(opinions, self.lean(opinions, rng), draws, strict=True):
+            points.append(one.points + own)
+            misread = [own + noise * draw for draw in errors.tolist()]
+            said.append(_findings(one.reading, points[-1], misread))
+        odds = self.form.chances(points, max(_SUREST, _ONE_MARK * noise))
+        names = ("Response A", "response B") if len(said) == 2 else ("The response",)
+        reason = ", ".join(f"{name} {one}" for name, one in zip(names, said, strict=True)) + "."
         chances = odds.probabilities.tolist()
         ladder = list(accumulate(chances))
         place = bisect_right(ladder, rng.random() * ladder[-1])
@@ -302,30 +290,13 @@ class BuiltinFormJudge(BuiltinJudge):
         names = (self.form.name, *purpose, shown.instruction, *self.texts(shown))
         return keyed_rng(self.traits.seed, self.key, *names, str(shown.replicate))
 
-    def _beliefs(
-        self, shown: Presentation, opinions: list[Opinion], rng: np.random.Generator
-    ) -> list[Belief]:
-        """Return the judge's beliefs about one text, or about two beside each other."""
-        lean, noise = self.lean(opinions, rng), self.traits.noise
-        draws = self._rng(shown, "misreadings").standard_normal((len(opinions), len(CRITERIA)))
-        return [
-            Belief(one.reading, one.points + own, [own + noise * draw for draw in errors])
-            for one, own, errors in zip(opinions, lean, draws.tolist(), strict=True)
-        ]
 
-    def _odds(self, beliefs: list[Belief]) -> tuple[Chances, str]:
-        """Return the odds of the first word, and the reason."""
-        spread = max(_SUREST, _ONE_MARK * self.traits.noise)
-        odds = self.form.chances([one.points for one in beliefs], spread)
-        if len(beliefs) == 1:
-            return odds, f"The response {_findings(beliefs[0])}."
-        first, second = map(_findings, beliefs)
-        return odds, f"Response A {first}, response B {second}."
+def _findings(reading: checker.Reading, points: float, misread: list[float]) -> str:
+    """Return a judge's findings in words; without its errors they are the truth.
 
-
-def _findings(belief: Belief) -> str:
-    """Return a judge's findings in words; without its errors they are the truth."""
-    reading, points, misread = belief
+    `points` is what the judge makes of the text as a whole, in rubric points; `misread` (6,) by how
+    many rubric points it errs on each criterion.
+    """
     shares = [points / (BEST - WORST) for points in misread]  # of a criterion
     off = dict(zip(CRITERIA, shares, strict=True))
     n_expected = reading.n_expected
