@@ -3,7 +3,7 @@
 from resources.tables.corpus import SAMPLED_BATTLES
 from resources.tables.intervals import LEADERBOARD, well_founded
 from resources.tables.judging import VERDICTS, parse_check
-from resources.tables.rules import cells, holds
+from resources.tables.rules import holds
 from resources.tables.schema import Check, Table
 
 CANDIDATES = Table(
@@ -41,7 +41,6 @@ CANDIDATE_RATINGS = Table(
                     "is_placed",
                     well_founded,
                     "a candidate has a rating, and battles enough to say how uncertain it is",
-                    cells(flags="no-spread"),
                 )
             ],
             remedy="not-judged: materialise candidate_verdicts, within a budget that covers it; "

@@ -6,7 +6,6 @@ from judgeline.report import COMPARISON_COLUMNS
 from resources.tables.intervals import LEADERBOARD
 from resources.tables.rules import (
     at_least,
-    cells,
     has_columns,
     holds,
     n_rows,
@@ -66,7 +65,6 @@ RATING_SYSTEMS = Table(
                         np.isfinite(t["rating"].to_numpy(dtype=float)) | t["note"].ne("").to_numpy()
                     ),
                     "a rating is a number, or a note says why there is none",
-                    cells(rating=np.nan, note=""),
                 ),
             ],
             remedy="Remake scored_battles or soft_outcomes of these judges, then rating_systems.",

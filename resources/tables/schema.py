@@ -1,7 +1,7 @@
 """A table is a value: its columns, and its rules under the names of its checks.
 
 From a declaration come the types, the empty table, the catalogue's schema and the checks.
-`conditions.checks_of` makes one step of a table's checks; tests call `check` and `sound`.
+`conditions.checks_of` makes one step of a table's checks; tests call `check`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -15,8 +15,6 @@ from resources.tables.words import WORDS
 
 if TYPE_CHECKING:  # judges read the columns of their forms, and need no orchestrator
     import dagster as dg
-
-_CELLS = {"str": "x", "bool": True, "object": "x"}
 
 
 @dataclass(frozen=True)
@@ -138,20 +136,3 @@ class Table:
     def beside(self) -> set[str]:
         """Names of the tables that checks read beside this one."""
         return {name for check in self.checks for name in check.beside.split()}
-
-    def sound(self, n_rows: int = 3) -> pd.DataFrame:
-        """Return rows that keep every rule, as the declaration has them."""
-        cells = {name: _CELLS.get(kind, 1) for name, kind in self.dtypes.items()}
-        cells |= {"status": "ok"} if "status" in cells else {}
-        for check in self.checks:
-            for rule in check.rules:
-                cells |= {name: it for name, it in rule.sound.items() if name in cells}
-        lists = {name: it for name, it in cells.items() if isinstance(it, list)}
-        table = pd.DataFrame([cells] * n_rows)
-        table = table.assign(**{name: (it * n_rows)[:n_rows] for name, it in lists.items()})
-        varied = {
-            name: [f"{name}-{row}" for row in range(n_rows)]
-            for name in self.columns
-            if name not in lists and cells[name] == "x" and self.dtypes[name] == "str"
-        }
-        return table.assign(**varied)

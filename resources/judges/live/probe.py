@@ -160,10 +160,10 @@ class Probe:
             async with asyncio.timeout(_PATIENCE_S):
                 return await self._send_once(request)
         except TimeoutError:
-            message = f"the endpoint did not answer a small request within {_PATIENCE_S:g} s"
-        raise OutOfReachError(
-            f"{message}. See whether it is up and serves the model, then run again"
-        )
+            raise OutOfReachError(
+                f"the endpoint did not answer a small request within {_PATIENCE_S:g} s. See "
+                "whether it is up and serves the model, then run again"
+            ) from None
 
     async def _limit_field(self) -> LimitField:
         reply = await self._send({**self._base, "max_tokens": self._room})
