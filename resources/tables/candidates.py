@@ -13,12 +13,12 @@ CANDIDATES = Table(
 )
 CANDIDATE_BATTLES = Table(
     "candidate_battles",
-    f"{SAMPLED_BATTLES.words} candidate opponent control content_hash",
+    [*SAMPLED_BATTLES.columns, "candidate", "opponent", "control", "content_hash"],
     key=["battle_id"],
 )
 CANDIDATE_VERDICTS = Table(
     "candidate_verdicts",
-    VERDICTS.words,
+    VERDICTS.columns,
     key=VERDICTS.key,
     checks=[
         parse_check(
@@ -30,7 +30,7 @@ CANDIDATE_VERDICTS = Table(
 )
 CANDIDATE_RATINGS = Table(
     "candidate_ratings",
-    f"{LEADERBOARD.words} control content_hash bound bound_is rise note",
+    [*LEADERBOARD.columns, "control", "content_hash", "bound", "bound_is", "rise", "note"],
     key=["model"],
     checks=[
         Check(

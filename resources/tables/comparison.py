@@ -42,7 +42,10 @@ JUDGE_COMPARISON = Table(
 )
 POOLED_LEADERBOARD = Table(
     "pooled_leaderboard",
-    f"{LEADERBOARD.words} residual std_error_analytic human_std_error judges n_scored",
+    [
+        *LEADERBOARD.columns,
+        *("residual", "std_error_analytic", "human_std_error", "judges", "n_scored"),
+    ],
     key=["model"],
 )
 _SYSTEMS = "system judge model rating order_spread judge_spread n_battles note"

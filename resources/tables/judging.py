@@ -93,7 +93,7 @@ def _orders_shown(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 VERDICTS = Table(
     "verdicts",
-    RECORDED_VERDICTS.words,
+    RECORDED_VERDICTS.columns,
     key=_CALL,
     checks=[
         Check(

@@ -72,11 +72,6 @@ class Table:
         return self.fields.split() if isinstance(self.fields, str) else list(self.fields)
 
     @property
-    def words(self) -> str:
-        """Names of the columns, apart by blanks."""
-        return " ".join(self.columns)
-
-    @property
     def dtypes(self) -> dict[str, str]:
         """Types by column, in the order of the columns."""
         return {name: self.types.get(name, WORDS[name][0]) for name in self.columns}
@@ -107,7 +102,7 @@ class Table:
         Checks about the same rows are evaluated at once. `beside` has the tables that checks read
         beside this one.
         """
-        from resources.tables.expectations import evaluate_together
+        from resources.tables.expectations import Suite, evaluate_together
 
         groups: dict[Any, list[Check]] = {}
         for check in self.checks:
@@ -115,13 +110,9 @@ class Table:
                 ids = tuple(check.ids or self.key)
                 groups.setdefault((check.rows, check.beside, ids), []).append(check)
         for (rows, others, ids), checks in groups.items():
-            results = evaluate_together(
-                rows(table, *(beside[name] for name in others.split())) if rows else table,
-                [check.rules for check in checks],
-                ids=ids,
-                remedies=[check.advice(table) for check in checks],
-                severities=[check.severity for check in checks],
-            )
+            shown = rows(table, *(beside[name] for name in others.split())) if rows else table
+            suites = [Suite(one.rules, one.advice(table), one.severity) for one in checks]
+            results = evaluate_together(shown, suites, ids=ids)
             for check, result in zip(checks, results, strict=True):
                 yield result._replace(check_name=check.name)
 
