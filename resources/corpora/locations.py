@@ -7,14 +7,14 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import quote, unquote
 
-from judgeline.io import SUFFIXES, write_together
+from judgeline.io import SUFFIXES
 from resources.config.corpora import CorpusDefinition, unset_variables
-from resources.config.paths import ROOT, home
+from resources.config.paths import ROOT
 
 _ADDRESS = re.compile(
     r"(?:hf://)?datasets/(?P<repo>[^/@]+/[^/@]+)"
@@ -217,32 +217,16 @@ def _hub_errors() -> tuple[type[Exception], ...]:
 
 
 def _file_hashes(files: Sequence[Path]) -> dict[str, str]:
-    """Return content hashes by name, each stored at once and computed anew after a change."""
-    cache = home() / "revisions.json"
-    known = _remembered(cache)
-    found: dict[str, str] = {}
-    for file in files:
-        stat = file.stat()
-        stamp = f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"
-        before = known.get(str(file), {})
-        if before.get("stamp") != stamp or "hash" not in before:
-            before = {"stamp": stamp, "hash": _file_hash(file)}
-            entries = json.dumps({**_remembered(cache), str(file): before})
-            write = partial(Path.write_text, data=entries, encoding="utf-8")
-            write_together({cache: write})
-        found[file.name] = before["hash"]
-    return found
+    """Return content hashes by name; a process reads a file again only after a change."""
+    stats = {file: file.stat() for file in files}
+    return {
+        file.name: _file_hash(file, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        for file, stat in stats.items()
+    }
 
 
-def _remembered(cache: Path) -> dict[str, Any]:
-    try:
-        known = json.loads(cache.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # a cache that is missing or torn is made anew
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-def _file_hash(file: Path) -> str:
+@cache
+def _file_hash(file: Path, *_stamp: int) -> str:
     with file.open("rb") as source:
         return hashlib.file_digest(source, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 

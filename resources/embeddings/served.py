@@ -16,7 +16,7 @@ from resources.embeddings.embedder import Embedding, Vector
 from resources.judges.live.bridge import as_completed
 from resources.judges.live.connection import Connection, MalformedReplyError
 from resources.judges.live.endpoint import Endpoint, EndpointError
-from resources.judges.live.replies import member
+from resources.judges.live.replies import member, tokens_of
 from resources.judges.live.troubles import Retries, RetryPolicy, Trouble
 
 _PLAIN = ("text",)
@@ -60,29 +60,23 @@ class ServedEmbedder:
         return "context_overflow" if most is not None and len(text) > most else ""
 
     def embed(self, texts: Sequence[str]) -> Generator[tuple[int, Embedding]]:
-        """Yield the position and embedding of each text as replies arrive.
+        """Yield the position and embedding of each text as replies arrive; none may be refused.
 
         Closing the iterator, or an interrupt, cancels the requests in flight.
         """
-        sent = [position for position, text in enumerate(texts) if not self.refusal(text)]
-        for position, text in enumerate(texts):
-            if failure := self.refusal(text):
-                yield position, Embedding(None, failure)
         size = self._definition.batch_size
-        batches = [sent[first : first + size] for first in range(0, len(sent), size)]
-        if not batches:
-            return
-        given = self._answers([[texts[n] for n in some] for some in batches])
-        with contextlib.closing(given):
-            for number, embeddings in given:
-                yield from zip(batches[number], embeddings, strict=True)
-
-    def _answers(self, batches: list[list[str]]) -> Generator[tuple[int, list[Embedding]]]:
+        batches = [texts[first : first + size] for first in range(0, len(texts), size)]
         connection = Connection(self._endpoint, self._definition.timeout_s)
-        work = partial(self._embedded, connection)
-        n_workers = self._definition.concurrency
+        given = as_completed(
+            batches,
+            partial(self._embedded, connection),
+            n_workers=self._definition.concurrency,
+            closing=connection.close,
+        )
         try:
-            yield from as_completed(batches, work, n_workers=n_workers, closing=connection.close)
+            with contextlib.closing(given):
+                for number, embeddings in given:
+                    yield from enumerate(embeddings, start=number * size)
             return
         except EndpointError as error:
             problem = f"embedding {self._definition.slug!r}: {error}"
@@ -129,7 +123,7 @@ class ServedEmbedder:
         async with asyncio.timeout(self._definition.timeout_s):
             reply = await connection.ask("/embeddings", body)
         vectors = read_vectors(reply, len(texts))
-        self.counts["tokens"] += _tokens_of(reply)
+        self.counts["tokens"] += tokens_of(reply)[0]
         return vectors
 
     def _failed_message(self, trouble: Trouble, texts: Sequence[str]) -> str:
@@ -157,12 +151,6 @@ def read_vectors(reply: Any, n_texts: int) -> list[Vector]:
     if len(lengths) > 1:
         raise MalformedReplyError(f"vectors of different lengths in one reply: {lengths}")
     return vectors
-
-
-def _tokens_of(reply: Any) -> int:
-    """Return the tokens that a reply says it read; 0 if it does not say."""
-    n_tokens = member(member(reply, "usage"), "prompt_tokens")
-    return n_tokens if type(n_tokens) is int and n_tokens > 0 else 0
 
 
 def _place(item: Any, n_texts: int) -> int:
