@@ -69,18 +69,18 @@ class Rows(NamedTuple):
 
     def constant(self, column: str, reason: str) -> str | None:
         """Return the one text of a column, None where it has none."""
-        first: tuple[str, int] | None = None
-        for row in range(len(self.places)):
-            text = self.text(row, column)
-            first = first or (None if text is None else (text, row))
-            if first is not None and text not in (None, first[0]):
-                raise RefusedError(
-                    reason,
-                    f"{quoted(self.name)}: column {column!r} is {quoted(first[0])} in "
-                    f"{self.places[first[1]]} and {quoted(text)} in {self.places[row]}; write one "
-                    "file per model",
-                )
-        return first and first[0]
+        texts: dict[str, str] = {}
+        for row, place in enumerate(self.places):
+            if (text := self.text(row, column)) is not None:
+                texts.setdefault(text, place)
+        if len(texts) > 1:
+            (one, first), (other, second), *_ = texts.items()
+            raise RefusedError(
+                reason,
+                f"{quoted(self.name)}: column {column!r} is {quoted(one)} in {first} and "
+                f"{quoted(other)} in {second}; write one file per model",
+            )
+        return next(iter(texts), None)
 
 
 class Answered(NamedTuple):

@@ -50,8 +50,8 @@ _SILENCE = Conversation(None, None, 0)
 
 def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
     """Return the texts and turns of both conversations, and which cannot be read."""
-    read_a, faults_a = read_each(table, "conversation_a", _conversation, _SILENCE)
-    read_b, faults_b = read_each(table, "conversation_b", _conversation, _SILENCE)
+    read_a, faults_a = read_each(table, "conversation_a", read_conversation, _SILENCE)
+    read_b, faults_b = read_each(table, "conversation_b", read_conversation, _SILENCE)
     both = list(zip(read_a, read_b, strict=True))
     n_turns = [max(a.n_turns, b.n_turns) or None for a, b in both]
     texts = pd.DataFrame(
@@ -69,21 +69,20 @@ def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
 def read_each(
     table: pd.DataFrame, column: str, read: Callable[[Any], T], default: T
 ) -> tuple[list[T], Fault]:
-    """Return each value of a column as `read` has it, and the fault of those that it refuses."""
+    """Return each value of a column as `read` has it, and the fault of those that it refuses.
+
+    A null is the default, and no fault.
+    """
     values, wrong, reasons = [], np.zeros(len(table), dtype=bool), []
     for place, published in enumerate(table[column]):
+        is_null = published is None or (isinstance(published, float) and np.isnan(published))
         try:
-            values.append(read(published))
+            values.append(default if is_null else read(published))
         except ValueError as error:
             values.append(default)
             wrong[place] = True
             reasons.append(f"{column}: {error}")
     return values, Fault(wrong, "unreadable-text", reasons)
-
-
-def _conversation(published: Any) -> Conversation:
-    is_null = published is None or (isinstance(published, float) and np.isnan(published))
-    return _SILENCE if is_null else read_conversation(published)
 
 
 def column_of(table: pd.DataFrame, name: str) -> pd.Series:
