@@ -196,10 +196,7 @@ def tabulate_methods(
 
 
 def _without_partial(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table without the figures of methods that rate some of the models only.
-
-    An error over a few models does not compare with one over all.
-    """
+    """Return the table without the figures of methods that rate some of the models only."""
     whole = table.loc["hard", "n_models"]
     partial = table["n_battles"].gt(0) & table["n_models"].lt(whole)
     notes = [

@@ -1,7 +1,4 @@
-"""Folder of a corpus' candidates: its files, whether each is complete, and their content hashes.
-
-A folder or an object-store prefix. Nothing here looks at what a file says, except for its end.
-"""
+"""Folder of a corpus' candidates: its files, whether each is complete, and their content hashes."""
 
 import hashlib
 import time

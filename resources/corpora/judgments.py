@@ -183,11 +183,7 @@ def _alpaca_share(preference: Any) -> float | None:
 
 
 def reference_records(path: Path) -> Iterator[Record]:
-    """Return the rows of a table of preferences for models over one reference model.
-
-    Tokens behind a preference are not read: the side of each is not in the file, and the preference
-    has undone it already.
-    """
+    """Return the rows of a table of preferences for models over one reference model."""
     rows = read_layout(path, "reference-battles").to_dict("records")
     return ((row, {str(k): v for k, v in record.items()}, "") for row, record in enumerate(rows))
 

@@ -82,10 +82,7 @@ def _category(tag: dict[str, Any], is_code: bool) -> str | None:
 
 
 def lmarena_140k(path: Path) -> Converted:
-    """Return the 140k release: language by code, and sessions of several battles as clusters.
-
-    The battles of a session depend on each other though models are drawn anew.
-    """
+    """Return the 140k release: language by code, and sessions of several battles as clusters."""
     table = read_layout(path, "lmarena-140k", _TAGS)
     time = pd.to_datetime(table["timestamp"], utc=True)
     battles = _battles(table, "id", "evaluation_session_id", timestamp=time)

@@ -1,8 +1,4 @@
-"""Verdict files of other programs: outcomes that a judge gave, without rubric scores.
-
-Records become battles and recorded verdicts here; the meaning of a label is in `judgments`. No
-score is made up: a verdict has the outcome that its file states, or none and a failure class.
-"""
+"""Verdict files of other programs: outcomes that a judge gave, without rubric scores."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

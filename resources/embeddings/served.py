@@ -36,11 +36,7 @@ class ServedEmbedder:
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """Everything but the text that shapes a vector.
-
-        Not in it, because they do not: batch size, concurrency, timeouts, the key, and the
-        longest text that is sent (`refusal` says which stored vectors must not be used).
-        """
+        """Everything but the text that shapes a vector."""
         return {
             "kind": "openai",
             "endpoint": self._definition.endpoint_name or self._endpoint.url,

@@ -10,8 +10,7 @@ from collections.abc import Collection
 import pandas as pd
 import pyarrow as pa
 
-from resources.store.keyed import KeyedStore, Scan
-from resources.store.shards import NOT_THERE
+from resources.store.keyed import NOT_THERE, KeyedStore, Scan
 
 _ROW = (
     "identity status answered_at answer failure log_probabilities prompt_tokens completion_tokens "

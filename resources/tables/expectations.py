@@ -1,7 +1,6 @@
 """Great Expectations on one table, with the result as that of an asset check.
 
-What belongs here: running rules as expectations and putting their outcome in words. Great
-Expectations takes seconds to import: it is imported when the first check runs and never before.
+Great Expectations takes seconds to import: that happens when the first check runs.
 """
 
 import functools

@@ -1,8 +1,4 @@
-"""A table is a value: its columns, and its rules under the names of its checks.
-
-From a declaration come the types, the empty table, the catalogue's schema and the checks.
-`conditions.checks_of` makes one step of a table's checks; tests call `check`.
-"""
+"""A table is a value: its columns, and its rules under the names of its checks."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,4 @@
-"""The table store: one Parquet file per asset and partition, local or in object storage.
-
-What belongs here: where a table lies, how it is written so that no reader sees half of it, and
-what the catalogue says about it. What does not: what a table means (`assets`).
-"""
+"""The table store: one Parquet file per asset and partition, local or in object storage."""
 
 import hashlib
 import os
@@ -108,11 +104,7 @@ class ParquetStore(dg.UPathIOManager):
             ) from error
 
     def load_input(self, context: dg.InputContext) -> Any:
-        """Load a table, or always a dict by partition key where several are asked for.
-
-        They are for a ``dict[...]`` parameter, or an input whose metadata says ``fans_in``, as one
-        of many that a function takes together.
-        """
+        """Load a table, or always a dict by partition key where several are asked for."""
         loaded = super().load_input(context)
         fans_in = (context.definition_metadata or {}).get("fans_in", False)
         wants_dict = fans_in or get_origin(context.dagster_type.typing_type) is dict
@@ -196,12 +188,7 @@ def _read(path: UPath, columns: Sequence[str] | None) -> pa.Table:
 
 
 class _TableCache:
-    """Tables read from local files, each until its file changes.
-
-    A lineage reads the same table a dozen times. An Arrow table is immutable, so that every
-    reader makes a frame of its own from it. The tables that were not used for longest are
-    dropped when all together exceed a number of bytes.
-    """
+    """Tables read from local files, of a number of bytes at most, each until its file changes."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes, self._lock = most_bytes, Lock()

@@ -16,7 +16,7 @@ from buyer_process import store_in
 from upath import UPath
 
 from resources.store import keyed as keyed_module
-from resources.store import shards
+from resources.store import keyed as shards
 from resources.store.verdicts import SCHEMA, VerdictStore
 from resources.store.writing import PATIENCE, VerdictWriter
 

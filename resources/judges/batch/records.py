@@ -1,8 +1,4 @@
-"""Records of batches: written before a provider gets one, so that none is paid twice.
-
-A record is written whole or not at all, and survives a power cut: what it says was submitted is
-looked for at the provider, never submitted again.
-"""
+"""Records of batches: written before a provider gets one, so that none is paid twice."""
 
 import contextlib
 import json

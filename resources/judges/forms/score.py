@@ -113,10 +113,7 @@ class ScoreForm(ShortForm):
         return _expected(ScoreDistribution(self.scale, values, shares, covered, 0.0))
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return the chances of at most `MOST_CHANCES` numbers, each said in one token.
-
-        They are normal around the points, which may lie off the scale; the likeliest comes first.
-        """
+        """Return the chances of at most `MOST_CHANCES` numbers, each said in one token."""
         (low, high), digits = self.scale, self.options.digits_per_token
         if len(str(high)) > digits:
             raise ValueError(

@@ -53,10 +53,7 @@ class Endpoint:
 
     @property
     def sent_headers(self) -> dict[str, str]:
-        """Headers of every request: no key where only other headers hold a secret.
-
-        A short packed body may unpack to more than the memory holds, so that none is accepted.
-        """
+        """Headers of every request: no key where only other headers hold a secret."""
         sent = {"Accept-Encoding": "identity", **dict(self.headers)}
         if self.url == OPENAI_URL:  # others need not know whose account there is
             sent |= {

@@ -196,10 +196,7 @@ class Probe:
             return False
 
     async def _unless_refused(self, limit: str, extra: dict[str, Any], what: str) -> Any | None:
-        """Return the reply to a request with an extra option; None if the option is refused.
-
-        An error of the server's own is believed if it answers the plain request meanwhile.
-        """
+        """Return the reply to a request with an extra option; None if the option is refused."""
         base = {**self._base, limit: self._room}
         for _ in range(2):
             reply = await self._send({**base, **extra})

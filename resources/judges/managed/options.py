@@ -43,11 +43,7 @@ _SPEED_ONLY = tuple(_FAST.split())
 
 
 class VllmOptions(BaseModel):
-    """Options that start the server of a judge of kind ``vllm``.
-
-    GPUs share one copy of the model, copies share the work. A slot of the Dagster pool is held
-    while the server runs. A start may include a download.
-    """
+    """Options that start the server of a judge of kind ``vllm``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 

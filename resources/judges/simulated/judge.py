@@ -203,10 +203,7 @@ def spoilt(
     rng: np.random.Generator,
     malformed: Sequence[Callable[[str], str]],
 ) -> tuple[str, str | None]:
-    """Return the answer, or at the declared rates a malformed, refused or truncated one.
-
-    An answer that is cut off ends before its explanation, which an empty line sets off.
-    """
+    """Return the answer, or at the declared rates a malformed, refused or truncated one."""
     fate, which, where = rng.random(3).tolist()
     if fate < traits.malformed_rate:
         return malformed[int(which * len(malformed))](text), None
