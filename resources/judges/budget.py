@@ -282,11 +282,8 @@ class Meter:
         clamped = min(stated[0], limits[0]), min(stated[1], limits[1])
         is_low = any(n < least_tokens(size) for n, size in zip(stated, sizes, strict=True))
         cost = most if is_low else priced(*clamped, self.price)
-        if is_low or clamped != stated:
-            self._note_implausible(usage, cost)
-        return cost
-
-    def _note_implausible(self, usage: Usage, cost: Cost) -> None:
+        if not is_low and clamped == stated:
+            return cost
         if not self.counts["implausible_usage"]:
             self.warn(
                 f"implausible usage: the endpoint states {usage.prompt_tokens:,} + "
@@ -296,3 +293,4 @@ class Meter:
                 "such answer alike"
             )
         self.counts["implausible_usage"] += 1
+        return cost

@@ -145,17 +145,14 @@ def told(plan: JudgePlan) -> list[str]:
             f"about {plan.tokens.prompt_tokens:,} prompt and {plan.tokens.completion_tokens:,} "
             f"completion tokens ({plan.tokens.basis})"
         )
-        lines.append(_price(plan))
+        price = "price unknown: the judge has no 'price_per_million'"
+        if plan.money is not None:
+            price = (
+                f"about {plan.money:,.2f} {plan.currency}; without repairs and lost requests at "
+                f"most {plan.most_money:,.2f} {plan.currency}"
+            )
+        lines.append(price)
     return lines + [text for text in (plan.note, plan.cut_short, plan.half_width) if text]
-
-
-def _price(plan: JudgePlan) -> str:
-    if plan.money is None or plan.most_money is None:
-        return "price unknown: the judge has no 'price_per_million'"
-    return (
-        f"about {plan.money:,.2f} {plan.currency}; without repairs and lost requests at most "
-        f"{plan.most_money:,.2f} {plan.currency}"
-    )
 
 
 def expect_calls(

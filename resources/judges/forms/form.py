@@ -9,7 +9,6 @@ import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -90,13 +89,9 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-@cache
-def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(r"\{(" + "|".join(names) + r")\}")
-
-
 def _placeholder(wording: Wording) -> re.Pattern[str]:
-    return _pattern(("delimiter", *wording.quoted, *wording.stated))
+    names = "|".join(("delimiter", *wording.quoted, *wording.stated))
+    return re.compile(rf"\{{({names})\}}")
 
 
 def closed_object(members: dict[str, Any]) -> dict[str, Any]:
