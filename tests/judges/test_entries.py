@@ -89,7 +89,7 @@ J = "j:\n  display_name: J\n  family: f\n  kind: openai\n  model: m\n"
         (NAMED + "recoded}", ["'r'", "'kind'", "'recoded'"]),
         ("r: {display_name: R, kind: recorded}", ["'r' lacks the key 'family'"]),
         (NAMED + "recorded, famly: g}", ["'famly'", "mean 'family'"]),
-        (NAMED + "recorded, zz: 1}", ["'zz'", "display_name, family"]),
+        (NAMED + "recorded, zz: 1}", ["'zz'", "display_name, endpoint_name, expect_model"]),
         (NAMED + "builtin, builtin: {noize: 1}}", ["'builtin.noize'", "mean 'noise'"]),
         (NAMED + "builtin}", ["'builtin'", "traits"]),
         (NAMED + "builtin, builtin: {seed: 1}}", ["lacks the key 'builtin.noise'"]),
