@@ -32,8 +32,7 @@ from judgeline.io import (
     without_blanks,
 )
 from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
-from resources.corpora.assemble import Converted, assemble, column_of
-from resources.corpora.records import encodable
+from resources.corpora.assemble import Converted, assemble, column_of, encodable
 from resources.judges.judge import FAILURES, ORDERS
 
 _STATE_CODES = (

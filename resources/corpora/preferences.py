@@ -21,8 +21,15 @@ from judgeline.io import (
     read_layout,
     truths,
 )
-from resources.corpora.assemble import Converted, assemble, column_of, conversations, read_each
-from resources.corpora.records import TURN_SEPARATOR, read_texts
+from resources.corpora.assemble import (
+    TURN_SEPARATOR,
+    Converted,
+    assemble,
+    column_of,
+    conversations,
+    read_each,
+    read_texts,
+)
 
 _WINNERS = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
 _TAGS = "category_tag is_code"
