@@ -46,10 +46,7 @@ class ServedEmbedder:
         }
 
     def refusal(self, text: str) -> str:
-        """Return why a text is not sent: endpoints refuse empty ones, and some cut long ones.
-
-        A vector that such a text has in the store may be of the part before the cut.
-        """
+        """Return why a text is not sent: endpoints refuse empty ones, and some cut long ones."""
         most = self._definition.max_characters
         if not text.strip():
             return "empty"

@@ -1,7 +1,7 @@
 """Asks a judge about battles, a row per answer; or takes the verdicts that came with a corpus."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -11,11 +11,10 @@ from typing import Any
 import pandas as pd
 
 from judgeline.io import SCORE_COLUMNS
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer, Progress, once_each
+from resources.judges.buying import Buyer, Progress
 from resources.judges.forms.evidence import from_value, read_tokens
 from resources.judges.forms.form import Form, Odds, Reading
-from resources.judges.judge import Calls, Evidence, Judge, Presentation
+from resources.judges.judge import Evidence, Judge, Presentation
 from resources.judges.remedies import reasons_of
 from resources.tables.judging import CHOICE_VERDICTS, VERDICTS
 
@@ -30,28 +29,24 @@ def annotate(
     n_replicates: int = 1,
     first_replicate: int = 0,
     on_progress: Progress | None = None,
-    buyer: Buyer | None = None,
+    buyer: Buyer,
 ) -> pd.DataFrame:
     """Return the verdicts of a judge on battles, in the form in which the judge was opened.
 
     One row per presentation and run, counted from `first_replicate`; where counts of runs stand for
-    odds there are as many as the form's `samples`. A `buyer` answers from its store where it can
-    and buys the rest; `on_progress` is called with its account.
+    odds there are as many as the form's `samples`. The `buyer` answers from its store where it can
+    and buys the rest; `on_progress` is called with its account, which has all failures in the end.
     """
     if n_replicates < 1:
         raise ValueError(f"n_replicates is {n_replicates}; a judge must be asked at least once")
     form = judge.form
     shown = runs_of(form, judge.evidence, battles, n_replicates, first_replicate)
-    if buyer is None:
-        readings: Iterable[Reading] = _asked(judge, shown)
-    else:
-        readings = buyer.readings(judge, shown, slug=slug, on_progress=on_progress)
+    readings = buyer.readings(judge, shown, slug=slug, on_progress=on_progress)
     rows = (_row(one, form, slug) for one in with_odds(readings, form, judge.evidence))
     verdicts = _tabulated(rows, form)
-    if buyer is not None:  # all answers count, those from the store too
-        failed = verdicts[verdicts["status"].ne("ok")]
-        buyer.account.failed = Counter(failed["status"])
-        buyer.account.reasons = reasons_of(failed)
+    failed = verdicts[verdicts["status"].ne("ok")]
+    buyer.account.failed = Counter(failed["status"])
+    buyer.account.reasons = reasons_of(failed)
     return verdicts
 
 
@@ -66,13 +61,6 @@ def runs_of(
     """Return the presentations of battles in every run, counted from the first one's number."""
     shown = form.present(battles, n_runs(form, evidence, n_replicates))
     return [replace(one, replicate=one.replicate + first) for one in shown] if first else [*shown]
-
-
-def _asked(judge: Judge, shown: Sequence[Presentation]) -> list[Reading]:
-    given, name = dict(once_each(judge.answer(shown, Budget()), len(shown))), Calls(judge).identity
-    if len(given) != len(shown):
-        raise RuntimeError(f"the judge gave {len(given)} answers to {len(shown)} presentations")
-    return [given[n]._replace(identity=name(one)) for n, one in enumerate(shown)]
 
 
 def with_odds(readings: Iterable[Reading], form: Form, evidence: Evidence) -> Iterator[Reading]:

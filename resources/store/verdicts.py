@@ -1,9 +1,4 @@
-"""Verdict store: bought answers by judge and identity of the call.
-
-A judge's answers lie in a folder of their own, named by the hash of what identifies the judge,
-so that a lookup reads no other judge's. Rows are never changed: a second attempt is a second
-row, and readers agree on which of them counts and how many there were.
-"""
+"""Verdict store: bought answers by judge and identity of the call; none is ever changed."""
 
 from collections.abc import Collection
 

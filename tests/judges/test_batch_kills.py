@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from answering import annotate
 from batch_server import BatchServer, answered
 from buyer_process import numbered, store_in
 from channels import batch, live, on_question
@@ -22,7 +23,6 @@ from fault_server import KEY, FaultServer, serving
 from forks import forking
 from managed import is_alive
 
-from resources.judges.annotation import annotate
 from resources.judges.batch.provider import Limits
 from resources.judges.buying import Account, Buyer
 from resources.judges.judge import judge_key, present

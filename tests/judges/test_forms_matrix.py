@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from answering import annotate
 from batch_server import BatchServer, answered
 from buyer_process import numbered, store_in
 from fault_server import FaultServer, serving
@@ -20,7 +21,6 @@ from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
@@ -288,7 +288,7 @@ def test_simulated_answers_depend_on_nothing_but_what_is_shown(form: str) -> Non
 
 @pytest.mark.parametrize(
     ("surplus", "message"),
-    [(-1, "11 answers to 12 presentations"), (1, "presentation 11 of 12 twice")],
+    [(-1, "left 1 of 12 presentations without an answer"), (1, "presentation 11 of 12 twice")],
 )
 def test_a_judge_that_loses_count_is_refused(form: str, surplus: int, message: str) -> None:
     judge = Recorded(form)

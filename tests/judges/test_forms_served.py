@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from answering import annotate
 from buyer_process import store_in
 from fault_server import FaultServer, serving, shown_texts
 from soft_server import REASON, SoftServer, Tokens, requests
@@ -16,7 +17,7 @@ from starlette.responses import Response
 
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import annotate, evidence_entries, with_odds
+from resources.judges.annotation import evidence_entries, with_odds
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
 from resources.judges.forms.choice import ChoiceForm

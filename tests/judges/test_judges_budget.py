@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from answering import annotate
 from buyer_process import buy, numbered, store_in, tiny_judge
 from fault_server import USAGE, FaultServer, judged, serving
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost, Price
 from resources.judges.buying import Account, BudgetError, Buyer
 

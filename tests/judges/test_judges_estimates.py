@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from answering import annotate
 from buyer_process import PROMPT, numbered, tiny_judge
 from fault_server import USAGE, FaultServer, serving
 
-from resources.judges.annotation import annotate
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation, present

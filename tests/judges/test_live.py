@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from answering import answered
+from answering import annotate, answered
 from buyer_process import numbered, store_in
 from channels import NOWHERE, PROMPT, QUICK, always, live, on_question, once, some
 from fault_server import (
@@ -45,7 +45,6 @@ from pipelines.commands.verdicts import explain_battle
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
 from resources.config.paths import ROOT
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge

@@ -14,9 +14,9 @@ from pathlib import Path
 import managed
 import pandas as pd
 import pytest
+from answering import annotate
 from buyer_process import numbered, store_in
 
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.forms.form import Prompt

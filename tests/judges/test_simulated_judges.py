@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from answering import answered
+from answering import annotate, answered
 from buyer_process import numbered
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +18,6 @@ from judgeline.verdict.rubric import parse_answer
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
 from resources.arena.wording import FAMILIES
-from resources.judges.annotation import annotate
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Prompt, ShortForm
 from resources.judges.forms.score import ScoreForm, ScoreOptions

@@ -7,11 +7,11 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from answering import annotate
 from buyer_process import numbered, store_in
 from fake_judges import ByRubric
 
 from judgeline.verdict.outcomes import CRITERIA
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost
 from resources.judges.buying import RETRIED, Account, BudgetError, Buyer
 from resources.judges.judge import Answer, Presentation, present

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from answering import annotate
 from buyer_process import numbered, store_in
 
 from judgeline.verdict import identity_hash, text_hash
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.forms.choice import ChoiceForm, ChoiceOptions

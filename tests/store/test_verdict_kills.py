@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from answering import annotate
 from buyer_process import MOST_LOST, buy, buy_in_small_shards, numbered, store_in, tiny_judge
 from fake_judges import ByRubric
 from fault_server import FaultServer, scores_of, serving
@@ -24,7 +25,6 @@ from judgeline.verdict.identity import text_hash
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
 from resources.judges import buying
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.judge import Answer, Presentation, call_identity, judge_key, present
 from resources.store.verdicts import VerdictStore

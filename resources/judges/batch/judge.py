@@ -325,10 +325,7 @@ class LiveJudge(ServedJudge):
         return Records(self._site.folder / "batches" / judge_key(self))
 
     def acknowledge(self, stored: Mapping[str, datetime]) -> None:
-        """Record failures that are stored, with their times: a second answer is wanted.
-
-        Any other is handed over once more, which is free.
-        """
+        """Record failures that are stored, with their times: a second answer is wanted."""
         self._records.close_stored(stored)
 
     def answer(

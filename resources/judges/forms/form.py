@@ -215,11 +215,7 @@ def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
 
 
 class ShortOptions(BaseModel):
-    """Options of a form whose answer is one word and a reason, in `judges.yaml`.
-
-    Where there are no log-probabilities each question is asked `samples` times. Answers that are
-    `structured` are JSON objects that the endpoint enforces.
-    """
+    """Options of a form whose answer is one word and a reason; see docs/judges.md."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

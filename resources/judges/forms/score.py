@@ -35,11 +35,7 @@ _HIGHEST = 1_000_000
 
 
 class ScoreOptions(ShortOptions):
-    """Options of the form that asks for one number about one completion.
-
-    `scale` is in points of the judge's own scale; `digits_per_token` the most digits that the
-    judge's tokenizer puts in one token: 1 where "87" is "8", "7".
-    """
+    """Options of the form that asks for one number about one completion; see docs/judges.md."""
 
     scale: tuple[StrictInt, StrictInt] = (1, 100)
     digits_per_token: int = Field(default=3, ge=1, le=9, strict=True)

@@ -149,13 +149,7 @@ _OUR_KEYS = re.compile(
 
 
 class EndpointFields(BaseModel):
-    """Which model is asked, and where: of a judge as of what makes embeddings.
-
-    `base_url` is the URL up to ``/v1``, or the environment variable that holds it;
-    ``OPENAI_BASE_URL``, else the OpenAI API, by default. `endpoint_name` is what the identity of a
-    result calls the endpoint, by default its URL. `api_key_env` names the variable that holds the
-    key; ``OPENAI_API_KEY`` if no `base_url` is given, otherwise no key is sent by default.
-    """
+    """Which model is asked, and where, by a judge or an embedder; docs/judges.md has every key."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -186,12 +180,7 @@ class EndpointFields(BaseModel):
 
 
 class ServedFields(EndpointFields):
-    """Everything that only a served judge declares.
-
-    ``on`` demands a schema or log-probabilities of the endpoint, ``auto`` uses them if its probe
-    finds them. `expect_model` says whether a reply has to name the model asked for, a name that
-    begins with it, or any. A request that is silent for `timeout_s` seconds is tried again.
-    """
+    """Everything that only a served judge declares; docs/judges.md has every key."""
 
     decoding: Decoding = Decoding()
     structured_output: Switch = "auto"

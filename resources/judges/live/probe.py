@@ -73,10 +73,7 @@ Send = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 def remembered(folder: Path, place: str, model: str) -> Capabilities | None:
-    """Return capabilities that an earlier probe found, or None: not asked, or not readable.
-
-    The `place` is what verdicts call the endpoint, so that a server that moves keeps both.
-    """
+    """Return capabilities that an earlier probe found, or None: not asked, or not readable."""
     try:
         return TypeAdapter(Capabilities).validate_json(_file(folder, place, model).read_bytes())
     except (OSError, ValueError):

@@ -87,10 +87,7 @@ _SHOWN = 300
 
 
 class Retries:
-    """Tries of one endpoint: how long each waits for the next, and what is said of it.
-
-    Where the server asks to wait, every request to it does.
-    """
+    """Tries of one endpoint, which all wait where the server asks one to, and warnings of it."""
 
     def __init__(
         self, endpoint: Endpoint, policy: RetryPolicy, warn: Callable[[str], None] = _LOG.warning

@@ -72,10 +72,7 @@ class VllmOptions(BaseModel):
 
     @property
     def alternatives(self) -> Literal[5, 20]:
-        """Number of log-probabilities that the server gives at a place.
-
-        Its limit is 20 unless ``--max-logprobs`` says otherwise; -1 is none.
-        """
+        """Log-probabilities at a place: 20, unless ``--max-logprobs`` is less; -1 is no limit."""
         words = [word for argument in self.extra_args for word in re.split(r"[=\s]", argument)]
         limits = [
             int(value)
