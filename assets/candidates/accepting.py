@@ -14,12 +14,12 @@ from resources.candidates.file import (
     Answered,
     CandidateFile,
     RefusedError,
-    quoted,
     read_candidate,
     require_size,
 )
 from resources.candidates.folder import Seen, printable_name
 from resources.config.options import CandidateOptions
+from resources.suggest import quoted
 from resources.tables.candidates import CANDIDATES
 from resources.tables.store import ParquetStore
 

@@ -12,10 +12,10 @@ import pandas as pd
 
 from assets.candidates.choosing import AnchorAnswers, anchor_answers, questions_to_answer
 from judgeline.verdict import identity_hash
-from resources.candidates.file import CONTROL_PREFIX, RefusedError, quoted
+from resources.candidates.file import CONTROL_PREFIX, RefusedError
 from resources.config.options import CandidateOptions, ControlName, ControlOptions
 from resources.config.paths import ROOT
-from resources.suggest import unknown_name
+from resources.suggest import quoted, unknown_name
 from resources.tables.candidates import CANDIDATES
 
 NULL_ANSWER = (

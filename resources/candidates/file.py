@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from judgeline.verdict import unique_members
 from resources.candidates.folder import MAX_BYTES
+from resources.suggest import quoted
 
 MAX_ROWS = 1_000_000
 MAX_CELLS = 20_000_000
@@ -28,13 +29,6 @@ class RefusedError(ValueError):
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
         self.reason, self.detail = reason, detail
-
-
-def quoted(value: object, width: int = 60) -> str:
-    """Return a value for a message: quoted on one line, shortened, and never markup."""
-    text = repr(value)
-    text = text if len(text) <= width else f"{text[: width - 1]}…"
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class Rows(NamedTuple):

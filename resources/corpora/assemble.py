@@ -58,9 +58,12 @@ class Conversation(NamedTuple):
 
 def read_conversation(published: Any) -> Conversation:
     """Return the first user turn and all assistant turns of a list, or of JSON that holds one."""
-    turns = [_turn(turn) for turn in _published_list(published)]
-    asked = [text for role, text in turns if role == "user"]
-    answered = [text for role, text in turns if role == "assistant"]
+    said: dict[str, list[str]] = {"user": [], "assistant": []}
+    for turn in _published_list(published):
+        if not isinstance(turn, Mapping) or not isinstance(turn.get("role"), str):
+            raise ValueError(f"a turn is {str(turn)[:60]!r}, expected a role and content")
+        said.setdefault(turn["role"], []).append(encodable(_text(turn.get("content"))))
+    asked, answered = said["user"], said["assistant"]
     completion = TURN_SEPARATOR.join(answered) if answered else None
     return Conversation(asked[0] if asked else None, completion, len(asked))
 
@@ -89,12 +92,6 @@ def _published_list(published: Any) -> list[Any]:
     if not isinstance(published, list):
         raise ValueError(f"{type(published).__name__} instead of a list")
     return published
-
-
-def _turn(turn: Any) -> tuple[str, str]:
-    if not isinstance(turn, Mapping) or not isinstance(turn.get("role"), str):
-        raise ValueError(f"a turn is {str(turn)[:60]!r}, expected a role and content")
-    return turn["role"], encodable(_text(turn.get("content")))
 
 
 def _text(content: Any) -> str:

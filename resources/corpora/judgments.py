@@ -27,6 +27,7 @@ from judgeline.io import (
 from judgeline.verdict import identity_hash, text_hash
 from resources.config.corpora import ArenaHardOptions
 from resources.corpora.assemble import encodable
+from resources.suggest import quoted
 
 Record = tuple[int, Mapping[str, Any] | None, str]
 """Position in its file, the record or None, and then what is wrong with it."""
@@ -74,7 +75,7 @@ def name_of(record: Mapping[str, Any], key: str, reason: str) -> str:
     """Return the name under a key, without blanks around it."""
     value = record.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise RowError(reason, f"{key} is {brief(value)}, expected a name")
+        raise RowError(reason, f"{key} is {quoted(value)}, expected a name")
     return encodable(value.strip())
 
 
@@ -86,7 +87,7 @@ def id_of(record: Mapping[str, Any], *keys: str) -> str:
             return str(value)
         if isinstance(value, str) and value.strip():
             return encodable(value.strip())
-    raise RowError("missing-question", f"{keys[0]} is {brief(record.get(keys[0]))}, expected one")
+    raise RowError("missing-question", f"{keys[0]} is {quoted(record.get(keys[0]))}, expected one")
 
 
 def text_of(value: Any) -> str | None:
@@ -96,12 +97,6 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, str):
         return encodable(value)
     return encodable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-
-
-def brief(value: Any) -> str:
-    """Return a value for a message: its repr, cut at 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"
 
 
 FAILED = "parse_error"
@@ -257,7 +252,7 @@ def _verdict(
 
 
 def _unknown(published: Any, expected: str) -> str:
-    return f"{brief(published)} is no outcome; expected {expected}"
+    return f"{quoted(published)} is no outcome; expected {expected}"
 
 
 def _names(record: Mapping[str, Any], *keys: str) -> list[str]:

@@ -136,7 +136,14 @@ def read_vectors(reply: Any, n_texts: int) -> list[Vector]:
     if not isinstance(data, list) or len(data) != n_texts:
         found = len(data) if isinstance(data, list) else "no list of"
         raise MalformedReplyError(f"the reply holds {found} vectors for {n_texts} texts")
-    by_place = {_place(item, n_texts): item for item in data}
+    by_place = {}
+    for item in data:
+        place = member(item, "index")
+        if type(place) is not int or not 0 <= place < n_texts:
+            raise MalformedReplyError(
+                f"a vector is for text {str(place)[:20]!r}, expected 0 to {n_texts - 1}"
+            )
+        by_place[place] = item
     if len(by_place) != n_texts:
         raise MalformedReplyError("the reply holds two vectors for one text, and none for another")
     vectors = [_vector(by_place[place], place) for place in range(n_texts)]
@@ -144,15 +151,6 @@ def read_vectors(reply: Any, n_texts: int) -> list[Vector]:
     if len(lengths) > 1:
         raise MalformedReplyError(f"vectors of different lengths in one reply: {lengths}")
     return vectors
-
-
-def _place(item: Any, n_texts: int) -> int:
-    place = member(item, "index")
-    if type(place) is not int or not 0 <= place < n_texts:
-        raise MalformedReplyError(
-            f"a vector is for text {str(place)[:20]!r}, expected 0 to {n_texts - 1}"
-        )
-    return place
 
 
 def _vector(item: Any, place: int) -> Vector:

@@ -14,15 +14,6 @@ import pandas as pd
 from resources.tables.rules import Rule
 
 N_EXAMPLES = 5
-SCHEMA = dg.TableSchema(
-    [
-        dg.TableColumn("expectation"),
-        dg.TableColumn("passed", "bool"),
-        dg.TableColumn("observed"),
-        dg.TableColumn("failing_rows", "int"),
-        dg.TableColumn("examples"),
-    ]
-)
 
 
 def check_result(
@@ -94,9 +85,7 @@ def _result(
         severity=suite.severity,
         description=description,
         metadata={
-            "expectations": dg.MetadataValue.table(
-                [dg.TableRecord(finding) for finding in findings], schema=SCHEMA
-            ),
+            "expectations": dg.MetadataValue.table([dg.TableRecord(one) for one in findings]),
             "observed": observed or description,
             "remedy": suite.remedy,
             "rows": n_rows,

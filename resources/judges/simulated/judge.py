@@ -97,15 +97,10 @@ class BuiltinJudge:
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, Reading]]:
         """Yield one answer per presentation, in their order, until the budget is spent."""
-        known: dict[tuple[str, str], Opinion] = {}
         for position, shown in enumerate(presentations):
-            instruction, opinions = shown.instruction, []
-            for text in self.texts(shown):
-                if (opinion := known.get((instruction, text))) is None:
-                    opinion = known[instruction, text] = self.opinion(shown, text)
-                opinions.append(opinion)
+            opinions = [self.opinion(shown, text) for text in self.texts(shown)]
             text, failure, log_probabilities = self.reply(shown, opinions)
-            n_asked = self.template_tokens + len(instruction.split())
+            n_asked = self.template_tokens + len(shown.instruction.split())
             n_asked += sum(one.n_tokens for one in opinions)
             answer = Answer(text, failure, n_asked, len(text.split()), log_probabilities)
             if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
