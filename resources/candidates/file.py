@@ -189,11 +189,7 @@ def _record(where: str, line: str) -> dict[str, Any]:
 
 
 def _parquet(name: str, content: bytes) -> Rows:
-    """Return a Parquet file's rows; RefusedError if they are larger than `MAX_BYTES` unpacked.
-
-    A value that occurs in every row is stored once: some hundred kilobytes may stand for many
-    gigabytes. So few rows are unpacked at a time that these cannot be too many.
-    """
+    """Return a Parquet file's rows, unpacked by few; RefusedError if larger than `MAX_BYTES`."""
     try:
         file = pq.ParquetFile(BytesIO(content))
         found = file.metadata

@@ -76,11 +76,7 @@ class ServedEmbedder:
         raise EndpointError(problem)  # not from the error, which may show a key
 
     async def _embedded(self, connection: Connection, texts: Sequence[str]) -> list[Embedding]:
-        """Return the embedding, or the failure, of each text.
-
-        An endpoint refuses all texts of a request for the sake of one: they are sent again in
-        halves, until those that it refuses stand alone.
-        """
+        """Return the embedding or failure of each text; a refused request is sent in halves."""
         outcome = await self._send(connection, texts)
         if not isinstance(outcome, Trouble):
             return [Embedding(vector) for vector in outcome]

@@ -219,11 +219,7 @@ class Buyer:
         *,
         is_readable: bool,
     ) -> dict[str, tuple[str, Any]]:
-        """Store the answers to the needed calls; return status and value of each.
-
-        Of a judge with no readable answer, asking ends once `_UNREADABLE` answers came, of any
-        failure but those of transport.
-        """
+        """Store the answers to the needed calls; return status and value of each."""
         account, began, budget = self.account, time.monotonic(), JointBudget([self.budget])
         identities, shown = list(needed), list(needed.values())
         given = once_each(judge.answer(shown, budget), len(shown))

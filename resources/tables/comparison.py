@@ -4,14 +4,7 @@ import numpy as np
 
 from judgeline.report import COMPARISON_COLUMNS
 from resources.tables.intervals import LEADERBOARD
-from resources.tables.rules import (
-    at_least,
-    has_columns,
-    holds,
-    n_rows,
-    unique,
-    within,
-)
+from resources.tables.rules import at_least, has_columns, holds, n_rows, unique, within
 from resources.tables.schema import Check, Table
 
 _SCALES = {"spearman": (-1, 1), "kendall": (-1, 1), "kappa": (-1, 1), "coverage": (0, 1)}

@@ -19,10 +19,7 @@ N_EXAMPLES = 5
 def check_result(
     observed: str, remedy: str = "", *, passed: bool, warns: bool = True, **metadata: Any
 ) -> dg.AssetCheckResult:
-    """Return the result of a check that is no rule of rows: what it saw, and what to do if failed.
-
-    One that `warns` does so where another is an error.
-    """
+    """Return the result of a check that is no rule of rows: what it saw, and the remedy."""
     return dg.AssetCheckResult(
         passed=passed,
         severity=dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR,

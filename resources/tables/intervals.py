@@ -50,11 +50,7 @@ LEADERBOARD = Table(
                     lambda board: max(len(board), 1),
                     note="rank counts from 1 to the number of models",
                 ),
-                holds(
-                    "in_order",
-                    _in_order,
-                    "a higher rating has a better rank",
-                ),
+                holds("in_order", _in_order, "a higher rating has a better rank"),
                 holds(
                     "explained",
                     lambda board: np.isfinite(board["rating"]) | board["flags"].ne(""),

@@ -8,16 +8,7 @@ from judgeline.io import REPLY_DTYPES, SCORE_COLUMNS, SCORED_COLUMNS
 from resources.judges.judge import FAILURES
 from resources.judges.remedies import reasons_of, remedies_text
 from resources.tables.corpus import RECORDED_VERDICTS
-from resources.tables.rules import (
-    Rule,
-    among,
-    has_columns,
-    holds,
-    known,
-    n_rows,
-    unique,
-    within,
-)
+from resources.tables.rules import Rule, among, has_columns, holds, known, n_rows, unique, within
 from resources.tables.schema import Check, Table
 
 MIN_PARSED = 0.5
@@ -51,11 +42,7 @@ def parse_check(
         table = pd.DataFrame({"statuses": [said or "no verdicts"], "parsed": [rate]})
         return table if asked or len(verdicts) else table.head(0)
 
-    rule = within(
-        "parsed",
-        least,
-        note=f"at least {least:.0%} of answers parse",
-    )
+    rule = within("parsed", least, note=f"at least {least:.0%} of answers parse")
     return Check(
         name,
         guards,

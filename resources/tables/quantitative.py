@@ -54,11 +54,7 @@ QUANTITATIVE_OUTCOMES = Table(
             "Ratings without a model need the outcome of every battle, by judges that never saw "
             "it.",
             [
-                holds(
-                    "complete",
-                    _complete,
-                    "a battle has one row per held-out model",
-                ),
+                holds("complete", _complete, "a battle has one row per held-out model"),
                 *known("outcome", note="every outcome is known"),
                 within("outcome", 0, 1, note="outcome lies in [0, 1]"),
             ],

@@ -93,11 +93,7 @@ class Table:
     def results(
         self, table: pd.DataFrame, names: Collection[str] | None = None, **beside: pd.DataFrame
     ) -> "Iterator[dg.AssetCheckResult]":
-        """Yield the results of the declared checks, or of those in `names`.
-
-        Checks about the same rows are evaluated at once. `beside` has the tables that checks read
-        beside this one.
-        """
+        """Yield the results of the checks, or of those in `names`; `beside` has further tables."""
         from resources.tables.expectations import Suite, evaluate_together
 
         groups: dict[Any, list[Check]] = {}

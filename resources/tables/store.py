@@ -89,10 +89,7 @@ class ParquetStore(dg.UPathIOManager):
     # Synchronous on purpose: the asynchronous form of the base class pairs tables with keys by
     # position and mislabels them as soon as one partition is missing.
     def load_from_path(self, context: dg.InputContext | None, path: UPath) -> pd.DataFrame:
-        """Read one table, or the ``columns`` that the input's metadata names.
-
-        FileNotFoundError tells the caller that the partition is missing.
-        """
+        """Read a table, or ``columns`` that an input names; FileNotFoundError if it is missing."""
         columns = ((context and context.definition_metadata) or {}).get("columns")
         try:
             return _read(path, columns).to_pandas()

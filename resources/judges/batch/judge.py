@@ -40,10 +40,7 @@ Tell = Callable[[str], None]
 
 
 class Pace(NamedTuple):
-    """Seconds between two looks at a batch, at first and at most.
-
-    Once the endpoint was reached it may be out of reach for `outage_s` seconds at a time.
-    """
+    """Seconds between two looks at a batch, at first and at most, and of an outage at most."""
 
     first_s: float = 5.0
     longest_s: float = 60.0

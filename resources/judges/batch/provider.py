@@ -125,33 +125,26 @@ def read_result(
     line: dict[str, Any], shown: Presentation, policy: RetryPolicy, form: Form
 ) -> Result:
     """Return the result in a line, read as if its reply had come by itself."""
-    reply = _mapping(line.get("response"))
-    status, body = reply.get("status_code"), _mapping(reply.get("body"))
+    reply = member(line, "response")
+    status, body = member(reply, "status_code"), member(reply, "body")
     if status == 200:
         try:
             reading = understood(body, partial(read_reply, shown=shown, form=form))
         except MalformedReplyError as error:
             return Result(replace(NOTHING.answer, said=str(error)), is_billed=True)
         return Result(reading.answer, is_billed=True, value=reading.value)
-    problem = _mapping(body.get("error") or line.get("error"))
-    trouble = _trouble(status, problem, policy, shown)
+    trouble = _trouble(status, member(body, "error") or line.get("error"), policy, shown)
     stopped = trouble.message if trouble.action == "stop" else None
     answer = Answer(None, trouble.failure, 0, 0, said=trouble.message)
     return Result(answer, is_billed=False, hopeless=stopped)
 
 
-def _trouble(
-    status: Any, error: dict[str, Any], policy: RetryPolicy, shown: Presentation
-) -> Trouble:
-    said = f"{error.get('code')}: {error.get('message')}"[:_READ]
+def _trouble(status: Any, error: Any, policy: RetryPolicy, shown: Presentation) -> Trouble:
+    said = f"{member(error, 'code')}: {member(error, 'message')}"[:_READ]
     if not isinstance(status, int):  # it was never sent: the batch expired or was cancelled
         return Trouble("retry", "transport", None, said)
     texts = "\n".join((shown.instruction, shown.first_completion, shown.second_completion))
     return diagnose_status(status, said, {}, policy, codes=codes_in(error), shown=texts)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 MARK = "judgeline"
@@ -196,10 +189,7 @@ class Provider:
         return str(self._insist("take a file of requests", send)["id"])
 
     def create(self, record: Record) -> str | None:
-        """Return the id of the batch made of a record's file, or None if there may be one.
-
-        There may be one after anything but a clear no: a reply that was lost, or cannot be read.
-        """
+        """Return the id of the batch made of a record's file, or None if that is not known."""
         asked = {
             "input_file_id": record.file_id or "",
             "endpoint": CHAT,

@@ -47,10 +47,7 @@ class Records:
             yield
 
     def all(self) -> list[Record]:
-        """Return all records, the oldest first.
-
-        A damaged file raises ValueError: what was paid for could not be told without it.
-        """
+        """Return all records, the oldest first; ValueError if one is damaged."""
         found = [_read(file) for file in self.folder.glob("*.json")]
         return sorted(found, key=lambda record: (record.written_at, record.token))
 

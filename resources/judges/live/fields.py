@@ -123,10 +123,7 @@ def _leaves(value: Mapping[str, Any] | list[Any], name: str = "") -> Iterator[tu
 
 
 class Decoding(BaseModel):
-    """Decoding settings of a judge; null leaves a setting out of the request.
-
-    An answer longer than `max_tokens` fails as ``truncated``; the seed grows by 1 a replicate.
-    """
+    """Decoding settings of a judge; null leaves a setting out of the request."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

@@ -28,11 +28,7 @@ _FAILED_ENDS: dict[str, tuple[str, str | None]] = {
 
 
 def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
-    """Return the reading of a chat completion; an unreadable answer has a class of failure.
-
-    Scores that stand in the presented texts are not the judge's own, and an answer that did not
-    come to its own end is none.
-    """
+    """Return the reading of a chat completion; an unreadable, cut or copied one has a failure."""
     choice = require_message(completion)["choices"][0]
     text = readable(choice["message"].get("content") or "")
     failure, reason = _early_end(choice, text)
