@@ -20,6 +20,7 @@ from judgeline.io import (
     typed,
 )
 from resources.config.corpora import Filters
+from resources.judges.forms.form import readable
 
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ def read_conversation(published: Any) -> Conversation:
     for turn in _published_list(published):
         if not isinstance(turn, Mapping) or not isinstance(turn.get("role"), str):
             raise ValueError(f"a turn is {str(turn)[:60]!r}, expected a role and content")
-        said.setdefault(turn["role"], []).append(encodable(_text(turn.get("content"))))
+        said.setdefault(turn["role"], []).append(readable(_text(turn.get("content"))))
     asked, answered = said["user"], said["assistant"]
     completion = TURN_SEPARATOR.join(answered) if answered else None
     return Conversation(asked[0] if asked else None, completion, len(asked))
@@ -73,12 +74,7 @@ def read_texts(published: Any) -> list[str]:
     listed = _published_list(published)
     if wrong := [text for text in listed if text is not None and not isinstance(text, str)]:
         raise ValueError(f"a text is {type(wrong[0]).__name__}, expected a string")
-    return [encodable(text or "") for text in listed]
-
-
-def encodable(text: str) -> str:
-    """Return text that UTF-8 can hold: half a surrogate pair becomes a question mark."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return [readable(text or "") for text in listed]
 
 
 def _published_list(published: Any) -> list[Any]:

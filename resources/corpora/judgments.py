@@ -26,7 +26,7 @@ from judgeline.io import (
 )
 from judgeline.verdict import identity_hash, text_hash
 from resources.config.corpora import ArenaHardOptions
-from resources.corpora.assemble import encodable
+from resources.judges.forms.form import readable
 from resources.suggest import quoted
 
 Record = tuple[int, Mapping[str, Any] | None, str]
@@ -76,7 +76,7 @@ def name_of(record: Mapping[str, Any], key: str, reason: str) -> str:
     value = record.get(key)
     if not isinstance(value, str) or not value.strip():
         raise RowError(reason, f"{key} is {quoted(value)}, expected a name")
-    return encodable(value.strip())
+    return readable(value.strip())
 
 
 def id_of(record: Mapping[str, Any], *keys: str) -> str:
@@ -86,7 +86,7 @@ def id_of(record: Mapping[str, Any], *keys: str) -> str:
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if isinstance(value, str) and value.strip():
-            return encodable(value.strip())
+            return readable(value.strip())
     raise RowError("missing-question", f"{keys[0]} is {quoted(record.get(keys[0]))}, expected one")
 
 
@@ -95,8 +95,8 @@ def text_of(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return encodable(value)
-    return encodable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        return readable(value)
+    return readable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 FAILED = "parse_error"
@@ -375,7 +375,7 @@ def _text(record: Mapping[str, Any], key: str) -> str | None:
     value = record.get(key)
     if value is not None and not isinstance(value, str):
         raise RowError("unreadable-text", f"{key} is {type(value).__name__}, expected text")
-    return None if value is None else encodable(value)
+    return None if value is None else readable(value)
 
 
 def _alpaca_share(preference: Any) -> float | None:

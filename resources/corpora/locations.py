@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -185,7 +185,12 @@ def content_revision(definition: CorpusDefinition) -> str:
         return f"options {_hash({**read_as, **own})}"
     address = _hub_address(definition)
     if address is None:
-        return f"content {_hash({**read_as, 'files': _file_hashes(corpus_files(definition))})}"
+        stats = {file: file.stat() for file in corpus_files(definition)}
+        hashes = {
+            file.name: _file_hash(file, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+            for file, stat in stats.items()
+        }
+        return f"content {_hash({**read_as, 'files': hashes})}"
     where = {"repo": address.repo, "pattern": address.pattern}
     return f"commit {_commit(address, definition)} {_hash({**read_as, **where})}"
 
@@ -216,17 +221,9 @@ def _hub_errors() -> tuple[type[Exception], ...]:
     return cast(tuple[type[Exception], ...], HfHubHTTPError.__bases__)
 
 
-def _file_hashes(files: Sequence[Path]) -> dict[str, str]:
-    """Return content hashes by name; a process reads a file again only after a change."""
-    stats = {file: file.stat() for file in files}
-    return {
-        file.name: _file_hash(file, stat.st_size, stat.st_mtime_ns, stat.st_ino)
-        for file, stat in stats.items()
-    }
-
-
 @cache
 def _file_hash(file: Path, *_stamp: int) -> str:
+    """Return the hash of a file; a process reads it again only after a change of its stamp."""
     with file.open("rb") as source:
         return hashlib.file_digest(source, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 

@@ -27,7 +27,7 @@ from resources.judges.catalog import open_judge
 from resources.judges.forms.form import Prompt, Reading, read
 from resources.judges.forms.registered import FORM_TABLES, form_with
 from resources.judges.judge import FAILURES, Answer, Evidence, Judge, Presentation
-from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge, BuiltinTraits
+from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 from resources.tables.words import WORDS
 
 PROMPTS = write_prompts(6, seed=2)
@@ -84,7 +84,7 @@ def simulated(form: str, family: str = "cedar", **traits: float) -> Judge:
     simulated = (TRAITS.model_copy(update=traits), family, PROMPTS, "Grade both.")
     if form == "rubric":
         return BuiltinJudge(*simulated)
-    return BuiltinFormJudge(*simulated, Prompt("A word.", form_with(form)))
+    return BuiltinJudge(*simulated, Prompt("A word.", form_with(form)))
 
 
 @functools.cache

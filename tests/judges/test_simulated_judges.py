@@ -22,7 +22,7 @@ from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Prompt, ShortForm
 from resources.judges.forms.score import ScoreForm, ScoreOptions
 from resources.judges.judge import Judge, Presentation
-from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge, BuiltinTraits
+from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 PROMPTS = write_prompts(100, seed=2)
 FLAWLESS = BuiltinTraits(**dict.fromkeys(BuiltinTraits.model_fields, 0))
@@ -151,9 +151,9 @@ def battles(first: tuple[str, ...] = GOOD, second: tuple[str, ...] = POOR) -> pd
     return table.head(60)
 
 
-def judge(traits: BuiltinTraits, form: ShortForm) -> BuiltinFormJudge:
+def judge(traits: BuiltinTraits, form: ShortForm) -> BuiltinJudge:
     asked = Prompt("Answer in a word.", form)
-    return BuiltinFormJudge(traits, "cedar", PROMPTS, "Grade both.", asked)
+    return BuiltinJudge(traits, "cedar", PROMPTS, "Grade both.", asked)
 
 
 def choices(traits: BuiltinTraits, table: pd.DataFrame, n_replicates: int = 1) -> pd.DataFrame:

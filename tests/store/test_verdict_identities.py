@@ -32,7 +32,7 @@ from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
 from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge, BuiltinTraits
+from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 STORED = Path(__file__).with_name("verdicts_of_2026_11_22")
 PROMPTS = write_prompts(6, seed=2)
@@ -62,7 +62,7 @@ BATTLES = numbered(len(PROMPTS)).assign(
 def simulated(form: FormName) -> Judge:
     judge, short = (TRAITS, "cedar", PROMPTS, "Grade both."), DEFAULT[form]
     if isinstance(short, ScoreForm | ChoiceForm):
-        return BuiltinFormJudge(*judge, Prompt("Answer in a word.", short))
+        return BuiltinJudge(*judge, Prompt("Answer in a word.", short))
     return BuiltinJudge(*judge)
 
 

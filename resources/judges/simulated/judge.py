@@ -73,14 +73,22 @@ class Opinion(NamedTuple):
 
 
 class BuiltinJudge:
-    """A simulated judge over the prompts of one arena, asked for the rubric; tokens are words."""
+    """A simulated judge over the prompts of one arena; tokens are words.
 
-    form: Form = RUBRIC
+    It is `asked` for the rubric, or in another form, in which its opinions are the same.
+    """
+
     evidence: Evidence = "log-probabilities"
 
     def __init__(
-        self, traits: BuiltinTraits, family: str, prompts: Sequence[ArenaPrompt], template: str
+        self,
+        traits: BuiltinTraits,
+        family: str,
+        prompts: Sequence[ArenaPrompt],
+        template: str,
+        asked: Prompt | None = None,
     ) -> None:
+        self.form: Form = RUBRIC if asked is None else asked.form
         self.identity: Mapping[str, str] = {
             "kind": "builtin",
             "version": _VERSION,
@@ -89,9 +97,18 @@ class BuiltinJudge:
             "template": text_hash(template),
         }
         self.traits, self._family = traits, family
-        self.template_tokens = len(template.split())
+        self._template_tokens = len((template if asked is None else asked.template).split())
         self._prompts = {prompt.instruction: prompt for prompt in prompts}
         self.key = identity_hash(self.identity)
+        if asked is None:
+            return
+        try:
+            self.form.chances([BEST, WORST], _SUREST)
+        except NotImplementedError:
+            problem = f"simulated judges are not asked in the form {self.form.name!r}"
+            raise ValueError(f"{problem}: remove it from 'asks'") from None
+        changed = {"version": _SHORT_VERSION, "template": text_hash(asked.template)}
+        self.identity = {**self.identity, **changed, **self.form.identity}
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
@@ -99,8 +116,9 @@ class BuiltinJudge:
         """Yield one answer per presentation, in their order, until the budget is spent."""
         for position, shown in enumerate(presentations):
             opinions = [self.opinion(shown, text) for text in self.texts(shown)]
-            text, failure, log_probabilities = self.reply(shown, opinions)
-            n_asked = self.template_tokens + len(shown.instruction.split())
+            reply = self._graded if self.form is RUBRIC else self._worded
+            text, failure, log_probabilities = reply(shown, opinions)
+            n_asked = self._template_tokens + len(shown.instruction.split())
             n_asked += sum(one.n_tokens for one in opinions)
             answer = Answer(text, failure, n_asked, len(text.split()), log_probabilities)
             if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
@@ -122,7 +140,7 @@ class BuiltinJudge:
             )
         return _opinion(self.traits, self._family, self.key, prompt, text)
 
-    def reply(
+    def _graded(
         self, shown: Presentation, opinions: list[Opinion]
     ) -> tuple[str, str | None, str | None]:
         """Return marks for both texts, with a reason."""
@@ -139,6 +157,32 @@ class BuiltinJudge:
         ]
         whole = _write(marks, *(one.reading for one in opinions))
         return (*spoilt(whole, self.traits, rng, _MALFORMED), None)
+
+    def _worded(
+        self, shown: Presentation, opinions: list[Opinion]
+    ) -> tuple[str, str | None, str | None]:
+        """Return a word and a reason, with the odds of the word."""
+        rng, noise = self._rng(shown), self.traits.noise
+        draws = self._rng(shown, "misreadings").standard_normal((len(opinions), len(CRITERIA)))
+        said, points = [], []
+        for one, own, errors in zip(opinions, self.lean(opinions, rng), draws, strict=True):
+            points.append(one.points + own)
+            misread = [own + noise * draw for draw in errors.tolist()]
+            said.append(_findings(one.reading, points[-1], misread))
+        odds = self.form.chances(points, max(_SUREST, _ONE_MARK * noise))
+        names = ("Response A", "response B") if len(said) == 2 else ("The response",)
+        reason = ", ".join(f"{name} {one}" for name, one in zip(names, said, strict=True)) + "."
+        chances = odds.probabilities.tolist()
+        ladder = list(accumulate(chances))
+        place = bisect_right(ladder, rng.random() * ladder[-1])
+        whole = f"{odds.words[place]}\n\n{reason}"
+        text, failure = spoilt(whole, self.traits, rng, _MALFORMED_WORDS)
+        tokens = _write_odds(reason, odds.words, chances, place, rng) if text == whole else None
+        return text, failure, tokens
+
+    def _rng(self, shown: Presentation, *purpose: str) -> np.random.Generator:
+        names = (self.form.name, *purpose, shown.instruction, *self.texts(shown))
+        return keyed_rng(self.traits.seed, self.key, *names, str(shown.replicate))
 
     def lean(self, opinions: list[Opinion], rng: np.random.Generator) -> list[float]:
         """Return by how many points opinion, mood and biases lean on all criteria of each text."""
@@ -228,59 +272,6 @@ _SUREST = 0.05  # rubric points: spread of a judge without noise
 _IMPRESSIONS = ("useless", "poor", "middling", "good", "excellent")  # for two rubric points each
 _EASE = 0.02, 0.3  # mean surprise per piece of the reason, in nats: of a sure judge, and added
 _PIECES = re.compile(r"\s*\S+(?:\s\S+){0,4}")  # a token for five words keeps the tables small
-
-
-class BuiltinFormJudge(BuiltinJudge):
-    """A simulated judge asked in another form than the rubric."""
-
-    def __init__(
-        self,
-        traits: BuiltinTraits,
-        family: str,
-        prompts: Sequence[ArenaPrompt],
-        template: str,
-        asked: Prompt,
-    ) -> None:
-        super().__init__(traits, family, prompts, template)
-        self.form = asked.form
-        try:
-            self.form.chances([BEST, WORST], _SUREST)
-        except NotImplementedError:
-            problem = f"simulated judges are not asked in the form {self.form.name!r}"
-            raise ValueError(f"{problem}: remove it from 'asks'") from None
-        self.identity = {
-            **self.identity,
-            "version": _SHORT_VERSION,
-            "template": text_hash(asked.template),
-            **self.form.identity,
-        }
-        self.template_tokens = len(asked.template.split())
-
-    def reply(
-        self, shown: Presentation, opinions: list[Opinion]
-    ) -> tuple[str, str | None, str | None]:
-        """Return a word and a reason, with the odds of the word."""
-        rng, noise = self._rng(shown), self.traits.noise
-        draws = self._rng(shown, "misreadings").standard_normal((len(opinions), len(CRITERIA)))
-        said, points = [], []
-        for one, own, errors in zip(opinions, self.lean(opinions, rng), draws, strict=True):
-            points.append(one.points + own)
-            misread = [own + noise * draw for draw in errors.tolist()]
-            said.append(_findings(one.reading, points[-1], misread))
-        odds = self.form.chances(points, max(_SUREST, _ONE_MARK * noise))
-        names = ("Response A", "response B") if len(said) == 2 else ("The response",)
-        reason = ", ".join(f"{name} {one}" for name, one in zip(names, said, strict=True)) + "."
-        chances = odds.probabilities.tolist()
-        ladder = list(accumulate(chances))
-        place = bisect_right(ladder, rng.random() * ladder[-1])
-        whole = f"{odds.words[place]}\n\n{reason}"
-        text, failure = spoilt(whole, self.traits, rng, _MALFORMED_WORDS)
-        tokens = _write_odds(reason, odds.words, chances, place, rng) if text == whole else None
-        return text, failure, tokens
-
-    def _rng(self, shown: Presentation, *purpose: str) -> np.random.Generator:
-        names = (self.form.name, *purpose, shown.instruction, *self.texts(shown))
-        return keyed_rng(self.traits.seed, self.key, *names, str(shown.replicate))
 
 
 def _findings(reading: checker.Reading, points: float, misread: list[float]) -> str:
