@@ -196,15 +196,6 @@ class Price(BaseModel):
         return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
 
 
-class Usage(NamedTuple):
-    """Tokens that a reply states, and the bytes of the texts that they were counted in."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    prompt_bytes: int
-    answer_bytes: int
-
-
 def most_of(
     messages: Sequence[Mapping[str, str]], request: dict[str, Any], price: Price | None
 ) -> Cost:
@@ -252,17 +243,16 @@ class Meter:
     counts: Counter[str]
     warn: Callable[[str], None]
 
-    def cost(self, usage: Usage, most: Cost) -> Cost:
-        """Return the cost of an answered request.
+    def cost(self, stated: tuple[int, int], sizes: tuple[int, int], most: Cost) -> Cost:
+        """Return the cost of an answered request, by the tokens and the bytes of both its texts.
 
         Usage that is missing, or below a floor of one token per 16 bytes, counts as the
         reservation `most`. Usage above the reservation is clamped to it; an answer longer than the
         limit counts up to its bytes.
         """
-        stated, sizes = usage[:2], usage[2:]
         if not all(stated):
             return most
-        limits = most.prompt_tokens, max(most.completion_tokens, usage.answer_bytes)
+        limits = most.prompt_tokens, max(most.completion_tokens, sizes[1])
         clamped = min(stated[0], limits[0]), min(stated[1], limits[1])
         is_low = any(n < least_tokens(size) for n, size in zip(stated, sizes, strict=True))
         cost = most if is_low else priced(*clamped, self.price)
@@ -270,9 +260,9 @@ class Meter:
             return cost
         if not self.counts["implausible_usage"]:
             self.warn(
-                f"implausible usage: the endpoint states {usage.prompt_tokens:,} + "
-                f"{usage.completion_tokens:,} tokens for a prompt of {usage.prompt_bytes:,} bytes "
-                f"and an answer of {usage.answer_bytes:,} bytes; the budget counts "
+                f"implausible usage: the endpoint states {stated[0]:,} + {stated[1]:,} tokens for "
+                f"a prompt of {sizes[0]:,} bytes and an answer of {sizes[1]:,} bytes; the budget "
+                f"counts "
                 f"{cost.prompt_tokens:,} + {cost.completion_tokens:,} instead, and treats every "
                 "such answer alike"
             )

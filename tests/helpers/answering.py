@@ -11,7 +11,7 @@ from resources.judges import annotation
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.judge import Answer, Judge, Presentation
-from resources.store.verdicts import VerdictStore
+from resources.store.verdicts import VerdictStore, collapse
 
 
 def answered(
@@ -30,3 +30,9 @@ def annotate(
     with TemporaryDirectory() as folder:
         own = Buyer(VerdictStore(UPath(folder)), n_covered=1)  # asked to the end, readable or not
         return annotation.annotate(judge, battles, slug=slug, buyer=own, **options)
+
+
+def statuses(store: VerdictStore, judge_key: str) -> dict[str, str]:
+    """The status of every call of a judge that was ever answered, by identity."""
+    found = collapse(store.scan(judge_key, ("identity", "status", "answered_at")).table)
+    return dict(zip(found["identity"], found["status"], strict=True))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from answering import annotate
+from answering import annotate, statuses
 from buyer_process import buy, numbered, store_in, tiny_judge
 from fault_server import USAGE, FaultServer, judged, serving
 from hypothesis import example, given
@@ -186,7 +186,7 @@ def purchase(
 
 def n_stored(folder: Path) -> int:
     store = store_in(folder)
-    return sum(len(store.statuses(key)) for key in store.judge_keys())
+    return sum(len(statuses(store, key)) for key in store.judge_keys())
 
 
 def test_tokens_are_never_exceeded_and_the_rest_can_be_bought_later(server, tmp_path):

@@ -22,7 +22,7 @@ from resources.judges.batch.provider import (
     write_parts,
 )
 from resources.judges.batch.records import Record, Records
-from resources.judges.budget import Budget, Cost, Meter, Usage, most_of, text_bytes
+from resources.judges.budget import Budget, Cost, Meter, most_of, text_bytes
 from resources.judges.forms.form import Reading
 from resources.judges.judge import Calls, Presentation, judge_key
 from resources.judges.live.asking import redacted, seeded
@@ -90,8 +90,8 @@ class Reservations:
         most, prompt_bytes = self._held.pop(identity)
         answer = result.answer
         said = len((answer.text or "").encode("utf-8", "surrogatepass"))
-        usage = Usage(answer.prompt_tokens, answer.completion_tokens, prompt_bytes, said)
-        cost = self.meter.cost(usage, most) if result.is_billed else Cost()
+        stated = answer.prompt_tokens, answer.completion_tokens
+        cost = self.meter.cost(stated, (prompt_bytes, said), most) if result.is_billed else Cost()
         self.meter.budget.settle(most, cost)
         return True
 
