@@ -24,18 +24,18 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
     judges_file: str | None = None
     embeddings_file: str | None = None
 
-    _kept: dict[str, dict[str, Any]] = PrivateAttr(default_factory=dict)
+    _snapshot: dict[str, dict[str, Any]] = PrivateAttr(default_factory=dict)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Read the files once, for a run; what cannot be read is told by its first use."""
         for kind in (CORPORA, JUDGES) if context.run is not None else ():
             with suppress(ValueError, OSError):
-                self._kept[kind.plural] = self._known(kind)
+                self._snapshot[kind.plural] = self._known(kind)
 
     def frozen(self) -> "Catalog":
         """Return a catalogue of the present corpora and judges, without later edits."""
         copy = self.model_copy()
-        copy._kept = {kind.plural: self._known(kind) for kind in (CORPORA, JUDGES)}
+        copy._snapshot = {kind.plural: self._known(kind) for kind in (CORPORA, JUDGES)}
         return copy
 
     def corpora(self) -> dict[str, CorpusDefinition]:
@@ -59,8 +59,8 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self._entry(EMBEDDERS, slug)
 
     def _known(self, kind: EntryKind[M]) -> dict[str, M]:
-        if kind.plural in self._kept:
-            return self._kept[kind.plural]
+        if kind.plural in self._snapshot:
+            return self._snapshot[kind.plural]
         file = getattr(self, f"{kind.plural}_file")
         return kind.load(Path(file) if file else None)
 

@@ -124,7 +124,7 @@ class KeyedStore:
         """Return some columns of everything stored under a key, or `among` identities."""
         for _ in range(_ATTEMPTS):
             shards, unfinished = list_shards(self.base / key)
-            found, damaged = [self.schema.empty_table().select(list(columns))], []
+            tables, damaged = [self.schema.empty_table().select(list(columns))], []
             try:
                 for shard in shards:
                     if (table := read_shard(shard, columns, self.later)) is None:
@@ -132,11 +132,11 @@ class KeyedStore:
                         continue
                     if among is not None:
                         table = table.filter(pc.is_in(table["identity"], value_set=among))
-                    found.append(table.cast(found[0].schema))
+                    tables.append(table.cast(tables[0].schema))
             except FileNotFoundError:  # merged meanwhile: what it held is in a newer shard
                 continue
             return Scan(
-                pa.concat_tables(found), tuple(map(str, damaged)), tuple(map(str, unfinished))
+                pa.concat_tables(tables), tuple(map(str, damaged)), tuple(map(str, unfinished))
             )
         raise RuntimeError(
             f"shards in {self.base / key} were merged {_ATTEMPTS} times while being read; "

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from judgeline.verdict import RubricError
+from resources.config.options import Options
 from resources.judges.forms.evidence import Tokens
 from resources.judges.judge import Answer, Presentation, present
 from resources.tables.schema import Table
@@ -214,10 +215,8 @@ def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
         return Reading(shown, answer, error.failure_class, None)
 
 
-class ShortOptions(BaseModel):
+class ShortOptions(Options):
     """Options of a form whose answer is one word and a reason; see docs/judges.md."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     samples: int = Field(default=10, ge=2, le=1000, strict=True)
     template: str | None = Field(default=None, min_length=1)

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
+from resources.config.options import Options
 from resources.judges.budget import Price
 
 ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -122,10 +123,8 @@ def _leaves(value: Mapping[str, Any] | list[Any], name: str = "") -> Iterator[tu
             yield from _leaves(one, str(key))
 
 
-class Decoding(BaseModel):
+class Decoding(Options):
     """Decoding settings of a judge; null leaves a setting out of the request."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     temperature: float | None = Field(default=0.0, ge=0, le=2, strict=True)
     top_p: float | None = Field(default=1.0, gt=0, le=1, strict=True)
@@ -145,10 +144,8 @@ _OUR_KEYS = re.compile(
 )
 
 
-class EndpointFields(BaseModel):
+class EndpointFields(Options):
     """Which model is asked, and where, by a judge or an embedder; docs/judges.md has every key."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     model: str | None = Field(default=None, min_length=1)
     revision: str | None = Field(default=None, min_length=1)

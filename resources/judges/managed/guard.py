@@ -39,8 +39,8 @@ def guard(parent: int, patience_s: float, report: int, command: list[str]) -> in
         command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_begin_server
     )
     try:
-        with contextlib.suppress(BrokenPipeError), os.fdopen(report, "w", encoding="ascii") as told:
-            told.write(str(server.pid))
+        with contextlib.suppress(BrokenPipeError), os.fdopen(report, "w") as stream:
+            stream.write(str(server.pid))
         _watch(server, parent)
     finally:
         _end(server, patience_s)

@@ -9,8 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
+from resources.config.options import Options
 from resources.config.paths import home
 from resources.judges.live.fields import FEW_ALTERNATIVES, LOOKS_SECRET, MOST_ALTERNATIVES
 
@@ -42,10 +43,10 @@ _FAST = (
 _SPEED_ONLY = tuple(_FAST.split())
 
 
-class VllmOptions(BaseModel):
+class VllmOptions(Options):
     """Options that start the server of a judge of kind ``vllm``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     tensor_parallel_size: int = Field(default=1, ge=1)
     data_parallel_size: int = Field(default=1, ge=1)

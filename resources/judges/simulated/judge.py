@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from judgeline.elo import keyed_rng
 from judgeline.verdict import (
@@ -26,6 +26,7 @@ from judgeline.verdict import (
 )
 from resources.arena import checker
 from resources.arena.prompts import Prompt as ArenaPrompt
+from resources.config.options import Options
 from resources.judges.budget import Budget, Cost
 from resources.judges.forms.form import Form, Prompt, Reading, read
 from resources.judges.forms.rubric import RUBRIC
@@ -36,7 +37,7 @@ BEST, WORST = 9.0, 2.0  # marks of a perfect and a worthless text before noise: 
 _AT_HAND = 1 << 14  # texts: judges of one arena read the same ones, in every form
 
 
-class BuiltinTraits(BaseModel):
+class BuiltinTraits(Options):
     """Errors of a simulated judge, in rubric points, or as rates in [0, 1].
 
     `noise` is the standard deviation per criterion and presentation, `mood` per response and
@@ -46,8 +47,6 @@ class BuiltinTraits(BaseModel):
     completion in the style of the judge's own family. Rates are shares of answers that nobody can
     use.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed: int = Field(ge=0)
     noise: float = Field(ge=0, le=9)
