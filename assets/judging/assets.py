@@ -14,7 +14,7 @@ from judgeline.io import PLAIN, are_plain, score_battles
 from resources.config.catalog import Catalog
 from resources.judges.annotation import annotate, recorded_choices, recorded_marks
 from resources.judges.budget import Budget
-from resources.judges.buying import models_named, several_models_message
+from resources.judges.buying import models_named
 from resources.judges.forms.registered import FORM_TABLES, FormName
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
@@ -117,8 +117,7 @@ verdict_checks = [checks_of(table) for table in FORM_TABLES.values()]
 @judge_check(verdicts)
 def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """Answers that name several models, or versions of one, are no verdicts of one judge."""
-    named = models_named(verdicts)
-    note = several_models_message(named)
+    named, note = models_named(verdicts)
     counted: dict[str, Any] = {
         name: dg.MetadataValue.json(counts) for name, counts in named.items()
     }

@@ -342,25 +342,20 @@ def _in_order(
             yield Reading(shown, answer, *known, identity=identity)
 
 
-def models_named(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Return the commonest models and versions that answers name, with how many name each."""
-    named = answers.reindex(columns=["reply_model", "system_fingerprint"])
-    return {
-        name: named[name].dropna().value_counts().head(_MOST_MODELS).to_dict() for name in named
+def models_named(answers: pd.DataFrame) -> tuple[dict[str, dict[str, int]], str]:
+    """Return the commonest models and versions that answers name, and a warning if several are."""
+    columns = answers.reindex(columns=["reply_model", "system_fingerprint"])
+    counts = {
+        name: columns[name].dropna().value_counts().head(_MOST_MODELS).to_dict() for name in columns
     }
-
-
-def several_models_message(named: Mapping[str, Mapping[str, int]]) -> str:
-    """Return a warning on answers of one judge that name several models or versions, or ""."""
     several = [
-        f"{name} ({', '.join(f'{value} {n:,}' for value, n in counts.items())})"
-        for name, counts in named.items()
-        if len(counts) > 1
+        f"{name} ({', '.join(f'{value} {n:,}' for value, n in of.items())})"
+        for name, of in counts.items()
+        if len(of) > 1
     ]
-    if not several:
-        return ""
-    return (
+    warning = (
         f"The answers of this judge differ in {' and '.join(several)}: an alias moved, or a router "
         "asked another model. Name a dated model in judges.yaml, or set 'expect_model' to "
         "prefix or exact."
     )
+    return counts, warning if several else ""
