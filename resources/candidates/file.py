@@ -20,6 +20,9 @@ LONGEST_NAME = 120
 LONGEST_COMPLETION = 200_000
 CONTROL_PREFIX = "control:"
 """Start of the names of attack controls, and of no other model's."""
+_FEWER = (
+    "questions that no anchor answered (`judgeline candidates questions` lists those that count)"
+)
 _KEYS = ("question_id", "instruction", "completion", "model", "family")
 
 
@@ -122,28 +125,21 @@ def _read(name: str, content: bytes) -> Rows:
 
 def require_size(name: str, size: int) -> None:
     """Raise RefusedError if a file is larger than `MAX_BYTES`."""
-    if size > MAX_BYTES:
+    _require_at_most(name, size, MAX_BYTES, "bytes", _FEWER)
+
+
+def _require_at_most(name: str, n: int, most: int, unit: str, spare: str) -> None:
+    if n > most:
         raise RefusedError(
             "too-large",
-            f"{quoted(name)} has {size:,} bytes, at most {MAX_BYTES:,} are read; leave out "
-            "questions that no anchor answered (`judgeline candidates questions` lists those that "
-            "count)",
+            f"{quoted(name)} has {n:,} {unit}, at most {most:,} are read; leave out {spare}",
         )
 
 
 def _require_extent(name: str, n_rows: int, n_columns: int = 1) -> None:
-    if n_rows > MAX_ROWS:
-        raise RefusedError(
-            "too-large",
-            f"{quoted(name)} has {n_rows:,} rows, at most {MAX_ROWS:,} are read; leave out "
-            "questions that no anchor answered",
-        )
-    if n_rows * n_columns > MAX_CELLS:
-        raise RefusedError(
-            "too-large",
-            f"{quoted(name)} has {n_columns:,} columns in {n_rows:,} rows, at most {MAX_CELLS:,} "
-            "cells are read; leave out columns that are no metadata",
-        )
+    _require_at_most(name, n_rows, MAX_ROWS, "rows", _FEWER)
+    cells = f"cells ({n_columns:,} columns in {n_rows:,} rows)"
+    _require_at_most(name, n_rows * n_columns, MAX_CELLS, cells, "columns that are no metadata")
 
 
 def _json(name: str, content: bytes) -> Rows:
