@@ -97,12 +97,8 @@ async def _work_off(
 
 def run_once(work: Coroutine[Any, Any, R], closing: Callable[[], Awaitable[None]]) -> R:
     """Return the result of one coroutine, whether or not another loop runs in this thread."""
-    ((_, result),) = as_completed([work], _itself, n_workers=1, closing=closing)
+    ((_, result),) = as_completed([None], lambda _: work, n_workers=1, closing=closing)
     return result
-
-
-async def _itself(work: Coroutine[Any, Any, R]) -> R:
-    return await work
 
 
 @contextlib.contextmanager
