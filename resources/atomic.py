@@ -5,10 +5,7 @@ from pathlib import Path
 
 
 def write_whole(file: Path, content: bytes | memoryview, suffix: str = ".part") -> None:
-    """Write a file under a hidden name beside it, and rename it when it is on the disk.
-
-    The suffix of the hidden name tells its readers that a writer was killed.
-    """
+    """Write a file under a hidden name beside it, and rename it when it is on the disk."""
     make_durable_folder(file.parent)
     part = file.with_name(f".{file.name}.{os.getpid()}{suffix}")
     try:

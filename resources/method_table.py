@@ -6,13 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from judgeline.elo import ScoringMethod
 from judgeline.io import LEAST_SHARE
 from resources.tables.elo import SCORING_METHODS
-
-Floats = NDArray[np.float64]
 
 
 class _Kind(NamedTuple):
@@ -21,10 +18,10 @@ class _Kind(NamedTuple):
     table: str
     source: str
     column: str
-    spent_on: tuple[str, ...]
+    spent_on: str
 
 
-_CHOICES, _SCORES, _RUBRIC = ("choice_verdicts",), ("score_verdicts",), ("verdicts",)
+_CHOICES, _SCORES, _RUBRIC = "choice_verdicts", "score_verdicts", "verdicts"
 
 KINDS: dict[str, _Kind] = {
     "hard": _Kind("scored_battles", "", "judge_outcome", _RUBRIC),
@@ -168,12 +165,7 @@ def count_spending(verdicts: Mapping[str, pd.DataFrame]) -> dict[str, Spent]:
     one identity are one call; tokens are NaN where a call does not tell its own.
     """
     spent = {name: _calls(table) for name, table in verdicts.items()}
-    return {method: _sum([spent[name] for name in kind.spent_on]) for method, kind in KINDS.items()}
-
-
-def _sum(spent: list[Spent]) -> Spent:
-    calls, asked, said = (sum(parts) for parts in zip(*spent, strict=True))
-    return int(calls), float(asked), float(said)
+    return {method: spent[kind.spent_on] for method, kind in KINDS.items()}
 
 
 def tabulate_methods(
@@ -204,10 +196,7 @@ def tabulate_methods(
 
 
 def _without_partial(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table without the figures of methods that rate some of the models only.
-
-    An error over a few models does not compare with one over all.
-    """
+    """Return the table without the figures of methods that rate some of the models only."""
     whole = table.loc["hard", "n_models"]
     partial = table["n_battles"].gt(0) & table["n_models"].lt(whole)
     notes = [

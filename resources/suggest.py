@@ -1,4 +1,4 @@
-"""Suggestions for a name that is not configured."""
+"""Words of messages: a value that is wrong, and suggestions for a name that is not configured."""
 
 import difflib
 from collections.abc import Iterable
@@ -19,3 +19,10 @@ def unknown_name(kind: str, value: str, known: Iterable[str], where: str) -> str
     """Return the message for an unknown name: close matches, and `where` a person would add it."""
     hint = near_names(value, known)
     return f"unknown {kind} {value!r}; {hint} Correct the name, or add it to {where}."
+
+
+def quoted(value: object, width: int = 80) -> str:
+    """Return a value for a message: quoted on one line, shortened, and never markup."""
+    text = repr(value)
+    text = text if len(text) <= width else f"{text[: width - 1]}…"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

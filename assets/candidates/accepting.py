@@ -25,14 +25,13 @@ from resources.candidates.file import (
     Answered,
     CandidateFile,
     RefusedError,
-    quoted,
     read_candidate,
     require_size,
 )
 from resources.candidates.folder import Seen, printable_name
 from resources.config.options import CandidateOptions, ControlName, ControlOptions
 from resources.config.paths import ROOT
-from resources.suggest import unknown_name
+from resources.suggest import quoted, unknown_name
 from resources.tables.candidates import CANDIDATES
 from resources.tables.store import ParquetStore
 

@@ -23,7 +23,7 @@ from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import annotate, evidence_entries
 from resources.judges.budget import Budget, Price
-from resources.judges.buying import RETRIED, Account, Buyer, models_named, several_models_message
+from resources.judges.buying import RETRIED, Account, Buyer, models_named
 from resources.judges.catalog import open_judge
 from resources.judges.forms.registered import FormName
 from resources.judges.judge import Judge, origin_of
@@ -246,15 +246,14 @@ def _account(
     """Return as metadata the account of the answers, and the judge and prompt behind them."""
     for file in account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
-    asked = opened.form
-    named = models_named(answers)
-    if note := several_models_message(named):
+    named, note = models_named(answers)
+    if note:
         context.log.warning(f"{PROGRESS}{note}")
     entries = account.entries(opened, price) | named
     if len(answers):  # a judge that was not asked may not know itself yet
         entries |= origin_of(opened)
-    if asked.needs_alternatives:
-        entries |= evidence_entries(answers, asked)
+    if opened.form.needs_alternatives:
+        entries |= evidence_entries(answers)
     return entries
 
 

@@ -19,7 +19,7 @@ from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import recorded_choices, recorded_marks
 from resources.judges.budget import Budget
-from resources.judges.buying import Buyer, models_named, several_models_message
+from resources.judges.buying import Buyer, models_named
 from resources.judges.forms.registered import FORM_TABLES, FormName
 from resources.judges.judge import Presentation, present
 from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of
@@ -109,8 +109,7 @@ verdicts, *_ = verdict_assets
 @table_check(verdicts)
 def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """Answers that name several models, or versions of one, are no verdicts of one judge."""
-    named = models_named(verdicts)
-    note = several_models_message(named)
+    named, note = models_named(verdicts)
     counted: dict[str, Any] = {
         name: dg.MetadataValue.json(counts) for name, counts in named.items()
     }

@@ -16,11 +16,11 @@ from pipelines.commands.plan import tables_by_judge
 from pipelines.sensors.activity import active_or_why
 from resources.atomic import write_whole
 from resources.candidates import folder as folders
-from resources.candidates.file import quoted
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.exchange.games import require_free
 from resources.judges.catalog import missing_variable
+from resources.suggest import quoted
 from resources.tables.store import ParquetStore, open_store
 
 _WAITS = {"settling": "changed just now", "no-end": "no end yet"}

@@ -21,7 +21,7 @@ from pipelines.commands.console import said
 from pipelines.instance.homes import UNFINISHED, open_instance
 from resources.atomic import write_whole
 from resources.config.paths import home, tables_uri, verdicts_uri
-from resources.store.shards import is_local
+from resources.store.keyed import is_local
 from resources.store.verdicts import VerdictStore
 
 RECORDS = ("candidates", "drift_answers", "predictions")

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from judgeline.verdict import unique_members
 from resources.candidates.folder import MAX_BYTES
+from resources.suggest import quoted
 
 MAX_ROWS = 1_000_000
 MAX_CELLS = 20_000_000
@@ -19,6 +20,9 @@ LONGEST_NAME = 120
 LONGEST_COMPLETION = 200_000
 CONTROL_PREFIX = "control:"
 """Start of the names of attack controls, and of no other model's."""
+_FEWER = (
+    "questions that no anchor answered (`judgeline candidates questions` lists those that count)"
+)
 _KEYS = ("question_id", "instruction", "completion", "model", "family")
 
 
@@ -28,13 +32,6 @@ class RefusedError(ValueError):
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
         self.reason, self.detail = reason, detail
-
-
-def quoted(value: object, width: int = 60) -> str:
-    """Return a value for a message: quoted on one line, shortened, and never markup."""
-    text = repr(value)
-    text = text if len(text) <= width else f"{text[: width - 1]}…"
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class Rows(NamedTuple):
@@ -69,18 +66,18 @@ class Rows(NamedTuple):
 
     def constant(self, column: str, reason: str) -> str | None:
         """Return the one text of a column, None where it has none."""
-        first: tuple[str, int] | None = None
-        for row in range(len(self.places)):
-            text = self.text(row, column)
-            first = first or (None if text is None else (text, row))
-            if first is not None and text not in (None, first[0]):
-                raise RefusedError(
-                    reason,
-                    f"{quoted(self.name)}: column {column!r} is {quoted(first[0])} in "
-                    f"{self.places[first[1]]} and {quoted(text)} in {self.places[row]}; write one "
-                    "file per model",
-                )
-        return first and first[0]
+        texts: dict[str, str] = {}
+        for row, place in enumerate(self.places):
+            if (text := self.text(row, column)) is not None:
+                texts.setdefault(text, place)
+        if len(texts) > 1:
+            (one, first), (other, second), *_ = texts.items()
+            raise RefusedError(
+                reason,
+                f"{quoted(self.name)}: column {column!r} is {quoted(one)} in {first} and "
+                f"{quoted(other)} in {second}; write one file per model",
+            )
+        return next(iter(texts), None)
 
 
 class Answered(NamedTuple):
@@ -128,28 +125,21 @@ def _read(name: str, content: bytes) -> Rows:
 
 def require_size(name: str, size: int) -> None:
     """Raise RefusedError if a file is larger than `MAX_BYTES`."""
-    if size > MAX_BYTES:
+    _require_at_most(name, size, MAX_BYTES, "bytes", _FEWER)
+
+
+def _require_at_most(name: str, n: int, most: int, unit: str, spare: str) -> None:
+    if n > most:
         raise RefusedError(
             "too-large",
-            f"{quoted(name)} has {size:,} bytes, at most {MAX_BYTES:,} are read; leave out "
-            "questions that no anchor answered (`judgeline candidates questions` lists those that "
-            "count)",
+            f"{quoted(name)} has {n:,} {unit}, at most {most:,} are read; leave out {spare}",
         )
 
 
 def _require_extent(name: str, n_rows: int, n_columns: int = 1) -> None:
-    if n_rows > MAX_ROWS:
-        raise RefusedError(
-            "too-large",
-            f"{quoted(name)} has {n_rows:,} rows, at most {MAX_ROWS:,} are read; leave out "
-            "questions that no anchor answered",
-        )
-    if n_rows * n_columns > MAX_CELLS:
-        raise RefusedError(
-            "too-large",
-            f"{quoted(name)} has {n_columns:,} columns in {n_rows:,} rows, at most {MAX_CELLS:,} "
-            "cells are read; leave out columns that are no metadata",
-        )
+    _require_at_most(name, n_rows, MAX_ROWS, "rows", _FEWER)
+    cells = f"cells ({n_columns:,} columns in {n_rows:,} rows)"
+    _require_at_most(name, n_rows * n_columns, MAX_CELLS, cells, "columns that are no metadata")
 
 
 def _json(name: str, content: bytes) -> Rows:
@@ -195,11 +185,7 @@ def _record(where: str, line: str) -> dict[str, Any]:
 
 
 def _parquet(name: str, content: bytes) -> Rows:
-    """Return a Parquet file's rows; RefusedError if they are larger than `MAX_BYTES` unpacked.
-
-    A value that occurs in every row is stored once: some hundred kilobytes may stand for many
-    gigabytes. So few rows are unpacked at a time that these cannot be too many.
-    """
+    """Return a Parquet file's rows, unpacked by few; RefusedError if larger than `MAX_BYTES`."""
     try:
         file = pq.ParquetFile(BytesIO(content))
         found = file.metadata

@@ -1,7 +1,4 @@
-"""Folder of a corpus' candidates: its files, whether each is complete, and their content hashes.
-
-A folder or an object-store prefix. Nothing here looks at what a file says, except for its end.
-"""
+"""Folder of a corpus' candidates: its files, whether each is complete, and their content hashes."""
 
 import hashlib
 import time
@@ -42,9 +39,9 @@ class Seen(NamedTuple):
         return self.state in ("settling", "no-end")
 
 
-def folder_of(corpus: str, uri: str | None = None) -> UPath:
+def folder_of(corpus: str) -> UPath:
     """Return the folder of a corpus' candidates; it need not exist."""
-    return UPath(uri or candidates_uri()) / require_slug(corpus)
+    return UPath(candidates_uri()) / require_slug(corpus)
 
 
 def list_files(
@@ -56,24 +53,18 @@ def list_files(
     folders, dot-files and unfinished names are passed over.
     """
     if not folder.exists():
-        _require_root(folder, known)
+        if known and folder.protocol in ("", "file") and not folder.parent.exists():
+            raise OSError(
+                f"{folder.parent} is not there, and held files of candidates before: is it "
+                f"mounted? Nothing is withdrawn; to withdraw them all, leave {folder.parent} there "
+                "and empty"
+            )
         return []
+    paths = {path.name: path for path in folder.iterdir() if not is_passed_over(path.name)}
+    files = [paths[name] for name in sorted(paths) if paths[name].is_file()]
     moment = time.time() if now is None else now
-    paths = [path for path in folder.iterdir() if not is_passed_over(path.name) and path.is_file()]
-    seen = (
-        look(path, (known or {}).get(path.name), now=moment)
-        for path in sorted(paths, key=lambda path: path.name)
-    )
+    seen = (look(path, (known or {}).get(path.name), now=moment) for path in files)
     return [one for one in seen if one is not None]
-
-
-def _require_root(folder: UPath, known: Mapping[str, Seen] | None) -> None:
-    """Raise OSError where files have gone because all of their folders have: not withdrawn."""
-    if known and folder.protocol in ("", "file") and not folder.parent.exists():
-        raise OSError(
-            f"{folder.parent} is not there, and held files of candidates before: is it mounted? "
-            f"Nothing is withdrawn; to withdraw them all, leave {folder.parent} there and empty"
-        )
 
 
 def wait_until_settled(corpus: str) -> None:
@@ -109,17 +100,12 @@ def look(path: UPath, before: Seen | None = None, *, now: float) -> Seen | None:
         return None
     except PermissionError:  # allowing it changes neither size nor time, so that it is tried again
         return Seen(path.name, size, changed, _hash_of_name(path.name, size), "no-permission")
-    if not _has_end(path.name, content) and 0 <= now - changed < PATIENCE_SECONDS:
+    is_parquet = path.name.lower().endswith((".parquet", ".pq"))  # its writer ends with a mark
+    has_end = content[8:].endswith(b"PAR1") if is_parquet else content.endswith((b"\n", b"\r"))
+    if not has_end and 0 <= now - changed < PATIENCE_SECONDS:
         return Seen(path.name, size, changed, held, "no-end")
     return Seen(path.name, size, changed, hashlib.sha256(content).hexdigest(), "complete")
 
 
 def _hash_of_name(name: str, size: int) -> str:
     return hashlib.sha256(f"{name}\x1f{size}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _has_end(name: str, content: bytes) -> bool:
-    """Return whether a file has the end that a writer gives it last."""
-    if name.lower().endswith((".parquet", ".pq")):
-        return len(content) > 8 and content.endswith(b"PAR1")
-    return content.endswith((b"\n", b"\r"))

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 from pydantic import PrivateAttr
@@ -23,57 +24,54 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
     judges_file: str | None = None
     embeddings_file: str | None = None
 
-    _corpora: dict[str, CorpusDefinition] | None = PrivateAttr(default=None)
-    _judges: dict[str, JudgeDefinition] | None = PrivateAttr(default=None)
+    _snapshot: dict[str, dict[str, Any]] = PrivateAttr(default_factory=dict)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Read the files once, for a run; what cannot be read is told by its first use."""
-        if context.run is None:
-            return
-        with suppress(ValueError, OSError):
-            self._corpora = self.corpora()
-        with suppress(ValueError, OSError):
-            self._judges = self.judges()
+        for kind in (CORPORA, JUDGES) if context.run is not None else ():
+            with suppress(ValueError, OSError):
+                self._snapshot[kind.plural] = self._known(kind)
 
     def frozen(self) -> "Catalog":
         """Return a catalogue of the present corpora and judges, without later edits."""
         copy = self.model_copy()
-        copy._corpora, copy._judges = self.corpora(), self.judges()
+        copy._snapshot = {kind.plural: self._known(kind) for kind in (CORPORA, JUDGES)}
         return copy
 
     def corpora(self) -> dict[str, CorpusDefinition]:
         """Return the configured corpora by slug."""
-        return _load(CORPORA, self.corpora_file) if self._corpora is None else self._corpora
+        return self._known(CORPORA)
 
     def judges(self) -> dict[str, JudgeDefinition]:
         """Return the configured judges by slug."""
-        return _load(JUDGES, self.judges_file) if self._judges is None else self._judges
+        return self._known(JUDGES)
 
     def corpus(self, slug: str) -> CorpusDefinition:
         """Return one corpus; ValueError with close matches if nothing is configured under it."""
-        return _entry(CORPORA, slug, self.corpora(), self.corpora_file)
+        return self._entry(CORPORA, slug)
 
     def judge(self, slug: str) -> JudgeDefinition:
         """Return one judge, in the same way."""
-        return _entry(JUDGES, slug, self.judges(), self.judges_file)
+        return self._entry(JUDGES, slug)
 
     def embedder(self, slug: str) -> EmbedderDefinition:
         """Return one embedding, in the same way."""
-        known = _load(EMBEDDERS, self.embeddings_file)
-        return _entry(EMBEDDERS, slug, known, self.embeddings_file)
+        return self._entry(EMBEDDERS, slug)
 
+    def _known(self, kind: EntryKind[M]) -> dict[str, M]:
+        if kind.plural in self._snapshot:
+            return self._snapshot[kind.plural]
+        file = getattr(self, f"{kind.plural}_file")
+        return kind.load(Path(file) if file else None)
 
-def _load(kind: EntryKind[M], file: str | None) -> dict[str, M]:
-    return kind.load(Path(file) if file else None)
-
-
-def _entry(kind: EntryKind[M], slug: str, known: dict[str, M], file: str | None) -> M:
-    if slug in known:
-        return known[slug]
-    if file is None and slug in kind.examples():
-        raise ValueError(
-            f"{kind.what} {slug!r} is not configured, and an example of it is ready: judgeline "
-            f"{kind.plural} add {slug}"
-        )
-    where = file or f"config/local/{kind.plural}.yaml (judgeline {kind.plural} add)"
-    raise ValueError(unknown_name(kind.what, slug, known, where))
+    def _entry(self, kind: EntryKind[M], slug: str) -> M:
+        known, file = self._known(kind), getattr(self, f"{kind.plural}_file")
+        if slug in known:
+            return known[slug]
+        if file is None and slug in kind.examples():
+            raise ValueError(
+                f"{kind.what} {slug!r} is not configured, and an example of it is ready: judgeline "
+                f"{kind.plural} add {slug}"
+            )
+        where = file or f"config/local/{kind.plural}.yaml (judgeline {kind.plural} add)"
+        raise ValueError(unknown_name(kind.what, slug, known, where))

@@ -4,7 +4,6 @@ What a file holds may be a key that somebody pasted into the wrong place. No err
 none is raised while another one that does is being handled: both would end up in a log.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from resources.config.paths import ROOT, config_dir
+from resources.suggest import near_names
 
 SLUG = r"^[a-z0-9][a-z0-9._-]*$"
 
@@ -173,7 +173,10 @@ class EntryKind(Generic[M]):
         named = f"{self.what} {slug!r}"
         key = ".".join(str(part) for part in error["loc"])
         if error["type"] == "extra_forbidden":
-            return f"{named} has the unknown key '{key}'; {self._alike(error['loc'])}"
+            *above, last = error["loc"]
+            known = {*(_group(self.model, str(above[0])) if above else self.model).model_fields}
+            near = near_names(str(last), known - {"slug"})
+            return f"{named} has the unknown key '{key}'; {near} Correct or remove it"
         if error["type"] == "missing":
             return f"{named} lacks the key '{key}'; add it"
         if key == "slug":
@@ -185,14 +188,6 @@ class EntryKind(Generic[M]):
         shown = "" if hidden else f" (found {value!r})"
         message = error["msg"].removeprefix("Value error, ")
         return f"{named}{where} is wrong: {message}{shown}; correct it"
-
-    def _alike(self, place: tuple[int | str, ...]) -> str:
-        model = _group(self.model, str(place[0])) if len(place) > 1 else self.model
-        known = [name for name in model.model_fields if name != "slug"]
-        close = difflib.get_close_matches(str(place[-1]), known)
-        if close:
-            return f"did you mean {close[0]!r}? Correct or remove it"
-        return f"remove it; known keys are {', '.join(known)}"
 
 
 def _group(model: type[BaseModel], name: str) -> type[BaseModel]:

@@ -23,7 +23,7 @@ _CONTROL_OF_KEY = {"text_file": "null-model", "carrier": "injected-instruction"}
 
 
 class Options(BaseModel):
-    """Base of all options of a corpus: frozen, finite, and without unknown keys."""
+    """Base of everything that is configured: frozen, finite, and without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

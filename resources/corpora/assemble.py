@@ -1,6 +1,7 @@
 """From published files to a corpus: each file converted, rows that fit no rule set aside."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,7 +21,7 @@ from judgeline.io import (
     typed,
 )
 from resources.config.corpora import Filters
-from resources.corpora.records import Conversation, read_conversation
+from resources.judges.forms.form import readable
 
 T = TypeVar("T")
 
@@ -47,13 +48,76 @@ def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> Cor
     return CorpusRead(clean, quarantine, empty(VERDICT_DTYPES))
 
 
+TURN_SEPARATOR = "\n\n"
+
+
+class Conversation(NamedTuple):
+    """The first user turn, all answers, and the number of user turns."""
+
+    instruction: str | None
+    completion: str | None
+    n_turns: int
+
+
+def read_conversation(published: Any) -> Conversation:
+    """Return the first user turn and all assistant turns of a list, or of JSON that holds one."""
+    said: dict[str, list[str]] = {"user": [], "assistant": []}
+    for turn in _published_list(published):
+        if not isinstance(turn, Mapping) or not isinstance(turn.get("role"), str):
+            raise ValueError(f"a turn is {str(turn)[:60]!r}, expected a role and content")
+        said.setdefault(turn["role"], []).append(readable(_text(turn.get("content"))))
+    asked, answered = said["user"], said["assistant"]
+    completion = TURN_SEPARATOR.join(answered) if answered else None
+    return Conversation(asked[0] if asked else None, completion, len(asked))
+
+
+def read_texts(published: Any) -> list[str]:
+    """Return the texts of a JSON list of strings, empty where a text is null."""
+    listed = _published_list(published)
+    if wrong := [text for text in listed if text is not None and not isinstance(text, str)]:
+        raise ValueError(f"a text is {type(wrong[0]).__name__}, expected a string")
+    return [readable(text or "") for text in listed]
+
+
+def _published_list(published: Any) -> list[Any]:
+    if isinstance(published, str):
+        try:
+            published = json.loads(published)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"not JSON ({error.msg} at character {error.pos})") from error
+    if isinstance(published, np.ndarray):
+        published = published.tolist()
+    if not isinstance(published, list):
+        raise ValueError(f"{type(published).__name__} instead of a list")
+    return published
+
+
+def _text(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    blocks: Iterable[Any] = [content] if isinstance(content, Mapping) else content
+    if not isinstance(blocks, (list, np.ndarray)):
+        raise ValueError(f"content is {type(content).__name__}, expected text or blocks")
+    return "\n".join(text for block in blocks if (text := _block_text(block)) is not None)
+
+
+def _block_text(block: Any) -> str | None:
+    """Return the text of a block; images and the like have none."""
+    if isinstance(block, str):
+        return block
+    if not isinstance(block, Mapping):
+        raise ValueError(f"a block is {type(block).__name__}, expected one with a type and text")
+    text = block.get("text")
+    return text if isinstance(text, str) and block.get("type", "text") == "text" else None
+
+
 _SILENCE = Conversation(None, None, 0)
 
 
 def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
     """Return the texts and turns of both conversations, and which cannot be read."""
-    read_a, faults_a = read_each(table, "conversation_a", _conversation, _SILENCE)
-    read_b, faults_b = read_each(table, "conversation_b", _conversation, _SILENCE)
+    read_a, faults_a = read_each(table, "conversation_a", read_conversation, _SILENCE)
+    read_b, faults_b = read_each(table, "conversation_b", read_conversation, _SILENCE)
     both = list(zip(read_a, read_b, strict=True))
     n_turns = [max(a.n_turns, b.n_turns) or None for a, b in both]
     texts = pd.DataFrame(
@@ -71,21 +135,20 @@ def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
 def read_each(
     table: pd.DataFrame, column: str, read: Callable[[Any], T], default: T
 ) -> tuple[list[T], Fault]:
-    """Return each value of a column as `read` has it, and the fault of those that it refuses."""
+    """Return each value of a column as `read` has it, and the fault of those that it refuses.
+
+    A null is the default, and no fault.
+    """
     values, wrong, reasons = [], np.zeros(len(table), dtype=bool), []
     for place, published in enumerate(table[column]):
+        is_null = published is None or (isinstance(published, float) and np.isnan(published))
         try:
-            values.append(read(published))
+            values.append(default if is_null else read(published))
         except ValueError as error:
             values.append(default)
             wrong[place] = True
             reasons.append(f"{column}: {error}")
     return values, Fault(wrong, "unreadable-text", reasons)
-
-
-def _conversation(published: Any) -> Conversation:
-    is_null = published is None or (isinstance(published, float) and np.isnan(published))
-    return _SILENCE if is_null else read_conversation(published)
 
 
 def column_of(table: pd.DataFrame, name: str) -> pd.Series:

@@ -33,7 +33,7 @@ from judgeline.io import (
 )
 from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
 from resources.corpora.assemble import Converted, assemble, column_of
-from resources.corpora.records import encodable
+from resources.judges.forms.form import readable
 from resources.judges.judge import FAILURES, ORDERS
 
 _STATE_CODES = (
@@ -77,7 +77,7 @@ def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
         )
     table = read_layout(path, "battles", _OPTIONAL)
     columns = {name: column_of(table, name) for name in _OPTIONAL.split()}
-    texts = {name: columns[name].map(encodable, na_action="ignore") for name in _TEXTS}
+    texts = {name: columns[name].map(readable, na_action="ignore") for name in _TEXTS}
     outcome, vote = _outcomes(table, path, stated)
     n_turns = pd.to_numeric(columns["n_turns"], errors="coerce")
     time = pd.to_datetime(columns["timestamp"], utc=True, errors="coerce", format="ISO8601")

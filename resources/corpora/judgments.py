@@ -1,21 +1,226 @@
-"""Records of other programs' judgments, as battles and verdicts of ours.
+"""Verdict files of other programs: outcomes that a judge gave, as battles and verdicts of ours.
 
 Arena-Hard: lmarena/arena-hard-auto, `gen_judgment.py` and `show_result.py`. MT-bench:
 lm-sys/FastChat, `fastchat/llm_judge/common.py`. AlpacaEval: tatsu-lab/alpaca_eval,
-`metrics/helpers.py`. Each function turns one record into a battle and its verdicts.
+`metrics/helpers.py`. Each function of a layout turns one record into a battle and its verdicts.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from judgeline.io import VERDICT_LEVELS, read_layout
-from judgeline.verdict import text_hash
+from judgeline.io import (
+    BATTLE_DTYPES,
+    QUARANTINE_DTYPES,
+    VERDICT_DTYPES,
+    VERDICT_LEVELS,
+    CorpusRead,
+    judge_slugs,
+    layout_of,
+    read_layout,
+    typed,
+)
+from judgeline.verdict import identity_hash, text_hash
 from resources.config.corpora import ArenaHardOptions
-from resources.corpora.records import Record, RowError, brief, encodable, id_of, name_of, text_of
-from resources.corpora.verdict_files import Judged, Told, battle_of, joined, labelled
+from resources.judges.forms.form import readable
+from resources.suggest import quoted
+
+Record = tuple[int, Mapping[str, Any] | None, str]
+"""Position in its file, the record or None, and then what is wrong with it."""
+
+
+class RowError(ValueError):
+    """A record without a battle; `reason` is the slug under which it is quarantined."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """Yield position, record and fault of each record of JSON lines or of one JSON list."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 ({error}); download or write it again") from error
+    if not text.strip():
+        raise ValueError(f"{path} is empty; download or write it again")
+    if text.lstrip().startswith("["):
+        try:
+            values = [(value, "") for value in json.loads(text)]
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f"{path} begins like a JSON list and is none ({error}); download or write it again"
+            ) from error
+    else:
+        values = [_parsed(line) for line in text.split("\n") if line.strip()]
+    for row, (value, trouble) in enumerate(values):
+        is_object = isinstance(value, dict)
+        wrong = trouble or f"{type(value).__name__}, expected an object"
+        yield row, value if is_object else None, "" if is_object else wrong
+
+
+def _parsed(line: str) -> tuple[Any, str]:
+    try:
+        return json.loads(line), ""
+    except (ValueError, RecursionError) as error:
+        return None, f"not JSON: {error}"
+
+
+def name_of(record: Mapping[str, Any], key: str, reason: str) -> str:
+    """Return the name under a key, without blanks around it."""
+    value = record.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise RowError(reason, f"{key} is {quoted(value)}, expected a name")
+    return readable(value.strip())
+
+
+def id_of(record: Mapping[str, Any], *keys: str) -> str:
+    """Return the first of some keys that holds a number or text that names a question."""
+    for key in keys:
+        value = record.get(key)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if isinstance(value, str) and value.strip():
+            return readable(value.strip())
+    raise RowError("missing-question", f"{keys[0]} is {quoted(record.get(keys[0]))}, expected one")
+
+
+def text_of(value: Any) -> str | None:
+    """Return a JSON value as text: strings unchanged, null as None, others as compact JSON."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return readable(value)
+    return readable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+FAILED = "parse_error"
+"""Class of a verdict for which its file has no outcome, whatever the reason was."""
+
+
+class Told(NamedTuple):
+    """A published verdict on one presentation.
+
+    `outcome` is A's share of the win, None where it failed; `answer` its words as far as the
+    file has them; `trouble` says what is wrong with an outcome that fits no rule.
+    """
+
+    order: str
+    outcome: float | None
+    answer: str | None
+    trouble: str = ""
+
+
+class Judged(NamedTuple):
+    """A record: one battle, in the columns of battles, and all that one judge said of it."""
+
+    battle: Mapping[str, Any]
+    judge: str
+    told: tuple[Told, ...]
+
+
+def read_verdict_files(
+    paths: Sequence[Path],
+    reader: str,
+    convert: Callable[[Mapping[str, Any]], Judged],
+    records_of: Callable[[Path], Iterable[Record]] = read_records,
+) -> CorpusRead:
+    """Return the battles and verdicts of files of one layout.
+
+    A battle is never lost to a bad verdict: an outcome that fits no rule gives a failed verdict,
+    and its record is quarantined with the reason as well. One that its publisher marks as failed is
+    a failed verdict and nothing else. Of records of the same battle and judge the first counts.
+    """
+    judged: dict[tuple[str, str], Judged] = {}
+    quarantine: list[dict[str, Any]] = []
+    for path in paths:
+        records = list(records_of(path))
+        keys = (key for _, record, _ in records if record is not None for key in record)
+        layout_of(path, reader, list(dict.fromkeys(keys)))
+        for row, record, trouble in records:
+            aside = {"row": row, "file": path.name}
+            try:
+                if record is None:
+                    raise RowError("unreadable-record", trouble)
+                one = convert(record)
+                aside |= _add(judged, one)
+            except RowError as error:
+                aside |= {"reason": error.reason, "detail": str(error)}
+            if "reason" in aside:
+                quarantine.append(aside)
+    battles: dict[str, Mapping[str, Any]] = {}
+    for (name, _), one in judged.items():
+        battles.setdefault(name, one.battle)
+    verdicts = _table([_row(*key, told) for key in judged for told in judged[key].told])
+    return CorpusRead(
+        _table(battles.values(), BATTLE_DTYPES),
+        _table(quarantine, QUARANTINE_DTYPES),
+        verdicts.assign(judge=judge_slugs(verdicts["judge"])).astype({"judge": "str"}),
+    )
+
+
+def _add(judged: dict[tuple[str, str], Judged], one: Judged) -> dict[str, str]:
+    """Add a record to those that count; return why it is quarantined all the same, if so."""
+    battle = one.battle["battle_id"]
+    if one.battle["model_a"] == one.battle["model_b"]:
+        raise RowError("self-battle", f"{one.battle['model_a']!r} is compared with itself")
+    if (battle, one.judge) in judged:
+        raise RowError("duplicate-battle", f"{battle!r} came before from judge {one.judge!r}")
+    judged[battle, one.judge] = one
+    troubles = "; ".join(told.trouble for told in one.told if told.trouble)
+    aside = {"battle_id": battle, "reason": "unknown-outcome", "detail": troubles}
+    return aside if troubles else {}
+
+
+def _row(battle: str, judge: str, told: Told) -> dict[str, Any]:
+    call = {"judge": judge, "order": told.order}
+    said = {"outcome": repr(told.outcome), "answer": told.answer or ""}
+    return {
+        "battle_id": battle,
+        **call,
+        "replicate": 0,
+        "status": FAILED if told.outcome is None else "ok",
+        "recorded_outcome": told.outcome,
+        "answer": told.answer,
+        "identity": identity_hash({"battle": battle, **call, **said}),
+    }
+
+
+def _table(rows: Iterable[Any], dtypes: Mapping[str, str] = VERDICT_DTYPES) -> pd.DataFrame:
+    return typed(pd.DataFrame(list(rows), dtype=object), dtypes)
+
+
+def battle_of(
+    battle_id: str, question: str, model_a: str, model_b: str, **others: Any
+) -> dict[str, Any]:
+    """Return a battle of two models on a question, which is the unit of dependence too."""
+    ids = {"battle_id": battle_id, "question_id": question, "cluster_id": question}
+    return {**ids, "model_a": model_a, "model_b": model_b, **others}
+
+
+def labelled(label: Any, words: str | None) -> str | None:
+    """Return an answer whose first line is the published label, and the judge's words after it."""
+    first = text_of(label)
+    return first if words is None else f"{first or ''}\n{words}"
+
+
+def split_answer(answer: str | None, labels: Sequence[str]) -> tuple[str, str]:
+    """Return label and words of an answer; the label is empty where it is none of `labels`."""
+    label, _, words = (answer or "").partition("\n")
+    return (label, words) if label in labels else ("", answer or "")
+
+
+def joined(*parts: object) -> str:
+    """Return an id made of parts, such that other parts make another id."""
+    return ":".join(str(part).replace("%", "%25").replace(":", "%3A") for part in parts)
+
+
+# Layouts
 
 LABELS: dict[str, float] = {
     label: 0.5 if level == 0 else float(level > 0) for label, level in VERDICT_LEVELS.items()
@@ -47,7 +252,7 @@ def _verdict(
 
 
 def _unknown(published: Any, expected: str) -> str:
-    return f"{brief(published)} is no outcome; expected {expected}"
+    return f"{quoted(published)} is no outcome; expected {expected}"
 
 
 def _names(record: Mapping[str, Any], *keys: str) -> list[str]:
@@ -170,7 +375,7 @@ def _text(record: Mapping[str, Any], key: str) -> str | None:
     value = record.get(key)
     if value is not None and not isinstance(value, str):
         raise RowError("unreadable-text", f"{key} is {type(value).__name__}, expected text")
-    return None if value is None else encodable(value)
+    return None if value is None else readable(value)
 
 
 def _alpaca_share(preference: Any) -> float | None:
@@ -183,11 +388,7 @@ def _alpaca_share(preference: Any) -> float | None:
 
 
 def reference_records(path: Path) -> Iterator[Record]:
-    """Return the rows of a table of preferences for models over one reference model.
-
-    Tokens behind a preference are not read: the side of each is not in the file, and the preference
-    has undone it already.
-    """
+    """Return the rows of a table of preferences for models over one reference model."""
     rows = read_layout(path, "reference-battles").to_dict("records")
     return ((row, {str(k): v for k, v in record.items()}, "") for row, record in enumerate(rows))
 

@@ -6,15 +6,15 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import quote, unquote
 
-from judgeline.io import SUFFIXES, write_together
+from judgeline.io import SUFFIXES
 from resources.config.corpora import CorpusDefinition, unset_variables
-from resources.config.paths import ROOT, home
+from resources.config.paths import ROOT
 
 _ADDRESS = re.compile(
     r"(?:hf://)?datasets/(?P<repo>[^/@]+/[^/@]+)"
@@ -185,7 +185,12 @@ def content_revision(definition: CorpusDefinition) -> str:
         return f"options {_hash({**read_as, **own})}"
     address = _hub_address(definition)
     if address is None:
-        return f"content {_hash({**read_as, 'files': _file_hashes(corpus_files(definition))})}"
+        stats = {file: file.stat() for file in corpus_files(definition)}
+        hashes = {
+            file.name: _file_hash(file, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+            for file, stat in stats.items()
+        }
+        return f"content {_hash({**read_as, 'files': hashes})}"
     where = {"repo": address.repo, "pattern": address.pattern}
     return f"commit {_commit(address, definition)} {_hash({**read_as, **where})}"
 
@@ -216,33 +221,9 @@ def _hub_errors() -> tuple[type[Exception], ...]:
     return cast(tuple[type[Exception], ...], HfHubHTTPError.__bases__)
 
 
-def _file_hashes(files: Sequence[Path]) -> dict[str, str]:
-    """Return content hashes by name, each stored at once and computed anew after a change."""
-    cache = home() / "revisions.json"
-    known = _remembered(cache)
-    found: dict[str, str] = {}
-    for file in files:
-        stat = file.stat()
-        stamp = f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"
-        before = known.get(str(file), {})
-        if before.get("stamp") != stamp or "hash" not in before:
-            before = {"stamp": stamp, "hash": _file_hash(file)}
-            entries = json.dumps({**_remembered(cache), str(file): before})
-            write = partial(Path.write_text, data=entries, encoding="utf-8")
-            write_together({cache: write})
-        found[file.name] = before["hash"]
-    return found
-
-
-def _remembered(cache: Path) -> dict[str, Any]:
-    try:
-        known = json.loads(cache.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # a cache that is missing or torn is made anew
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-def _file_hash(file: Path) -> str:
+@cache
+def _file_hash(file: Path, *_stamp: int) -> str:
+    """Return the hash of a file; a process reads it again only after a change of its stamp."""
     with file.open("rb") as source:
         return hashlib.file_digest(source, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 

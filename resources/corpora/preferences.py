@@ -21,8 +21,15 @@ from judgeline.io import (
     read_layout,
     truths,
 )
-from resources.corpora.assemble import Converted, assemble, column_of, conversations, read_each
-from resources.corpora.records import TURN_SEPARATOR, read_texts
+from resources.corpora.assemble import (
+    TURN_SEPARATOR,
+    Converted,
+    assemble,
+    column_of,
+    conversations,
+    read_each,
+    read_texts,
+)
 
 _WINNERS = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
 _TAGS = "category_tag is_code"
@@ -71,13 +78,8 @@ def _struct(published: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _categories(table: pd.DataFrame) -> list[str | None]:
-    """Return LMArena's categories of each battle: code, hard, and what its tags say is true."""
-    tags, is_code = column_of(table, "category_tag"), truths(column_of(table, "is_code"))
-    return [_category(_struct(tag), code) for tag, code in zip(tags, is_code, strict=True)]
-
-
 def _category(tag: dict[str, Any], is_code: bool) -> str | None:
+    """Return LMArena's categories of a battle: code, hard, and what its tags say is true."""
     found = {"code"} if is_code else set()
     for name, marks in tag.items():
         true = {mark for mark, value in _struct(marks).items() if value is True}
@@ -87,10 +89,7 @@ def _category(tag: dict[str, Any], is_code: bool) -> str | None:
 
 
 def lmarena_140k(path: Path) -> Converted:
-    """Return the 140k release: language by code, and sessions of several battles as clusters.
-
-    The battles of a session depend on each other though models are drawn anew.
-    """
+    """Return the 140k release: language by code, and sessions of several battles as clusters."""
     table = read_layout(path, "lmarena-140k", _TAGS)
     time = pd.to_datetime(table["timestamp"], utc=True)
     battles = _battles(table, "id", "evaluation_session_id", timestamp=time)
@@ -107,8 +106,11 @@ def _with_winners(
     sentence = "winner is {winner!r}; expected one of {known}"
     known = ", ".join(winners)
     vote = fault(table, outcome.isna(), "unknown-winner", sentence, known=known)
+    tags, is_code = column_of(table, "category_tag"), truths(column_of(table, "is_code"))
     battles = battles.assign(
-        human_outcome=outcome, language=languages(table["language"]), category=_categories(table)
+        human_outcome=outcome,
+        language=languages(table["language"]),
+        category=[_category(_struct(tag), code) for tag, code in zip(tags, is_code, strict=True)],
     )
     return Converted(battles.join(texts), [*faults, vote, *unreadable])
 
@@ -124,7 +126,7 @@ def lmarena_55k(path: Path) -> Converted:
         "{winner_model_b!r} and {winner_tie!r}; expected one 1 and two 0"
     )
     text_columns = ("prompt", "response_a", "response_b")
-    columns = [read_each(table, name, _texts, None) for name in text_columns]
+    columns = [read_each(table, name, read_texts, None) for name in text_columns]
     (prompts, ours, theirs), faults = zip(*columns, strict=True)
     battles = _battles(
         table,
@@ -137,10 +139,6 @@ def lmarena_55k(path: Path) -> Converted:
         n_turns=pd.array([len(p) if p else None for p in prompts], dtype="Int64"),
     )
     return Converted(battles, [fault(table, ~decided, "unknown-winner", sentence), *faults])
-
-
-def _texts(published: Any) -> list[str] | None:
-    return read_texts(published) if isinstance(published, str) else None
 
 
 def _joined(texts: list[str] | None) -> str | None:
@@ -165,14 +163,11 @@ def read_comparia(paths: Sequence[Path]) -> CorpusRead:
             f"{', '.join(str(path) for path in paths)} holds conversations and no votes; add "
             "votes.parquet to the location in corpora.yaml"
         )
-    known = pd.concat([_languages_of(path) for path in spoken]) if spoken else None
+    tables = [pd.read_parquet(path, columns=sorted(wanted)) for path in spoken]
+    firsts = [one.drop_duplicates("conversation_pair_id") for one in tables]
+    by_pair = [one.set_index("conversation_pair_id")["languages"] for one in firsts]
+    known = pd.concat(by_pair).map(_first_language) if spoken else None
     return assemble(votes, lambda path: _comparia(path, known))
-
-
-def _languages_of(path: Path) -> pd.Series:
-    table = pd.read_parquet(path, columns=["conversation_pair_id", "languages"])
-    first = table.drop_duplicates("conversation_pair_id")
-    return first.set_index("conversation_pair_id")["languages"].map(_first_language)
 
 
 def _first_language(published: Any) -> str | None:

@@ -18,7 +18,6 @@ from resources.corpora.assemble import assemble
 from resources.corpora.battles import read_battles
 from resources.corpora.locations import corpus_files
 from resources.corpora.preferences import lmarena_55k, lmarena_100k, lmarena_140k, read_comparia
-from resources.corpora.verdict_files import read_verdict_files
 
 __all__ = ["CorpusRead", "read_corpus", "read_files"]
 
@@ -71,9 +70,9 @@ def read_files(
                 "under 'arena_hard' in corpora.yaml, or --baseline"
             )
         convert = partial(judgments.arena_hard, options=arena_hard)
-        return read_verdict_files(paths, reader, convert)
+        return judgments.read_verdict_files(paths, reader, convert)
     if reader in _VOTES:
         return assemble(paths, _VOTES[reader])
     if reader in _VERDICTS:
-        return read_verdict_files(paths, reader, *_VERDICTS[reader])
+        return judgments.read_verdict_files(paths, reader, *_VERDICTS[reader])
     return {"comparia": read_comparia, "softelo-annotations": read_softelo}[reader](paths)

@@ -43,21 +43,18 @@ class EmbeddingStore(KeyedStore):
         wanted = pa.array(list(identities), pa.string())
         scan = self.scan(key, ("identity", "embedded_at", "embedding"), among=wanted)
         latest_first = scan.table.sort_by([("embedded_at", "descending")])
-        vectors = _as_array(latest_first["embedding"], f"{self.base / key}")
-        names = latest_first["identity"].to_pylist()
-        return dict(zip(names, vectors, strict=True)), scan
-
-
-def _as_array(embeddings: pa.ChunkedArray, place: str) -> Vector:
-    lengths = pc.unique(pc.list_value_length(embeddings)).to_pylist()
-    if len(lengths) > 1:
-        raise RuntimeError(
-            f"vectors in {place} have different lengths ({sorted(lengths)}): the endpoint changed "
-            "its model under one name. Set 'revision' in config/embeddings.yaml, so that what "
-            "comes from now on goes elsewhere"
+        lengths = pc.unique(pc.list_value_length(latest_first["embedding"])).to_pylist()
+        if len(lengths) > 1:
+            raise RuntimeError(
+                f"vectors in {self.base / key} have different lengths ({sorted(lengths)}): the "
+                "endpoint changed its model under one name. Set 'revision' in "
+                "config/embeddings.yaml, so that what comes from now on goes elsewhere"
+            )
+        flat = pc.list_flatten(latest_first["embedding"]).to_numpy().astype(np.float32)
+        vectors = np.asarray(flat, dtype=np.float32).reshape(
+            len(latest_first), -1 if lengths else 0
         )
-    flat = pc.list_flatten(embeddings).to_numpy()
-    return np.asarray(flat, dtype=np.float32).reshape(len(embeddings), -1 if lengths else 0)
+        return dict(zip(latest_first["identity"].to_pylist(), vectors, strict=True)), scan
 
 
 def _identity(key: str, text: str) -> str:
@@ -89,9 +86,10 @@ class VectorBuyer:
 
         Each text is bought at most once, and its vector stored within seconds.
         """
-        distinct = list(dict.fromkeys(texts))
-        self.account = Account(n_texts=len(distinct))
-        wanted = self._accepted(distinct)
+        refusals = {text: self.embedder.refusal(text) for text in texts}
+        self.account = Account(n_texts=len(refusals))
+        self.account.failed.update(refusal for refusal in refusals.values() if refusal)
+        wanted = [text for text, refusal in refusals.items() if not refusal]
         if not self.embedder.is_bought:
             return self._made(wanted, {}, None)
         key, known = identity_hash(self.embedder.identity), dict[str, Vector]()
@@ -105,12 +103,6 @@ class VectorBuyer:
                 return known
             with VerdictWriter(self.store, key) as writer:
                 return self._made(wanted, known, writer)
-
-    def _accepted(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts that the embedder accepts; refused texts count as failed."""
-        refusals = [self.embedder.refusal(text) for text in texts]
-        self.account.failed.update(refusal for refusal in refusals if refusal)
-        return [text for text, refusal in zip(texts, refusals, strict=True) if not refusal]
 
     def _stored(self, key: str, texts: Sequence[str]) -> dict[str, Vector]:
         identities = {_identity(key, text): text for text in texts}

@@ -63,19 +63,17 @@ class HashedEmbedder:
     def embed(self, texts: Sequence[str]) -> Generator[tuple[int, Embedding]]:
         """Yield the unit vector of each text, in order; one without words has none."""
         for position, text in enumerate(texts):
-            yield position, self._embedded(text)
-
-    def _embedded(self, text: str) -> Embedding:
-        words = _WORD.findall(text.lower())
-        pairs = (f"{first} {second}" for first, second in itertools.pairwise(words))
-        hashes = np.array([_hash(feature) for feature in (*words, *pairs)], dtype=np.uint64)
-        places = (hashes >> np.uint64(1)) % np.uint64(self._dimensions)
-        signs = 1.0 - 2.0 * (hashes & np.uint64(1))
-        sums = np.bincount(places.astype(np.int64), signs, self._dimensions)
-        norm = float(np.sqrt(sums @ sums))
-        if norm == 0:  # no words, or all of them cancel
-            return Embedding(None, "empty")
-        return Embedding((sums / norm).astype(np.float32))
+            words = _WORD.findall(text.lower())
+            pairs = (f"{first} {second}" for first, second in itertools.pairwise(words))
+            hashes = np.array([_hash(feature) for feature in (*words, *pairs)], dtype=np.uint64)
+            places = (hashes >> np.uint64(1)) % np.uint64(self._dimensions)
+            signs = 1.0 - 2.0 * (hashes & np.uint64(1))
+            sums = np.bincount(places.astype(np.int64), signs, self._dimensions)
+            norm = float(np.sqrt(sums @ sums))
+            if norm == 0:  # no words, or all of them cancel
+                yield position, Embedding(None, "empty")
+            else:
+                yield position, Embedding((sums / norm).astype(np.float32))
 
 
 @functools.lru_cache(maxsize=_KNOWN)

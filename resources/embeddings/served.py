@@ -16,7 +16,7 @@ from resources.embeddings.embedder import Embedding, Vector
 from resources.judges.live.bridge import as_completed
 from resources.judges.live.connection import Connection, MalformedReplyError
 from resources.judges.live.endpoint import Endpoint, EndpointError
-from resources.judges.live.replies import member
+from resources.judges.live.replies import member, tokens_of
 from resources.judges.live.troubles import Retries, RetryPolicy, Trouble
 
 _PLAIN = ("text",)
@@ -36,11 +36,7 @@ class ServedEmbedder:
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """Everything but the text that shapes a vector.
-
-        Not in it, because they do not: batch size, concurrency, timeouts, the key, and the
-        longest text that is sent (`refusal` says which stored vectors must not be used).
-        """
+        """Everything but the text that shapes a vector."""
         return {
             "kind": "openai",
             "endpoint": self._definition.endpoint_name or self._endpoint.url,
@@ -50,50 +46,37 @@ class ServedEmbedder:
         }
 
     def refusal(self, text: str) -> str:
-        """Return why a text is not sent: endpoints refuse empty ones, and some cut long ones.
-
-        A vector that such a text has in the store may be of the part before the cut.
-        """
+        """Return why a text is not sent: endpoints refuse empty ones, and some cut long ones."""
         most = self._definition.max_characters
         if not text.strip():
             return "empty"
         return "context_overflow" if most is not None and len(text) > most else ""
 
     def embed(self, texts: Sequence[str]) -> Generator[tuple[int, Embedding]]:
-        """Yield the position and embedding of each text as replies arrive.
+        """Yield the position and embedding of each text as replies arrive; none may be refused.
 
         Closing the iterator, or an interrupt, cancels the requests in flight.
         """
-        sent = [position for position, text in enumerate(texts) if not self.refusal(text)]
-        for position, text in enumerate(texts):
-            if failure := self.refusal(text):
-                yield position, Embedding(None, failure)
         size = self._definition.batch_size
-        batches = [sent[first : first + size] for first in range(0, len(sent), size)]
-        if not batches:
-            return
-        given = self._answers([[texts[n] for n in some] for some in batches])
-        with contextlib.closing(given):
-            for number, embeddings in given:
-                yield from zip(batches[number], embeddings, strict=True)
-
-    def _answers(self, batches: list[list[str]]) -> Generator[tuple[int, list[Embedding]]]:
+        batches = [texts[first : first + size] for first in range(0, len(texts), size)]
         connection = Connection(self._endpoint, self._definition.timeout_s)
-        work = partial(self._embedded, connection)
-        n_workers = self._definition.concurrency
+        given = as_completed(
+            batches,
+            partial(self._embedded, connection),
+            n_workers=self._definition.concurrency,
+            closing=connection.close,
+        )
         try:
-            yield from as_completed(batches, work, n_workers=n_workers, closing=connection.close)
+            with contextlib.closing(given):
+                for number, embeddings in given:
+                    yield from enumerate(embeddings, start=number * size)
             return
         except EndpointError as error:
             problem = f"embedding {self._definition.slug!r}: {error}"
         raise EndpointError(problem)  # not from the error, which may show a key
 
     async def _embedded(self, connection: Connection, texts: Sequence[str]) -> list[Embedding]:
-        """Return the embedding, or the failure, of each text.
-
-        An endpoint refuses all texts of a request for the sake of one: they are sent again in
-        halves, until those that it refuses stand alone.
-        """
+        """Return the embedding or failure of each text; a refused request is sent in halves."""
         outcome = await self._send(connection, texts)
         if not isinstance(outcome, Trouble):
             return [Embedding(vector) for vector in outcome]
@@ -129,7 +112,7 @@ class ServedEmbedder:
         async with asyncio.timeout(self._definition.timeout_s):
             reply = await connection.ask("/embeddings", body)
         vectors = read_vectors(reply, len(texts))
-        self.counts["tokens"] += _tokens_of(reply)
+        self.counts["tokens"] += tokens_of(reply)[0]
         return vectors
 
     def _failed_message(self, trouble: Trouble, texts: Sequence[str]) -> str:
@@ -149,7 +132,14 @@ def read_vectors(reply: Any, n_texts: int) -> list[Vector]:
     if not isinstance(data, list) or len(data) != n_texts:
         found = len(data) if isinstance(data, list) else "no list of"
         raise MalformedReplyError(f"the reply holds {found} vectors for {n_texts} texts")
-    by_place = {_place(item, n_texts): item for item in data}
+    by_place = {}
+    for item in data:
+        place = member(item, "index")
+        if type(place) is not int or not 0 <= place < n_texts:
+            raise MalformedReplyError(
+                f"a vector is for text {str(place)[:20]!r}, expected 0 to {n_texts - 1}"
+            )
+        by_place[place] = item
     if len(by_place) != n_texts:
         raise MalformedReplyError("the reply holds two vectors for one text, and none for another")
     vectors = [_vector(by_place[place], place) for place in range(n_texts)]
@@ -157,21 +147,6 @@ def read_vectors(reply: Any, n_texts: int) -> list[Vector]:
     if len(lengths) > 1:
         raise MalformedReplyError(f"vectors of different lengths in one reply: {lengths}")
     return vectors
-
-
-def _tokens_of(reply: Any) -> int:
-    """Return the tokens that a reply says it read; 0 if it does not say."""
-    n_tokens = member(member(reply, "usage"), "prompt_tokens")
-    return n_tokens if type(n_tokens) is int and n_tokens > 0 else 0
-
-
-def _place(item: Any, n_texts: int) -> int:
-    place = member(item, "index")
-    if type(place) is not int or not 0 <= place < n_texts:
-        raise MalformedReplyError(
-            f"a vector is for text {str(place)[:20]!r}, expected 0 to {n_texts - 1}"
-        )
-    return place
 
 
 def _vector(item: Any, place: int) -> Vector:

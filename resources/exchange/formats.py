@@ -11,8 +11,7 @@ from typing import Any
 
 from judgeline.verdict import CRITERIA, text_hash
 from resources.config.corpora import ArenaHardOptions
-from resources.corpora.judgments import ERROR, LABELS, WINNERS, turn_id
-from resources.corpora.verdict_files import split_answer
+from resources.corpora.judgments import ERROR, LABELS, WINNERS, split_answer, turn_id
 from resources.exchange.games import (
     Account,
     Game,

@@ -1,19 +1,20 @@
 """Asks a judge about battles, a row per answer; or takes the verdicts that came with a corpus."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
 
 from judgeline.io import SCORE_COLUMNS
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer, Progress, once_each
-from resources.judges.forms.evidence import Tokens, from_value, read_tokens
+from resources.judges.buying import Buyer, Progress
+from resources.judges.forms.evidence import from_value, read_tokens
 from resources.judges.forms.form import Form, Odds, Reading
-from resources.judges.judge import Calls, Evidence, Judge, Presentation
+from resources.judges.judge import Evidence, Judge, Presentation
 from resources.judges.remedies import reasons_of
 from resources.tables.judging import CHOICE_VERDICTS, VERDICTS
 
@@ -28,28 +29,24 @@ def annotate(
     n_replicates: int = 1,
     first_replicate: int = 0,
     on_progress: Progress | None = None,
-    buyer: Buyer | None = None,
+    buyer: Buyer,
 ) -> pd.DataFrame:
     """Return the verdicts of a judge on battles, in the form in which the judge was opened.
 
     One row per presentation and run, counted from `first_replicate`; where counts of runs stand for
-    odds there are as many as the form's `samples`. A `buyer` answers from its store where it can
-    and buys the rest; `on_progress` is called with its account.
+    odds there are as many as the form's `samples`. The `buyer` answers from its store where it can
+    and buys the rest; `on_progress` is called with its account, which has all failures in the end.
     """
     if n_replicates < 1:
         raise ValueError(f"n_replicates is {n_replicates}; a judge must be asked at least once")
     form = judge.form
     shown = runs_of(form, judge.evidence, battles, n_replicates, first_replicate)
-    if buyer is None:
-        readings: Iterable[Reading] = _asked(judge, shown)
-    else:
-        readings = buyer.readings(judge, shown, slug=slug, on_progress=on_progress)
+    readings = buyer.readings(judge, shown, slug=slug, on_progress=on_progress)
     rows = (_row(one, form, slug) for one in with_odds(readings, form, judge.evidence))
     verdicts = _tabulated(rows, form)
-    if buyer is not None:  # all answers count, those from the store too
-        failed = verdicts[verdicts["status"].ne("ok")]
-        buyer.account.failed = Counter(failed["status"])
-        buyer.account.reasons = reasons_of(failed)
+    failed = verdicts[verdicts["status"].ne("ok")]
+    buyer.account.failed = Counter(failed["status"])
+    buyer.account.reasons = reasons_of(failed)
     return verdicts
 
 
@@ -66,62 +63,35 @@ def runs_of(
     return [replace(one, replicate=one.replicate + first) for one in shown] if first else [*shown]
 
 
-def _asked(judge: Judge, shown: Sequence[Presentation]) -> list[Reading]:
-    given, name = dict(once_each(judge.answer(shown, Budget()), len(shown))), Calls(judge).identity
-    if len(given) != len(shown):
-        raise RuntimeError(f"the judge gave {len(given)} answers to {len(shown)} presentations")
-    return [given[n]._replace(identity=name(one)) for n, one in enumerate(shown)]
-
-
-def with_odds(readings: Iterable[Reading], form: Form, evidence: Evidence) -> Iterable[Reading]:
-    """Return readings with their odds where the form has any."""
-    if not form.needs_alternatives:
-        return readings
-    if evidence == "samples":
-        return _with_counted_odds(list(readings), form)
-    return (_with_told_odds(one, form) for one in readings)
-
-
-def _with_told_odds(reading: Reading, form: Form) -> Reading:
-    """Return a reading with the odds in its tokens, if any; nothing is filled in."""
-    if reading.status != "ok":
-        return reading
-    answer = reading.answer
-    tokens, odds, _ = _odds_in(answer.text, answer.log_probabilities, reading.value, form)
-    evidence = "none" if odds is None else "log-probabilities"
-    return Reading(*reading[:4], tokens, odds, evidence, reading.identity)
-
-
-def _odds_in(
-    text: str | None, log_probabilities: str | None, value: Any, form: Form
-) -> tuple[Tokens | None, Odds | None, str]:
-    """Return the tokens of an answer from its value on, and their odds or why there are none."""
-    tokens = from_value(read_tokens(log_probabilities, text), form.key)
-    if tokens is None and log_probabilities is None:
-        return None, None, "no log-probabilities came with the answer"
-    if tokens is None:
-        return None, None, "the tokens that came with the answer do not spell it"
-    try:
-        return tokens, form.likely(value, tokens), ""
-    except ValueError as error:
-        return tokens, None, str(error)
+def with_odds(readings: Iterable[Reading], form: Form, evidence: Evidence) -> Iterator[Reading]:
+    """Yield readings with their odds where the form has any; nothing is filled in."""
+    if form.needs_alternatives and evidence == "samples":
+        yield from _with_counted_odds(list(readings), form)
+        return
+    for one in readings:
+        if form.needs_alternatives and one.status == "ok":
+            answer = one.answer
+            tokens = from_value(read_tokens(answer.log_probabilities, answer.text), form.key)
+            odds: Odds | None = None
+            with suppress(ValueError):  # the tokens do not tell them
+                odds = None if tokens is None else form.likely(one.value, tokens)
+            source = "none" if odds is None else "log-probabilities"
+            one = one._replace(tokens=tokens, odds=odds, evidence=source)
+        yield one
 
 
 def _with_counted_odds(readings: list[Reading], form: Form) -> Iterator[Reading]:
     """Yield readings with odds by how often each value came of the same presentation."""
-    runs = Counter(map(_question, readings))
+    question = attrgetter("shown.battle_id", "shown.order")
+    runs = Counter(map(question, readings))
     counts: dict[tuple[str, str], Counter[Any]] = {}
     for one in readings:
         if one.status == "ok":
-            counts.setdefault(_question(one), Counter())[one.value] += 1
-    odds = {question: form.sampled(values, runs[question]) for question, values in counts.items()}
+            counts.setdefault(question(one), Counter())[one.value] += 1
+    odds = {asked: form.sampled(values, runs[asked]) for asked, values in counts.items()}
     for one in readings:
         is_ok = one.status == "ok"
-        yield one._replace(odds=odds[_question(one)], evidence="samples") if is_ok else one
-
-
-def _question(reading: Reading) -> tuple[str, str]:
-    return reading.shown.battle_id, reading.shown.order
+        yield one._replace(odds=odds[question(one)], evidence="samples") if is_ok else one
 
 
 def _row(reading: Reading, form: Form, slug: str) -> tuple[Any, ...]:
@@ -151,7 +121,7 @@ def _tabulated(rows: Iterator[tuple[Any, ...]], form: Form) -> pd.DataFrame:
     return pd.concat(pieces[1:] or pieces, ignore_index=True)
 
 
-def evidence_entries(table: pd.DataFrame, form: Form) -> dict[str, Any]:
+def evidence_entries(table: pd.DataFrame) -> dict[str, Any]:
     """Return the number of answers by evidence, and a note on readable ones without odds."""
     answered = table[table["status"].eq("ok")]
     counts = answered["evidence"].value_counts()
@@ -162,30 +132,11 @@ def evidence_entries(table: pd.DataFrame, form: Form) -> dict[str, Any]:
     if n_bare := entries["n_none"]:
         entries["note"] = (
             f"{n_bare:,} of {len(answered):,} answers have no probabilities, and none is filled "
-            f"in; the first: {_bare_text(answered[answered['evidence'].eq('none')].iloc[0], form)}"
+            "in: see log_probabilities of these rows. Where that happens often, set "
+            "log_probabilities: off to ask samples; a judge that spells numbers digit by digit "
+            "needs a scale of one token, score.scale: [1, 9]"
         )
     return entries
-
-
-def _bare_text(row: "pd.Series[Any]", form: Form) -> str:
-    """Return the reason why an answer has no odds, with the remedy."""
-    text, logs = (
-        value if isinstance(value, str) else None
-        for value in (row["answer"], row["log_probabilities"])
-    )
-    tokens, odds, reason = _odds_in(text, logs, form.parse(text or ""), form)
-    if odds is not None:
-        raise RuntimeError(f"answer {row['identity']} has probabilities that were left out")
-    if tokens is None:
-        remedy = "Where that happens often, set log_probabilities: off to ask samples"
-    elif "first digits" in reason:
-        remedy = (
-            "The judge spells numbers digit by digit, or does not show otherwise: use a scale of "
-            "one token, score.scale: [1, 9], or log_probabilities: off to ask samples"
-        )
-    else:
-        remedy = "See log_probabilities of these rows, or set log_probabilities: off"
-    return f"{reason}. {remedy}"
 
 
 _WHOLE = (0.0, 0.5, 1.0)

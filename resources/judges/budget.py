@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import takewhile
 from operator import sub
 from typing import Any, NamedTuple, Self
 
@@ -50,8 +51,10 @@ class Budget:
         tokens: int | None = None,
         money: float | None = None,
         currency: str | None = None,
+        caps: Sequence["Budget"] = (),
     ) -> None:
         self.calls, self.tokens, self.money, self.currency = calls, tokens, money, currency
+        self._caps = tuple(caps)
         self.spent, self.has_refused = Cost(), False
         self._reserved, self._elsewhere = Cost(), Cost()
         self._n_open, self._is_closed = 0, False
@@ -71,16 +74,22 @@ class Budget:
 
     def reserve(self, most: Cost) -> bool:
         """Return whether a request of at most this cost may be sent now, and hold it back."""
+        held = list(takewhile(lambda cap: cap.reserve(most), self._caps))
         with self._lock:
-            fits = not self._is_closed and (self._has_no_cap or self._fits(most))
+            fits = len(held) == len(self._caps) and not self._is_closed
+            fits = fits and (self._has_no_cap or self._fits(most))
             self.has_refused |= not fits
             if fits:
                 self._reserved = self._reserved.plus(most)
                 self._n_open += 1
-            return fits
+        for cap in held if not fits else ():
+            cap.settle(most, Cost())
+        return fits
 
     def settle(self, most: Cost, spent: Cost) -> None:
         """Replace a reservation by the cost of the request."""
+        for cap in self._caps:
+            cap.settle(most, spent)
         with self._lock:
             self._reserved = self._reserved.minus(most)
             self._n_open -= 1
@@ -105,7 +114,7 @@ class Budget:
     @property
     def n_open(self) -> int:
         """Reservations that are not settled: what they leave over may still be granted."""
-        return self._n_open
+        return max([self._n_open, *(cap.n_open for cap in self._caps)])
 
     def __str__(self) -> str:
         caps = [
@@ -143,33 +152,8 @@ class JointBudget(Budget):
             tokens=min((cap.tokens for cap in caps if cap.tokens is not None), default=None),
             money=min((cap.money for cap in caps if cap.money is not None), default=None),
             currency=currencies[0] if currencies else None,
+            caps=caps,
         )
-        self._caps = tuple(caps)
-
-    @property
-    def n_open(self) -> int:
-        """Reservations that are not settled, under any of the caps."""
-        return max([self._n_open, *(cap.n_open for cap in self._caps)])
-
-    def reserve(self, most: Cost) -> bool:
-        """Return whether every cap has room for a request, and hold it back in each."""
-        held: list[Budget] = []
-        for cap in self._caps:
-            if not cap.reserve(most):
-                break
-            held.append(cap)
-        if len(held) == len(self._caps) and super().reserve(most):
-            return True
-        for cap in held:
-            cap.settle(most, Cost())
-        self.has_refused = True
-        return False
-
-    def settle(self, most: Cost, spent: Cost) -> None:
-        """Replace a reservation by the cost of the request, in each cap."""
-        for cap in self._caps:
-            cap.settle(most, spent)
-        super().settle(most, spent)
 
 
 def _limit(text: str) -> dict[str, object]:
@@ -210,15 +194,6 @@ class Price(BaseModel):
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return the price of some tokens."""
         return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
-
-
-class Usage(NamedTuple):
-    """Tokens that a reply states, and the bytes of the texts that they were counted in."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    prompt_bytes: int
-    answer_bytes: int
 
 
 def most_of(
@@ -268,31 +243,28 @@ class Meter:
     counts: Counter[str]
     warn: Callable[[str], None]
 
-    def cost(self, usage: Usage, most: Cost) -> Cost:
-        """Return the cost of an answered request.
+    def cost(self, stated: tuple[int, int], sizes: tuple[int, int], most: Cost) -> Cost:
+        """Return the cost of an answered request, by the tokens and the bytes of both its texts.
 
         Usage that is missing, or below a floor of one token per 16 bytes, counts as the
         reservation `most`. Usage above the reservation is clamped to it; an answer longer than the
         limit counts up to its bytes.
         """
-        stated, sizes = usage[:2], usage[2:]
         if not all(stated):
             return most
-        limits = most.prompt_tokens, max(most.completion_tokens, usage.answer_bytes)
+        limits = most.prompt_tokens, max(most.completion_tokens, sizes[1])
         clamped = min(stated[0], limits[0]), min(stated[1], limits[1])
         is_low = any(n < least_tokens(size) for n, size in zip(stated, sizes, strict=True))
         cost = most if is_low else priced(*clamped, self.price)
-        if is_low or clamped != stated:
-            self._note_implausible(usage, cost)
-        return cost
-
-    def _note_implausible(self, usage: Usage, cost: Cost) -> None:
+        if not is_low and clamped == stated:
+            return cost
         if not self.counts["implausible_usage"]:
             self.warn(
-                f"implausible usage: the endpoint states {usage.prompt_tokens:,} + "
-                f"{usage.completion_tokens:,} tokens for a prompt of {usage.prompt_bytes:,} bytes "
-                f"and an answer of {usage.answer_bytes:,} bytes; the budget counts "
+                f"implausible usage: the endpoint states {stated[0]:,} + {stated[1]:,} tokens for "
+                f"a prompt of {sizes[0]:,} bytes and an answer of {sizes[1]:,} bytes; the budget "
+                f"counts "
                 f"{cost.prompt_tokens:,} + {cost.completion_tokens:,} instead, and treats every "
                 "such answer alike"
             )
         self.counts["implausible_usage"] += 1
+        return cost

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -76,10 +76,12 @@ class Account:
         parts = [f"{slug} answered {self.n_resumed + self.n_asked:,} of {self.n_calls:,}"]
         if self.seconds > 0:
             rate = self.n_asked / self.seconds
-            left = (self.n_needed - self.n_asked) / rate
-            parts += [f"{rate:,.1f}/s", f"{_duration(left)} left"]
+            left = timedelta(seconds=round((self.n_needed - self.n_asked) / rate))
+            parts += [f"{rate:,.1f}/s", f"{left} left"]
         if n_failed := self.failed.total():
-            parts.append(f"{n_failed:,} failed{_mostly(self.reasons)}")
+            words = Counter({said: n for (_, said), n in self.reasons.items() if said})
+            mostly = [shortened(said, _LONGEST_WORDS) for said, _ in words.most_common(1)]
+            parts.append(f"{n_failed:,} failed{f' (mostly: {mostly[0]})' if mostly else ''}")
         tokens, counted = self.prompt_tokens + self.completion_tokens, sum(self.charged[1:3])
         more = f" ({counted:,} counted)" if counted > tokens else ""
         money = f", {self.charged.money:,.4f} {price.currency}" if price else ""
@@ -135,11 +137,7 @@ class Buyer:
     turn: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
 
     def repeating(self, n_covered: int) -> "Buyer":
-        """Return a buyer whose replicates below `n_covered` belong to another table.
-
-        An answer that failed through the judge itself is not asked for again, but for those runs
-        that are the table's own and whose class `retried` names.
-        """
+        """Return a buyer whose replicates below `n_covered` belong to another table."""
         return replace(self, n_covered=n_covered, account=Account())
 
     def missing(
@@ -186,10 +184,11 @@ class Buyer:
 
         with self.store.buying(key, is_lacking, self.on_wait) as lacking:
             if lacking:
-                _acknowledge(judge, needed, found)
+                if acknowledge := getattr(judge, "acknowledge", None):
+                    failed = found[found["identity"].isin(set(needed))]
+                    acknowledge(dict(zip(failed["identity"], failed["answered_at"], strict=True)))
+                is_readable = self.n_covered > 0 or bool(found["status"].eq("ok").any())
                 with self.turn():
-                    is_ok = found["status"].eq("ok").any()
-                    is_readable = bool(self.n_covered) or bool(is_ok)
                     fresh = self._ask(
                         judge, named, needed, slug, on_progress, is_readable=is_readable
                     )
@@ -202,13 +201,13 @@ class Buyer:
     ) -> dict[str, Presentation]:
         """Return the calls without an answer, or with a failure that is retried."""
         fates = zip(found["identity"], found["status"], found["n_attempts"], strict=True)
-        settled, once = set(), frozenset[str]() if self.n_covered else RETRIED_ONCE
+        needed, once = dict(calls), frozenset[str]() if self.n_covered else RETRIED_ONCE
         for identity, status, n_attempts in fates:
             is_covered = calls[identity].replicate < self.n_covered
             retried = RETRIED if is_covered else self.retried
             if not is_retried(status, n_attempts, retried, once):
-                settled.add(identity)
-        return {identity: shown for identity, shown in calls.items() if identity not in settled}
+                del needed[identity]
+        return needed
 
     def _ask(
         self,
@@ -220,11 +219,7 @@ class Buyer:
         *,
         is_readable: bool,
     ) -> dict[str, tuple[str, Any]]:
-        """Store the answers to the needed calls; return status and value of each.
-
-        Of a judge with no readable answer, asking ends once `_UNREADABLE` answers came, of any
-        failure but those of transport.
-        """
+        """Store the answers to the needed calls; return status and value of each."""
         account, began, budget = self.account, time.monotonic(), JointBudget([self.budget])
         identities, shown = list(needed), list(needed.values())
         given = once_each(judge.answer(shown, budget), len(shown))
@@ -307,13 +302,6 @@ def distinct(
     return calls
 
 
-def _acknowledge(judge: Judge, needed: Collection[str], found: pd.DataFrame) -> None:
-    """Tell a judge with a method `acknowledge` which needed calls failed before, and when."""
-    if acknowledge := getattr(judge, "acknowledge", None):
-        failed = found[found["identity"].isin(set(needed))]
-        acknowledge(dict(zip(failed["identity"], failed["answered_at"], strict=True)))
-
-
 def _row(identity: str, parts: str, reading: Reading, slug: str) -> dict[str, Any]:
     shown, answer = reading.shown, reading.answer
     return {
@@ -354,37 +342,20 @@ def _in_order(
             yield Reading(shown, answer, *known, identity=identity)
 
 
-def models_named(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Return the commonest models and versions that answers name, with how many name each."""
-    named = answers.reindex(columns=["reply_model", "system_fingerprint"])
-    return {
-        name: named[name].dropna().value_counts().head(_MOST_MODELS).to_dict() for name in named
+def models_named(answers: pd.DataFrame) -> tuple[dict[str, dict[str, int]], str]:
+    """Return the commonest models and versions that answers name, and a warning if several are."""
+    columns = answers.reindex(columns=["reply_model", "system_fingerprint"])
+    counts = {
+        name: columns[name].dropna().value_counts().head(_MOST_MODELS).to_dict() for name in columns
     }
-
-
-def several_models_message(named: Mapping[str, Mapping[str, int]]) -> str:
-    """Return a warning on answers of one judge that name several models or versions, or ""."""
     several = [
-        f"{name} ({', '.join(f'{value} {n:,}' for value, n in counts.items())})"
-        for name, counts in named.items()
-        if len(counts) > 1
+        f"{name} ({', '.join(f'{value} {n:,}' for value, n in of.items())})"
+        for name, of in counts.items()
+        if len(of) > 1
     ]
-    if not several:
-        return ""
-    return (
+    warning = (
         f"The answers of this judge differ in {' and '.join(several)}: an alias moved, or a router "
         "asked another model. Name a dated model in judges.yaml, or set 'expect_model' to "
         "prefix or exact."
     )
-
-
-def _mostly(reasons: Counter[tuple[str, str]]) -> str:
-    """Return the commonest reason for failures in the server's words, or empty text."""
-    spoken = Counter({said: n for (_, said), n in reasons.items() if said})
-    return f" (mostly: {shortened(spoken.most_common(1)[0][0], _LONGEST_WORDS)})" if spoken else ""
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return counts, warning if several else ""

@@ -13,7 +13,7 @@ from resources.judges.forms.registered import FORM_TABLES, FormName, form_with
 from resources.judges.judge import Judge
 from resources.judges.live.endpoint import find_endpoint
 from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge
+from resources.judges.simulated.judge import BuiltinJudge
 
 
 def open_judge(
@@ -60,10 +60,8 @@ def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: F
         )
     options = arena_options(corpus.arena, corpus.seed, corpus.slug)
     prompts = write_prompts(options.n_prompts, options.seed)
-    simulated = (definition.builtin, definition.family, prompts, read_template())
-    if form == "rubric":
-        return BuiltinJudge(*simulated)
-    return BuiltinFormJudge(*simulated, prompt_of(definition, form))
+    asked = None if form == "rubric" else prompt_of(definition, form)
+    return BuiltinJudge(definition.builtin, definition.family, prompts, read_template(), asked)
 
 
 def read_template(path: Path | None = None) -> str:

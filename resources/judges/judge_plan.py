@@ -1,9 +1,9 @@
 """Plan of a judge: its expected calls, tokens and price, in numbers and words."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ import pandas as pd
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import n_runs, runs_of
-from resources.judges.budget import least_tokens, most_of
+from resources.judges.budget import least_tokens, most_of, text_bytes
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge, prompt_of, was_probed
 from resources.judges.forms.form import Prompt
@@ -23,7 +23,6 @@ BYTES_PER_TOKEN = 4.0
 """A rule of thumb for byte-pair encodings of prose; code and other scripts take more tokens."""
 
 _EXPLAINED_ANSWER = 400  # tokens of twelve keys and scores, with reasons
-_LOOKED_AT = 2000
 _ANSWERS_LOOKED_AT = 500
 
 
@@ -43,6 +42,7 @@ class TokenEstimate(NamedTuple):
 
 Answered = tuple[Sequence[Presentation], pd.DataFrame]
 """Presentations with the stored answers to them, row by row."""
+NONE_ANSWERED: Answered = ((), pd.DataFrame({"prompt_tokens": []}))
 
 
 def _total(estimates: Mapping[str, TokenEstimate]) -> TokenEstimate:
@@ -145,17 +145,14 @@ def told(plan: JudgePlan) -> list[str]:
             f"about {plan.tokens.prompt_tokens:,} prompt and {plan.tokens.completion_tokens:,} "
             f"completion tokens ({plan.tokens.basis})"
         )
-        lines.append(_price(plan))
+        price = "price unknown: the judge has no 'price_per_million'"
+        if plan.money is not None:
+            price = (
+                f"about {plan.money:,.2f} {plan.currency}; without repairs and lost requests at "
+                f"most {plan.most_money:,.2f} {plan.currency}"
+            )
+        lines.append(price)
     return lines + [text for text in (plan.note, plan.cut_short, plan.half_width) if text]
-
-
-def _price(plan: JudgePlan) -> str:
-    if plan.money is None or plan.most_money is None:
-        return "price unknown: the judge has no 'price_per_million'"
-    return (
-        f"about {plan.money:,.2f} {plan.currency}; without repairs and lost requests at most "
-        f"{plan.most_money:,.2f} {plan.currency}"
-    )
 
 
 def expect_calls(
@@ -175,39 +172,33 @@ def expect_calls(
     too; runs before `first_replicate` are asked by others.
     """
     asked, n_times = form_with(form, judge), n_replicates or judge.replicates
-
-    def shown(evidence: Evidence) -> list[Presentation]:
-        return runs_of(asked, evidence, battles, n_times, first_replicate)
-
-    def expected(n_stored: int, answered: Answered | None, note: str = "") -> Expected:
-        is_served = needed and judge.kind in ("openai", "vllm")
-        prompt = prompt_of(judge, form) if is_served else None
-        tokens = estimate_tokens(judge, prompt, needed, answered) if prompt else None
-        return Expected(len(needed), n_stored, tokens, note)
-
+    answered, n_stored, note = NONE_ANSWERED, 0, ""
     if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
         is_off = judge.log_probabilities_of(form) == "off"
-        guessed = [*shown("samples" if is_off else "log-probabilities"), *more]
-        needed = list({_texts(one): one for one in guessed}.values())
-        n_more = n_runs(asked, "samples", n_times)
-        note = (
-            f"{form}: each question {n_more} times instead if the endpoint has no log-probabilities"
-        )
-        return expected(0, None, note if asked.needs_alternatives and not is_off else "")
-    opened = open_judge(judge, corpus, form=form)
-    presentations = shown(opened.evidence)
-    needed, n_stored = buyer.missing(opened, presentations)
-    if more:
-        further, _ = buyer.repeating(judge.replicates).missing(opened, more)
-        identity = Calls(opened).identity
-        needed = list({identity(one): one for one in (*needed, *further)}.values())
-        presentations += more
-        n_stored = len(set(map(identity, presentations))) - len(needed)
-    return expected(n_stored, _answered(opened, presentations, buyer) if n_stored else None)
-
-
-def _texts(shown: Presentation) -> tuple[str, str, str, int]:
-    return shown.instruction, shown.first_completion, shown.second_completion, shown.replicate
+        guessed: Evidence = "samples" if is_off else "log-probabilities"
+        shown = [*runs_of(asked, guessed, battles, n_times, first_replicate), *more]
+        texts = ("instruction", "first_completion", "second_completion", "replicate")
+        needed = list({attrgetter(*texts)(one): one for one in shown}.values())
+        if asked.needs_alternatives and not is_off:
+            n_more = n_runs(asked, "samples", n_times)
+            note = (
+                f"{form}: each question {n_more} times instead if the endpoint has no "
+                "log-probabilities"
+            )
+    else:
+        opened = open_judge(judge, corpus, form=form)
+        shown = runs_of(asked, opened.evidence, battles, n_times, first_replicate)
+        needed, n_stored = buyer.missing(opened, shown)
+        if more:
+            further, _ = buyer.repeating(judge.replicates).missing(opened, more)
+            identity = Calls(opened).identity
+            needed = list({identity(one): one for one in (*needed, *further)}.values())
+            shown += more
+            n_stored = len(set(map(identity, shown))) - len(needed)
+        answered = _answered(opened, shown, buyer) if n_stored else answered
+    is_served = needed and judge.kind in ("openai", "vllm")
+    tokens = estimate_tokens(judge, prompt_of(judge, form), needed, answered) if is_served else None
+    return Expected(len(needed), n_stored, tokens, note)
 
 
 def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer) -> Answered:
@@ -222,12 +213,12 @@ def estimate_tokens(
     fields: ServedFields,
     prompt: Prompt,
     needed: Sequence[Presentation],
-    answered: Answered | None = None,
+    answered: Answered = NONE_ANSWERED,
 ) -> TokenEstimate:
     """Return the tokens that calls would take.
 
-    Prompts are counted with the model's tokenizer where it lies on this machine, else by stored
-    answers of the same judge, else by their bytes; the `basis` says which.
+    Prompts are counted by stored answers of the same judge, else by their bytes; the `basis` says
+    which. Answers without plausible usage are left out: servers that state none are stored as zero.
     """
     if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")
@@ -235,13 +226,22 @@ def estimate_tokens(
     schema = prompt.form.response_format
     constraint = {} if schema is None else {"response_format": schema}
     beside = most_of([{"content": ""}], constraint, None).prompt_tokens
-    shown, answers = _counted(answered, prompt)
-    per_byte, basis = _tokens_per_byte(fields, prompt, needed, (shown, answers))
-    is_free = schema is not None and fields.structured_output == "off"
-    guess = _EXPLAINED_ANSWER if is_free else prompt.form.typical_tokens
-    completion = float(answers["completion_tokens"].mean()) if shown else guess
-    if not shown:
-        basis = f"{basis}; {guess} tokens an answer, a guess"
+    sizes = np.array([_size(prompt, shown) for shown in answered[0]], dtype=float)
+    least = [max(1, least_tokens(int(size))) for size in sizes]
+    is_counted = answered[1]["prompt_tokens"].to_numpy() >= least
+    answers = answered[1][is_counted]
+    if len(answers):
+        per_byte = float(answers["prompt_tokens"].sum() / sizes[is_counted].sum())
+        completion = float(answers["completion_tokens"].mean())
+        basis = f"estimated from {len(answers):,} answers of this judge"
+    else:
+        is_free = schema is not None and fields.structured_output == "off"
+        completion = _EXPLAINED_ANSWER if is_free else prompt.form.typical_tokens
+        per_byte = 1 / BYTES_PER_TOKEN
+        basis = (
+            f"estimated at {BYTES_PER_TOKEN:g} bytes a token; {completion} tokens an answer, a "
+            "guess"
+        )
     return TokenEstimate(
         round(n_bytes * per_byte),
         round(completion * len(needed)),
@@ -251,65 +251,5 @@ def estimate_tokens(
     )
 
 
-def _tokens_per_byte(
-    fields: ServedFields, prompt: Prompt, needed: Sequence[Presentation], answered: Answered
-) -> tuple[float, str]:
-    shown, answers = answered
-    counter = find_tokenizer(fields)
-    if counter is not None:
-        drawn = np.random.default_rng(0).permutation(len(needed))[:_LOOKED_AT]
-        texts = [_text(prompt, needed[number]) for number in drawn]
-        seen = sum(len(text.encode()) for text in texts)
-        some = f" in {len(texts):,} prompts" if len(texts) < len(needed) else ""
-        told = f", answers estimated from {len(answers):,} of this judge" if shown else ""
-        return sum(map(counter, texts)) / seen, f"counted with the model's tokenizer{some}{told}"
-    if shown:
-        seen = sum(_size(prompt, one) for one in shown)
-        told = f"estimated from {len(answers):,} answers of this judge"
-        return float(answers["prompt_tokens"].sum()) / seen, told
-    return 1 / BYTES_PER_TOKEN, f"estimated at {BYTES_PER_TOKEN:g} bytes a token"
-
-
-def _counted(answered: Answered | None, prompt: Prompt) -> Answered:
-    """Return the answers with plausible usage; servers that state none are stored as zero."""
-    shown, answers = answered or ((), pd.DataFrame({"prompt_tokens": []}))
-    least = [max(1, least_tokens(_size(prompt, one))) for one in shown]
-    counted = answers["prompt_tokens"].ge(np.array(least, dtype=float))
-    return [one for one, has in zip(shown, counted, strict=True) if has], answers[counted]
-
-
-def find_tokenizer(fields: ServedFields) -> Callable[[str], int] | None:
-    """Return the token counter of the judge's model, without any download."""
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        return None
-    file = _tokenizer_file(fields)
-    if file is None:
-        return None
-    tokenizer: Any = Tokenizer.from_file(str(file))
-    return lambda text: len(tokenizer.encode(text).ids)
-
-
-def _tokenizer_file(fields: ServedFields) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    if fields.model is None:
-        return None
-    local = Path(fields.model) / "tokenizer.json"
-    if local.is_file():
-        return local
-    try:
-        cached = try_to_load_from_cache(fields.model, local.name, revision=fields.revision)
-    except HFValidationError:  # the name is no repository of the hub
-        return None
-    return Path(cached) if isinstance(cached, str) else None
-
-
 def _size(prompt: Prompt, shown: Presentation) -> int:
-    return len(_text(prompt, shown).encode())
-
-
-def _text(prompt: Prompt, shown: Presentation) -> str:
-    return "".join(message["content"] for message in prompt.messages(shown))
+    return text_bytes(prompt.messages(shown))

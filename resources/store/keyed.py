@@ -1,16 +1,20 @@
 """A folder of rows for each key: many processes add rows, and no row is ever changed."""
 
 import contextlib
+import os
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 from upath import UPath
 
-from resources.store.shards import is_local, list_shards, make_folder, read_shard, write_shard
+from resources.atomic import make_durable_folder, write_whole
 
 _LOCK = ".lock"
 _SMALL_BYTES = 1 << 20
@@ -78,8 +82,26 @@ class KeyedStore:
             yield is_lacking()
 
     def prepare(self, key: str) -> None:
-        """Make the folder of a key; raises OSError where nothing could be stored."""
-        make_folder(self.base / key, self.what, self.variable)
+        """Make the folder of a key so that it survives a power cut; object storage has none.
+
+        OSError where nothing could be stored.
+        """
+        folder, what, variable = self.base / key, self.what, self.variable
+        if not is_local(folder):
+            _require_writable(folder, what, variable)
+            return
+        local = Path(folder.path)
+        if file := next((one for one in (local, *local.parents) if one.is_file()), None):
+            raise FileExistsError(
+                f"{file} is a file, and {what} are stored in a folder of that name; move it away, "
+                f"or set {variable} to another place"
+            )
+        make_durable_folder(local)
+        if not os.access(folder.path, os.W_OK | os.X_OK):
+            raise PermissionError(
+                f"cannot write to {folder}, where {what} are stored; change its permissions, or "
+                f"copy all {what} to another place and set {variable} to it"
+            )
 
     def append(self, key: str, rows: Sequence[Mapping[str, Any]]) -> UPath:
         """Store rows; when this returns, no kill of the process can lose them."""
@@ -102,17 +124,19 @@ class KeyedStore:
         """Return some columns of everything stored under a key, or `among` identities."""
         for _ in range(_ATTEMPTS):
             shards, unfinished = list_shards(self.base / key)
+            tables, damaged = [self.schema.empty_table().select(list(columns))], []
             try:
-                tables = [_among(read_shard(shard, columns, self.later), among) for shard in shards]
+                for shard in shards:
+                    if (table := read_shard(shard, columns, self.later)) is None:
+                        damaged.append(shard)
+                        continue
+                    if among is not None:
+                        table = table.filter(pc.is_in(table["identity"], value_set=among))
+                    tables.append(table.cast(tables[0].schema))
             except FileNotFoundError:  # merged meanwhile: what it held is in a newer shard
                 continue
-            empty = self.schema.empty_table().select(list(columns))
-            whole = [table.cast(empty.schema) for table in tables if table is not None]
-            damaged = [s for s, table in zip(shards, tables, strict=True) if table is None]
             return Scan(
-                pa.concat_tables([empty, *whole]),
-                tuple(map(str, damaged)),
-                tuple(map(str, unfinished)),
+                pa.concat_tables(tables), tuple(map(str, damaged)), tuple(map(str, unfinished))
             )
         raise RuntimeError(
             f"shards in {self.base / key} were merged {_ATTEMPTS} times while being read; "
@@ -172,12 +196,82 @@ class KeyedStore:
         return table.filter(pa.array(~rows.duplicated()))
 
 
-def _among(table: pa.Table | None, identities: pa.Array | None) -> pa.Table | None:
-    if table is None or identities is None:
-        return table
-    return table.filter(pc.is_in(table["identity"], value_set=identities))
-
-
 def _delete(shard: UPath) -> None:
     with contextlib.suppress(FileNotFoundError):  # another process merged it as well
         shard.unlink()
+
+
+# Shards: files that are written once and whole, in a folder that many processes share
+
+NOT_THERE = (FileNotFoundError, NotADirectoryError)
+"""What listing a place raises where nothing was written yet; object storage has no folders."""
+
+TRIAL = ".trial"
+_SHOWN = 300
+
+SUFFIX, UNFINISHED = ".parquet", ".part"
+
+
+def write_shard(folder: UPath, table: pa.Table) -> UPath:
+    """Write a table as a new shard and return its place.
+
+    When this returns, the shard survives a kill of the process and, on a local disk, a power
+    cut. Names never collide: time, process and chance are in them.
+    """
+    name = f"{time.time_ns():020d}-{os.getpid()}-{token_hex(8)}{SUFFIX}"
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    shard, written = folder / name, sink.getvalue()
+    if is_local(folder):
+        write_whole(Path(shard.path), written, UNFINISHED)
+    else:  # one PUT is atomic; a rename would be a copy and a delete
+        shard.fs.pipe_file(shard.path, written.to_pybytes())
+    return shard
+
+
+def list_shards(folder: UPath) -> tuple[list[UPath], list[UPath]]:
+    """Return the shards of a folder by age, and the files that a writer left unfinished."""
+    if not is_local(folder):
+        folder.fs.invalidate_cache()  # it would not list what other processes wrote meanwhile
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except NOT_THERE:
+        return [], []
+    whole = [folder / name for name in names if name.endswith(SUFFIX)]
+    return whole, [folder / name for name in names if name.endswith(UNFINISHED)]
+
+
+def read_shard(
+    shard: UPath, columns: Sequence[str], later: Collection[str] = ()
+) -> pa.Table | None:
+    """Return columns of a shard, `later` ones null where it lacks them; None if damaged."""
+    written = shard.read_bytes()  # what fails here is the storage; what fails below, the shard
+    try:
+        source = pa.BufferReader(written)
+        table = pq.ParquetFile(source, page_checksum_verification=True).read(list(columns))
+    except (pa.ArrowException, OSError):
+        return None
+    for name in columns:
+        if name in later and name not in table.column_names:
+            table = table.append_column(name, pa.nulls(len(table)))
+    return table.select(columns) if {*columns} == {*table.column_names} else None
+
+
+def _require_writable(folder: UPath, what: str, variable: str) -> None:
+    trial = (folder / TRIAL).path
+    try:
+        folder.fs.pipe_file(trial, b"")
+    except Exception as error:  # each kind of storage raises its own
+        said = f"{type(error).__name__}: {error}"
+        raise PermissionError(
+            f"cannot write to {folder}, where {what} are stored ({said[:_SHOWN]}); give the "
+            f"credentials the right to, or copy all {what} to another place and set {variable} to "
+            "it"
+        ) from error
+    with contextlib.suppress(Exception):  # it is no shard, and the next trial replaces it
+        folder.fs.rm_file(trial)
+
+
+def is_local(path: UPath) -> bool:
+    """Return whether a place is a folder of this machine."""
+    return path.protocol in ("", "file", "local")

@@ -1,17 +1,11 @@
-"""Verdict store: bought answers by judge and identity of the call.
-
-A judge's answers lie in a folder of their own, named by the hash of what identifies the judge,
-so that a lookup reads no other judge's. Rows are never changed: a second attempt is a second
-row, and readers agree on which of them counts and how many there were.
-"""
+"""Verdict store: bought answers by judge and identity of the call; none is ever changed."""
 
 from collections.abc import Collection
 
 import pandas as pd
 import pyarrow as pa
 
-from resources.store.keyed import KeyedStore, Scan
-from resources.store.shards import NOT_THERE
+from resources.store.keyed import NOT_THERE, KeyedStore, Scan
 
 _ROW = (
     "identity status answered_at answer failure log_probabilities prompt_tokens completion_tokens "
@@ -29,7 +23,7 @@ _CALL = ("judge", "order", "replicate", "parts")
 ANSWER = tuple(name for name in _ROW.split() if name not in _CALL)
 """Columns that make an answer, and say which of several counts."""
 
-_STATUS = _ATTEMPT = ("identity", "status", "answered_at")
+_ATTEMPT = ("identity", "status", "answered_at")
 
 
 class VerdictStore(KeyedStore):
@@ -38,11 +32,6 @@ class VerdictStore(KeyedStore):
     schema, row = SCHEMA, _ATTEMPT
     later = frozenset({"reply_model", "system_fingerprint", "said"})
     what, variable = "verdicts", "JUDGELINE_VERDICTS"
-
-    def statuses(self, judge_key: str) -> dict[str, str]:
-        """Return the status of every call of a judge that was ever answered, by identity."""
-        found = collapse(self.scan(judge_key, _STATUS).table)
-        return dict(zip(found["identity"], found["status"], strict=True))
 
     def find(self, judge_key: str, identities: Collection[str]) -> tuple[pd.DataFrame, Scan]:
         """Return a row per answered call with its number of attempts, and the scan."""
@@ -55,7 +44,7 @@ class VerdictStore(KeyedStore):
         Answers that were lost on their way are none; a call that has no other is left out.
         """
         among = pa.array(list(identities), pa.string())
-        rows = self.without_copies(self.scan(judge_key, _STATUS, among=among).table).to_pandas()
+        rows = self.without_copies(self.scan(judge_key, _ATTEMPT, among=among).table).to_pandas()
         given = rows[rows["status"].ne("transport")].sort_values(["answered_at", "status"])
         first = given.drop_duplicates("identity")
         return dict(zip(first["identity"], first["status"], strict=True))

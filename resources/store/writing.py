@@ -1,7 +1,4 @@
-"""Writer of streamed verdicts: few are unstored at any moment.
-
-Disk space is held back meanwhile, and given up for answers that are paid for when the disk is full.
-"""
+"""Writer of streamed verdicts: few are unstored at any moment."""
 
 import errno
 import os
@@ -11,8 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from resources.store.keyed import KeyedStore
-from resources.store.shards import is_local
+from resources.store.keyed import KeyedStore, is_local
 
 FLUSH_ROWS, FLUSH_SECONDS = 200, 2.0
 MANY_SHARDS = 64

@@ -3,7 +3,7 @@
 from resources.tables.corpus import SAMPLED_BATTLES
 from resources.tables.intervals import LEADERBOARD, well_founded
 from resources.tables.judging import VERDICTS, parse_check
-from resources.tables.rules import cells, holds
+from resources.tables.rules import holds
 from resources.tables.schema import Check, Table
 
 CANDIDATES = Table(
@@ -13,12 +13,12 @@ CANDIDATES = Table(
 )
 CANDIDATE_BATTLES = Table(
     "candidate_battles",
-    f"{SAMPLED_BATTLES.words} candidate opponent control content_hash",
+    [*SAMPLED_BATTLES.columns, "candidate", "opponent", "control", "content_hash"],
     key=["battle_id"],
 )
 CANDIDATE_VERDICTS = Table(
     "candidate_verdicts",
-    VERDICTS.words,
+    VERDICTS.columns,
     key=VERDICTS.key,
     checks=[
         parse_check(
@@ -30,7 +30,7 @@ CANDIDATE_VERDICTS = Table(
 )
 CANDIDATE_RATINGS = Table(
     "candidate_ratings",
-    f"{LEADERBOARD.words} control content_hash bound bound_is rise note",
+    [*LEADERBOARD.columns, "control", "content_hash", "bound", "bound_is", "rise", "note"],
     key=["model"],
     checks=[
         Check(
@@ -41,7 +41,6 @@ CANDIDATE_RATINGS = Table(
                     "is_placed",
                     well_founded,
                     "a candidate has a rating, and battles enough to say how uncertain it is",
-                    cells(flags="no-spread"),
                 )
             ],
             remedy="not-judged: materialise candidate_verdicts, within a budget that covers it; "

@@ -4,15 +4,7 @@ import numpy as np
 
 from judgeline.report import COMPARISON_COLUMNS
 from resources.tables.intervals import LEADERBOARD
-from resources.tables.rules import (
-    at_least,
-    cells,
-    has_columns,
-    holds,
-    n_rows,
-    unique,
-    within,
-)
+from resources.tables.rules import at_least, has_columns, holds, n_rows, unique, within
 from resources.tables.schema import Check, Table
 
 _SCALES = {"spearman": (-1, 1), "kendall": (-1, 1), "kappa": (-1, 1), "coverage": (0, 1)}
@@ -43,7 +35,10 @@ JUDGE_COMPARISON = Table(
 )
 POOLED_LEADERBOARD = Table(
     "pooled_leaderboard",
-    f"{LEADERBOARD.words} residual std_error_analytic human_std_error judges n_scored",
+    [
+        *LEADERBOARD.columns,
+        *("residual", "std_error_analytic", "human_std_error", "judges", "n_scored"),
+    ],
     key=["model"],
 )
 _SYSTEMS = "system judge model rating order_spread judge_spread n_battles note"
@@ -66,7 +61,6 @@ RATING_SYSTEMS = Table(
                         np.isfinite(t["rating"].to_numpy(dtype=float)) | t["note"].ne("").to_numpy()
                     ),
                     "a rating is a number, or a note says why there is none",
-                    cells(rating=np.nan, note=""),
                 ),
             ],
             remedy="Remake scored_battles or soft_outcomes of these judges, then rating_systems.",

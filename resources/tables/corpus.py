@@ -4,7 +4,7 @@ from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES
 from resources.tables.rules import among, different, has_columns, known, n_rows, unique, within
 from resources.tables.schema import Check, Table
 
-_BATTLE = " ".join(BATTLE_DTYPES)
+_BATTLE = list(BATTLE_DTYPES)
 RAW_BATTLES = Table(
     "raw_battles",
     _BATTLE,
@@ -14,7 +14,7 @@ RAW_BATTLES = Table(
             "battles_have_the_agreed_columns",
             "Everything that follows reads these columns; a corpus without battles stops here.",
             [
-                has_columns(_BATTLE.split(), f"the columns are {_BATTLE.replace(' ', ', ')}"),
+                has_columns(_BATTLE, f"the columns are {', '.join(_BATTLE)}"),
                 n_rows(1, "there is at least one battle"),
             ],
             remedy="Check the corpus' reader, location and revision in corpora.yaml.",
@@ -22,7 +22,7 @@ RAW_BATTLES = Table(
         )
     ],
 )
-QUARANTINED_BATTLES = Table("quarantined_battles", " ".join(QUARANTINE_DTYPES), key=["file", "row"])
+QUARANTINED_BATTLES = Table("quarantined_battles", list(QUARANTINE_DTYPES), key=["file", "row"])
 BATTLES = Table(
     "battles",
     _BATTLE,
@@ -44,9 +44,9 @@ BATTLES = Table(
         )
     ],
 )
-SAMPLED_BATTLES = Table("sampled_battles", f"{_BATTLE} selection_order", key=["battle_id"])
+SAMPLED_BATTLES = Table("sampled_battles", [*_BATTLE, "selection_order"], key=["battle_id"])
 RECORDED_VERDICTS = Table(
     "recorded_verdicts",
-    " ".join(VERDICT_DTYPES),
+    list(VERDICT_DTYPES),
     key=["battle_id", "judge", "order", "replicate"],
 )

@@ -40,7 +40,6 @@ BETA_FOLDS = Table(
                     WARN_STD_ERRORS,
                     of=lambda t: t["beta"] / t["std_error"],
                     note=f"beta is at least {WARN_STD_ERRORS:g} standard errors above zero",
-                    breaks=lambda t: t.assign(std_error=t["beta"]),
                 )
             ],
             remedy="Add voted battles, or use a judge that agrees better with people.",
@@ -67,9 +66,7 @@ SCORING_METHODS = Table(
             "The judge has one row per scoring method, with every figure on its scale.",
             [
                 unique("method", note="a method has one row"),
-                among("method", list(MEANINGS), "the method is a known one")._replace(
-                    sound={"method": list(MEANINGS)}
-                ),
+                among("method", list(MEANINGS), "the method is a known one"),
                 *(
                     within(name, low, high, note=f"{name} lies on its scale")
                     for name, low, high in (

@@ -1,13 +1,12 @@
 """Great Expectations on one table, with the result as that of an asset check.
 
-What belongs here: running rules as expectations and putting their outcome in words. Great
-Expectations takes seconds to import: it is imported when the first check runs and never before.
+Great Expectations takes seconds to import: that happens when the first check runs.
 """
 
 import functools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import dagster as dg
 import pandas as pd
@@ -15,24 +14,12 @@ import pandas as pd
 from resources.tables.rules import Rule
 
 N_EXAMPLES = 5
-SCHEMA = dg.TableSchema(
-    [
-        dg.TableColumn("expectation"),
-        dg.TableColumn("passed", "bool"),
-        dg.TableColumn("observed"),
-        dg.TableColumn("failing_rows", "int"),
-        dg.TableColumn("examples"),
-    ]
-)
 
 
 def check_result(
     observed: str, remedy: str = "", *, passed: bool, warns: bool = True, **metadata: Any
 ) -> dg.AssetCheckResult:
-    """Return the result of a check that is no rule of rows: what it saw, and what to do if failed.
-
-    One that `warns` does so where another is an error.
-    """
+    """Return the result of a check that is no rule of rows: what it saw, and the remedy."""
     return dg.AssetCheckResult(
         passed=passed,
         severity=dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR,
@@ -50,61 +37,54 @@ def evaluate(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
     """Return the result of some rules of a table, with the failing rows and the remedy."""
-    (result,) = evaluate_together(table, [rules], ids=ids, remedies=[remedy], severities=[severity])
+    (result,) = evaluate_together(table, [Suite(rules, remedy, severity)], ids=ids)
     return result
 
 
+class Suite(NamedTuple):
+    """The rules of one check, the remedy where one is broken, and how grave that is."""
+
+    rules: Sequence[Rule]
+    remedy: str
+    severity: dg.AssetCheckSeverity
+
+
 def evaluate_together(
-    table: pd.DataFrame,
-    suites: Sequence[Sequence[Rule]],
-    *,
-    ids: Sequence[str],
-    remedies: Sequence[str],
-    severities: Sequence[dg.AssetCheckSeverity],
+    table: pd.DataFrame, suites: Sequence[Suite], *, ids: Sequence[str]
 ) -> list[dg.AssetCheckResult]:
     """Return the results of several checks of one table from one evaluation."""
-    rules = [rule for suite in suites for rule in suite]
-    if not rules:
-        return []
-    owner = [place for place, suite in enumerate(suites) for _ in suite]
+    rules = [rule for suite in suites for rule in suite.rules]
     for rule in rules:
         with suppress(KeyError):  # the expectation will say that it lacks the column
             table = table.assign(**rule.derived(table))
-    found: list[list[dict[str, Any]]] = [[] for _ in suites]
-    for result in _validate(table, [rule.made(table, i) for i, rule in enumerate(rules)], ids):
-        place = owner[result.expectation_config.meta["index"]]
-        found[place].append(_finding(result, table, ids))
+    made = [rule.made(table, i) for i, rule in enumerate(rules)]
+    found = iter(_validate(table, made, ids))
     return [
-        _result(findings, len(table), remedy, severity)
-        for findings, remedy, severity in zip(found, remedies, severities, strict=True)
+        _result([_finding(next(found), table, ids) for _ in suite.rules], len(table), suite)
+        for suite in suites
     ]
 
 
 def _result(
-    findings: Sequence[Mapping[str, Any]],
-    n_rows: int,
-    remedy: str,
-    severity: dg.AssetCheckSeverity,
+    findings: Sequence[Mapping[str, Any]], n_rows: int, suite: Suite
 ) -> dg.AssetCheckResult:
     failed = [finding for finding in findings if not finding["passed"]]
     counted = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
     observed = "; ".join(_sentence(finding) for finding in failed)
     if failed:
-        description = f"{observed[0].upper()}{observed[1:]} ({counted} in all). {remedy}"
+        description = f"{observed[0].upper()}{observed[1:]} ({counted} in all). {suite.remedy}"
     else:
         seen = "; ".join(f"{f['expectation']} ({f['observed']})" for f in findings if f["observed"])
         held = "Holds" if len(findings) == 1 else f"All {len(findings)} expectations hold"
         description = f"{held} on {counted}{': ' + seen if seen else ''}."
     return dg.AssetCheckResult(
         passed=not failed,
-        severity=severity,
+        severity=suite.severity,
         description=description,
         metadata={
-            "expectations": dg.MetadataValue.table(
-                [dg.TableRecord(finding) for finding in findings], schema=SCHEMA
-            ),
+            "expectations": dg.MetadataValue.table([dg.TableRecord(one) for one in findings]),
             "observed": observed or description,
-            "remedy": remedy,
+            "remedy": suite.remedy,
             "rows": n_rows,
             "failing_rows": max((finding["failing_rows"] for finding in failed), default=0),
         },

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.intervals import WITHHELD, ConformalCalibration, Leaderboard
-from resources.tables.rules import at_least, cells, holds, known, n_rows, unique, within
+from resources.tables.rules import at_least, holds, known, n_rows, unique, within
 from resources.tables.schema import Check, Table
 
 MORE_MODELS = "Calibrate on more models that people rated, or raise miscoverage."
@@ -50,17 +50,11 @@ LEADERBOARD = Table(
                     lambda board: max(len(board), 1),
                     note="rank counts from 1 to the number of models",
                 ),
-                holds(
-                    "in_order",
-                    _in_order,
-                    "a higher rating has a better rank",
-                    lambda board: board.assign(rank=[1, 2, 3], rating=[1.0, 2.0, 3.0]),
-                ),
+                holds("in_order", _in_order, "a higher rating has a better rank"),
                 holds(
                     "explained",
                     lambda board: np.isfinite(board["rating"]) | board["flags"].ne(""),
                     "a rating is a finite number, or a flag says why there is none",
-                    cells(rating=np.nan, flags=""),
                 ),
             ],
             remedy="See `flags` of these models; remake heldout_ratings and the leaderboard.",
@@ -74,7 +68,6 @@ LEADERBOARD = Table(
                     "well_founded",
                     well_founded,
                     "a model has a rating, and battles enough to say how uncertain it is",
-                    cells(flags="few-battles"),
                 )
             ],
             remedy="Sample and judge more battles of these models against voted ones.",
@@ -102,7 +95,6 @@ LEADERBOARD = Table(
                     "bounded",
                     lambda board: np.isfinite(board[["lower", "upper"]]).all(axis=1).to_numpy(),
                     "the interval of a model is bounded",
-                    cells(upper=np.inf),
                 )
             ],
             remedy=MORE_MODELS,

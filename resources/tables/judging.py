@@ -8,17 +8,7 @@ from judgeline.io import REPLY_DTYPES, SCORE_COLUMNS, SCORED_COLUMNS
 from resources.judges.judge import FAILURES
 from resources.judges.remedies import reasons_of, remedies_text
 from resources.tables.corpus import RECORDED_VERDICTS
-from resources.tables.rules import (
-    Rule,
-    among,
-    cells,
-    has_columns,
-    holds,
-    known,
-    n_rows,
-    unique,
-    within,
-)
+from resources.tables.rules import Rule, among, has_columns, holds, known, n_rows, unique, within
 from resources.tables.schema import Check, Table
 
 MIN_PARSED = 0.5
@@ -52,12 +42,7 @@ def parse_check(
         table = pd.DataFrame({"statuses": [said or "no verdicts"], "parsed": [rate]})
         return table if asked or len(verdicts) else table.head(0)
 
-    rule = within(
-        "parsed",
-        least,
-        note=f"at least {least:.0%} of answers parse",
-        breaks=lambda verdicts: verdicts.assign(status="parse_error"),
-    )
+    rule = within("parsed", least, note=f"at least {least:.0%} of answers parse")
     return Check(
         name,
         guards,
@@ -95,7 +80,7 @@ def _orders_shown(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 VERDICTS = Table(
     "verdicts",
-    RECORDED_VERDICTS.words,
+    RECORDED_VERDICTS.columns,
     key=_CALL,
     checks=[
         Check(
@@ -128,21 +113,18 @@ VERDICTS = Table(
                     "an answer that is ok has all twelve scores, or none and a published outcome; "
                     "any other has none",
                     of=_surplus_marks,
-                    breaks=cells(status="refusal"),
                 ),
                 within(
                     "lowest_score",
                     1,
                     of=lambda t: _marks(t).min(axis=1),
                     note="no score is below 1",
-                    breaks=cells(clarity_a=0.5),
                 ),
                 within(
                     "highest_score",
                     high=10,
                     of=lambda t: _marks(t).max(axis=1),
                     note="no score is above 10",
-                    breaks=cells(fluency_b=11.0),
                 ),
             ],
             remedy="Look at `answer` of these rows: the parser or the reader let them through.",
@@ -157,7 +139,6 @@ VERDICTS = Table(
                     "complete",
                     None,
                     "a battle was shown in both orders, or the mean of both was published",
-                    cells(order="AB"),
                 )
             ],
             remedy="Materialise verdicts again: the judge stopped before it had seen every order.",
@@ -184,7 +165,6 @@ VERDICTS = Table(
                     [True],
                     f"at least {WARN_JUDGED:.0%} of the sampled battles have a verdict",
                     mostly=WARN_JUDGED,
-                    breaks=cells(battle_id="another"),
                 )
             ],
             remedy="Materialise verdicts again, or ask the publisher of recorded ones.",
@@ -219,7 +199,6 @@ def well_formed(key: list[str], said: list[str], shares: list[str]) -> list[Rule
             [0],
             f"{', '.join(always)} are known",
             of=lambda t: t.reindex(columns=always).isna().sum(axis=1),
-            breaks=cells(identity=None),
         ),
         unique(*key, note=_ONCE),
         _STATUS,
@@ -228,7 +207,6 @@ def well_formed(key: list[str], said: list[str], shares: list[str]) -> list[Rule
             "matches_status",
             lambda t: t[said].notna().any(axis=1) == t["status"].eq("ok"),
             "an answer that is ok says something, and a failed one nothing",
-            cells(status="refusal"),
         ),
     ]
     if not shares:
@@ -240,14 +218,12 @@ def well_formed(key: list[str], said: list[str], shares: list[str]) -> list[Rule
             0,
             of=lambda t: t[shares].min(axis=1),
             note=f"{', '.join(shares)} are 0 or more",
-            breaks=cells(covered=-0.5),
         ),
         within(
             "greatest_share",
             high=1 + SUM_SLACK,
             of=lambda t: t[shares].max(axis=1),
             note=f"{', '.join(shares)} are 1 or less",
-            breaks=cells(covered=1.5),
         ),
     ]
 
@@ -255,11 +231,10 @@ def well_formed(key: list[str], said: list[str], shares: list[str]) -> list[Rule
 def covered_check(name: str, guards: str, ids: list[str]) -> Check:
     """Return the check that the listed alternatives cover most of a judge's probability."""
     note = f"at least {WARN_COVERED:.0%} of the answers tell {LEAST_COVERED:.0%} of the probability"
-    rule = within("covered", LEAST_COVERED, note=f"{note}, or more", mostly=WARN_COVERED)
     return Check(
         name,
         guards,
-        [rule._replace(sound={"covered": 1.0})],
+        [within("covered", LEAST_COVERED, note=f"{note}, or more", mostly=WARN_COVERED)],
         remedy="Look at `log_probabilities` of these rows: the endpoint lists too few "
         "alternatives for the scale, or the judge begins with other words. A coarser "
         "'score.scale' or samples (log_probabilities: off) help.",
@@ -269,8 +244,11 @@ def covered_check(name: str, guards: str, ids: list[str]) -> Check:
     )
 
 
+_CHANCES = ["p_a", "p_tie", "p_b"]
+
+
 def _total(choices: pd.DataFrame) -> pd.Series:
-    chances = choices[["p_a", "p_tie", "p_b"]]
+    chances = choices[_CHANCES]
     total = chances.sum(axis=1, skipna=False).fillna(-1.0)
     return total.where(chances.notna().any(axis=1))
 
@@ -283,7 +261,6 @@ def said_in_both_orders(choices: pd.DataFrame) -> pd.DataFrame:
     return both.assign(agree=np.isclose(both["AB"], both["BA"])).reset_index()
 
 
-_SURE = {"p_a": 1.0, "p_tie": 0.0, "p_b": 0.0}
 CHOICE_VERDICTS = Table(
     "choice_verdicts",
     f"battle_id judge order replicate status choice p_a p_tie p_b covered perplexity {ACCOUNT}",
@@ -293,7 +270,7 @@ CHOICE_VERDICTS = Table(
             "choices_are_well_formed",
             "Each choice is stored once, with a known fate, and its probabilities add up to one.",
             [
-                *well_formed(_CALL, ["choice", *_SURE], [*_SURE, "covered"]),
+                *well_formed(_CALL, ["choice", *_CHANCES], [*_CHANCES, "covered"]),
                 _ORDER,
                 among("choice", [0.0, 0.5, 1.0], "choice is 1, 0.5, 0 or null"),
                 within(
@@ -302,8 +279,7 @@ CHOICE_VERDICTS = Table(
                     1 + SUM_SLACK,
                     of=_total,
                     note="p_a, p_tie and p_b add up to 1, or none is known",
-                    breaks=cells(p_tie=None),
-                )._replace(sound=_SURE),
+                ),
             ],
             remedy=_LOOK,
             blocking=True,
@@ -328,9 +304,6 @@ CHOICE_VERDICTS = Table(
                     [True],
                     f"in at least {MIN_AGREEMENT:.0%} of the battles both orders agree",
                     mostly=MIN_AGREEMENT,
-                    breaks=lambda t: pd.concat(
-                        [t.assign(order="AB", choice=1.0), t.assign(order="BA", choice=0.0)]
-                    ),
                 )
             ],
             remedy="Prefer the sources 'likelihood' and 'score' of soft_outcomes for this judge, "
@@ -426,9 +399,6 @@ SCORED_BATTLES = Table(
                     "component",
                     [0],
                     "a chain of scored battles leads from each model to every other",
-                    breaks=cells(model_a="ant", model_b="bee"),
-                )._replace(
-                    sound={"model_a": ["elk", "elk", "fox"], "model_b": ["fox", "hen", "hen"]}
                 )
             ],
             remedy="Judge battles that connect these models to the others, or leave them out.",
@@ -444,7 +414,6 @@ SCORED_BATTLES = Table(
                     "holds_others_together",
                     [False],
                     "the other models stay connected when one is held out",
-                    breaks=lambda t: t.assign(model_b="hub"),
                 )
             ],
             remedy="Judge battles between the models that meet only through these.",
@@ -463,7 +432,6 @@ SCORED_BATTLES = Table(
                     strict_min=True,
                     strict_max=True,
                     note="a model neither wins nor loses all of its battles in the judge's eyes",
-                    breaks=lambda t: t.assign(judge_outcome=t["model_a"].eq("elk") * 1.0),
                 )
             ],
             remedy="Judge battles of these models against closer opponents.",

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from resources.tables.rules import among, cells, holds, known, within
+from resources.tables.rules import among, holds, known, within
 from resources.tables.schema import Check, Table
 
 _ANSWER = ["source", "key", "order", "replicate"]
@@ -21,14 +21,12 @@ RATIONALE_EMBEDDINGS = Table(
                     [False],
                     "an answer has one vector",
                     of=lambda t: t.duplicated(_ANSWER),
-                    breaks=lambda t: t.assign(key="k", source="s", order="AB"),
                 ),
                 among(
                     "has_another_length",
                     [False],
                     "vectors have one length",
                     of=lambda t: t["length"].ne(t["length"].iloc[0] if len(t) else 0),
-                    breaks=cells(embedding=[1.0, 2.0]),
                 ),
             ],
             remedy="Remake verdicts, or set a 'revision' in config/embeddings.yaml if the "
@@ -56,12 +54,7 @@ QUANTITATIVE_OUTCOMES = Table(
             "Ratings without a model need the outcome of every battle, by judges that never saw "
             "it.",
             [
-                holds(
-                    "complete",
-                    _complete,
-                    "a battle has one row per held-out model",
-                    lambda t: t.assign(battle_id="b", method="m", held_out_model="h"),
-                ),
+                holds("complete", _complete, "a battle has one row per held-out model"),
                 *known("outcome", note="every outcome is known"),
                 within("outcome", 0, 1, note="outcome lies in [0, 1]"),
             ],
@@ -98,7 +91,6 @@ QUANTITATIVE_JUDGES = Table(
                     of=lambda t: t["value"] / t["score_only"],
                     note=f"the squared error is at most {WARN_WORSE:g} times that of the scores "
                     "alone",
-                    breaks=lambda t: t.assign(metric="mse", value=9.0),
                 )
             ],
             remedy="Use calibrated scores (method soft), another embedding, or more votes.",

@@ -13,7 +13,7 @@ RELIABILITY_PANEL = Table(
 JUDGE_GATE = Table("judge_gate", Gate, key=["criterion"])
 DRIFT_ANSWERS = Table(
     "drift_answers",
-    f"{VERDICTS.words} epoch asked_at judge_version selection_order run_id",
+    [*VERDICTS.columns, "epoch", "asked_at", "judge_version", "selection_order", "run_id"],
     key=["battle_id", "order", "epoch"],
 )
 JUDGE_DRIFT = Table(

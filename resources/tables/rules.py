@@ -1,4 +1,4 @@
-"""Rules of tables: each has its expectation, a row that keeps it and a row that breaks it."""
+"""Rules of tables, each a sentence with its expectation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 Derive = Callable[[pd.DataFrame], Any]
-Change = Callable[[pd.DataFrame], pd.DataFrame]
 Limit = float | Callable[[pd.DataFrame], float] | None
 """A number, or what gives it of the table."""
 
@@ -14,16 +13,13 @@ Limit = float | Callable[[pd.DataFrame], float] | None
 class Rule(NamedTuple):
     """One sentence about a table, as an expectation; made when a check runs.
 
-    `of` derives the column that is tested, if the table has none; `sound` are cells that keep
-    the rule, and `breaks` turns a table that keeps it into one that does not.
+    `of` derives the column that is tested, if the table has none.
     """
 
     note: str
     expectation: str
     settings: Mapping[str, Any]
     of: Derive | None = None
-    sound: Mapping[str, Any] = {}
-    breaks: Change | None = None
 
     def made(self, table: pd.DataFrame, index: int) -> Any:
         """Return the rule as an expectation, tagged with its index to find its result."""
@@ -38,16 +34,6 @@ class Rule(NamedTuple):
         return {} if self.of is None else {self.settings["column"]: self.of(table)}
 
 
-def cells(**values: Any) -> Change:
-    """Return a function that changes cells of the first row, to break a rule."""
-
-    def change(table: pd.DataFrame) -> pd.DataFrame:
-        rest = table.iloc[1:]
-        return table.assign(**{name: [it, *rest[name]] for name, it in values.items()})
-
-    return change
-
-
 def within(
     column: str,
     low: Limit = None,
@@ -55,57 +41,36 @@ def within(
     *,
     note: str,
     of: Derive | None = None,
-    breaks: Change | None = None,
     **limits: Any,
 ) -> Rule:
     """Return the rule that numbers lie between limits; null cells keep it."""
-    known = {}
-    if of is None:
-        least = -1e9 if low is None or callable(low) else low
-        most = least + 4 if high is None or callable(high) else high
-        known = {column: most - 1 if least == -1e9 else (least + most) / 2}
-        breaks = breaks or cells(**{column: 1e12 if high is not None else least - 1})
     settings = {"column": column, "min_value": low, "max_value": high, **limits}
-    return Rule(note, "ExpectColumnValuesToBeBetween", settings, of, known, breaks)
+    return Rule(note, "ExpectColumnValuesToBeBetween", settings, of)
 
 
 def among(
-    column: str,
-    values: Sequence[Any],
-    note: str,
-    *,
-    of: Derive | None = None,
-    breaks: Change | None = None,
-    **limits: Any,
+    column: str, values: Sequence[Any], note: str, *, of: Derive | None = None, **limits: Any
 ) -> Rule:
     """Return the rule that cells hold one of some values; null cells keep it."""
-    if of is None:
-        other = "?" if isinstance(values[0], str) else -7.0
-        breaks = breaks or cells(**{column: other})
     settings = {"column": column, "value_set": list(values), **limits}
-    known = {} if of else {column: values[0]}
-    return Rule(note, "ExpectColumnValuesToBeInSet", settings, of, known, breaks)
+    return Rule(note, "ExpectColumnValuesToBeInSet", settings, of)
 
 
 def none_of(column: str, values: Sequence[Any], note: str) -> Rule:
     """Return the rule that no cell holds one of some values."""
     settings = {"column": column, "value_set": list(values)}
-    breaks = cells(**{column: values[0]})
-    return Rule(note, "ExpectColumnValuesToNotBeInSet", settings, breaks=breaks)
+    return Rule(note, "ExpectColumnValuesToNotBeInSet", settings)
 
 
-def holds(name: str, test: Derive | None, note: str, breaks: Change | None = None) -> Rule:
+def holds(name: str, test: Derive | None, note: str) -> Rule:
     """Return the rule that a test holds in every row; without a test the column is there."""
-    return among(name, [True], note, of=test, breaks=breaks)
+    return among(name, [True], note, of=test)
 
 
 def known(*columns: str, note: str = "{} is known") -> list[Rule]:
     """Return the rules that columns have no null cell."""
     kind = "ExpectColumnValuesToNotBeNull"
-    return [
-        Rule(note.format(one), kind, {"column": one}, breaks=cells(**{one: None}))
-        for one in columns
-    ]
+    return [Rule(note.format(one), kind, {"column": one}) for one in columns]
 
 
 def unique(*columns: str, note: str) -> Rule:
@@ -113,7 +78,7 @@ def unique(*columns: str, note: str) -> Rule:
     several = len(columns) > 1
     kind = "ExpectCompoundColumnsToBeUnique" if several else "ExpectColumnValuesToBeUnique"
     settings = {"column_list": list(columns)} if several else {"column": columns[0]}
-    return Rule(note, kind, settings, breaks=lambda table: pd.concat([table, table.head(1)]))
+    return Rule(note, kind, settings)
 
 
 def at_least(larger: str, smaller: str, note: str) -> Rule:
@@ -122,7 +87,6 @@ def at_least(larger: str, smaller: str, note: str) -> Rule:
         note,
         "ExpectColumnPairValuesAToBeGreaterThanB",
         {"column_A": larger, "column_B": smaller, "or_equal": True},
-        breaks=cells(**{smaller: 1e9}),
     )
 
 
@@ -132,28 +96,18 @@ def different(first: str, second: str, note: str) -> Rule:
         note,
         "ExpectSelectColumnValuesToBeUniqueWithinRecord",
         {"column_list": [first, second]},
-        breaks=lambda table: table.assign(**{second: table[first]}),
     )
 
 
 def n_rows(least: int, note: str) -> Rule:
     """Return the rule that a table has enough rows."""
-    return Rule(
-        note,
-        "ExpectTableRowCountToBeBetween",
-        {"min_value": least},
-        breaks=lambda table: table.head(least - 1),
-    )
+    return Rule(note, "ExpectTableRowCountToBeBetween", {"min_value": least})
 
 
 def has_columns(columns: Sequence[str], note: str, *, exact: bool = True) -> Rule:
     """Return the rule that a table has some columns, and where `exact` no other."""
-    return Rule(
-        note,
-        "ExpectTableColumnsToMatchSet",
-        {"column_set": list(columns), "exact_match": exact},
-        breaks=lambda table: table.drop(columns=columns[-1]),
-    )
+    settings = {"column_set": list(columns), "exact_match": exact}
+    return Rule(note, "ExpectTableColumnsToMatchSet", settings)
 
 
 def median_within(column: str, low: float, high: float, note: str) -> Rule:

@@ -1,8 +1,4 @@
-"""A table is a value: its columns, and its rules under the names of its checks.
-
-From a declaration come the types, the empty table, the catalogue's schema and the checks.
-`conditions.checks_of` makes one step of a table's checks; tests call `check` and `sound`.
-"""
+"""A table is a value: its columns, and its rules under the names of its checks."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +11,6 @@ from resources.tables.words import WORDS
 
 if TYPE_CHECKING:  # judges read the columns of their forms, and need no orchestrator
     import dagster as dg
-
-_CELLS = {"str": "x", "bool": True, "object": "x"}
 
 
 @dataclass(frozen=True)
@@ -74,11 +68,6 @@ class Table:
         return self.fields.split() if isinstance(self.fields, str) else list(self.fields)
 
     @property
-    def words(self) -> str:
-        """Names of the columns, apart by blanks."""
-        return " ".join(self.columns)
-
-    @property
     def dtypes(self) -> dict[str, str]:
         """Types by column, in the order of the columns."""
         return {name: self.types.get(name, WORDS[name][0]) for name in self.columns}
@@ -104,12 +93,8 @@ class Table:
     def results(
         self, table: pd.DataFrame, names: Collection[str] | None = None, **beside: pd.DataFrame
     ) -> "Iterator[dg.AssetCheckResult]":
-        """Yield the results of the declared checks, or of those in `names`.
-
-        Checks about the same rows are evaluated at once. `beside` has the tables that checks read
-        beside this one.
-        """
-        from resources.tables.expectations import evaluate_together
+        """Yield the results of the checks, or of those in `names`; `beside` has further tables."""
+        from resources.tables.expectations import Suite, evaluate_together
 
         groups: dict[Any, list[Check]] = {}
         for check in self.checks:
@@ -117,13 +102,9 @@ class Table:
                 ids = tuple(check.ids or self.key)
                 groups.setdefault((check.rows, check.beside, ids), []).append(check)
         for (rows, others, ids), checks in groups.items():
-            results = evaluate_together(
-                rows(table, *(beside[name] for name in others.split())) if rows else table,
-                [check.rules for check in checks],
-                ids=ids,
-                remedies=[check.advice(table) for check in checks],
-                severities=[check.severity for check in checks],
-            )
+            shown = rows(table, *(beside[name] for name in others.split())) if rows else table
+            suites = [Suite(one.rules, one.advice(table), one.severity) for one in checks]
+            results = evaluate_together(shown, suites, ids=ids)
             for check, result in zip(checks, results, strict=True):
                 yield result._replace(check_name=check.name)
 
@@ -138,20 +119,3 @@ class Table:
     def beside(self) -> set[str]:
         """Names of the tables that checks read beside this one."""
         return {name for check in self.checks for name in check.beside.split()}
-
-    def sound(self, n_rows: int = 3) -> pd.DataFrame:
-        """Return rows that keep every rule, as the declaration has them."""
-        cells = {name: _CELLS.get(kind, 1) for name, kind in self.dtypes.items()}
-        cells |= {"status": "ok"} if "status" in cells else {}
-        for check in self.checks:
-            for rule in check.rules:
-                cells |= {name: it for name, it in rule.sound.items() if name in cells}
-        lists = {name: it for name, it in cells.items() if isinstance(it, list)}
-        table = pd.DataFrame([cells] * n_rows)
-        table = table.assign(**{name: (it * n_rows)[:n_rows] for name, it in lists.items()})
-        varied = {
-            name: [f"{name}-{row}" for row in range(n_rows)]
-            for name in self.columns
-            if name not in lists and cells[name] == "x" and self.dtypes[name] == "str"
-        }
-        return table.assign(**varied)

@@ -1,18 +1,13 @@
-"""The table store: one Parquet file per asset and partition, local or in object storage.
-
-What belongs here: where a table lies, how it is written so that no reader sees half of it, and
-what the catalogue says about it. What does not: what a table means (`assets`).
-"""
+"""The table store: one Parquet file per asset and partition, local or in object storage."""
 
 import hashlib
 import os
 import re
-from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, get_origin
+from typing import Any, get_origin
 
 import dagster as dg
 import pandas as pd
@@ -31,7 +26,6 @@ SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
 PREVIEW_ROWS = 5
 PREVIEW_COLUMNS = 12
 CELL_WIDTH = 60
-_BATCH = 10_000  # rows read at a time where few are kept
 _CACHE_BYTES = 128 << 20  # of tables that stay in memory once read
 
 
@@ -95,10 +89,7 @@ class ParquetStore(dg.UPathIOManager):
     # Synchronous on purpose: the asynchronous form of the base class pairs tables with keys by
     # position and mislabels them as soon as one partition is missing.
     def load_from_path(self, context: dg.InputContext | None, path: UPath) -> pd.DataFrame:
-        """Read one table, or the ``columns`` that the input's metadata names.
-
-        FileNotFoundError tells the caller that the partition is missing.
-        """
+        """Read a table, or ``columns`` that an input names; FileNotFoundError if it is missing."""
         columns = ((context and context.definition_metadata) or {}).get("columns")
         try:
             return _read(path, columns).to_pandas()
@@ -110,11 +101,7 @@ class ParquetStore(dg.UPathIOManager):
             ) from error
 
     def load_input(self, context: dg.InputContext) -> Any:
-        """Load a table, or always a dict by partition key where several are asked for.
-
-        They are for a ``dict[...]`` parameter, or an input whose metadata says ``fans_in``, as one
-        of many that a function takes together.
-        """
+        """Load a table, or always a dict by partition key where several are asked for."""
         loaded = super().load_input(context)
         fans_in = (context.definition_metadata or {}).get("fans_in", False)
         wants_dict = fans_in or get_origin(context.dagster_type.typing_type) is dict
@@ -135,7 +122,11 @@ class ParquetStore(dg.UPathIOManager):
         """Return the row count, the column types and a preview for the catalogue."""
         schema = pa.Schema.from_pandas(obj, preserve_index=False)
         columns = [
-            dg.TableColumn(field.name, _type_name(field.type), WORDS.get(field.name, ("", None))[1])
+            dg.TableColumn(
+                field.name,
+                str(field.type).removeprefix("large_"),
+                WORDS.get(field.name, ("", None))[1],
+            )
             for field in schema
         ]
         scope = "partition_row_count" if context.has_asset_partitions else "row_count"
@@ -173,12 +164,8 @@ class ParquetStore(dg.UPathIOManager):
         if not path.exists():
             return None
         with path.open("rb") as source:
-            batches = pq.ParquetFile(source)
-            kept = [
-                batch.filter(pc.is_in(batch[column], value_set=pa.array(list(among), pa.string())))
-                for batch in batches.iter_batches(_BATCH)
-            ]
-            return pa.Table.from_batches(kept, batches.schema_arrow).to_pandas()
+            wanted = pc.field(column).isin(pa.array(list(among), pa.string()))
+            return pq.read_table(source, filters=wanted).to_pandas()
 
     def has(self, asset: str, *keys: str) -> bool:
         """Return whether the table of an asset's partition is stored."""
@@ -198,44 +185,28 @@ def _read(path: UPath, columns: Sequence[str] | None) -> pa.Table:
 
 
 class _TableCache:
-    """Tables read from local files, each until its file changes.
-
-    A lineage reads the same table a dozen times. An Arrow table is immutable, so that every
-    reader makes a frame of its own from it. The tables that were not used for longest are
-    dropped when all together exceed a number of bytes.
-    """
+    """Tables read from local files, of a number of bytes at most, each until its file changes."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._held: OrderedDict[tuple[str, tuple[str, ...] | None], _Held] = OrderedDict()
-        self._lock = Lock()
+        self._most_bytes, self._lock = most_bytes, Lock()
+        self._held: dict[tuple[Any, ...], tuple[pa.Table, int]] = {}  # the latest used comes last
 
     def read(self, path: str, columns: Sequence[str] | None) -> pa.Table:
         """Return the table in a file, or some of its columns."""
-        key = path, None if columns is None else tuple(columns)
         with open(path, "rb") as source:
             file = os.fstat(source.fileno())
-            version = file.st_mtime_ns, file.st_size, file.st_ino
+            named = None if columns is None else tuple(columns)
+            key = path, named, file.st_mtime_ns, file.st_size, file.st_ino
             with self._lock:
-                held = self._held.get(key)
-            if held is None or held.version != version:
+                table, n_bytes = self._held.pop(key, (None, 0))
+            if table is None:
                 table = pq.read_table(source, columns=columns)
-                held = _Held(version, table, table.nbytes)
-        self._hold(key, held)
-        return held.table
-
-    def _hold(self, key: tuple[str, tuple[str, ...] | None], held: "_Held") -> None:
+                n_bytes = table.nbytes
         with self._lock:
-            self._held[key] = held
-            self._held.move_to_end(key)
-            while sum(each.n_bytes for each in self._held.values()) > self._most_bytes:
-                self._held.popitem(last=False)
-
-
-class _Held(NamedTuple):
-    version: tuple[int, int, int]
-    table: pa.Table
-    n_bytes: int
+            self._held[key] = table, n_bytes
+            while sum(size for _, size in self._held.values()) > self._most_bytes:
+                del self._held[next(iter(self._held))]
+        return table
 
 
 _CACHE = _TableCache(_CACHE_BYTES)
@@ -273,7 +244,3 @@ def _cell(value: Any) -> str:
         return ""
     text = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
     return in_markdown(text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 1] + "…")
-
-
-def _type_name(type_: pa.DataType) -> str:
-    return str(type_).removeprefix("large_")

@@ -1,6 +1,6 @@
 """Declared tables of trust: outcomes of single scores and choices, and their consistency."""
 
-from resources.tables.rules import among, cells, known, unique, within
+from resources.tables.rules import among, known, unique, within
 from resources.tables.schema import Check, Table
 
 SOURCES = ("likelihood", "perplexity", "choice", "score", "score-plain")
@@ -42,14 +42,12 @@ CONSISTENCY = Table(
                     high=0,
                     of=lambda t: (t[["circular", "equality"]].max(axis=1) - t["ratio"]).fillna(0.0),
                     note="circular and equality are parts of the ratio",
-                    breaks=cells(circular=0.9),
-                )._replace(sound={"circular": 0.2, "equality": 0.2}),
+                ),
                 among(
                     "unfounded",
                     [False],
                     "there is a ratio where, and only where, something was counted",
                     of=lambda t: t["ratio"].notna() != t["n"].gt(0),
-                    breaks=cells(n=0),
                 ),
             ],
             remedy="Remake soft_outcomes and consistency together; they are of different samples.",

@@ -211,18 +211,19 @@ _FLAGS = {
     "moved": "Whether the statistic moved beyond what chance explains.",
     "withholds": "Whether a failure hides the ratings, or only informs.",
 }
-_OTHERS = {
-    "timestamp": "When the vote was cast, UTC; null where unknown.",
-    "passed": "Whether the value meets its threshold; null where nothing is promised or measured.",
-    "embedding": "Vector of a judge's reason; its length is that of its embedder's vectors.",
-}
 WORDS: dict[str, tuple[str, str]] = {
     **{name: ("str", meaning) for name, meaning in _TEXTS.items()},
     **{name: ("float64", meaning) for name, meaning in _NUMBERS.items()},
     **{name: ("int64", meaning) for name, meaning in _COUNTS.items()},
     **{name: ("Int64", meaning) for name, meaning in _COUNTS_OR_NONE.items()},
     **{name: ("bool", meaning) for name, meaning in _FLAGS.items()},
-    "passed": ("boolean", _OTHERS["passed"]),
-    "timestamp": ("datetime64[us, UTC]", _OTHERS["timestamp"]),
-    "embedding": ("object", _OTHERS["embedding"]),
+    "passed": (
+        "boolean",
+        "Whether the value meets its threshold; null where nothing is promised or measured.",
+    ),
+    "timestamp": ("datetime64[us, UTC]", "When the vote was cast, UTC; null where unknown."),
+    "embedding": (
+        "object",
+        "Vector of a judge's reason; its length is that of its embedder's vectors.",
+    ),
 }

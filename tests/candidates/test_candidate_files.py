@@ -290,7 +290,7 @@ def test_the_folder_is_at_home_unless_a_variable_moves_it(home, monkeypatch):
     monkeypatch.setenv("JUDGELINE_CANDIDATES", "s3://bucket/new")
     assert candidates_uri() == "s3://bucket/new"
     with pytest.raises(ValueError, match="unsafe"):
-        folder_of("../up", str(home))
+        folder_of("../up")
 
 
 def test_a_name_of_other_bytes_can_be_stored() -> None:

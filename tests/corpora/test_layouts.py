@@ -22,8 +22,8 @@ from judgeline.io.softelo import _read_scores as read_scores
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition, load_corpora
 from resources.config.paths import ROOT
+from resources.corpora.judgments import joined, labelled, split_answer
 from resources.corpora.reading import CorpusRead, read_corpus, read_files
-from resources.corpora.verdict_files import joined, labelled, split_answer
 
 DTYPES = (BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES)
 LAYOUTS = {

@@ -1,9 +1,17 @@
-"""What a judge answers to presentations, in their order, whichever came first."""
+"""What a judge answers to presentations, in their order, and about battles in a store that goes."""
 
 from collections.abc import Sequence
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import pandas as pd
+from upath import UPath
+
+from resources.judges import annotation
 from resources.judges.budget import Budget
+from resources.judges.buying import Buyer
 from resources.judges.judge import Answer, Judge, Presentation
+from resources.store.verdicts import VerdictStore, collapse
 
 
 def answered(
@@ -11,3 +19,20 @@ def answered(
 ) -> list[Answer]:
     given = dict(judge.answer(presentations, budget or Budget()))
     return [given[position].answer for position in sorted(given)]
+
+
+def annotate(
+    judge: Judge, battles: pd.DataFrame, *, slug: str, buyer: Buyer | None = None, **options: Any
+) -> pd.DataFrame:
+    """The verdicts of a judge; without a buyer in a store that goes again."""
+    if buyer is not None:
+        return annotation.annotate(judge, battles, slug=slug, buyer=buyer, **options)
+    with TemporaryDirectory() as folder:
+        own = Buyer(VerdictStore(UPath(folder)), n_covered=1)  # asked to the end, readable or not
+        return annotation.annotate(judge, battles, slug=slug, buyer=own, **options)
+
+
+def statuses(store: VerdictStore, judge_key: str) -> dict[str, str]:
+    """The status of every call of a judge that was ever answered, by identity."""
+    found = collapse(store.scan(judge_key, ("identity", "status", "answered_at")).table)
+    return dict(zip(found["identity"], found["status"], strict=True))

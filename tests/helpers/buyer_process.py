@@ -4,11 +4,11 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
+from answering import annotate
 from upath import UPath
 
 from resources.config.paths import ROOT
 from resources.judges import buying
-from resources.judges.annotation import annotate
 from resources.judges.catalog import read_template
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from answering import annotate, statuses
 from batch_server import BatchServer, answered
 from buyer_process import numbered, store_in
 from channels import batch, live, on_question
@@ -22,7 +23,6 @@ from fault_server import KEY, FaultServer, serving
 from forks import forking
 from managed import is_alive
 
-from resources.judges.annotation import annotate
 from resources.judges.batch.provider import Limits
 from resources.judges.buying import Account, Buyer
 from resources.judges.judge import judge_key, present
@@ -291,7 +291,7 @@ def test_an_interrupted_run_leaves_a_failure_its_second_attempt(again, tmp_path)
         judge, shown = batch(server, tmp_path), present(BATTLES, 1)
         with pytest.raises(KeyboardInterrupt):
             Buyer(store).readings(judge, shown, slug="j", on_progress=stop)
-        assert set(store.statuses(judge_key(judge)).values()) == {"parse_error"}
+        assert set(statuses(store, judge_key(judge)).values()) == {"parse_error"}
         server.line = None
         assert bought(again(server, tmp_path), tmp_path)["status"].eq("ok").all()
     assert server.submitted.total() + len(server.presentations) == 4 * N_BATTLES

@@ -10,7 +10,7 @@ import dagster as dg
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from answering import answered
+from answering import annotate, answered
 from batch_server import BatchServer
 from buyer_process import numbered, store_in
 from channels import (
@@ -49,7 +49,6 @@ from judgeline.verdict.rubric import parse_answer
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
 from resources.config.paths import ROOT
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
 from resources.judges.catalog import open_judge

@@ -1,8 +1,10 @@
 """Entries of judges.yaml: what they may say, and what is said about the rest."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
@@ -87,7 +89,7 @@ J = "j:\n  display_name: J\n  family: f\n  kind: openai\n  model: m\n"
         (NAMED + "recoded}", ["'r'", "'kind'", "'recoded'"]),
         ("r: {display_name: R, kind: recorded}", ["'r' lacks the key 'family'"]),
         (NAMED + "recorded, famly: g}", ["'famly'", "mean 'family'"]),
-        (NAMED + "recorded, zz: 1}", ["'zz'", "display_name, family"]),
+        (NAMED + "recorded, zz: 1}", ["'zz'", "display_name, endpoint_name, expect_model"]),
         (NAMED + "builtin, builtin: {noize: 1}}", ["'builtin.noize'", "mean 'noise'"]),
         (NAMED + "builtin}", ["'builtin'", "traits"]),
         (NAMED + "builtin, builtin: {seed: 1}}", ["lacks the key 'builtin.noise'"]),
@@ -345,7 +347,8 @@ def test_shipped_served_judges_open_once_their_variables_are_set(slug, monkeypat
     ],
 )  # fmt: skip
 def test_endpoints_and_keys_come_from_where_they_are_said_to(fields, variables, expected):
-    assert find_endpoint("j", ServedFields(model="m", **fields), variables) == expected
+    with mock.patch.dict(os.environ, variables, clear=True):
+        assert find_endpoint("j", ServedFields(model="m", **fields)) == expected
 
 
 @pytest.mark.parametrize(
@@ -361,8 +364,11 @@ def test_endpoints_and_keys_come_from_where_they_are_said_to(fields, variables, 
     ],
 )  # fmt: skip
 def test_bad_variables_are_named_and_not_shown(fields, variables, named):
-    with pytest.raises(ValueError, match=named) as caught:
-        Connection(find_endpoint("j", ServedFields(model="m", **fields), variables), 1.0)
+    with (
+        mock.patch.dict(os.environ, variables, clear=True),
+        pytest.raises(ValueError, match=named) as caught,
+    ):
+        Connection(find_endpoint("j", ServedFields(model="m", **fields)), 1.0)
     assert caught.value.__context__ is None
     assert "hush" not in str(caught.value)
 
@@ -438,9 +444,10 @@ def test_the_command_ends_with_the_users_arguments_so_that_they_win(tmp_path, mo
     assert command[command.index("--served-model-name") + 1] == "weights"
 
 
-def test_the_server_gets_its_key_and_its_interpreters_tools() -> None:
-    given = {"PATH": "/usr/bin", "HF_HUB_OFFLINE": "1"}
-    variables = server_environment("/env/bin/python", "k", given)
+def test_the_server_gets_its_key_and_its_interpreters_tools(monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    variables = server_environment("/env/bin/python", "k")
     assert variables["VLLM_API_KEY"] == "k"
     assert variables["PATH"] == "/env/bin:/usr/bin"
     assert variables["HF_HUB_OFFLINE"] == "1"

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from resources.judges.annotation import with_odds
 from resources.judges.forms.evidence import (
-    Span,
     Tokens,
     answer_span,
     choice_of,
@@ -280,7 +279,7 @@ WORDS = st.lists(st.text(alphabet="ab 8\n\u00e9\u597d", min_size=1, max_size=4),
 @given(tokens=WORDS)
 def test_tokens_that_spell_the_answer_are_all_its_own(tokens: list[str]) -> None:
     answer = "".join(tokens)
-    whole = Span(0, len(tokens)) if answer.strip() else None
+    whole = slice(0, len(tokens)) if answer.strip() else None
     assert answer_span(tokens, answer) == whole
     assert answer_span(tokens, answer.strip()) == whole
 
@@ -290,7 +289,7 @@ def test_thoughts_before_and_marks_after_are_cut(tokens: list[str], thoughts: li
     tokens = ["X", *tokens]
     before = ["<think>", *thoughts, "</think>"]
     found = answer_span([*before, *tokens, "<|eot_id|>"], "".join(tokens))
-    assert found == Span(len(before), len(before) + len(tokens))
+    assert found == slice(len(before), len(before) + len(tokens))
 
 
 @pytest.mark.parametrize(
@@ -299,15 +298,15 @@ def test_thoughts_before_and_marks_after_are_cut(tokens: list[str], thoughts: li
         (["8", "\n", "Good", "."], "8\nGood", None),  # more was said
         (["8", "\n"], "8\nGood", None),  # less was logged
         (["18"], "8", None),  # half a token is none
-        (["8", "<br>"], "8<br>", Span(0, 2)),
-        (["8", "<br>", "</s>"], "8<br>", Span(0, 2)),
-        (["8", "\n\n", "</s>"], "8", Span(0, 2)),
-        (["\u0120A", "\u010a", "\u0120fine"], "A\n fine", Span(0, 3)),
+        (["8", "<br>"], "8<br>", slice(0, 2)),
+        (["8", "<br>", "</s>"], "8<br>", slice(0, 2)),
+        (["8", "\n\n", "</s>"], "8", slice(0, 2)),
+        (["\u0120A", "\u010a", "\u0120fine"], "A\n fine", slice(0, 3)),
         # the bytes of one character, as three families of servers write them
-        (["8", "\n", "\ufffd", "\ufffd", " ok"], "8\n\u2713 ok", Span(0, 5)),
-        (["8", "\n", "\\xe2\\x9c", "\\x93", " ok"], "8\n\u2713 ok", Span(0, 5)),
-        (["8", "\n", "<0xE2>", "<0x9C>", "<0x93>", "</s>"], "8\n\u2713", Span(0, 5)),
-        (["8", "\n", "", "\u2713", ""], "8\n\u2713", Span(0, 4)),
+        (["8", "\n", "\ufffd", "\ufffd", " ok"], "8\n\u2713 ok", slice(0, 5)),
+        (["8", "\n", "\\xe2\\x9c", "\\x93", " ok"], "8\n\u2713 ok", slice(0, 5)),
+        (["8", "\n", "<0xE2>", "<0x9C>", "<0x93>", "</s>"], "8\n\u2713", slice(0, 5)),
+        (["8", "\n", "", "\u2713", ""], "8\n\u2713", slice(0, 4)),
         (["9", "\n", "\ufffd"], "8\n\u2713", None),
         ([], "8", None),
         (["8"], "", None),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from answering import annotate
 from batch_server import BatchServer, answered
 from buyer_process import numbered, store_in
 from fault_server import FaultServer, serving
@@ -20,14 +21,13 @@ from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
 from resources.judges.forms.form import Prompt, Reading, read
 from resources.judges.forms.registered import FORM_TABLES, form_with
 from resources.judges.judge import FAILURES, Answer, Evidence, Judge, Presentation
-from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge, BuiltinTraits
+from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 from resources.tables.words import WORDS
 
 PROMPTS = write_prompts(6, seed=2)
@@ -84,7 +84,7 @@ def simulated(form: str, family: str = "cedar", **traits: float) -> Judge:
     simulated = (TRAITS.model_copy(update=traits), family, PROMPTS, "Grade both.")
     if form == "rubric":
         return BuiltinJudge(*simulated)
-    return BuiltinFormJudge(*simulated, Prompt("A word.", form_with(form)))
+    return BuiltinJudge(*simulated, Prompt("A word.", form_with(form)))
 
 
 @functools.cache
@@ -288,7 +288,7 @@ def test_simulated_answers_depend_on_nothing_but_what_is_shown(form: str) -> Non
 
 @pytest.mark.parametrize(
     ("surplus", "message"),
-    [(-1, "11 answers to 12 presentations"), (1, "presentation 11 of 12 twice")],
+    [(-1, "left 1 of 12 presentations without an answer"), (1, "presentation 11 of 12 twice")],
 )
 def test_a_judge_that_loses_count_is_refused(form: str, surplus: int, message: str) -> None:
     judge = Recorded(form)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from answering import annotate
 from buyer_process import store_in
 from fault_server import FaultServer, serving, shown_texts
 from soft_server import REASON, SoftServer, Tokens, requests
@@ -16,7 +17,7 @@ from starlette.responses import Response
 
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import annotate, evidence_entries, with_odds
+from resources.judges.annotation import evidence_entries, with_odds
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
 from resources.judges.forms.choice import ChoiceForm
@@ -201,13 +202,12 @@ def test_numbers_begun_and_not_followed_are_never_filled_in() -> None:
     assert table["score"].tolist() == [87] * N_COMPLETIONS
     assert table["evidence"].tolist() == ["none"] * N_COMPLETIONS
     assert table[["expected_score", "covered"]].isna().all(axis=None)
-    note = evidence_entries(table, judge.form)["note"]
+    note = evidence_entries(table)["note"]
     assert "5 of 5 answers" in note
-    assert "'9' (probability 0.3)" in note
     assert "[1, 9]" in note
     assert "log_probabilities: off" in note
     assert small["evidence"].eq("log-probabilities").all()
-    assert "note" not in evidence_entries(small, judge.form)
+    assert "note" not in evidence_entries(small)
 
 
 def saying_at(server: SoftServer, tokens: Tokens) -> SoftServer:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from answering import annotate, statuses
 from buyer_process import buy, numbered, store_in, tiny_judge
 from fault_server import USAGE, FaultServer, judged, serving
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost, Price
 from resources.judges.buying import Account, BudgetError, Buyer
 
@@ -186,7 +186,7 @@ def purchase(
 
 def n_stored(folder: Path) -> int:
     store = store_in(folder)
-    return sum(len(store.statuses(key)) for key in store.judge_keys())
+    return sum(len(statuses(store, key)) for key in store.judge_keys())
 
 
 def test_tokens_are_never_exceeded_and_the_rest_can_be_bought_later(server, tmp_path):
@@ -329,11 +329,11 @@ def account(**changes: object) -> Account:
     ("price", "changes", "line"),
     [
         # 100 in 20 s is 5 a second, so that the other 300 take a minute
-        (PRICES, {}, "5.0/s, 1:00 left, 3 failed, 60,000 tokens, 0.2000 EUR"),
+        (PRICES, {}, "5.0/s, 0:01:00 left, 3 failed, 60,000 tokens, 0.2000 EUR"),
         (PRICES, {"charged": Cost(100, 90_000, 20_000, 0.57)},
-         "5.0/s, 1:00 left, 3 failed, 60,000 tokens (110,000 counted), 0.5700 EUR"),
+         "5.0/s, 0:01:00 left, 3 failed, 60,000 tokens (110,000 counted), 0.5700 EUR"),
         (None, {"seconds": 2000}, "0.1/s, 1:40:00 left, 3 failed, 60,000 tokens"),
-        (None, {"seconds": 0.1}, "1,000.0/s, 0:00 left, 3 failed, 60,000 tokens"),
+        (None, {"seconds": 0.1}, "1,000.0/s, 0:00:00 left, 3 failed, 60,000 tokens"),
         (None, {"seconds": 0.0, "failed": Counter()}, "60,000 tokens"),
     ],
 )  # fmt: skip

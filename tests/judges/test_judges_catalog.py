@@ -3,6 +3,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from answering import annotate
 
 from judgeline.io import VERDICT_DTYPES, score_battles
 from judgeline.verdict.outcomes import CRITERIA
@@ -10,7 +11,7 @@ from resources.arena.simulation import read_arena
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import load_judges
 from resources.config.paths import ROOT
-from resources.judges.annotation import annotate, recorded_marks
+from resources.judges.annotation import recorded_marks
 from resources.judges.catalog import open_judge
 
 JUDGES = load_judges(ROOT / "config" / "judges.yaml")

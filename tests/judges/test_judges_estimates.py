@@ -1,18 +1,18 @@
-"""Tokens before anything is asked, against texts of known length and a tokenizer made here."""
+"""Tokens before anything is asked, against texts of known length."""
 
 import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from answering import annotate
 from buyer_process import PROMPT, numbered, tiny_judge
 from fault_server import USAGE, FaultServer, serving
 
-from resources.judges.annotation import annotate
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation, present
-from resources.judges.judge_plan import BYTES_PER_TOKEN, estimate_tokens, find_tokenizer
+from resources.judges.judge_plan import BYTES_PER_TOKEN, estimate_tokens
 from resources.judges.live.fields import ServedFields
 
 BARE = Prompt("{delimiter} {instruction} {first_completion} {second_completion}", RUBRIC)
@@ -58,15 +58,6 @@ def test_the_most_counts_every_prompt_of_a_long_list() -> None:
     assert estimate.completion_tokens == 110 * 10_001
 
 
-def test_a_tokenizer_reads_some_of_a_long_list(model_folder: Path) -> None:
-    needed = [shown("word " * 100 * (i % 2), "a", "b") for i in range(10_001)]
-    estimate = estimate_tokens(fields(model=str(model_folder)), BARE, needed)
-    exact = sum(1 + 6 + 2 + 100 * (i % 2) for i in range(10_001))
-    # 2,000 drawn of which half are long: their share has a standard error of 1.1 points in 50
-    assert estimate.prompt_tokens == pytest.approx(exact, rel=4 * 0.011 / 0.5)
-    assert "in 2,000 prompts" in estimate.basis
-
-
 def test_stored_answers_give_the_tokens_that_the_server_counts(tmp_path: Path) -> None:
     """The server counts the same for whatever it is shown: so must the estimate."""
     battles = numbered(100)
@@ -95,41 +86,3 @@ def test_answers_whose_tokens_nobody_counted_say_nothing() -> None:
     half = pd.DataFrame({"prompt_tokens": [0, 70], "completion_tokens": [0, 30]})
     estimate = estimate_tokens(fields(), BARE, [other], ([one, other], half))
     assert (estimate.prompt_tokens, estimate.completion_tokens) == (70, 30)
-
-
-@pytest.fixture
-def model_folder(tmp_path: Path) -> Path:
-    """A model's folder with a tokenizer of one token per word."""
-    tokenizers = pytest.importorskip("tokenizers")
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import WhitespaceSplit
-
-    words = tokenizers.Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))  # noqa: S106
-    words.pre_tokenizer = WhitespaceSplit()
-    words.save(str(tmp_path / "tokenizer.json"))
-    return tmp_path
-
-
-def test_a_tokenizer_beside_the_model_counts_its_prompts(model_folder: Path) -> None:
-    own = fields(model=str(model_folder))
-    counter = find_tokenizer(own)
-    assert counter is not None
-    assert counter("one two  three") == 3
-    needed = [shown("one two three", "four five", "six"), shown("", "seven", "eight nine")]
-    estimate = estimate_tokens(own, BARE, needed)
-    fences = 1 + 3 * 2  # the mark, then a word before and one after each text
-    assert estimate.prompt_tokens == (fences + 6) + (fences + 3)
-    assert estimate.basis == "counted with the model's tokenizer; 110 tokens an answer, a guess"
-    answers = pd.DataFrame({"prompt_tokens": [999], "completion_tokens": [30]})
-    learnt = estimate_tokens(own, BARE, needed, (needed[:1], answers))
-    assert learnt.prompt_tokens == estimate.prompt_tokens
-    assert learnt.completion_tokens == 2 * 30
-    assert learnt.basis == (
-        "counted with the model's tokenizer, answers estimated from 1 of this judge"
-    )
-
-
-@pytest.mark.parametrize("model", ["tiny", "nobody/has-this-model", "not a repository: at all"])
-def test_models_that_are_not_here_have_no_tokenizer(model, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert find_tokenizer(fields(model=model)) is None

@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import gzip
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -16,12 +17,13 @@ from dataclasses import replace
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from answering import answered
+from answering import annotate, answered
 from buyer_process import numbered, store_in
 from channels import NOWHERE, PROMPT, QUICK, always, live, on_question, once, some
 from fault_server import (
@@ -43,7 +45,6 @@ from pipelines.commands.verdicts import explain_battle
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
 from resources.config.paths import ROOT
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
@@ -433,7 +434,8 @@ class Noting(FaultServer):
 
 def opened(server: FaultServer, folder: Path, fields: dict[str, Any], **variables: str) -> Any:
     declared = ServedFields(model="tiny", base_url=server.url, timeout_s=2.0, **fields)
-    place = find_endpoint("j", declared, variables)
+    with mock.patch.dict(os.environ, variables):
+        place = find_endpoint("j", declared)
     return ServedJudge("j", declared, PROMPT, Site(place, folder))
 
 

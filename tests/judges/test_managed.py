@@ -14,9 +14,9 @@ from pathlib import Path
 import managed
 import pandas as pd
 import pytest
+from answering import annotate
 from buyer_process import numbered, store_in
 
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.forms.form import Prompt
@@ -275,12 +275,14 @@ def test_when_we_are_gone_so_is_the_server(fake, tmp_path, monkeypatch, number):
         keeper.wait()
 
 
-def test_an_interpreter_without_vllm_is_told_with_the_remedy(tmp_path):
-    bare = {"PATH": os.environ["PATH"]}
+def test_an_interpreter_without_vllm_is_told_with_the_remedy(monkeypatch):
+    for name in ("PYTHONPATH", "JUDGELINE_VLLM_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
     with pytest.raises(VllmError, match=r"pip install vllm\) and set JUDGELINE_VLLM_PYTHON"):
-        vllm_python("tiny", bare)
+        vllm_python("tiny")
+    monkeypatch.setenv("JUDGELINE_VLLM_PYTHON", "/nowhere/python")
     with pytest.raises(VllmError, match="JUDGELINE_VLLM_PYTHON names '/nowhere/python'"):
-        vllm_python("tiny", {**bare, "JUDGELINE_VLLM_PYTHON": "/nowhere/python"})
+        vllm_python("tiny")
 
 
 def test_the_end_of_a_long_log_is_read_without_the_rest(tmp_path):

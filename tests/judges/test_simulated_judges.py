@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from answering import answered
+from answering import annotate, answered
 from buyer_process import numbered
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,12 +18,11 @@ from judgeline.verdict.rubric import parse_answer
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
 from resources.arena.wording import FAMILIES
-from resources.judges.annotation import annotate
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Prompt, ShortForm
 from resources.judges.forms.score import ScoreForm, ScoreOptions
 from resources.judges.judge import Judge, Presentation
-from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge, BuiltinTraits
+from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 PROMPTS = write_prompts(100, seed=2)
 FLAWLESS = BuiltinTraits(**dict.fromkeys(BuiltinTraits.model_fields, 0))
@@ -152,9 +151,9 @@ def battles(first: tuple[str, ...] = GOOD, second: tuple[str, ...] = POOR) -> pd
     return table.head(60)
 
 
-def judge(traits: BuiltinTraits, form: ShortForm) -> BuiltinFormJudge:
+def judge(traits: BuiltinTraits, form: ShortForm) -> BuiltinJudge:
     asked = Prompt("Answer in a word.", form)
-    return BuiltinFormJudge(traits, "cedar", PROMPTS, "Grade both.", asked)
+    return BuiltinJudge(traits, "cedar", PROMPTS, "Grade both.", asked)
 
 
 def choices(traits: BuiltinTraits, table: pd.DataFrame, n_replicates: int = 1) -> pd.DataFrame:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from answering import annotate, statuses
 from buyer_process import numbered, store_in
 from fake_judges import ByRubric
 
 from judgeline.verdict.outcomes import CRITERIA
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost
 from resources.judges.buying import RETRIED, Account, BudgetError, Buyer
 from resources.judges.judge import Answer, Presentation, present
@@ -273,7 +273,7 @@ def test_many_shards_are_merged_at_the_end(store: VerdictStore) -> None:
         asked(store, BATTLES.head(1).assign(instruction=f"Q{number}"))
     (key,) = store.judge_keys()
     assert len(list((store.base / key).iterdir())) < 64
-    assert len(store.statuses(key)) == 140
+    assert len(statuses(store, key)) == 140
 
 
 def test_an_answer_left_out_is_an_error_and_no_matter_of_money(store: VerdictStore) -> None:
@@ -312,7 +312,7 @@ def test_an_answer_that_cannot_be_read_back_is_asked_for_and_never_taken_from_an
     middle = column.data_page_offset + column.total_compressed_size - 5
     written[middle] ^= 0xFF
     first.write_bytes(written)
-    assert len(store.statuses(key)) == N_CALLS  # the damage is in another column
+    assert len(statuses(store, key)) == N_CALLS  # the damage is in another column
     judge, buyer = Counting(), Buyer(store)
     again = annotate(judge, BATTLES, slug="s", buyer=buyer)
     assert judge.asked == _calls()[:6]

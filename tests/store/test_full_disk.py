@@ -9,11 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from answering import annotate, statuses
 from buyer_process import numbered, store_in, tiny_judge
 from fault_server import FaultServer, serving
 
 from resources.judges import buying
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.store.writing import ROOM_BYTES, Room, VerdictWriter
@@ -62,7 +62,7 @@ def buy(server: FaultServer, place: Path, folder: Path) -> int:
 
 def n_stored(place: Path) -> int:
     store = store_in(place)
-    return sum(len(store.statuses(key)) for key in store.judge_keys())
+    return sum(len(statuses(store, key)) for key in store.judge_keys())
 
 
 @pytest.mark.slow

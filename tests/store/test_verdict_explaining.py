@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from answering import annotate
 from buyer_process import store_in
 from fake_judges import ByRubric
 from upath import UPath
 
 from pipelines.commands.verdicts import Nearest, nearest, verdicts_of_battle
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.judge import Answer, Presentation, call_parts, present

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from answering import annotate
 from buyer_process import numbered, store_in
 
 from judgeline.verdict import identity_hash, text_hash
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
@@ -32,7 +32,7 @@ from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
 from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.simulated.judge import BuiltinFormJudge, BuiltinJudge, BuiltinTraits
+from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 STORED = Path(__file__).with_name("verdicts_of_2026_11_22")
 PROMPTS = write_prompts(6, seed=2)
@@ -62,7 +62,7 @@ BATTLES = numbered(len(PROMPTS)).assign(
 def simulated(form: FormName) -> Judge:
     judge, short = (TRAITS, "cedar", PROMPTS, "Grade both."), DEFAULT[form]
     if isinstance(short, ScoreForm | ChoiceForm):
-        return BuiltinFormJudge(*judge, Prompt("Answer in a word.", short))
+        return BuiltinJudge(*judge, Prompt("Answer in a word.", short))
     return BuiltinJudge(*judge)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from answering import annotate, statuses
 from buyer_process import MOST_LOST, buy, buy_in_small_shards, numbered, store_in, tiny_judge
 from fake_judges import ByRubric
 from fault_server import FaultServer, scores_of, serving
@@ -24,7 +25,6 @@ from judgeline.verdict.identity import text_hash
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
 from resources.judges import buying
-from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.judge import Answer, Presentation, call_identity, judge_key, present
 from resources.store.verdicts import VerdictStore
@@ -86,7 +86,7 @@ def test_kills_lose_nothing_and_buy_nothing_twice(tmp_path: Path, monkeypatch) -
         os.kill(process.pid, signal.SIGKILL)
         process.join()
         assert process.exitcode == -signal.SIGKILL
-        acknowledged.append((len(_calls(ledger)), set(store.statuses(key))))
+        acknowledged.append((len(_calls(ledger)), set(statuses(store, key))))
     disturbed = _annotate(base, ledger)
 
     pd.testing.assert_frame_equal(disturbed, undisturbed)
@@ -142,7 +142,7 @@ def test_kills_over_http_lose_nothing_and_buy_nothing_twice(tmp_path):
             os.kill(process.pid, signal.SIGKILL)
             process.join()
             assert process.exitcode == -signal.SIGKILL
-            acknowledged.append((len(calls), {texts_of[i] for i in store.statuses(key)}))
+            acknowledged.append((len(calls), {texts_of[i] for i in statuses(store, key)}))
         disturbed = buy(server.url, str(tmp_path), HTTP_BATTLES)
 
     for n_before, kept in acknowledged:

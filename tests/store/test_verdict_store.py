@@ -12,11 +12,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from answering import statuses
 from buyer_process import store_in
 from upath import UPath
 
 from resources.store import keyed as keyed_module
-from resources.store import shards
+from resources.store import keyed as shards
 from resources.store.verdicts import SCHEMA, VerdictStore
 from resources.store.writing import PATIENCE, VerdictWriter
 
@@ -60,12 +61,12 @@ def files(store: VerdictStore) -> list[UPath]:
 
 
 def test_what_was_stored_is_found_and_nothing_else(store: VerdictStore) -> None:
-    assert store.statuses(KEY) == {}
+    assert statuses(store, KEY) == {}
     assert store.judge_keys() == []
     store.append(KEY, [row("a"), row("b", "refusal")])
     store.append(KEY, [row("c", answer="say 'ü'")])
     store.append("other", [row("z")])
-    assert store.statuses(KEY) == {"a": "ok", "b": "refusal", "c": "ok"}
+    assert statuses(store, KEY) == {"a": "ok", "b": "refusal", "c": "ok"}
     assert store.judge_keys() == [KEY, "other"]
     found, scan = store.find(KEY, ["c", "z", "unknown"])
     assert found["identity"].tolist() == ["c"]
@@ -88,7 +89,7 @@ def test_first_usable_answer_counts_else_the_last_failure(local: VerdictStore, o
     found = found.set_index("identity")
     assert found.loc["a", "answer"] == "first"
     assert found.loc["b", "status"] == "parse_error"
-    assert local.statuses(KEY) == {"a": "ok", "b": "parse_error"}
+    assert statuses(local, KEY) == {"a": "ok", "b": "parse_error"}
 
 
 def test_compaction_keeps_every_answer_in_one_shard(store: VerdictStore) -> None:
@@ -126,7 +127,7 @@ def test_a_crash_while_compacting_loses_nothing_and_doubles_nothing(local, monke
     found, _ = local.find(KEY, [f"i{index}" for index in range(4)])
     assert sorted(found["identity"]) == ["i0", "i1", "i2", "i3"]
     assert local.compact(KEY) == 3
-    assert local.statuses(KEY) == {f"i{index}": "ok" for index in range(4)}
+    assert statuses(local, KEY) == {f"i{index}": "ok" for index in range(4)}
 
 
 def test_damaged_and_unfinished_files_are_skipped_reported_and_kept(local: VerdictStore) -> None:
@@ -150,7 +151,7 @@ def test_damaged_and_unfinished_files_are_skipped_reported_and_kept(local: Verdi
     assert [Path(name).name for name in scan.unfinished] == [part.name]
     assert local.compact(KEY) == 2
     assert {path.name for path in files(local)} >= {*names, part.name}
-    assert local.statuses(KEY) == {"a": "ok", "b": "ok"}
+    assert statuses(local, KEY) == {"a": "ok", "b": "ok"}
 
 
 def test_a_failing_disk_is_no_damaged_shard(local: VerdictStore, monkeypatch) -> None:
@@ -161,7 +162,7 @@ def test_a_failing_disk_is_no_damaged_shard(local: VerdictStore, monkeypatch) ->
 
     monkeypatch.setattr(type(local.base), "read_bytes", fails)
     with pytest.raises(OSError, match="Input/output"):
-        local.statuses(KEY)
+        statuses(local, KEY)
 
 
 def test_a_shard_that_cannot_be_made_durable_is_not_there(local, monkeypatch) -> None:
@@ -173,7 +174,7 @@ def test_a_shard_that_cannot_be_made_durable_is_not_there(local, monkeypatch) ->
         patch.setattr(shards.os, "fsync", fails)
         with pytest.raises(OSError, match="No space"):
             local.append(KEY, [row("b")])
-    assert local.statuses(KEY) == {"a": "ok"}
+    assert statuses(local, KEY) == {"a": "ok"}
     assert len(files(local)) == 1
 
 
@@ -223,10 +224,10 @@ def test_a_writer_stores_every_so_many_rows_and_the_rest_at_the_end(local: Verdi
         for index in range(25):
             writer.add(row(f"i{index}"))
         deadline = time.monotonic() + 10
-        while len(local.statuses(KEY)) < 10 and time.monotonic() < deadline:
+        while len(statuses(local, KEY)) < 10 and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert len(local.statuses(KEY)) >= 10  # long before the minute is over
-    assert len(local.statuses(KEY)) == 25
+        assert len(statuses(local, KEY)) >= 10  # long before the minute is over
+    assert len(statuses(local, KEY)) == 25
 
 
 @pytest.mark.slow
@@ -255,16 +256,16 @@ def test_whoever_brings_answers_waits_for_a_slow_place_and_not_otherwise(local, 
         assert len(brought) == PATIENCE * 10 - 1  # at risk, those that are being written included
         is_open.set()
         bringer.join(10)
-    assert len(local.statuses(KEY)) == 100
+    assert len(statuses(local, KEY)) == 100
 
 
 def test_a_writer_stores_while_nothing_new_comes(local: VerdictStore) -> None:
     with VerdictWriter(local, KEY, rows=10, seconds=0.05) as writer:
         writer.add(row("a"))
         deadline = time.monotonic() + 5
-        while not local.statuses(KEY) and time.monotonic() < deadline:
+        while not statuses(local, KEY) and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert local.statuses(KEY) == {"a": "ok"}
+        assert statuses(local, KEY) == {"a": "ok"}
 
 
 def test_a_writer_stores_what_came_before_an_error(local: VerdictStore) -> None:
@@ -275,7 +276,7 @@ def test_a_writer_stores_what_came_before_an_error(local: VerdictStore) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert local.statuses(KEY) == {"a": "ok"}
+    assert statuses(local, KEY) == {"a": "ok"}
 
 
 def test_a_writer_that_cannot_store_says_so(local: VerdictStore, monkeypatch) -> None:
@@ -321,13 +322,13 @@ def test_writers_readers_and_compactors_at_once_lose_nothing(local: VerdictStore
         process.start()
     seen: set[str] = set()
     while any(process.is_alive() for process in processes):
-        now = set(local.statuses(KEY))
+        now = set(statuses(local, KEY))
         assert seen <= now  # what was there once never goes
         seen = now
     for process in processes:
         process.join()
         assert process.exitcode == 0
-    assert set(local.statuses(KEY)) == {
+    assert set(statuses(local, KEY)) == {
         "common",
         *(f"w{w}-{index}" for w in range(3) for index in range(25)),
     }
@@ -353,4 +354,4 @@ def test_trying_a_storage_leaves_nothing_there() -> None:
     with VerdictWriter(remote, KEY):
         pass
     assert remote.base.fs.find(remote.base.path) == []
-    assert remote.statuses(KEY) == {}
+    assert statuses(remote, KEY) == {}

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from answering import annotate
 
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import annotate
 from resources.judges.catalog import open_judge
 from resources.judges.managed import judge as managed_judge
 from resources.judges.managed.judge import Server, running

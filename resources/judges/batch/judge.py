@@ -22,7 +22,7 @@ from resources.judges.batch.provider import (
     write_parts,
 )
 from resources.judges.batch.records import Record, Records
-from resources.judges.budget import Budget, Cost, Meter, Usage, most_of, text_bytes
+from resources.judges.budget import Budget, Cost, Meter, most_of, text_bytes
 from resources.judges.forms.form import Reading
 from resources.judges.judge import Calls, Presentation, judge_key
 from resources.judges.live.asking import redacted, seeded
@@ -40,10 +40,7 @@ Tell = Callable[[str], None]
 
 
 class Pace(NamedTuple):
-    """Seconds between two looks at a batch, at first and at most.
-
-    Once the endpoint was reached it may be out of reach for `outage_s` seconds at a time.
-    """
+    """Seconds between two looks at a batch, at first and at most, and of an outage at most."""
 
     first_s: float = 5.0
     longest_s: float = 60.0
@@ -88,25 +85,15 @@ class Reservations:
 
         Requests of an earlier run were paid for under its budget, and cost this one nothing.
         """
-        held = self._held.pop(identity, None)
-        if held is not None:
-            self.meter.budget.settle(held[0], self._cost(result, *held))
-        return held is not None
-
-    def _cost(self, result: Result, most: Cost, prompt_bytes: int) -> Cost:
-        if not result.is_billed:
-            return Cost()
+        if identity not in self._held:
+            return False
+        most, prompt_bytes = self._held.pop(identity)
         answer = result.answer
         said = len((answer.text or "").encode("utf-8", "surrogatepass"))
-        usage = Usage(answer.prompt_tokens, answer.completion_tokens, prompt_bytes, said)
-        return self.meter.cost(usage, most)
-
-
-class Awaited(NamedTuple):
-    """A batch, and the calls in it whose results are wanted."""
-
-    record: Record
-    identities: list[str]
+        stated = answer.prompt_tokens, answer.completion_tokens
+        cost = self.meter.cost(stated, (prompt_bytes, said), most) if result.is_billed else Cost()
+        self.meter.budget.settle(most, cost)
+        return True
 
 
 @dataclass(repr=False)
@@ -117,7 +104,7 @@ class Batches:
     down the batch. Whoever is killed in between leaves a record without a batch. One without a
     file has none. For one with a file, the provider's batches are searched; if there is none, the
     file is deleted, so that a creation still on its way must fail, and they are searched again.
-    `awaited` are the batches with wanted calls, by token. The meter's `counts` are added
+    `awaited` has by token the batches with wanted calls, and these. The meter's `counts` are added
     ``unknown``: lines that belong to no request of their batch.
     """
 
@@ -129,7 +116,7 @@ class Batches:
     limits: Limits
     pace: Pace
     tell: Tell
-    awaited: dict[str, Awaited] = field(default_factory=dict)
+    awaited: dict[str, tuple[Record, list[str]]] = field(default_factory=dict)
     _was_reached: bool = False
 
     def cover(self, wanted: Mapping[str, Presentation]) -> None:
@@ -143,7 +130,7 @@ class Batches:
                 self._await(self._submit(part), *part.identities)
 
     def _await(self, record: Record, *identities: str) -> None:
-        self.awaited.setdefault(record.token, Awaited(record, [])).identities.extend(identities)
+        self.awaited.setdefault(record.token, (record, []))[1].extend(identities)
 
     def _there(self, wanted: Mapping[str, Presentation]) -> dict[str, Record]:
         """Return the latest record of each wanted call that is not to be asked anew."""
@@ -199,25 +186,21 @@ class Batches:
         return self.records.save(replace(record, batch_id=batch_id))
 
     def _search(self, record: Record) -> str | None:
-        file_id = record.file_id or ""
-        found = self.provider.find(record)
-        if found is None:
-            if not record.is_withdrawn:
-                self._require_known(record, file_id)
-                self.records.save(replace(record, is_withdrawn=True))
-            self.provider.delete(file_id)
-            self.provider.pause()
-            found = self.provider.find(record)
-        return found
-
-    def _require_known(self, record: Record, file_id: str) -> None:
-        if not self.provider.has_file(file_id):
-            raise EndpointError(
-                f"{len(record.identities)} requests were uploaded on {record.written_at[:10]} as "
-                f"file {file_id}, which this endpoint does not show to this key; use the key that "
-                "uploaded it, or, if you are sure that no batch came of it, delete "
-                f"{self.records.file(record.token)}"
-            )
+        file_id, found = record.file_id or "", self.provider.find(record)
+        if found is not None:
+            return found
+        if not record.is_withdrawn:
+            if not self.provider.has_file(file_id):
+                raise EndpointError(
+                    f"{len(record.identities)} requests were uploaded on {record.written_at[:10]} "
+                    f"as file {file_id}, which this endpoint does not show to this key; use the "
+                    "key that uploaded it, or, if you are sure that no batch came of it, delete "
+                    f"{self.records.file(record.token)}"
+                )
+            self.records.save(replace(record, is_withdrawn=True))
+        self.provider.delete(file_id)
+        self.provider.pause()
+        return self.provider.find(record)
 
     def collected(self, shown: Mapping[str, Presentation]) -> Iterator[tuple[str, Result]]:
         """Yield the results of the awaited calls, as their batches end.
@@ -225,11 +208,9 @@ class Batches:
         Calls whose results the provider has deleted are lost. Those of earlier runs are left out,
         to be asked anew; what this run submitted and lost is not bought twice in it.
         """
-        wanted = {
-            token: {i: shown[i] for i in one.identities} for token, one in self.awaited.items()
-        }
-        for record, batch in self._watch([one.record for one in self.awaited.values()]):
-            results = self._read(record, batch, wanted[record.token])
+        for record, batch in self._watch([record for record, _ in self.awaited.values()]):
+            wanted = {i: shown[i] for i in self.awaited[record.token][1]}
+            results = self._read(record, batch, wanted)
             gone = [i for i, result in results.items() if result.is_lost or not result.is_billed]
             self.records.close(record.token, gone)
             del self.awaited[record.token]
@@ -341,25 +322,15 @@ class LiveJudge(ServedJudge):
         return Records(self._site.folder / "batches" / judge_key(self))
 
     def acknowledge(self, stored: Mapping[str, datetime]) -> None:
-        """Record failures that are stored, with their times: a second answer is wanted.
-
-        Any other is handed over once more, which is free.
-        """
+        """Record failures that are stored, with their times: a second answer is wanted."""
         self._records.close_stored(stored)
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Generator[tuple[int, Reading]]:
         """Yield the answers of a served judge; none that a batch is to bring."""
-        if presentations:
-            self._require_collected(presentations)
-        yield from super().answer(presentations, budget)
-
-    def _require_collected(self, presentations: Sequence[Presentation]) -> None:
-        under_way = self._records.under_way()
-        if not under_way:
-            return
-        wanted = set(map(Calls(self).identity, presentations))
+        under_way = self._records.under_way() if presentations else set()
+        wanted = set(map(Calls(self).identity, presentations)) if under_way else set()
         if pending := wanted & under_way:
             raise RuntimeError(
                 f"{len(pending):,} of {len(wanted):,} calls to judge {self._slug!r} were submitted "
@@ -367,6 +338,7 @@ class LiveJudge(ServedJudge):
                 "'batch: true' in judges.yaml and run again to collect them (they may "
                 f"take a day), or delete {self._records.folder} to give them up"
             )
+        yield from super().answer(presentations, budget)
 
 
 class BatchJudge(LiveJudge):
@@ -431,11 +403,9 @@ class BatchJudge(LiveJudge):
                         if result.hopeless is not None:
                             problems.append(result.hopeless)
                             continue
-                        answer, shown = (
-                            redacted(result.answer, self._site.endpoint),
-                            wanted.pop(identity),
-                        )
-                        reading = Reading(shown, answer, answer.failure or "ok", result.value)
+                        answer = redacted(result.answer, self._site.endpoint)
+                        status = answer.failure or "ok"
+                        reading = Reading(wanted.pop(identity), answer, status, result.value)
                         yield identity, self.as_expected(reading)
                     self._require_none(problems)
                     batches.cover(wanted)
@@ -459,13 +429,13 @@ class BatchJudge(LiveJudge):
         self._said(self._site.endpoint.redact(text))
 
     @contextlib.contextmanager
-    def _farewell(self, awaited: Mapping[str, Awaited]) -> Iterator[None]:
+    def _farewell(self, awaited: Mapping[str, tuple[Record, list[str]]]) -> Iterator[None]:
         """Log the batches still under way, however the wait ends."""
         try:
             yield
         except BaseException as error:
             if awaited:
-                n_requests = sum(len(one.record.identities) for one in awaited.values())
+                n_requests = sum(len(record.identities) for record, _ in awaited.values())
                 said = (
                     f"{len(awaited)} batches with {n_requests:,} requests go on at {self._url}; "
                     "run the same again to collect them, nothing is paid for twice"

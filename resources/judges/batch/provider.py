@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple
 from urllib.parse import quote
 
 import aiohttp
@@ -84,26 +84,20 @@ LOST = Result(
 
 def write_parts(requests: Iterable[tuple[str, dict[str, Any]]], limits: Limits) -> Iterator[Part]:
     """Yield the files of requests within the limits; each is written when the last is done with."""
-    part, size = _new_part(), 0
-    try:
-        for identity, body in requests:
-            line = _write(identity, body)
-            is_full = len(part.identities) == limits.requests or size + len(line) > limits.bytes
-            if part.identities and is_full:
-                yield part
-                part.file.close()
-                part, size = _new_part(), 0
-            part.identities.append(identity)
-            part.file.write(line)
-            size += len(line)
-        if part.identities:
-            yield part
-    finally:
-        part.file.close()
-
-
-def _new_part() -> Part:
-    return Part([], TemporaryFile())
+    lines = ((identity, _write(identity, body)) for identity, body in requests)
+    identity, line = next(lines, ("", b""))
+    while line:
+        identities: list[str] = []
+        left = limits.bytes
+        with TemporaryFile() as file:
+            while line and (
+                not identities or (len(line) <= left and len(identities) < limits.requests)
+            ):
+                identities.append(identity)
+                file.write(line)
+                left -= len(line)
+                identity, line = next(lines, ("", b""))
+            yield Part(identities, file)
 
 
 def _write(identity: str, body: dict[str, Any]) -> bytes:
@@ -131,36 +125,27 @@ def read_result(
     line: dict[str, Any], shown: Presentation, policy: RetryPolicy, form: Form
 ) -> Result:
     """Return the result in a line, read as if its reply had come by itself."""
-    reply = _mapping(line.get("response"))
-    status, body = reply.get("status_code"), _mapping(reply.get("body"))
+    reply = member(line, "response")
+    status, body = member(reply, "status_code"), member(reply, "body")
     if status == 200:
         try:
             reading = understood(body, partial(read_reply, shown=shown, form=form))
         except MalformedReplyError as error:
             return Result(replace(NOTHING.answer, said=str(error)), is_billed=True)
         return Result(reading.answer, is_billed=True, value=reading.value)
-    problem = _mapping(body.get("error") or line.get("error"))
-    trouble = _trouble(status, problem, policy, shown)
+    trouble = _trouble(status, member(body, "error") or line.get("error"), policy, shown)
     stopped = trouble.message if trouble.action == "stop" else None
     answer = Answer(None, trouble.failure, 0, 0, said=trouble.message)
     return Result(answer, is_billed=False, hopeless=stopped)
 
 
-def _trouble(
-    status: Any, error: dict[str, Any], policy: RetryPolicy, shown: Presentation
-) -> Trouble:
-    said = f"{error.get('code')}: {error.get('message')}"[:_READ]
+def _trouble(status: Any, error: Any, policy: RetryPolicy, shown: Presentation) -> Trouble:
+    said = f"{member(error, 'code')}: {member(error, 'message')}"[:_READ]
     if not isinstance(status, int):  # it was never sent: the batch expired or was cancelled
         return Trouble("retry", "transport", None, said)
     texts = "\n".join((shown.instruction, shown.first_completion, shown.second_completion))
     return diagnose_status(status, said, {}, policy, codes=codes_in(error), shown=texts)
 
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-R = TypeVar("R")
 
 MARK = "judgeline"
 """Key of the token in a batch's metadata."""
@@ -204,10 +189,7 @@ class Provider:
         return str(self._insist("take a file of requests", send)["id"])
 
     def create(self, record: Record) -> str | None:
-        """Return the id of the batch made of a record's file, or None if there may be one.
-
-        There may be one after anything but a clear no: a reply that was lost, or cannot be read.
-        """
+        """Return the id of the batch made of a record's file, or None if that is not known."""
         asked = {
             "input_file_id": record.file_id or "",
             "endpoint": CHAT,
@@ -219,7 +201,8 @@ class Provider:
             try:
                 return _named(await connection.ask("/batches", asked))
             except TROUBLES as error:
-                if _is_clear_no(error):
+                status = error.status if isinstance(error, StatusError) else 0
+                if 400 <= status < 500 and status not in _UNCLEAR:
                     raise
                 return None
 
@@ -273,17 +256,26 @@ class Provider:
                 raise
             return file
 
-        file = self._insist("hand over results", _or_none(fetch))
+        file = self._insist("hand over results", fetch, may_be_gone=True)
         return None if file is None else _lines_of(file)
 
     def _unless_missing(self, what: str, method: str, place: str) -> Any | None:
         async def send(connection: Connection) -> Any:
             return _named(await connection.send(method, place))
 
-        return self._insist(what, _or_none(send))
+        return self._insist(what, send, may_be_gone=True)
 
-    def _insist(self, what: str, ask: Callable[[Connection], Awaitable[R]]) -> R:
-        """Return the result of a request, retried while its trouble may pass."""
+    def _insist(
+        self,
+        what: str,
+        ask: Callable[[Connection], Awaitable[Any]],
+        *,
+        may_be_gone: bool = False,
+    ) -> Any:
+        """Return the result of a request, retried while its trouble may pass.
+
+        It is None where the provider does not know what is asked for (404), and that `may_be_gone`.
+        """
         connection = Connection(self._retries.endpoint, self._timeout_s)
         insisting = self._retries.insist(
             partial(self._retries.tried, partial(ask, connection)), Counter()
@@ -291,6 +283,8 @@ class Provider:
         outcome = run_once(insisting, connection.close)
         if not isinstance(outcome, Trouble):
             return outcome
+        if may_be_gone and outcome.status == _NOT_FOUND:
+            return None
         kind = OutOfReachError if outcome.action == "retry" else EndpointError
         raise kind(
             f"the endpoint {self._retries.endpoint.url} did not {what}: {outcome.message}. See "
@@ -298,22 +292,6 @@ class Provider:
             "judges.yaml) and that the key may use it, then run again: what was submitted "
             "is collected then, and not paid for twice"
         )
-
-
-def _or_none(
-    ask: Callable[[Connection], Awaitable[R]],
-) -> Callable[[Connection], Awaitable[R | None]]:
-    """Return a request that gives None for a name unknown to the provider (404)."""
-
-    async def send(connection: Connection) -> R | None:
-        try:
-            return await ask(connection)
-        except StatusError as error:
-            if error.status != _NOT_FOUND:
-                raise
-            return None
-
-    return send
 
 
 def _file(file_id: str) -> str:
@@ -332,13 +310,6 @@ def _lines_of(file: IO[bytes]) -> Iterator[bytes]:
     """Yield the lines of a file; one longer than any answer comes in pieces, which say nothing."""
     with file:
         yield from iter(lambda: file.readline(MOST_BYTES), b"")
-
-
-def _is_clear_no(error: Exception) -> bool:
-    """Return whether a provider's error states that it did not carry out the request."""
-    if not isinstance(error, StatusError):
-        return False
-    return 400 <= error.status < 500 and error.status not in _UNCLEAR
 
 
 def _came_of(batch: Any, record: Record) -> bool:

@@ -1,8 +1,4 @@
-"""Records of batches: written before a provider gets one, so that none is paid twice.
-
-A record is written whole or not at all, and survives a power cut: what it says was submitted is
-looked for at the provider, never submitted again.
-"""
+"""Records of batches: written before a provider gets one, so that none is paid twice."""
 
 import contextlib
 import json
@@ -51,10 +47,7 @@ class Records:
             yield
 
     def all(self) -> list[Record]:
-        """Return all records, the oldest first.
-
-        A damaged file raises ValueError: what was paid for could not be told without it.
-        """
+        """Return all records, the oldest first; ValueError if one is damaged."""
         found = [_read(file) for file in self.folder.glob("*.json")]
         return sorted(found, key=lambda record: (record.written_at, record.token))
 

@@ -28,14 +28,7 @@ _BROKEN = re.compile(r"(?:bytes:)?(?:\\x[0-9a-fA-F]{2})+|(?:<0x[0-9a-fA-F]{2}>)+
 _NOT_ASCII = re.compile(r"[^\x21-\x7e]")
 
 
-class Span(NamedTuple):
-    """The answer's tokens: from `start` up to, not including, `end`."""
-
-    start: int
-    end: int
-
-
-def answer_span(tokens: Sequence[str], answer: str) -> Span | None:
+def answer_span(tokens: Sequence[str], answer: str) -> slice | None:
     """Return the tokens that spell an answer; None if it does not stand at their end.
 
     Endpoints log what a model thought before it answered, and the mark that ended its turn. Blanks
@@ -56,7 +49,7 @@ def _folded(text: str) -> str:
     return _NOT_ASCII.sub("", text)
 
 
-def _tail(tokens: Sequence[str], pieces: Sequence[str], answer: str) -> Span | None:
+def _tail(tokens: Sequence[str], pieces: Sequence[str], answer: str) -> slice | None:
     """Return the tokens that spell an answer, by what of each of them counts."""
     if not answer:
         return None
@@ -66,19 +59,13 @@ def _tail(tokens: Sequence[str], pieces: Sequence[str], answer: str) -> Span | N
     while end > 0:
         begin = starts[end] - len(answer)
         if begin >= 0 and said.startswith(answer, begin):
-            return _from(begin, starts, end)
+            at = (n for n in range(end) if starts[n] == begin < starts[n + 1])
+            first = 0 if begin == 0 else next(at, None)  # blanks before all are the answer's own
+            return None if first is None else slice(first, end)
         if pieces[end - 1] and not _ENDING.fullmatch(tokens[end - 1]):
             return None
         end -= 1
     return None
-
-
-def _from(begin: int, starts: Sequence[int], end: int) -> Span | None:
-    """Return the tokens from a place on, if a token starts there; blanks before all are its own."""
-    if begin == 0:
-        return Span(0, end)
-    first = next((n for n in range(end) if starts[n] == begin < starts[n + 1]), None)
-    return None if first is None else Span(first, end)
 
 
 MAX_UNRESOLVED = 0.02
@@ -115,7 +102,7 @@ def read_tokens(log_probabilities: str | None, answer: str | None) -> Tokens | N
         return None
     tokens = [
         Token(text, _rounded(log_prob), tuple((other, _rounded(p)) for other, p in listed))
-        for text, log_prob, listed in stored[span.start : span.end]
+        for text, log_prob, listed in stored[span]
     ]
     start = next((n for n, token in enumerate(tokens) if token.text.strip(BLANKS)), len(tokens))
     return Tokens(tuple(tokens[start:]), tuple(token.log_prob for token in tokens))
@@ -133,16 +120,12 @@ def from_value(tokens: Tokens | None, key: str | None) -> Tokens | None:
     for place, token in enumerate(tokens.spelled):
         after = start + len(token.text)
         if after > end:
-            first = _without(token, token.text[: end - start])
+            opening = token.text[: end - start]
+            listed = tuple((text.removeprefix(opening), p) for text, p in token.listed)
+            first = Token(token.text.removeprefix(opening), token.log_prob, listed)
             return tokens._replace(spelled=(first, *tokens.spelled[place + 1 :]))
         start = after
     return tokens._replace(spelled=())
-
-
-def _without(token: Token, opening: str) -> Token:
-    """Return a token without its opening, and so its alternatives that open alike."""
-    listed = tuple((text.removeprefix(opening), p) for text, p in token.listed)
-    return Token(token.text.removeprefix(opening), token.log_prob, listed)
 
 
 def score_of(

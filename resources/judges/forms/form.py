@@ -9,16 +9,16 @@ import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from judgeline.verdict import RubricError
+from resources.config.options import Options
 from resources.judges.forms.evidence import Tokens
 from resources.judges.judge import Answer, Presentation, present
 from resources.tables.schema import Table
@@ -90,13 +90,9 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-@cache
-def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(r"\{(" + "|".join(names) + r")\}")
-
-
 def _placeholder(wording: Wording) -> re.Pattern[str]:
-    return _pattern(("delimiter", *wording.quoted, *wording.stated))
+    names = "|".join(("delimiter", *wording.quoted, *wording.stated))
+    return re.compile(rf"\{{({names})\}}")
 
 
 def closed_object(members: dict[str, Any]) -> dict[str, Any]:
@@ -219,14 +215,8 @@ def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
         return Reading(shown, answer, error.failure_class, None)
 
 
-class ShortOptions(BaseModel):
-    """Options of a form whose answer is one word and a reason, in `judges.yaml`.
-
-    Where there are no log-probabilities each question is asked `samples` times. Answers that are
-    `structured` are JSON objects that the endpoint enforces.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+class ShortOptions(Options):
+    """Options of a form whose answer is one word and a reason; see docs/judges.md."""
 
     samples: int = Field(default=10, ge=2, le=1000, strict=True)
     template: str | None = Field(default=None, min_length=1)

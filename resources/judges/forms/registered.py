@@ -14,8 +14,6 @@ FORMS: dict[str, type[Form]] = {form.name: form for form in (RubricForm, ScoreFo
 """Each form by its name, in the order in which they are asked."""
 
 FORM_TABLES: dict[str, Table] = {name: form.table for name, form in FORMS.items()}
-"""Table of each form's answers."""
-
 if TYPE_CHECKING:
     FormName = str
 else:

@@ -35,11 +35,7 @@ _HIGHEST = 1_000_000
 
 
 class ScoreOptions(ShortOptions):
-    """Options of the form that asks for one number about one completion.
-
-    `scale` is in points of the judge's own scale; `digits_per_token` the most digits that the
-    judge's tokenizer puts in one token: 1 where "87" is "8", "7".
-    """
+    """Options of the form that asks for one number about one completion; see docs/judges.md."""
 
     scale: tuple[StrictInt, StrictInt] = (1, 100)
     digits_per_token: int = Field(default=3, ge=1, le=9, strict=True)
@@ -113,10 +109,7 @@ class ScoreForm(ShortForm):
         return _expected(ScoreDistribution(self.scale, values, shares, covered, 0.0))
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return the chances of at most `MOST_CHANCES` numbers, each said in one token.
-
-        They are normal around the points, which may lie off the scale; the likeliest comes first.
-        """
+        """Return the chances of at most `MOST_CHANCES` numbers, each said in one token."""
         (low, high), digits = self.scale, self.options.digits_per_token
         if len(str(high)) > digits:
             raise ValueError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from resources.judges.budget import Cost, Meter, Usage, may_be_billed, most_of, text_bytes
+from resources.judges.budget import Cost, Meter, may_be_billed, most_of, text_bytes
 from resources.judges.forms.form import Form, Message, Prompt, Reading, write_repair
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.connection import Connection, StatusError
@@ -119,8 +119,8 @@ class Asker:
                 async with asyncio.timeout(self.timeout_s):
                     body = {"messages": messages, **request}
                     reply = await self.connection.ask("/chat/completions", body)
-                usage = Usage(*tokens_of(reply), text_bytes(messages), answer_bytes(reply))
-                spent = meter.cost(usage, most)
+                sizes = text_bytes(messages), answer_bytes(reply)
+                spent = meter.cost(tokens_of(reply), sizes, most)
                 return understood(reply, read)
             except TROUBLES as error:
                 shown = "".join(message["content"] for message in messages)

@@ -1,7 +1,6 @@
 """Runs asynchronous work in a thread of its own and hands each result over as it comes."""
 
 import asyncio
-import concurrent.futures
 import contextlib
 import queue
 import threading
@@ -98,11 +97,8 @@ async def _work_off(
 
 def run_once(work: Coroutine[Any, Any, R], closing: Callable[[], Awaitable[None]]) -> R:
     """Return the result of one coroutine, whether or not another loop runs in this thread."""
-    with _background_loop(closing) as loop:
-        future = asyncio.run_coroutine_threadsafe(work, loop)
-        while not concurrent.futures.wait([future], timeout=_LOOK_S).done:
-            continue  # a wait without an end would miss a signal that comes as it begins
-        return future.result()
+    ((_, result),) = as_completed([None], lambda _: work, n_workers=1, closing=closing)
+    return result
 
 
 @contextlib.contextmanager

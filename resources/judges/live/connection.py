@@ -106,9 +106,6 @@ async def _bounded(reply: aiohttp.ClientResponse, most: int) -> AsyncIterator[by
     packing = reply.headers.get("content-encoding", "").strip().lower()
     if packing not in ("", "identity"):
         raise MalformedReplyError(f"the reply is packed as {packing[:20]!r}, unasked")
-    length = reply.headers.get("content-length", "")
-    if length.isdecimal() and int(length[:18]) > most:
-        raise MalformedReplyError(f"the reply announces {length[:18]} bytes, more than {most:,}")
     left = most
     async for piece in reply.content.iter_any():
         left -= len(piece)

@@ -1,7 +1,6 @@
 """Endpoint of a served judge: address and key; the key stays out of everything that is written."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -54,10 +53,7 @@ class Endpoint:
 
     @property
     def sent_headers(self) -> dict[str, str]:
-        """Headers of every request: no key where only other headers hold a secret.
-
-        A short packed body may unpack to more than the memory holds, so that none is accepted.
-        """
+        """Headers of every request: no key where only other headers hold a secret."""
         sent = {"Accept-Encoding": "identity", **dict(self.headers)}
         if self.url == OPENAI_URL:  # others need not know whose account there is
             sent |= {
@@ -69,18 +65,13 @@ class Endpoint:
         return sent
 
 
-def find_endpoint(
-    slug: str,
-    fields: EndpointFields,
-    environment: Mapping[str, str] | None = None,
-    *,
-    what: str = "judge",
-) -> Endpoint:
+def find_endpoint(slug: str, fields: EndpointFields, *, what: str = "judge") -> Endpoint:
     """Return an entry's endpoint; a missing key is missed when it is first asked."""
-    variables = _Variables(what, slug, os.environ if environment is None else environment)
+    variables = _Variables(what, slug)
     url, query = _url(fields, variables), tuple(fields.query.items())
+    name = fields.api_key_env or (None if fields.base_url else "OPENAI_API_KEY")
     try:
-        key = _key(fields, variables)
+        key = variables.printable("api_key_env", name, has_blanks=False) if name else _NO_KEY
         secret = {
             name: variables.printable(f"headers.{name}", named)
             for name, value in fields.headers.items()
@@ -97,18 +88,17 @@ class _Variables(NamedTuple):
 
     what: str
     slug: str
-    values: Mapping[str, str]
 
     def value(self, key: str, name: str) -> str:
         """Return the variable that a key of the entry names."""
-        value = self.values.get(name, "")
-        if not value.strip():
+        value = os.environ.get(name, "").strip()
+        if not value:
             raise ValueError(
                 f"{self.what} {self.slug!r} reads its {key!r} from the environment variable "
                 f"{name}, which is not set; set {name}, or name another in "
                 f"config/{self.what}s.yaml"
             )
-        return value.strip()
+        return value
 
     def printable(self, key: str, name: str, *, has_blanks: bool = True) -> str:
         """Return a variable that a header can carry."""
@@ -124,7 +114,7 @@ class _Variables(NamedTuple):
 def _url(fields: EndpointFields, variables: _Variables) -> str:
     named = fields.base_url
     if named is None:
-        named, value = "OPENAI_BASE_URL", variables.values.get("OPENAI_BASE_URL") or OPENAI_URL
+        named, value = "OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
     elif ENVIRONMENT_NAME.fullmatch(named):
         value = variables.value("base_url", named)
     else:
@@ -135,10 +125,3 @@ def _url(fields: EndpointFields, variables: _Variables) -> str:
         whose = f"{variables.what} {variables.slug!r}"
         message = f"{whose}: variable {named} is no endpoint: {error}"
     raise ValueError(message)  # not while handling one that may quote the value
-
-
-def _key(fields: EndpointFields, variables: _Variables) -> str:
-    name = fields.api_key_env or (None if fields.base_url else "OPENAI_API_KEY")
-    if name is None:
-        return _NO_KEY
-    return variables.printable("api_key_env", name, has_blanks=False)

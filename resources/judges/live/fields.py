@@ -9,10 +9,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
+from resources.config.options import Options
 from resources.judges.budget import Price
 
 ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -122,13 +123,8 @@ def _leaves(value: Mapping[str, Any] | list[Any], name: str = "") -> Iterator[tu
             yield from _leaves(one, str(key))
 
 
-class Decoding(BaseModel):
-    """Decoding settings of a judge; null leaves a setting out of the request.
-
-    An answer longer than `max_tokens` fails as ``truncated``; the seed grows by 1 a replicate.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+class Decoding(Options):
+    """Decoding settings of a judge; null leaves a setting out of the request."""
 
     temperature: float | None = Field(default=0.0, ge=0, le=2, strict=True)
     top_p: float | None = Field(default=1.0, gt=0, le=1, strict=True)
@@ -148,16 +144,8 @@ _OUR_KEYS = re.compile(
 )
 
 
-class EndpointFields(BaseModel):
-    """Which model is asked, and where: of a judge as of what makes embeddings.
-
-    `base_url` is the URL up to ``/v1``, or the environment variable that holds it;
-    ``OPENAI_BASE_URL``, else the OpenAI API, by default. `endpoint_name` is what the identity of a
-    result calls the endpoint, by default its URL. `api_key_env` names the variable that holds the
-    key; ``OPENAI_API_KEY`` if no `base_url` is given, otherwise no key is sent by default.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+class EndpointFields(Options):
+    """Which model is asked, and where, by a judge or an embedder; docs/judges.md has every key."""
 
     model: str | None = Field(default=None, min_length=1)
     revision: str | None = Field(default=None, min_length=1)
@@ -186,12 +174,7 @@ class EndpointFields(BaseModel):
 
 
 class ServedFields(EndpointFields):
-    """Everything that only a served judge declares.
-
-    ``on`` demands a schema or log-probabilities of the endpoint, ``auto`` uses them if its probe
-    finds them. `expect_model` says whether a reply has to name the model asked for, a name that
-    begins with it, or any. A request that is silent for `timeout_s` seconds is tried again.
-    """
+    """Everything that only a served judge declares; docs/judges.md has every key."""
 
     decoding: Decoding = Decoding()
     structured_output: Switch = "auto"
@@ -216,8 +199,14 @@ class ServedFields(EndpointFields):
 
 def require_url(value: str) -> str:
     """Return an endpoint's URL without a slash at its end; no error repeats its password."""
-    parts = _parts(value)
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+    is_word = value.isascii() and value.isprintable() and " " not in value
+    try:
+        parts = urlsplit(value)
+        is_web = parts.scheme in ("http", "https") and parts.hostname
+        is_url = is_word and is_web and parts.port != 0
+    except ValueError:  # brackets or a port that are none; what it says would quote the value
+        is_url = False
+    if not is_url:
         raise ValueError(
             "it is neither a URL such as http://127.0.0.1:8000/v1 nor the name of an environment "
             "variable in capitals, such as VLLM_BASE_URL"
@@ -228,16 +217,6 @@ def require_url(value: str) -> str:
             "and its name into 'api_key_env'"
         )
     return value.rstrip("/")
-
-
-def _parts(value: str) -> SplitResult | None:
-    if not value.isascii() or not value.isprintable() or " " in value:
-        return None
-    try:
-        parts = urlsplit(value)
-        return None if parts.port == 0 else parts
-    except ValueError:  # brackets or a port that are none; what it says would quote the value
-        return None
 
 
 def require_chance(slug: str, form: str, samples: int, decoding: Decoding) -> None:

@@ -73,10 +73,7 @@ Send = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 def remembered(folder: Path, place: str, model: str) -> Capabilities | None:
-    """Return capabilities that an earlier probe found, or None: not asked, or not readable.
-
-    The `place` is what verdicts call the endpoint, so that a server that moves keeps both.
-    """
+    """Return capabilities that an earlier probe found, or None: not asked, or not readable."""
     try:
         return TypeAdapter(Capabilities).validate_json(_file(folder, place, model).read_bytes())
     except (OSError, ValueError):
@@ -160,10 +157,10 @@ class Probe:
             async with asyncio.timeout(_PATIENCE_S):
                 return await self._send_once(request)
         except TimeoutError:
-            message = f"the endpoint did not answer a small request within {_PATIENCE_S:g} s"
-        raise OutOfReachError(
-            f"{message}. See whether it is up and serves the model, then run again"
-        )
+            raise OutOfReachError(
+                f"the endpoint did not answer a small request within {_PATIENCE_S:g} s. See "
+                "whether it is up and serves the model, then run again"
+            ) from None
 
     async def _limit_field(self) -> LimitField:
         reply = await self._send({**self._base, "max_tokens": self._room})
@@ -196,10 +193,7 @@ class Probe:
             return False
 
     async def _unless_refused(self, limit: str, extra: dict[str, Any], what: str) -> Any | None:
-        """Return the reply to a request with an extra option; None if the option is refused.
-
-        An error of the server's own is believed if it answers the plain request meanwhile.
-        """
+        """Return the reply to a request with an extra option; None if the option is refused."""
         base = {**self._base, limit: self._room}
         for _ in range(2):
             reply = await self._send({**base, **extra})

@@ -28,11 +28,7 @@ _FAILED_ENDS: dict[str, tuple[str, str | None]] = {
 
 
 def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
-    """Return the reading of a chat completion; an unreadable answer has a class of failure.
-
-    Scores that stand in the presented texts are not the judge's own, and an answer that did not
-    come to its own end is none.
-    """
+    """Return the reading of a chat completion; an unreadable, cut or copied one has a failure."""
     choice = require_message(completion)["choices"][0]
     text = readable(choice["message"].get("content") or "")
     failure, reason = _early_end(choice, text)
@@ -91,22 +87,13 @@ def _early_end(choice: Any, text: str) -> tuple[str | None, str | None]:
         return "refusal", None
     if choice["message"].get("tool_calls") and not text:
         return _TOOL_CALL
-    if not _is_ended(choice):
-        return "truncated", f"it ended with {str(finish)[:40]!r}, not by itself"
-    return None, None
-
-
-def _is_ended(choice: Any) -> bool:
-    """Return whether the answer ended by itself, not at a limit.
-
-    A server may state that it does not know, by null; leaving the field out states nothing.
-    """
-    finish = choice.get("finish_reason")
     if finish == "error":
         raise MalformedReplyError("the provider broke the answer off")
-    if finish is None:
-        return "finish_reason" in choice
-    return str(finish).lower() in _ENDINGS
+    # a server may state by null that it does not know; leaving the field out states nothing
+    is_ended = str(finish).lower() in _ENDINGS or (finish is None and "finish_reason" in choice)
+    if not is_ended:
+        return "truncated", f"it ended with {str(finish)[:40]!r}, not by itself"
+    return None, None
 
 
 def _refused(choice: Any) -> str | None:

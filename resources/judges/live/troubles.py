@@ -44,6 +44,7 @@ _OVERFLOW = re.compile(
 _CUT = re.compile(r"output limit was reached", re.IGNORECASE)  # all of it went into thoughts
 _FILTERED = re.compile(r"content.?(?:filter|policy|management)|flagged|moderation", re.IGNORECASE)
 _READ = 2000
+_NUMBER = re.compile(r"\s*(\d{1,9}(?:\.\d+)?)\s*")
 
 
 class Trouble(NamedTuple):
@@ -86,10 +87,7 @@ _SHOWN = 300
 
 
 class Retries:
-    """Tries of one endpoint: how long each waits for the next, and what is said of it.
-
-    Where the server asks to wait, every request to it does.
-    """
+    """Tries of one endpoint, which all wait where the server asks one to, and warnings of it."""
 
     def __init__(
         self, endpoint: Endpoint, policy: RetryPolicy, warn: Callable[[str], None] = _LOG.warning
@@ -232,21 +230,12 @@ def _means(pattern: re.Pattern[str], codes: str, words: str, shown: str) -> bool
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a server asks to wait, or None if it does not say."""
-    milliseconds, value = _number(headers.get("retry-after-ms")), headers.get("retry-after")
-    if milliseconds is not None:
-        return milliseconds / 1000
-    seconds = _number(value)
-    return seconds if seconds is not None or value is None else _until(value)
-
-
-def _number(value: str | None) -> float | None:
-    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d+)?)\s*", value or "")
-    return float(found[1]) if found else None
-
-
-def _until(date: str) -> float | None:
+    value = headers.get("retry-after", "")
+    for text, per_second in ((headers.get("retry-after-ms", ""), 1000), (value, 1)):
+        if number := _NUMBER.fullmatch(text):
+            return float(number[1]) / per_second
     try:
-        moment = parsedate_to_datetime(date)
+        moment = parsedate_to_datetime(value)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=datetime.UTC)
         return max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds())

@@ -39,20 +39,18 @@ def guard(parent: int, patience_s: float, report: int, command: list[str]) -> in
         command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_begin_server
     )
     try:
-        _report(report, server.pid)
+        with contextlib.suppress(BrokenPipeError), os.fdopen(report, "w") as stream:
+            stream.write(str(server.pid))
         _watch(server, parent)
     finally:
         _end(server, patience_s)
     return server.returncode if server.returncode >= 0 else 128 - server.returncode
 
 
-def _report(report: int, pid: int) -> None:
-    with contextlib.suppress(BrokenPipeError), os.fdopen(report, "w", encoding="ascii") as stream:
-        stream.write(str(pid))
-
-
 def _watch(server: subprocess.Popen[bytes], parent: int) -> None:
-    while server.poll() is None and os.getppid() == parent and not _is_asked_to_stop():
+    while server.poll() is None and os.getppid() == parent:
+        if not signal.sigpending().isdisjoint(_ASKING):
+            return
         readable, _, _ = select.select([0], [], [], _LOOK_EVERY_S)
         if readable and not os.read(0, 1):
             return
@@ -102,10 +100,6 @@ def _prctl(option: int, value: int) -> None:
     """Set an option of this process where there are such: on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
-def _is_asked_to_stop() -> bool:
-    return not signal.sigpending().isdisjoint(_ASKING)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
+from resources.judges.live.replies import member
 from resources.judges.managed import guard
 from resources.judges.managed.options import Hosting, VllmOptions
 
@@ -132,11 +133,10 @@ class Server:
 
     def _is_ready(self) -> bool:
         """Whether our model is served there, to our key; another server on the port has neither."""
-        return (
-            self.exit_code is None
-            and self._get("/health") is not None
-            and self.model in _model_names(self._get("/v1/models"))
-        )
+        if self.exit_code is not None or self._get("/health") is None:
+            return False
+        models = member(self._get("/v1/models"), "data")
+        return isinstance(models, list) and self.model in [member(one, "id") for one in models]
 
     def _get(self, path: str) -> dict[str, object] | None:
         """Return the object at a path, empty if there is none, or None if that fails."""
@@ -165,7 +165,9 @@ def running(
     python = vllm_python(slug)
     port, key = _free_port(), secrets.token_urlsafe(32)
     command = server_command(python, fields, options, port)
-    log = _new_log(hosting.logs, slug)
+    hosting.logs.mkdir(parents=True, exist_ok=True)
+    when = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    log = hosting.logs / f"{slug}-{when}-{os.getpid()}-{secrets.token_hex(2)}.log"
     tell(f"vllm: starting {fields.model} for judge {slug}; its log is {log}")
     process, report = _launch(command, server_environment(python, key), log)
     endpoint = Endpoint(f"http://{HOST}:{port}/v1", key)
@@ -200,23 +202,10 @@ def _launch(
     return process, report
 
 
-def _model_names(listed: dict[str, object] | None) -> list[object]:
-    models = (listed or {}).get("data")
-    if not isinstance(models, list):
-        return []
-    return [model.get("id") for model in models if isinstance(model, dict)]
-
-
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
-
-
-def _new_log(logs: Path, slug: str) -> Path:
-    logs.mkdir(parents=True, exist_ok=True)
-    when = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    return logs / f"{slug}-{when}-{os.getpid()}-{secrets.token_hex(2)}.log"
 
 
 def clear_up(session: int | None, mark: str, patience_s: float) -> None:
@@ -245,26 +234,19 @@ def _members(session: int | None, mark: str) -> Iterator[int]:
         with contextlib.suppress(OSError):
             stat = (place / "stat").read_text(encoding="utf-8", errors="replace")
             state, _, _, led_by = stat.rpartition(")")[2].split()[:4]
-            if state != "Z" and (int(led_by) == session or _has(place, mark)):
+            if state == "Z":
+                continue
+            if int(led_by) == session or mark.encode() in (place / "environ").read_bytes():
                 yield int(place.name)
 
 
-def _has(place: Path, mark: str) -> bool:
-    try:
-        return mark.encode() in (place / "environ").read_bytes()
-    except OSError:  # somebody else's
-        return False
-
-
-def vllm_python(slug: str, variables: Mapping[str, str] | None = None) -> str:
+def vllm_python(slug: str) -> str:
     """Return the interpreter in which vLLM is installed: ``JUDGELINE_VLLM_PYTHON``, or this one."""
-    variables = os.environ if variables is None else variables
-    named = variables.get(PYTHON_VARIABLE, "").strip()
-    python = named or sys.executable
+    python = os.environ.get(PYTHON_VARIABLE, "").strip() or sys.executable
     try:
         look = subprocess.run(  # noqa: S603 - the interpreter that the user named
             [python, "-c", _IS_THERE],
-            env={**variables, "PYTHONSAFEPATH": "1"},
+            env={**os.environ, "PYTHONSAFEPATH": "1"},
             capture_output=True,
             timeout=_LONGEST_LOOK_S,
             check=False,
@@ -304,16 +286,13 @@ def server_command(python: str, fields: ServedFields, options: VllmOptions, port
     return [python, "-m", _MODULE, *words, "--disable-uvicorn-access-log", *options.extra_args]
 
 
-def server_environment(
-    python: str, key: str, variables: Mapping[str, str] | None = None
-) -> dict[str, str]:
+def server_environment(python: str, key: str) -> dict[str, str]:
     """Return the environment of the server: ours, its key, and the tools of its interpreter."""
-    variables = os.environ if variables is None else variables
     tools = str(Path(python).absolute().parent)
     return {
-        **variables,
+        **os.environ,
         "VLLM_API_KEY": key,
-        "PATH": os.pathsep.join((tools, variables.get("PATH", os.defpath))),
+        "PATH": os.pathsep.join((tools, os.environ.get("PATH", os.defpath))),
         "PYTHONSAFEPATH": "1",  # the folder we run in is none of the server's
         "PYTHONUNBUFFERED": "1",
     }
@@ -376,13 +355,9 @@ class ManagedJudge(ServedJudge):
             asked.counts = self.counts
             given = scope.enter_context(closing(asked.answer(presentations, budget)))
             for position, reading in given:
-                self._require_server(reading, server)
+                if reading.status == "transport" and server.has_ended():
+                    raise server.failure(
+                        f"judge {self._slug!r}: vLLM stopped with exit code {server.exit_code} "
+                        "while it answered; what it had answered is kept"
+                    )
                 yield position, reading
-
-    def _require_server(self, reading: Reading, server: Server) -> None:
-        """Raise VllmError if the server has ended: no further answer would come."""
-        if reading.status == "transport" and server.has_ended():
-            raise server.failure(
-                f"judge {self._slug!r}: vLLM stopped with exit code {server.exit_code} while it "
-                "answered; what it had answered is kept"
-            )

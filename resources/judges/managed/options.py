@@ -9,8 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
+from resources.config.options import Options
 from resources.config.paths import home
 from resources.judges.live.fields import FEW_ALTERNATIVES, LOOKS_SECRET, MOST_ALTERNATIVES
 
@@ -42,14 +43,10 @@ _FAST = (
 _SPEED_ONLY = tuple(_FAST.split())
 
 
-class VllmOptions(BaseModel):
-    """Options that start the server of a judge of kind ``vllm``.
+class VllmOptions(Options):
+    """Options that start the server of a judge of kind ``vllm``."""
 
-    GPUs share one copy of the model, copies share the work. A slot of the Dagster pool is held
-    while the server runs. A start may include a download.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     tensor_parallel_size: int = Field(default=1, ge=1)
     data_parallel_size: int = Field(default=1, ge=1)
@@ -76,10 +73,7 @@ class VllmOptions(BaseModel):
 
     @property
     def alternatives(self) -> Literal[5, 20]:
-        """Number of log-probabilities that the server gives at a place.
-
-        Its limit is 20 unless ``--max-logprobs`` says otherwise; -1 is none.
-        """
+        """Log-probabilities at a place: 20, unless ``--max-logprobs`` is less; -1 is no limit."""
         words = [word for argument in self.extra_args for word in re.split(r"[=\s]", argument)]
         limits = [
             int(value)
@@ -91,26 +85,20 @@ class VllmOptions(BaseModel):
 
     def shaping(self) -> Self:
         """Return the options that can change an answer, without those of speed."""
+        kept, is_speed = [], False
+        for argument in self.extra_args:
+            if argument.startswith("-"):
+                is_speed = _flag(argument).startswith(_SPEED_ONLY)
+            if not is_speed:
+                kept.append(argument)
         return type(self)(
-            dtype=self.dtype,
-            max_model_len=self.max_model_len,
-            extra_args=_without_speed(self.extra_args),
+            dtype=self.dtype, max_model_len=self.max_model_len, extra_args=tuple(kept)
         )
 
 
 def _flag(argument: str) -> str:
     name = re.split(r"[=\s]", argument, maxsplit=1)[0]
     return name.replace("_", "-") if name.startswith("--") else name
-
-
-def _without_speed(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    kept, dropping = [], False
-    for argument in arguments:
-        if argument.startswith("-"):
-            dropping = _flag(argument).startswith(_SPEED_ONLY)
-        if not dropping:
-            kept.append(argument)
-    return tuple(kept)
 
 
 _LOG = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from judgeline.elo import keyed_rng
 from judgeline.verdict import (
@@ -26,8 +26,9 @@ from judgeline.verdict import (
 )
 from resources.arena import checker
 from resources.arena.prompts import Prompt as ArenaPrompt
+from resources.config.options import Options
 from resources.judges.budget import Budget, Cost
-from resources.judges.forms.form import Chances, Form, Prompt, Reading, read
+from resources.judges.forms.form import Form, Prompt, Reading, read
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Evidence, Presentation
 
@@ -36,7 +37,7 @@ BEST, WORST = 9.0, 2.0  # marks of a perfect and a worthless text before noise: 
 _AT_HAND = 1 << 14  # texts: judges of one arena read the same ones, in every form
 
 
-class BuiltinTraits(BaseModel):
+class BuiltinTraits(Options):
     """Errors of a simulated judge, in rubric points, or as rates in [0, 1].
 
     `noise` is the standard deviation per criterion and presentation, `mood` per response and
@@ -46,8 +47,6 @@ class BuiltinTraits(BaseModel):
     completion in the style of the judge's own family. Rates are shares of answers that nobody can
     use.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed: int = Field(ge=0)
     noise: float = Field(ge=0, le=9)
@@ -73,14 +72,22 @@ class Opinion(NamedTuple):
 
 
 class BuiltinJudge:
-    """A simulated judge over the prompts of one arena, asked for the rubric; tokens are words."""
+    """A simulated judge over the prompts of one arena; tokens are words.
 
-    form: Form = RUBRIC
+    It is `asked` for the rubric, or in another form, in which its opinions are the same.
+    """
+
     evidence: Evidence = "log-probabilities"
 
     def __init__(
-        self, traits: BuiltinTraits, family: str, prompts: Sequence[ArenaPrompt], template: str
+        self,
+        traits: BuiltinTraits,
+        family: str,
+        prompts: Sequence[ArenaPrompt],
+        template: str,
+        asked: Prompt | None = None,
     ) -> None:
+        self.form: Form = RUBRIC if asked is None else asked.form
         self.identity: Mapping[str, str] = {
             "kind": "builtin",
             "version": _VERSION,
@@ -89,23 +96,28 @@ class BuiltinJudge:
             "template": text_hash(template),
         }
         self.traits, self._family = traits, family
-        self.template_tokens = len(template.split())
+        self._template_tokens = len((template if asked is None else asked.template).split())
         self._prompts = {prompt.instruction: prompt for prompt in prompts}
         self.key = identity_hash(self.identity)
+        if asked is None:
+            return
+        try:
+            self.form.chances([BEST, WORST], _SUREST)
+        except NotImplementedError:
+            problem = f"simulated judges are not asked in the form {self.form.name!r}"
+            raise ValueError(f"{problem}: remove it from 'asks'") from None
+        changed = {"version": _SHORT_VERSION, "template": text_hash(asked.template)}
+        self.identity = {**self.identity, **changed, **self.form.identity}
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, Reading]]:
         """Yield one answer per presentation, in their order, until the budget is spent."""
-        known: dict[tuple[str, str], Opinion] = {}
         for position, shown in enumerate(presentations):
-            instruction, opinions = shown.instruction, []
-            for text in self.texts(shown):
-                if (opinion := known.get((instruction, text))) is None:
-                    opinion = known[instruction, text] = self.opinion(shown, text)
-                opinions.append(opinion)
-            text, failure, log_probabilities = self.reply(shown, opinions)
-            n_asked = self.template_tokens + len(instruction.split())
+            opinions = [self.opinion(shown, text) for text in self.texts(shown)]
+            reply = self._graded if self.form is RUBRIC else self._worded
+            text, failure, log_probabilities = reply(shown, opinions)
+            n_asked = self._template_tokens + len(shown.instruction.split())
             n_asked += sum(one.n_tokens for one in opinions)
             answer = Answer(text, failure, n_asked, len(text.split()), log_probabilities)
             if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
@@ -113,8 +125,9 @@ class BuiltinJudge:
             yield position, read(shown, answer, self.form)
 
     def texts(self, shown: Presentation) -> list[str]:
-        """Return the completions of a presentation."""
-        return [shown.first_completion, shown.second_completion]
+        """Return the completions of a presentation: one, or two."""
+        quoted = self.form.wording.quoted.values()
+        return [getattr(shown, text) for text in quoted if text != "instruction"]
 
     def opinion(self, shown: Presentation, text: str) -> Opinion:
         """Return the judge's reading and lasting opinion of a text, the same in every form."""
@@ -126,15 +139,49 @@ class BuiltinJudge:
             )
         return _opinion(self.traits, self._family, self.key, prompt, text)
 
-    def reply(
+    def _graded(
         self, shown: Presentation, opinions: list[Opinion]
     ) -> tuple[str, str | None, str | None]:
         """Return marks for both texts, with a reason."""
         names = (shown.instruction, *self.texts(shown), str(shown.replicate))
         rng = keyed_rng(self.traits.seed, self.key, *names)
-        marks = self._marks(opinions, rng)
+        lean, noise = self.lean(opinions, rng), self.traits.noise
+        draws = rng.standard_normal((len(opinions), len(CRITERIA))).tolist()
+        marks = [
+            [
+                min(max(round(mark + own + noise * draw), LOWEST_SCORE), HIGHEST_SCORE)
+                for mark, draw in zip(opinion.marks, errors, strict=True)
+            ]
+            for opinion, own, errors in zip(opinions, lean, draws, strict=True)
+        ]
         whole = _write(marks, *(one.reading for one in opinions))
         return (*spoilt(whole, self.traits, rng, _MALFORMED), None)
+
+    def _worded(
+        self, shown: Presentation, opinions: list[Opinion]
+    ) -> tuple[str, str | None, str | None]:
+        """Return a word and a reason, with the odds of the word."""
+        rng, noise = self._rng(shown), self.traits.noise
+        draws = self._rng(shown, "misreadings").standard_normal((len(opinions), len(CRITERIA)))
+        said, points = [], []
+        for one, own, errors in zip(opinions, self.lean(opinions, rng), draws, strict=True):
+            points.append(one.points + own)
+            misread = [own + noise * draw for draw in errors.tolist()]
+            said.append(_findings(one.reading, points[-1], misread))
+        odds = self.form.chances(points, max(_SUREST, _ONE_MARK * noise))
+        names = ("Response A", "response B") if len(said) == 2 else ("The response",)
+        reason = ", ".join(f"{name} {one}" for name, one in zip(names, said, strict=True)) + "."
+        chances = odds.probabilities.tolist()
+        ladder = list(accumulate(chances))
+        place = bisect_right(ladder, rng.random() * ladder[-1])
+        whole = f"{odds.words[place]}\n\n{reason}"
+        text, failure = spoilt(whole, self.traits, rng, _MALFORMED_WORDS)
+        tokens = _write_odds(reason, odds.words, chances, place, rng) if text == whole else None
+        return text, failure, tokens
+
+    def _rng(self, shown: Presentation, *purpose: str) -> np.random.Generator:
+        names = (self.form.name, *purpose, shown.instruction, *self.texts(shown))
+        return keyed_rng(self.traits.seed, self.key, *names, str(shown.replicate))
 
     def lean(self, opinions: list[Opinion], rng: np.random.Generator) -> list[float]:
         """Return by how many points opinion, mood and biases lean on all criteria of each text."""
@@ -145,18 +192,6 @@ class BuiltinJudge:
             longer = traits.verbosity_bias * (math.log2(first / second) / 2)
             lean = [lean[0] + traits.position_bias + longer, lean[1] - longer]
         return lean
-
-    def _marks(self, opinions: list[Opinion], rng: np.random.Generator) -> list[list[int]]:
-        """Return six integer marks for either response, in points."""
-        lean, noise = self.lean(opinions, rng), self.traits.noise
-        draws = rng.standard_normal((len(opinions), len(CRITERIA))).tolist()
-        return [
-            [
-                min(max(round(mark + own + noise * draw), LOWEST_SCORE), HIGHEST_SCORE)
-                for mark, draw in zip(opinion.marks, errors, strict=True)
-            ]
-            for opinion, own, errors in zip(opinions, lean, draws, strict=True)
-        ]
 
 
 @lru_cache(_AT_HAND)
@@ -206,10 +241,7 @@ def spoilt(
     rng: np.random.Generator,
     malformed: Sequence[Callable[[str], str]],
 ) -> tuple[str, str | None]:
-    """Return the answer, or at the declared rates a malformed, refused or truncated one.
-
-    An answer that is cut off ends before its explanation, which an empty line sets off.
-    """
+    """Return the answer, or at the declared rates a malformed, refused or truncated one."""
     fate, which, where = rng.random(3).tolist()
     if fate < traits.malformed_rate:
         return malformed[int(which * len(malformed))](text), None
@@ -241,91 +273,12 @@ _EASE = 0.02, 0.3  # mean surprise per piece of the reason, in nats: of a sure j
 _PIECES = re.compile(r"\s*\S+(?:\s\S+){0,4}")  # a token for five words keeps the tables small
 
 
-class Belief(NamedTuple):
-    """Belief of a simulated judge about a text in one presentation: the truth plus its errors.
+def _findings(reading: checker.Reading, points: float, misread: list[float]) -> str:
+    """Return a judge's findings in words; without its errors they are the truth.
 
     `points` is what the judge makes of the text as a whole, in rubric points; `misread` (6,) by how
     many rubric points it errs on each criterion.
     """
-
-    reading: checker.Reading
-    points: float
-    misread: list[float]
-
-
-class BuiltinFormJudge(BuiltinJudge):
-    """A simulated judge asked in another form than the rubric."""
-
-    def __init__(
-        self,
-        traits: BuiltinTraits,
-        family: str,
-        prompts: Sequence[ArenaPrompt],
-        template: str,
-        asked: Prompt,
-    ) -> None:
-        super().__init__(traits, family, prompts, template)
-        self.form = asked.form
-        try:
-            self.form.chances([BEST, WORST], _SUREST)
-        except NotImplementedError:
-            problem = f"simulated judges are not asked in the form {self.form.name!r}"
-            raise ValueError(f"{problem}: remove it from 'asks'") from None
-        self.identity = {
-            **self.identity,
-            "version": _SHORT_VERSION,
-            "template": text_hash(asked.template),
-            **self.form.identity,
-        }
-        self.template_tokens = len(asked.template.split())
-
-    def texts(self, shown: Presentation) -> list[str]:
-        """Return one completion, or two."""
-        quoted = self.form.wording.quoted.values()
-        return [getattr(shown, text) for text in quoted if text != "instruction"]
-
-    def reply(
-        self, shown: Presentation, opinions: list[Opinion]
-    ) -> tuple[str, str | None, str | None]:
-        """Return a word and a reason, with the odds of the word."""
-        rng = self._rng(shown)
-        odds, reason = self._odds(self._beliefs(shown, opinions, rng))
-        chances = odds.probabilities.tolist()
-        ladder = list(accumulate(chances))
-        place = bisect_right(ladder, rng.random() * ladder[-1])
-        whole = f"{odds.words[place]}\n\n{reason}"
-        text, failure = spoilt(whole, self.traits, rng, _MALFORMED_WORDS)
-        tokens = _write_odds(reason, odds.words, chances, place, rng) if text == whole else None
-        return text, failure, tokens
-
-    def _rng(self, shown: Presentation, *purpose: str) -> np.random.Generator:
-        names = (self.form.name, *purpose, shown.instruction, *self.texts(shown))
-        return keyed_rng(self.traits.seed, self.key, *names, str(shown.replicate))
-
-    def _beliefs(
-        self, shown: Presentation, opinions: list[Opinion], rng: np.random.Generator
-    ) -> list[Belief]:
-        """Return the judge's beliefs about one text, or about two beside each other."""
-        lean, noise = self.lean(opinions, rng), self.traits.noise
-        draws = self._rng(shown, "misreadings").standard_normal((len(opinions), len(CRITERIA)))
-        return [
-            Belief(one.reading, one.points + own, [own + noise * draw for draw in errors])
-            for one, own, errors in zip(opinions, lean, draws.tolist(), strict=True)
-        ]
-
-    def _odds(self, beliefs: list[Belief]) -> tuple[Chances, str]:
-        """Return the odds of the first word, and the reason."""
-        spread = max(_SUREST, _ONE_MARK * self.traits.noise)
-        odds = self.form.chances([one.points for one in beliefs], spread)
-        if len(beliefs) == 1:
-            return odds, f"The response {_findings(beliefs[0])}."
-        first, second = map(_findings, beliefs)
-        return odds, f"Response A {first}, response B {second}."
-
-
-def _findings(belief: Belief) -> str:
-    """Return a judge's findings in words; without its errors they are the truth."""
-    reading, points, misread = belief
     shares = [points / (BEST - WORST) for points in misread]  # of a criterion
     off = dict(zip(CRITERIA, shares, strict=True))
     n_expected = reading.n_expected
