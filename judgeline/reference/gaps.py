@@ -11,19 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, expit, logit
 
 from judgeline.elo.strengths import ELO_PER_LOGIT
+from judgeline.refusals import alike_floats, require
 
 Floats = NDArray[np.float64]
 
 JEFFREYS = 0.5
 """Prior wins, and prior losses, of every model: Jeffreys' prior of a share is Beta(1/2, 1/2)."""
-
-
-class Counts(NamedTuple):
-    """Wins, ties and losses against the reference; fractions where preferences were soft."""
-
-    wins: Floats
-    ties: Floats
-    losses: Floats
 
 
 class AnchoredElo(NamedTuple):
@@ -81,33 +74,26 @@ def anchored_elo(
     LLM-based Scoring via Reference-Anchored Elo Estimation" (2025) for its use on Elo gaps.
     """
     counts = {"wins": wins, "ties": ties, "losses": losses}
-    won, tied, lost = arrays = [np.asarray(values, dtype=float) for values in counts.values()]
+    won, tied, lost = arrays = alike_floats(np.ndim(wins), **counts)
     for name, values in zip(counts, arrays, strict=True):
-        wrong = values[~(np.isfinite(values) & (values >= 0))]
-        if wrong.size:
-            raise ValueError(f"{name} holds {wrong[0]:g}; counts are finite and at least 0")
-    if not won.shape == tied.shape == lost.shape:
-        raise ValueError(
-            f"wins, ties and losses must share a shape, got {won.shape}, {tied.shape}, {lost.shape}"
-        )
+        require(np.isfinite(values) & (values >= 0), name, values, "finite counts, 0 or more")
     n_prompts: Floats = won + tied + lost
     _require_prompts(n_prompts > 0, "one prompt")
-    if not 0 < prior < np.inf:
-        raise ValueError(f"prior must be a finite number above 0, got {prior}")
+    require(0 < prior < np.inf, "prior", prior, "a finite number above 0")
     model = won + tied / 2 + prior
     reference = lost + tied / 2 + prior
     return _from_beta(model, reference, n_prompts, miscoverage)
 
 
-def soft_counts(preference: ArrayLike) -> Counts:
-    """Return fractional wins and losses of soft preferences (..., prompts), without ties.
+def soft_counts(preference: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Return fractional wins, no ties, and losses of soft preferences (..., prompts).
 
     NaN is no verdict. A tie given as 0.5 is half a win and half a loss, as in `anchored_elo`; a
     preference outside [0, 1] raises `ValueError`.
     """
     values = _preferences(preference)
     wins = np.nansum(values, axis=-1)
-    return Counts(wins, np.zeros_like(wins), np.nansum(1 - values, axis=-1))
+    return wins, np.zeros_like(wins), np.nansum(1 - values, axis=-1)
 
 
 def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0.05) -> AnchoredElo:
@@ -160,10 +146,8 @@ def bootstrap_gap_std_error(
     n_resamples)`` of itself.
     """
     values = _preferences(preference)
-    if values.ndim != 1:
-        raise ValueError(f"preference must have shape (prompts,), got {values.shape}")
-    if n_resamples < 2:
-        raise ValueError(f"n_resamples must be at least 2 to show a spread, got {n_resamples}")
+    require(values.ndim == 1, "the shape of preference", values.shape, "(prompts,)")
+    require(n_resamples >= 2, "n_resamples", n_resamples, "at least 2, to show a spread")
     known = values[~np.isnan(values)]
     if not known.size:
         raise ValueError("no prompt has a verdict: there is nothing to resample")
@@ -187,8 +171,7 @@ def subset_std_error(preference: ArrayLike, n_prompts: int) -> Floats:
     """
     values = _preferences(preference)
     known = np.isfinite(values).sum(axis=-1).astype(float)
-    if n_prompts < 1:
-        raise ValueError(f"n_prompts must be at least 1, got {n_prompts}")
+    require(n_prompts >= 1, "n_prompts", n_prompts, "at least 1")
     _require_prompts(known >= max(2, n_prompts), f"{max(2, n_prompts)} prompts with a verdict")
     spread = np.nanstd(values, axis=-1, ddof=1)
     shrunk = n_prompts / (n_prompts + 2 * JEFFREYS)
@@ -205,11 +188,9 @@ def finite_population_factor(n_prompts: ArrayLike, n_population: int) -> Floats:
     Sampling Techniques, 3rd ed., section 2.6.
     """
     drawn = np.asarray(n_prompts, dtype=float)
-    if n_population < 2:
-        raise ValueError(f"n_population must be at least 2 prompts, got {n_population}")
-    wrong = drawn[~((drawn >= 1) & (drawn <= n_population))]
-    if wrong.size:
-        raise ValueError(f"n_prompts must lie in [1, {n_population}], got {wrong[0]:g}")
+    require(n_population >= 2, "n_population", n_population, "at least 2 prompts")
+    whole = (drawn >= 1) & (drawn <= n_population)
+    require(whole, "n_prompts", drawn, f"1 to {n_population}")
     factor: Floats = np.sqrt((n_population - drawn) / (n_population - 1))
     return factor
 
@@ -221,9 +202,7 @@ def narrow_intervals(elo: AnchoredElo, factor: ArrayLike) -> AnchoredElo:
     `judgeline.reliability.reliability_factor` or a product of the two.
     """
     scale = np.asarray(factor, dtype=float)
-    wrong = scale[~((scale >= 0) & (scale <= 1))]
-    if wrong.size:
-        raise ValueError(f"factor must lie in [0, 1], got {wrong.flat[0]:g}")
+    require((scale >= 0) & (scale <= 1), "factor", scale, "a factor in [0, 1]")
     lower: Floats = elo.gap - scale * (elo.gap - elo.lower)
     upper: Floats = elo.gap + scale * (elo.upper - elo.gap)
     return elo._replace(
@@ -238,8 +217,7 @@ def narrow_intervals(elo: AnchoredElo, factor: ArrayLike) -> AnchoredElo:
 def _from_beta(
     model: Floats, reference: Floats, n_prompts: Floats, miscoverage: float
 ) -> AnchoredElo:
-    if not 0 < miscoverage < 1:
-        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
+    require(0 < miscoverage < 1, "miscoverage", miscoverage, "strictly between 0 and 1")
     total = model + reference
     share = model / total
     share_lower = np.asarray(betaincinv(model, reference, miscoverage / 2), dtype=float)
@@ -263,9 +241,7 @@ def _preferences(preference: ArrayLike) -> Floats:
     values = np.asarray(preference, dtype=float)
     if not values.ndim:
         raise ValueError("preference must have shape (..., prompts), got a single number")
-    wrong = values[(values < 0) | (values > 1)]
-    if wrong.size:
-        raise ValueError(f"preference holds {wrong[0]:g}; preferences lie in [0, 1]")
+    require(~((values < 0) | (values > 1)), "preference", values, "a preference in [0, 1]")
     return values
 
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from judgeline.elo.ratings import kendall
 from judgeline.reference.gaps import anchored_elo, soft_counts
+from judgeline.refusals import require
 
 Floats = NDArray[np.float64]
 
@@ -70,8 +71,7 @@ def diagnose_reference(preference: ArrayLike) -> ReferenceReach:
     with NaN throughout, are a `ValueError`. Source: "Robust LLM-based Scoring" (2025).
     """
     values = np.asarray(preference, dtype=float)
-    if values.ndim != 2:
-        raise ValueError(f"preference must have shape (models, prompts), got {values.shape}")
+    require(values.ndim == 2, "the shape of preference", values.shape, "(models, prompts)")
     for axis, name in enumerate(("model", "prompt")):
         silent = np.flatnonzero(np.isnan(values).all(axis=1 - axis))
         if silent.size:
@@ -95,13 +95,10 @@ def compare_references(gap: ArrayLike) -> ReferenceComparison:
     gap that is not finite, or a reference that ranks nothing is a `ValueError`.
     """
     gaps = np.asarray(gap, dtype=float)
-    if gaps.ndim != 2 or min(gaps.shape) < 2:
-        raise ValueError(f"gap must have shape (references >= 2, models >= 2), got {gaps.shape}")
-    if not np.isfinite(gaps).all():
-        raise ValueError(f"gap holds {int((~np.isfinite(gaps)).sum())} values that are not finite")
-    level = np.flatnonzero(np.ptp(gaps, axis=1) == 0)
-    if level.size:
-        raise ValueError(f"all gaps under reference {level[0]} equal {gaps[level[0], 0]:g}")
+    is_wide = gaps.ndim == 2 and min(gaps.shape) >= 2
+    require(is_wide, "the shape of gap", gaps.shape, "(references >= 2, models >= 2)")
+    require(np.isfinite(gaps), "gap", gaps, "finite Elo points")
+    require(np.ptp(gaps, axis=1) > 0, "every gap", gaps[:, 0], "gaps that differ under a reference")
     centred = gaps - gaps.mean(axis=1, keepdims=True)
     shift = centred - centred[0]
     tau = np.array([[kendall(ours, theirs) for theirs in gaps] for ours in gaps])
@@ -118,12 +115,9 @@ def abstain(preference: ArrayLike, *, max_spread: float) -> Abstention:
     shape, a prompt with some runs but not all, or a model that keeps no prompt is a `ValueError`.
     """
     values = np.asarray(preference, dtype=float)
-    if values.ndim != 3 or values.shape[2] < 2:
-        raise ValueError(
-            f"preference must have shape (models, prompts, runs >= 2), got {values.shape}"
-        )
-    if not max_spread >= 0:
-        raise ValueError(f"max_spread must be at least 0, got {max_spread}")
+    has_runs = values.ndim == 3 and values.shape[2] >= 2
+    require(has_runs, "the shape of preference", values.shape, "(models, prompts, runs >= 2)")
+    require(max_spread >= 0, "max_spread", max_spread, "at least 0")
     missing = np.isnan(values)
     partial = np.argwhere(missing.any(axis=2) & ~missing.all(axis=2))
     if partial.size:

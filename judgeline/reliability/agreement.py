@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from judgeline.refusals import alike_floats, require
 
 STRONG_JUDGE = 0.90
 """Least ICC(3,k) of a judge whose ratings may be shown."""
@@ -18,7 +18,10 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     perfect agreement, 0 chance agreement; NaN when both raters put everything in one same class, so
     that chance alone agrees throughout. No battle, different lengths or NaN are a `ValueError`.
     """
-    return _kappa(_classes(first, "first"), _classes(second, "second"), 3)
+    columns = alike_floats(first=first, second=second)
+    for name, column in zip(("first", "second"), columns, strict=True):
+        require(~np.isnan(column), name, column, "a number; leave out battles without one")
+    return _kappa(*(np.sign(np.array(columns) - 0.5) + 1).astype(np.intp), 3)
 
 
 def kappa_of_scores(first: ArrayLike, second: ArrayLike) -> float:
@@ -26,30 +29,21 @@ def kappa_of_scores(first: ArrayLike, second: ArrayLike) -> float:
 
     Scores (n,) are equal or differ, by however much: two neighbours on a fine scale disagree.
     """
-    columns = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    missing = sum(int(np.isnan(column).sum()) for column in columns)
-    if missing:
-        raise ValueError(f"scores hold {missing} NaN; leave out what one of the two did not score")
-    names, classes = np.unique(np.concatenate(columns), return_inverse=True)
-    return _kappa(classes[: columns[0].size], classes[columns[0].size :], names.size)
+    ours, theirs = alike_floats(first=first, second=second)
+    scores = np.concatenate([ours, theirs])
+    require(~np.isnan(scores), "score", scores, "a score; leave out what one of the two did not")
+    names, classes = np.unique(scores, return_inverse=True)
+    return _kappa(classes[: ours.size], classes[ours.size :], names.size)
 
 
 def _kappa(ours: NDArray[np.intp], theirs: NDArray[np.intp], n_classes: int) -> float:
-    if ours.size != theirs.size or not ours.size:
-        raise ValueError(f"kappa needs equally many outcomes, got {ours.size} and {theirs.size}")
+    require(ours.size, "the number of outcomes", 0, "at least one")
     counts = np.bincount(n_classes * ours + theirs, minlength=n_classes**2)
     table = counts.reshape(n_classes, n_classes) / ours.size
     chance = float(table.sum(axis=1) @ table.sum(axis=0))
     if chance >= 1:
         return float("nan")
     return float((np.trace(table) - chance) / (1 - chance))
-
-
-def _classes(outcome: ArrayLike, name: str) -> NDArray[np.intp]:
-    values = np.asarray(outcome, dtype=float)
-    if np.isnan(values).any():
-        raise ValueError(f"{name} holds {int(np.isnan(values).sum())} NaN in {values.size}")
-    return (np.sign(values - 0.5) + 1).astype(np.intp)
 
 
 def mean_pairwise_kappa(outcome: ArrayLike) -> float:
@@ -59,8 +53,8 @@ def mean_pairwise_kappa(outcome: ArrayLike) -> float:
     undefined, are a `ValueError`. Source: R. J. Light (1971), Psychological Bulletin 76(5).
     """
     rows = np.asarray(outcome, dtype=float)
-    if rows.ndim != 2 or rows.shape[0] < 2:
-        raise ValueError(f"outcome must have shape (judges >= 2, battles), got {rows.shape}")
+    has_pairs = rows.ndim == 2 and len(rows) >= 2
+    require(has_pairs, "the shape of outcome", rows.shape, "(judges >= 2, battles)")
     pairs = list(combinations(range(rows.shape[0]), 2))
     kappas = np.array([cohen_kappa(rows[i], rows[j]) for i, j in pairs])
     if np.isnan(kappas).any():
@@ -86,7 +80,12 @@ def icc_average(panel: ArrayLike) -> float:
     P. E. Shrout and J. L. Fleiss (1979), "Intraclass Correlations: Uses in Assessing Rater
     Reliability", Psychological Bulletin 86(2), case 3 with k raters; equal to Cronbach's alpha.
     """
-    scores = _panel(panel)
+    scores = np.asarray(panel, dtype=float)
+    is_panel = scores.ndim == 2 and min(scores.shape) >= 2
+    remedy = "(prompts >= 2, runs >= 2): judge each of two prompts or more at least twice"
+    require(is_panel, "the shape of panel", scores.shape, remedy)
+    missing = "a number; leave out such prompts or judge them again"
+    require(np.isfinite(scores), "panel", scores, missing)
     n, k = scores.shape
     centred = scores - scores.mean()
     prompt, run = centred.mean(axis=1), centred.mean(axis=0)
@@ -101,23 +100,6 @@ def icc_average(panel: ArrayLike) -> float:
     return (between - float((rest**2).sum() / ((n - 1) * (k - 1)))) / between
 
 
-def _panel(panel: ArrayLike) -> Floats:
-    scores = np.asarray(panel, dtype=float)
-    if scores.ndim != 2:
-        raise ValueError(f"panel must have shape (prompts, runs), got {scores.shape}")
-    if scores.shape[1] < 2:
-        raise ValueError(f"panel has {scores.shape[1]} run: judge each prompt at least twice")
-    if scores.shape[0] < 2:
-        raise ValueError(f"panel has {scores.shape[0]} prompt: judge at least two prompts")
-    missing = np.argwhere(~np.isfinite(scores))
-    if missing.size:
-        raise ValueError(
-            f"panel misses {len(missing)} of {scores.size} cells (first at prompt "
-            f"{missing[0][0]}, run {missing[0][1]}); leave out such prompts or judge them again"
-        )
-    return scores
-
-
 def single_run_reliability(average: float, n_runs: int) -> float:
     """Return the reliability of one run, ICC(3,1), from that of the mean of several.
 
@@ -125,10 +107,8 @@ def single_run_reliability(average: float, n_runs: int) -> float:
     W. Brown (1910), British Journal of Psychology 3(3). An `average` above 1 or NaN, or no run,
     raises `ValueError`.
     """
-    if not average <= 1:
-        raise ValueError(f"average must be a reliability of at most 1, got {average}")
-    if n_runs < 1:
-        raise ValueError(f"n_runs must be at least 1, got {n_runs}")
+    require(average <= 1, "average", average, "a reliability of at most 1")
+    require(n_runs >= 1, "n_runs", n_runs, "at least 1")
     return average / (n_runs - (n_runs - 1) * average)
 
 
@@ -147,11 +127,8 @@ def reliability_factor(kappa: float) -> float:
     "Robust LLM-based Scoring via Reference-Anchored Elo Estimation" (2025): 0.85 for its mean kappa
     of about 0.72. One sentence takes a second square root, which its own tables contradict.
     """
-    if not 0 < kappa <= 1:
-        raise ValueError(
-            f"kappa must lie in (0, 1], got {kappa}; judges who agree no more than by chance "
-            "cannot be pooled: screen them first"
-        )
+    remedy = "a kappa in (0, 1]: judges who agree no more than by chance cannot be pooled"
+    require(0 < kappa <= 1, "kappa", kappa, f"{remedy}; screen them first")
     return float(np.sqrt(kappa))
 
 
@@ -162,13 +139,9 @@ def pooled_variance(variance: float, correlation: float, n_judges: int) -> float
     two judges' ratings of one model. A negative variance, no judge, or a rho outside ``[-1 / (J -
     1), 1]`` is a `ValueError`.
     """
-    if n_judges < 1:
-        raise ValueError(f"n_judges must be at least 1, got {n_judges}")
-    if not variance >= 0:
-        raise ValueError(f"variance must be at least 0, got {variance}")
+    require(n_judges >= 1, "n_judges", n_judges, "at least 1")
+    require(variance >= 0, "variance", variance, "at least 0")
     least = -1 / (n_judges - 1) if n_judges > 1 else -1.0
-    if not least <= correlation <= 1:
-        raise ValueError(
-            f"correlation of {n_judges} judges must lie in [{least:.3g}, 1], got {correlation}"
-        )
+    possible = f"{least:.3g} to 1 for {n_judges} judges"
+    require(least <= correlation <= 1, "correlation", correlation, possible)
     return variance * (correlation + (1 - correlation) / n_judges)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.refusals import alike, require
 from judgeline.reliability.paired import (
     LEAST_BATTLES,
     PairedChange,
@@ -115,10 +116,11 @@ def detect_drift(
     ValueError
         If `false_alarm` is outside (0, 1), or the columns differ in length.
     """
-    if not 0 < false_alarm < 1:
-        raise ValueError(f"false_alarm must lie strictly between 0 and 1, got {false_alarm}")
+    require(0 < false_alarm < 1, "false_alarm", false_alarm, "strictly between 0 and 1")
     votes = np.asarray(human_outcome, dtype=float)
-    _require_alike(baseline, now, votes)
+    for when, judged in (("baseline", baseline), ("now", now)):
+        columns = {f"{name} of {when}": column for name, column in judged._asdict().items()}
+        alike(human_outcome=votes, **columns)
     changes = dict(_changes(baseline, now, votes, runs))
     limit = false_alarm / len(UNITS)
     rows = [
@@ -161,13 +163,3 @@ def _agrees(judged: Judgement, votes: Floats) -> Floats:
 
 def _with_votes(votes: Floats, change: PairedChange) -> PairedChange:
     return change if np.isfinite(votes).any() else refused("no battle has a vote", 0)
-
-
-def _require_alike(baseline: Judgement, now: Judgement, votes: Floats) -> None:
-    for when, judged in (("baseline", baseline), ("now", now)):
-        for name, column in judged._asdict().items():
-            if np.shape(column) != votes.shape or votes.ndim != 1:
-                raise ValueError(
-                    f"{name} of {when} has shape {np.shape(column)}, votes have {votes.shape}; "
-                    "expected one row per battle"
-                )

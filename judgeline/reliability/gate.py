@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.refusals import alike_floats
 from judgeline.reliability.agreement import (
     STRONG_JUDGE,
     icc_average,
@@ -131,12 +132,7 @@ def panel_measurements(score_difference: ArrayLike, outcome: ArrayLike) -> dict[
     without a score in every run are left out, and counted in the note. A measurement that the runs
     do not determine is NaN, with the reason.
     """
-    scores, outcomes = np.asarray(score_difference, float), np.asarray(outcome, float)
-    if scores.ndim != 2 or scores.shape != outcomes.shape:
-        raise ValueError(
-            "score_difference and outcome must have one shape (battles, runs), got "
-            f"{scores.shape} and {outcomes.shape}"
-        )
+    scores, outcomes = alike_floats(2, score_difference=score_difference, outcome=outcome)
     whole = np.isfinite(scores).all(axis=1) & np.isfinite(outcomes).all(axis=1)
     n_runs = scores.shape[1]
     basis = f"{int(whole.sum())} of {len(whole)} battles in {n_runs} runs"

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtrc, expit, stdtr
 
 from judgeline.elo.beta import BetaFit, fit_beta
+from judgeline.refusals import alike_floats, require
 
 LEAST_BATTLES = 20
 """Battles judged both times, from which on a change is estimated."""
@@ -55,7 +56,7 @@ def mean_change(before: ArrayLike, after: ArrayLike, *, only_rises: bool = False
     there is no p-value, else it is that of their signs. B. Efron (1969), JASA 64(328): differences
     that are symmetric about zero, however distributed, keep the tails of t from growing.
     """
-    first, second = _known_in_all(before, after)
+    first, second = _known_in_all(before=before, after=after)
     n, difference = first.size, second - first
     if n < LEAST_BATTLES:
         return _too_few(n)
@@ -82,9 +83,9 @@ def share_change(before: ArrayLike, after: ArrayLike) -> PairedChange:
     doubled for both directions: Q. McNemar (1947), Psychometrika 12(2).
     """
     test = mean_change(before, after)
-    first, second = _known_in_all(before, after)
-    for odd in np.setdiff1d([first, second], (0, 1))[:1]:
-        raise ValueError(f"a share is of battles that count, 1, or do not, 0; got {odd}")
+    first, second = _known_in_all(before=before, after=after)
+    known = np.array([first, second])
+    require(np.isin(known, (0, 1)), "a battle of a share", known, "1 if it counts, 0 if not")
     if math.isnan(test.z):
         return test
     return test._replace(p_value=_sign_test(second - first, only_rises=False))
@@ -98,11 +99,9 @@ def repeat_change(now: ArrayLike, runs: ArrayLike) -> PairedChange:
     Only a larger one counts. Its differences are skewed to the right: t is then rather too small.
     """
     latest, earlier = np.asarray(now, dtype=float), np.asarray(runs, dtype=float)
-    if earlier.ndim != 2 or earlier.shape[1] < 2 or latest.shape != earlier.shape[:1]:
-        raise ValueError(
-            f"runs must have shape (n, k) with k of 2 or more and n as now has, got "
-            f"{earlier.shape} for now {latest.shape}"
-        )
+    matches = earlier.ndim == 2 and earlier.shape[1] >= 2 and latest.shape == earlier.shape[:1]
+    expected = f"(n, k) with k of 2 or more and n as in now, {latest.shape}"
+    require(matches, "the shape of runs", earlier.shape, expected)
     first, second = np.triu_indices(earlier.shape[1], 1)
     between = np.abs(earlier[:, first] - earlier[:, second]).mean(axis=1)
     return mean_change(between, np.abs(latest[:, None] - earlier).mean(axis=1), only_rises=True)
@@ -120,7 +119,9 @@ def call_change(
     Szekely and M. L. Rizzo (2013), "Energy statistics: A class of statistics based on distances",
     Journal of Statistical Planning and Inference 143(8).
     """
-    first, turned, latest, latest_turned = _known_in_all(ab_before, ba_before, ab_after, ba_after)
+    first, turned, latest, latest_turned = _known_in_all(
+        ab_before=ab_before, ba_before=ba_before, ab_after=ab_after, ba_after=ba_after
+    )
     within = np.abs(first - turned) + np.abs(latest - latest_turned)
     across = np.abs(first - latest_turned) + np.abs(latest - turned)
     sums = np.round([within, across], _DECIMALS) / 2  # sums of the same distances are equal
@@ -147,7 +148,9 @@ def beta_change(
     Sources: D. D. Boos (1992), "On Generalized Score Tests", The American Statistician 46(4);
     B. Efron (1969), JASA 64(328), on t under symmetry.
     """
-    first, second, votes = _known_in_all(score_before, score_after, human_outcome)
+    first, second, votes = _known_in_all(
+        score_before=score_before, score_after=score_after, human_outcome=human_outcome
+    )
     n_battles = fit_beta(first, votes).n_battles  # names a vote without a meaning
     if n_battles < LEAST_BATTLES:
         return _too_few(n_battles, "with a decisive vote ")
@@ -197,12 +200,9 @@ def _without_slope(slopes: list[BetaFit]) -> str:
     )
 
 
-def _known_in_all(*columns: ArrayLike) -> Floats:
+def _known_in_all(**columns: ArrayLike) -> Floats:
     """Return columns of one length without the battles that are not finite in all of them."""
-    arrays = [np.asarray(column, dtype=float) for column in columns]
-    if any(array.ndim != 1 or array.shape != arrays[0].shape for array in arrays):
-        raise ValueError(f"columns of battles differ: {[array.shape for array in arrays]}")
-    both = np.stack(arrays)
+    both = np.stack(alike_floats(**columns))
     return both[:, np.isfinite(both).all(axis=0)]
 
 

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.refusals import alike, require
+
 
 class Appearances(NamedTuple):
     """In how many sampled battles a model appears: over models, and under uniform sampling.
@@ -70,13 +72,10 @@ def balanced_sample(
     """
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
-    keys = np.asarray(tiebreak)
-    if keys.shape != (n,):
-        raise ValueError(f"tiebreak must have shape ({n},), one per battle, got {keys.shape}")
+    _, keys = alike(model_a=models[0], tiebreak=tiebreak)
     order = np.argsort(keys, kind="stable")
     first = require_positions(chosen, n)
-    if not 0 <= n_battles <= n:
-        raise ValueError(f"n_battles must lie in 0..{n} (the battles there are), got {n_battles}")
+    require(0 <= n_battles <= n, "n_battles", n_battles, f"0 to {n}, the battles there are")
     further = list(islice(_evenly(models, order, first), max(n_battles - first.size, 0)))
     return np.concatenate([first, np.asarray(further, dtype=np.int64)])
 
@@ -88,8 +87,7 @@ def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> A
     """
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
-    if n == 0:
-        raise ValueError("no battles, so no model appears in any")
+    require(n, "the number of battles", n, "at least one")
     rows = require_positions(sampled, n)
     available = np.bincount(models.ravel())
     counts = np.bincount(models[:, rows].ravel(), minlength=available.size)
@@ -132,22 +130,17 @@ def _evenly(
 
 
 def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:
-    first, second = np.asarray(model_a, dtype=object), np.asarray(model_b, dtype=object)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise ValueError(
-            f"model_a and model_b must have one shape (n,), got {first.shape} and {second.shape}"
-        )
+    first, second = alike(model_a=model_a, model_b=model_b)
     codes: dict[object, int] = {}
-    both = [codes.setdefault(name, len(codes)) for name in (*first, *second)]
+    both = [codes.setdefault(name, len(codes)) for name in (*first.tolist(), *second.tolist())]
     return np.asarray(both, dtype=np.intp).reshape(2, first.size)
 
 
 def require_positions(rows: ArrayLike, n: int) -> NDArray[np.int64]:
     """Return positions of different battles among n, or raise naming the first bad one."""
     positions = np.asarray(rows).astype(np.int64)
-    outside = positions[(positions < 0) | (positions >= n)]
-    if outside.size:
-        raise ValueError(f"position {outside[0]} is none of the {n} battles")
+    inside = (positions >= 0) & (positions < n)
+    require(inside, "position", positions, f"one of the {n} battles, from 0")
     values, counts = np.unique(positions, return_counts=True)
     if (counts > 1).any():
         raise ValueError(f"the battle at position {values[counts > 1][0]} is chosen twice")

@@ -1,12 +1,13 @@
 """Battles of a new model: their number for an interval, and their choice."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.elo.ratings import FEW_BATTLES
+from judgeline.refusals import alike, alike_floats, require
 from judgeline.sampling.balanced import require_positions
 
 N_BANDS = 5
@@ -84,18 +85,10 @@ def needed_battles(
     W. G. Cochran (1977), Sampling Techniques, section 4.6: the size of a sample from a target for
     the half-width and an earlier estimate of the spread.
     """
-    errors, counts = np.asarray(std_error, dtype=float), np.asarray(n_battles, dtype=float)
-    if errors.ndim != 1 or errors.shape != counts.shape:
-        raise ValueError(
-            f"std_error and n_battles must have one shape (m,), got {errors.shape} and "
-            f"{counts.shape}"
-        )
-    if not threshold >= 0:
-        raise ValueError(f"threshold is {threshold}; it must be 0 or more spreads")
-    if not 0 < half_width < math.inf:
-        raise ValueError(f"half_width is {half_width}; it must be positive and finite")
-    if max_battles < 1:
-        raise ValueError(f"max_battles is {max_battles}; it must be at least 1")
+    errors, counts = alike_floats(std_error=std_error, n_battles=n_battles)
+    require(threshold >= 0, "threshold", threshold, "0 or more spreads")
+    require(0 < half_width < math.inf, "half_width", half_width, "positive, finite Elo points")
+    require(max_battles >= 1, "max_battles", max_battles, "at least 1")
     known = np.isfinite(errors) & (errors > 0) & (counts > 0)
     noise = float(np.median(errors[known] * np.sqrt(counts[known]))) if known.any() else math.inf
     wanted = 0.0
@@ -113,10 +106,9 @@ def strength_bands(strength: ArrayLike, *, n_bands: int = N_BANDS) -> NDArray[np
     With fewer anchors than bands each has a band of its own.
     """
     values = np.asarray(strength, dtype=float)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError(f"strength must be finite and of shape (m,), got {values.tolist()}")
-    if n_bands < 1:
-        raise ValueError(f"n_bands is {n_bands}; there must be at least one")
+    require(values.ndim == 1, "the shape of strength", values.shape, "(m,)")
+    require(np.isfinite(values), "strength", values, "finite")
+    require(n_bands >= 1, "n_bands", n_bands, "at least 1")
     place = np.empty(values.size, dtype=np.int64)
     place[np.argsort(values, kind="stable")] = np.arange(values.size)
     return place * min(n_bands, values.size) // max(values.size, 1)
@@ -173,9 +165,11 @@ def choose_battles(
     next seat to the least ``(2 * seats + 1) / share``; it never takes a seat back as the house
     grows.
     """
-    groups = [np.asarray(values) for values in (band, question, language, opponent)]
-    keys, shares = np.asarray(tiebreak), np.asarray(share, dtype=float)
-    _require_possible(groups, keys, shares, n_battles, most_per_question)
+    by = {"band": band, "question": question, "language": language, "opponent": opponent}
+    *groups, keys, shares = alike(**by, tiebreak=tiebreak, share=np.asarray(share, dtype=float))
+    require(np.isfinite(shares) & (shares > 0), "share", shares, "a language's share, above 0")
+    require(n_battles >= 0, "n_battles", n_battles, "0 or more")
+    require(most_per_question >= 1, "most_per_question", most_per_question, "at least 1")
     taken = require_positions(chosen, keys.size).tolist()
     levels, asked, spoken = np.arange(len(groups)), 1, 2
     codes = np.array([np.unique(values, return_inverse=True)[1] for values in groups])
@@ -197,21 +191,3 @@ def choose_battles(
         free[left[0]] = False
         met[levels, codes[:, left[0]]] += 1
     return np.asarray(taken, dtype=np.int64)
-
-
-def _require_possible(
-    groups: list[NDArray[Any]],
-    keys: NDArray[Any],
-    shares: NDArray[np.float64],
-    n_battles: int,
-    most_per_question: float,
-) -> None:
-    shapes = {keys.shape, shares.shape, *(values.shape for values in groups)}
-    if shapes != {(keys.size,)}:
-        raise ValueError(f"all arrays must have one shape (n,), got {sorted(shapes)}")
-    if not (np.isfinite(shares) & (shares > 0)).all():
-        raise ValueError(f"a language's share must be above 0, got {shares.min()}")
-    if n_battles < 0:
-        raise ValueError(f"n_battles is {n_battles}; it must be 0 or more")
-    if not most_per_question >= 1:
-        raise ValueError(f"most_per_question is {most_per_question}; it must be at least 1")

@@ -239,7 +239,7 @@ def test_swapping_the_sides_mirrors_every_outcome(tolerance) -> None:
         ([], [score("ant", 60)], {"scale": (1, 10)}, "are on a scale of 1 to 100"),
         ([], [score("ant", 101)], {}, "outside 1 to 100, the first is 101"),
         ([], [score("ant", 60, 60.0)], {}, "expected_score lie outside 1 to 10"),
-        ([choice("b0", o, 1.0, (0.9, 0.9, 0)) for o in ("AB", "BA")], [], {}, "adds up to 1.8"),
+        ([choice("b0", o, 1.0, (0.9, 0.9, 0)) for o in ("AB", "BA")], [], {}, "_ab is 1.8"),
         ([], [], {"tolerance": -0.1}, "got -0.1"),
         ([], [], {"tolerance": math.nan}, "got nan"),
     ],

@@ -1,0 +1,34 @@
+"""Refusals of wrong input: an error names the value, its place and what was expected."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def require(good: Any, name: str, values: Any, expected: str) -> None:
+    """Raise ValueError with the first of some values that is not good, unless all are."""
+    if np.all(good):
+        return
+    place = tuple(np.argwhere(~np.asarray(good, dtype=bool))[0].tolist())
+    value = np.asarray(values)[place] if place or isinstance(values, np.ndarray) else values
+    value = value.item() if isinstance(value, np.generic) else value
+    where = f" in row {place[0] if len(place) == 1 else place}" if place else ""
+    shown = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    raise ValueError(f"{name} is {shown}{where}; expected {expected}")
+
+
+def alike(n_axes: int = 1, /, **columns: Any) -> list[NDArray[Any]]:
+    """Return columns as arrays; ValueError unless they have one shape, of so many axes."""
+    arrays = [np.asarray(values) for values in columns.values()]
+    if any(array.ndim != n_axes or array.shape != arrays[0].shape for array in arrays):
+        pairs = zip(columns, arrays, strict=True)
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in pairs)
+        axes = "(n,)" if n_axes == 1 else f"of {n_axes} axes"
+        raise ValueError(f"columns have different shapes: {shapes}; expected one shape {axes}")
+    return arrays
+
+
+def alike_floats(n_axes: int = 1, /, **columns: Any) -> list[NDArray[np.float64]]:
+    """Return columns as arrays of floats, checked as by `alike`."""
+    return [array.astype(float) for array in alike(n_axes, **columns)]
