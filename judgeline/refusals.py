@@ -12,7 +12,7 @@ def require(good: Any, name: str, values: Any, expected: str) -> None:
         return
     place = tuple(np.argwhere(~np.asarray(good, dtype=bool))[0].tolist())
     value = np.asarray(values)[place] if place or isinstance(values, np.ndarray) else values
-    value = value.item() if isinstance(value, np.generic) else value
+    value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     where = f" in row {place[0] if len(place) == 1 else place}" if place else ""
     shown = f"{value:.6g}" if isinstance(value, float) else repr(value)
     raise ValueError(f"{name} is {shown}{where}; expected {expected}")

@@ -38,6 +38,7 @@ from judgeline.quantitative.trials import (
     question_codes,
     trials,
 )
+from judgeline.refusals import alike, alike_floats
 
 Floats = NDArray[np.float64]
 
@@ -118,13 +119,8 @@ class Battles(NamedTuple):
         TooLittleToLearnError
             If no battle has a vote.
         """
-        shares, names = np.asarray(outcome, dtype=float), np.asarray(question)
-        base = np.asarray(base_outcome, dtype=float)
-        if not shares.shape == names.shape == base.shape:
-            raise ValueError(
-                f"outcome has shape {shares.shape}, question {names.shape}, base_outcome "
-                f"{base.shape}; expected one row per battle"
-            )
+        base, shares = alike_floats(base_outcome=base_outcome, outcome=outcome)
+        _, names = alike(outcome=shares, question=question)
         has_vote = ~np.isnan(shares)
         if not has_vote.any():
             raise TooLittleToLearnError("no battle has a vote to learn from; add votes")
@@ -199,11 +195,8 @@ def _chosen_penalty(
     fold_of = np.full(voted.question.size, -1)
     fold_of[train] = question_folds(voted.question[train], n_folds=n_folds, rng=rng)
     rows = np.flatnonzero(fold_of[voted.shown.battle] >= 0)
-    fold, target, weights = (
-        fold_of[voted.shown.battle[rows]],
-        voted.target[rows],
-        voted.weights[rows],
-    )
+    fold, target = fold_of[voted.shown.battle[rows]], voted.target[rows]
+    weights = voted.weights[rows]
     for k in range(n_folds):
         require_shares(target[fold != k], int((fold != k).sum()))
     left_out = np.repeat(np.arange(n_folds), grid.size)

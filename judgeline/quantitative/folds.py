@@ -32,6 +32,7 @@ from judgeline.quantitative.penalty import (
     question_folds,
     require_grid,
 )
+from judgeline.refusals import alike, require
 
 Floats = NDArray[np.float64]
 
@@ -156,14 +157,9 @@ def _votes(
     n_models: int,
 ) -> _Votes:
     codes, shares = np.column_stack(models), np.asarray(outcome, dtype=float)
-    if codes.shape != (fold.size, 2) or shares.shape != fold.shape:
-        raise ValueError(
-            f"models have shape {codes.shape}, outcome {shares.shape}, question {fold.shape}; "
-            "expected one row per battle"
-        )
-    if not np.isin(codes, np.arange(n_models)).all():
-        row = int(np.argmin(np.isin(codes, np.arange(n_models)).all(axis=1)))
-        raise ValueError(f"models are {codes[row].tolist()} in row {row}; expected 0 to M - 1")
+    alike(model_a=codes[:, 0], outcome=shares, question=fold)
+    known = np.isin(codes, np.arange(n_models)).all(axis=1)
+    require(known, "the pair of models", codes, "codes 0 to M - 1")
     require_votes(shares)
     absent = np.flatnonzero(np.bincount(shown.battle, minlength=fold.size) == 0)
     if absent.size or int(shown.battle.max()) >= fold.size:

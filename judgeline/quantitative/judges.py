@@ -28,6 +28,7 @@ from judgeline.quantitative.inputs import (
     require_shares,
     require_weights,
 )
+from judgeline.quantitative.newton import conjugate_gradients
 from judgeline.quantitative.penalty import (
     N_FOLDS,
     PENALTIES,
@@ -343,16 +344,19 @@ def _minimum(
         if np.abs(gradient).max() <= _TOLERANCE * len(design):
             return at
 
-        def bent(along: Floats, now: Curve = now) -> Floats:
-            """Return the curvature of loss and penalty along a step."""
-            scores = (design @ along).reshape(now.slope.shape)
-            return np.asarray(
-                design.T @ now.bend(scores).reshape(len(design), *outputs) + penalty * along
-            )
+        def bent(along: Floats, now: Curve = now, at: Floats = at) -> Floats:
+            """Return the curvature of loss and penalty along a step, all outputs in one column."""
+            change = along.reshape(at.shape)
+            bend = now.bend((design @ change).reshape(now.slope.shape))
+            slope = design.T @ bend.reshape(len(design), *outputs) + penalty * change
+            return np.asarray(slope.reshape(-1, 1))
 
         typical = float((signs * now.bend(signs)).mean())  # curvature of a score
         rough = typical * squares + penalty  # 0 for an unpenalised column of zeros
-        step = _solved(bent, -gradient, np.where(rough > 0, rough, 1.0))
+        rough = np.where(rough > 0, rough, 1.0) * np.ones(at.shape)
+        right, most = -gradient.reshape(-1, 1), 10 * at.size
+        step = conjugate_gradients(bent, right, rough.reshape(-1, 1), left=_INNER, most=most)
+        step = step.reshape(at.shape)
         before = now.value + float((penalty * at**2).sum()) / 2
         for halving in range(_HALVINGS):
             there = at + step / 2**halving
@@ -365,24 +369,3 @@ def _minimum(
         f"the fit did not converge in {_MAX_STEPS} Newton steps (smallest penalty "
         f"{penalty[penalty > 0].min():g}); raise the smallest penalty of the grid"
     )
-
-
-def _solved(bent: Callable[[Floats], Floats], right: Floats, curvature: Floats) -> Floats:
-    """Return x of ``bent(x) = right``, nearly, by conjugate gradients with a rough curvature."""
-    solution, residual = np.zeros_like(right), right.copy()
-    scaled = residual / curvature
-    direction, product = scaled, float((residual * scaled).sum())
-    goal = _INNER**2 * product
-    for _ in range(10 * right.size):
-        if product <= goal:
-            break
-        along = bent(direction)
-        stiffness = float((direction * along).sum())
-        if stiffness <= 0:
-            break
-        solution = solution + product / stiffness * direction
-        residual = residual - product / stiffness * along
-        scaled = residual / curvature
-        before, product = product, float((residual * scaled).sum())
-        direction = scaled + product / before * direction
-    return solution

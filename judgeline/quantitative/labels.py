@@ -12,6 +12,7 @@ from judgeline.quantitative.inputs import TooLittleToLearnError
 from judgeline.quantitative.judges import QuantitativeJudge, fit_judge
 from judgeline.quantitative.penalty import Rows
 from judgeline.quantitative.trials import Design, Fit, question_codes
+from judgeline.refusals import require
 
 Floats = NDArray[np.float64]
 
@@ -61,11 +62,8 @@ class Labels:
             If a label is none of the scale; shapes and numbers are refused by `fit_judge`.
         """
         target, known = np.asarray(label), np.asarray(scale, dtype=float)
-        if form != "pl" and known.size and not np.isin(target, known).all():
-            bad = int(np.argmin(np.isin(target, known)))
-            raise ValueError(
-                f"label is {target[bad]:g} in row {bad}; expected one of {known.tolist()}"
-            )
+        if form != "pl" and known.size:
+            require(np.isin(target, known), "label", target, f"one of {known.tolist()}")
         if form == "mn":
             target = np.searchsorted(known, target)
         features, base = np.asarray(embeddings, dtype=float), np.asarray(scores, dtype=float)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.quantitative.inputs import TooLittleToLearnError
+from judgeline.refusals import require
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -57,8 +58,7 @@ def question_folds(
     Shuffled questions are dealt out like cards: their counts differ by one at most.
     """
     names, place = np.unique(np.asarray(question), return_inverse=True)
-    if n_folds < 2:
-        raise ValueError(f"n_folds must be 2 or more, got {n_folds}")
+    require(n_folds >= 2, "n_folds", n_folds, "2 or more")
     if names.size < n_folds:
         raise TooLittleToLearnError(
             f"{names.size} question(s) for {n_folds} folds: rationales of one question must not "
@@ -94,7 +94,7 @@ def chosen(grid: Floats, losses: Floats) -> PenaltyChoice:
 def require_grid(penalties: Sequence[float]) -> Floats:
     """Return the grid as floats, or raise unless it is ascending and positive."""
     grid = np.asarray(penalties, dtype=float)
-    ascending = grid.ndim == 1 and grid.size > 0 and bool((np.diff(grid) > 0).all())
-    if not ascending or not (np.isfinite(grid) & (grid > 0)).all():
-        raise ValueError(f"penalties must be positive and ascending, got {list(penalties)}")
+    steps = np.diff(np.atleast_1d(grid), prepend=0.0, append=np.inf)
+    ascends = grid.ndim == 1 and grid.size > 0 and bool((steps > 0).all())
+    require(ascends, "penalties", list(penalties), "positive, ascending numbers")
     return grid
