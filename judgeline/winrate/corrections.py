@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.refusals import require
 from judgeline.winrate.outcomes import OUTCOMES, NoWinRateError, normal_quantile
 
 Floats = NDArray[np.float64]
@@ -72,11 +73,9 @@ def adjusted_mean(
     """
     quantile = normal_quantile(miscoverage)
     judged, known = _whole(test, "test"), _whole(calibration, "calibration")
-    if judged.ndim < 2 or judged.shape[-1] != 3 or known.shape != (*judged.shape, 3):
-        raise ValueError(
-            "test and calibration must have shapes (..., s, 3) and (..., s, 3, 3), got "
-            f"{judged.shape} and {known.shape}"
-        )
+    match = judged.ndim >= 2 and judged.shape[-1] == 3 and known.shape == (*judged.shape, 3)
+    shapes = judged.shape, known.shape
+    require(match, "the pair of shapes", shapes, "(..., s, 3) for test, (..., s, 3, 3) beside it")
     _require_correctable(judged, known)
     n_test = judged.sum(axis=-1)
     weight = n_test / n_test.sum(axis=-1, keepdims=True)
@@ -158,9 +157,8 @@ def _require(good: NDArray[np.bool_], status: str, fault: str) -> None:
 
 def _whole(values: ArrayLike, name: str) -> Floats:
     counts = np.asarray(values, dtype=float)
-    wrong = ~(np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts)))
-    if wrong.any():
-        raise ValueError(f"{name} must hold whole numbers from 0, got {counts[wrong][0]:g}")
+    whole = np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))
+    require(whole, name, counts, "whole numbers from 0")
     return counts
 
 
@@ -222,8 +220,7 @@ def adjusted_shares(
     quantile = normal_quantile(miscoverage)
     judged, table = _whole(test, "test"), _whole(calibration, "calibration")
     for name, counts, shape in (("test", judged, (3,)), ("calibration", table, (3, 3))):
-        if counts.shape != shape:
-            raise ValueError(f"{name} must have shape {shape}, got {counts.shape}")
+        require(counts.shape == shape, f"the shape of {name}", counts.shape, str(shape))
     _require_present(judged, table)
     shares = _invert(table / table.sum(axis=0), "") @ (judged / judged.sum())
     contrasts = np.vstack([OUTCOMES, np.eye(3)])
@@ -268,8 +265,7 @@ def _invert(confusion: Floats, when: str) -> Floats:
 
 
 def _require_present(test: Floats, table: Floats) -> None:
-    if not test.sum():
-        raise ValueError("there is no test battle; a share needs battles the judge alone called")
+    require(test.any(), "the number of test battles", 0, "some that the judge alone called")
     votes = table.sum(axis=0)
     if not votes[1]:
         raise NoWinRateError(

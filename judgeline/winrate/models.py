@@ -26,11 +26,12 @@ from judgeline.winrate.outcomes import (
     require_battles,
 )
 from judgeline.winrate.powered import (
-    conformal_spread,
+    Estimate,
     difference_estimates,
     power_tuned_estimate,
     power_tuned_half_width,
     transfer_design,
+    transported,
 )
 
 Floats = NDArray[np.float64]
@@ -61,7 +62,6 @@ _WITHOUT_TIES = (
     "does not apply: people tie {} of {} calibration battles, and test battles that they would tie "
     "are still in; see the mean-outcome row"
 )
-_TOO_FEW = "{} other voted models calibrate the interval; {} are needed, until then it is [0, 1]"
 
 
 class ModelWinRates(NamedTuple):
@@ -136,7 +136,8 @@ def adjust_models(
     Those of `power_tuned_estimate`, `adjusted_mean` and `adjusted_shares`.
     """
     normal_quantile(miscoverage)
-    transferred = _transferred(by_strength, miscoverage)
+    heldout = difference_estimates(by_strength)
+    transferred = transported(heldout, "voted models", miscoverage=miscoverage)
     given = {"binary-by-length": by_length or tables, "difference": by_strength}
     rows = []
     for model, name in enumerate(tables.models):
@@ -149,16 +150,8 @@ def adjust_models(
     return ModelWinRates(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-class _Estimate(NamedTuple):
-    win_rate: float = np.nan
-    lower: float = np.nan
-    upper: float = np.nan
-    std_error: float = np.nan
-    note: str = ""
-
-
 def _row(
-    tables: OutcomeTables, model: int, own: bool, way: str, given: _Estimate, miscoverage: float
+    tables: OutcomeTables, model: int, own: bool, way: str, given: Estimate, miscoverage: float
 ) -> tuple[str | int | float, ...]:
     """Return a row after its basis; `own` says whether the model's own votes count."""
     battles, with_ties = tables.own[model], not way.startswith("binary")
@@ -182,7 +175,7 @@ def _row(
             estimate = _estimate(design, way, miscoverage)
         note = _note(design, int(votes.sum()), way, estimate)
     except NoWinRateError as refusal:
-        status, estimate, note = refusal.status, _Estimate(), str(refusal)
+        status, estimate, note = refusal.status, Estimate(), str(refusal)
     return (
         design.calibration,
         *_counts(design, way, with_ties),
@@ -207,7 +200,7 @@ def _counts(design: Design, estimator: str, with_ties: bool) -> tuple[int, int, 
     return *counts, n_test + n_labelled - sum(counts)
 
 
-def _note(design: Design, n_votes: int, estimator: str, estimate: _Estimate) -> str:
+def _note(design: Design, n_votes: int, estimator: str, estimate: Estimate) -> str:
     notes = [estimate.note] if estimate.note else []
     if design.calibration == "others":
         notes.append(TRANSPORTED)
@@ -239,35 +232,19 @@ def _accuracies(design: Design, with_ties: bool) -> tuple[float, float]:
     )
 
 
-def _transferred(tables: OutcomeTables, miscoverage: float) -> list[_Estimate]:
-    """Return each model's difference estimate, its interval calibrated on the other models."""
-    models = difference_estimates(tables)
-    calibrates = ~np.eye(len(tables.models), dtype=bool) & models.calibrating
-    spread = conformal_spread(models, calibrates, miscoverage=miscoverage)
-    needed = math.ceil(1 / miscoverage - 1 - 1e-9)
-    notes = [_TOO_FEW.format(n, needed) if n < needed else "" for n in calibrates.sum(axis=1)]
-    return [_within(*row) for row in zip(models.win_rate, *spread, notes, strict=True)]
-
-
-def _within(win_rate: float, half_width: float, std_error: float, note: str = "") -> _Estimate:
-    ends = np.array([win_rate, win_rate - half_width, win_rate + half_width])
-    middle, lower, upper = np.clip(ends, 0, 1).tolist()
-    return _Estimate(middle, lower, upper, float(std_error), note)
-
-
-def _estimate(design: Design, way: str, miscoverage: float) -> _Estimate:
+def _estimate(design: Design, way: str, miscoverage: float) -> Estimate:
     test, labelled = (part.sum(axis=0) for part in design[:2])
     if way == "prediction-powered":
         powered = power_tuned_estimate(labelled, test - labelled.sum(axis=1))
         n_labels, variance = int(labelled.sum()), powered.variance
         half_width = power_tuned_half_width(variance, n_labels, miscoverage=miscoverage)
-        return _within(powered.win_rate, half_width, math.sqrt(variance))
+        return Estimate.around(powered.win_rate, half_width, math.sqrt(variance))
     if way == "ternary":
-        return _Estimate(*adjusted_shares(test, labelled, miscoverage=miscoverage)[:4])
+        return Estimate(*adjusted_shares(test, labelled, miscoverage=miscoverage)[:4])
     if way == "binary-by-length" and len(design.test) == 1:
         raise NoWinRateError("no-lengths", "some answer has no length; see the binary row")
     design = decisive(design) if way.startswith("binary") else design
     design = design if way == "binary-by-length" else pooled(design)
     mean = adjusted_mean(design.test, design.labelled, miscoverage=miscoverage)
     win_rate, lower, upper, std_error = map(float, mean[:4])
-    return _Estimate(win_rate, lower, upper, std_error)
+    return Estimate(win_rate, lower, upper, std_error)
