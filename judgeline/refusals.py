@@ -32,3 +32,13 @@ def alike(n_axes: int = 1, /, **columns: Any) -> list[NDArray[Any]]:
 def alike_floats(n_axes: int = 1, /, **columns: Any) -> list[NDArray[np.float64]]:
     """Return columns as arrays of floats, checked as by `alike`."""
     return [array.astype(float) for array in alike(n_axes, **columns)]
+
+
+def model_pairs(**sides: Any) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+    """Return the two models of every battle; ValueError unless each has a name, and differs."""
+    first, second = alike(**{name: np.asarray(side, object) for name, side in sides.items()})
+    for name, models in zip(sides, (first, second), strict=True):
+        named = [isinstance(model, str) and model != "" for model in models.tolist()]
+        require(named, name, models, "the name of a model")
+    require(first != second, name, second, "another model: none meets itself")
+    return first.astype(str), second.astype(str)

@@ -17,6 +17,7 @@ from judgeline.elo.beta import BetaFolds, fit_beta_folds
 from judgeline.elo.placements import Mixture, Placements, mixed, place
 from judgeline.elo.resampling import SMOOTHING_LEVELS
 from judgeline.elo.strengths import ELO_PER_LOGIT
+from judgeline.refusals import alike_floats
 
 _ROUNDING = 1e-12  # of a battle's own information: what a difference of sums may leave of nothing
 
@@ -61,9 +62,7 @@ def influence_of(
     case out. (Dividing by the information of all battles would be the infinitesimal jackknife,
     which is half of it where there are two.)
     """
-    share, fixed = np.asarray(outcome, dtype=float), np.asarray(anchors, dtype=float)
-    if share.shape != fixed.shape or share.ndim != 1:
-        raise ValueError(f"outcome {share.shape} and anchors {fixed.shape} differ; one per battle")
+    share, fixed = alike_floats(outcome=outcome, anchors=anchors)
     expected: Floats = expit(strength - fixed)
     own = expected * (1 - expected)
     others = own.sum() - own + 2 * l2

@@ -13,6 +13,7 @@ from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
 from judgeline.elo.sums import add_counts
 from judgeline.elo.surrogacy import fit_surrogacy
+from judgeline.refusals import require
 from judgeline.reliability.agreement import cohen_kappa
 
 Floats = NDArray[np.float64]
@@ -328,28 +329,15 @@ def equal_mass_bins(
     `count` says how many battles each pair of values stands for; one by default.
     """
     values, targets = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if not values.size:
-        raise ValueError("no battles to put in bins")
-    if count is not None:
-        return _counted_bins(values, targets, np.asarray(count), n_bins)
-    ordered = np.sort(values)
-    cuts = ordered[np.arange(1, n_bins) * values.size // n_bins]
-    starts = np.unique(np.r_[0, np.searchsorted(ordered, cuts)])
-    parts = np.split(ordered, starts[1:])
-    low, n = ordered[starts], np.array([part.size for part in parts])
-    sums = np.bincount(np.searchsorted(low[1:], values, side="right"), targets)
-    means = np.array([part.mean() for part in parts])
-    return Binned(low, np.array([part[-1] for part in parts]), means, sums / n, n)
-
-
-def _counted_bins(values: Floats, targets: Floats, count: NDArray[np.int64], n_bins: int) -> Binned:
+    require(values.size, "the number of battles", 0, "some to put in bins")
+    times = np.ones(values.size, dtype=np.int64) if count is None else np.asarray(count)
     ordered, place = np.unique(values, return_inverse=True)
-    each = np.bincount(place, count)
+    each = np.bincount(place, times)
     n_until = np.cumsum(each)
     marks = np.arange(1, n_bins) * int(n_until[-1]) // n_bins
     starts = np.unique(np.r_[0, np.searchsorted(n_until, marks, side="right")])
     n = np.add.reduceat(each, starts)
-    sums = np.add.reduceat(np.bincount(place, count * targets), starts)
+    sums = np.add.reduceat(np.bincount(place, times * targets), starts)
     means = np.add.reduceat(each * ordered, starts) / n
     high = ordered[np.r_[starts[1:], ordered.size] - 1]
     return Binned(ordered[starts], high, means, sums / n, n.astype(np.int64))

@@ -25,6 +25,7 @@ from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFolds
 from judgeline.elo.placements import Placements, place
 from judgeline.elo.strengths import place_models, strength_to_rating
+from judgeline.refusals import alike, model_pairs, require
 
 Floats = NDArray[np.float64]
 
@@ -74,9 +75,12 @@ def battle_status(
     ValueError
         If the columns differ in length, an order is another, or a battle is outside `n_battles`.
     """
-    place, shown = np.asarray(battle, dtype=np.int64), np.asarray(order, dtype=str)
-    repeat, fate = np.asarray(replicate, dtype=np.int64), np.asarray(status, dtype=str)
-    _require_answers(place, shown, {repeat.size, fate.size}, n_battles)
+    columns = {"battle": battle, "order": order, "replicate": replicate, "status": status}
+    place, shown, repeat, fate = alike(**columns)
+    place, repeat, fate = place.astype(np.int64), repeat.astype(np.int64), fate.astype(str)
+    require(np.isin(shown, _ORDERS), "order", shown, "AB, BA or mean")
+    known = (place >= 0) & (place < n_battles)
+    require(known, "battle", place, f"0 to {n_battles - 1}")
     key = place * len(_ORDERS) + np.select([shown == name for name in _ORDERS], range(3))
     read = np.bincount(key[fate == SCORED], minlength=n_battles * len(_ORDERS)) > 0
     failed = np.flatnonzero(~read[key])
@@ -89,25 +93,12 @@ def battle_status(
     return statuses
 
 
-def _require_answers(
-    battle: NDArray[np.int64], order: NDArray[np.str_], others: set[int], n_battles: int
-) -> None:
-    sizes = {battle.size, order.size, *others}
-    if len(sizes) != 1:
-        raise ValueError(f"columns of the answers have different lengths: {sorted(sizes)}")
-    for row in np.flatnonzero(~np.isin(order, _ORDERS))[:1]:
-        raise ValueError(f"order is {str(order[row])!r} in row {row}; expected AB, BA or mean")
-    for row in np.flatnonzero((battle < 0) | (battle >= n_battles))[:1]:
-        raise ValueError(f"battle is {battle[row]} in row {row}; expected 0 to {n_battles - 1}")
-
-
 def length_bins(length: ArrayLike, *, n_bins: int = 4) -> NDArray[np.int64]:
     """Return the quantile bin of each length (n,), shortest first from 0; -1 where it is NaN.
 
     Equal lengths share a bin, so bins can be fewer, and less even, than the `n_bins` asked for.
     """
-    if n_bins < 1:
-        raise ValueError(f"n_bins must be at least 1, got {n_bins}")
+    require(n_bins >= 1, "n_bins", n_bins, "at least 1")
     values = np.asarray(length, dtype=float)
     known = np.isfinite(values)
     bins = np.full(values.size, -1, dtype=np.int64)
@@ -230,13 +221,10 @@ def bound_missing(
     C. F. Manski (1990), "Nonparametric Bounds on Treatment Effects", American Economic Review
     80(2).
     """
-    first, second = _pairs(missing_a, missing_b)
+    first, second = model_pairs(missing_a=missing_a, missing_b=missing_b)
     largest = float(np.abs(battles.rubric_points()).max())
-    if not largest <= reach < np.inf:
-        raise ValueError(
-            f"score differences reach {largest:g} rubric points, and reach is {reach:g}; a bound "
-            "needs the largest difference that a verdict can have"
-        )
+    remedy = "the largest difference that a verdict can have"
+    require(largest <= reach < np.inf, "reach", reach, f"{remedy}; there is one of {largest:g}")
     names = np.array(sorted({*battles.models, *first.tolist(), *second.tolist()}))
     rated = np.searchsorted(names, np.array(battles.models))
     missing = np.zeros((names.size, names.size), dtype=np.int64)
@@ -288,13 +276,3 @@ def _strengths(
     ]
     moved = (n_missing > 0) & placed
     return np.array([fit.strength, *(np.where(moved, end, fit.strength) for end in ends)])
-
-
-def _pairs(missing_a: ArrayLike, missing_b: ArrayLike) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    first, second = (np.asarray(names, dtype=object).ravel() for names in (missing_a, missing_b))
-    if first.size != second.size:
-        raise ValueError(f"missing_a has {first.size} names, missing_b {second.size}")
-    for row, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-        if not all(isinstance(name, str) and name for name in pair) or pair[0] == pair[1]:
-            raise ValueError(f"missing battle {row} is between {pair}; expected two models")
-    return first.astype(str), second.astype(str)
