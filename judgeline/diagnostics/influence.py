@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles, OwnBattles, require_single
-from judgeline.elo.beta import BetaFolds, fit_beta_folds
-from judgeline.elo.placements import Mixture, Placements, mixed, place
+from judgeline.elo.beta import BetaFolds
+from judgeline.elo.placements import Mixture, Placements, place
 from judgeline.elo.resampling import SMOOTHING_LEVELS
 from judgeline.elo.strengths import ELO_PER_LOGIT
 from judgeline.refusals import alike_floats
@@ -200,13 +200,11 @@ def fewest_to_overtake(
         """Return the lead by the battles that are left, and what each one adds to it."""
         kept = battles.take(left)
         try:
-            folds = fit_beta_folds(kept)
-            placements = place(kept, folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
+            placements = place(kept, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
         except (ValueError, RuntimeError):  # what is left ties no human scale together, or no fit
             return np.nan, np.zeros(left.size)
-        mixture = placements.mixture(method)
-        rating = mixed(mixture, {name: fit.strength for name, fit in placements.placed.items()})
-        found = _influences(kept, placements, mixture, l2, {model, rival})
+        rating = placements.strength(method)
+        found = _influences(kept, placements, placements.mixture(method), l2, {model, rival})
         effect = np.where(found.model == model, found.influence, -found.influence)
         added: Floats = np.bincount(found.row, np.nan_to_num(effect), left.size).astype(float)
         return float(rating[first] - rating[second]) * ELO_PER_LOGIT, added

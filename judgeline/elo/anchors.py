@@ -91,13 +91,16 @@ def require_anchors_connected(
     n_battles: ArrayLike, voted: NDArray[np.bool_], models: tuple[str, ...]
 ) -> None:
     """Raise ValueError unless a chain of battles leads from each anchor to every other."""
-    labels = connected_components(np.asarray(n_battles)[voted])
-    stray = np.array(models)[voted][labels > 0].tolist()
+    remedy = "have people vote on battles that connect them, or let the judge place them"
+    _require_one(np.asarray(n_battles)[voted], np.array(models)[voted], "with a vote ", remedy)
+
+
+def _require_one(linked: NDArray[Any], models: NDArray[np.str_], kind: str, remedy: str) -> None:
+    stray = models[connected_components(linked) > 0].tolist()
     if stray:
         raise ValueError(
-            f"{len(stray)} of {labels.size} voted models have no chain of battles with a vote to "
-            f"the others: {', '.join(stray[:10])}; have people vote on battles that connect them, "
-            "or remove their votes and let the judge place them"
+            f"{len(stray)} of {models.size} models have no chain of battles {kind}to the others: "
+            f"{', '.join(stray[:10])}{', ...' * (len(stray) > 10)}; {remedy}"
         )
 
 
@@ -151,10 +154,5 @@ def require_connected(battles: CodedBattles) -> None:
     size = len(battles.models)
     linked = np.zeros((size, size), dtype=bool)
     linked[battles.model_a, battles.model_b] = True
-    stray = np.array(battles.models)[connected_components(linked) > 0].tolist()
-    if stray:
-        raise ValueError(
-            f"{len(stray)} of {size} models have no chain of battles to the others: "
-            f"{', '.join(stray[:10])}{', ...' if len(stray) > 10 else ''}; "
-            "add battles that connect them or leave them out"
-        )
+    remedy = "add battles that connect them or leave them out"
+    _require_one(linked, np.array(battles.models), "", remedy)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.refusals import alike, require
+
 RUBRIC_DENOMINATOR = 12
 """Two orders times six criteria: judged score differences are multiples of 1/12 point."""
 
@@ -150,10 +152,9 @@ def code_battles(
     human, judge = np.asarray(human_outcome), np.asarray(judge_outcome)
     score = np.asarray(score_difference)
     counts = None if count is None else _whole_counts(np.asarray(count))
-    sizes = [counts.size] if counts is not None else []
-    lengths = {codes_a.size, codes_b.size, human.size, judge.size, score.size, *sizes}
-    if len(lengths) != 1:
-        raise ValueError(f"battle columns have different lengths: {sorted(lengths)}")
+    columns = {"human_outcome": human, "judge_outcome": judge, "score_difference": score}
+    counted = {} if counts is None else {"count": counts}
+    alike(model_a=codes_a, model_b=codes_b, **columns, **counted)
     same = np.flatnonzero(codes_a == codes_b)
     if same.size:
         raise ValueError(
@@ -178,16 +179,11 @@ def _whole_counts(count: NDArray[Any]) -> NDArray[np.int64]:
     values = count if count.dtype.kind in "iu" else count.astype(float)
     good = (values >= 1) & (values <= MOST_BATTLES)
     good &= values == (values if values.dtype.kind in "iu" else np.floor(values))
-    if not good.all():
-        row = int(np.argmin(good))
-        raise ValueError(
-            f"count is {count[row]} in row {row}; expected a whole number of battles, from 1 on"
-        )
-    if float(values.sum(dtype=float)) > MOST_BATTLES:
-        raise ValueError(
-            f"counts add up to {values.sum(dtype=float):.3g} battles, and are exact up to "
-            f"{MOST_BATTLES:.3g}; divide them by a common factor"
-        )
+    require(good, "count", count, "a whole number of battles, from 1 on")
+    total, remedy = float(values.sum(dtype=float)), "divide the counts by a common factor"
+    require(
+        total <= MOST_BATTLES, "the sum of count", total, f"{MOST_BATTLES:.3g} at most; {remedy}"
+    )
     return values if values.dtype.kind in "iu" else values.astype(np.int64)
 
 

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.sums import FEW, chebyshev_nodes, interpolation, model_sums, tally_scores
+from judgeline.refusals import alike_floats, require
 
 _MAX_ITERATIONS = 200
 
@@ -81,21 +82,14 @@ def fit_beta(
     RuntimeError
         If the one-dimensional Newton iteration does not converge.
     """
-    score = np.asarray(score_difference, dtype=float)
-    outcome = np.asarray(human_outcome, dtype=float)
-    if score.shape != outcome.shape or score.ndim != 1:
-        raise ValueError(f"score_difference {score.shape} and human_outcome {outcome.shape} differ")
+    score, outcome = alike_floats(score_difference=score_difference, human_outcome=human_outcome)
     decisive = (outcome == 0) | (outcome == 1)
-    unknown = ~decisive & (outcome != 0.5) & ~np.isnan(outcome)
-    if unknown.any():
-        row = int(np.argmax(unknown))
-        raise ValueError(f"human_outcome is {outcome[row]} in row {row}; expected 1, 0.5, 0 or NaN")
+    known = decisive | (outcome == 0.5) | np.isnan(outcome)
+    require(known, "human_outcome", outcome, "1, 0.5, 0 or NaN")
+    finite = np.isfinite(score) | ~decisive
+    require(finite, "score_difference", score, "a finite score of a decisive battle")
     weight = None if count is None else np.asarray(count)[decisive]
-    margin, n_alike = _alike(score[decisive] * (2 * outcome[decisive] - 1), weight)
-    if not np.isfinite(margin).all():
-        first = int(np.argmin(np.isfinite(score[decisive])))
-        raise ValueError(f"score_difference of decisive battle {first} is not finite")
-    return _fit_margins(margin, n_alike)
+    return _fit_margins(*_alike(score[decisive] * (2 * outcome[decisive] - 1), weight))
 
 
 def _alike(margin: Floats, weight: NDArray[Any] | None) -> tuple[Floats, NDArray[np.int64]]:

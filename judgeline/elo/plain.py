@@ -7,7 +7,7 @@ calibrated: these stand beside the ratings on the human scale, never in their pl
 
 from collections.abc import Mapping
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from judgeline.elo.anchors import connected_components
 from judgeline.elo.ratings import FEW_BATTLES
 from judgeline.elo.resampling import require_clusters
 from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
+from judgeline.refusals import alike, model_pairs, require
 
 LEAST_BATTLES = 100
 """Battles with an outcome below which a group, such as a language, has no ratings of its own."""
@@ -135,17 +136,18 @@ def rate_outcomes(
     ties; H. White (1982), Econometrica 50(1), on the errors; T. Li, A. Angelopoulos and
     W.-L. Chiang (2024), "Does style matter?", on lengths as a covariate.
     """
-    share = np.asarray(outcome, dtype=float)
-    first, second = _require_models(model_a, model_b)
+    first, second = model_pairs(model_a=model_a, model_b=model_b)
     columns = {name: np.asarray(values, float) for name, values in (covariates or {}).items()}
-    label = np.full(share.size, "") if group is None else np.asarray(group, dtype=str)
-    require_clusters(cluster, share.size)
-    units = np.arange(share.size) if cluster is None else np.asarray(cluster)
-    _require_alike(share, first, second, *columns.values(), label, units)
-    _require_outcomes(share, ties)
+    label = np.full(first.size, "") if group is None else np.asarray(group, dtype=str)
+    require_clusters(cluster, first.size)
+    units = np.arange(first.size) if cluster is None else np.asarray(cluster)
+    _, share, *_ = alike(model_a=first, outcome=np.asarray(outcome, float), group=label, **columns)
+    require(ties in get_args(Ties), "ties", ties, " or ".join(get_args(Ties)))
+    possible = (share >= 0) & (share <= 1) if ties == "half" else np.isin(share, (0, 0.5, 1))
+    expected = "in [0, 1]" if ties == "half" else "1, 0.5 or 0"
+    require(possible | np.isnan(share), "outcome", share, f"A's share, {expected}")
     known = np.isfinite(np.column_stack([share, *columns.values()])).all(axis=1)
-    if not 0 < miscoverage < 1:
-        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
+    require(0 < miscoverage < 1, "miscoverage", miscoverage, "strictly between 0 and 1")
     reach = NormalDist().inv_cdf(1 - miscoverage / 2)
     ratings, effects = [], []
     for name in np.unique(label[known]).tolist():
@@ -174,45 +176,10 @@ def style_difference(of_a: ArrayLike, of_b: ArrayLike) -> Floats:
     negative amount.
     """
     first, second = np.asarray(of_a, dtype=float), np.asarray(of_b, dtype=float)
-    if (first < 0).any() or (second < 0).any():
-        row = int(np.argmax((first < 0) | (second < 0)))
-        raise ValueError(
-            f"row {row} has {first[row]:g} and {second[row]:g}: amounts are not below 0"
-        )
+    for name, amounts in (("of_a", first), ("of_b", second)):
+        require(~(amounts < 0), name, amounts, "an amount, 0 or more")
     total = first + second
     return np.asarray((first - second) / np.where(total == 0, 1.0, total))
-
-
-def _require_alike(*columns: NDArray[Any]) -> None:
-    shapes = sorted({column.shape for column in columns})
-    if len(shapes) > 1 or len(shapes[0]) != 1:
-        raise ValueError(f"battle columns have shapes {', '.join(map(str, shapes))}; expected one")
-
-
-def _require_models(*sides: ArrayLike) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    """Return the names of both models; ValueError unless there are two, each with a name."""
-    names = [np.asarray(side, dtype=object) for side in sides]
-    for side, values in zip("ab", names, strict=True):
-        wrong = [row for row, name in enumerate(values) if not (isinstance(name, str) and name)]
-        if wrong:
-            raise ValueError(
-                f"model_{side} is {values[wrong[0]]!r} in row {wrong[0]}; name a model"
-            )
-    if names[0].shape == names[1].shape and (same := names[0] == names[1]).any():
-        row = int(np.argmax(same))
-        raise ValueError(f"{names[0][row]!r} meets itself in row {row}; remove such battles")
-    return names[0].astype(str), names[1].astype(str)
-
-
-def _require_outcomes(share: Floats, ties: Ties) -> None:
-    if ties not in ("half", "davidson"):
-        raise ValueError(f"ties must be 'half' or 'davidson', got {ties!r}")
-    wrong = ~np.isnan(share) & ((share < 0) | (share > 1))
-    if ties == "davidson":
-        wrong |= ~np.isin(share, (0, 0.5, 1)) & ~np.isnan(share)
-    if wrong.any():
-        row, expected = int(np.argmax(wrong)), "in [0, 1]" if ties == "half" else "1, 0.5 or 0"
-        raise ValueError(f"outcome is {share[row]:g} in row {row}; expected A's share, {expected}")
 
 
 def _design(sides: tuple[NDArray[Any], NDArray[Any]], z: Floats, size: int) -> sparse.csr_array:

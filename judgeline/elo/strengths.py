@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import expit
 
+from judgeline.refusals import require
+
 ELO_PER_LOGIT = 400 / math.log(10)
 """Elo points per natural logit: 400 points are odds of ten to one."""
 
@@ -124,21 +126,19 @@ def _require_totals(counts: Floats, won: Floats, l2: float) -> None:
         raise ValueError(
             f"n_battles has shape {counts.shape}, wins {won.shape}; expected (M, M), (M,)"
         )
-    if not l2 >= 0:
-        raise ValueError(f"l2 must not be negative, got {l2}")
-    if not np.isfinite(counts).all() or (counts < 0).any():
-        raise ValueError("n_battles must be finite and not negative")
+    require(l2 >= 0, "l2", l2, "0 or more")
+    require(np.isfinite(counts) & (counts >= 0), "n_battles", counts, "finite and not negative")
     if (counts != counts.T).any():
         raise ValueError("n_battles must be symmetric: battles of i with j are battles of j with i")
     if np.diagonal(counts).any():
         raise ValueError("n_battles must be zero on the diagonal: no model meets itself")
     met = counts.sum(axis=1)
     slack = 1e-9 * np.maximum(met, 1.0)
-    if not ((won >= -slack) & (won <= met + slack)).all():
-        raise ValueError(f"wins must lie between 0 and each model's battles, got {won.tolist()}")
+    possible = (won >= -slack) & (won <= met + slack)
+    require(possible, "wins", won, "between 0 and the model's battles")
     total = counts.sum() / 2
-    if not abs(won.sum() - total) <= 1e-9 * (1 + total):
-        raise ValueError(f"wins sum to {won.sum()!r}, but there are {total!r} battles")
+    adds_up = abs(won.sum() - total) <= 1e-9 * (1 + total)
+    require(adds_up, "the sum of wins", float(won.sum()), f"the {total:g} battles")
 
 
 def curvature(information: Floats, l2: float) -> Floats:

@@ -12,6 +12,7 @@ from judgeline.elo.battles import CodedBattles
 from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
 from judgeline.elo.strengths import analytic_std_error, place_models
 from judgeline.elo.sums import OwnOutcomes, SoftTotals, own_sums
+from judgeline.refusals import require
 from judgeline.verdict.outcomes import exact_share
 
 Floats = NDArray[np.float64]
@@ -103,18 +104,9 @@ def own_target(
 
 def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:
     """Return a fold's outcomes if there is one per battle, each in [0, 1] or NaN."""
-    share = np.asarray(outcome, dtype=float)
-    if share.shape != (n_battles,):
-        raise ValueError(
-            f"outcomes with {model!r} held out have shape {share.shape}; expected ({n_battles},)"
-        )
-    wrong = (share < 0) | (share > 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"the outcome of battle {row} with {model!r} held out is {share[row]}; expected A's "
-            "share of the win, in [0, 1]"
-        )
+    share, name = np.asarray(outcome, dtype=float), f"outcome with {model!r} held out"
+    require(share.shape == (n_battles,), f"the shape of {name}", share.shape, f"({n_battles},)")
+    require(~((share < 0) | (share > 1)), name, share, "A's share of the win, in [0, 1]")
     return exact_share(share)
 
 

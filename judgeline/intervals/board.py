@@ -19,6 +19,7 @@ from judgeline.intervals.conformal import (
 )
 from judgeline.intervals.jackknife import JackknifeIntervals
 from judgeline.intervals.judge_and_votes import VotedRatings
+from judgeline.refusals import require
 
 Floats = NDArray[np.float64]
 
@@ -120,11 +121,10 @@ def rank_models(
     ValueError
         If the ratings hold no such method, or it is ``human``.
     """
-    if method not in (methods := heldout.judge_methods()):
-        raise ValueError(f"cannot rank by method {method!r}; the ratings hold {', '.join(methods)}")
+    methods = heldout.judge_methods()
+    require(method in methods, "the method that ranks", method, " or ".join(methods))
+    require(bands in (None, *get_args(Bands)), "bands", bands, " or ".join(get_args(Bands)))
     table = heldout.take(heldout.method == method)
-    if bands not in (None, *get_args(Bands)):
-        raise ValueError(f"bands are {bands!r}; expected one of {', '.join(get_args(Bands))}")
     if bands is not None and calibration is not None:
         raise ValueError("bands are of ranked models alone: leave out bands or calibration")
     pool = heldout if calibration is None else calibration
@@ -312,8 +312,8 @@ def withhold(leaderboard: Leaderboard, reason: str) -> Leaderboard:
     name, since their order would tell the ranks; human ratings and counts stay. ValueError without
     a reason, or for one with the semicolon that separates flags.
     """
-    if not reason or ";" in reason:
-        raise ValueError(f"a reason without semicolons is needed to withhold, got {reason!r}")
+    good = bool(reason) and ";" not in reason
+    require(good, "the reason to withhold", reason, "some words without a semicolon")
     board = leaderboard.take(np.argsort(leaderboard.model, kind="stable"))
     nothing = np.full(board.model.size, math.nan)
     flags = (";".join(filter(None, (WITHHELD + reason, old))) for old in board.flags.tolist())

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.beta import fit_beta_folds
-from judgeline.elo.placements import HEADLINE, averaged, mixed, place
+from judgeline.elo.placements import HEADLINE, averaged, place
 from judgeline.elo.strengths import strength_to_rating
 from judgeline.intervals.conformal import conformal_quantile
 
@@ -117,9 +116,8 @@ def jackknife_intervals(
 
 def _fold(battles: CodedBattles, methods: set[str], l2: float) -> _Fold:
     """Return the placement of every model in the fold that leaves its own votes out."""
-    found = place(battles, fit_beta_folds(battles), l2=l2)
-    strengths = {name: fit.strength for name, fit in found.placed.items()}
-    judge = {name: mixed(found.mixture(name), strengths) for name in methods}
+    found = place(battles, l2=l2)
+    judge = {name: found.strength(name) for name in methods}
     human = found.placed["human"]
     return _Fold(judge, human.strength, human.anchors)
 

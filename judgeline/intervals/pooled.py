@@ -82,9 +82,9 @@ def rate_pooled(
     }
     placed = place_targets(targets, voted, settings.l2, np.array(battles.models)[voted])
     shares = {"human": human_shares, POOLED: gap.of_own}
-    found = Placements(voted, targets, placed, shares, {}, {}, {POOLED: gap})
+    found = Placements(tally, voted, targets, placed, shares, {}, {}, {POOLED: gap})
     wanted = np.isin(battles.models, list(battles.models if models is None else models))
-    ratings = tabulate(battles, found, tally, settings, cluster, wanted)
+    ratings = tabulate(battles, found, settings, cluster, wanted)
     basis = f"regression of votes on the mean score and gap of {', '.join(names)}"
     return ratings._replace(basis=np.where(ratings.method == POOLED, basis, ""))
 

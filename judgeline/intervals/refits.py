@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.elo.battles import CodedBattles, require_single
-from judgeline.elo.beta import fit_beta_folds
-from judgeline.elo.placements import mixed, place
+from judgeline.elo.placements import place
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng, require_clusters
 from judgeline.elo.strengths import strength_to_rating
 from judgeline.intervals.conformal import StdErrorKind, calibrating_models
+from judgeline.refusals import require
 
 MOST_FAILED = 0.05
 """Share of resamples without a rating of a model above which it has no error."""
@@ -86,12 +86,11 @@ def refit_errors(
     """
     require_single(battles, "refits")
     require_clusters(cluster, len(battles))
-    if n_refits < 2:
-        raise ValueError(f"n_refits is {n_refits}; a spread needs at least 2")
+    require(n_refits >= 2, "n_refits", n_refits, "at least 2, for a spread")
     units = np.arange(len(battles)) if cluster is None else np.asarray(cluster)
     unit = np.unique(units, return_inverse=True)[1]
     size = int(unit.max()) + 1
-    place(battles, fit_beta_folds(battles), l2=l2).mixture(method)  # what is wrong is said once
+    place(battles, l2=l2).mixture(method)  # what is wrong is said once
     drawn = []
     for number in range(n_refits):
         rng = keyed_rng(seed, "refits", str(number))
@@ -149,8 +148,6 @@ def variance_by_source(
 def _ratings(battles: CodedBattles, method: str, l2: float) -> Floats:
     """Return every model's rating, Elo points (M,); NaN where a draw has lost what ties it down."""
     try:
-        placements = place(battles, fit_beta_folds(battles), l2=l2)
-        strengths = {name: fit.strength for name, fit in placements.placed.items()}
-        return strength_to_rating(mixed(placements.mixture(method), strengths))
+        return strength_to_rating(place(battles, l2=l2).strength(method))
     except (ValueError, RuntimeError):  # its votes tie nothing together, or a fit has no end
         return np.full(len(battles.models), np.nan)
