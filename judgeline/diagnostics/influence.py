@@ -12,18 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike_floats
 from judgeline.elo.battles import CodedBattles, OwnBattles, require_single
 from judgeline.elo.beta import BetaFolds
 from judgeline.elo.placements import Mixture, Placements, place
 from judgeline.elo.resampling import SMOOTHING_LEVELS
 from judgeline.elo.strengths import ELO_PER_LOGIT
-from judgeline.refusals import alike_floats
 
 _ROUNDING = 1e-12  # of a battle's own information: what a difference of sums may leave of nothing
 
 _TIED = 1e-6  # Elo points: models that two fits of the same battles may put in either order
-
-Floats = NDArray[np.float64]
 
 
 class BattleInfluences(NamedTuple):

@@ -7,16 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.battles import CodedBattles, chunks
 from judgeline.elo.beta import BetaFit, BetaFolds, fit_beta
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
 from judgeline.elo.sums import add_counts
 from judgeline.elo.surrogacy import fit_surrogacy
-from judgeline.refusals import require
 from judgeline.reliability.agreement import cohen_kappa
-
-Floats = NDArray[np.float64]
 
 NEAR_TIE = 0.3
 """Battles with a smaller absolute score difference, in rubric points, show verbosity bias."""

@@ -21,13 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike, model_pairs, require
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFolds
 from judgeline.elo.placements import Placements, place
 from judgeline.elo.strengths import place_models, strength_to_rating
-from judgeline.refusals import alike, model_pairs, require
-
-Floats = NDArray[np.float64]
 
 SCORED = "ok"
 """Status of an answer that was read, and of a battle that has a score."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.refusals import alike, require
+from judgeline.arrays import Floats, alike, require
 
 RUBRIC_DENOMINATOR = 12
 """Two orders times six criteria: judged score differences are multiples of 1/12 point."""
@@ -24,8 +24,6 @@ _GRID_LIMIT = 4096  # numerators beyond this are kept as floats: tables would ou
 _NO_VOTE = -1
 
 _CHUNK = 1 << 16  # rows at a time: arrays of them stay in the cache
-
-Floats = NDArray[np.float64]
 
 
 class Categorical(NamedTuple):

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike_floats, require
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.sums import FEW, chebyshev_nodes, interpolation, model_sums, tally_scores
-from judgeline.refusals import alike_floats, require
 
 _MAX_ITERATIONS = 200
 
@@ -20,7 +20,6 @@ _TINY = np.finfo(float).tiny
 CONSTANT = "constant-scores"
 """Status of folds of a judge whose scores tell nothing of the models: they never differ."""
 
-Floats = NDArray[np.float64]
 
 Derivatives = Callable[[Floats], tuple[Floats, Floats]]
 

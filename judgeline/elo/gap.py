@@ -14,12 +14,11 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats
 from judgeline.elo.battles import CodedBattles, OwnBattles, chunks
 from judgeline.elo.strengths import fit_strengths
 from judgeline.elo.sums import OutcomeTally, OwnOutcomes
 from judgeline.verdict.outcomes import exact_share
-
-Floats = NDArray[np.float64]
 
 QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 FEW = 200_000

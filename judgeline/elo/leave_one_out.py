@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats
 from judgeline.elo.strengths import curvature, fit_strengths, solver
-
-Floats = NDArray[np.float64]
 
 _MAX_SWEEPS = 40
 _LINEAR_SWEEPS = 30

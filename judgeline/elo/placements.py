@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.anchors import other_anchors, require_anchors_connected, require_votes
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.beta import BetaFolds, fit_beta_folds
@@ -26,7 +27,6 @@ from judgeline.elo.targets import (
     place_targets,
     soft_target,
 )
-from judgeline.refusals import require
 from judgeline.verdict.outcomes import smooth_outcome
 
 HEADLINE = "auto"
@@ -34,7 +34,6 @@ HEADLINE = "auto"
 
 _HALVES = np.array([0.0, 0.5, 1.0])
 
-Floats = NDArray[np.float64]
 
 Mixture = Mapping[str, Floats]
 """Coefficient (M,) of each base's strength in a mixture's; they add up."""

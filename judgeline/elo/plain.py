@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike, model_pairs, require
 from judgeline.elo.anchors import connected_components
 from judgeline.elo.ratings import FEW_BATTLES
 from judgeline.elo.resampling import require_clusters
 from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
-from judgeline.refusals import alike, model_pairs, require
 
 LEAST_BATTLES = 100
 """Battles with an outcome below which a group, such as a language, has no ratings of its own."""
@@ -31,8 +31,6 @@ _LONGEST_STEP = 2.0  # logits, of a Newton step
 _ROUNDING = 1e-9  # of a covariate's largest value: a spread that its digits alone leave
 _RIDGE = 1e-3  # of weights and of the ties' parameter, per squared logit: none is without end
 _LEAST_CLUSTERS = 10  # for an error by clusters
-
-Floats = NDArray[np.float64]
 
 
 class PlainRatings(NamedTuple):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats
 from judgeline.elo.anchors import cut_models, other_anchors
 from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.beta import BetaFolds
@@ -20,8 +21,6 @@ from judgeline.elo.placements import (
 )
 from judgeline.elo.resampling import RatingSettings, require_clusters, std_errors
 from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
-
-Floats = NDArray[np.float64]
 
 FEW_BATTLES = 20
 """Battles against anchors below which a model is flagged: its standard error is a guess."""

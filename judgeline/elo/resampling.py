@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.strengths import analytic_std_error, place_models
 from judgeline.elo.sums import chebyshev_nodes, interpolation
 from judgeline.elo.targets import Placed
-from judgeline.refusals import require
 from judgeline.verdict.outcomes import smooth_outcome
 
 SMOOTHING_LEVELS: tuple[float, ...] = (0.55, 0.65, 0.75, 0.85, 0.95)
@@ -31,8 +31,6 @@ def is_baseline(method: str) -> bool:
     """Return whether a method smooths hard outcomes, whose random stream it shares."""
     return method.startswith(_BASELINE)
 
-
-Floats = NDArray[np.float64]
 
 _DRAWS_PER_CELL = 16  # one binomial draw costs about as much as this many battles drawn
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import expit
 
-from judgeline.refusals import require
+from judgeline.arrays import Floats, require
 
 ELO_PER_LOGIT = 400 / math.log(10)
 """Elo points per natural logit: 400 points are odds of ten to one."""
@@ -31,7 +31,6 @@ _MAX_ITERATIONS = 100
 
 _MAX_STEP = 4.0  # logits; a longer Newton step leaves the region where the quadratic holds
 
-Floats = NDArray[np.float64]
 
 _PLACING_STEPS = 200
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats
 from judgeline.elo.battles import CodedBattles, chunks
 from judgeline.verdict.outcomes import exact_share
 
@@ -18,8 +19,6 @@ HUMAN_CODES = 4  # halves 0, 1, 2 and 3 = nobody voted
 
 JUDGE_CODES = 5  # quarters 0 to 4
 
-
-Floats = NDArray[np.float64]
 
 OwnOutcomes = Callable[[slice], tuple[NDArray[np.float64], NDArray[np.float64]]]
 

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats
 from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.leave_one_out import expected_wins
 from judgeline.elo.strengths import curvature, fit_strengths, solver
 from judgeline.elo.sums import tally_outcomes
-
-Floats = NDArray[np.float64]
 
 _PARTS = 5
 _LEAST_VOTES = 10

@@ -7,15 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.anchors import cut_models, other_anchors
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
 from judgeline.elo.strengths import analytic_std_error, place_models
 from judgeline.elo.sums import OwnOutcomes, SoftTotals, own_sums
-from judgeline.refusals import require
 from judgeline.verdict.outcomes import exact_share
-
-Floats = NDArray[np.float64]
 
 FoldOutcomes = Callable[[int], Floats]
 """Gives A's share of the win in every battle, shape (n,), while model number m is held out."""

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.placements import HEADLINE
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.intervals.conformal import (
@@ -19,9 +20,6 @@ from judgeline.intervals.conformal import (
 )
 from judgeline.intervals.jackknife import JackknifeIntervals
 from judgeline.intervals.judge_and_votes import VotedRatings
-from judgeline.refusals import require
-
-Floats = NDArray[np.float64]
 
 Bands = Literal["strength", "family"]
 

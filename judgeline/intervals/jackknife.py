@@ -6,12 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.placements import HEADLINE, averaged, place
 from judgeline.elo.strengths import strength_to_rating
 from judgeline.intervals.conformal import conformal_quantile
-
-Floats = NDArray[np.float64]
 
 
 class JackknifeIntervals(NamedTuple):

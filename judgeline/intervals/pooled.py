@@ -8,7 +8,7 @@ the method ``gap`` do for one judge.
 from collections.abc import Collection, Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from judgeline.elo.anchors import require_votes
 from judgeline.elo.battles import CodedBattles, require_single
@@ -19,8 +19,6 @@ from judgeline.elo.resampling import RatingSettings, require_clusters
 from judgeline.elo.sums import tally_outcomes
 from judgeline.elo.targets import own_target, place_targets
 from judgeline.verdict.identity import POOLED
-
-Floats = NDArray[np.float64]
 
 
 def rate_pooled(

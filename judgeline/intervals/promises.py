@@ -7,11 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from judgeline.arrays import Floats, alike_floats, require
 from judgeline.elo.ratings import average_ranks
 from judgeline.intervals.conformal import COVERAGE_TAIL, coverage_limits
-from judgeline.refusals import alike_floats, require
-
-Floats = NDArray[np.float64]
 
 Alternative = Literal["two-sided", "greater", "less"]
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.placements import place
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng, require_clusters
 from judgeline.elo.strengths import strength_to_rating
 from judgeline.intervals.conformal import StdErrorKind, calibrating_models
-from judgeline.refusals import require
 
 MOST_FAILED = 0.05
 """Share of resamples without a rating of a model above which it has no error."""
@@ -23,8 +23,6 @@ _SOURCES = {
     "votes": "people's votes on as many battles",
     "judge": "what judge and people differ in beyond all that",
 }
-
-Floats = NDArray[np.float64]
 
 
 class RefitErrors(NamedTuple):

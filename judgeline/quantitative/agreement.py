@@ -5,11 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats, alike_floats, require
 from judgeline.quantitative.inputs import require_rankings
 from judgeline.quantitative.judges import log_chance
-from judgeline.refusals import alike_floats, require
-
-Floats = NDArray[np.float64]
 
 
 class Agreement(NamedTuple):

@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike, alike_floats
 from judgeline.quantitative.agreement import preference_agreement
 from judgeline.quantitative.inputs import (
     Presentations,
@@ -38,9 +39,6 @@ from judgeline.quantitative.trials import (
     question_codes,
     trials,
 )
-from judgeline.refusals import alike, alike_floats
-
-Floats = NDArray[np.float64]
 
 METRICS = ("accuracy", "mse", "mae", "pearson", "spearman", "kendall")
 _SELECTION = 1e-3  # logits; differences of penalties matter far above

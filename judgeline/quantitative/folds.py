@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike, require
 from judgeline.quantitative.inputs import (
     Presentations,
     TooLittleToLearnError,
@@ -32,9 +33,6 @@ from judgeline.quantitative.penalty import (
     question_folds,
     require_grid,
 )
-from judgeline.refusals import alike, require
-
-Floats = NDArray[np.float64]
 
 _SELECTION = 1e-3  # logits; differences of penalties matter far above
 

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logit
 
-from judgeline.refusals import alike, alike_floats, require
+from judgeline.arrays import Floats, alike, alike_floats, require
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 

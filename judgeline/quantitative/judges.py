@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from scipy.special import expit, logsumexp, softmax
 
+from judgeline.arrays import Floats
 from judgeline.quantitative.inputs import (
     TooLittleToLearnError,
     log_probabilities,
@@ -39,8 +40,6 @@ from judgeline.quantitative.penalty import (
     question_folds,
     require_grid,
 )
-
-Floats = NDArray[np.float64]
 
 _TOLERANCE = 1e-9  # largest gradient, in rows per unit of weight
 _MAX_STEPS = 100

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats, require
 from judgeline.quantitative.agreement import ranking_agreement, rating_agreement
 from judgeline.quantitative.inputs import TooLittleToLearnError
 from judgeline.quantitative.judges import QuantitativeJudge, fit_judge
 from judgeline.quantitative.penalty import Rows
 from judgeline.quantitative.trials import Design, Fit, question_codes
-from judgeline.refusals import require
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 from scipy.special import expit
 
+from judgeline.arrays import Floats
 from judgeline.quantitative.penalty import fit_scaling
-
-Floats = NDArray[np.float64]
 
 _MAX_STEPS = 60
 _MAX_INNER = 60

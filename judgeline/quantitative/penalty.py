@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats, require
 from judgeline.quantitative.inputs import TooLittleToLearnError
-from judgeline.refusals import require
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 PENALTIES: Sequence[float] = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from judgeline.arrays import Floats
 from judgeline.quantitative.inputs import TooLittleToLearnError
 from judgeline.quantitative.penalty import (
     N_FOLDS,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from judgeline.quantitative.curve import Battles
     from judgeline.quantitative.labels import Labels
 
-Floats = NDArray[np.float64]
 
 SIZES: Sequence[int] = (100, 200, 500)
 """Votes in a training set, as published."""

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, expit, logit
 
+from judgeline.arrays import Floats, alike_floats, require
 from judgeline.elo.strengths import ELO_PER_LOGIT
-from judgeline.refusals import alike_floats, require
-
-Floats = NDArray[np.float64]
 
 JEFFREYS = 0.5
 """Prior wins, and prior losses, of every model: Jeffreys' prior of a share is Beta(1/2, 1/2)."""

@@ -5,11 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.ratings import kendall
 from judgeline.reference.gaps import anchored_elo, soft_counts
-from judgeline.refusals import require
-
-Floats = NDArray[np.float64]
 
 REACH: tuple[float, float] = (0.2, 0.8)
 """Win shares, bounds included, in which a reference tells models (or prompts) apart."""

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.refusals import alike_floats, require
+from judgeline.arrays import alike_floats, require
 
 STRONG_JUDGE = 0.90
 """Least ICC(3,k) of a judge whose ratings may be shown."""
@@ -21,7 +21,8 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     columns = alike_floats(first=first, second=second)
     for name, column in zip(("first", "second"), columns, strict=True):
         require(~np.isnan(column), name, column, "a number; leave out battles without one")
-    return _kappa(*(np.sign(np.array(columns) - 0.5) + 1).astype(np.intp), 3)
+    ours, theirs = (np.sign(np.array(columns) - 0.5) + 1).astype(np.intp)
+    return _kappa(ours, theirs, 3)
 
 
 def kappa_of_scores(first: ArrayLike, second: ArrayLike) -> float:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.refusals import alike, require
+from judgeline.arrays import Floats, alike, require
 from judgeline.reliability.paired import (
     LEAST_BATTLES,
     PairedChange,
@@ -45,8 +45,6 @@ that between two calls of one battle in different orders; both only count when t
 """
 
 NO_RUNS = "nothing says how far repeats of one day differ: no runs of a reliability panel"
-
-Floats = NDArray[np.float64]
 
 
 class Judgement(NamedTuple):

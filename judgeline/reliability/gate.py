@@ -7,15 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.refusals import alike_floats
+from judgeline.arrays import Floats, alike_floats
 from judgeline.reliability.agreement import (
     STRONG_JUDGE,
     icc_average,
     mean_pairwise_kappa,
     single_run_reliability,
 )
-
-Floats = NDArray[np.float64]
 
 AT_LEAST, AT_MOST = "at least", "at most"
 
@@ -135,7 +133,7 @@ def panel_measurements(score_difference: ArrayLike, outcome: ArrayLike) -> dict[
     scores, outcomes = alike_floats(2, score_difference=score_difference, outcome=outcome)
     whole = np.isfinite(scores).all(axis=1) & np.isfinite(outcomes).all(axis=1)
     n_runs = scores.shape[1]
-    basis = f"{int(whole.sum())} of {len(whole)} battles in {n_runs} runs"
+    basis = f"{int(whole.sum())} of {len(scores)} battles in {n_runs} runs"
     scores, outcomes = scores[whole], outcomes[whole]
     figures: dict[str, Callable[[], float]] = {
         "icc_average": lambda: icc_average(scores),

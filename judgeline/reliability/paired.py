@@ -10,11 +10,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import bdtrc, expit, stdtr
 
+from judgeline.arrays import Floats, alike_floats, require
 from judgeline.elo.beta import BetaFit, fit_beta
-from judgeline.refusals import alike_floats, require
 
 LEAST_BATTLES = 20
 """Battles judged both times, from which on a change is estimated."""
@@ -22,8 +22,6 @@ LEAST_BATTLES = 20
 _ROUNDING = 1e-9  # differences this much alike, relative to their size, are equal
 _DECIMALS = 9  # of distances, in rubric points
 _NO_CHANGE = 1e-9  # standard errors, below which a change is lost in rounding
-
-Floats = NDArray[np.float64]
 
 
 class PairedChange(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.refusals import alike, require
+from judgeline.arrays import alike, require
 
 
 class Appearances(NamedTuple):

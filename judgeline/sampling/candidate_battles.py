@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import alike, alike_floats, require
 from judgeline.elo.ratings import FEW_BATTLES
-from judgeline.refusals import alike, alike_floats, require
 from judgeline.sampling.balanced import require_positions
 
 N_BANDS = 5

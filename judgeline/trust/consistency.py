@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.refusals import alike, alike_floats, require
+from judgeline.arrays import Floats, alike, alike_floats, require
 
-Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 MOST_SUBSETS = 5_000_000

@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, logit, softmax
 
-from judgeline.refusals import alike_floats, require
-
-Floats = NDArray[np.float64]
+from judgeline.arrays import Floats, alike_floats, require
 
 RELEASED_TEMPERATURE = 0.2
 """Divisor of log-odds in the program that was released with the paper."""

@@ -11,10 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.refusals import require
+from judgeline.arrays import Floats, require
 from judgeline.winrate.outcomes import OUTCOMES, NoWinRateError, normal_quantile
-
-Floats = NDArray[np.float64]
 
 _NAMES = ("win", "tie", "loss")
 

@@ -5,13 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from judgeline.arrays import Bools, Floats, Ints
 from judgeline.winrate.models import ModelWinRates, adjust_models
 from judgeline.winrate.outcomes import OutcomeTables, normal_quantile
 from judgeline.winrate.powered import MIN_CALIBRATING_VOTES, conformal_spread, difference_estimates
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 EACH_MODEL, STRONGEST, WEAKEST = "each model", "strongest third", "weakest third"
 """Models left out at a time: one, or a third by the judge's win rate. Only the threshold leaves a

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.refusals import require
+from judgeline.arrays import Floats, require
 from judgeline.winrate.models import TRANSPORTED
 from judgeline.winrate.outcomes import (
     LOSS,
@@ -25,8 +25,6 @@ from judgeline.winrate.outcomes import (
     normal_quantile,
     require_battles,
 )
-
-Floats = NDArray[np.float64]
 
 
 class LabelPlans(NamedTuple):

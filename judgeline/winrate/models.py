@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from judgeline.arrays import Floats, Ints
 from judgeline.winrate.corrections import adjusted_mean, adjusted_shares
 from judgeline.winrate.outcomes import (
     LOSS,
@@ -33,9 +34,6 @@ from judgeline.winrate.powered import (
     transfer_design,
     transported,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 HEADLINE_RULE = (
     f"A model with at least {MIN_OWN_VOTES} votes won and {MIN_OWN_VOTES} lost shows "

@@ -3,15 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from judgeline.arrays import Ints, alike, require
 from judgeline.elo.battles import CodedBattles
 from judgeline.intervals.conformal import require_miscoverage
-from judgeline.refusals import alike, require
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 OUTCOMES: tuple[float, ...] = (1.0, 0.5, 0.0)
 """The order of every axis over outcomes: win, tie, loss."""

@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from judgeline.arrays import Bools, Floats
 from judgeline.intervals.conformal import conformal_quantile
 from judgeline.winrate.outcomes import NO_VOTE, OUTCOMES, Design, OutcomeTables, merge_sparse_strata
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 MIN_CALIBRATING_VOTES = 10
 """Votes from which a model's error calibrates the intervals of other models."""

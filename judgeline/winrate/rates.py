@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.refusals import alike, require
+from judgeline.arrays import Floats, alike, require
 from judgeline.winrate.corrections import adjusted_mean
 from judgeline.winrate.outcomes import (
     LOSS,
@@ -24,8 +24,6 @@ from judgeline.winrate.powered import (
     power_tuned_half_width,
     transported,
 )
-
-Floats = NDArray[np.float64]
 
 RATES = {
     "prediction-powered": "valid if the labelled answers are a random part of the system's",

@@ -1,9 +1,13 @@
-"""Refusals of wrong input: an error names the value, its place and what was expected."""
+"""Arrays that functions take: their types, and refusals that name value, place and remedy."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 def require(good: Any, name: str, values: Any, expected: str) -> None:
@@ -29,7 +33,7 @@ def alike(n_axes: int = 1, /, **columns: Any) -> list[NDArray[Any]]:
     return arrays
 
 
-def alike_floats(n_axes: int = 1, /, **columns: Any) -> list[NDArray[np.float64]]:
+def alike_floats(n_axes: int = 1, /, **columns: Any) -> list[Floats]:
     """Return columns as arrays of floats, checked as by `alike`."""
     return [array.astype(float) for array in alike(n_axes, **columns)]
 
