@@ -18,8 +18,8 @@ from judgeline.intervals.conformal import (
     family_of,
     interval_half_width,
 )
-from judgeline.intervals.jackknife import JackknifeIntervals
 from judgeline.intervals.judge_and_votes import VotedRatings
+from judgeline.intervals.refits import JackknifeIntervals
 
 Bands = Literal["strength", "family"]
 

@@ -18,9 +18,8 @@ from judgeline.quantitative.inputs import (
     two_headed,
 )
 from judgeline.quantitative.judges import FORMS, QuantitativeJudge, base_judge, fit_judge
-from judgeline.quantitative.labels import Labels
 from judgeline.quantitative.penalty import N_FOLDS, PENALTIES
-from judgeline.quantitative.trials import Design, LearningCurve, Trials, trials
+from judgeline.quantitative.trials import Design, Labels, LearningCurve, Trials, trials
 
 __all__ = [
     "FORMS",

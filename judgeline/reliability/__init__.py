@@ -10,7 +10,14 @@ from judgeline.reliability.agreement import (
     reliability_factor,
     single_run_reliability,
 )
-from judgeline.reliability.drift import FALSE_ALARM, UNITS, Drift, Judgement, detect_drift
+from judgeline.reliability.drift import (
+    FALSE_ALARM,
+    LEAST_BATTLES,
+    UNITS,
+    Drift,
+    Judgement,
+    detect_drift,
+)
 from judgeline.reliability.gate import (
     CRITERIA,
     WITHHOLD,
@@ -20,7 +27,6 @@ from judgeline.reliability.gate import (
     hold_to,
     panel_measurements,
 )
-from judgeline.reliability.paired import LEAST_BATTLES
 
 __all__ = [
     "CRITERIA", "FALSE_ALARM", "LEAST_BATTLES", "STRONG_JUDGE", "UNITS", "WITHHOLD", "Drift",

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from judgeline.elo import FEW_BATTLES
 from judgeline.reliability.gate import CRITERIA as GATE_CRITERIA
 from judgeline.reliability.gate import WITHHOLD
-from judgeline.reliability.paired import LEAST_BATTLES
+from judgeline.reliability.drift import LEAST_BATTLES
 from resources.judges.budget import Budget
 from resources.suggest import near_names
 

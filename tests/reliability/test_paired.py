@@ -8,7 +8,7 @@ from scipy.special import expit
 from scipy.stats import binomtest, ttest_1samp, ttest_rel
 
 from judgeline.elo import fit_beta
-from judgeline.reliability.paired import (
+from judgeline.reliability.drift import (
     LEAST_BATTLES,
     beta_change,
     call_change,
