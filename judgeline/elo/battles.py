@@ -89,9 +89,9 @@ class CodedBattles:
         taken = {name: getattr(self, name)[rows] for name in columns}
         return replace(self, **taken, count=self.weights(rows))
 
-    def rubric_points(self) -> Floats:
-        """Return the score differences in rubric points, shape (n,)."""
-        return self.score_difference.astype(float) / (self.denominator or 1)
+    def rubric_points(self, rows: Any = slice(None)) -> Floats:
+        """Return the score differences of some rows in rubric points, shape (n,)."""
+        return np.asarray(self.score_difference[rows].astype(float) / (self.denominator or 1))
 
     def voted_models(self) -> NDArray[np.bool_]:
         """Return which models have at least one battle with a human vote, shape (M,)."""
@@ -308,7 +308,7 @@ class OwnBattles:
             opponent = np.where(as_b, battles.model_a[rows], battles.model_b[rows])
             kept = voted[opponent]
             rows, as_b, opponent = rows[kept], as_b[kept], opponent[kept]
-            points = battles.score_difference[rows].astype(float) / (battles.denominator or 1)
+            points = battles.rubric_points(rows)
             judge = battles.judge_outcome[rows].astype(int)
             human = battles.human_outcome[rows].astype(int)
             yield cls(

@@ -107,7 +107,7 @@ def gap_features(battles: CodedBattles, tally: OutcomeTally, *, l2: float = 0.01
     strength = fit_strengths(counts.sum(axis=2), wins, l2=penalty)
     raw = np.empty((2, len(battles)))
     for part in chunks(len(battles)):
-        raw[0, part] = battles.score_difference[part].astype(float) / (battles.denominator or 1)
+        raw[0, part] = battles.rubric_points(part)
         raw[1, part] = strength[battles.model_a[part]] - strength[battles.model_b[part]]
     values, spread = standardised(raw.T, battles.count)
     error = _strength_errors(counts, strength, penalty) / spread[1]

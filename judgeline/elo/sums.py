@@ -133,29 +133,22 @@ class SoftTotals(NamedTuple):
 
 def soft_totals(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> SoftTotals:
     """Return the soft totals of every fold."""
-    if battles.denominator:
-        return _on_grid(battles, beta, anchors)
-    return _continuous(battles, beta, anchors)
-
-
-def _on_grid(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> SoftTotals:
-    tally = tally_scores(battles, opponents=None if anchors.all() else anchors)
-    counts = tally.counts.sum(axis=2)
-    chance = exact_share(expit(beta[:, None] * tally.differences))
-    reach = counts.shape[1] // 2
-    width = counts.shape[1]
-    flat = chance.ravel()
 
     def own(part: slice) -> tuple[Floats, Floats]:
-        """Return the shares of A at A's slope and of B at B's, looked up by score."""
-        place = battles.score_difference[part].astype(np.int32) + reach
-        of_a = flat[battles.model_a[part].astype(np.int32) * width + place]
-        mirrored = width - 1 - place
-        of_b = flat[battles.model_b[part].astype(np.int32) * width + mirrored]
-        return of_a, of_b
+        """Return the shares of A at A's slope and of B at B's, of one part of the battles."""
+        score = battles.rubric_points(part)
+        slope_a, slope_b = beta[battles.model_a[part]], beta[battles.model_b[part]]
+        return exact_share(expit(slope_a * score)), exact_share(expit(-slope_b * score))
 
-    own_wins, own_squares = own_sums(battles, own)
-    return SoftTotals(chance @ counts.T, own_wins, own_squares[:, anchors].sum(axis=1))
+    wins, squares = own_sums(battles, own)
+    totals = (_totals_on_grid if battles.denominator else _totals_at)(battles, beta, anchors)
+    return SoftTotals(totals, wins, squares[:, anchors].sum(axis=1))
+
+
+def _totals_on_grid(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> Floats:
+    tally = tally_scores(battles, opponents=None if anchors.all() else anchors)
+    chance = exact_share(expit(beta[:, None] * tally.differences))
+    return np.asarray(chance @ tally.counts.sum(axis=2).T)
 
 
 def own_sums(battles: CodedBattles, own: OwnOutcomes) -> tuple[Floats, Floats]:
@@ -172,23 +165,9 @@ def own_sums(battles: CodedBattles, own: OwnOutcomes) -> tuple[Floats, Floats]:
     return wins.reshape(size, size), squares.reshape(size, size)
 
 
-def _continuous(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> SoftTotals:
-    score = battles.rubric_points()
-
-    def own(part: slice) -> tuple[Floats, Floats]:
-        """Return the shares of A at A's slope and of B at B's, of one part of the battles."""
-        slope_a, slope_b = beta[battles.model_a[part]], beta[battles.model_b[part]]
-        return exact_share(expit(slope_a * score[part])), exact_share(expit(-slope_b * score[part]))
-
-    wins, squares = own_sums(battles, own)
-    totals = _totals_at(battles, score, beta, anchors)
-    return SoftTotals(totals, wins, squares[:, anchors].sum(axis=1))
-
-
-def _totals_at(
-    battles: CodedBattles, score: Floats, beta: Floats, anchors: NDArray[np.bool_]
-) -> Floats:
+def _totals_at(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> Floats:
     """Sum soft outcomes per model at every fold's slope; of many, through Chebyshev nodes."""
+    score = battles.rubric_points()
     inner = anchors[battles.model_a] & anchors[battles.model_b]
     kept, kept_score = battles.take(inner), score[inner]
     known = np.isfinite(beta)
