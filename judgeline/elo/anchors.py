@@ -106,8 +106,7 @@ def _require_one(linked: NDArray[Any], models: NDArray[np.str_], kind: str, reme
 
 def other_anchors(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which of the A anchors are other models than each of the M, shape (M, A)."""
-    others: NDArray[np.bool_] = np.flatnonzero(voted) != np.arange(voted.size)[:, None]
-    return others
+    return np.asarray(np.flatnonzero(voted) != np.arange(voted.size)[:, None])
 
 
 def connected_components(n_battles: ArrayLike) -> NDArray[np.intp]:

@@ -158,8 +158,7 @@ class _SharedInverse:
         """Return rows with the fold's own entry zero and the others' mean removed."""
         mask = self.off_fold[folds]
         mean = (rows * mask).sum(axis=1, keepdims=True) / (rows.shape[1] - 1)
-        centred: Floats = (rows - mean) * mask
-        return centred
+        return np.asarray((rows - mean) * mask)
 
     def _gradient(self, targets: Floats, strengths: Floats, folds: NDArray[np.intp]) -> Floats:
         odds = np.exp(strengths[folds])

@@ -291,8 +291,7 @@ def mixtures(
 
 def averaged(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return for which models ``auto`` stands for ``average``, shape (M,)."""
-    many: NDArray[np.bool_] = voted.sum() - voted >= AVERAGE_FROM
-    return many
+    return np.asarray(voted.sum() - voted >= AVERAGE_FROM)
 
 
 def basis_of(voted: NDArray[np.bool_]) -> NDArray[np.str_]:

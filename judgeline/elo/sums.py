@@ -60,8 +60,7 @@ class ScoreTally(NamedTuple):
     def differences(self) -> NDArray[np.float64]:
         """Score differences of the columns, in rubric points, shape (2 K + 1,)."""
         reach = self.counts.shape[1] // 2
-        grid: NDArray[np.float64] = np.arange(-reach, reach + 1) / self.denominator
-        return grid
+        return np.asarray(np.arange(-reach, reach + 1) / self.denominator)
 
 
 def tally_outcomes(battles: CodedBattles) -> OutcomeTally:
@@ -208,8 +207,7 @@ def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.floa
     if count > _MOST_NODES:
         raise ValueError(f"{count} nodes needed on [{low:g}, {high:g}] for |s| up to {reach:g}")
     angle = (2 * np.arange(count) + 1) * math.pi / (2 * count)
-    nodes: NDArray[np.float64] = (low + high) / 2 + half * np.cos(angle)
-    return nodes
+    return np.asarray((low + high) / 2 + half * np.cos(angle))
 
 
 def interpolation(nodes: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -277,8 +277,7 @@ def range_quantile(share: float, n: int) -> float:
 def missed(board: Leaderboard) -> NDArray[np.bool_]:
     """Return which models have an interval that does not hold their human rating, shape (n,)."""
     lower, upper, human = _ends_and_human(board)
-    outside: NDArray[np.bool_] = (human < lower) | (human > upper)
-    return outside
+    return np.asarray((human < lower) | (human > upper))
 
 
 def kept_intervals(board: Leaderboard) -> tuple[int, int]:

@@ -175,8 +175,7 @@ def subset_std_error(preference: ArrayLike, n_prompts: int) -> Floats:
     _require_prompts(known >= max(2, n_prompts), f"{max(2, n_prompts)} prompts with a verdict")
     spread = np.nanstd(values, axis=-1, ddof=1)
     shrunk = n_prompts / (n_prompts + 2 * JEFFREYS)
-    error: Floats = shrunk * spread * np.sqrt(1 / n_prompts - 1 / known)
-    return error
+    return np.asarray(shrunk * spread * np.sqrt(1 / n_prompts - 1 / known))
 
 
 def finite_population_factor(n_prompts: ArrayLike, n_population: int) -> Floats:
@@ -191,8 +190,7 @@ def finite_population_factor(n_prompts: ArrayLike, n_population: int) -> Floats:
     require(n_population >= 2, "n_population", n_population, "at least 2 prompts")
     whole = (drawn >= 1) & (drawn <= n_population)
     require(whole, "n_prompts", drawn, f"1 to {n_population}")
-    factor: Floats = np.sqrt((n_population - drawn) / (n_population - 1))
-    return factor
+    return np.asarray(np.sqrt((n_population - drawn) / (n_population - 1)))
 
 
 def narrow_intervals(elo: AnchoredElo, factor: ArrayLike) -> AnchoredElo:

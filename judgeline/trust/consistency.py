@@ -53,8 +53,7 @@ def score_conflicts(
     require(np.isin(share, (0, 0.5, 1)), "outcome", share, "1, 0.5 or 0")
     gap = ours - theirs
     by_score = np.where(np.abs(gap) <= tolerance, 0.0, np.sign(gap))
-    conflicts: NDArray[np.bool_] = by_score != np.sign(share - 0.5)
-    return conflicts
+    return np.asarray(by_score != np.sign(share - 0.5))
 
 
 def _require_known(values: Floats, name: str) -> None:

@@ -258,8 +258,7 @@ def _invert(confusion: Floats, when: str) -> Floats:
         )
     # It can be inverted: with columns that sum to 1 and each row's largest entry on the diagonal,
     # the determinant of the 2 x 2 matrix of differences to the last column is positive.
-    inverse: Floats = np.linalg.inv(confusion).astype(np.float64)
-    return inverse
+    return np.asarray(np.linalg.inv(confusion).astype(np.float64))
 
 
 def _require_present(test: Floats, table: Floats) -> None:
