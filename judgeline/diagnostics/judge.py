@@ -210,23 +210,16 @@ def _slopes(
 ) -> Iterator[_Row]:
     unit = "logits per rubric point"
     yield "beta_pooled", "", pooled.beta, unit, pooled.n_battles
-    with_ties = _fit_with_ties(score, human, count)
-    yield "beta_with_ties", "", with_ties.beta, unit, with_ties.n_battles
+    # a tie is half of a win for either side: each vote stands there twice
+    voted = np.isfinite(human)
+    tie, doubled = human[voted] == 0.5, np.tile(score[voted], 2)
+    sides = np.concatenate([np.where(tie, 1.0, human[voted]), np.where(tie, 0.0, human[voted])])
+    with_ties = fit_beta(doubled, sides, None if count is None else np.tile(count[voted], 2))
+    yield "beta_with_ties", "", with_ties.beta, unit, with_ties.n_battles // 2
     known = np.isfinite(folds.beta)
     if known.any():
         spread = float(folds.beta[known].std(ddof=1)) if known.sum() > 1 else float("nan")
         yield "beta_fold_sd", "", spread, unit, int(known.sum())
-
-
-def _fit_with_ties(score: Floats, human: Floats, count: NDArray[np.int64] | None) -> BetaFit:
-    """Fit the slope on all votes, a tie being one half of a win for either side."""
-    voted = np.isfinite(human)
-    tie = human[voted] == 0.5
-    doubled = np.concatenate([score[voted], score[voted]])
-    sides = np.concatenate([np.where(tie, 1.0, human[voted]), np.where(tie, 0.0, human[voted])])
-    each = None if count is None else np.tile(count[voted], 2)
-    fit = fit_beta(doubled, sides, each)
-    return fit._replace(n_battles=fit.n_battles // 2, std_error=fit.std_error * np.sqrt(2))
 
 
 def _reliability(

@@ -21,11 +21,11 @@ from judgeline.elo.targets import (
     Placed,
     Target,
     fold_anchors,
+    fold_target,
     linear_target,
     outcome_target,
     own_target,
     place_targets,
-    soft_target,
 )
 from judgeline.verdict.outcomes import smooth_outcome
 
@@ -161,7 +161,8 @@ def _by_outcomes(count: Callable[[Floats], Floats], of: _Material) -> _Scored:
 
 
 def _by_scores(of: _Material) -> _Scored:
-    target = soft_target(of.judge, soft_totals(of.battles, of.beta, of.voted), of.voted)
+    sums = soft_totals(of.battles, of.beta, of.voted)
+    target = fold_target(of.judge, sums.own_wins, sums.own_squares, sums.totals, of.voted)
     return _Scored(target, lambda model, own: expit(of.beta[model] * own.score), of.beta)
 
 

@@ -18,7 +18,7 @@ from judgeline.arrays import Floats, alike, model_pairs, require
 from judgeline.elo.anchors import connected_components
 from judgeline.elo.ratings import FEW_BATTLES
 from judgeline.elo.resampling import require_clusters
-from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
+from judgeline.elo.strengths import ELO_ORIGIN, ELO_PER_LOGIT
 
 LEAST_BATTLES = 100
 """Battles with an outcome below which a group, such as a language, has no ratings of its own."""
@@ -74,6 +74,15 @@ class _Fit(NamedTuple):
     value: Floats
     covariance: Floats
     n_ties: int
+
+    def intervals(
+        self, own: slice, known: NDArray[np.bool_], reach: float, origin: float = 0.0
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return estimates, errors and ends of some parameters in Elo points; errors if known."""
+        centre = origin + ELO_PER_LOGIT * self.value[own]
+        variance = np.where(known, np.diag(self.covariance)[own], np.nan)
+        error = ELO_PER_LOGIT * np.sqrt(variance)
+        return centre, error, centre - reach * error, centre + reach * error
 
 
 def rate_outcomes(
@@ -163,7 +172,11 @@ def rate_outcomes(
         fit = _fit(_design(sides, z, models.size), share[rows], units_of, models.size, ties, l2)
         ratings.append(_rated(fit, name, models, sides, share[rows], reach))
         kept = np.array([*columns], dtype=str)[varies]
-        effects.append(_effects(fit, name, kept, (z != 0).sum(axis=0), rows.size, reach))
+        last = fit.value.size - fit.n_ties
+        many = (z != 0).sum(axis=0) >= FEW_BATTLES
+        intervals = fit.intervals(slice(last - kept.size, last), many, reach)
+        groups, n_battles = np.full(kept.size, name), np.full(kept.size, rows.size)
+        effects.append(Covariates(groups, kept, *intervals, n_battles))
     return _joined(PlainRatings, ratings), _joined(Covariates, effects)
 
 
@@ -249,50 +262,16 @@ def _rated(
     share: Floats,
     reach: float,
 ) -> PlainRatings:
-    rating = strength_to_rating(fit.value[: models.size])
     n_battles = np.bincount(np.concatenate(sides), minlength=models.size)
     won = np.bincount(np.concatenate(sides), np.concatenate([share, 1 - share]), models.size)
     known = (n_battles >= FEW_BATTLES) & (won > 0) & (won < n_battles)
-    error = np.full(models.size, np.nan)
-    error[known] = ELO_PER_LOGIT * np.sqrt(np.diag(fit.covariance)[: models.size][known])
     met = np.zeros((models.size, models.size), dtype=bool)
     met[sides] = True
-    table = PlainRatings(
-        np.full(models.size, group),
-        models,
-        rating,
-        error,
-        rating - reach * error,
-        rating + reach * error,
-        n_battles,
-        connected_components(met),
-    )
-    best_first = np.lexsort((-rating, table.component))
+    intervals = fit.intervals(slice(models.size), known, reach, origin=ELO_ORIGIN)
+    names = np.full(models.size, group)
+    table = PlainRatings(names, models, *intervals, n_battles, connected_components(met))
+    best_first = np.lexsort((-table.rating, table.component))
     return PlainRatings(*(column[best_first] for column in table))
-
-
-def _effects(
-    fit: _Fit,
-    group: str,
-    names: NDArray[np.str_],
-    n_with: NDArray[np.int64],
-    n_battles: int,
-    reach: float,
-) -> Covariates:
-    last = fit.value.size - fit.n_ties
-    own = slice(last - names.size, last)
-    effect = ELO_PER_LOGIT * fit.value[own]
-    error = ELO_PER_LOGIT * np.sqrt(np.diag(fit.covariance)[own])
-    error[n_with < FEW_BATTLES] = np.nan
-    return Covariates(
-        np.full(names.size, group),
-        names,
-        effect,
-        error,
-        effect - reach * error,
-        effect + reach * error,
-        np.full(names.size, n_battles),
-    )
 
 
 def _joined(kind: type[Any], tables: list[Any]) -> Any:

@@ -72,7 +72,8 @@ def parse_answer(text: str) -> Rubric:
             raise RubricError("refusal", f"the judge declined: {quoted(answer)}")
         raise unparsed(f"the answer starts with {quoted(answer)}, expected a JSON object")
     scores, end = _decode(answer, start)
-    rubric = _rubric(scores)
+    _require_keys(scores, RESPONSES, "the answer")
+    rubric = Rubric(*(_criteria(scores[response], response) for response in RESPONSES))
     other = contradiction(answer[end:], rubric)
     if other is not None:
         raise unparsed(f"the scores are followed by others: {other}")
@@ -149,12 +150,6 @@ def _decode(answer: str, start: int) -> tuple[Any, int]:
         raise
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
         raise unparsed(f"JSON that cannot be read: {error}") from error
-
-
-def _rubric(scores: Any) -> Rubric:
-    _require_keys(scores, RESPONSES, "the answer")
-    first, second = (_criteria(scores[response], response) for response in RESPONSES)
-    return Rubric(first, second)
 
 
 def _criteria(marks: Any, response: str) -> Scores:

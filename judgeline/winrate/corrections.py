@@ -103,7 +103,11 @@ def _means(judged: Floats, known: Floats, *, quantile: float = 0.0, extra: int =
     won, tied, lost = np.moveaxis(class_mean, -1, 0)
     skill = won - lost
     apart = np.where(skill > 0, skill, 1.0)  # no skill is refused before its value is used
-    share_tied, tied_variance = _share_tied(known, extra)
+    by_class = known.sum(axis=-2)
+    has_ties = by_class[..., 1].sum(axis=-1, keepdims=True) > 0  # in any stratum
+    n_known = np.maximum(by_class.sum(axis=-1) + len(OUTCOMES) * extra, 1.0)
+    share_tied = np.where(has_ties, (by_class[..., 1] + extra) / n_known, 0.0)
+    tied_variance = share_tied * (1 - share_tied) / n_known
     midway = np.where(share_tied > 0, 0.5 - (tied - lost) / apart, 0.0)
     win_rate = (test_mean - lost) / apart + share_tied * midway
     share = np.stack([win_rate - share_tied / 2, share_tied, 1 - win_rate - share_tied / 2], -1)
@@ -119,15 +123,6 @@ def _moments(counts: Floats, extra: float) -> tuple[Floats, Floats, Floats]:
     n = np.maximum(more.sum(axis=-1), 1.0)  # of none both are 0, and nothing is made of them
     mean = more @ np.array(OUTCOMES) / n
     return mean, more @ np.square(OUTCOMES) / n - mean**2, n
-
-
-def _share_tied(known: Floats, extra: int) -> tuple[Floats, Floats]:
-    """Return the share of ties by stratum and its variance: 0 where no stratum has a tie."""
-    by_class = known.sum(axis=-2)
-    has_ties = by_class[..., 1].sum(axis=-1, keepdims=True) > 0
-    n = np.maximum(by_class.sum(axis=-1) + len(OUTCOMES) * extra, 1.0)
-    share = np.where(has_ties, (by_class[..., 1] + extra) / n, 0.0)
-    return share, share * (1 - share) / n
 
 
 def _require_correctable(judged: Floats, known: Floats) -> None:
