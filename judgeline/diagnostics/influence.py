@@ -41,9 +41,6 @@ class BattleInfluences(NamedTuple):
     influence: Floats
 
 
-_KINDS = (str, np.int64, str, float, float, float)
-
-
 def influence_of(
     outcome: ArrayLike, strength: float, anchors: ArrayLike, *, l2: float
 ) -> tuple[Floats, Floats]:
@@ -120,7 +117,8 @@ def _influences(
     l2: float,
     models: Collection[str] | None,
 ) -> BattleInfluences:
-    parts = []
+    kinds = (str, np.int64, str, float, float, float)
+    parts = [BattleInfluences(*(np.array([], dtype=kind) for kind in kinds))]
     for model, own in enumerate(OwnBattles.of_all(battles, placements.voted, None)):
         if models is not None and battles.models[model] not in models:
             continue
@@ -128,8 +126,6 @@ def _influences(
         strengths = [placements.placed[base].strength[model] for base in weights]
         if np.isfinite([*weights.values(), *strengths]).all():
             parts.append(_of_one(own, model, weights, battles, placements, l2))
-    if not parts:
-        return BattleInfluences(*(np.array([], dtype=kind) for kind in _KINDS))
     return BattleInfluences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 

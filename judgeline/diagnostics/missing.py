@@ -3,16 +3,12 @@
 A battle is scored if both orders have a usable answer, or if an average over both was
 published. Every other battle is missing, for one stated reason. Nothing is filled in here.
 
-Bounds are over every verdict that the judge could have given. They assume no model of why
-battles are missing: each is given its best and its worst outcome for the model
-that is rated. A model's own battles enter neither the anchors nor the slope of its fold, so
-both are what they would be with its missing battles judged, and the strength placed among them
-rises with every outcome. Hence no completion of the model's battles leaves the bounds. They are
-attained where no order of a missing battle was read. Where one was, they hold and may be wider
-than needed: its difference is not used, though with A ahead in it the other order can at worst
-make a tie, and the mean of both cannot reach B's end of the scale. What the bounds leave out is
-that missing battles between other models would move the anchors and the slope: these, and who
-is an anchor, stay as they are.
+Bounds are over every verdict that the judge could have given: each missing battle is given its
+best and its worst outcome for the model that is rated. A model's own battles enter neither the
+anchors nor the slope of its fold, and the strength placed among them rises with every outcome:
+no completion of the model's battles leaves the bounds. They may be wider than needed where one
+order of a battle was read. Missing battles between other models would move the anchors and the
+slope: these, and who is an anchor, stay as they are.
 """
 
 from typing import NamedTuple

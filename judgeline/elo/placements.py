@@ -110,20 +110,6 @@ class Placements(NamedTuple):
         return self.mixed(method, {name: fit.strength for name, fit in self.placed.items()})
 
 
-class _Material(NamedTuple):
-    """Inputs of the base methods: battles over M models, A of them with votes, and fits of them.
-
-    `judge` (M, A, 5) counts outcomes against each anchor, `beta` has the slopes (M,).
-    """
-
-    battles: CodedBattles
-    tally: OutcomeTally
-    voted: NDArray[np.bool_]
-    judge: NDArray[np.int64]
-    beta: Floats
-    gap: GapFit
-
-
 class _Scored(NamedTuple):
     """Target and shares of a base method, and its slopes (M,) if it fits some."""
 
@@ -132,53 +118,13 @@ class _Scored(NamedTuple):
     beta: Floats | None = None
 
 
-class _Base(NamedTuple):
-    """A method that places models: its score of the battles, and whether it has a ruler."""
-
-    score: Callable[[_Material], _Scored]
-    on_ruler: bool = False
-
-
-def _bases(levels: tuple[float, ...] = SMOOTHING_LEVELS) -> dict[str, _Base]:
-    """Return every base method by name, with the baselines of some smoothing levels."""
-    baselines = {baseline(c): partial(smooth_outcome, level=c) for c in levels}
-    return {
-        "human": _Base(_by_votes),
-        "hard": _Base(partial(_by_outcomes, np.asarray), on_ruler=True),
-        "soft": _Base(_by_scores, on_ruler=True),
-        **{name: _Base(partial(_by_outcomes, count)) for name, count in baselines.items()},
-        "gap": _Base(_by_gap),
-    }
-
-
-def _by_votes(of: _Material) -> _Scored:
-    return _Scored(human_target(of.battles, of.tally, of.voted), human_shares)
-
-
-def _by_outcomes(count: Callable[[Floats], Floats], of: _Material) -> _Scored:
-    target = linear_target(of.judge, count(QUARTERS), of.voted)
-    return _Scored(target, lambda _, own: count(own.judge / 4))
-
-
-def _by_scores(of: _Material) -> _Scored:
-    sums = soft_totals(of.battles, of.beta, of.voted)
-    target = fold_target(of.judge, sums.own_wins, sums.own_squares, sums.totals, of.voted)
-    return _Scored(target, lambda model, own: expit(of.beta[model] * own.score), of.beta)
-
-
-def _by_gap(of: _Material) -> _Scored:
-    target = own_target(of.battles, of.judge, of.gap.of_both(of.battles), of.voted)
-    return _Scored(target, of.gap.of_own)
-
-
-def _by_folds(outcomes: FoldOutcomes, beta: Floats | None, of: _Material) -> _Scored:
-    target = outcome_target(of.battles, of.judge, outcomes, of.voted)
-    return _Scored(target, lambda model, own: own.turned(outcomes(model)), beta)
-
+_RULED = ("hard", "soft")  # base methods beside which there is one on the ruler
 
 JUDGE_METHODS: tuple[str, ...] = (
-    *(name for name in _bases() if name != "human"),
-    *(f"{name}-rescaled" for name, base in _bases().items() if base.on_ruler),
+    *_RULED,
+    *map(baseline, SMOOTHING_LEVELS),
+    "gap",
+    *(f"{name}-rescaled" for name in _RULED),
     "average",
     HEADLINE,
 )
@@ -207,17 +153,34 @@ def place(
     remedy = f"those of the battles, {battles.models}; fit the folds on these battles"
     require(held_out == battles.models, "the models of the beta folds", held_out, remedy)
     gap = fit_gap(battles, gap_features(battles, tally, l2=l2))
-    of = _Material(battles, tally, voted, tally.judge[:, voted], folds.beta, gap)
-    bases = _bases(smoothing_levels) | {
-        name: _Base(partial(_by_folds, *_outcomes(name, method, battles)), on_ruler=True)
-        for name, method in (methods or {}).items()
+    judge, sums = tally.judge[:, voted], soft_totals(battles, folds.beta, voted)
+
+    def by_outcomes(count: Callable[[Floats], Floats]) -> _Scored:
+        target = linear_target(judge, count(QUARTERS), voted)
+        return _Scored(target, lambda _, own: count(own.judge / 4))
+
+    def by_folds(outcomes: FoldOutcomes, beta: Floats | None) -> _Scored:
+        target = outcome_target(battles, judge, outcomes, voted)
+        return _Scored(target, lambda model, own: own.turned(outcomes(model)), beta)
+
+    scored = {
+        "human": _Scored(human_target(battles, tally, voted), human_shares),
+        "hard": by_outcomes(np.asarray),
+        "soft": _Scored(
+            fold_target(judge, sums.own_wins, sums.own_squares, sums.totals, voted),
+            lambda model, own: expit(folds.beta[model] * own.score),
+            folds.beta,
+        ),
+        **{baseline(c): by_outcomes(partial(smooth_outcome, level=c)) for c in smoothing_levels},
+        "gap": _Scored(own_target(battles, judge, gap.of_both(battles), voted), gap.of_own),
     }
-    scored = {name: base.score(of) for name, base in bases.items()}
+    for name, method in (methods or {}).items():
+        scored[name] = by_folds(*_outcomes(name, method, battles))
     targets = {name: one.target for name, one in scored.items()}
     placed = place_targets(targets, voted, l2, np.array(battles.models)[voted])
     shares = {name: one.shares for name, one in scored.items()}
     beta = {name: one.beta for name, one in scored.items() if one.beta is not None}
-    mixed_of = mixtures(placed, voted, [name for name, base in bases.items() if base.on_ruler])
+    mixed_of = mixtures(placed, voted, (*_RULED, *(methods or {})))
     return Placements(tally, voted, targets, placed, shares, beta, mixed_of, {"gap": gap})
 
 

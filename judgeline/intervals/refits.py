@@ -93,8 +93,8 @@ def refit_errors(
     for number in range(n_refits):
         rng = keyed_rng(seed, "refits", str(number))
         times = rng.multinomial(size, np.full(size, 1 / size))[unit]
-        drawn.append(_ratings(replace(battles, count=times).take(times > 0), method, l2))
-    ratings = np.array(drawn)
+        drawn.append(_fold(replace(battles, count=times).take(times > 0), {method}, l2))
+    ratings = strength_to_rating(np.array([fold.judge[method] for fold in drawn]))
     failed = np.isnan(ratings).sum(axis=0)
     enough = failed <= MOST_FAILED * n_refits
     spread = np.full(enough.size, np.nan)
@@ -141,14 +141,6 @@ def variance_by_source(
         np.sqrt(square),
         square / square.sum() if square.sum() else np.full(square.size, np.nan),
     )
-
-
-def _ratings(battles: CodedBattles, method: str, l2: float) -> Floats:
-    """Return every model's rating, Elo points (M,); NaN where a draw has lost what ties it down."""
-    try:
-        return strength_to_rating(place(battles, l2=l2).strength(method))
-    except (ValueError, RuntimeError):  # its votes tie nothing together, or a fit has no end
-        return np.full(len(battles.models), np.nan)
 
 
 class JackknifeIntervals(NamedTuple):
@@ -236,8 +228,12 @@ def jackknife_intervals(
     names = [method] * voted.size
     if method == HEADLINE:
         names = np.where(averaged(voted), "average", "gap").tolist()
-    whole = _fold(battles, set(names), l2)
-    without = {i: _without(battles, i, set(names), l2) for i in np.flatnonzero(voted).tolist()}
+    whole = _fold(battles, set(names), l2, may_fail=False)
+    without = {}
+    for i in np.flatnonzero(voted).tolist():
+        own = (battles.model_a == i) | (battles.model_b == i)
+        outcome = np.where(own, -1, battles.human_outcome).astype(np.int8)
+        without[i] = _fold(replace(battles, human_outcome=outcome), set(names), l2)
     ends = []
     for m, name in enumerate(names):
         others = np.array([i for i in without if i != m], dtype=int)
@@ -251,20 +247,15 @@ def jackknife_intervals(
     return JackknifeIntervals(np.array(battles.models), lower, upper)
 
 
-def _fold(battles: CodedBattles, methods: set[str], l2: float) -> _Fold:
-    """Return the placement of every model in the fold that leaves its own votes out."""
-    found = place(battles, l2=l2)
-    judge = {name: found.strength(name) for name in methods}
-    human = found.placed["human"]
-    return _Fold(judge, human.strength, human.anchors)
-
-
-def _without(battles: CodedBattles, model: int, methods: set[str], l2: float) -> _Fold:
-    """Return the placement without the votes on one model; NaN where the rest ties nothing."""
-    own = (battles.model_a == model) | (battles.model_b == model)
-    left = replace(battles, human_outcome=np.where(own, -1, battles.human_outcome).astype(np.int8))
+def _fold(battles: CodedBattles, methods: set[str], l2: float, *, may_fail: bool = True) -> _Fold:
+    """Return the placement of every model in the fold without its own votes; NaN if it may fail."""
     try:
-        return _fold(left, methods, l2)
-    except (ValueError, RuntimeError):  # votes no longer connect the others, or a fit has no end
+        found = place(battles, l2=l2)
+    except (ValueError, RuntimeError):  # votes tie nothing together, or a fit has no end
+        if not may_fail:
+            raise
         nothing = np.full(len(battles.models), np.nan)
         return _Fold(dict.fromkeys(methods, nothing), nothing, nothing[:, None])
+    human = found.placed["human"]
+    judge = {name: found.strength(name) for name in methods}
+    return _Fold(judge, human.strength, human.anchors)
