@@ -388,7 +388,24 @@ def measure_signals(
     again = Judgement(*now[:, :200], level + rng.normal(0, 0.3, votes.size))
     moved = detect_drift(then, again, votes)
     yield "signal:drift", float(moved.moved.any())
+    yield from length_effects(arena)
     yield from warnings_of(arena, heldout, folds)
+
+
+def length_effects(arena: Arena) -> Iterator[tuple[str, float]]:
+    """Yield the effect of length on judge and people beside the models, and if they are apart."""
+    battles, ok = arena.before, ~arena.failed
+    sides = (np.array(battles.models)[side] for side in (battles.model_a, battles.model_b))
+    columns = np.array([battles.judge_outcome / 4, battles.human_outcome / 2])
+    columns[columns < 0] = np.nan
+    rows, names = arena.length[ok], tuple(sides)
+    judge, people = (
+        rate_outcomes(*names, outcome, covariates={"length": rows})[1] for outcome in columns
+    )
+    apart = (judge.lower > people.upper) | (judge.upper < people.lower)
+    yield "signal:length effects of judge and people are apart", float(apart.any())
+    yield "value:length effect on the judge (Elo)", float(judge.effect[0])
+    yield "value:length effect on people (Elo)", float(people.effect[0])
 
 
 def consistency(arena: Arena, rng: np.random.Generator) -> tuple[float, float]:

@@ -99,7 +99,7 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
     return {str(model): float(day) for model, day in days.items()}
 
 
-@judge_table("5", FOLLOWS_WITHOUT_CANDIDATES, deps=[conformal_calibration], metadata=_LINEAGE)
+@judge_table("6", FOLLOWS_WITHOUT_CANDIDATES, deps=[conformal_calibration], metadata=_LINEAGE)
 def leaderboard(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,

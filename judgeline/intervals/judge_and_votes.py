@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import expit, ndtri
 
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.placements import human_anchors
@@ -177,7 +177,9 @@ def combine_with_votes(
     ``p = sigmoid(strength - anchor)``; ``v`` grows with what the judge's error on this model
     exceeds that on the calibrating ones. The interval speaks of the rating that unlimited votes
     would give. It assumes that the model is exchangeable with the calibrating ones, and that
-    their nonconformity spreads alike whether the votes compared with are many or few.
+    their nonconformity spreads alike whether the votes compared with are many or few. Calibration
+    widens it and never narrows it below the normal one: judge and votes see the same battles and
+    err together, so that nonconformity may be small without the rating being near the truth.
     """
     won, met = np.asarray(wins, dtype=float), np.asarray(n_votes, dtype=float)
     strengths = np.where(met > 0, np.asarray(anchors, dtype=float), 0.0)
@@ -199,7 +201,7 @@ def combine_with_votes(
         won.sum(keepdims=True), met[None], strengths, prior, variance, calibration.judge.doubt
     )
     rating, std_error = float(strength_to_rating(mode)[0]), float(ELO_PER_LOGIT * error[0])
-    reach = float(np.median(thresholds)) * std_error
+    reach = max(float(np.median(thresholds)), float(ndtri(1 - miscoverage / 2))) * std_error
     return JudgeAndVotes(rating, std_error, rating - reach, rating + reach)
 
 

@@ -130,6 +130,17 @@ def test_interval_is_the_median_threshold_in_standard_errors() -> None:
     assert found.rating - found.lower == pytest.approx(2 * found.std_error)
 
 
+@pytest.mark.parametrize(("miscoverage", "quantile"), [(0.1, 1.644854), (0.2, 1.281552)])
+def test_interval_is_never_narrower_than_the_normal_one(
+    miscoverage: float, quantile: float
+) -> None:
+    """Votes on the battles that the judge saw agree with it too well to narrow its error."""
+    agreeing = calibration(0.05, (0.3,) * 9)
+    found = combine_with_votes(1600, WINS, VOTES, ANCHORS, agreeing, miscoverage=miscoverage)
+    assert found.upper - found.rating == pytest.approx(quantile * found.std_error, rel=1e-6)
+    assert found.rating - found.lower == pytest.approx(quantile * found.std_error, rel=1e-6)
+
+
 def world(seed: int, size: int = 20, n_votes: int = 300) -> tuple[CalibratingModels, np.ndarray]:
     """Models whose judge errs by 40 Elo, voted on against anchors of known strength."""
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -279,7 +280,6 @@ def test_the_documented_query_counts_in_sqlite() -> None:
 
 
 def test_the_documented_query_counts_in_duckdb(tmp_path: Path) -> None:
-    duckdb = pytest.importorskip("duckdb")
     table = battles()
     table.to_parquet(tmp_path / "battles.parquet")
     with duckdb.connect() as connection:
