@@ -121,16 +121,13 @@ def fit_strengths(
 
 
 def _require_totals(counts: Floats, won: Floats, l2: float) -> None:
-    if counts.ndim != 2 or counts.shape != (won.size, won.size):
-        raise ValueError(
-            f"n_battles has shape {counts.shape}, wins {won.shape}; expected (M, M), (M,)"
-        )
+    shape = (won.size, won.size)
+    require(counts.shape == shape, "the shape of n_battles", counts.shape, f"{shape}, as of wins")
     require(l2 >= 0, "l2", l2, "0 or more")
     require(np.isfinite(counts) & (counts >= 0), "n_battles", counts, "finite and not negative")
-    if (counts != counts.T).any():
-        raise ValueError("n_battles must be symmetric: battles of i with j are battles of j with i")
-    if np.diagonal(counts).any():
-        raise ValueError("n_battles must be zero on the diagonal: no model meets itself")
+    require(counts == counts.T, "n_battles", counts, "as many of i with j as of j with i")
+    diagonal = np.diagonal(counts)
+    require(diagonal == 0, "the diagonal of n_battles", diagonal, "0: no model meets itself")
     met = counts.sum(axis=1)
     slack = 1e-9 * np.maximum(met, 1.0)
     possible = (won >= -slack) & (won <= met + slack)

@@ -78,7 +78,7 @@ def anchored_elo(
     for name, values in zip(counts, arrays, strict=True):
         require(np.isfinite(values) & (values >= 0), name, values, "finite counts, 0 or more")
     n_prompts: Floats = won + tied + lost
-    _require_prompts(n_prompts > 0, "one prompt")
+    _require_prompts(n_prompts, 1)
     require(0 < prior < np.inf, "prior", prior, "a finite number above 0")
     model = won + tied / 2 + prior
     reference = lost + tied / 2 + prior
@@ -113,14 +113,11 @@ def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0
     """
     values = _preferences(preference)
     n_prompts = np.isfinite(values).sum(axis=-1).astype(float)
-    _require_prompts(n_prompts >= 2, "two prompts with a verdict, to show their spread")
-    level = np.argwhere(np.nanmax(values, axis=-1) == np.nanmin(values, axis=-1))
-    if len(level):
-        value = np.nanmax(values[tuple(level[0])])
-        raise ValueError(
-            f"all preferences of {_model_at(level[0])} equal {value:g}: they show no spread; leave "
-            "the model out (is it the reference itself?) or use anchored_elo on its counts"
-        )
+    _require_prompts(n_prompts, 2)
+    largest = np.nanmax(values, axis=-1)
+    remedy = "unequal ones; leave the model out (is it the reference itself?) or use anchored_elo"
+    spread = largest > np.nanmin(values, axis=-1)
+    require(spread, "every preference of a model", largest, f"{remedy} on its counts")
     wins, _, losses = soft_counts(values)
     total = n_prompts + 2 * JEFFREYS
     share = (wins + JEFFREYS) / total
@@ -172,7 +169,7 @@ def subset_std_error(preference: ArrayLike, n_prompts: int) -> Floats:
     values = _preferences(preference)
     known = np.isfinite(values).sum(axis=-1).astype(float)
     require(n_prompts >= 1, "n_prompts", n_prompts, "at least 1")
-    _require_prompts(known >= max(2, n_prompts), f"{max(2, n_prompts)} prompts with a verdict")
+    _require_prompts(known, max(2, n_prompts))
     spread = np.nanstd(values, axis=-1, ddof=1)
     shrunk = n_prompts / (n_prompts + 2 * JEFFREYS)
     return np.asarray(shrunk * spread * np.sqrt(1 / n_prompts - 1 / known))
@@ -243,18 +240,10 @@ def _preferences(preference: ArrayLike) -> Floats:
     return values
 
 
-def _require_prompts(enough: NDArray[np.bool_], need: str) -> None:
-    if not enough.size:
-        raise ValueError("no model to rate: the input is empty")
-    short = np.argwhere(~enough)
-    if len(short):
-        raise ValueError(
-            f"{_model_at(short[0])} has too few prompts: an estimate needs at least {need}"
-        )
-
-
-def _model_at(place: NDArray[np.intp]) -> str:
-    return f"model {', '.join(map(str, place))}" if place.size else "the only model"
+def _require_prompts(n_prompts: Floats, least: int) -> None:
+    require(n_prompts.size, "the number of models", 0, "at least one to rate")
+    expected = f"at least {least} with a verdict"
+    require(n_prompts >= least, "the number of prompts of a model", n_prompts, expected)
 
 
 REACH: tuple[float, float] = (0.2, 0.8)
@@ -365,27 +354,19 @@ def abstain(preference: ArrayLike, *, max_spread: float) -> Abstention:
     require(has_runs, "the shape of preference", values.shape, "(models, prompts, runs >= 2)")
     require(max_spread >= 0, "max_spread", max_spread, "at least 0")
     missing = np.isnan(values)
-    partial = np.argwhere(missing.any(axis=2) & ~missing.all(axis=2))
-    if partial.size:
-        model, prompt = partial[0]
-        raise ValueError(
-            f"model {model} misses some runs of prompt {prompt} ({len(partial)} such prompts in "
-            "all); judge it again or leave the prompt out"
-        )
+    whole = missing.all(axis=2) | ~missing.any(axis=2)
+    remedy = f"all {values.shape[2]} or none of a model's prompt; judge it again or leave it out"
+    require(whole, "the number of runs", (~missing).sum(axis=2), remedy)
     n_judged = (~missing.all(axis=2)).sum(axis=1)
     # Equal runs have no spread, where a rounded mean would leave them one of 1e-17. NaN spreads,
     # of prompts without a verdict, compare as False: they are not kept.
     spread = np.where(np.ptp(values, axis=2) == 0, 0, values.std(axis=2, ddof=1))
     kept = spread <= max_spread
-    bare = np.flatnonzero(~kept.any(axis=1))
-    if bare.size:
-        raise ValueError(
-            f"model {bare[0]} keeps none of its {int(n_judged[bare[0]])} prompts at max_spread "
-            f"{max_spread:g}; raise it, or leave the model out"
-        )
+    n_kept, remedy = kept.sum(axis=1), "raise it, or leave the model out"
+    expected = f"at least 1 at max_spread {max_spread:g}; {remedy}"
+    require(n_kept > 0, "the number of prompts kept of a model", n_kept, expected)
     mean = values.mean(axis=2)
     before = anchored_elo(*soft_counts(mean)).gap
     gap = anchored_elo(*soft_counts(np.where(kept, mean, np.nan))).gap
     shift = gap - before
-    coverage = kept.sum(axis=1) / n_judged
-    return Abstention(kept, coverage, gap, shift, shift - shift.mean())
+    return Abstention(kept, n_kept / n_judged, gap, shift, shift - shift.mean())

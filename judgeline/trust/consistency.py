@@ -158,8 +158,7 @@ def count_violations(
     is a `ValueError`; so are a size below 3, no question, or more than `MOST_SUBSETS`.
     """
     matrices = [_relation(matrix, place) for place, matrix in enumerate(outcomes)]
-    if not matrices:
-        raise ValueError("no questions to look for violations in")
+    require(len(matrices), "the number of questions", 0, "at least one")
     require(bool(sizes) and min(sizes) > 2, "sizes", tuple(sizes), "subsets of 3 or more")
     counts = np.zeros((4, len(matrices), len(sizes)), dtype=np.int64)
     order = np.array([len(matrix) for matrix in matrices])
@@ -181,8 +180,8 @@ def count_violations(
 def _relation(matrix: ArrayLike, place: int) -> Floats:
     values = np.array(matrix, dtype=float)
     name = f"outcomes[{place}]"
-    if values.ndim != 2 or values.shape[0] != values.shape[1]:
-        raise ValueError(f"{name} must have shape (n, n), got {values.shape}")
+    is_square = values.ndim == 2 and values.shape[0] == values.shape[1]
+    require(is_square, f"the shape of {name}", values.shape, "(n, n)")
     np.fill_diagonal(values, 0.5)
     _require_known(values, name)
     mirrored = np.isclose(values, 1 - values.T, rtol=0, atol=0, equal_nan=True)

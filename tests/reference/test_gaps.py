@@ -263,8 +263,8 @@ OF_MODELS = partial(abstain, max_spread=0.1)
         (anchored_elo, ([3, -1], [0, 0], [1, 1]), "wins is -1"),
         (anchored_elo, ([3], [NAN], [1]), "ties is nan"),
         (anchored_elo, ([3], [0], [math.inf]), "losses is inf"),
-        (anchored_elo, ([3, 0], [0, 0], [1, 0]), "model 1 has too few prompts"),
-        (anchored_elo, ([], [], []), "the input is empty"),
+        (anchored_elo, ([3, 0], [0, 0], [1, 0]), "prompts of a model is 0 in row 1"),
+        (anchored_elo, ([], [], []), "the number of models is 0"),
         (anchored_elo, ([3], [0, 1], [1]), r"\(1,\).*\(2,\).*\(1,\)"),
         (
             partial(anchored_elo, miscoverage=1.0),
@@ -274,11 +274,19 @@ OF_MODELS = partial(abstain, max_spread=0.1)
         (anchored_elo_of_preferences, ([[0.5, 1.2]],), "preference is 1.2"),
         (anchored_elo_of_preferences, ([[0.5, -0.1]],), "preference is -0.1"),
         (anchored_elo_of_preferences, (0.5,), "got a single number"),
-        (anchored_elo_of_preferences, ([0.5, 0.5],), "all preferences of the only model equal 0.5"),
-        (anchored_elo_of_preferences, ([0.4],), "the only model has too few .* at least two"),
-        (anchored_elo_of_preferences, ([[0.4, 0.1], [0.3, NAN]],), "model 1 has too few prompts"),
-        (anchored_elo_of_preferences, ([[0.4, 0.1], [0.5, 0.5]],), "of model 1 equal 0.5.*itself"),
-        (anchored_elo_of_preferences, (np.empty((0, 5)),), "the input is empty"),
+        (anchored_elo_of_preferences, ([0.5, 0.5],), "every preference of a model is 0.5"),
+        (anchored_elo_of_preferences, ([0.4],), "the number of prompts of a model is 1"),
+        (
+            anchored_elo_of_preferences,
+            ([[0.4, 0.1], [0.3, NAN]],),
+            "prompts of a model is 1 in row 1",
+        ),
+        (
+            anchored_elo_of_preferences,
+            ([[0.4, 0.1], [0.5, 0.5]],),
+            "every preference of a model is 0.5 in row 1",
+        ),
+        (anchored_elo_of_preferences, (np.empty((0, 5)),), "the number of models is 0"),
         (spread, ([[0.1, 0.2]], 10), r"is \(1, 2\)"),
         (spread, ([0.1, 0.2], 1), "is 1"),
         (spread, ([NAN], 10), "no prompt has a verdict"),
@@ -291,14 +299,18 @@ OF_MODELS = partial(abstain, max_spread=0.1)
         (diagnose_reference, ([0.5, 0.5],), r"is \(2,\)"),
         (diagnose_reference, ([[0.5, NAN], [0.2, NAN]],), "prompt 1 has no verdict"),
         (diagnose_reference, ([[NAN, NAN], [0.2, 0.3]],), "model 0 has no verdict"),
-        (diagnose_reference, (np.empty((0, 0)),), "the input is empty"),
+        (diagnose_reference, (np.empty((0, 0)),), "the number of models is 0"),
         (diagnose_reference, ([[2.0]],), "preference is 2"),
         (compare_references, ([[1.0, 2.0]],), r"is \(1, 2\)"),
         (compare_references, ([[1.0, 2.0], [NAN, 1.0]],), r"gap is nan in row \(1, 0\)"),
         (compare_references, ([[1.0, 2.0], [3.0, 3.0]],), "every gap is 3 in row 1"),
         (OF_MODELS, ([[[0.5], [0.5]]],), r"is \(1, 2, 1\)"),
-        (OF_MODELS, ([[[0.5, NAN], [0.5, 0.5]]],), "model 0 misses some runs of prompt 0"),
-        (OF_MODELS, ([[[0.0, 1.0], [1.0, 0.0]]],), "model 0 keeps none of its 2 prompts"),
+        (OF_MODELS, ([[[0.5, NAN], [0.5, 0.5]]],), r"the number of runs is 1 in row \(0, 0\)"),
+        (
+            OF_MODELS,
+            ([[[0.0, 1.0], [1.0, 0.0]]],),
+            "the number of prompts kept of a model is 0 in row 0",
+        ),
         (partial(abstain, max_spread=-0.1), ([[[0.0, 1.0]]],), "max_spread is -0.1"),
         (partial(abstain, max_spread=9.0), ([[[0.0, 3.0]]],), "preference is 1.5"),
     ],
@@ -423,6 +435,6 @@ def test_spread_of_subsets_of_wins_and_losses_has_the_finite_population_factor()
     wins = (np.arange(160) < 72).astype(float)
     binomial = math.sqrt(0.45 * 0.55 / 40) * finite_population_factor(40, 160)
     assert subset_std_error(wins, 40) == pytest.approx(40 / 41 * binomial, rel=1e-12)
-    for n, message in ((0, "is 0"), (161, "at least 161 prompts")):
+    for n, message in ((0, "is 0"), (161, "the number of prompts of a model is 160")):
         with pytest.raises(ValueError, match=message):
             subset_std_error(wins, n)
