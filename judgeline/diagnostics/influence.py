@@ -47,15 +47,12 @@ def influence_of(
     """Return expected shares of the win (n,), and influences (n,) in Elo points.
 
     The influence is ``(outcome - expected) / (sum p (1 - p) + 2 l2)``, the sum over all other
-    battles: one Newton step of the placement without the battle, from where it is with it. The step
-    and the true change are within a factor ``exp(|lost|)`` of each other, ``lost`` in logits. An
-    only battle carries all that parts the rating from the penalty's centre; without a penalty
-    nothing else holds the rating, and its influence is NaN.
+    battles: one Newton step of the placement without the battle. The step and the true change are
+    within a factor ``exp(|lost|)`` of each other, ``lost`` in logits. Without a penalty nothing
+    else holds the rating of an only battle, and its influence is NaN.
 
     Sources: R. D. Cook and S. Weisberg (1982), Residuals and Influence in Regression, section 5.2,
-    and D. Pregibon (1981), The Annals of Statistics 9(4): the one-step approximation to leaving a
-    case out. (Dividing by the information of all battles would be the infinitesimal jackknife,
-    which is half of it where there are two.)
+    and D. Pregibon (1981), The Annals of Statistics 9(4).
     """
     share, fixed = alike_floats(outcome=outcome, anchors=anchors)
     expected: Floats = expit(strength - fixed)

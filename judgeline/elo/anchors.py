@@ -33,7 +33,7 @@ def settled_models(
     vote count.
     """
     first, second = np.asarray(model_a, dtype=np.intp), np.asarray(model_b, dtype=np.intp)
-    each = None if count is None else np.asarray(count)
+    each = np.ones(first.size, dtype=np.int64) if count is None else np.asarray(count)
     votes = _ends(first, second, n_models, each)
     everybody = votes > 0
     if not everybody.any():
@@ -43,8 +43,7 @@ def settled_models(
     settled = everybody
     while True:
         counts = settled[first] & settled[second]
-        left_each = None if each is None else each[counts]
-        votes = _ends(first[counts], second[counts], n_models, left_each)
+        votes = _ends(first[counts], second[counts], n_models, each[counts])
         left = settled & (votes > 0) & (votes >= least)
         if (left == settled).all():
             return left if left.any() else everybody
@@ -52,7 +51,7 @@ def settled_models(
 
 
 def _ends(
-    first: NDArray[np.intp], second: NDArray[np.intp], size: int, each: NDArray[Any] | None
+    first: NDArray[np.intp], second: NDArray[np.intp], size: int, each: NDArray[Any]
 ) -> NDArray[np.int64]:
     """Return how often each model stands on either side, (M,)."""
     sides = (np.bincount(side, each, size).astype(np.int64) for side in (first, second))

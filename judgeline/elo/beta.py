@@ -1,7 +1,7 @@
 """The slope of a judge, from score difference to the log-odds of a vote, for every fold."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,15 +88,8 @@ def fit_beta(
     finite = np.isfinite(score) | ~decisive
     require(finite, "score_difference", score, "a finite score of a decisive battle")
     weight = None if count is None else np.asarray(count)[decisive]
-    return _fit_margins(*_alike(score[decisive] * (2 * outcome[decisive] - 1), weight))
-
-
-def _alike(margin: Floats, weight: NDArray[Any] | None) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the different margins, and how many battles have each."""
-    if weight is None:
-        return np.unique(margin, return_counts=True)
-    values, place = np.unique(margin, return_inverse=True)
-    return values, np.bincount(place, weight, values.size).astype(np.int64)
+    margin, place = np.unique(score[decisive] * (2 * outcome[decisive] - 1), return_inverse=True)
+    return _fit_margins(margin, np.bincount(place, weight, margin.size).astype(np.int64))
 
 
 def _fit_margins(margin: Floats, n_alike: NDArray[np.int64]) -> BetaFit:

@@ -1,10 +1,8 @@
 """Anchor strengths of every leave-one-model-out fold, all folds in one iteration.
 
-Leaving a model out removes its row and column from the counts, so every fold is close to the
-fit on all battles. One inverse of that fit's curvature preconditions all folds at once: with
-a model's parameter profiled out, the inverse is the same matrix without its row and column.
-What then remains to correct is the small share of each anchor's information that came from
-the model left out, and a few matrix products take care of it.
+Every fold is close to the fit on all battles, whose inverse curvature preconditions all folds at
+once: with a model's parameter profiled out, it is the same matrix without its row and column.
+A few matrix products correct for the information that came from the model left out.
 """
 
 from collections.abc import Sequence

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,25 +174,18 @@ def _totals_at(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) 
     totals = np.full((beta.size, beta.size), np.nan)
     if not known.any():
         return totals
-    nodes, weights = _nodes(beta[known], score, len(kept))
+    nodes, place = np.unique(beta[known], return_inverse=True)
+    weights = np.eye(nodes.size)[place]
+    if len(kept) * nodes.size > FEW:
+        with suppress(ValueError):  # slopes may lie too far apart to interpolate between
+            reach = float(np.abs(score).max())
+            nodes = chebyshev_nodes(nodes[0], nodes[-1], reach=reach)
+            weights = interpolation(nodes, beta[known])
     of_a, of_b = (
         lambda beta, s, sign=sign: exact_share(expit(sign * beta * s)) for sign in (1, -1)
     )
     totals[known] = weights @ model_sums(kept, kept_score, nodes, of_a, of_b).T
     return totals
-
-
-def _nodes(beta: Floats, score: Floats, n_battles: int) -> tuple[Floats, Floats]:
-    """Return slopes to sum at, (K,), and the weights that take those sums to each fold, (F, K)."""
-    distinct, place = np.unique(beta, return_inverse=True)
-    each = distinct, np.eye(distinct.size)[place]
-    if n_battles * distinct.size <= FEW:
-        return each
-    try:
-        nodes = chebyshev_nodes(beta.min(), beta.max(), reach=float(np.abs(score).max()))
-    except ValueError:  # slopes too far apart to interpolate between
-        return each
-    return nodes, interpolation(nodes, beta)
 
 
 def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.float64]:

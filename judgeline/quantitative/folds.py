@@ -130,7 +130,11 @@ def cross_fitted_outcomes(
         )
     fold = question_folds(question, n_folds=n_folds, rng=rng)
     votes = _votes(shown, (model_a, model_b), outcome, fold, n_models)
-    held_out, judge_of = _held_out(votes, n_models)
+    voted = np.unique(votes.models[votes.voted])
+    # models to leave out, -1 for none; and which of them serves each model
+    held_out = [*voted.tolist(), *[-1][: n_models - voted.size]]
+    judge_of = np.full(n_models, len(held_out) - 1, dtype=np.intp)
+    judge_of[voted] = np.arange(voted.size)
     where = coordinates(shown.embeddings, shown.base, votes.weights)
     counted = np.column_stack([votes.without(model) for model in held_out])
     votes = votes._replace(weights=votes.weights[:, None] * counted)
@@ -176,16 +180,6 @@ def _votes(
         codes[rows].astype(np.intp),
         voted,
     )
-
-
-def _held_out(votes: _Votes, n_models: int) -> tuple[list[int], Rows]:
-    """Return models to leave out, -1 for none, and which of them serves each of M models."""
-    voted = np.unique(votes.models[votes.voted])
-    everyone = voted.size == n_models
-    held_out = [*voted.tolist(), *([] if everyone else [-1])]
-    judge_of = np.full(n_models, len(held_out) - 1, dtype=np.intp)
-    judge_of[voted] = np.arange(voted.size)
-    return held_out, judge_of
 
 
 def _chosen_penalties(

@@ -1,10 +1,9 @@
 """Quantitative judges: four losses of one penalised linear fit, and their predictions.
 
-Every judge is linear in a rationale's embedding and the base judge's own score. The embedding's
-weights are penalised by gamma, chosen by cross-validation over questions; the base score's weights
-by a small fixed amount, which keeps them finite when the score alone separates the votes; the bias
-not at all. As gamma grows a fit becomes its recalibrated base judge, not a constant. The paper
-shrinks all weights alike.
+The embedding's weights are penalised by gamma, chosen by cross-validation over questions; the base
+score's by a small fixed amount, which keeps them finite when the score alone separates the votes;
+the bias not at all. As gamma grows a fit becomes its recalibrated base judge, not a constant. The
+paper shrinks all weights alike.
 """
 
 import math

@@ -1,9 +1,7 @@
 """Many penalised logistic regressions of the same rows at once, each on rows of its own.
 
-Leave-out fits share features and differ in which rows count, so one matrix product serves
-them all. Newton steps come from conjugate gradients in coordinates in which the curvature of
-all rows is diagonal. A column is frozen once it has converged and none ever leaves the batch,
-so that what one fit does cannot change another, not even in its last bit.
+Leave-out fits share features, so one matrix product serves them all. A column is frozen once it
+has converged and none ever leaves the batch: no fit changes another, not even in its last bit.
 """
 
 from collections.abc import Callable
