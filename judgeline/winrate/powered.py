@@ -164,9 +164,10 @@ def conformal_spread(
     A voted model k has the error ``e_k``, its estimate minus its human win rate ``h_k`` of
     ``N_k`` votes, and the score ``|e_k| / sqrt(V_k + h_k (1 - h_k) / N_k + tau^2)``. The
     threshold is the exact conformal quantile of the scores, and ``tau^2`` the mean square error
-    beyond sampling. Calibrating estimates share votes, so that coverage is no theorem. The human
-    win rate is one of as many votes as the model has or, without votes, of as many as the median
-    calibrating model. `calibrates` (M, M) has in row m the models
+    beyond sampling. If a model is exchangeable with those that calibrate it, its interval holds
+    its human win rate about as often as promised; calibrating estimates share votes, so that
+    this is no theorem. The human win rate is one of as many votes as the model has or, without
+    votes, of as many as the median calibrating model. `calibrates` (M, M) has in row m the models
     that calibrate m; half-widths are infinite where these are too few.
     """
     error = models.win_rate - models.human_win_rate

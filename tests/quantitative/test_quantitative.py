@@ -281,7 +281,7 @@ def test_bad_input_names_value_place_and_remedy(changed: dict[str, object], mess
         (lambda: base_logit([0.5, 1.0]), r"probability is 1 in row 1; .* strictly.*-1, 0, 1"),
         (lambda: base_logit_of_scores([1.0], [0.0]), "score_second is 0 in row 0; .* positive"),
         (lambda: base_logit_of_scores([1.0], [0.0, 1.0]), r"\(1,\), score_second \(2,\)"),
-        (lambda: log_probabilities([[1.0, 0.0]]), r"is 1 in row \(0, 0\).*small mass"),
+        (lambda: log_probabilities([[1.0, 0.0]]), r"ities is 1 in row \(0, 0\).*small mass"),
         (lambda: log_probabilities([[0.5, 0.5], [0.5, 0.4]]), "sum .* is 0.9 in row 1"),
         (lambda: log_probabilities([0.5, 0.5]), r"the shape of probabilities is \(2,\)"),
         (lambda: categories(np.arange(20) % 2 * 2, [1.0]), r"\[1\] are absent from the 20"),

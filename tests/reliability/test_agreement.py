@@ -140,7 +140,7 @@ def test_pooled_variance_is_that_of_a_mean_of_correlated_ratings(n_judges, corre
 NAN = math.nan
 SAME_MEAN = "one and the same mean over 3 runs"
 BAD_INPUT = [
-    (icc_average, ([1.0, 2.0],), r"is \(2,\)"),
+    (icc_average, ([1.0, 2.0],), r"panel is \(2,\)"),
     (icc_average, ([[1.0], [2.0]],), r"panel is \(2, 1\); .* at least twice"),
     (icc_average, (np.empty((3, 0)),), r"panel is \(3, 0\)"),
     (icc_average, ([[1.0, 2.0]],), r"panel is \(1, 2\)"),
@@ -150,23 +150,23 @@ BAD_INPUT = [
     (icc_average, (np.full((4, 3), 0.1),), SAME_MEAN),
     (icc_average, ([[0.1, 0.2, 0.3], [0.3, 0.1, 0.2]],), SAME_MEAN),
     (icc_average, (np.zeros((4, 3)),), "without variance between prompts"),
-    (single_run_reliability, (1.1, 3), "is 1.1"),
-    (single_run_reliability, (NAN, 3), "is nan"),
-    (single_run_reliability, (0.9, 0), "is 0"),
+    (single_run_reliability, (1.1, 3), "average is 1.1"),
+    (single_run_reliability, (NAN, 3), "average is nan"),
+    (single_run_reliability, (0.9, 0), "n_runs is 0"),
     (cohen_kappa, ([1.0], [1.0, 0.0]), r"first \(1,\), second \(2,\)"),
     (cohen_kappa, ([], []), "outcomes is 0"),
     (cohen_kappa, ([1.0, 0.0], [1.0, NAN]), "second is nan in row 1"),
     (kappa_of_scores, ([1.0, NAN], [1.0, 2.0]), "score is nan in row 1; .* leave out"),
     (kappa_of_scores, ([1.0], [1.0, 2.0]), r"first \(1,\), second \(2,\)"),
-    (mean_pairwise_kappa, ([[0.0, 1.0]],), r"is \(1, 2\)"),
-    (mean_pairwise_kappa, ([0.0, 1.0],), r"is \(2,\)"),
+    (mean_pairwise_kappa, ([[0.0, 1.0]],), r"outcome is \(1, 2\)"),
+    (mean_pairwise_kappa, ([0.0, 1.0],), r"outcome is \(2,\)"),
     (mean_pairwise_kappa, ([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]],), "judges 1 and 2 .* one class"),
     (mean_pairwise_kappa, ([[0.0, 1.0], [1.0, NAN]],), "second is nan in row 1"),
     (mean_pairwise_kappa, (np.empty((2, 0)),), "outcomes is 0"),
     *((reliability_factor, (kappa,), r"a kappa in \(0, 1\]") for kappa in (0.0, -0.2, 1.1, NAN)),
-    (pooled_variance, (1.0, -0.6, 3), r"is -0.6"),
-    (pooled_variance, (-1.0, 0.5, 3), "is -1"),
-    (pooled_variance, (1.0, 0.5, 0), "is 0"),
+    (pooled_variance, (1.0, -0.6, 3), r"correlation is -0.6"),
+    (pooled_variance, (-1.0, 0.5, 3), "variance is -1"),
+    (pooled_variance, (1.0, 0.5, 0), "n_judges is 0"),
 ]
 
 

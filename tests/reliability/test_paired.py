@@ -232,9 +232,9 @@ def test_too_few_battles_are_no_estimate():
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda: mean_change([1.0], [1.0, 2.0]), r"\(1,\).*\(2,\)"),
-        (lambda: share_change([0.5], [1.0]), "is 0.5"),
-        (lambda: repeat_change([1.0], [[1.0]]), r"is \(1, 1\)"),
+        (lambda: mean_change([1.0], [1.0, 2.0]), r"before \(1,\), after \(2,\)"),
+        (lambda: share_change([0.5], [1.0]), "a battle of a share is 0.5"),
+        (lambda: repeat_change([1.0], [[1.0]]), r"runs is \(1, 1\)"),
         (lambda: beta_change([1.0], [1.0], [0.7]), "human_outcome is 0.7"),
     ],
 )

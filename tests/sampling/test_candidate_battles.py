@@ -51,7 +51,7 @@ def test_the_number_follows_from_the_noise(errors, counts, changes, n, wanted) -
         ({"threshold": math.nan}, "threshold is nan"),
         ({"half_width": 0.0}, "half_width is 0"),
         ({"max_battles": 0}, "max_battles is 0"),
-        ({"n_battles": [100, 100]}, r"\(1,\).*\(2,\)"),
+        ({"n_battles": [100, 100]}, r"std_error \(1,\), n_battles \(2,\)"),
     ],
 )
 def test_a_bad_setting_is_named(setting: dict[str, Any], message: str) -> None:

@@ -100,13 +100,13 @@ def test_a_sample_of_all_battles_holds_each_once() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_battles": 4}, r"is 4"),
-        ({"n_battles": -1}, "is -1"),
+        ({"n_battles": 4}, r"n_battles is 4"),
+        ({"n_battles": -1}, "n_battles is -1"),
         ({"chosen": [0, 0]}, "position 0 is chosen twice"),
         ({"chosen": [3]}, "position is 3 in row 0"),
         ({"chosen": [-1]}, "position is -1 in row 0"),
-        ({"tiebreak": [1, 2]}, r"\(3,\).*\(2,\)"),
-        ({"model_b": ["b"]}, r"\(3,\).*\(1,\)"),
+        ({"tiebreak": [1, 2]}, r"model_a \(3,\), tiebreak \(2,\)"),
+        ({"model_b": ["b"]}, r"model_a \(3,\), model_b \(1,\)"),
     ],
 )
 def test_bad_input_names_the_value(changes, message) -> None:
