@@ -267,7 +267,7 @@ def _slopes_near(decided: CodedBattles, margin: Floats, pooled: BetaFit) -> tupl
         return nothing, nothing.copy()
     # an interval that holds every fold's slope: one Newton step each, and a margin
     slope, information = (sums[:, 0] for sums in sums_at(np.array([pooled.beta])))
-    estimates = pooled.beta + slope / np.maximum(information, _TINY)
+    estimates = pooled.beta + slope / np.maximum(information, 1e-9 * information.max())
     spread = max(float(np.ptp(estimates)), 1e-3 * pooled.beta)
     low = max(float(estimates.min()) - spread, pooled.beta / 100)
     high = float(estimates.max()) + spread
