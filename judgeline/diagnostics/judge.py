@@ -14,7 +14,7 @@ from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
 from judgeline.elo.sums import add_counts
 from judgeline.elo.surrogacy import fit_surrogacy
-from judgeline.reliability.agreement import cohen_kappa
+from judgeline.reliability.gate import cohen_kappa
 
 NEAR_TIE = 0.3
 """Battles with a smaller absolute score difference, in rubric points, show verbosity bias."""

@@ -11,25 +11,23 @@ from scipy.special import expit
 from judgeline.arrays import Floats, alike, alike_floats
 from judgeline.quantitative.agreement import preference_agreement
 from judgeline.quantitative.inputs import (
-    Presentations,
-    TooLittleToLearnError,
-    battle_outcomes,
-    presentation_weights,
-    presented_outcomes,
-    require_shares,
-    require_votes,
-)
-from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
-from judgeline.quantitative.penalty import (
     BASE_PENALTY,
     N_FOLDS,
     PENALTIES,
     PenaltyChoice,
+    Presentations,
     Rows,
+    TooLittleToLearnError,
+    battle_outcomes,
     chosen,
+    presentation_weights,
+    presented_outcomes,
     question_folds,
     require_grid,
+    require_shares,
+    require_votes,
 )
+from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
 from judgeline.quantitative.trials import (
     N_SETS,
     SIZES,

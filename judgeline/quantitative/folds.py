@@ -16,23 +16,21 @@ from scipy.special import expit
 
 from judgeline.arrays import Floats, alike, require
 from judgeline.quantitative.inputs import (
+    BASE_PENALTY,
+    N_FOLDS,
+    PENALTIES,
     Presentations,
+    Rows,
     TooLittleToLearnError,
     battle_outcomes,
     presentation_weights,
     presented_outcomes,
+    question_folds,
+    require_grid,
     require_shares,
     require_votes,
 )
 from judgeline.quantitative.newton import coordinates, fit_many
-from judgeline.quantitative.penalty import (
-    BASE_PENALTY,
-    N_FOLDS,
-    PENALTIES,
-    Rows,
-    question_folds,
-    require_grid,
-)
 
 _SELECTION = 1e-3  # logits; differences of penalties matter far above
 

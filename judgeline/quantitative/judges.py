@@ -18,10 +18,18 @@ from scipy.special import expit, logsumexp, softmax
 
 from judgeline.arrays import Floats
 from judgeline.quantitative.inputs import (
+    N_FOLDS,
+    PENALTIES,
+    PenaltyChoice,
+    Rows,
     TooLittleToLearnError,
+    chosen,
+    fit_scaling,
     log_probabilities,
+    question_folds,
     require_categories,
     require_embeddings,
+    require_grid,
     require_rankings,
     require_ratings,
     require_rows,
@@ -29,16 +37,6 @@ from judgeline.quantitative.inputs import (
     require_weights,
 )
 from judgeline.quantitative.newton import conjugate_gradients
-from judgeline.quantitative.penalty import (
-    N_FOLDS,
-    PENALTIES,
-    PenaltyChoice,
-    Rows,
-    chosen,
-    fit_scaling,
-    question_folds,
-    require_grid,
-)
 
 _TOLERANCE = 1e-9  # largest gradient, in rows per unit of weight
 _MAX_STEPS = 100

@@ -13,7 +13,7 @@ from scipy.linalg import eigh, svd
 from scipy.special import expit
 
 from judgeline.arrays import Floats
-from judgeline.quantitative.penalty import fit_scaling
+from judgeline.quantitative.inputs import fit_scaling
 
 _MAX_STEPS = 60
 _MAX_INNER = 60

@@ -14,15 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import Floats, require
 from judgeline.quantitative.agreement import ranking_agreement, rating_agreement
-from judgeline.quantitative.inputs import TooLittleToLearnError
-from judgeline.quantitative.judges import QuantitativeJudge, fit_judge
-from judgeline.quantitative.penalty import (
+from judgeline.quantitative.inputs import (
     N_FOLDS,
     PENALTIES,
     PenaltyChoice,
     Rows,
+    TooLittleToLearnError,
     require_grid,
 )
+from judgeline.quantitative.judges import QuantitativeJudge, fit_judge
 
 if TYPE_CHECKING:
     from judgeline.quantitative.curve import Battles

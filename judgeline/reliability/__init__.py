@@ -1,15 +1,5 @@
 """Reliability: agreement of judges, the gate, and drift."""
 
-from judgeline.reliability.agreement import (
-    STRONG_JUDGE,
-    cohen_kappa,
-    icc_average,
-    kappa_of_scores,
-    mean_pairwise_kappa,
-    pooled_variance,
-    reliability_factor,
-    single_run_reliability,
-)
 from judgeline.reliability.drift import (
     FALSE_ALARM,
     LEAST_BATTLES,
@@ -20,12 +10,20 @@ from judgeline.reliability.drift import (
 )
 from judgeline.reliability.gate import (
     CRITERIA,
+    STRONG_JUDGE,
     WITHHOLD,
     Gate,
     Measurement,
+    cohen_kappa,
     failures,
     hold_to,
+    icc_average,
+    kappa_of_scores,
+    mean_pairwise_kappa,
     panel_measurements,
+    pooled_variance,
+    reliability_factor,
+    single_run_reliability,
 )
 
 __all__ = [

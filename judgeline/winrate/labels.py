@@ -207,11 +207,8 @@ def smoothed_rates(counts: JudgeCounts, quantile: float) -> JudgeRates:
     for name, (status, remedy) in _REMEDY.items():
         if not getattr(counts, name) > 0:
             raise NoWinRateError(status, f"{name} is 0; {remedy}")
-    smoothed = judge_rates(counts, quantile, extra=1)
-    for rates, when in (
-        (judge_rates(counts), ""),
-        (smoothed, " after smoothing by one battle a side"),
-    ):
+    observed, smoothed = judge_rates(counts), judge_rates(counts, quantile, extra=1)
+    for rates, when in ((observed, ""), (smoothed, " after smoothing by one battle a side")):
         if not rates.skill > 0:
             raise NoWinRateError(
                 "chance",

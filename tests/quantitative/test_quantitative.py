@@ -27,9 +27,8 @@ from judgeline.quantitative import (
     base_logit_of_scores,
     fit_judge,
 )
-from judgeline.quantitative.inputs import log_probabilities
+from judgeline.quantitative.inputs import log_probabilities, question_folds
 from judgeline.quantitative.judges import FORMS, log_chance
-from judgeline.quantitative.penalty import question_folds
 
 fit_ratings = partial(fit_judge, "ls")
 fit_preferences = partial(fit_judge, "btl")
