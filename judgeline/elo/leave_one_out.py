@@ -153,10 +153,7 @@ class _SharedInverse:
         return strengths, np.concatenate([*stalled, folds])
 
     def _centred(self, rows: Floats, folds: NDArray[np.intp] | slice = slice(None)) -> Floats:
-        """Return rows with the fold's own entry zero and the others' mean removed."""
-        mask = self.off_fold[folds]
-        mean = (rows * mask).sum(axis=1, keepdims=True) / (rows.shape[1] - 1)
-        return np.asarray((rows - mean) * mask)
+        return centred(rows, self.off_fold[folds])
 
     def _gradient(self, targets: Floats, strengths: Floats, folds: NDArray[np.intp]) -> Floats:
         odds = np.exp(strengths[folds])
@@ -192,6 +189,12 @@ class _SharedInverse:
                 break
             last = size
         return step, converging & settled
+
+
+def centred(rows: Floats, left: Floats) -> Floats:
+    """Return rows without the mean of the models that are left, and zero at the others."""
+    mean = (rows * left).sum(axis=1, keepdims=True) / np.maximum(left.sum(axis=1, keepdims=True), 1)
+    return np.asarray((rows - mean) * left)
 
 
 def expected_wins(counts: Floats, odds: Floats, lost: Floats) -> Floats:
