@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from scipy.special import expit, logsumexp, softmax
 
-from judgeline.arrays import Floats
+from judgeline.arrays import Floats, require
 from judgeline.quantitative.inputs import (
     N_FOLDS,
     PENALTIES,
@@ -272,8 +272,8 @@ def _columns(
     """Return embeddings (..., d) and base columns (..., q): q is S for ``mn``, else 1."""
     if form == "mn":
         features, log_p = require_embeddings(embeddings, n_features), log_probabilities(base)
-        if len(features) != len(log_p):
-            raise ValueError(f"{len(log_p)} rows of probabilities for {len(features)} embeddings")
+        rows = f"{len(features)}, one for each embedding"
+        require(len(features) == len(log_p), "the number of probabilities", len(log_p), rows)
         return features, log_p
     features, scores = require_rows(embeddings, base, n_features)
     return features, scores[..., None]

@@ -107,8 +107,15 @@ def _leading(text: str, pattern: re.Pattern[str], other: str, kind: str, wanted:
         raise _unread(line, wanted)
     if re.search(other, line[match.end() :]):
         raise unparsed(f"the first line holds several {kind}: {quoted(line)}")
-    _require_no_list(text, line, match[1])
-    return match[1]
+    mark = match[1]
+    if line == mark or len(mark) > 9:
+        return mark
+    # a list opens where a later line begins with the mark that comes next
+    following = str(int(mark) + 1) if mark.isdigit() else chr(ord(mark) + 1)
+    opening = re.compile(rf"\s*{following}(?:[.):]|{_DASH})")
+    if any(map(opening.match, text.strip("\ufeff \t\r\n").splitlines()[1:])):
+        raise unparsed(f"the first line opens a list: {quoted(line)}")
+    return mark
 
 
 def _first_line(text: str) -> str:
@@ -116,16 +123,6 @@ def _first_line(text: str) -> str:
     if not answer:
         raise unparsed("the answer is empty")
     return answer.splitlines()[0].rstrip()
-
-
-def _require_no_list(text: str, line: str, mark: str) -> None:
-    """Refuse a first line with a mark if a later one opens with the mark that comes next."""
-    if line == mark or len(mark) > 9:
-        return
-    following = str(int(mark) + 1) if mark.isdigit() else chr(ord(mark) + 1)
-    opening = re.compile(rf"\s*{following}(?:[.):]|{_DASH})")
-    if any(map(opening.match, text.strip("\ufeff \t\r\n").splitlines()[1:])):
-        raise unparsed(f"the first line opens a list: {quoted(line)}")
 
 
 def _off_scale(value: object, scale: tuple[int, int]) -> RubricError:
