@@ -281,18 +281,10 @@ def test_a_fold_without_outcomes_costs_its_models_only(battles, lacking):
 @pytest.mark.parametrize(
     ("called", "fields", "complaint"),
     [
-        (
-            "odd",
-            {"outcome": np.full(500, 1.2)},
-            "outcome with 'model-000' held out is 1.2 in row 0",
-        ),
+        ("odd", {"outcome": np.full(500, 1.2)}, "'model-000' held out is 1.2 in row 0"),
         ("odd", {"outcome": np.zeros((2, 500))}, r"the shape of 'odd' is \(2, 500\)"),
         ("odd", {"score_difference": np.zeros(3)}, r"the shape of 'odd' is \(3,\)"),
-        (
-            "odd",
-            {"score_difference": np.full(500, np.nan)},
-            "score_difference of 'odd' is nan in row 0",
-        ),
+        ("odd", {"score_difference": np.full(500, np.nan)}, "of 'odd' is nan in row 0"),
         ("odd", {}, "either outcomes or score differences"),
         ("hard", {"outcome": np.zeros(500)}, "'hard', which is made from the battles"),
     ],

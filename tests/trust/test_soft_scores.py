@@ -302,12 +302,7 @@ SURPRISE = partial(perplexity_outcome, tolerance=0)
         (READ, [TokenPosition(["5", "6"], [-0.1, NAN])], {}, "score position is nan in row 1"),
         (READ, [TokenPosition(["5", "6"], [0.6, 0.4])], {}, "score position is 0.6 in row 0"),
         (READ, [TokenPosition(["5", "6"], [-0.1, -0.2])], {}, "add up to 1.72357 > 1"),
-        (
-            READ,
-            [TokenPosition(["5"], [[-0.1]])],
-            {},
-            r"position is \(1, 1\); expected",
-        ),
+        (READ, [TokenPosition(["5"], [[-0.1]])], {}, r"position is \(1, 1\); expected"),
         (
             *(READ, [at(d8=1.0)]),
             *(
@@ -326,12 +321,7 @@ SURPRISE = partial(perplexity_outcome, tolerance=0)
         (READ, [of({"50": 0.0, "x": 1.0})], {}, "no whole number from 1 to 100 among"),
         (expected_score, [FIVE], {"target": (10, 1)}, r"target is \(10, 1\)"),
         (expected_score, [FIVE], {"target": (1, NAN)}, r"target is \(1, nan\)"),
-        (
-            expected_score,
-            [FIVE],
-            {"target": (1, 10), "logit_temperature": 0.0},
-            "temperature is 0",
-        ),
+        (expected_score, [FIVE], {"target": (1, 10), "logit_temperature": 0.0}, "temperature is 0"),
         (
             expected_score,
             [FIVE],

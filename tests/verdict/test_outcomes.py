@@ -79,18 +79,9 @@ FIVES, NAN = [5] * 6, math.nan
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: criterion_difference([FIVES], [[NAN, 5, 5, 5, 5, 5]]),
-            "scores_b is nan",
-        ),
-        (
-            lambda: criterion_difference([FIVES], [[11, 5, 5, 5, 5, 5]]),
-            "scores_b is 11",
-        ),
-        (
-            lambda: criterion_difference([[0, 5, 5, 5, 5, 5]], [FIVES]),
-            "scores_a is 0",
-        ),
+        (lambda: criterion_difference([FIVES], [[NAN, 5, 5, 5, 5, 5]]), "scores_b is nan"),
+        (lambda: criterion_difference([FIVES], [[11, 5, 5, 5, 5, 5]]), "scores_b is 11"),
+        (lambda: criterion_difference([[0, 5, 5, 5, 5, 5]], [FIVES]), "scores_a is 0"),
         (lambda: criterion_difference([[5] * 5], [[5] * 5]), r"scores_a is \(1, 5\)"),
         (lambda: criterion_difference([FIVES], [FIVES, FIVES]), r"scores_b .*\(2, 6\)"),
         (lambda: mean_difference([1.0, 2.0], [1.0, NAN]), "difference_ba is nan in row 1"),

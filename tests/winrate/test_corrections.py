@@ -376,21 +376,9 @@ GOOD = [[9, 0, 1], [0, 0, 0], [1, 0, 9]]
         (adjusted_shares, [1, 2, 3], [[1, 5, 1], [1, 9, 1], [8, 1, 3]], "chance", "no better"),
         (adjusted_shares, [1, 2, 3], [[5, 2, 1], [0, 0, 0], [1, 2, 5]], "chance", "tie to 0"),
         (adjusted_shares, [1, 2], TABLE, None, r"the shape of test is \(2,\)"),
-        (
-            adjusted_shares,
-            [1, 2, 3],
-            [[1, 2], [3, 4]],
-            None,
-            r"calibration is \(2, 2\)",
-        ),
+        (adjusted_shares, [1, 2, 3], [[1, 2], [3, 4]], None, r"calibration is \(2, 2\)"),
         (adjusted_shares, [1, 2, math.nan], TABLE, None, "test is nan in row 2"),
-        (
-            adjusted_shares,
-            [1, 2, 3],
-            np.array(TABLE) - 10,
-            None,
-            "calibration is -2",
-        ),
+        (adjusted_shares, [1, 2, 3], np.array(TABLE) - 10, None, "calibration is -2"),
         (adjusted_shares, [0, 0, 0], TABLE, None, "the number of test battles is 0"),
     ],
 )
