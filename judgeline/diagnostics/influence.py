@@ -12,17 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike_floats
 from judgeline.elo.battles import CodedBattles, OwnBattles, require_single
-from judgeline.elo.beta import BetaFolds, fit_beta_folds
-from judgeline.elo.placements import Mixture, Placements, mixed, place
+from judgeline.elo.beta import BetaFolds
+from judgeline.elo.placements import Mixture, Placements, place
 from judgeline.elo.resampling import SMOOTHING_LEVELS
 from judgeline.elo.strengths import ELO_PER_LOGIT
 
 _ROUNDING = 1e-12  # of a battle's own information: what a difference of sums may leave of nothing
 
 _TIED = 1e-6  # Elo points: models that two fits of the same battles may put in either order
-
-Floats = NDArray[np.float64]
 
 
 class BattleInfluences(NamedTuple):
@@ -42,28 +41,20 @@ class BattleInfluences(NamedTuple):
     influence: Floats
 
 
-_KINDS = (str, np.int64, str, float, float, float)
-
-
 def influence_of(
     outcome: ArrayLike, strength: float, anchors: ArrayLike, *, l2: float
 ) -> tuple[Floats, Floats]:
     """Return expected shares of the win (n,), and influences (n,) in Elo points.
 
     The influence is ``(outcome - expected) / (sum p (1 - p) + 2 l2)``, the sum over all other
-    battles: one Newton step of the placement without the battle, from where it is with it. The step
-    and the true change are within a factor ``exp(|lost|)`` of each other, ``lost`` in logits. An
-    only battle carries all that parts the rating from the penalty's centre; without a penalty
-    nothing else holds the rating, and its influence is NaN.
+    battles: one Newton step of the placement without the battle. The step and the true change are
+    within a factor ``exp(|lost|)`` of each other, ``lost`` in logits. Without a penalty nothing
+    else holds the rating of an only battle, and its influence is NaN.
 
     Sources: R. D. Cook and S. Weisberg (1982), Residuals and Influence in Regression, section 5.2,
-    and D. Pregibon (1981), The Annals of Statistics 9(4): the one-step approximation to leaving a
-    case out. (Dividing by the information of all battles would be the infinitesimal jackknife,
-    which is half of it where there are two.)
+    and D. Pregibon (1981), The Annals of Statistics 9(4).
     """
-    share, fixed = np.asarray(outcome, dtype=float), np.asarray(anchors, dtype=float)
-    if share.shape != fixed.shape or share.ndim != 1:
-        raise ValueError(f"outcome {share.shape} and anchors {fixed.shape} differ; one per battle")
+    share, fixed = alike_floats(outcome=outcome, anchors=anchors)
     expected: Floats = expit(strength - fixed)
     own = expected * (1 - expected)
     others = own.sum() - own + 2 * l2
@@ -123,7 +114,8 @@ def _influences(
     l2: float,
     models: Collection[str] | None,
 ) -> BattleInfluences:
-    parts = []
+    kinds = (str, np.int64, str, float, float, float)
+    parts = [BattleInfluences(*(np.array([], dtype=kind) for kind in kinds))]
     for model, own in enumerate(OwnBattles.of_all(battles, placements.voted, None)):
         if models is not None and battles.models[model] not in models:
             continue
@@ -131,8 +123,6 @@ def _influences(
         strengths = [placements.placed[base].strength[model] for base in weights]
         if np.isfinite([*weights.values(), *strengths]).all():
             parts.append(_of_one(own, model, weights, battles, placements, l2))
-    if not parts:
-        return BattleInfluences(*(np.array([], dtype=kind) for kind in _KINDS))
     return BattleInfluences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -201,13 +191,11 @@ def fewest_to_overtake(
         """Return the lead by the battles that are left, and what each one adds to it."""
         kept = battles.take(left)
         try:
-            folds = fit_beta_folds(kept)
-            placements = place(kept, folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
+            placements = place(kept, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
         except (ValueError, RuntimeError):  # what is left ties no human scale together, or no fit
             return np.nan, np.zeros(left.size)
-        mixture = placements.mixture(method)
-        rating = mixed(mixture, {name: fit.strength for name, fit in placements.placed.items()})
-        found = _influences(kept, placements, mixture, l2, {model, rival})
+        rating = placements.strength(method)
+        found = _influences(kept, placements, placements.mixture(method), l2, {model, rival})
         effect = np.where(found.model == model, found.influence, -found.influence)
         added: Floats = np.bincount(found.row, np.nan_to_num(effect), left.size).astype(float)
         return float(rating[first] - rating[second]) * ELO_PER_LOGIT, added

@@ -7,15 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.battles import CodedBattles, chunks
 from judgeline.elo.beta import BetaFit, BetaFolds, fit_beta
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
 from judgeline.elo.sums import add_counts
 from judgeline.elo.surrogacy import fit_surrogacy
-from judgeline.reliability.agreement import cohen_kappa
-
-Floats = NDArray[np.float64]
+from judgeline.reliability.gate import cohen_kappa
 
 NEAR_TIE = 0.3
 """Battles with a smaller absolute score difference, in rubric points, show verbosity bias."""
@@ -211,23 +210,16 @@ def _slopes(
 ) -> Iterator[_Row]:
     unit = "logits per rubric point"
     yield "beta_pooled", "", pooled.beta, unit, pooled.n_battles
-    with_ties = _fit_with_ties(score, human, count)
-    yield "beta_with_ties", "", with_ties.beta, unit, with_ties.n_battles
+    # a tie is half of a win for either side: each vote stands there twice
+    voted = np.isfinite(human)
+    tie, doubled = human[voted] == 0.5, np.tile(score[voted], 2)
+    sides = np.concatenate([np.where(tie, 1.0, human[voted]), np.where(tie, 0.0, human[voted])])
+    with_ties = fit_beta(doubled, sides, None if count is None else np.tile(count[voted], 2))
+    yield "beta_with_ties", "", with_ties.beta, unit, with_ties.n_battles // 2
     known = np.isfinite(folds.beta)
     if known.any():
         spread = float(folds.beta[known].std(ddof=1)) if known.sum() > 1 else float("nan")
         yield "beta_fold_sd", "", spread, unit, int(known.sum())
-
-
-def _fit_with_ties(score: Floats, human: Floats, count: NDArray[np.int64] | None) -> BetaFit:
-    """Fit the slope on all votes, a tie being one half of a win for either side."""
-    voted = np.isfinite(human)
-    tie = human[voted] == 0.5
-    doubled = np.concatenate([score[voted], score[voted]])
-    sides = np.concatenate([np.where(tie, 1.0, human[voted]), np.where(tie, 0.0, human[voted])])
-    each = None if count is None else np.tile(count[voted], 2)
-    fit = fit_beta(doubled, sides, each)
-    return fit._replace(n_battles=fit.n_battles // 2, std_error=fit.std_error * np.sqrt(2))
 
 
 def _reliability(
@@ -328,28 +320,15 @@ def equal_mass_bins(
     `count` says how many battles each pair of values stands for; one by default.
     """
     values, targets = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if not values.size:
-        raise ValueError("no battles to put in bins")
-    if count is not None:
-        return _counted_bins(values, targets, np.asarray(count), n_bins)
-    ordered = np.sort(values)
-    cuts = ordered[np.arange(1, n_bins) * values.size // n_bins]
-    starts = np.unique(np.r_[0, np.searchsorted(ordered, cuts)])
-    parts = np.split(ordered, starts[1:])
-    low, n = ordered[starts], np.array([part.size for part in parts])
-    sums = np.bincount(np.searchsorted(low[1:], values, side="right"), targets)
-    means = np.array([part.mean() for part in parts])
-    return Binned(low, np.array([part[-1] for part in parts]), means, sums / n, n)
-
-
-def _counted_bins(values: Floats, targets: Floats, count: NDArray[np.int64], n_bins: int) -> Binned:
+    require(values.size, "the number of battles", 0, "some to put in bins")
+    times = np.ones(values.size, dtype=np.int64) if count is None else np.asarray(count)
     ordered, place = np.unique(values, return_inverse=True)
-    each = np.bincount(place, count)
+    each = np.bincount(place, times)
     n_until = np.cumsum(each)
     marks = np.arange(1, n_bins) * int(n_until[-1]) // n_bins
     starts = np.unique(np.r_[0, np.searchsorted(n_until, marks, side="right")])
     n = np.add.reduceat(each, starts)
-    sums = np.add.reduceat(np.bincount(place, count * targets), starts)
+    sums = np.add.reduceat(np.bincount(place, times * targets), starts)
     means = np.add.reduceat(each * ordered, starts) / n
     high = ordered[np.r_[starts[1:], ordered.size] - 1]
     return Binned(ordered[starts], high, means, sums / n, n.astype(np.int64))

@@ -3,16 +3,12 @@
 A battle is scored if both orders have a usable answer, or if an average over both was
 published. Every other battle is missing, for one stated reason. Nothing is filled in here.
 
-Bounds are over every verdict that the judge could have given. They assume no model of why
-battles are missing: each is given its best and its worst outcome for the model
-that is rated. A model's own battles enter neither the anchors nor the slope of its fold, so
-both are what they would be with its missing battles judged, and the strength placed among them
-rises with every outcome. Hence no completion of the model's battles leaves the bounds. They are
-attained where no order of a missing battle was read. Where one was, they hold and may be wider
-than needed: its difference is not used, though with A ahead in it the other order can at worst
-make a tie, and the mean of both cannot reach B's end of the scale. What the bounds leave out is
-that missing battles between other models would move the anchors and the slope: these, and who
-is an anchor, stay as they are.
+Bounds are over every verdict that the judge could have given: each missing battle is given its
+best and its worst outcome for the model that is rated. A model's own battles enter neither the
+anchors nor the slope of its fold, and the strength placed among them rises with every outcome:
+no completion of the model's battles leaves the bounds. They may be wider than needed where one
+order of a battle was read. Missing battles between other models would move the anchors and the
+slope: these, and who is an anchor, stay as they are.
 """
 
 from typing import NamedTuple
@@ -21,12 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike, model_pairs, require
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFolds
 from judgeline.elo.placements import Placements, place
 from judgeline.elo.strengths import place_models, strength_to_rating
-
-Floats = NDArray[np.float64]
 
 SCORED = "ok"
 """Status of an answer that was read, and of a battle that has a score."""
@@ -74,9 +69,12 @@ def battle_status(
     ValueError
         If the columns differ in length, an order is another, or a battle is outside `n_battles`.
     """
-    place, shown = np.asarray(battle, dtype=np.int64), np.asarray(order, dtype=str)
-    repeat, fate = np.asarray(replicate, dtype=np.int64), np.asarray(status, dtype=str)
-    _require_answers(place, shown, {repeat.size, fate.size}, n_battles)
+    columns = {"battle": battle, "order": order, "replicate": replicate, "status": status}
+    place, shown, repeat, fate = alike(**columns)
+    place, repeat, fate = place.astype(np.int64), repeat.astype(np.int64), fate.astype(str)
+    require(np.isin(shown, _ORDERS), "order", shown, "AB, BA or mean")
+    known = (place >= 0) & (place < n_battles)
+    require(known, "battle", place, f"0 to {n_battles - 1}")
     key = place * len(_ORDERS) + np.select([shown == name for name in _ORDERS], range(3))
     read = np.bincount(key[fate == SCORED], minlength=n_battles * len(_ORDERS)) > 0
     failed = np.flatnonzero(~read[key])
@@ -89,25 +87,12 @@ def battle_status(
     return statuses
 
 
-def _require_answers(
-    battle: NDArray[np.int64], order: NDArray[np.str_], others: set[int], n_battles: int
-) -> None:
-    sizes = {battle.size, order.size, *others}
-    if len(sizes) != 1:
-        raise ValueError(f"columns of the answers have different lengths: {sorted(sizes)}")
-    for row in np.flatnonzero(~np.isin(order, _ORDERS))[:1]:
-        raise ValueError(f"order is {str(order[row])!r} in row {row}; expected AB, BA or mean")
-    for row in np.flatnonzero((battle < 0) | (battle >= n_battles))[:1]:
-        raise ValueError(f"battle is {battle[row]} in row {row}; expected 0 to {n_battles - 1}")
-
-
 def length_bins(length: ArrayLike, *, n_bins: int = 4) -> NDArray[np.int64]:
     """Return the quantile bin of each length (n,), shortest first from 0; -1 where it is NaN.
 
     Equal lengths share a bin, so bins can be fewer, and less even, than the `n_bins` asked for.
     """
-    if n_bins < 1:
-        raise ValueError(f"n_bins must be at least 1, got {n_bins}")
+    require(n_bins >= 1, "n_bins", n_bins, "at least 1")
     values = np.asarray(length, dtype=float)
     known = np.isfinite(values)
     bins = np.full(values.size, -1, dtype=np.int64)
@@ -230,13 +215,10 @@ def bound_missing(
     C. F. Manski (1990), "Nonparametric Bounds on Treatment Effects", American Economic Review
     80(2).
     """
-    first, second = _pairs(missing_a, missing_b)
+    first, second = model_pairs(missing_a=missing_a, missing_b=missing_b)
     largest = float(np.abs(battles.rubric_points()).max())
-    if not largest <= reach < np.inf:
-        raise ValueError(
-            f"score differences reach {largest:g} rubric points, and reach is {reach:g}; a bound "
-            "needs the largest difference that a verdict can have"
-        )
+    remedy = "the largest difference that a verdict can have"
+    require(largest <= reach < np.inf, "reach", reach, f"{remedy}; there is one of {largest:g}")
     names = np.array(sorted({*battles.models, *first.tolist(), *second.tolist()}))
     rated = np.searchsorted(names, np.array(battles.models))
     missing = np.zeros((names.size, names.size), dtype=np.int64)
@@ -288,13 +270,3 @@ def _strengths(
     ]
     moved = (n_missing > 0) & placed
     return np.array([fit.strength, *(np.where(moved, end, fit.strength) for end in ends)])
-
-
-def _pairs(missing_a: ArrayLike, missing_b: ArrayLike) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    first, second = (np.asarray(names, dtype=object).ravel() for names in (missing_a, missing_b))
-    if first.size != second.size:
-        raise ValueError(f"missing_a has {first.size} names, missing_b {second.size}")
-    for row, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-        if not all(isinstance(name, str) and name for name in pair) or pair[0] == pair[1]:
-            raise ValueError(f"missing battle {row} is between {pair}; expected two models")
-    return first.astype(str), second.astype(str)

@@ -33,7 +33,7 @@ def settled_models(
     vote count.
     """
     first, second = np.asarray(model_a, dtype=np.intp), np.asarray(model_b, dtype=np.intp)
-    each = None if count is None else np.asarray(count)
+    each = np.ones(first.size, dtype=np.int64) if count is None else np.asarray(count)
     votes = _ends(first, second, n_models, each)
     everybody = votes > 0
     if not everybody.any():
@@ -43,8 +43,7 @@ def settled_models(
     settled = everybody
     while True:
         counts = settled[first] & settled[second]
-        left_each = None if each is None else each[counts]
-        votes = _ends(first[counts], second[counts], n_models, left_each)
+        votes = _ends(first[counts], second[counts], n_models, each[counts])
         left = settled & (votes > 0) & (votes >= least)
         if (left == settled).all():
             return left if left.any() else everybody
@@ -52,7 +51,7 @@ def settled_models(
 
 
 def _ends(
-    first: NDArray[np.intp], second: NDArray[np.intp], size: int, each: NDArray[Any] | None
+    first: NDArray[np.intp], second: NDArray[np.intp], size: int, each: NDArray[Any]
 ) -> NDArray[np.int64]:
     """Return how often each model stands on either side, (M,)."""
     sides = (np.bincount(side, each, size).astype(np.int64) for side in (first, second))
@@ -91,20 +90,22 @@ def require_anchors_connected(
     n_battles: ArrayLike, voted: NDArray[np.bool_], models: tuple[str, ...]
 ) -> None:
     """Raise ValueError unless a chain of battles leads from each anchor to every other."""
-    labels = connected_components(np.asarray(n_battles)[voted])
-    stray = np.array(models)[voted][labels > 0].tolist()
+    remedy = "have people vote on battles that connect them, or let the judge place them"
+    _require_one(np.asarray(n_battles)[voted], np.array(models)[voted], "with a vote ", remedy)
+
+
+def _require_one(linked: NDArray[Any], models: NDArray[np.str_], kind: str, remedy: str) -> None:
+    stray = models[connected_components(linked) > 0].tolist()
     if stray:
         raise ValueError(
-            f"{len(stray)} of {labels.size} voted models have no chain of battles with a vote to "
-            f"the others: {', '.join(stray[:10])}; have people vote on battles that connect them, "
-            "or remove their votes and let the judge place them"
+            f"{len(stray)} of {models.size} models have no chain of battles {kind}to the others: "
+            f"{', '.join(stray[:10])}{', ...' * (len(stray) > 10)}; {remedy}"
         )
 
 
 def other_anchors(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which of the A anchors are other models than each of the M, shape (M, A)."""
-    others: NDArray[np.bool_] = np.flatnonzero(voted) != np.arange(voted.size)[:, None]
-    return others
+    return np.asarray(np.flatnonzero(voted) != np.arange(voted.size)[:, None])
 
 
 def connected_components(n_battles: ArrayLike) -> NDArray[np.intp]:
@@ -151,10 +152,5 @@ def require_connected(battles: CodedBattles) -> None:
     size = len(battles.models)
     linked = np.zeros((size, size), dtype=bool)
     linked[battles.model_a, battles.model_b] = True
-    stray = np.array(battles.models)[connected_components(linked) > 0].tolist()
-    if stray:
-        raise ValueError(
-            f"{len(stray)} of {size} models have no chain of battles to the others: "
-            f"{', '.join(stray[:10])}{', ...' if len(stray) > 10 else ''}; "
-            "add battles that connect them or leave them out"
-        )
+    remedy = "add battles that connect them or leave them out"
+    _require_one(linked, np.array(battles.models), "", remedy)

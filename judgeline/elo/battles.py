@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats, alike, require
+
 RUBRIC_DENOMINATOR = 12
 """Two orders times six criteria: judged score differences are multiples of 1/12 point."""
 
@@ -22,8 +24,6 @@ _GRID_LIMIT = 4096  # numerators beyond this are kept as floats: tables would ou
 _NO_VOTE = -1
 
 _CHUNK = 1 << 16  # rows at a time: arrays of them stay in the cache
-
-Floats = NDArray[np.float64]
 
 
 class Categorical(NamedTuple):
@@ -89,9 +89,9 @@ class CodedBattles:
         taken = {name: getattr(self, name)[rows] for name in columns}
         return replace(self, **taken, count=self.weights(rows))
 
-    def rubric_points(self) -> Floats:
-        """Return the score differences in rubric points, shape (n,)."""
-        return self.score_difference.astype(float) / (self.denominator or 1)
+    def rubric_points(self, rows: Any = slice(None)) -> Floats:
+        """Return the score differences of some rows in rubric points, shape (n,)."""
+        return np.asarray(self.score_difference[rows].astype(float) / (self.denominator or 1))
 
     def voted_models(self) -> NDArray[np.bool_]:
         """Return which models have at least one battle with a human vote, shape (M,)."""
@@ -150,10 +150,9 @@ def code_battles(
     human, judge = np.asarray(human_outcome), np.asarray(judge_outcome)
     score = np.asarray(score_difference)
     counts = None if count is None else _whole_counts(np.asarray(count))
-    sizes = [counts.size] if counts is not None else []
-    lengths = {codes_a.size, codes_b.size, human.size, judge.size, score.size, *sizes}
-    if len(lengths) != 1:
-        raise ValueError(f"battle columns have different lengths: {sorted(lengths)}")
+    columns = {"human_outcome": human, "judge_outcome": judge, "score_difference": score}
+    counted = {} if counts is None else {"count": counts}
+    alike(model_a=codes_a, model_b=codes_b, **columns, **counted)
     same = np.flatnonzero(codes_a == codes_b)
     if same.size:
         raise ValueError(
@@ -178,16 +177,11 @@ def _whole_counts(count: NDArray[Any]) -> NDArray[np.int64]:
     values = count if count.dtype.kind in "iu" else count.astype(float)
     good = (values >= 1) & (values <= MOST_BATTLES)
     good &= values == (values if values.dtype.kind in "iu" else np.floor(values))
-    if not good.all():
-        row = int(np.argmin(good))
-        raise ValueError(
-            f"count is {count[row]} in row {row}; expected a whole number of battles, from 1 on"
-        )
-    if float(values.sum(dtype=float)) > MOST_BATTLES:
-        raise ValueError(
-            f"counts add up to {values.sum(dtype=float):.3g} battles, and are exact up to "
-            f"{MOST_BATTLES:.3g}; divide them by a common factor"
-        )
+    require(good, "count", count, "a whole number of battles, from 1 on")
+    total, remedy = float(values.sum(dtype=float)), "divide the counts by a common factor"
+    require(
+        total <= MOST_BATTLES, "the sum of count", total, f"{MOST_BATTLES:.3g} at most; {remedy}"
+    )
     return values if values.dtype.kind in "iu" else values.astype(np.int64)
 
 
@@ -314,7 +308,7 @@ class OwnBattles:
             opponent = np.where(as_b, battles.model_a[rows], battles.model_b[rows])
             kept = voted[opponent]
             rows, as_b, opponent = rows[kept], as_b[kept], opponent[kept]
-            points = battles.score_difference[rows].astype(float) / (battles.denominator or 1)
+            points = battles.rubric_points(rows)
             judge = battles.judge_outcome[rows].astype(int)
             human = battles.human_outcome[rows].astype(int)
             yield cls(

@@ -1,12 +1,13 @@
 """The slope of a judge, from score difference to the log-odds of a vote, for every fold."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike_floats, require
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.sums import FEW, chebyshev_nodes, interpolation, model_sums, tally_scores
 
@@ -19,7 +20,6 @@ _TINY = np.finfo(float).tiny
 CONSTANT = "constant-scores"
 """Status of folds of a judge whose scores tell nothing of the models: they never differ."""
 
-Floats = NDArray[np.float64]
 
 Derivatives = Callable[[Floats], tuple[Floats, Floats]]
 
@@ -81,29 +81,15 @@ def fit_beta(
     RuntimeError
         If the one-dimensional Newton iteration does not converge.
     """
-    score = np.asarray(score_difference, dtype=float)
-    outcome = np.asarray(human_outcome, dtype=float)
-    if score.shape != outcome.shape or score.ndim != 1:
-        raise ValueError(f"score_difference {score.shape} and human_outcome {outcome.shape} differ")
+    score, outcome = alike_floats(score_difference=score_difference, human_outcome=human_outcome)
     decisive = (outcome == 0) | (outcome == 1)
-    unknown = ~decisive & (outcome != 0.5) & ~np.isnan(outcome)
-    if unknown.any():
-        row = int(np.argmax(unknown))
-        raise ValueError(f"human_outcome is {outcome[row]} in row {row}; expected 1, 0.5, 0 or NaN")
+    known = decisive | (outcome == 0.5) | np.isnan(outcome)
+    require(known, "human_outcome", outcome, "1, 0.5, 0 or NaN")
+    finite = np.isfinite(score) | ~decisive
+    require(finite, "score_difference", score, "a finite score of a decisive battle")
     weight = None if count is None else np.asarray(count)[decisive]
-    margin, n_alike = _alike(score[decisive] * (2 * outcome[decisive] - 1), weight)
-    if not np.isfinite(margin).all():
-        first = int(np.argmin(np.isfinite(score[decisive])))
-        raise ValueError(f"score_difference of decisive battle {first} is not finite")
-    return _fit_margins(margin, n_alike)
-
-
-def _alike(margin: Floats, weight: NDArray[Any] | None) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the different margins, and how many battles have each."""
-    if weight is None:
-        return np.unique(margin, return_counts=True)
-    values, place = np.unique(margin, return_inverse=True)
-    return values, np.bincount(place, weight, values.size).astype(np.int64)
+    margin, place = np.unique(score[decisive] * (2 * outcome[decisive] - 1), return_inverse=True)
+    return _fit_margins(margin, np.bincount(place, weight, margin.size).astype(np.int64))
 
 
 def _fit_margins(margin: Floats, n_alike: NDArray[np.int64]) -> BetaFit:
@@ -119,7 +105,7 @@ def _fit_margins(margin: Floats, n_alike: NDArray[np.int64]) -> BetaFit:
         bent = miss * (1 - miss)
         return np.array([margin @ (n_alike * miss)]), np.array([margin**2 @ (n_alike * bent)])
 
-    beta, std_error = _solve(derivatives, status)
+    beta, std_error = _solve(derivatives, status == "ok")
     return BetaFit(float(beta[0]), float(std_error[0]), int(n_alike.sum()), str(status[0]))
 
 
@@ -151,9 +137,7 @@ def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
         folds = _folds_on_grid(battles)
     else:
         decided = battles.take((battles.human_outcome == 0) | (battles.human_outcome == 2))
-        many = len(decided) * len(battles.models) > FEW
-        found = _folds_by_interpolation(decided) if many else None
-        folds = found or _folds_by_refitting(decided)
+        folds = _folds_of_scores(decided)
     scores = battles.score_difference
     if (scores == scores[:1]).all():
         constant = folds.n_battles > 0
@@ -178,13 +162,12 @@ def _statuses(
 
 def _solve(
     derivatives: Derivatives,
-    status: NDArray[np.str_],
+    fit: NDArray[np.bool_],
     *,
     low: float = 0.0,
     high: float | None = None,
 ) -> tuple[Floats, Floats]:
-    """Find the root of the likelihood's slope, and its error, in every fold that has one."""
-    fit = status == "ok"
+    """Find the root of the likelihood's slope, and its error, in every fold to fit."""
     beta, std_error = np.full(fit.size, np.nan), np.full(fit.size, np.nan)
     if fit.any():
         top = _upper_bounds(derivatives, fit) if high is None else np.full(fit.size, high)
@@ -244,94 +227,60 @@ def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
     scale = np.maximum(both @ step, _TINY)
     share = (agree - against) @ step / scale
     status = _statuses(agree.sum(axis=1), against.sum(axis=1), share)
-    beta, std_error = _solve(derivatives, status)
+    beta, std_error = _solve(derivatives, status == "ok")
     return BetaFolds(np.array(battles.models), beta, std_error, folds.sum(axis=1), status)
 
 
-def _margins(decided: CodedBattles) -> Floats:
-    """Return score differences turned so that positive agrees with the vote, shape (n,)."""
-    margin: Floats = decided.rubric_points() * (decided.human_outcome.astype(float) - 1)
-    return margin
-
-
-def _battles_each(decided: CodedBattles) -> NDArray[np.int64]:
-    return np.ones(len(decided), dtype=np.int64) if decided.count is None else decided.count
-
-
-def _folds_by_refitting(decided: CodedBattles) -> BetaFolds:
-    margin, n_alike = _margins(decided), _battles_each(decided)
-    fits = []
-    for code in range(len(decided.models)):
+def _folds_of_scores(decided: CodedBattles) -> BetaFolds:
+    """Fit all folds of continuous scores: of many battles together, but those that lie far off."""
+    margin = decided.rubric_points() * (decided.human_outcome.astype(float) - 1)
+    n_alike = np.ones(len(decided), dtype=np.int64) if decided.count is None else decided.count
+    size = len(decided.models)
+    beta, std_error = np.full((2, size), np.nan)
+    status = np.full(size, "ok", dtype="U32")
+    if len(decided) * size > FEW:
+        beta, std_error = _slopes_near(decided, margin, _fit_margins(margin, n_alike))
+    for code in np.flatnonzero(np.isnan(beta)):
         kept = (decided.model_a != code) & (decided.model_b != code)
-        fits.append(_fit_margins(margin[kept], n_alike[kept]))
-    beta, std_error, n_battles, status = (np.array(column) for column in zip(*fits, strict=True))
+        beta[code], std_error[code], _, status[code] = _fit_margins(margin[kept], n_alike[kept])
+    own = (np.bincount(side, n_alike, size) for side in (decided.model_a, decided.model_b))
+    n_battles = (n_alike.sum() - sum(own)).astype(np.int64)
     return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
 
 
-def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
-    """Fit all folds around the pooled slope; None where one has none or lies too far from it."""
+def _slopes_near(decided: CodedBattles, margin: Floats, pooled: BetaFit) -> tuple[Floats, Floats]:
+    """Return slopes and errors of folds near the slope of all votes; NaN for those far off."""
+    nothing = np.full(len(decided.models), np.nan)
 
-    def without(term: Floats) -> Floats:
-        """Sum a term over the battles without each model."""
-        return _without_own(model_sums(decided, term, np.zeros(1), _term, _term))[:, 0]
+    def sums_at(beta: Floats) -> tuple[Floats, Floats]:
+        """Return slope and information of every fold at some slopes, each (M, K)."""
+        slopes, informations = (
+            model_sums(decided, margin, beta, term, term)
+            for term in (
+                lambda at, m: np.asarray(m * expit(-at * m)),
+                lambda at, m: np.asarray(m**2 * expit(at * m) * expit(-at * m)),
+            )
+        )
+        return slopes.sum(axis=0) / 2 - slopes, informations.sum(axis=0) / 2 - informations
 
-    margin = _margins(decided)
-    pooled = _fit_margins(margin, _battles_each(decided))
-    n_agree, n_against, n_battles = (
-        np.rint(without(term.astype(float))).astype(np.int64)
-        for term in (margin > 0, margin < 0, np.ones(margin.size))
-    )
-    scale = np.maximum(without(np.abs(margin)), _TINY)
-    status = _statuses(n_agree, n_against, without(margin) / scale)
-    if pooled.status != "ok" or (status != "ok").any():
-        return None
+    if pooled.status != "ok":
+        return nothing, nothing.copy()
     # an interval that holds every fold's slope: one Newton step each, and a margin
-    slope, information = (sums[:, 0] for sums in _sums_at(decided, margin, np.array([pooled.beta])))
-    estimates = pooled.beta + slope / information
+    slope, information = (sums[:, 0] for sums in sums_at(np.array([pooled.beta])))
+    estimates = pooled.beta + slope / np.maximum(information, 1e-9 * information.max())
     spread = max(float(np.ptp(estimates)), 1e-3 * pooled.beta)
     low = max(float(estimates.min()) - spread, pooled.beta / 100)
     high = float(estimates.max()) + spread
     try:
         nodes = chebyshev_nodes(low, high, reach=float(np.abs(margin).max()))
-    except ValueError:
-        return None
-    slopes, informations = _sums_at(decided, margin, nodes)
+    except ValueError:  # slopes too far apart to interpolate between
+        return nothing, nothing.copy()
+    slopes, informations = sums_at(nodes)
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
         """Return slope and information of every fold, interpolated between the nodes."""
         weights = interpolation(nodes, beta)
         return (weights * slopes).sum(axis=1), (weights * informations).sum(axis=1)
 
-    ends = [derivatives(np.full(len(decided.models), end))[0] for end in (low, high)]
-    if (ends[0] <= 0).any() or (ends[1] >= 0).any():
-        return None
-    beta, std_error = _solve(derivatives, status, low=low, high=high)
-    return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
-
-
-def _term(_: float, term: Floats) -> Floats:
-    return term
-
-
-def _sums_at(decided: CodedBattles, margin: Floats, beta: Floats) -> tuple[Floats, Floats]:
-    """Return slope and information of every fold at some slopes, each (M, K)."""
-
-    def slope(at: float, margins: Floats) -> Floats:
-        """Return each battle's part of the log-likelihood's slope."""
-        return np.asarray(margins * expit(-at * margins))
-
-    def information(at: float, margins: Floats) -> Floats:
-        """Return each battle's part of the information."""
-        hit = expit(at * margins)
-        return np.asarray(margins**2 * hit * (1 - hit))
-
-    first, second = (
-        _without_own(model_sums(decided, margin, beta, term, term)) for term in (slope, information)
-    )
-    return first, second
-
-
-def _without_own(own: Floats) -> Floats:
-    """Turn sums over each model's battles into sums over the battles without it."""
-    total: Floats = own.sum(axis=0) / 2 - own
-    return total
+    at_low, at_high = (derivatives(np.full(nothing.size, end))[0] for end in (low, high))
+    return _solve(derivatives, (at_low > 0) & (at_high < 0), low=low, high=high)

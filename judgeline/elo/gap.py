@@ -14,12 +14,11 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats
 from judgeline.elo.battles import CodedBattles, OwnBattles, chunks
 from judgeline.elo.strengths import fit_strengths
 from judgeline.elo.sums import OutcomeTally, OwnOutcomes
 from judgeline.verdict.outcomes import exact_share
-
-Floats = NDArray[np.float64]
 
 QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 FEW = 200_000
@@ -64,20 +63,17 @@ class GapFit(NamedTuple):
     @property
     def own_error(self) -> Floats:
         """Return the error, logits (M,), that a model's strength by the judge adds to a rating."""
-        error: Floats = self.weights[:, 1] * self.features.own_error
-        return error
+        return np.asarray(self.weights[:, 1] * self.features.own_error)
 
     @property
     def per_hard_logit(self) -> Floats:
         """Return how far a rating moves with the model's strength by hard outcomes, (M,)."""
-        slope: Floats = self.weights[:, 1] * self.features.per_logit
-        return slope
+        return np.asarray(self.weights[:, 1] * self.features.per_logit)
 
     def of_own(self, model: int, own: OwnBattles) -> Floats:
         """Return a model's share of the win in each of its own battles, shape (n,)."""
         ahead = self.features.values[own.rows] @ self.weights[model]
-        share: Floats = expit(np.where(own.as_b, -ahead, ahead))
-        return share
+        return np.asarray(expit(np.where(own.as_b, -ahead, ahead)))
 
     def of_both(self, battles: CodedBattles) -> OwnOutcomes:
         """Return the share of the win of both models of a battle, each at its own weights."""
@@ -108,35 +104,29 @@ def gap_features(battles: CodedBattles, tally: OutcomeTally, *, l2: float = 0.01
     strength = fit_strengths(counts.sum(axis=2), wins, l2=penalty)
     raw = np.empty((2, len(battles)))
     for part in chunks(len(battles)):
-        raw[0, part] = battles.score_difference[part].astype(float) / (battles.denominator or 1)
+        raw[0, part] = battles.rubric_points(part)
         raw[1, part] = strength[battles.model_a[part]] - strength[battles.model_b[part]]
     values, spread = standardised(raw.T, battles.count)
-    error = _strength_errors(counts, strength, penalty) / spread[1]
-    return GapFeatures(values, strength / spread[1], error, 1 / spread[1])
-
-
-def _strength_errors(counts: NDArray[np.int64], strength: Floats, l2: float) -> Floats:
-    """Return the closed-form standard error of each strength, the others held, in logits (M,)."""
     chance = expit(strength[:, None] - strength)
-    information = (counts.sum(axis=2) * chance * (1 - chance)).sum(axis=1) + 2 * l2
+    information = (counts.sum(axis=2) * chance * (1 - chance)).sum(axis=1) + 2 * penalty
     squares = (counts * (QUARTERS - chance[:, :, None]) ** 2).sum(axis=(1, 2))
-    return np.asarray(np.sqrt(squares) / information)
+    error = np.sqrt(squares) / information / spread[1]  # closed form, the others held
+    return GapFeatures(values, strength / spread[1], error, 1 / spread[1])
 
 
 def standardised(features: Floats, count: NDArray[Any] | None = None) -> tuple[Floats, Floats]:
     """Turn columns into standard deviations, and return these too, (K,); constant ones stay."""
-    spread = features.std(axis=0) if count is None else _counted_spread(features, count)
+    if count is None:
+        spread = features.std(axis=0)
+    else:
+        total, parts = float(count.sum()), [*chunks(count.size)]
+        mean = np.sum([features[part].T @ count[part] for part in parts], axis=0) / total
+        squares = [(features[part].T - mean[:, None]) ** 2 @ count[part] for part in parts]
+        spread = np.sqrt(np.sum(squares, axis=0) / total)
     constant = spread <= 1e-9 * _extent(features)
     spread = np.where(constant, 1.0, spread)
     features /= spread
     return features, spread
-
-
-def _counted_spread(features: Floats, count: NDArray[Any]) -> Floats:
-    total, parts = float(count.sum()), [*chunks(count.size)]
-    mean = np.sum([features[part].T @ count[part] for part in parts], axis=0) / total
-    squares = [(features[part].T - mean[:, None]) ** 2 @ count[part] for part in parts]
-    return np.asarray(np.sqrt(np.sum(squares, axis=0) / total))
 
 
 def _extent(features: Floats) -> Floats:
@@ -222,24 +212,14 @@ def _derivatives(
     penalty: float,
     count: NDArray[Any] | None,
 ) -> tuple[Floats, Floats]:
-    if count is not None:  # of counted battles there may be too many rows for arrays of them all
-        parts = [
-            _sums(features[part], outcome[part], weights, count[part])
-            for part in chunks(outcome.size)
-        ]
-        slope, bend = (np.sum(column, axis=0) for column in zip(*parts, strict=True))
-    else:
-        slope, bend = _sums(features, outcome, weights, 1)
-    return slope - penalty * weights, bend + penalty * np.eye(weights.size)
-
-
-def _sums(
-    features: Floats, outcome: NDArray[Any], weights: Floats, count: NDArray[Any] | int
-) -> tuple[Floats, Floats]:
-    """Return slope and information of the likelihood over some rows."""
-    chance = expit(features @ weights)
-    bent = features * (count * (chance * (1 - chance)))[:, None]
-    return features.T @ (count * (outcome - chance)), bent.T @ features
+    """Return slope and information of the penalised likelihood; of counted battles in parts."""
+    slope, bend = -penalty * weights, penalty * np.eye(weights.size)
+    for part in [slice(None)] if count is None else chunks(outcome.size):
+        chance, times = expit(features[part] @ weights), 1 if count is None else count[part]
+        bent = features[part] * (times * (chance * (1 - chance)))[:, None]
+        slope = slope + features[part].T @ (times * (outcome[part] - chance))
+        bend = bend + bent.T @ features[part]
+    return slope, bend
 
 
 def _by_expansion(

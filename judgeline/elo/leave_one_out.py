@@ -1,10 +1,8 @@
 """Anchor strengths of every leave-one-model-out fold, all folds in one iteration.
 
-Leaving a model out removes its row and column from the counts, so every fold is close to the
-fit on all battles. One inverse of that fit's curvature preconditions all folds at once: with
-a model's parameter profiled out, the inverse is the same matrix without its row and column.
-What then remains to correct is the small share of each anchor's information that came from
-the model left out, and a few matrix products take care of it.
+Every fold is close to the fit on all battles, whose inverse curvature preconditions all folds at
+once: with a model's parameter profiled out, it is the same matrix without its row and column.
+A few matrix products correct for the information that came from the model left out.
 """
 
 from collections.abc import Sequence
@@ -14,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats
 from judgeline.elo.strengths import curvature, fit_strengths, solver
-
-Floats = NDArray[np.float64]
 
 _MAX_SWEEPS = 40
 _LINEAR_SWEEPS = 30
@@ -156,11 +153,7 @@ class _SharedInverse:
         return strengths, np.concatenate([*stalled, folds])
 
     def _centred(self, rows: Floats, folds: NDArray[np.intp] | slice = slice(None)) -> Floats:
-        """Return rows with the fold's own entry zero and the others' mean removed."""
-        mask = self.off_fold[folds]
-        mean = (rows * mask).sum(axis=1, keepdims=True) / (rows.shape[1] - 1)
-        centred: Floats = (rows - mean) * mask
-        return centred
+        return centred(rows, self.off_fold[folds])
 
     def _gradient(self, targets: Floats, strengths: Floats, folds: NDArray[np.intp]) -> Floats:
         odds = np.exp(strengths[folds])
@@ -196,6 +189,12 @@ class _SharedInverse:
                 break
             last = size
         return step, converging & settled
+
+
+def centred(rows: Floats, left: Floats) -> Floats:
+    """Return rows without the mean of the models that are left, and zero at the others."""
+    mean = (rows * left).sum(axis=1, keepdims=True) / np.maximum(left.sum(axis=1, keepdims=True), 1)
+    return np.asarray((rows - mean) * left)
 
 
 def expected_wins(counts: Floats, odds: Floats, lost: Floats) -> Floats:

@@ -9,22 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.anchors import other_anchors, require_anchors_connected, require_votes
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.beta import BetaFolds, fit_beta_folds
 from judgeline.elo.gap import QUARTERS, GapFit, fit_gap, gap_features
-from judgeline.elo.resampling import SMOOTHING_LEVELS, OwnShares, RatingSettings, baseline
+from judgeline.elo.resampling import SMOOTHING_LEVELS, OwnShares, baseline
 from judgeline.elo.sums import OutcomeTally, soft_totals, tally_outcomes
 from judgeline.elo.targets import (
     FoldOutcomes,
     Placed,
     Target,
     fold_anchors,
+    fold_target,
     linear_target,
     outcome_target,
     own_target,
     place_targets,
-    soft_target,
 )
 from judgeline.verdict.outcomes import smooth_outcome
 
@@ -33,7 +34,6 @@ HEADLINE = "auto"
 
 _HALVES = np.array([0.0, 0.5, 1.0])
 
-Floats = NDArray[np.float64]
 
 Mixture = Mapping[str, Floats]
 """Coefficient (M,) of each base's strength in a mixture's; they add up."""
@@ -73,9 +73,10 @@ class Placements(NamedTuple):
     `targets`, `placed` and `shares` are by base method: ``human``, ``hard``, ``soft``, smoothed
     ones, ``gap`` and others that were given. `beta` has the slopes (M,) of those that have them.
     `mixtures` are the ratings made of bases, `gaps` the fits of the bases that predict votes.
-    `voted` (M,) says which models are anchors.
+    `voted` (M,) says which models are anchors, `tally` counts all battles by outcome.
     """
 
+    tally: OutcomeTally
     voted: NDArray[np.bool_]
     targets: Mapping[str, Target]
     placed: Mapping[str, Placed]
@@ -98,19 +99,15 @@ class Placements(NamedTuple):
             raise ValueError(f"no ratings by method {method!r}; there are {known}")
         return self.mixtures[method]
 
+    def mixed(self, method: str, values: Mapping[str, Floats]) -> Floats:
+        """Return values of bases as a method mixes them, (M,); without weight none is needed."""
+        mixture = self.mixture(method).items()
+        parts = [np.where(weight == 0, 0.0, weight * values[name]) for name, weight in mixture]
+        return np.asarray(sum(parts))
 
-class _Material(NamedTuple):
-    """Inputs of the base methods: battles over M models, A of them with votes, and fits of them.
-
-    `judge` (M, A, 5) counts outcomes against each anchor, `beta` has the slopes (M,).
-    """
-
-    battles: CodedBattles
-    tally: OutcomeTally
-    voted: NDArray[np.bool_]
-    judge: NDArray[np.int64]
-    beta: Floats
-    gap: GapFit
+    def strength(self, method: str) -> Floats:
+        """Return every model's strength by a method, (M,) logits."""
+        return self.mixed(method, {name: fit.strength for name, fit in self.placed.items()})
 
 
 class _Scored(NamedTuple):
@@ -121,68 +118,17 @@ class _Scored(NamedTuple):
     beta: Floats | None = None
 
 
-class _Base(NamedTuple):
-    """A method that places models: its score of the battles, and whether it has a ruler."""
-
-    score: Callable[[_Material], _Scored]
-    on_ruler: bool = False
-
-
-def _bases(levels: tuple[float, ...] = SMOOTHING_LEVELS) -> dict[str, _Base]:
-    """Return every base method by name, with the baselines of some smoothing levels."""
-    baselines = {baseline(c): partial(smooth_outcome, level=c) for c in levels}
-    return {
-        "human": _Base(_by_votes),
-        "hard": _Base(partial(_by_outcomes, np.asarray), on_ruler=True),
-        "soft": _Base(_by_scores, on_ruler=True),
-        **{name: _Base(partial(_by_outcomes, count)) for name, count in baselines.items()},
-        "gap": _Base(_by_gap),
-    }
-
-
-def _by_votes(of: _Material) -> _Scored:
-    return _Scored(human_target(of.battles, of.tally, of.voted), human_shares)
-
-
-def _by_outcomes(count: Callable[[Floats], Floats], of: _Material) -> _Scored:
-    target = linear_target(of.judge, count(QUARTERS), of.voted)
-    return _Scored(target, lambda _, own: count(own.judge / 4))
-
-
-def _by_scores(of: _Material) -> _Scored:
-    target = soft_target(of.judge, soft_totals(of.battles, of.beta, of.voted), of.voted)
-    return _Scored(target, lambda model, own: expit(of.beta[model] * own.score), of.beta)
-
-
-def _by_gap(of: _Material) -> _Scored:
-    target = own_target(of.battles, of.judge, of.gap.of_both(of.battles), of.voted)
-    return _Scored(target, of.gap.of_own)
-
-
-def _by_folds(outcomes: FoldOutcomes, beta: Floats | None, of: _Material) -> _Scored:
-    target = outcome_target(of.battles, of.judge, outcomes, of.voted)
-    return _Scored(target, lambda model, own: own.turned(outcomes(model)), beta)
-
+_RULED = ("hard", "soft")  # base methods beside which there is one on the ruler
 
 JUDGE_METHODS: tuple[str, ...] = (
-    *(name for name in _bases() if name != "human"),
-    *(f"{name}-rescaled" for name, base in _bases().items() if base.on_ruler),
+    *_RULED,
+    *map(baseline, SMOOTHING_LEVELS),
+    "gap",
+    *(f"{name}-rescaled" for name in _RULED),
     "average",
     HEADLINE,
 )
 """Methods that rate by a judge, at the paper's smoothing levels."""
-
-
-def place(
-    battles: CodedBattles,
-    beta_folds: BetaFolds,
-    *,
-    l2: float,
-    smoothing_levels: tuple[float, ...] = (),
-) -> Placements:
-    """Return the placements that ratings are made from: by votes, and by the judge."""
-    settings = RatingSettings(l2=l2, n_resamples=0, smoothing_levels=smoothing_levels)
-    return _placements(battles, settings, {}, beta_folds, tally_outcomes(battles))
 
 
 def human_anchors(battles: CodedBattles, *, l2: float) -> tuple[NDArray[np.bool_], Floats]:
@@ -192,29 +138,50 @@ def human_anchors(battles: CodedBattles, *, l2: float) -> tuple[NDArray[np.bool_
     return voted, fold_anchors(target, voted, l2, np.array(battles.models)[voted])
 
 
-def _placements(
+def place(
     battles: CodedBattles,
-    settings: RatingSettings,
-    methods: Mapping[str, ScoringMethod],
-    beta_folds: BetaFolds | None,
-    tally: OutcomeTally,
+    beta_folds: BetaFolds | None = None,
+    *,
+    l2: float,
+    smoothing_levels: tuple[float, ...] = (),
+    methods: Mapping[str, ScoringMethod] | None = None,
 ) -> Placements:
-    voted = require_votes(battles)
+    """Return the placements that ratings are made from: by votes, and by the judge."""
+    voted, tally = require_votes(battles), tally_outcomes(battles)
     folds = fit_beta_folds(battles) if beta_folds is None else beta_folds
-    _require_matching(battles, folds)
-    gap = fit_gap(battles, gap_features(battles, tally, l2=settings.l2))
-    of = _Material(battles, tally, voted, tally.judge[:, voted], folds.beta, gap)
-    bases = _bases(settings.smoothing_levels) | {
-        name: _Base(partial(_by_folds, *_outcomes(name, method, battles)), on_ruler=True)
-        for name, method in methods.items()
+    held_out = tuple(folds.held_out_model)
+    remedy = f"those of the battles, {battles.models}; fit the folds on these battles"
+    require(held_out == battles.models, "the models of the beta folds", held_out, remedy)
+    gap = fit_gap(battles, gap_features(battles, tally, l2=l2))
+    judge, sums = tally.judge[:, voted], soft_totals(battles, folds.beta, voted)
+
+    def by_outcomes(count: Callable[[Floats], Floats]) -> _Scored:
+        target = linear_target(judge, count(QUARTERS), voted)
+        return _Scored(target, lambda _, own: count(own.judge / 4))
+
+    def by_folds(outcomes: FoldOutcomes, beta: Floats | None) -> _Scored:
+        target = outcome_target(battles, judge, outcomes, voted)
+        return _Scored(target, lambda model, own: own.turned(outcomes(model)), beta)
+
+    scored = {
+        "human": _Scored(human_target(battles, tally, voted), human_shares),
+        "hard": by_outcomes(np.asarray),
+        "soft": _Scored(
+            fold_target(judge, sums.own_wins, sums.own_squares, sums.totals, voted),
+            lambda model, own: expit(folds.beta[model] * own.score),
+            folds.beta,
+        ),
+        **{baseline(c): by_outcomes(partial(smooth_outcome, level=c)) for c in smoothing_levels},
+        "gap": _Scored(own_target(battles, judge, gap.of_both(battles), voted), gap.of_own),
     }
-    scored = {name: base.score(of) for name, base in bases.items()}
+    for name, method in (methods or {}).items():
+        scored[name] = by_folds(*_outcomes(name, method, battles))
     targets = {name: one.target for name, one in scored.items()}
-    placed = place_targets(targets, voted, settings.l2, np.array(battles.models)[voted])
+    placed = place_targets(targets, voted, l2, np.array(battles.models)[voted])
     shares = {name: one.shares for name, one in scored.items()}
     beta = {name: one.beta for name, one in scored.items() if one.beta is not None}
-    mixed_of = mixtures(placed, voted, [name for name, base in bases.items() if base.on_ruler])
-    return Placements(voted, targets, placed, shares, beta, mixed_of, {"gap": gap})
+    mixed_of = mixtures(placed, voted, (*_RULED, *(methods or {})))
+    return Placements(tally, voted, targets, placed, shares, beta, mixed_of, {"gap": gap})
 
 
 def human_target(battles: CodedBattles, tally: OutcomeTally, voted: NDArray[np.bool_]) -> Target:
@@ -229,49 +196,24 @@ def human_shares(_: int, own: OwnBattles) -> Floats:
     return np.where(own.human >= 0, own.human / 2, np.nan)
 
 
-def _require_matching(battles: CodedBattles, beta_folds: BetaFolds) -> None:
-    if tuple(beta_folds.held_out_model) != battles.models:
-        raise ValueError(
-            f"beta folds are for {len(beta_folds.held_out_model)} models, battles have "
-            f"{len(battles.models)}; fit the folds on these battles"
-        )
-
-
 def _outcomes(
     name: str, method: ScoringMethod, battles: CodedBattles
 ) -> tuple[FoldOutcomes, Floats | None]:
     """Return a method's outcomes by fold, and the slopes (M,) behind them if there are any."""
     if name in ("human", *JUDGE_METHODS):
         raise ValueError(f"a method is called {name!r}, which is made from the battles themselves")
+    shapes = (len(battles),), (len(battles.models), len(battles))
     if method.score_difference is not None:
-        score = _require_scores(name, method.score_difference, len(battles))
-        beta = fit_score_slopes(battles, score).beta
+        score = np.asarray(method.score_difference, dtype=float)
+        require(score.shape == shapes[0], f"the shape of {name!r}", score.shape, f"{shapes[0]}")
+        remedy = "a finite score; leave out battles that a method did not score"
+        require(np.isfinite(score), f"score_difference of {name!r}", score, remedy)
+        beta = fit_beta_folds(replace(battles, score_difference=score, denominator=0)).beta
         return lambda model: expit(beta[model] * score), beta
     outcome = np.asarray(method.outcome, dtype=float)
-    shapes = (len(battles),), (len(battles.models), len(battles))
-    if outcome.shape not in shapes:
-        raise ValueError(
-            f"outcomes of {name!r} have shape {outcome.shape}; expected {shapes[0]} or {shapes[1]}"
-        )
+    expected = f"{shapes[0]} or {shapes[1]}"
+    require(outcome.shape in shapes, f"the shape of {name!r}", outcome.shape, expected)
     return (lambda _: outcome) if outcome.ndim == 1 else (lambda model: outcome[model]), None
-
-
-def fit_score_slopes(battles: CodedBattles, score_difference: Floats) -> BetaFolds:
-    """Return the slope of every fold for other scores of the same battles."""
-    return fit_beta_folds(replace(battles, score_difference=score_difference, denominator=0))
-
-
-def _require_scores(name: str, score_difference: Floats, n_battles: int) -> Floats:
-    score = np.asarray(score_difference, dtype=float)
-    if score.shape != (n_battles,):
-        raise ValueError(f"scores of {name!r} have shape {score.shape}; expected ({n_battles},)")
-    if not np.isfinite(score).all():
-        row = int(np.argmin(np.isfinite(score)))
-        raise ValueError(
-            f"the score difference of battle {row} by {name!r} is {score[row]}; leave out battles "
-            "that a method did not score"
-        )
-    return score
 
 
 def ruler_slopes(base: Placed, human: Placed, voted: NDArray[np.bool_]) -> Floats:
@@ -313,8 +255,7 @@ def mixtures(
 
 def averaged(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return for which models ``auto`` stands for ``average``, shape (M,)."""
-    many: NDArray[np.bool_] = voted.sum() - voted >= AVERAGE_FROM
-    return many
+    return np.asarray(voted.sum() - voted >= AVERAGE_FROM)
 
 
 def basis_of(voted: NDArray[np.bool_]) -> NDArray[np.str_]:
@@ -328,9 +269,3 @@ def basis_of(voted: NDArray[np.bool_]) -> NDArray[np.str_]:
             for n, many in zip(n_others, averaged(voted).tolist(), strict=True)
         ]
     )
-
-
-def mixed(mixture: Mixture, values: Mapping[str, Floats]) -> Floats:
-    """Return the sum of a mixture's parts, (M,); a part without weight need not exist."""
-    parts = [np.where(weight == 0, 0.0, weight * values[name]) for name, weight in mixture.items()]
-    return np.asarray(sum(parts))

@@ -7,17 +7,18 @@ calibrated: these stand beside the ratings on the human scale, never in their pl
 
 from collections.abc import Mapping
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike, model_pairs, require
 from judgeline.elo.anchors import connected_components
 from judgeline.elo.ratings import FEW_BATTLES
 from judgeline.elo.resampling import require_clusters
-from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
+from judgeline.elo.strengths import ELO_ORIGIN, ELO_PER_LOGIT
 
 LEAST_BATTLES = 100
 """Battles with an outcome below which a group, such as a language, has no ratings of its own."""
@@ -30,8 +31,6 @@ _LONGEST_STEP = 2.0  # logits, of a Newton step
 _ROUNDING = 1e-9  # of a covariate's largest value: a spread that its digits alone leave
 _RIDGE = 1e-3  # of weights and of the ties' parameter, per squared logit: none is without end
 _LEAST_CLUSTERS = 10  # for an error by clusters
-
-Floats = NDArray[np.float64]
 
 
 class PlainRatings(NamedTuple):
@@ -75,6 +74,15 @@ class _Fit(NamedTuple):
     value: Floats
     covariance: Floats
     n_ties: int
+
+    def intervals(
+        self, own: slice, known: NDArray[np.bool_], reach: float, origin: float = 0.0
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return estimates, errors and ends of some parameters in Elo points; errors if known."""
+        centre = origin + ELO_PER_LOGIT * self.value[own]
+        variance = np.where(known, np.diag(self.covariance)[own], np.nan)
+        error = ELO_PER_LOGIT * np.sqrt(variance)
+        return centre, error, centre - reach * error, centre + reach * error
 
 
 def rate_outcomes(
@@ -135,17 +143,18 @@ def rate_outcomes(
     ties; H. White (1982), Econometrica 50(1), on the errors; T. Li, A. Angelopoulos and
     W.-L. Chiang (2024), "Does style matter?", on lengths as a covariate.
     """
-    share = np.asarray(outcome, dtype=float)
-    first, second = _require_models(model_a, model_b)
+    first, second = model_pairs(model_a=model_a, model_b=model_b)
     columns = {name: np.asarray(values, float) for name, values in (covariates or {}).items()}
-    label = np.full(share.size, "") if group is None else np.asarray(group, dtype=str)
-    require_clusters(cluster, share.size)
-    units = np.arange(share.size) if cluster is None else np.asarray(cluster)
-    _require_alike(share, first, second, *columns.values(), label, units)
-    _require_outcomes(share, ties)
+    label = np.full(first.size, "") if group is None else np.asarray(group, dtype=str)
+    require_clusters(cluster, first.size)
+    units = np.arange(first.size) if cluster is None else np.asarray(cluster)
+    _, share, *_ = alike(model_a=first, outcome=np.asarray(outcome, float), group=label, **columns)
+    require(ties in get_args(Ties), "ties", ties, " or ".join(get_args(Ties)))
+    possible = (share >= 0) & (share <= 1) if ties == "half" else np.isin(share, (0, 0.5, 1))
+    expected = "in [0, 1]" if ties == "half" else "1, 0.5 or 0"
+    require(possible | np.isnan(share), "outcome", share, f"A's share, {expected}")
     known = np.isfinite(np.column_stack([share, *columns.values()])).all(axis=1)
-    if not 0 < miscoverage < 1:
-        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
+    require(0 < miscoverage < 1, "miscoverage", miscoverage, "strictly between 0 and 1")
     reach = NormalDist().inv_cdf(1 - miscoverage / 2)
     ratings, effects = [], []
     for name in np.unique(label[known]).tolist():
@@ -163,7 +172,11 @@ def rate_outcomes(
         fit = _fit(_design(sides, z, models.size), share[rows], units_of, models.size, ties, l2)
         ratings.append(_rated(fit, name, models, sides, share[rows], reach))
         kept = np.array([*columns], dtype=str)[varies]
-        effects.append(_effects(fit, name, kept, (z != 0).sum(axis=0), rows.size, reach))
+        last = fit.value.size - fit.n_ties
+        many = (z != 0).sum(axis=0) >= FEW_BATTLES
+        intervals = fit.intervals(slice(last - kept.size, last), many, reach)
+        groups, n_battles = np.full(kept.size, name), np.full(kept.size, rows.size)
+        effects.append(Covariates(groups, kept, *intervals, n_battles))
     return _joined(PlainRatings, ratings), _joined(Covariates, effects)
 
 
@@ -174,45 +187,10 @@ def style_difference(of_a: ArrayLike, of_b: ArrayLike) -> Floats:
     negative amount.
     """
     first, second = np.asarray(of_a, dtype=float), np.asarray(of_b, dtype=float)
-    if (first < 0).any() or (second < 0).any():
-        row = int(np.argmax((first < 0) | (second < 0)))
-        raise ValueError(
-            f"row {row} has {first[row]:g} and {second[row]:g}: amounts are not below 0"
-        )
+    for name, amounts in (("of_a", first), ("of_b", second)):
+        require(~(amounts < 0), name, amounts, "an amount, 0 or more")
     total = first + second
     return np.asarray((first - second) / np.where(total == 0, 1.0, total))
-
-
-def _require_alike(*columns: NDArray[Any]) -> None:
-    shapes = sorted({column.shape for column in columns})
-    if len(shapes) > 1 or len(shapes[0]) != 1:
-        raise ValueError(f"battle columns have shapes {', '.join(map(str, shapes))}; expected one")
-
-
-def _require_models(*sides: ArrayLike) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    """Return the names of both models; ValueError unless there are two, each with a name."""
-    names = [np.asarray(side, dtype=object) for side in sides]
-    for side, values in zip("ab", names, strict=True):
-        wrong = [row for row, name in enumerate(values) if not (isinstance(name, str) and name)]
-        if wrong:
-            raise ValueError(
-                f"model_{side} is {values[wrong[0]]!r} in row {wrong[0]}; name a model"
-            )
-    if names[0].shape == names[1].shape and (same := names[0] == names[1]).any():
-        row = int(np.argmax(same))
-        raise ValueError(f"{names[0][row]!r} meets itself in row {row}; remove such battles")
-    return names[0].astype(str), names[1].astype(str)
-
-
-def _require_outcomes(share: Floats, ties: Ties) -> None:
-    if ties not in ("half", "davidson"):
-        raise ValueError(f"ties must be 'half' or 'davidson', got {ties!r}")
-    wrong = ~np.isnan(share) & ((share < 0) | (share > 1))
-    if ties == "davidson":
-        wrong |= ~np.isin(share, (0, 0.5, 1)) & ~np.isnan(share)
-    if wrong.any():
-        row, expected = int(np.argmax(wrong)), "in [0, 1]" if ties == "half" else "1, 0.5 or 0"
-        raise ValueError(f"outcome is {share[row]:g} in row {row}; expected A's share, {expected}")
 
 
 def _design(sides: tuple[NDArray[Any], NDArray[Any]], z: Floats, size: int) -> sparse.csr_array:
@@ -284,50 +262,16 @@ def _rated(
     share: Floats,
     reach: float,
 ) -> PlainRatings:
-    rating = strength_to_rating(fit.value[: models.size])
     n_battles = np.bincount(np.concatenate(sides), minlength=models.size)
     won = np.bincount(np.concatenate(sides), np.concatenate([share, 1 - share]), models.size)
     known = (n_battles >= FEW_BATTLES) & (won > 0) & (won < n_battles)
-    error = np.full(models.size, np.nan)
-    error[known] = ELO_PER_LOGIT * np.sqrt(np.diag(fit.covariance)[: models.size][known])
     met = np.zeros((models.size, models.size), dtype=bool)
     met[sides] = True
-    table = PlainRatings(
-        np.full(models.size, group),
-        models,
-        rating,
-        error,
-        rating - reach * error,
-        rating + reach * error,
-        n_battles,
-        connected_components(met),
-    )
-    best_first = np.lexsort((-rating, table.component))
+    intervals = fit.intervals(slice(models.size), known, reach, origin=ELO_ORIGIN)
+    names = np.full(models.size, group)
+    table = PlainRatings(names, models, *intervals, n_battles, connected_components(met))
+    best_first = np.lexsort((-table.rating, table.component))
     return PlainRatings(*(column[best_first] for column in table))
-
-
-def _effects(
-    fit: _Fit,
-    group: str,
-    names: NDArray[np.str_],
-    n_with: NDArray[np.int64],
-    n_battles: int,
-    reach: float,
-) -> Covariates:
-    last = fit.value.size - fit.n_ties
-    own = slice(last - names.size, last)
-    effect = ELO_PER_LOGIT * fit.value[own]
-    error = ELO_PER_LOGIT * np.sqrt(np.diag(fit.covariance)[own])
-    error[n_with < FEW_BATTLES] = np.nan
-    return Covariates(
-        np.full(names.size, group),
-        names,
-        effect,
-        error,
-        effect - reach * error,
-        effect + reach * error,
-        np.full(names.size, n_battles),
-    )
 
 
 def _joined(kind: type[Any], tables: list[Any]) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats
 from judgeline.elo.anchors import cut_models, other_anchors
 from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.beta import BetaFolds
@@ -15,15 +16,11 @@ from judgeline.elo.placements import (
     HEADLINE,
     Placements,
     ScoringMethod,
-    _placements,
     basis_of,
-    mixed,
+    place,
 )
 from judgeline.elo.resampling import RatingSettings, require_clusters, std_errors
 from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
-from judgeline.elo.sums import OutcomeTally, tally_outcomes
-
-Floats = NDArray[np.float64]
 
 FEW_BATTLES = 20
 """Battles against anchors below which a model is flagged: its standard error is a guess."""
@@ -119,15 +116,14 @@ def rate(
     if methods or cluster is not None or settings.n_resamples:
         require_single(battles, "resamples, clusters and further methods")
     wanted = np.isin(battles.models, list(battles.models if models is None else models))
-    tally = tally_outcomes(battles)
-    found = _placements(battles, settings, methods or {}, beta_folds, tally)
-    return tabulate(battles, found, tally, settings, cluster, wanted)
+    levels = settings.smoothing_levels
+    found = place(battles, beta_folds, l2=settings.l2, smoothing_levels=levels, methods=methods)
+    return tabulate(battles, found, settings, cluster, wanted)
 
 
 def tabulate(
     battles: CodedBattles,
     found: Placements,
-    tally: OutcomeTally,
     settings: RatingSettings,
     cluster: ArrayLike | None,
     wanted: NDArray[np.bool_],
@@ -137,17 +133,15 @@ def tabulate(
     for name, fit in found.gaps.items():
         own = [np.where(part > 0, np.hypot(part, fit.own_error), part) for part in errors[name]]
         errors[name] = (own[0], own[1])
-    strengths = {name: fit.strength for name, fit in found.placed.items()}
     bootstrap, closed = ({name: pair[kind] for name, pair in errors.items()} for kind in (0, 1))
-    human = strength_to_rating(strengths["human"])
+    human = strength_to_rating(found.strength("human"))
     votes = found.targets["human"].n_battles.sum(axis=1).astype(np.int64)
     judged = found.judged.n_battles.sum(axis=1).astype(np.int64)
-    flags, names = _flags(found, tally), np.array(battles.models)
+    flags, names = _flags(found), np.array(battles.models)
     nothing, basis = np.full(names.size, np.nan), basis_of(found.voted)
     tables: list[HeldOutRatings] = []
     for method in (*found.placed, *found.mixtures):
-        mixture, of_people = found.mixture(method), method == "human"
-        strength = mixed(mixture, strengths)
+        strength, of_people = found.strength(method), method == "human"
         rating = strength_to_rating(strength)
         table = HeldOutRatings(
             model=names,
@@ -156,8 +150,8 @@ def tabulate(
             rating=rating,
             human_rating=human,
             residual=rating - human,
-            std_error=ELO_PER_LOGIT * mixed(mixture, bootstrap),
-            std_error_analytic=ELO_PER_LOGIT * mixed(mixture, closed),
+            std_error=ELO_PER_LOGIT * found.mixed(method, bootstrap),
+            std_error_analytic=ELO_PER_LOGIT * found.mixed(method, closed),
             human_std_error=ELO_PER_LOGIT * closed["human"],
             vote_std_error=ELO_PER_LOGIT * _vote_std_error(found, strength),
             beta=found.beta.get(method.removesuffix("-rescaled"), nothing),
@@ -181,14 +175,14 @@ def _vote_std_error(found: Placements, strength: Floats) -> Floats:
     return error
 
 
-def _flags(found: Placements, tally: OutcomeTally) -> NDArray[np.str_]:
+def _flags(found: Placements) -> NDArray[np.str_]:
     """Return each model's flags, such as ``no-votes``, joined by semicolons (M,)."""
     voted, judge = found.voted, found.judged
     cut = np.zeros(voted.size, dtype=bool)
     for target in (found.targets["human"], judge):
         cut[voted] |= cut_models(target.n_battles[voted])
     met, won = judge.n_battles.sum(axis=1), judge.own_wins.sum(axis=1)
-    votes, zeros = tally.human.sum(axis=1), np.zeros(voted.size)
+    votes, zeros = found.tally.human.sum(axis=1), np.zeros(voted.size)
     squares = (fit.own_squares for fit in found.targets.values() if fit.fold_wins is None)
     raised = {
         "no-votes": ~voted,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.strengths import analytic_std_error, place_models
 from judgeline.elo.sums import chebyshev_nodes, interpolation
@@ -30,8 +31,6 @@ def is_baseline(method: str) -> bool:
     """Return whether a method smooths hard outcomes, whose random stream it shares."""
     return method.startswith(_BASELINE)
 
-
-Floats = NDArray[np.float64]
 
 _DRAWS_PER_CELL = 16  # one binomial draw costs about as much as this many battles drawn
 
@@ -55,8 +54,7 @@ def keyed_rng(seed: int, *names: str) -> np.random.Generator:
     Equal keys give the same stream, different keys independent ones; ValueError for a negative
     seed.
     """
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
+    require(seed >= 0, "seed", seed, "0 or more")
     words = -(-max(seed, 1).bit_length() // 32)
     key = seed.to_bytes(4 * words, "little") + len(names).to_bytes(4, "little")
     for name in names:
@@ -91,12 +89,10 @@ class RatingSettings:
 
     def __post_init__(self) -> None:
         """Refuse settings that no fit can follow."""
-        if not 0 <= self.l2 < np.inf:
-            raise ValueError(f"l2 must be finite and not negative, got {self.l2}")
-        if self.n_resamples < 0 or self.n_resamples == 1:
-            raise ValueError(f"n_resamples must be 0 or at least 2, got {self.n_resamples}")
-        if self.seed < 0:
-            raise ValueError(f"seed must not be negative, got {self.seed}")
+        require(0 <= self.l2 < np.inf, "l2", self.l2, "finite and not negative")
+        known = self.n_resamples == 0 or self.n_resamples >= 2
+        require(known, "n_resamples", self.n_resamples, "0 or at least 2")
+        require(self.seed >= 0, "seed", self.seed, "0 or more")
         for level in self.smoothing_levels:
             smooth_outcome(0.5, level)
 
@@ -268,9 +264,11 @@ def _own_fit(
 
 def require_clusters(cluster: ArrayLike | None, n_battles: int) -> None:
     """Raise ValueError unless there is a cluster for every battle, or none at all."""
-    if cluster is not None and np.shape(cluster) != (n_battles,):
-        raise ValueError(f"cluster has shape {np.shape(cluster)}; expected ({n_battles},)")
-    labels = np.asarray([] if cluster is None else cluster, dtype=object).tolist()
-    for row, label in enumerate(labels):
-        if label is None or label != label:  # NaN alone differs from itself
-            raise ValueError(f"cluster is missing in row {row}; give every battle one, or its id")
+    if cluster is not None:
+        labels = np.asarray(cluster, dtype=object)
+        require(
+            labels.shape == (n_battles,), "the shape of cluster", labels.shape, f"({n_battles},)"
+        )
+        # NaN alone differs from itself
+        given = [label is not None and label == label for label in labels.tolist()]
+        require(given, "cluster", labels, "a cluster of every battle, or its id")

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import expit
+
+from judgeline.arrays import Floats, require
 
 ELO_PER_LOGIT = 400 / math.log(10)
 """Elo points per natural logit: 400 points are odds of ten to one."""
@@ -29,7 +31,6 @@ _MAX_ITERATIONS = 100
 
 _MAX_STEP = 4.0  # logits; a longer Newton step leaves the region where the quadratic holds
 
-Floats = NDArray[np.float64]
 
 _PLACING_STEPS = 200
 
@@ -120,25 +121,20 @@ def fit_strengths(
 
 
 def _require_totals(counts: Floats, won: Floats, l2: float) -> None:
-    if counts.ndim != 2 or counts.shape != (won.size, won.size):
-        raise ValueError(
-            f"n_battles has shape {counts.shape}, wins {won.shape}; expected (M, M), (M,)"
-        )
-    if not l2 >= 0:
-        raise ValueError(f"l2 must not be negative, got {l2}")
-    if not np.isfinite(counts).all() or (counts < 0).any():
-        raise ValueError("n_battles must be finite and not negative")
-    if (counts != counts.T).any():
-        raise ValueError("n_battles must be symmetric: battles of i with j are battles of j with i")
-    if np.diagonal(counts).any():
-        raise ValueError("n_battles must be zero on the diagonal: no model meets itself")
+    shape = (won.size, won.size)
+    require(counts.shape == shape, "the shape of n_battles", counts.shape, f"{shape}, as of wins")
+    require(l2 >= 0, "l2", l2, "0 or more")
+    require(np.isfinite(counts) & (counts >= 0), "n_battles", counts, "finite and not negative")
+    require(counts == counts.T, "n_battles", counts, "as many of i with j as of j with i")
+    diagonal = np.diagonal(counts)
+    require(diagonal == 0, "the diagonal of n_battles", diagonal, "0: no model meets itself")
     met = counts.sum(axis=1)
     slack = 1e-9 * np.maximum(met, 1.0)
-    if not ((won >= -slack) & (won <= met + slack)).all():
-        raise ValueError(f"wins must lie between 0 and each model's battles, got {won.tolist()}")
+    possible = (won >= -slack) & (won <= met + slack)
+    require(possible, "wins", won, "between 0 and the model's battles")
     total = counts.sum() / 2
-    if not abs(won.sum() - total) <= 1e-9 * (1 + total):
-        raise ValueError(f"wins sum to {won.sum()!r}, but there are {total!r} battles")
+    adds_up = abs(won.sum() - total) <= 1e-9 * (1 + total)
+    require(adds_up, "the sum of wins", float(won.sum()), f"the {total:g} battles")
 
 
 def curvature(information: Floats, l2: float) -> Floats:

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats
 from judgeline.elo.battles import CodedBattles, chunks
 from judgeline.verdict.outcomes import exact_share
 
@@ -18,8 +20,6 @@ HUMAN_CODES = 4  # halves 0, 1, 2 and 3 = nobody voted
 
 JUDGE_CODES = 5  # quarters 0 to 4
 
-
-Floats = NDArray[np.float64]
 
 OwnOutcomes = Callable[[slice], tuple[NDArray[np.float64], NDArray[np.float64]]]
 
@@ -61,8 +61,7 @@ class ScoreTally(NamedTuple):
     def differences(self) -> NDArray[np.float64]:
         """Score differences of the columns, in rubric points, shape (2 K + 1,)."""
         reach = self.counts.shape[1] // 2
-        grid: NDArray[np.float64] = np.arange(-reach, reach + 1) / self.denominator
-        return grid
+        return np.asarray(np.arange(-reach, reach + 1) / self.denominator)
 
 
 def tally_outcomes(battles: CodedBattles) -> OutcomeTally:
@@ -134,29 +133,22 @@ class SoftTotals(NamedTuple):
 
 def soft_totals(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> SoftTotals:
     """Return the soft totals of every fold."""
-    if battles.denominator:
-        return _on_grid(battles, beta, anchors)
-    return _continuous(battles, beta, anchors)
-
-
-def _on_grid(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> SoftTotals:
-    tally = tally_scores(battles, opponents=None if anchors.all() else anchors)
-    counts = tally.counts.sum(axis=2)
-    chance = exact_share(expit(beta[:, None] * tally.differences))
-    reach = counts.shape[1] // 2
-    width = counts.shape[1]
-    flat = chance.ravel()
 
     def own(part: slice) -> tuple[Floats, Floats]:
-        """Return the shares of A at A's slope and of B at B's, looked up by score."""
-        place = battles.score_difference[part].astype(np.int32) + reach
-        of_a = flat[battles.model_a[part].astype(np.int32) * width + place]
-        mirrored = width - 1 - place
-        of_b = flat[battles.model_b[part].astype(np.int32) * width + mirrored]
-        return of_a, of_b
+        """Return the shares of A at A's slope and of B at B's, of one part of the battles."""
+        score = battles.rubric_points(part)
+        slope_a, slope_b = beta[battles.model_a[part]], beta[battles.model_b[part]]
+        return exact_share(expit(slope_a * score)), exact_share(expit(-slope_b * score))
 
-    own_wins, own_squares = own_sums(battles, own)
-    return SoftTotals(chance @ counts.T, own_wins, own_squares[:, anchors].sum(axis=1))
+    wins, squares = own_sums(battles, own)
+    totals = (_totals_on_grid if battles.denominator else _totals_at)(battles, beta, anchors)
+    return SoftTotals(totals, wins, squares[:, anchors].sum(axis=1))
+
+
+def _totals_on_grid(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> Floats:
+    tally = tally_scores(battles, opponents=None if anchors.all() else anchors)
+    chance = exact_share(expit(beta[:, None] * tally.differences))
+    return np.asarray(chance @ tally.counts.sum(axis=2).T)
 
 
 def own_sums(battles: CodedBattles, own: OwnOutcomes) -> tuple[Floats, Floats]:
@@ -173,48 +165,27 @@ def own_sums(battles: CodedBattles, own: OwnOutcomes) -> tuple[Floats, Floats]:
     return wins.reshape(size, size), squares.reshape(size, size)
 
 
-def _continuous(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> SoftTotals:
-    score = battles.rubric_points()
-
-    def own(part: slice) -> tuple[Floats, Floats]:
-        """Return the shares of A at A's slope and of B at B's, of one part of the battles."""
-        slope_a, slope_b = beta[battles.model_a[part]], beta[battles.model_b[part]]
-        return exact_share(expit(slope_a * score[part])), exact_share(expit(-slope_b * score[part]))
-
-    wins, squares = own_sums(battles, own)
-    totals = _totals_at(battles, score, beta, anchors)
-    return SoftTotals(totals, wins, squares[:, anchors].sum(axis=1))
-
-
-def _totals_at(
-    battles: CodedBattles, score: Floats, beta: Floats, anchors: NDArray[np.bool_]
-) -> Floats:
+def _totals_at(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> Floats:
     """Sum soft outcomes per model at every fold's slope; of many, through Chebyshev nodes."""
+    score = battles.rubric_points()
     inner = anchors[battles.model_a] & anchors[battles.model_b]
     kept, kept_score = battles.take(inner), score[inner]
     known = np.isfinite(beta)
     totals = np.full((beta.size, beta.size), np.nan)
     if not known.any():
         return totals
-    nodes, weights = _nodes(beta[known], score, len(kept))
+    nodes, place = np.unique(beta[known], return_inverse=True)
+    weights = np.eye(nodes.size)[place]
+    if len(kept) * nodes.size > FEW:
+        with suppress(ValueError):  # slopes may lie too far apart to interpolate between
+            reach = float(np.abs(score).max())
+            nodes = chebyshev_nodes(nodes[0], nodes[-1], reach=reach)
+            weights = interpolation(nodes, beta[known])
     of_a, of_b = (
         lambda beta, s, sign=sign: exact_share(expit(sign * beta * s)) for sign in (1, -1)
     )
     totals[known] = weights @ model_sums(kept, kept_score, nodes, of_a, of_b).T
     return totals
-
-
-def _nodes(beta: Floats, score: Floats, n_battles: int) -> tuple[Floats, Floats]:
-    """Return slopes to sum at, (K,), and the weights that take those sums to each fold, (F, K)."""
-    distinct, place = np.unique(beta, return_inverse=True)
-    each = distinct, np.eye(distinct.size)[place]
-    if n_battles * distinct.size <= FEW:
-        return each
-    try:
-        nodes = chebyshev_nodes(beta.min(), beta.max(), reach=float(np.abs(score).max()))
-    except ValueError:  # slopes too far apart to interpolate between
-        return each
-    return nodes, interpolation(nodes, beta)
 
 
 def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.float64]:
@@ -230,8 +201,7 @@ def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.floa
     if count > _MOST_NODES:
         raise ValueError(f"{count} nodes needed on [{low:g}, {high:g}] for |s| up to {reach:g}")
     angle = (2 * np.arange(count) + 1) * math.pi / (2 * count)
-    nodes: NDArray[np.float64] = (low + high) / 2 + half * np.cos(angle)
-    return nodes
+    return np.asarray((low + high) / 2 + half * np.cos(angle))
 
 
 def interpolation(nodes: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats
 from judgeline.elo.battles import CodedBattles, require_single
-from judgeline.elo.leave_one_out import expected_wins
+from judgeline.elo.leave_one_out import centred, expected_wins
 from judgeline.elo.strengths import curvature, fit_strengths, solver
 from judgeline.elo.sums import tally_outcomes
-
-Floats = NDArray[np.float64]
 
 _PARTS = 5
 _LEAST_VOTES = 10
@@ -85,11 +84,11 @@ class _Part(NamedTuple):
         chance = expit(start[:, None] - start)
         solve = solver(curvature(self.counts * chance * (1 - chance), l2))
         targets, lost = (left @ self.wins.T) * left, deleted @ self.counts
-        strengths, last = _centred(left * start, left), np.full(len(left), np.inf)
+        strengths, last = centred(left * start, left), np.full(len(left), np.inf)
         for _ in range(_MAX_ITERATIONS):  # steps shrink by a group's share in the information
             expected = expected_wins(self.counts, np.exp(strengths), lost)
-            gradient = _centred(targets - expected - 2 * l2 * strengths, left)
-            step = _centred(solve(gradient.T).T, left)
+            gradient = centred(targets - expected - 2 * l2 * strengths, left)
+            step = centred(solve(gradient.T).T, left)
             strengths, size = strengths + step, np.abs(step).max(axis=1)
             strengths[~(size <= np.maximum(last / 2, _FINISHED))] = np.nan
             if np.nanmax(size, initial=0.0) <= _FINISHED:
@@ -180,12 +179,6 @@ def fit_surrogacy(
     beta, gamma = slopes.tolist()
     alone = float(np.sqrt(np.linalg.inv(information)[1, 1]))  # with the strengths as known
     return Surrogacy(beta, gamma, max(spread, alone), votes.outcome.size)
-
-
-def _centred(rows: Floats, left: Floats) -> Floats:
-    """Return rows without the mean of the models that are left, and zero at the others."""
-    mean = (rows * left).sum(axis=1, keepdims=True) / np.maximum(left.sum(axis=1, keepdims=True), 1)
-    return np.asarray((rows - mean) * left)
 
 
 def surrogacy_finding(gamma: float, std_error: float) -> str:

@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.anchors import cut_models, other_anchors
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
 from judgeline.elo.strengths import analytic_std_error, place_models
-from judgeline.elo.sums import OwnOutcomes, SoftTotals, own_sums
+from judgeline.elo.sums import OwnOutcomes, own_sums
 from judgeline.verdict.outcomes import exact_share
-
-Floats = NDArray[np.float64]
 
 FoldOutcomes = Callable[[int], Floats]
 """Gives A's share of the win in every battle, shape (n,), while model number m is held out."""
@@ -56,13 +55,19 @@ def linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bo
     return Target(counts.sum(axis=2).astype(float), own_wins, squares, fold_wins)
 
 
-def soft_target(counts: NDArray[np.int64], soft: SoftTotals, voted: NDArray[np.bool_]) -> Target:
-    """Return the target of soft outcomes, each fold at its own slope, from their totals."""
+def fold_target(
+    counts: NDArray[np.int64],
+    own_wins: Floats,
+    own_squares: Floats,
+    totals: Floats,
+    voted: NDArray[np.bool_],
+) -> Target:
+    """Return the target of outcomes at each fold's own slope, from sums by model (M, M)."""
     n_battles = counts.sum(axis=2).astype(float)
-    own_wins, fold_wins = soft.own_wins[:, voted], soft.totals[:, voted].copy()
+    own_wins, fold_wins = own_wins[:, voted], totals[:, voted]
     # in fold m the anchor i loses what it won against m at the slope of m: n_im - own_wins_mi
     fold_wins[voted] -= n_battles[voted] - own_wins[voted]
-    return Target(n_battles, own_wins, soft.own_squares, fold_wins)
+    return Target(n_battles, own_wins, own_squares, fold_wins)
 
 
 def outcome_target(
@@ -80,13 +85,12 @@ def outcome_target(
         share = require_shares(outcomes(model), len(battles), battles.models[model])
         totals[model] = np.bincount(battles.model_a[among], share[among], size)
         totals[model] += np.bincount(battles.model_b[among], 1 - share[among], size)
-        own, opponent = _own_shares(battles, share, model)
+        first, second = battles.model_a == model, battles.model_b == model
+        own = np.concatenate([share[first], 1 - share[second]])
+        opponent = np.concatenate([battles.model_b[first], battles.model_a[second]])
         own_wins[model] = np.bincount(opponent, own, size)
         own_squares[model] = exact_share(own**2)[voted[opponent]].sum()
-    n_battles = counts.sum(axis=2).astype(float)
-    own_wins, fold_wins = own_wins[:, voted], totals[:, voted]
-    fold_wins[voted] -= n_battles[voted] - own_wins[voted]
-    return Target(n_battles, own_wins, own_squares, fold_wins)
+    return fold_target(counts, own_wins, own_squares, totals, voted)
 
 
 def own_target(
@@ -103,29 +107,10 @@ def own_target(
 
 def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:
     """Return a fold's outcomes if there is one per battle, each in [0, 1] or NaN."""
-    share = np.asarray(outcome, dtype=float)
-    if share.shape != (n_battles,):
-        raise ValueError(
-            f"outcomes with {model!r} held out have shape {share.shape}; expected ({n_battles},)"
-        )
-    wrong = (share < 0) | (share > 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"the outcome of battle {row} with {model!r} held out is {share[row]}; expected A's "
-            "share of the win, in [0, 1]"
-        )
+    share, name = np.asarray(outcome, dtype=float), f"outcome with {model!r} held out"
+    require(share.shape == (n_battles,), f"the shape of {name}", share.shape, f"({n_battles},)")
+    require(~((share < 0) | (share > 1)), name, share, "A's share of the win, in [0, 1]")
     return exact_share(share)
-
-
-def _own_shares(
-    battles: CodedBattles, share: Floats, model: int
-) -> tuple[Floats, NDArray[np.int64]]:
-    """Return a model's share of the win in each of its battles, and its opponents."""
-    first, second = battles.model_a == model, battles.model_b == model
-    own = np.concatenate([share[first], 1 - share[second]])
-    opponent = np.concatenate([battles.model_b[first], battles.model_a[second]])
-    return own, opponent.astype(np.int64)
 
 
 def place_targets(

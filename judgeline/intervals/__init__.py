@@ -29,7 +29,6 @@ from judgeline.intervals.conformal import (
     require_miscoverage,
     sampling_half_width,
 )
-from judgeline.intervals.jackknife import JackknifeIntervals, jackknife_intervals, jackknife_plus
 from judgeline.intervals.judge_and_votes import (
     JudgeAndVotes,
     VotedRatings,
@@ -45,7 +44,15 @@ from judgeline.intervals.promises import (
     rank_sum_test,
     running_coverage,
 )
-from judgeline.intervals.refits import RefitErrors, VarianceShares, refit_errors, variance_by_source
+from judgeline.intervals.refits import (
+    JackknifeIntervals,
+    RefitErrors,
+    VarianceShares,
+    jackknife_intervals,
+    jackknife_plus,
+    refit_errors,
+    variance_by_source,
+)
 
 __all__ = [
     "OF_THE_JUDGE", "WITHHELD", "Bands", "Calibrating", "ConformalCalibration",

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.placements import HEADLINE
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.intervals.conformal import (
@@ -17,10 +18,8 @@ from judgeline.intervals.conformal import (
     family_of,
     interval_half_width,
 )
-from judgeline.intervals.jackknife import JackknifeIntervals
 from judgeline.intervals.judge_and_votes import VotedRatings
-
-Floats = NDArray[np.float64]
+from judgeline.intervals.refits import JackknifeIntervals
 
 Bands = Literal["strength", "family"]
 
@@ -120,11 +119,10 @@ def rank_models(
     ValueError
         If the ratings hold no such method, or it is ``human``.
     """
-    if method not in (methods := heldout.judge_methods()):
-        raise ValueError(f"cannot rank by method {method!r}; the ratings hold {', '.join(methods)}")
+    methods = heldout.judge_methods()
+    require(method in methods, "the method that ranks", method, " or ".join(methods))
+    require(bands in (None, *get_args(Bands)), "bands", bands, " or ".join(get_args(Bands)))
     table = heldout.take(heldout.method == method)
-    if bands not in (None, *get_args(Bands)):
-        raise ValueError(f"bands are {bands!r}; expected one of {', '.join(get_args(Bands))}")
     if bands is not None and calibration is not None:
         raise ValueError("bands are of ranked models alone: leave out bands or calibration")
     pool = heldout if calibration is None else calibration
@@ -279,8 +277,7 @@ def range_quantile(share: float, n: int) -> float:
 def missed(board: Leaderboard) -> NDArray[np.bool_]:
     """Return which models have an interval that does not hold their human rating, shape (n,)."""
     lower, upper, human = _ends_and_human(board)
-    outside: NDArray[np.bool_] = (human < lower) | (human > upper)
-    return outside
+    return np.asarray((human < lower) | (human > upper))
 
 
 def kept_intervals(board: Leaderboard) -> tuple[int, int]:
@@ -312,8 +309,8 @@ def withhold(leaderboard: Leaderboard, reason: str) -> Leaderboard:
     name, since their order would tell the ranks; human ratings and counts stay. ValueError without
     a reason, or for one with the semicolon that separates flags.
     """
-    if not reason or ";" in reason:
-        raise ValueError(f"a reason without semicolons is needed to withhold, got {reason!r}")
+    good = bool(reason) and ";" not in reason
+    require(good, "the reason to withhold", reason, "some words without a semicolon")
     board = leaderboard.take(np.argsort(leaderboard.model, kind="stable"))
     nothing = np.full(board.model.size, math.nan)
     flags = (";".join(filter(None, (WITHHELD + reason, old))) for old in board.flags.tolist())

@@ -8,8 +8,9 @@ the method ``gap`` do for one judge.
 from collections.abc import Collection, Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from judgeline.arrays import require
 from judgeline.elo.anchors import require_votes
 from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.gap import fit_gap, gap_features, mean_features
@@ -19,8 +20,6 @@ from judgeline.elo.resampling import RatingSettings, require_clusters
 from judgeline.elo.sums import tally_outcomes
 from judgeline.elo.targets import own_target, place_targets
 from judgeline.verdict.identity import POOLED
-
-Floats = NDArray[np.float64]
 
 
 def rate_pooled(
@@ -82,35 +81,23 @@ def rate_pooled(
     }
     placed = place_targets(targets, voted, settings.l2, np.array(battles.models)[voted])
     shares = {"human": human_shares, POOLED: gap.of_own}
-    found = Placements(voted, targets, placed, shares, {}, {}, {POOLED: gap})
+    found = Placements(tally, voted, targets, placed, shares, {}, {}, {POOLED: gap})
     wanted = np.isin(battles.models, list(battles.models if models is None else models))
-    ratings = tabulate(battles, found, tally, settings, cluster, wanted)
+    ratings = tabulate(battles, found, settings, cluster, wanted)
     basis = f"regression of votes on the mean score and gap of {', '.join(names)}"
     return ratings._replace(basis=np.where(ratings.method == POOLED, basis, ""))
 
 
 def _require_same_battles(judges: Mapping[str, CodedBattles]) -> None:
     """Raise ValueError, with judge and row, unless all judges have the same battles and votes."""
-    if not judges:
-        raise ValueError("no judge to pool; give the battles of at least one")
+    require(len(judges), "the number of judges to pool", 0, "at least one, with its battles")
     (first, own), *others = judges.items()
+    remedy = (
+        f"that of judge {first!r}; give battles that all judges scored, in one order, votes alike"
+    )
     for name, theirs in others:
-        if where := _first_difference(own, theirs):
-            raise ValueError(
-                f"judges {first!r} and {name!r} do not have the same battles: {where}; give those "
-                "that all judges scored, in one order and with the same votes"
-            )
-
-
-def _first_difference(own: CodedBattles, theirs: CodedBattles) -> str:
-    """Return in words where two judges' battles differ first; empty if nowhere."""
-    if len(own) != len(theirs):
-        return f"{len(own)} and {len(theirs)} battles"
-    if own.models != theirs.models:
-        stray = sorted(set(own.models) ^ set(theirs.models))
-        return f"model {stray[0]!r} is in one only"
-    for field in ("model_a", "model_b", "human_outcome"):
-        differs = getattr(own, field) != getattr(theirs, field)
-        if differs.any():
-            return f"{field} differs in row {int(np.argmax(differs))}"
-    return ""
+        for field in ("models", "model_a", "model_b", "human_outcome"):
+            ours, other = np.asarray(getattr(own, field)), np.asarray(getattr(theirs, field))
+            whose, size = f"{field} of judge {name!r}", f"{ours.size}, {remedy}"
+            require(ours.size == other.size, f"the number of {whose}", other.size, size)
+            require(ours == other, whose, other, remedy)

@@ -1,16 +1,15 @@
 """Stated intervals against later votes: coverage, ranks of errors, the zero of the scale."""
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from judgeline.arrays import Floats, alike_floats, require
 from judgeline.elo.ratings import average_ranks
 from judgeline.intervals.conformal import COVERAGE_TAIL, coverage_limits
-
-Floats = NDArray[np.float64]
 
 Alternative = Literal["two-sided", "greater", "less"]
 
@@ -73,14 +72,10 @@ def running_coverage(
     """
     from scipy.stats import binom
 
-    held, promised = np.asarray(covered, dtype=bool), np.asarray(miscoverage, dtype=float)
-    if held.shape != promised.shape or held.ndim != 1:
-        raise ValueError(f"covered {held.shape} and miscoverage {promised.shape} differ")
-    wrong = promised[~((promised > 0) & (promised < 1))]
-    if wrong.size:
-        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {wrong[0]}")
-    if n_calibration < 0:
-        raise ValueError(f"n_calibration must not be negative, got {n_calibration}")
+    held, promised = alike_floats(covered=covered, miscoverage=miscoverage)
+    possible = (promised > 0) & (promised < 1)
+    require(possible, "miscoverage", promised, "strictly between 0 and 1")
+    require(n_calibration >= 0, "n_calibration", n_calibration, "0 or more")
     levels, of_level = np.unique(promised, return_inverse=True)
     count = np.bincount(of_level, minlength=levels.size)
     kept = np.bincount(of_level, held, levels.size).astype(np.int64)
@@ -143,8 +138,8 @@ def rank_sum_test(
     Newsletter 12(1). For conformal residuals: A. K. Kuchibhotla (2020), arXiv:2005.06095.
     """
     new, old = _require_scores(fresh, "fresh"), _require_scores(pool, "pool")
-    if alternative not in ("two-sided", "greater", "less"):
-        raise ValueError(f"alternative must be two-sided, greater or less, got {alternative!r}")
+    known = get_args(Alternative)
+    require(alternative in known, "alternative", alternative, " or ".join(known))
     ranks = np.rint(2 * average_ranks(np.concatenate([new, old]))).astype(np.int64)  # no halves
     total = int(ranks[: new.size].sum())
     superiority = (total / 2 - new.size * (new.size + 1) / 2) / (new.size * old.size)
@@ -164,10 +159,9 @@ def rank_sum_test(
 
 def _require_scores(scores: ArrayLike, name: str) -> Floats:
     values = np.asarray(scores, dtype=float)
-    if values.ndim != 1 or not values.size:
-        raise ValueError(f"{name} must have shape (n,) with at least one score, got {values.shape}")
-    if np.isnan(values).any():
-        raise ValueError(f"{name} holds {int(np.isnan(values).sum())} NaN in {values.size}")
+    fits = values.ndim == 1 and values.size > 0
+    require(fits, f"the shape of {name}", values.shape, "(n,), of at least one score")
+    require(~np.isnan(values), name, values, "a number")
     return values
 
 
@@ -250,11 +244,10 @@ def origin_shift(then: ArrayLike, then_as_now: ArrayLike, now: ArrayLike) -> flo
     ValueError
         If the first two differ in length, or a rating of `then` or `now` is not finite.
     """
-    old, same, new = (np.asarray(given, dtype=float) for given in (then, then_as_now, now))
-    if old.shape != same.shape:
-        raise ValueError(f"{old.size} anchors then, {same.size} of them now: give one for each")
-    if not (np.isfinite(old).all() and np.isfinite(new).all()):
-        raise ValueError("an anchor has no finite human rating; leave it out")
+    old, same = alike_floats(then=then, then_as_now=then_as_now)
+    new = np.asarray(now, dtype=float)
+    for name, ratings in (("then", old), ("now", new)):
+        require(np.isfinite(ratings), name, ratings, "a finite human rating; leave the anchor out")
     left = np.isfinite(same)
     if not left.any():
         return float("nan")

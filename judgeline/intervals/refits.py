@@ -1,4 +1,4 @@
-"""Standard errors that fit everything again, and what the width of intervals comes from."""
+"""Everything fitted again: standard errors, where width comes from, and jackknife+ intervals."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -6,13 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats, require
 from judgeline.elo.battles import CodedBattles, require_single
-from judgeline.elo.beta import fit_beta_folds
-from judgeline.elo.placements import mixed, place
+from judgeline.elo.placements import HEADLINE, averaged, place
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng, require_clusters
 from judgeline.elo.strengths import strength_to_rating
-from judgeline.intervals.conformal import StdErrorKind, calibrating_models
+from judgeline.intervals.conformal import StdErrorKind, calibrating_models, conformal_quantile
 
 MOST_FAILED = 0.05
 """Share of resamples without a rating of a model above which it has no error."""
@@ -23,8 +23,6 @@ _SOURCES = {
     "votes": "people's votes on as many battles",
     "judge": "what judge and people differ in beyond all that",
 }
-
-Floats = NDArray[np.float64]
 
 
 class RefitErrors(NamedTuple):
@@ -86,18 +84,17 @@ def refit_errors(
     """
     require_single(battles, "refits")
     require_clusters(cluster, len(battles))
-    if n_refits < 2:
-        raise ValueError(f"n_refits is {n_refits}; a spread needs at least 2")
+    require(n_refits >= 2, "n_refits", n_refits, "at least 2, for a spread")
     units = np.arange(len(battles)) if cluster is None else np.asarray(cluster)
     unit = np.unique(units, return_inverse=True)[1]
     size = int(unit.max()) + 1
-    place(battles, fit_beta_folds(battles), l2=l2).mixture(method)  # what is wrong is said once
+    place(battles, l2=l2).mixture(method)  # what is wrong is said once
     drawn = []
     for number in range(n_refits):
         rng = keyed_rng(seed, "refits", str(number))
         times = rng.multinomial(size, np.full(size, 1 / size))[unit]
-        drawn.append(_ratings(replace(battles, count=times).take(times > 0), method, l2))
-    ratings = np.array(drawn)
+        drawn.append(_fold(replace(battles, count=times).take(times > 0), {method}, l2))
+    ratings = strength_to_rating(np.array([fold.judge[method] for fold in drawn]))
     failed = np.isnan(ratings).sum(axis=0)
     enough = failed <= MOST_FAILED * n_refits
     spread = np.full(enough.size, np.nan)
@@ -146,11 +143,119 @@ def variance_by_source(
     )
 
 
-def _ratings(battles: CodedBattles, method: str, l2: float) -> Floats:
-    """Return every model's rating, Elo points (M,); NaN where a draw has lost what ties it down."""
+class JackknifeIntervals(NamedTuple):
+    """One row per model: the ends of its interval, in Elo points; infinite where too few models."""
+
+    model: NDArray[np.str_]
+    lower: Floats
+    upper: Floats
+
+
+class _Fold(NamedTuple):
+    """Strengths (M,) of a placement, by judge and by people, and people's anchors (M, A)."""
+
+    judge: dict[str, Floats]
+    human: Floats
+    anchors: Floats
+
+
+def jackknife_plus(
+    prediction: ArrayLike, residual: ArrayLike, *, miscoverage: float
+) -> tuple[float, float]:
+    """Return the ends of the jackknife+ interval of one fresh response.
+
+    Parameters
+    ----------
+    prediction : array_like, shape (n,)
+        Of the fresh response, by the fit without each calibrating one.
+    residual : array_like, shape (n,)
+        Each calibrating response less its own prediction by that fit; NaN counts as infinite.
+    miscoverage : float
+        The interval holds the fresh response with probability at least ``1 - 2 miscoverage`` if it
+        is exchangeable with the n others and the fit is symmetric in them; about
+        ``1 - miscoverage`` where fits are stable.
+
+    References
+    ----------
+    R. F. Barber, E. J. Candes, A. Ramdas and R. J. Tibshirani (2021), "Predictive Inference with
+    the Jackknife+", Annals of Statistics 49(1), equation 1.2 and theorem 1. arXiv:1905.02928.
+    """
+    centre, reach = np.asarray(prediction, dtype=float), np.abs(np.asarray(residual, dtype=float))
+    known = np.isfinite(centre + reach)
+    below, above = (np.where(known, sign * centre + reach, np.inf) for sign in (-1, 1))
+    lower, upper = (conformal_quantile(end, miscoverage=miscoverage) for end in (below, above))
+    return -lower, upper
+
+
+def jackknife_intervals(
+    battles: CodedBattles, *, method: str = HEADLINE, miscoverage: float = 0.1, l2: float = 0.01
+) -> JackknifeIntervals:
+    """Return jackknife+ intervals of every model's human rating.
+
+    For a model m and each calibrating model i everything is fitted without the votes on both:
+    slopes, rulers, weights and anchors. That fit predicts m, and its miss on i is the residual.
+    Its zero, the mean of the anchors without i, is moved to that of m's fold; where other models
+    have no votes left without i either, i's residual is infinite.
+
+    Assumption: models are exchangeable; then `jackknife_plus` has the guarantee, up to what i's
+    votes move the anchors among which people place m, and to the votes between m and i, which
+    m's human rating has and i's residual lacks. Residuals are not scaled, as in the paper:
+    a model with few battles has an interval as wide as one with many. ``auto`` stands for what it
+    is on the board.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Judged battles, with votes on some. One placement of all models is made for each with votes.
+    method : str
+        A judge method of `judgeline.elo.rate`.
+    miscoverage : float
+        As of `jackknife_plus`.
+    l2 : float
+        Penalty on squared strengths, per squared logit.
+
+    Returns
+    -------
+    JackknifeIntervals
+        Rows in the order of ``battles.models``.
+
+    Raises
+    ------
+    ValueError
+        If nobody voted, the method is unknown, or votes do not connect the voted models.
+    """
+    voted = battles.voted_models()
+    names = [method] * voted.size
+    if method == HEADLINE:
+        names = np.where(averaged(voted), "average", "gap").tolist()
+    whole = _fold(battles, set(names), l2, may_fail=False)
+    without = {}
+    for i in np.flatnonzero(voted).tolist():
+        own = (battles.model_a == i) | (battles.model_b == i)
+        outcome = np.where(own, -1, battles.human_outcome).astype(np.int8)
+        without[i] = _fold(replace(battles, human_outcome=outcome), set(names), l2)
+    ends = []
+    for m, name in enumerate(names):
+        others = np.array([i for i in without if i != m], dtype=int)
+        own = without.get(m, whole)
+        residual = (own.judge[name] - own.human)[others]
+        place_of = np.searchsorted(np.flatnonzero(voted), others)
+        zero = whole.anchors[m][place_of] / max(others.size - 1, 1)
+        prediction = np.array([without[i].judge[name][m] for i in others.tolist()]) - zero
+        ends.append(jackknife_plus(prediction, residual, miscoverage=miscoverage))
+    lower, upper = strength_to_rating(np.array(ends).reshape(-1, 2).T)
+    return JackknifeIntervals(np.array(battles.models), lower, upper)
+
+
+def _fold(battles: CodedBattles, methods: set[str], l2: float, *, may_fail: bool = True) -> _Fold:
+    """Return the placement of every model in the fold without its own votes; NaN if it may fail."""
     try:
-        placements = place(battles, fit_beta_folds(battles), l2=l2)
-        strengths = {name: fit.strength for name, fit in placements.placed.items()}
-        return strength_to_rating(mixed(placements.mixture(method), strengths))
-    except (ValueError, RuntimeError):  # its votes tie nothing together, or a fit has no end
-        return np.full(len(battles.models), np.nan)
+        found = place(battles, l2=l2)
+    except (ValueError, RuntimeError):  # votes tie nothing together, or a fit has no end
+        if not may_fail:
+            raise
+        nothing = np.full(len(battles.models), np.nan)
+        return _Fold(dict.fromkeys(methods, nothing), nothing, nothing[:, None])
+    human = found.placed["human"]
+    judge = {name: found.strength(name) for name in methods}
+    return _Fold(judge, human.strength, human.anchors)

@@ -10,6 +10,8 @@ from judgeline.quantitative.agreement import (
 from judgeline.quantitative.curve import Battles, learning_curve
 from judgeline.quantitative.folds import CrossFitted, cross_fitted_outcomes
 from judgeline.quantitative.inputs import (
+    N_FOLDS,
+    PENALTIES,
     Presentations,
     TooLittleToLearnError,
     base_logit,
@@ -18,9 +20,7 @@ from judgeline.quantitative.inputs import (
     two_headed,
 )
 from judgeline.quantitative.judges import FORMS, QuantitativeJudge, base_judge, fit_judge
-from judgeline.quantitative.labels import Labels
-from judgeline.quantitative.penalty import N_FOLDS, PENALTIES
-from judgeline.quantitative.trials import Design, LearningCurve, Trials, trials
+from judgeline.quantitative.trials import Design, Labels, LearningCurve, Trials, trials
 
 __all__ = [
     "FORMS",

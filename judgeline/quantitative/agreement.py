@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats, alike_floats, require
 from judgeline.quantitative.inputs import require_rankings
 from judgeline.quantitative.judges import log_chance
-
-Floats = NDArray[np.float64]
 
 
 class Agreement(NamedTuple):
@@ -52,9 +51,7 @@ def confusion_matrix(
     """
     predicted, truth = _columns(prediction, human)
     known = np.unique(np.asarray(categories, dtype=float))
-    if not np.isin(truth, known).all():
-        bad = int(np.argmin(np.isin(truth, known)))
-        raise ValueError(f"human is {truth[bad]:g} in row {bad}; expected one of {known.tolist()}")
+    require(np.isin(truth, known), "human", truth, f"one of {known.tolist()}")
     nearest = np.abs(predicted[:, None] - known).argmin(axis=1)
     counts = np.zeros((known.size, known.size), dtype=np.int64)
     np.add.at(counts, (np.searchsorted(known, truth), nearest), 1)
@@ -71,10 +68,7 @@ def preference_agreement(prediction: ArrayLike, human: ArrayLike) -> Agreement:
     """
     predicted, truth = _columns(prediction, human)
     for name, column in (("prediction", predicted), ("human", truth)):
-        outside = (column < 0) | (column > 1)
-        if outside.any():
-            row = int(np.argmax(outside))
-            raise ValueError(f"{name} is {column[row]:g} in row {row}; expected a share in [0, 1]")
+        require((column >= 0) & (column <= 1), name, column, "a share in [0, 1]")
     values, reasons = _errors_and_correlations(predicted, truth)
     decisive = truth != 0.5
     win = (1 + np.sign(predicted[decisive] - 0.5)) / 2
@@ -139,13 +133,8 @@ def _errors_and_correlations(
 
 
 def _columns(prediction: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
-    predicted, truth = np.asarray(prediction, dtype=float), np.asarray(human, dtype=float)
-    if predicted.ndim != 1 or predicted.shape != truth.shape or not predicted.size:
-        raise ValueError(
-            f"prediction has shape {predicted.shape}, human {truth.shape}; expected (n,)"
-        )
+    predicted, truth = alike_floats(prediction=prediction, human=human)
+    require(predicted.size, "the number of predictions", predicted.size, "at least one")
     for name, column in (("prediction", predicted), ("human", truth)):
-        if not np.isfinite(column).all():
-            row = int(np.argmin(np.isfinite(column)))
-            raise ValueError(f"{name} is {column[row]} in row {row}; leave out rows without one")
+        require(np.isfinite(column), name, column, "a number; leave out rows without one")
     return predicted, truth

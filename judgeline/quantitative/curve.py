@@ -5,30 +5,29 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike, alike_floats
 from judgeline.quantitative.agreement import preference_agreement
 from judgeline.quantitative.inputs import (
-    Presentations,
-    TooLittleToLearnError,
-    battle_outcomes,
-    presentation_weights,
-    presented_outcomes,
-    require_shares,
-    require_votes,
-)
-from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
-from judgeline.quantitative.penalty import (
     BASE_PENALTY,
     N_FOLDS,
     PENALTIES,
     PenaltyChoice,
+    Presentations,
     Rows,
+    TooLittleToLearnError,
+    battle_outcomes,
     chosen,
+    presentation_weights,
+    presented_outcomes,
     question_folds,
     require_grid,
+    require_shares,
+    require_votes,
 )
+from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
 from judgeline.quantitative.trials import (
     N_SETS,
     SIZES,
@@ -38,8 +37,6 @@ from judgeline.quantitative.trials import (
     question_codes,
     trials,
 )
-
-Floats = NDArray[np.float64]
 
 METRICS = ("accuracy", "mse", "mae", "pearson", "spearman", "kendall")
 _SELECTION = 1e-3  # logits; differences of penalties matter far above
@@ -118,13 +115,8 @@ class Battles(NamedTuple):
         TooLittleToLearnError
             If no battle has a vote.
         """
-        shares, names = np.asarray(outcome, dtype=float), np.asarray(question)
-        base = np.asarray(base_outcome, dtype=float)
-        if not shares.shape == names.shape == base.shape:
-            raise ValueError(
-                f"outcome has shape {shares.shape}, question {names.shape}, base_outcome "
-                f"{base.shape}; expected one row per battle"
-            )
+        base, shares = alike_floats(base_outcome=base_outcome, outcome=outcome)
+        _, names = alike(outcome=shares, question=question)
         has_vote = ~np.isnan(shares)
         if not has_vote.any():
             raise TooLittleToLearnError("no battle has a vote to learn from; add votes")
@@ -199,11 +191,8 @@ def _chosen_penalty(
     fold_of = np.full(voted.question.size, -1)
     fold_of[train] = question_folds(voted.question[train], n_folds=n_folds, rng=rng)
     rows = np.flatnonzero(fold_of[voted.shown.battle] >= 0)
-    fold, target, weights = (
-        fold_of[voted.shown.battle[rows]],
-        voted.target[rows],
-        voted.weights[rows],
-    )
+    fold, target = fold_of[voted.shown.battle[rows]], voted.target[rows]
+    weights = voted.weights[rows]
     for k in range(n_folds):
         require_shares(target[fold != k], int((fold != k).sum()))
     left_out = np.repeat(np.arange(n_folds), grid.size)

@@ -14,26 +14,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from judgeline.arrays import Floats, alike, require
 from judgeline.quantitative.inputs import (
+    BASE_PENALTY,
+    N_FOLDS,
+    PENALTIES,
     Presentations,
+    Rows,
     TooLittleToLearnError,
     battle_outcomes,
     presentation_weights,
     presented_outcomes,
+    question_folds,
+    require_grid,
     require_shares,
     require_votes,
 )
 from judgeline.quantitative.newton import coordinates, fit_many
-from judgeline.quantitative.penalty import (
-    BASE_PENALTY,
-    N_FOLDS,
-    PENALTIES,
-    Rows,
-    question_folds,
-    require_grid,
-)
-
-Floats = NDArray[np.float64]
 
 _SELECTION = 1e-3  # logits; differences of penalties matter far above
 
@@ -131,7 +128,11 @@ def cross_fitted_outcomes(
         )
     fold = question_folds(question, n_folds=n_folds, rng=rng)
     votes = _votes(shown, (model_a, model_b), outcome, fold, n_models)
-    held_out, judge_of = _held_out(votes, n_models)
+    voted = np.unique(votes.models[votes.voted])
+    # models to leave out, -1 for none; and which of them serves each model
+    held_out = [*voted.tolist(), *[-1][: n_models - voted.size]]
+    judge_of = np.full(n_models, len(held_out) - 1, dtype=np.intp)
+    judge_of[voted] = np.arange(voted.size)
     where = coordinates(shown.embeddings, shown.base, votes.weights)
     counted = np.column_stack([votes.without(model) for model in held_out])
     votes = votes._replace(weights=votes.weights[:, None] * counted)
@@ -156,14 +157,9 @@ def _votes(
     n_models: int,
 ) -> _Votes:
     codes, shares = np.column_stack(models), np.asarray(outcome, dtype=float)
-    if codes.shape != (fold.size, 2) or shares.shape != fold.shape:
-        raise ValueError(
-            f"models have shape {codes.shape}, outcome {shares.shape}, question {fold.shape}; "
-            "expected one row per battle"
-        )
-    if not np.isin(codes, np.arange(n_models)).all():
-        row = int(np.argmin(np.isin(codes, np.arange(n_models)).all(axis=1)))
-        raise ValueError(f"models are {codes[row].tolist()} in row {row}; expected 0 to M - 1")
+    alike(model_a=codes[:, 0], outcome=shares, question=fold)
+    known = np.isin(codes, np.arange(n_models)).all(axis=1)
+    require(known, "the pair of models", codes, "codes 0 to M - 1")
     require_votes(shares)
     absent = np.flatnonzero(np.bincount(shown.battle, minlength=fold.size) == 0)
     if absent.size or int(shown.battle.max()) >= fold.size:
@@ -182,16 +178,6 @@ def _votes(
         codes[rows].astype(np.intp),
         voted,
     )
-
-
-def _held_out(votes: _Votes, n_models: int) -> tuple[list[int], Rows]:
-    """Return models to leave out, -1 for none, and which of them serves each of M models."""
-    voted = np.unique(votes.models[votes.voted])
-    everyone = voted.size == n_models
-    held_out = [*voted.tolist(), *([] if everyone else [-1])]
-    judge_of = np.full(n_models, len(held_out) - 1, dtype=np.intp)
-    judge_of[voted] = np.arange(voted.size)
-    return held_out, judge_of
 
 
 def _chosen_penalties(

@@ -1,17 +1,19 @@
-"""Inputs of quantitative judges: base scores, embeddings of rationales, and the order shown.
+"""Inputs of quantitative judges: scores, embeddings, the order shown; scales, folds, penalties.
 
 A value that has no place in a fit - a certainty without a logit, a missing rationale - is
 refused here, by row. A rationale speaks of the answers as they were shown, so a presentation's
 score and outcome favour the answer shown first; a battle's prediction favours A.
 """
 
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logit
 
-Floats = NDArray[np.float64]
+from judgeline.arrays import Floats, alike, alike_floats, require
+
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
@@ -29,56 +31,48 @@ def base_logit(probability: ArrayLike) -> Floats:
     A certainty has no logit and is refused: a judge that only says who wins can give -1, 0 or 1.
     """
     values = np.asarray(probability, dtype=float)
-    _require(
-        (values > 0) & (values < 1),
-        values,
-        "probability",
-        "strictly between 0 and 1; a judge without probabilities can give -1, 0, 1 as its score",
-    )
+    remedy = "a judge without probabilities can give -1, 0, 1 as its score"
+    require(_is_open(values), "probability", values, f"strictly between 0 and 1; {remedy}")
     return np.asarray(logit(values))
 
 
 def base_logit_of_scores(score_first: ArrayLike, score_second: ArrayLike) -> Floats:
     """Return the logit ``log b1 - log b2`` of absolute scores in points, the base of BTL2."""
-    first, second = np.asarray(score_first, dtype=float), np.asarray(score_second, dtype=float)
-    if first.shape != second.shape:
-        raise ValueError(f"scores have shapes {first.shape} and {second.shape}; expected one shape")
-    remedy = "positive and finite; move a scale that holds 0 up by a constant first"
-    _require((first > 0) & np.isfinite(first), first, "score_first", remedy)
-    _require((second > 0) & np.isfinite(second), second, "score_second", remedy)
+    columns = {"score_first": score_first, "score_second": score_second}
+    first, second = values = alike_floats(np.ndim(score_first), **columns)
+    for name, scores in zip(columns, values, strict=True):
+        remedy = "positive and finite; move a scale that holds 0 up by a constant first"
+        require((scores > 0) & np.isfinite(scores), name, scores, remedy)
     return np.asarray(np.log(first) - np.log(second))
+
+
+def _is_open(values: Floats) -> Mask:
+    """Return which values lie strictly between 0 and 1."""
+    return (values > 0) & (values < 1)
 
 
 def log_probabilities(probabilities: ArrayLike) -> Floats:
     """Return natural logarithms of category probabilities (n, S), whose rows add up to 1."""
     values = np.asarray(probabilities, dtype=float)
-    if values.ndim != 2 or values.shape[1] < 2:
-        raise ValueError(f"probabilities must have shape (n, S) with S >= 2, got {values.shape}")
+    has_rows = values.ndim == 2 and values.shape[1] >= 2
+    require(has_rows, "the shape of probabilities", values.shape, "(n, S) with S >= 2")
     remedy = "strictly between 0 and 1; add a small mass to every category and normalise"
-    _require((values > 0) & (values < 1), values, "probabilities", remedy)
+    require(_is_open(values), "probabilities", values, remedy)
     total = values.sum(axis=1)
-    if (np.abs(total - 1) > 1e-4).any():
-        row = int(np.argmax(np.abs(total - 1)))
-        raise ValueError(f"row {row} of probabilities adds up to {total[row]:.6g}, not 1")
+    require(np.abs(total - 1) <= 1e-4, "the sum of probabilities", total, "1")
     return np.asarray(log_softmax(np.log(values), axis=1))
 
 
 def require_embeddings(embeddings: ArrayLike, n_features: int | None = None) -> Floats:
     """Return embeddings as floats of shape (..., d), or raise on a missing rationale."""
     values = np.asarray(embeddings, dtype=float)
-    if values.ndim < 2:
-        raise ValueError(f"embeddings must have shape (n, d), got {values.shape}")
-    if n_features is not None and values.shape[-1] != n_features:
-        raise ValueError(
-            f"embeddings have {values.shape[-1]} features, the judge has {n_features} weights; "
-            "embed the rationales with the model that the judge was fitted with"
-        )
-    present = np.isfinite(values).all(axis=-1)
-    if not present.all():
-        raise ValueError(
-            f"{int((~present).sum())} of {present.size} embeddings are missing or not finite, "
-            f"first in row {_place(present)}; leave out the rows whose verdict has no rationale"
-        )
+    require(values.ndim >= 2, "the shape of embeddings", values.shape, "(n, d)")
+    width = values.shape[-1]
+    remedy = "embed the rationales with the model that the judge was fitted with"
+    known = n_features in (None, width)
+    require(known, "the number of features", width, f"the judge's {n_features} weights; {remedy}")
+    remedy = "finite; leave out the rows whose verdict has no rationale"
+    require(np.isfinite(values), "embeddings", values, remedy)
     return values
 
 
@@ -87,31 +81,18 @@ def require_rows(
 ) -> tuple[Floats, Floats]:
     """Return embeddings (..., d) and base scores (...) as floats that belong together."""
     features, values = require_embeddings(embeddings, n_features), np.asarray(base, dtype=float)
-    if values.shape != features.shape[:-1]:
-        raise ValueError(
-            f"base scores have shape {values.shape}, the embeddings {features.shape[:-1]}"
-        )
-    _require(np.isfinite(values), values, "base", "finite; leave out rows without a score")
+    shape = features.shape[:-1]
+    require(values.shape == shape, "the shape of base", values.shape, f"{shape}, as embeddings")
+    require(np.isfinite(values), "base", values, "finite; leave out rows without a score")
     return features, values
-
-
-def _place(good: Mask) -> int | tuple[int, ...]:
-    place = tuple(int(i) for i in np.argwhere(~good)[0])
-    return place[0] if len(place) == 1 else place
-
-
-def _require(good: Mask, values: Floats, name: str, expected: str) -> None:
-    if not good.all():
-        where = _place(good)
-        raise ValueError(f"{name} is {values[where]:g} in row {where}; expected {expected}")
 
 
 def require_column(column: ArrayLike, n_rows: int, name: str) -> Floats:
     """Return one finite number per row (n,), or raise naming the first that is none."""
     values = np.asarray(column, dtype=float)
-    if values.shape != (n_rows,) or n_rows == 0:
-        raise ValueError(f"{name} has shape {values.shape}, the embeddings {n_rows} rows")
-    _require(np.isfinite(values), values, name, "finite; leave out rows without one")
+    fits = values.shape == (n_rows,) and n_rows > 0
+    require(fits, f"the shape of {name}", values.shape, f"the {n_rows} rows of embeddings")
+    require(np.isfinite(values), name, values, "finite; leave out rows without one")
     return values
 
 
@@ -128,7 +109,7 @@ def require_ratings(rating: ArrayLike, n_rows: int) -> Floats:
 def require_shares(outcome: ArrayLike, n_rows: int) -> Floats:
     """Return outcomes (n,) in [0, 1], or raise if one is outside or all are alike."""
     values = require_column(outcome, n_rows, "outcome")
-    _require((values >= 0) & (values <= 1), values, "outcome", "a share of the win in [0, 1]")
+    require((values >= 0) & (values <= 1), "outcome", values, "a share of the win in [0, 1]")
     if (values == values[0]).all():
         kind = {0.0: "losses", 0.5: "ties", 1.0: "wins"}.get(float(values[0]), "alike")
         raise TooLittleToLearnError(
@@ -141,15 +122,13 @@ def require_shares(outcome: ArrayLike, n_rows: int) -> Floats:
 def require_votes(outcome: Floats) -> None:
     """Raise unless outcomes (n,) are shares of a win, or NaN where nobody voted."""
     good = np.isnan(outcome) | ((outcome >= 0) & (outcome <= 1))
-    _require(good, outcome, "outcome", "[0, 1] or NaN: correct human_outcome, or empty it")
+    require(good, "outcome", outcome, "[0, 1] or NaN: correct human_outcome, or empty it")
 
 
 def require_weights(weight: ArrayLike | None, n_rows: int) -> Floats:
     """Return positive row weights (n,); ones if there are none."""
-    if weight is None:
-        return np.ones(n_rows)
-    values = require_column(weight, n_rows, "weight")
-    _require(values > 0, values, "weight", "positive; leave out rows that must not count")
+    values = require_column(np.ones(n_rows) if weight is None else weight, n_rows, "weight")
+    require(values > 0, "weight", values, "positive; leave out rows that must not count")
     return values
 
 
@@ -157,10 +136,10 @@ def require_categories(category: ArrayLike, shape: tuple[int, ...]) -> Rows:
     """Return categories (n,) 0 to S - 1 for probabilities of shape (n, S), each one present."""
     n_rows, n_categories = shape
     values = require_column(category, n_rows, "category")
-    if n_categories < 3:
-        raise ValueError(f"probabilities have {n_categories} columns; for two, fit method btl")
+    remedy = "3 or more; for two, fit method btl"
+    require(n_categories >= 3, "the number of categories", n_categories, remedy)
     expected = f"a column of the probabilities, 0 to {n_categories - 1}"
-    _require(np.isin(values, np.arange(n_categories)), values, "category", expected)
+    require(np.isin(values, np.arange(n_categories)), "category", values, expected)
     counts = np.bincount(values.astype(np.intp), minlength=n_categories)
     if not counts.all():
         absent = np.flatnonzero(counts == 0).tolist()
@@ -174,20 +153,14 @@ def require_categories(category: ArrayLike, shape: tuple[int, ...]) -> Rows:
 def require_rankings(ranking: ArrayLike, shape: tuple[int, ...]) -> Rows:
     """Return rankings (n, T) of sets of shape (n, K), or raise naming the first bad one."""
     order = np.asarray(ranking)
-    if len(shape) != 2 or shape[1] < 2 or order.ndim != 2 or order.shape[0] != shape[0]:
-        raise ValueError(
-            f"ranking has shape {order.shape}, scores {shape}; expected (n, T) and (n, K), K >= 2"
-        )
-    if not 1 <= order.shape[1] <= shape[1]:
-        raise ValueError(f"a ranking of {order.shape[1]} out of {shape[1]} alternatives")
+    fits = len(shape) == 2 and shape[1] >= 2 and order.ndim == 2 and len(order) == shape[0]
+    fits = fits and 1 <= order.shape[1] <= shape[1]
+    expected = f"(n, T) for scores (n, K), here {shape}, with 1 <= T <= K and K >= 2"
+    require(fits, "the shape of ranking", order.shape, expected)
     known = np.isin(order, np.arange(shape[1])).all(axis=1)
     good = known & (np.diff(np.sort(order, axis=1), axis=1) > 0).all(axis=1)
-    if not good.all():
-        row = int(np.argmin(good))
-        raise ValueError(
-            f"ranking is {order[row].tolist()} in row {row}; expected distinct positions 0 to "
-            f"{shape[1] - 1}, best first"
-        )
+    expected = f"distinct positions 0 to {shape[1] - 1}, best first"
+    require(good, "ranking", order, expected)
     return order.astype(np.intp)
 
 
@@ -230,15 +203,10 @@ def presentations(
     """
     features, scores = require_rows(embeddings, base)
     place, order = np.asarray(battle), np.asarray(swapped)
-    if features.ndim != 2 or place.shape != scores.shape or order.shape != scores.shape:
-        raise ValueError(
-            f"embeddings have shape {features.shape}, battle {place.shape}, swapped {order.shape};"
-            " expected (r, d), (r,), (r,)"
-        )
-    if order.dtype != np.bool_:
-        raise ValueError(f"swapped holds {order.dtype}; expected booleans: was B shown first")
-    if not np.issubdtype(place.dtype, np.integer) or (place < 0).any():
-        raise ValueError("battle must hold whole numbers from 0, the positions of the battles")
+    alike(base=scores, battle=place, swapped=order)
+    require(order.dtype == np.bool_, "swapped", order.dtype, "booleans: was B shown first")
+    require(place.dtype.kind in "iu", "battle", place.dtype, "whole numbers, positions of battles")
+    require(place >= 0, "battle", place, "a position from 0")
     return Presentations(features, scores, place.astype(np.intp), order)
 
 
@@ -263,11 +231,8 @@ def two_headed(
     ValueError
         If shapes differ, a number is missing or a score is not positive.
     """
-    first, second = require_embeddings(embeddings_a), require_embeddings(embeddings_b)
-    if first.shape != second.shape or first.ndim != 2:
-        raise ValueError(
-            f"embeddings have shapes {first.shape} and {second.shape}; expected (n, d) twice"
-        )
+    both = {"embeddings_a": embeddings_a, "embeddings_b": embeddings_b}
+    first, second = map(require_embeddings, alike_floats(2, **both))
     difference, base = first - second, base_logit_of_scores(score_a, score_b)
     return presentations(
         np.concatenate([difference, -difference]),
@@ -295,26 +260,103 @@ def battle_outcomes(probability: ArrayLike, shown: Presentations) -> Floats:
     order, then over the orders that there are, (n,) or (n, F).
     """
     chance = np.asarray(probability, dtype=float)
-    both = [_mean_by_battle(chance, shown, swapped) for swapped in (False, True)]
-    present = [~np.isnan(part) for part in both]
-    n_orders = present[0].astype(float) + present[1]
-    if not n_orders.all():
-        raise ValueError(
-            f"battle {int(np.argwhere(n_orders == 0)[0][0])} has no presentation with a rationale; "
-            "leave it out, or number the battles that have one"
-        )
-    first = np.where(present[0], both[0] - 0.5, 0.0)
-    second = np.where(present[1], 0.5 - both[1], 0.0)
-    return np.asarray(0.5 + (first + second) / n_orders)
-
-
-def _mean_by_battle(chance: Floats, shown: Presentations, swapped: bool) -> Floats:
-    """Return means over one order's presentations of each battle; NaN where there are none."""
-    rows = np.flatnonzero(shown.swapped == swapped)
     size = int(shown.battle.max()) + 1
-    counts = np.bincount(shown.battle[rows], minlength=size)
-    total = np.zeros((size, *chance.shape[1:]))
-    np.add.at(total, shown.battle[rows], chance[rows])
-    total[counts == 0] = np.nan
-    total[counts > 0] = (total[counts > 0].T / counts[counts > 0]).T
-    return total
+    place = 2 * shown.battle + shown.swapped
+    counts = np.bincount(place, minlength=2 * size)
+    total = np.zeros((2 * size, *chance.shape[1:]))
+    np.add.at(total, place, chance)
+    means = (total.T / np.maximum(counts, 1)).T.reshape(size, 2, *chance.shape[1:])
+    present = (counts > 0).reshape(size, 2, *[1] * (chance.ndim - 1))
+    n_orders = present.sum(axis=1)
+    remedy = "1 or 2; leave it out, or number the battles that have a rationale"
+    require(n_orders > 0, "the number of presentations of a battle", n_orders, remedy)
+    leads = np.where(present, means - 0.5, 0.0)
+    return np.asarray(0.5 + (leads[:, 0] - leads[:, 1]) / n_orders)
+
+
+PENALTIES: Sequence[float] = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
+"""Default grid of gamma; its largest leaves all but the base judge's own score."""
+
+N_FOLDS = 5
+"""Default number of folds, as published."""
+
+BASE_PENALTY = 0.01
+"""Penalty on the squared weight of a standardised base score; a certain vote adds up to 1/4."""
+
+
+class Scaling(NamedTuple):
+    """Common scale of features, so that one grid of penalties serves every embedder.
+
+    `centre` (d,) and `unit`: mean embedding and root mean squared distance from it.
+    `base_centre` (q,), `base_unit` (q,): means and standard deviations of the base scores
+    (1 where they never vary). Nothing here has seen a human vote.
+    """
+
+    centre: Floats
+    unit: float
+    base_centre: Floats
+    base_unit: Floats
+
+    def design(self, embeddings: Floats, base: Floats) -> Floats:
+        """Return scaled columns (n, d + q)."""
+        features = (embeddings - self.centre) / self.unit
+        return np.hstack([features, (base - self.base_centre) / self.base_unit])
+
+
+def fit_scaling(embeddings: Floats, base: Floats) -> Scaling:
+    """Return the scaling of embeddings (n, d) and base scores (n, q) by their own spread."""
+    centre, base_centre = embeddings.mean(axis=0), base.mean(axis=0)
+    unit = float(np.sqrt(((embeddings - centre) ** 2).sum(axis=1).mean()))
+    spread = base.std(axis=0)
+    flat = spread <= 1e-12 * np.maximum(1.0, np.abs(base_centre))
+    return Scaling(centre, unit or 1.0, base_centre, np.where(flat, 1.0, spread))
+
+
+def question_folds(
+    question: ArrayLike | Sequence[Hashable], *, n_folds: int, rng: np.random.Generator
+) -> Rows:
+    """Return the fold of every row (n,), the same for all rows of a question.
+
+    Shuffled questions are dealt out like cards: their counts differ by one at most.
+    """
+    names, place = np.unique(np.asarray(question), return_inverse=True)
+    require(n_folds >= 2, "n_folds", n_folds, "2 or more")
+    if names.size < n_folds:
+        raise TooLittleToLearnError(
+            f"{names.size} question(s) for {n_folds} folds: rationales of one question must not "
+            "stand on both sides; use fewer folds or votes on more questions"
+        )
+    fold = np.empty(names.size, dtype=np.intp)
+    fold[rng.permutation(names.size)] = np.arange(names.size) % n_folds
+    return np.asarray(fold[place.reshape(-1)])
+
+
+class PenaltyChoice(NamedTuple):
+    """The penalty chosen by cross-validation, with the losses of the grid.
+
+    `penalty`: gamma, the prior precision of a unit of embedding (`Scaling`). `penalties` (G,):
+    the grid, ascending. `losses` (G,): held-out loss of each, per row. `on_edge`: whether the
+    choice is the first or last of several; at the last one the embedding is all but unused, at
+    the first one a smaller penalty might do better.
+    """
+
+    penalty: float
+    penalties: Floats
+    losses: Floats
+    on_edge: bool
+
+
+def chosen(grid: Floats, losses: Floats) -> PenaltyChoice:
+    """Return the choice that losses (G,) make on an ascending grid (G,): of equals the larger."""
+    best = int(np.flatnonzero(losses == losses.min())[-1])
+    on_edge = grid.size > 1 and best in (0, grid.size - 1)
+    return PenaltyChoice(float(grid[best]), grid, losses, on_edge)
+
+
+def require_grid(penalties: Sequence[float]) -> Floats:
+    """Return the grid as floats, or raise unless it is ascending and positive."""
+    grid = np.asarray(penalties, dtype=float)
+    steps = np.diff(np.atleast_1d(grid), prepend=0.0, append=np.inf)
+    ascends = grid.ndim == 1 and grid.size > 0 and bool((steps > 0).all())
+    require(ascends, "penalties", list(penalties), "positive, ascending numbers")
+    return grid

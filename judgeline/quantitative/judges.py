@@ -1,10 +1,9 @@
 """Quantitative judges: four losses of one penalised linear fit, and their predictions.
 
-Every judge is linear in a rationale's embedding and the base judge's own score. The embedding's
-weights are penalised by gamma, chosen by cross-validation over questions; the base score's weights
-by a small fixed amount, which keeps them finite when the score alone separates the votes; the bias
-not at all. As gamma grows a fit becomes its recalibrated base judge, not a constant. The paper
-shrinks all weights alike.
+The embedding's weights are penalised by gamma, chosen by cross-validation over questions; the base
+score's by a small fixed amount, which keeps them finite when the score alone separates the votes;
+the bias not at all. As gamma grows a fit becomes its recalibrated base judge, not a constant. The
+paper shrinks all weights alike.
 """
 
 import math
@@ -13,33 +12,31 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from scipy.special import expit, logsumexp, softmax
 
+from judgeline.arrays import Floats, require
 from judgeline.quantitative.inputs import (
+    N_FOLDS,
+    PENALTIES,
+    PenaltyChoice,
+    Rows,
     TooLittleToLearnError,
+    chosen,
+    fit_scaling,
     log_probabilities,
+    question_folds,
     require_categories,
     require_embeddings,
+    require_grid,
     require_rankings,
     require_ratings,
     require_rows,
     require_shares,
     require_weights,
 )
-from judgeline.quantitative.penalty import (
-    N_FOLDS,
-    PENALTIES,
-    PenaltyChoice,
-    Rows,
-    chosen,
-    fit_scaling,
-    question_folds,
-    require_grid,
-)
-
-Floats = NDArray[np.float64]
+from judgeline.quantitative.newton import conjugate_gradients
 
 _TOLERANCE = 1e-9  # largest gradient, in rows per unit of weight
 _MAX_STEPS = 100
@@ -275,8 +272,8 @@ def _columns(
     """Return embeddings (..., d) and base columns (..., q): q is S for ``mn``, else 1."""
     if form == "mn":
         features, log_p = require_embeddings(embeddings, n_features), log_probabilities(base)
-        if len(features) != len(log_p):
-            raise ValueError(f"{len(log_p)} rows of probabilities for {len(features)} embeddings")
+        rows = f"{len(features)}, one for each embedding"
+        require(len(features) == len(log_p), "the number of probabilities", len(log_p), rows)
         return features, log_p
     features, scores = require_rows(embeddings, base, n_features)
     return features, scores[..., None]
@@ -343,16 +340,19 @@ def _minimum(
         if np.abs(gradient).max() <= _TOLERANCE * len(design):
             return at
 
-        def bent(along: Floats, now: Curve = now) -> Floats:
-            """Return the curvature of loss and penalty along a step."""
-            scores = (design @ along).reshape(now.slope.shape)
-            return np.asarray(
-                design.T @ now.bend(scores).reshape(len(design), *outputs) + penalty * along
-            )
+        def bent(along: Floats, now: Curve = now, at: Floats = at) -> Floats:
+            """Return the curvature of loss and penalty along a step, all outputs in one column."""
+            change = along.reshape(at.shape)
+            bend = now.bend((design @ change).reshape(now.slope.shape))
+            slope = design.T @ bend.reshape(len(design), *outputs) + penalty * change
+            return np.asarray(slope.reshape(-1, 1))
 
         typical = float((signs * now.bend(signs)).mean())  # curvature of a score
         rough = typical * squares + penalty  # 0 for an unpenalised column of zeros
-        step = _solved(bent, -gradient, np.where(rough > 0, rough, 1.0))
+        rough = np.where(rough > 0, rough, 1.0) * np.ones(at.shape)
+        right, most = -gradient.reshape(-1, 1), 10 * at.size
+        step = conjugate_gradients(bent, right, rough.reshape(-1, 1), left=_INNER, most=most)
+        step = step.reshape(at.shape)
         before = now.value + float((penalty * at**2).sum()) / 2
         for halving in range(_HALVINGS):
             there = at + step / 2**halving
@@ -365,24 +365,3 @@ def _minimum(
         f"the fit did not converge in {_MAX_STEPS} Newton steps (smallest penalty "
         f"{penalty[penalty > 0].min():g}); raise the smallest penalty of the grid"
     )
-
-
-def _solved(bent: Callable[[Floats], Floats], right: Floats, curvature: Floats) -> Floats:
-    """Return x of ``bent(x) = right``, nearly, by conjugate gradients with a rough curvature."""
-    solution, residual = np.zeros_like(right), right.copy()
-    scaled = residual / curvature
-    direction, product = scaled, float((residual * scaled).sum())
-    goal = _INNER**2 * product
-    for _ in range(10 * right.size):
-        if product <= goal:
-            break
-        along = bent(direction)
-        stiffness = float((direction * along).sum())
-        if stiffness <= 0:
-            break
-        solution = solution + product / stiffness * direction
-        residual = residual - product / stiffness * along
-        scaled = residual / curvature
-        before, product = product, float((residual * scaled).sum())
-        direction = scaled + product / before * direction
-    return solution

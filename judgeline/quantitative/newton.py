@@ -1,11 +1,10 @@
 """Many penalised logistic regressions of the same rows at once, each on rows of its own.
 
-Leave-out fits share features and differ in which rows count, so one matrix product serves
-them all. Newton steps come from conjugate gradients in coordinates in which the curvature of
-all rows is diagonal. A column is frozen once it has converged and none ever leaves the batch,
-so that what one fit does cannot change another, not even in its last bit.
+Leave-out fits share features, so one matrix product serves them all. A column is frozen once it
+has converged and none ever leaves the batch: no fit changes another, not even in its last bit.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 from scipy.special import expit
 
-from judgeline.quantitative.penalty import fit_scaling
-
-Floats = NDArray[np.float64]
+from judgeline.arrays import Floats
+from judgeline.quantitative.inputs import fit_scaling
 
 _MAX_STEPS = 60
 _MAX_INNER = 60
@@ -108,29 +106,16 @@ class _Fits:
         penalty = (coefficients * self.penalised(coefficients)).sum(axis=0) / 2
         return np.asarray((self.weights * loss).sum(axis=0) + penalty)
 
-    def newton_step(self, gradient: Floats, chance: Floats) -> tuple[Floats, Floats]:
-        """Return steps (p, F) and their scores (r, F) by preconditioned conjugate gradients."""
+    def newton_step(self, gradient: Floats, chance: Floats) -> Floats:
+        """Return steps (p, F) that leave a share of the gradient over."""
         information = self.weights * chance * (1 - chance)
-        step, scores = np.zeros_like(gradient), np.zeros_like(chance)
-        residual = -gradient
-        solved = residual / self.curvature
-        direction, product = solved, (residual * solved).sum(axis=0)
-        goal = _INNER**2 * product
-        for _ in range(_MAX_INNER):
-            active = product > goal
-            if not active.any():
-                break
-            along = self.columns @ direction
-            bent = self.columns.T @ (information * along) + self.penalised(direction)
-            stiffness = (direction * bent).sum(axis=0)
-            length = np.divide(product, stiffness, out=np.zeros_like(product), where=active)
-            step, scores = step + length * direction, scores + length * along
-            residual = residual - length * bent
-            solved = residual / self.curvature
-            before, product = product, np.where(active, (residual * solved).sum(axis=0), product)
-            ratio = np.divide(product, before, out=np.zeros_like(product), where=active)
-            direction = np.where(active, solved + ratio * direction, direction)
-        return step, scores
+
+        def bent(direction: Floats) -> Floats:
+            """Return the curvature of the objective along some directions."""
+            slope = self.columns.T @ (information * (self.columns @ direction))
+            return np.asarray(slope + self.penalised(direction))
+
+        return conjugate_gradients(bent, -gradient, self.curvature, left=_INNER, most=_MAX_INNER)
 
     def damped(
         self,
@@ -155,6 +140,30 @@ class _Fits:
                 break
             length = np.where(too_far, length / 2, length)
         return *moved, reached
+
+
+def conjugate_gradients(
+    bent: Callable[[Floats], Floats], right: Floats, rough: Floats, *, left: float, most: int
+) -> Floats:
+    """Return x (p, F) of ``bent(x) = right`` up to a share left, preconditioned by `rough`."""
+    solution, residual = np.zeros_like(right), right
+    scaled = residual / rough
+    direction, product = scaled, (residual * scaled).sum(axis=0)
+    goal = left**2 * product
+    for _ in range(most):
+        active = product > goal
+        if not active.any():
+            break
+        along = bent(direction)
+        stiffness = (direction * along).sum(axis=0)
+        active &= stiffness > 0
+        length = np.divide(product, stiffness, out=np.zeros_like(product), where=active)
+        solution, residual = solution + length * direction, residual - length * along
+        scaled = residual / rough
+        before, product = product, np.where(active, (residual * scaled).sum(axis=0), product)
+        ratio = np.divide(product, before, out=np.zeros_like(product), where=active)
+        direction = np.where(active, scaled + ratio * direction, direction)
+    return solution
 
 
 def fit_many(
@@ -190,7 +199,8 @@ def fit_many(
         pending = np.abs(gradient / fits.curvature).max(axis=0) > tolerance
         if not pending.any():
             return np.asarray(where.columns @ coefficients)
-        step, along = fits.newton_step(gradient, chance)
+        step = fits.newton_step(gradient, chance)
+        along = part.columns @ step
         slope = (gradient * step).sum(axis=0)
         at = coefficients, scores
         coefficients, scores, value = fits.damped(at, (step, along), value, slope, pending)

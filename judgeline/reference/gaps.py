@@ -1,7 +1,8 @@
 """Reference-anchored Elo: how far each model is from one fixed opponent, in Elo points.
 
 Every model meets the same reference model on the same prompts, and nobody else. A gap speaks
-of that reference and those prompts alone; it takes no other model to estimate it.
+of that reference and those prompts alone; it takes no other model to estimate it. The reach of a
+reference is which models it can anchor.
 """
 
 from typing import NamedTuple
@@ -10,20 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, expit, logit
 
+from judgeline.arrays import Floats, alike_floats, require
+from judgeline.elo.ratings import kendall
 from judgeline.elo.strengths import ELO_PER_LOGIT
-
-Floats = NDArray[np.float64]
 
 JEFFREYS = 0.5
 """Prior wins, and prior losses, of every model: Jeffreys' prior of a share is Beta(1/2, 1/2)."""
-
-
-class Counts(NamedTuple):
-    """Wins, ties and losses against the reference; fractions where preferences were soft."""
-
-    wins: Floats
-    ties: Floats
-    losses: Floats
 
 
 class AnchoredElo(NamedTuple):
@@ -81,33 +74,26 @@ def anchored_elo(
     LLM-based Scoring via Reference-Anchored Elo Estimation" (2025) for its use on Elo gaps.
     """
     counts = {"wins": wins, "ties": ties, "losses": losses}
-    won, tied, lost = arrays = [np.asarray(values, dtype=float) for values in counts.values()]
+    won, tied, lost = arrays = alike_floats(np.ndim(wins), **counts)
     for name, values in zip(counts, arrays, strict=True):
-        wrong = values[~(np.isfinite(values) & (values >= 0))]
-        if wrong.size:
-            raise ValueError(f"{name} holds {wrong[0]:g}; counts are finite and at least 0")
-    if not won.shape == tied.shape == lost.shape:
-        raise ValueError(
-            f"wins, ties and losses must share a shape, got {won.shape}, {tied.shape}, {lost.shape}"
-        )
+        require(np.isfinite(values) & (values >= 0), name, values, "finite counts, 0 or more")
     n_prompts: Floats = won + tied + lost
-    _require_prompts(n_prompts > 0, "one prompt")
-    if not 0 < prior < np.inf:
-        raise ValueError(f"prior must be a finite number above 0, got {prior}")
+    _require_prompts(n_prompts, 1)
+    require(0 < prior < np.inf, "prior", prior, "a finite number above 0")
     model = won + tied / 2 + prior
     reference = lost + tied / 2 + prior
     return _from_beta(model, reference, n_prompts, miscoverage)
 
 
-def soft_counts(preference: ArrayLike) -> Counts:
-    """Return fractional wins and losses of soft preferences (..., prompts), without ties.
+def soft_counts(preference: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Return fractional wins, no ties, and losses of soft preferences (..., prompts).
 
     NaN is no verdict. A tie given as 0.5 is half a win and half a loss, as in `anchored_elo`; a
     preference outside [0, 1] raises `ValueError`.
     """
     values = _preferences(preference)
     wins = np.nansum(values, axis=-1)
-    return Counts(wins, np.zeros_like(wins), np.nansum(1 - values, axis=-1))
+    return wins, np.zeros_like(wins), np.nansum(1 - values, axis=-1)
 
 
 def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0.05) -> AnchoredElo:
@@ -127,14 +113,11 @@ def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0
     """
     values = _preferences(preference)
     n_prompts = np.isfinite(values).sum(axis=-1).astype(float)
-    _require_prompts(n_prompts >= 2, "two prompts with a verdict, to show their spread")
-    level = np.argwhere(np.nanmax(values, axis=-1) == np.nanmin(values, axis=-1))
-    if len(level):
-        value = np.nanmax(values[tuple(level[0])])
-        raise ValueError(
-            f"all preferences of {_model_at(level[0])} equal {value:g}: they show no spread; leave "
-            "the model out (is it the reference itself?) or use anchored_elo on its counts"
-        )
+    _require_prompts(n_prompts, 2)
+    largest = np.nanmax(values, axis=-1)
+    remedy = "unequal ones; leave the model out (is it the reference itself?) or use anchored_elo"
+    spread = largest > np.nanmin(values, axis=-1)
+    require(spread, "every preference of a model", largest, f"{remedy} on its counts")
     wins, _, losses = soft_counts(values)
     total = n_prompts + 2 * JEFFREYS
     share = (wins + JEFFREYS) / total
@@ -160,10 +143,8 @@ def bootstrap_gap_std_error(
     n_resamples)`` of itself.
     """
     values = _preferences(preference)
-    if values.ndim != 1:
-        raise ValueError(f"preference must have shape (prompts,), got {values.shape}")
-    if n_resamples < 2:
-        raise ValueError(f"n_resamples must be at least 2 to show a spread, got {n_resamples}")
+    require(values.ndim == 1, "the shape of preference", values.shape, "(prompts,)")
+    require(n_resamples >= 2, "n_resamples", n_resamples, "at least 2, to show a spread")
     known = values[~np.isnan(values)]
     if not known.size:
         raise ValueError("no prompt has a verdict: there is nothing to resample")
@@ -187,13 +168,11 @@ def subset_std_error(preference: ArrayLike, n_prompts: int) -> Floats:
     """
     values = _preferences(preference)
     known = np.isfinite(values).sum(axis=-1).astype(float)
-    if n_prompts < 1:
-        raise ValueError(f"n_prompts must be at least 1, got {n_prompts}")
-    _require_prompts(known >= max(2, n_prompts), f"{max(2, n_prompts)} prompts with a verdict")
+    require(n_prompts >= 1, "n_prompts", n_prompts, "at least 1")
+    _require_prompts(known, max(2, n_prompts))
     spread = np.nanstd(values, axis=-1, ddof=1)
     shrunk = n_prompts / (n_prompts + 2 * JEFFREYS)
-    error: Floats = shrunk * spread * np.sqrt(1 / n_prompts - 1 / known)
-    return error
+    return np.asarray(shrunk * spread * np.sqrt(1 / n_prompts - 1 / known))
 
 
 def finite_population_factor(n_prompts: ArrayLike, n_population: int) -> Floats:
@@ -205,13 +184,10 @@ def finite_population_factor(n_prompts: ArrayLike, n_population: int) -> Floats:
     Sampling Techniques, 3rd ed., section 2.6.
     """
     drawn = np.asarray(n_prompts, dtype=float)
-    if n_population < 2:
-        raise ValueError(f"n_population must be at least 2 prompts, got {n_population}")
-    wrong = drawn[~((drawn >= 1) & (drawn <= n_population))]
-    if wrong.size:
-        raise ValueError(f"n_prompts must lie in [1, {n_population}], got {wrong[0]:g}")
-    factor: Floats = np.sqrt((n_population - drawn) / (n_population - 1))
-    return factor
+    require(n_population >= 2, "n_population", n_population, "at least 2 prompts")
+    whole = (drawn >= 1) & (drawn <= n_population)
+    require(whole, "n_prompts", drawn, f"1 to {n_population}")
+    return np.asarray(np.sqrt((n_population - drawn) / (n_population - 1)))
 
 
 def narrow_intervals(elo: AnchoredElo, factor: ArrayLike) -> AnchoredElo:
@@ -221,9 +197,7 @@ def narrow_intervals(elo: AnchoredElo, factor: ArrayLike) -> AnchoredElo:
     `judgeline.reliability.reliability_factor` or a product of the two.
     """
     scale = np.asarray(factor, dtype=float)
-    wrong = scale[~((scale >= 0) & (scale <= 1))]
-    if wrong.size:
-        raise ValueError(f"factor must lie in [0, 1], got {wrong.flat[0]:g}")
+    require((scale >= 0) & (scale <= 1), "factor", scale, "a factor in [0, 1]")
     lower: Floats = elo.gap - scale * (elo.gap - elo.lower)
     upper: Floats = elo.gap + scale * (elo.upper - elo.gap)
     return elo._replace(
@@ -238,8 +212,7 @@ def narrow_intervals(elo: AnchoredElo, factor: ArrayLike) -> AnchoredElo:
 def _from_beta(
     model: Floats, reference: Floats, n_prompts: Floats, miscoverage: float
 ) -> AnchoredElo:
-    if not 0 < miscoverage < 1:
-        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
+    require(0 < miscoverage < 1, "miscoverage", miscoverage, "strictly between 0 and 1")
     total = model + reference
     share = model / total
     share_lower = np.asarray(betaincinv(model, reference, miscoverage / 2), dtype=float)
@@ -263,21 +236,137 @@ def _preferences(preference: ArrayLike) -> Floats:
     values = np.asarray(preference, dtype=float)
     if not values.ndim:
         raise ValueError("preference must have shape (..., prompts), got a single number")
-    wrong = values[(values < 0) | (values > 1)]
-    if wrong.size:
-        raise ValueError(f"preference holds {wrong[0]:g}; preferences lie in [0, 1]")
+    require(~((values < 0) | (values > 1)), "preference", values, "a preference in [0, 1]")
     return values
 
 
-def _require_prompts(enough: NDArray[np.bool_], need: str) -> None:
-    if not enough.size:
-        raise ValueError("no model to rate: the input is empty")
-    short = np.argwhere(~enough)
-    if len(short):
-        raise ValueError(
-            f"{_model_at(short[0])} has too few prompts: an estimate needs at least {need}"
-        )
+def _require_prompts(n_prompts: Floats, least: int) -> None:
+    require(n_prompts.size, "the number of models", 0, "at least one to rate")
+    expected = f"at least {least} with a verdict"
+    require(n_prompts >= least, "the number of prompts of a model", n_prompts, expected)
 
 
-def _model_at(place: NDArray[np.intp]) -> str:
-    return f"model {', '.join(map(str, place))}" if place.size else "the only model"
+REACH: tuple[float, float] = (0.2, 0.8)
+"""Win shares, bounds included, in which a reference tells models (or prompts) apart."""
+
+LEAST_WITHIN = 0.95
+"""Least share of models, or prompts, within reach of a fitting reference."""
+
+
+class Reach(NamedTuple):
+    """Win shares within reach of the reference: `within` marks them, `share` is their share.
+
+    `is_adequate` is False, a flag for the reader, when `share` is below the least accepted.
+    """
+
+    within: NDArray[np.bool_]
+    share: float
+    is_adequate: bool
+
+
+class ReferenceReach(NamedTuple):
+    """Reach of one reference over models and over prompts."""
+
+    models: Reach
+    prompts: Reach
+
+
+class ReferenceComparison(NamedTuple):
+    """Leaderboards of the same models under R references.
+
+    `kendall` (R, R) holds tau-b between leaderboards. `shift` (R, models) is the centred gap
+    minus that under the first reference, in Elo points; `mean_abs_shift` (R,) its mean size.
+    """
+
+    kendall: Floats
+    shift: Floats
+    mean_abs_shift: Floats
+
+
+class Abstention(NamedTuple):
+    """Leaderboard of a judge that abstains where its runs disagree.
+
+    `kept` (models, prompts) marks prompts that count still; `coverage` (models,) is their
+    share; `gap` (models,) is the Elo gap on them, `shift` (models,) that minus the gap on all
+    prompts and `centred_shift` the same minus its mean over models, in Elo points.
+    """
+
+    kept: NDArray[np.bool_]
+    coverage: Floats
+    gap: Floats
+    shift: Floats
+    centred_shift: Floats
+
+
+def diagnose_reference(preference: ArrayLike) -> ReferenceReach:
+    """Return how many models, and how many prompts, a reference is within reach of.
+
+    Win shares are the Jeffreys ones of `preference` (models, prompts), of every model over its
+    prompts and of every prompt over its models. Preferences outside [0, 1], and a model or prompt
+    with NaN throughout, are a `ValueError`. Source: "Robust LLM-based Scoring" (2025).
+    """
+    values = np.asarray(preference, dtype=float)
+    require(values.ndim == 2, "the shape of preference", values.shape, "(models, prompts)")
+    for axis, name in enumerate(("model", "prompt")):
+        silent = np.flatnonzero(np.isnan(values).all(axis=1 - axis))
+        if silent.size:
+            raise ValueError(f"{name} {silent[0]} has no verdict; leave it out")
+    found = []
+    for side in (values, values.T):
+        win_share = anchored_elo(*soft_counts(side)).win_share
+        within = (win_share >= REACH[0]) & (win_share <= REACH[1])
+        share = float(within.mean())
+        found.append(Reach(within, share, share >= LEAST_WITHIN))
+    return ReferenceReach(*found)
+
+
+def compare_references(gap: ArrayLike) -> ReferenceComparison:
+    """Return how leaderboards under different references differ.
+
+    A reference only moves the origin if strengths are one-dimensional: gaps then differ by a
+    constant, centred shifts are 0 and every tau (M. G. Kendall, 1945, Biometrika 33(3)) is 1. What
+    is found beyond the standard errors is the reference's own doing. Elo gaps (references, models)
+    are of the same models, the reference models left out of all rows; fewer than two of either, a
+    gap that is not finite, or a reference that ranks nothing is a `ValueError`.
+    """
+    gaps = np.asarray(gap, dtype=float)
+    is_wide = gaps.ndim == 2 and min(gaps.shape) >= 2
+    require(is_wide, "the shape of gap", gaps.shape, "(references >= 2, models >= 2)")
+    require(np.isfinite(gaps), "gap", gaps, "finite Elo points")
+    require(np.ptp(gaps, axis=1) > 0, "every gap", gaps[:, 0], "gaps that differ under a reference")
+    centred = gaps - gaps.mean(axis=1, keepdims=True)
+    shift = centred - centred[0]
+    tau = np.array([[kendall(ours, theirs) for theirs in gaps] for ours in gaps])
+    return ReferenceComparison(tau, shift, np.abs(shift).mean(axis=1))
+
+
+def abstain(preference: ArrayLike, *, max_spread: float) -> Abstention:
+    """Return the leaderboard without the prompts on which a judge's runs disagree.
+
+    Prompts are dropped by what the judge did on them, not at random: the remaining ones are
+    easier to judge, and a shift is to be expected. It is reported for that reason. Preferences
+    (models, prompts, runs) lie in [0, 1], NaN in all runs of a prompt that the model has no verdict
+    on; `max_spread` is the largest standard deviation over the runs (ddof 1) that counts. Another
+    shape, a prompt with some runs but not all, or a model that keeps no prompt is a `ValueError`.
+    """
+    values = np.asarray(preference, dtype=float)
+    has_runs = values.ndim == 3 and values.shape[2] >= 2
+    require(has_runs, "the shape of preference", values.shape, "(models, prompts, runs >= 2)")
+    require(max_spread >= 0, "max_spread", max_spread, "at least 0")
+    missing = np.isnan(values)
+    whole = missing.all(axis=2) | ~missing.any(axis=2)
+    remedy = f"all {values.shape[2]} or none of a model's prompt; judge it again or leave it out"
+    require(whole, "the number of runs", (~missing).sum(axis=2), remedy)
+    n_judged = (~missing.all(axis=2)).sum(axis=1)
+    # Equal runs have no spread, where a rounded mean would leave them one of 1e-17. NaN spreads,
+    # of prompts without a verdict, compare as False: they are not kept.
+    spread = np.where(np.ptp(values, axis=2) == 0, 0, values.std(axis=2, ddof=1))
+    kept = spread <= max_spread
+    n_kept, remedy = kept.sum(axis=1), "raise it, or leave the model out"
+    expected = f"at least 1 at max_spread {max_spread:g}; {remedy}"
+    require(n_kept > 0, "the number of prompts kept of a model", n_kept, expected)
+    mean = values.mean(axis=2)
+    before = anchored_elo(*soft_counts(mean)).gap
+    gap = anchored_elo(*soft_counts(np.where(kept, mean, np.nan))).gap
+    shift = gap - before
+    return Abstention(kept, n_kept / n_judged, gap, shift, shift - shift.mean())

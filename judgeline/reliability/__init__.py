@@ -1,26 +1,30 @@
 """Reliability: agreement of judges, the gate, and drift."""
 
-from judgeline.reliability.agreement import (
+from judgeline.reliability.drift import (
+    FALSE_ALARM,
+    LEAST_BATTLES,
+    UNITS,
+    Drift,
+    Judgement,
+    detect_drift,
+)
+from judgeline.reliability.gate import (
+    CRITERIA,
     STRONG_JUDGE,
+    WITHHOLD,
+    Gate,
+    Measurement,
     cohen_kappa,
+    failures,
+    hold_to,
     icc_average,
     kappa_of_scores,
     mean_pairwise_kappa,
+    panel_measurements,
     pooled_variance,
     reliability_factor,
     single_run_reliability,
 )
-from judgeline.reliability.drift import FALSE_ALARM, UNITS, Drift, Judgement, detect_drift
-from judgeline.reliability.gate import (
-    CRITERIA,
-    WITHHOLD,
-    Gate,
-    Measurement,
-    failures,
-    hold_to,
-    panel_measurements,
-)
-from judgeline.reliability.paired import LEAST_BATTLES
 
 __all__ = [
     "CRITERIA", "FALSE_ALARM", "LEAST_BATTLES", "STRONG_JUDGE", "UNITS", "WITHHOLD", "Drift",

@@ -1,12 +1,15 @@
 """Which battles to judge, balanced over models, and which a new model gets."""
 
-from judgeline.sampling.balanced import Appearances, appearances, balanced_sample, tiebreak_keys
-from judgeline.sampling.candidate_battles import (
+from judgeline.sampling.balanced import (
     N_BANDS,
+    Appearances,
     NeededBattles,
+    appearances,
+    balanced_sample,
     choose_battles,
     needed_battles,
     strength_bands,
+    tiebreak_keys,
 )
 
 __all__ = [

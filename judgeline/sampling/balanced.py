@@ -1,13 +1,16 @@
-"""Which battles to judge: balanced over models, and stable when battles are added."""
+"""Which battles to judge, balanced over models, and which battles a new model gets."""
 
 import hashlib
-import heapq
+import math
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from judgeline.arrays import alike, alike_floats, require
+from judgeline.elo.ratings import FEW_BATTLES
 
 
 class Appearances(NamedTuple):
@@ -70,13 +73,10 @@ def balanced_sample(
     """
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
-    keys = np.asarray(tiebreak)
-    if keys.shape != (n,):
-        raise ValueError(f"tiebreak must have shape ({n},), one per battle, got {keys.shape}")
+    _, keys = alike(model_a=models[0], tiebreak=tiebreak)
     order = np.argsort(keys, kind="stable")
     first = require_positions(chosen, n)
-    if not 0 <= n_battles <= n:
-        raise ValueError(f"n_battles must lie in 0..{n} (the battles there are), got {n_battles}")
+    require(0 <= n_battles <= n, "n_battles", n_battles, f"0 to {n}, the battles there are")
     further = list(islice(_evenly(models, order, first), max(n_battles - first.size, 0)))
     return np.concatenate([first, np.asarray(further, dtype=np.int64)])
 
@@ -88,8 +88,7 @@ def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> A
     """
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
-    if n == 0:
-        raise ValueError("no battles, so no model appears in any")
+    require(n, "the number of battles", n, "at least one")
     rows = require_positions(sampled, n)
     available = np.bincount(models.ravel())
     counts = np.bincount(models[:, rows].ravel(), minlength=available.size)
@@ -104,51 +103,226 @@ def _evenly(
 ) -> Iterator[int]:
     """Yield the greedy choice of battles, one after the other.
 
-    Only the two models of a battle taken change, so the heap gets two new entries a step and
-    entries of older counts are skipped when they come up.
+    Only the two models of a battle taken change: their count, and their best battle left.
     """
     n_models = int(models.max(initial=-1)) + 1
     ranked = models[:, order]  # everything below is by rank of the tiebreak
-    taken = np.isin(order, chosen).tolist()
+    taken = np.isin(order, chosen)
     counts = np.bincount(models[:, chosen].ravel(), minlength=n_models).tolist()
     queues = [  # ranks of each model's battles, the best one last
         np.flatnonzero((ranked == model).any(axis=0))[::-1].tolist() for model in range(n_models)
     ]
-    pairs, heap, changed = ranked.T.tolist(), list[tuple[int, int, int]](), {*range(n_models)}
+    urgency, changed = np.empty(n_models, dtype=np.int64), list(range(n_models))
     while True:
         for model in changed:
             queue = queues[model]
             while queue and taken[queue[-1]]:
                 queue.pop()
-            if queue:
-                heapq.heappush(heap, (counts[model], queue[-1], model))
-        count, rank, model = heapq.heappop(heap)
-        while count != counts[model] or taken[rank]:
-            count, rank, model = heapq.heappop(heap)
-        taken[rank], changed = True, {*pairs[rank]}
-        for model in pairs[rank]:
+            best = queue[-1] + order.size * counts[model] if queue else np.iinfo(np.int64).max
+            urgency[model] = best
+        rank = queues[int(urgency.argmin())][-1]
+        taken[rank], changed = True, ranked[:, rank].tolist()
+        for model in changed:
             counts[model] += 1
         yield int(order[rank])
 
 
 def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:
-    first, second = np.asarray(model_a, dtype=object), np.asarray(model_b, dtype=object)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise ValueError(
-            f"model_a and model_b must have one shape (n,), got {first.shape} and {second.shape}"
-        )
+    first, second = alike(model_a=model_a, model_b=model_b)
     codes: dict[object, int] = {}
-    both = [codes.setdefault(name, len(codes)) for name in (*first, *second)]
+    both = [codes.setdefault(name, len(codes)) for name in (*first.tolist(), *second.tolist())]
     return np.asarray(both, dtype=np.intp).reshape(2, first.size)
 
 
 def require_positions(rows: ArrayLike, n: int) -> NDArray[np.int64]:
     """Return positions of different battles among n, or raise naming the first bad one."""
     positions = np.asarray(rows).astype(np.int64)
-    outside = positions[(positions < 0) | (positions >= n)]
-    if outside.size:
-        raise ValueError(f"position {outside[0]} is none of the {n} battles")
+    inside = (positions >= 0) & (positions < n)
+    require(inside, "position", positions, f"one of the {n} battles, from 0")
     values, counts = np.unique(positions, return_counts=True)
     if (counts > 1).any():
         raise ValueError(f"the battle at position {values[counts > 1][0]} is chosen twice")
     return positions
+
+
+N_BANDS = 5
+"""Bands of strength that opponents are spread over, where there are as many anchors."""
+
+
+class NeededBattles(NamedTuple):
+    """Battles that a new model needs with one judge, and the interval they give.
+
+    `n_battles` is what to judge; `wanted` is what the half-width alone would take, before the
+    limits, and infinite if no number is enough. The interval after n battles reaches
+    `threshold` times ``sqrt(noise^2 / n + excess_sd^2)`` Elo points to either side.
+    """
+
+    n_battles: int
+    wanted: float
+    noise: float
+    excess_sd: float
+    threshold: float
+
+    def half_width(self, n_battles: int) -> float:
+        """Return how far the interval is expected to reach after some battles, in Elo points."""
+        if not self.threshold:
+            return 0.0
+        return self.threshold * math.hypot(self.noise / math.sqrt(n_battles), self.excess_sd)
+
+
+def needed_battles(
+    std_error: ArrayLike,
+    n_battles: ArrayLike,
+    *,
+    threshold: float,
+    half_width: float,
+    max_battles: int,
+    excess_sd: float = 0.0,
+) -> NeededBattles:
+    """Return how many battles bring a new model's interval to a half-width.
+
+    A standard error at fixed anchors shrinks with the square root of the number of battles, so
+    that the median of ``std_error * sqrt(n_battles)`` over the models that were held out foretells
+    that of a new one, if it is like them and meets opponents like theirs. What the judge is wrong
+    by beyond it, `excess_sd`, no battle averages out.
+
+    Parameters
+    ----------
+    std_error : array_like, shape (m,)
+        Of each held-out model's residual by chance, in Elo points; those not finite and positive
+        are left out.
+    n_battles : array_like, shape (m,)
+        Battles behind it.
+    threshold : float
+        Conformal threshold in spreads, 0 or more; ``inf`` where too few models calibrate.
+    half_width : float
+        Half-width that is aimed at, in Elo points.
+    max_battles : int
+        Most battles to judge.
+    excess_sd : float
+        Standard deviation of the residuals beyond chance, in Elo points.
+
+    Returns
+    -------
+    NeededBattles
+        With at least `judgeline.elo.FEW_BATTLES` battles (below that a standard error is a
+        guess), and at most ``max_battles``. Where nothing is known of the noise, the threshold is
+        infinite or the judge is wrong by too much, no number is enough, and ``max_battles`` are
+        taken.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or a setting is out of range.
+
+    References
+    ----------
+    W. G. Cochran (1977), Sampling Techniques, section 4.6: the size of a sample from a target for
+    the half-width and an earlier estimate of the spread.
+    """
+    errors, counts = alike_floats(std_error=std_error, n_battles=n_battles)
+    require(threshold >= 0, "threshold", threshold, "0 or more spreads")
+    require(0 < half_width < math.inf, "half_width", half_width, "positive, finite Elo points")
+    require(max_battles >= 1, "max_battles", max_battles, "at least 1")
+    known = np.isfinite(errors) & (errors > 0) & (counts > 0)
+    noise = float(np.median(errors[known] * np.sqrt(counts[known]))) if known.any() else math.inf
+    wanted = 0.0
+    if threshold > 0:
+        room = (half_width / threshold) ** 2 - excess_sd**2
+        wanted = noise**2 / room if room > 0 else math.inf
+    n = max_battles if math.isinf(wanted) else math.ceil(wanted)
+    return NeededBattles(min(max(n, FEW_BATTLES), max_battles), wanted, noise, excess_sd, threshold)
+
+
+def strength_bands(strength: ArrayLike, *, n_bands: int = N_BANDS) -> NDArray[np.int64]:
+    """Return the band of each anchor: equally many anchors in each, the weakest in band 0.
+
+    Strength (m,) is in any unit that rises with it; of equals the earlier one counts as weaker.
+    With fewer anchors than bands each has a band of its own.
+    """
+    values = np.asarray(strength, dtype=float)
+    require(values.ndim == 1, "the shape of strength", values.shape, "(m,)")
+    require(np.isfinite(values), "strength", values, "finite")
+    require(n_bands >= 1, "n_bands", n_bands, "at least 1")
+    place = np.empty(values.size, dtype=np.int64)
+    place[np.argsort(values, kind="stable")] = np.arange(values.size)
+    return place * min(n_bands, values.size) // max(values.size, 1)
+
+
+def choose_battles(
+    band: ArrayLike,
+    language: ArrayLike,
+    question: ArrayLike,
+    opponent: ArrayLike,
+    tiebreak: ArrayLike,
+    *,
+    share: ArrayLike,
+    n_battles: int,
+    most_per_question: float = math.inf,
+    chosen: ArrayLike = (),
+) -> NDArray[np.int64]:
+    """Return battles of one new model, spread over opponents and questions, chosen greedily.
+
+    Each step takes a possible battle whose band of strength has been met least; among those, one
+    on the question asked least, then in the language that is furthest behind its share, then
+    against the opponent met least; the smallest tiebreak decides, then the position. A question
+    that was asked ``most_per_question`` times is possible no more. Bands are met evenly, so that
+    no part of the scale is placed by guesswork; within a band no question is asked again before
+    every other was asked, since battles on one answer share what that answer happens to be worth;
+    and languages in proportion as far as that goes. A smaller choice is the beginning of a larger
+    one, and a choice passed as ``chosen`` continues as if never left.
+
+    Parameters
+    ----------
+    band, language, question, opponent : array_like, shape (n,)
+        Of each possible battle; values of one kind that can be sorted.
+    tiebreak : array_like of int, shape (n,)
+        Smaller is taken first among equals; see `tiebreak_keys`.
+    share : array_like, shape (n,)
+        Share of the battle's language in the corpus, above 0; the same for all of a language.
+    n_battles : int
+        How many, those already chosen included; all of them where there are no more.
+    most_per_question : float
+        Most battles on one question, at least 1; by default there is no limit.
+    chosen : array_like of int, shape (c,)
+        Positions of battles that were chosen before. They come first, in this order, and all
+        stay even if there are more than ``n_battles``, or more than ``most_per_question`` of one.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, a share is not above 0, ``n_battles`` is negative,
+        ``most_per_question`` below 1, or ``chosen`` repeats a position or points outside.
+
+    References
+    ----------
+    M. L. Balinski and H. P. Young (1982), Fair Representation: the method of Webster gives the
+    next seat to the least ``(2 * seats + 1) / share``; it never takes a seat back as the house
+    grows.
+    """
+    by = {"band": band, "question": question, "language": language, "opponent": opponent}
+    *groups, keys, shares = alike(**by, tiebreak=tiebreak, share=np.asarray(share, dtype=float))
+    require(np.isfinite(shares) & (shares > 0), "share", shares, "a language's share, above 0")
+    require(n_battles >= 0, "n_battles", n_battles, "0 or more")
+    require(most_per_question >= 1, "most_per_question", most_per_question, "at least 1")
+    taken = require_positions(chosen, keys.size).tolist()
+    levels, asked, spoken = np.arange(len(groups)), 1, 2
+    codes = np.array([np.unique(values, return_inverse=True)[1] for values in groups])
+    met = np.zeros((levels.size, codes.max(initial=-1) + 1), dtype=np.int64)
+    for row in taken:
+        met[levels, codes[:, row]] += 1
+    free = ~np.isin(np.arange(keys.size), taken)
+    order = np.argsort(keys, kind="stable")
+    while len(taken) < n_battles:
+        left = order[(free & (met[asked, codes[asked]] < most_per_question))[order]]
+        if not left.size:
+            break
+        for level in levels.tolist():
+            behind = met[level, codes[level, left]]
+            if level == spoken:
+                behind = (2 * behind + 1) / shares[left]
+            left = left[behind == behind.min()]
+        taken.append(int(left[0]))
+        free[left[0]] = False
+        met[levels, codes[:, left[0]]] += 1
+    return np.asarray(taken, dtype=np.int64)

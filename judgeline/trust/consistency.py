@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from judgeline.arrays import Floats, alike, alike_floats, require
+
 Counts = NDArray[np.int64]
 
 MOST_SUBSETS = 5_000_000
@@ -45,37 +46,24 @@ def score_conflicts(
     ----------
     Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, conflict ratio.
     """
-    ours, theirs, share = (np.asarray(x, dtype=float) for x in (score_a, score_b, outcome))
-    if ours.ndim != 1 or not ours.shape == theirs.shape == share.shape:
-        raise ValueError(
-            f"scores and outcomes must have one shape (n,), got {ours.shape}, {theirs.shape} "
-            f"and {share.shape}"
-        )
-    if not (math.isfinite(tolerance) and tolerance >= 0):
-        raise ValueError(f"tolerance must be zero or more points, got {tolerance}")
+    ours, theirs, share = alike_floats(score_a=score_a, score_b=score_b, outcome=outcome)
+    require(0 <= tolerance < math.inf, "tolerance", tolerance, "zero or more points")
     for name, values in (("score_a", ours), ("score_b", theirs)):
-        if not np.isfinite(values).all():
-            bad = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise ValueError(f"{name} holds {values[bad]} at {bad}; leave out unscored pairs")
-    _require_outcomes(share, "outcome", missing=False)
+        require(np.isfinite(values), name, values, "a finite score; leave out unscored pairs")
+    require(np.isin(share, (0, 0.5, 1)), "outcome", share, "1, 0.5 or 0")
     gap = ours - theirs
     by_score = np.where(np.abs(gap) <= tolerance, 0.0, np.sign(gap))
-    conflicts: NDArray[np.bool_] = by_score != np.sign(share - 0.5)
-    return conflicts
+    return np.asarray(by_score != np.sign(share - 0.5))
 
 
-def _require_outcomes(values: Floats, name: str, *, missing: bool) -> None:
-    known = np.isin(values, (0.0, 0.5, 1.0)) | (np.isnan(values) if missing else False)
-    if not known.all():
-        place = tuple(int(i) for i in np.argwhere(~known)[0])
-        allowed = "1, 0.5, 0 or NaN (not compared)" if missing else "1, 0.5 or 0"
-        raise ValueError(f"{name} holds {values[place]} at {place}; expected {allowed}")
+def _require_known(values: Floats, name: str) -> None:
+    good = np.isin(values, (0, 0.5, 1)) | np.isnan(values)
+    require(good, name, values, "1, 0.5, 0 or NaN (not compared)")
 
 
 def _require_names(names: NDArray[Any], what: str) -> None:
-    for row, name in enumerate(names.tolist()):
-        if name is None or name != name:
-            raise ValueError(f"{what} is missing in row {row}; name it or leave the row out")
+    given = [name is not None and name == name for name in names.tolist()]
+    require(given, what, names, "a name; name it or leave the row out")
 
 
 class Comparisons(NamedTuple):
@@ -105,13 +93,10 @@ def outcome_matrices(
     ValueError
         If an outcome is another number, an answer meets itself, or a pair is listed twice.
     """
-    names = [np.asarray(column) for column in (question, answer_a, answer_b)]
-    share = np.asarray(outcome, dtype=float)
-    if share.ndim != 1 or any(column.shape != share.shape for column in names):
-        shapes = ", ".join(str(column.shape) for column in (*names, share))
-        raise ValueError(f"columns must have one shape (n,), got {shapes}")
-    _require_outcomes(share, "outcome", missing=True)
-    for name, column in zip(("question", "answer_a", "answer_b"), names, strict=True):
+    columns = {"question": question, "answer_a": answer_a, "answer_b": answer_b}
+    *names, share = alike(**columns, outcome=np.asarray(outcome, dtype=float))
+    _require_known(share, "outcome")
+    for name, column in zip(columns, names, strict=True):
         _require_names(column, name)
     questions, code = np.unique(names[0], return_inverse=True)
     rows = np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code))[:-1])
@@ -173,10 +158,8 @@ def count_violations(
     is a `ValueError`; so are a size below 3, no question, or more than `MOST_SUBSETS`.
     """
     matrices = [_relation(matrix, place) for place, matrix in enumerate(outcomes)]
-    if not matrices:
-        raise ValueError("no questions to look for violations in")
-    if not sizes or min(sizes) < 3:
-        raise ValueError(f"subset sizes must be 3 or more, got {tuple(sizes)}")
+    require(len(matrices), "the number of questions", 0, "at least one")
+    require(bool(sizes) and min(sizes) > 2, "sizes", tuple(sizes), "subsets of 3 or more")
     counts = np.zeros((4, len(matrices), len(sizes)), dtype=np.int64)
     order = np.array([len(matrix) for matrix in matrices])
     for n in np.unique(order[order >= min(sizes)]):
@@ -197,10 +180,10 @@ def count_violations(
 def _relation(matrix: ArrayLike, place: int) -> Floats:
     values = np.array(matrix, dtype=float)
     name = f"outcomes[{place}]"
-    if values.ndim != 2 or values.shape[0] != values.shape[1]:
-        raise ValueError(f"{name} must have shape (n, n), got {values.shape}")
+    is_square = values.ndim == 2 and values.shape[0] == values.shape[1]
+    require(is_square, f"the shape of {name}", values.shape, "(n, n)")
     np.fill_diagonal(values, 0.5)
-    _require_outcomes(values, name, missing=True)
+    _require_known(values, name)
     mirrored = np.isclose(values, 1 - values.T, rtol=0, atol=0, equal_nan=True)
     if not mirrored.all():
         i, j = (int(k) for k in np.argwhere(~mirrored)[0])
@@ -281,8 +264,7 @@ def violation_rates(counts: ViolationCounts, category: ArrayLike | None = None) 
             "compared with each other; compare more pairs per question"
         )
     labels = np.asarray(["all"] * n_questions if category is None else category)
-    if labels.shape != (n_questions,):
-        raise ValueError(f"category must have shape ({n_questions},), got {labels.shape}")
+    require(labels.shape == (n_questions,), "the shape of category", labels.shape, "one a question")
     _require_names(labels, "category")
     names, code = np.unique(labels, return_inverse=True)
     members = (code == np.arange(names.size)[:, None]).astype(np.int64)

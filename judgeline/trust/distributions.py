@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, logit, softmax
 
-Floats = NDArray[np.float64]
+from judgeline.arrays import Floats, alike_floats, require
 
 RELEASED_TEMPERATURE = 0.2
 """Divisor of log-odds in the program that was released with the paper."""
@@ -97,14 +97,10 @@ def score_distribution(
     Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, distribution-sensitive scoring.
     """
     low, high = scale
-    if not 0 <= low < high:
-        raise ValueError(f"scale must be two ascending numbers, zero or more, got {scale}")
-    if digits_per_token < 1:
-        raise ValueError(f"digits_per_token must be 1 or more, got {digits_per_token}")
-    if not 0 <= max_unresolved < 1:
-        raise ValueError(f"max_unresolved must lie in [0, 1), got {max_unresolved}")
-    if following and "" in following:
-        raise ValueError("following positions are keyed by the digits before them, got ''")
+    require(0 <= low < high, "scale", scale, "two ascending numbers, zero or more")
+    require(digits_per_token >= 1, "digits_per_token", digits_per_token, "1 or more")
+    require(0 <= max_unresolved < 1, "max_unresolved", max_unresolved, "a share in [0, 1)")
+    require("" not in (following or {}), "a key of following", "", "the digits before a position")
     ended, begun = _read_numbers(
         {**(following or {}), "": position}, scale, digits_per_token=digits_per_token
     )
@@ -115,7 +111,8 @@ def score_distribution(
             f"the first digits of a number up to {high}: give the following position of each, "
             f"ask on a scale of one token, or raise max_unresolved ({max_unresolved:g})"
         )
-    chance_of = {int(text): p for text, p in ended.items() if p > 0 and _on_scale(text, scale)}
+    written = {str(number) for number in range(low, high + 1)}
+    chance_of = {int(text): p for text, p in ended.items() if p > 0 and text in written}
     if not chance_of:
         seen = ", ".join(map(repr, list(position.tokens)[:5]))
         raise ValueError(f"no whole number from {low} to {high} among the tokens {seen}")
@@ -165,15 +162,8 @@ def _probabilities(position: TokenPosition, place: str) -> list[tuple[str, float
 
 def _log_probs(log_probs: ArrayLike, name: str) -> Floats:
     logs = np.asarray(log_probs, dtype=float)
-    if logs.ndim != 1:
-        raise ValueError(f"{name} must have shape (n,), got {logs.shape}")
-    for wrong, word in ((np.isnan(logs), "NaN"), (logs > 0, "above 0")):
-        if wrong.any():
-            bad = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"{name} hold {int(wrong.sum())} {word} in {logs.size} ({logs[bad]} at {bad}); "
-                "expected natural logarithms of probabilities"
-            )
+    require(logs.ndim == 1, f"the shape of {name}", logs.shape, "(n,)")
+    require(logs <= 0, f"a value of {name}", logs, "natural logarithms of probabilities, 0 at most")
     return logs
 
 
@@ -194,11 +184,6 @@ def _extends(text: str, scale: tuple[int, int]) -> bool:
     return text[0] != "0" and any(low < (number + 1) * u and number * u <= high for u in units)
 
 
-def _on_scale(text: str, scale: tuple[int, int]) -> bool:
-    canonical = text == "0" or (text != "" and not text.startswith("0"))
-    return canonical and scale[0] <= int(text) <= scale[1]
-
-
 def expected_score(
     distribution: ScoreDistribution,
     *,
@@ -216,8 +201,7 @@ def expected_score(
     Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, distribution-sensitive scoring.
     """
     lowest, highest = target
-    if not (math.isfinite(highest - lowest) and lowest < highest):
-        raise ValueError(f"target scale must be two ascending numbers, got {target}")
+    require(0 < highest - lowest < math.inf, "target", target, "two ascending numbers")
     low, high = distribution.scale
     weights = _weights(distribution.probabilities, logit_temperature)
     place = float(weights @ (distribution.values - low)) / (high - low)
@@ -227,8 +211,8 @@ def expected_score(
 def _weights(probabilities: Floats, logit_temperature: float | None) -> Floats:
     if logit_temperature is None:
         return np.asarray(probabilities / probabilities.sum())
-    if not (math.isfinite(logit_temperature) and logit_temperature > 0):
-        raise ValueError(f"logit_temperature must be positive, got {logit_temperature}")
+    is_positive = 0 < logit_temperature < math.inf
+    require(is_positive, "logit_temperature", logit_temperature, "a positive number")
     certain = probabilities >= 1
     if certain.any():  # infinite log-odds: the limit of the softmax
         return np.asarray(certain / certain.sum())
@@ -254,8 +238,7 @@ def choice_probabilities(
     is not listed has probability 0; see how much is `covered`. Labels that are not distinct or all
     without a probability, and impossible log-probabilities, are a `ValueError`.
     """
-    if len({*labels}) != 3:
-        raise ValueError(f"three distinct labels are needed, got {labels}")
+    require(len({*labels}) == 3, "labels", labels, "three distinct tokens")
     chances = np.zeros(3)
     for token, p in _probabilities(position, "of the choice"):
         if (label := token.strip(_MARKERS)) in labels:
@@ -291,12 +274,9 @@ def aggregate_orders(
     Probabilities (n, 3) are those of the answer shown first, a tie, and the answer shown second,
     when A, respectively B, was shown first. Rows add up to 1, else it is a `ValueError`.
     """
-    if not 0 <= tolerance <= 1:
-        raise ValueError(f"tolerance must lie in [0, 1], got {tolerance}")
-    ab = _three_way(probabilities_ab, "probabilities_ab")
-    ba = _three_way(probabilities_ba, "probabilities_ba")
-    if ab.shape != ba.shape:
-        raise ValueError(f"both orders of every battle are needed, got {ab.shape}, {ba.shape}")
+    require(0 <= tolerance <= 1, "tolerance", tolerance, "a share in [0, 1]")
+    columns = alike_floats(2, probabilities_ab=probabilities_ab, probabilities_ba=probabilities_ba)
+    ab, ba = map(_three_way, columns, ("probabilities_ab", "probabilities_ba"))
     mass = ab + ba[:, ::-1]
     ranked = np.sort(mass, axis=1)
     gap = ranked[:, 2] - ranked[:, 1]
@@ -306,18 +286,12 @@ def aggregate_orders(
     return AggregatedOutcomes(mass, outcome, 0.5 + (mass[:, 0] - mass[:, 2]) / 4)
 
 
-def _three_way(probabilities: ArrayLike, name: str) -> Floats:
-    values = np.asarray(probabilities, dtype=float)
-    if values.ndim != 2 or values.shape[1] != 3:
-        raise ValueError(f"{name} must have shape (n, 3), got {values.shape}")
-    if not (values >= 0).all():
-        place = tuple(int(i) for i in np.argwhere(~(values >= 0))[0])
-        raise ValueError(f"{name} holds {values[place]} at {place}; expected probabilities")
-    total = values.sum(axis=1, keepdims=True)
-    if (np.abs(total - 1) > _SUM_SLACK).any():
-        bad = int(np.flatnonzero(np.abs(total[:, 0] - 1) > _SUM_SLACK)[0])
-        raise ValueError(f"row {bad} of {name} adds up to {total[bad, 0]:.6g}, not 1")
-    return np.asarray(values / total)
+def _three_way(values: Floats, name: str) -> Floats:
+    require(values.shape[1] == 3, f"the shape of {name}", values.shape, "(n, 3)")
+    require(values >= 0, name, values, "probabilities")
+    total = values.sum(axis=1)
+    require(np.abs(total - 1) <= _SUM_SLACK, f"the sum of {name}", total, "1")
+    return np.asarray(values / total[:, None])
 
 
 def perplexity(log_probs: ArrayLike) -> float:
@@ -329,11 +303,8 @@ def perplexity(log_probs: ArrayLike) -> float:
     logs = _log_probs(log_probs, "log-probabilities of the answer")
     if not logs.size:
         raise ValueError("no log-probabilities of the answer; ask the endpoint for logprobs")
-    if logs.min() < _LEAST_LOG:
-        raise ValueError(
-            f"log-probability {logs.min():g} is that of no token a judge said; some servers "
-            "write -9999 for tokens they did not score"
-        )
+    remedy = "that of a token a judge said; some servers write -9999 for tokens they did not score"
+    require(logs >= _LEAST_LOG, "a value of log-probabilities of the answer", logs, remedy)
     return math.exp(-float(logs.mean()))
 
 
@@ -367,18 +338,13 @@ def perplexity_outcome(
     """
     columns = {"outcome_ab": outcome_ab, "outcome_ba": outcome_ba}
     columns |= {"perplexity_ab": perplexity_ab, "perplexity_ba": perplexity_ba}
-    values = {name: np.asarray(column, dtype=float) for name, column in columns.items()}
-    first_ab, first_ba, ours, theirs = values.values()
-    if not (math.isfinite(tolerance) and tolerance >= 0):
-        raise ValueError(f"tolerance must be zero or more, got {tolerance}")
-    for name, column in values.items():
-        if column.ndim != 1 or column.shape != first_ab.shape:
-            raise ValueError(f"{name} must have shape {first_ab.shape[:1]}, got {column.shape}")
-        is_outcome = name.startswith("outcome")
-        good = np.isin(column, (0, 0.5, 1)) if is_outcome else np.isfinite(column) & (column >= 1)
-        if not good.all():
-            bad = int(np.flatnonzero(~good)[0])
-            wanted = "1, 0.5 or 0" if is_outcome else "a finite perplexity, 1 or more"
-            raise ValueError(f"{name} holds {column[bad]} at {bad}; expected {wanted}")
+    first_ab, first_ba, ours, theirs = values = alike_floats(**columns)
+    require(0 <= tolerance < math.inf, "tolerance", tolerance, "zero or more")
+    for name, column in zip(columns, values, strict=True):
+        if name.startswith("outcome"):
+            require(np.isin(column, (0, 0.5, 1)), name, column, "1, 0.5 or 0")
+        else:
+            good = np.isfinite(column) & (column >= 1)
+            require(good, name, column, "a finite perplexity, 1 or more")
     chosen = np.where(ours < theirs, first_ab, first_ba)
     return np.where(np.abs(ours - theirs) <= tolerance, 0.5, chosen)

@@ -4,7 +4,9 @@ An outcome is A's share of the win: 1 if A is preferred, 0 if B is, 0.5 for a ti
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from judgeline.arrays import Floats, require
 
 CRITERIA: tuple[str, ...] = (
     "adherence",
@@ -17,18 +19,14 @@ CRITERIA: tuple[str, ...] = (
 """The six rubric criteria, in the order of every score array's last axis."""
 
 
-def _without_nan(values: ArrayLike, name: str) -> NDArray[np.float64]:
+def _without_nan(values: ArrayLike, name: str) -> Floats:
     numbers = np.asarray(values, dtype=float)
-    if np.isnan(numbers).any():
-        first = tuple(int(i) for i in np.argwhere(np.isnan(numbers))[0])
-        raise ValueError(
-            f"{name} holds {int(np.isnan(numbers).sum())} NaN in {numbers.size} (first at "
-            f"{first}); leave out battles without a parsed verdict in both orders"
-        )
+    remedy = "a number; leave out battles without a parsed verdict in both orders"
+    require(~np.isnan(numbers), name, numbers, remedy)
     return numbers
 
 
-def criterion_difference(scores_a: ArrayLike, scores_b: ArrayLike) -> NDArray[np.float64]:
+def criterion_difference(scores_a: ArrayLike, scores_b: ArrayLike) -> Floats:
     """Return the mean over criteria of A's score minus B's, for one presentation order.
 
     Scores (n, 6) from 1 to 10 in the order of `CRITERIA` give rubric points (n,) in [-9, 9];
@@ -36,16 +34,13 @@ def criterion_difference(scores_a: ArrayLike, scores_b: ArrayLike) -> NDArray[np
     """
     ours, theirs = _without_nan(scores_a, "scores_a"), _without_nan(scores_b, "scores_b")
     for name, scores in (("scores_a", ours), ("scores_b", theirs)):
-        if scores.ndim != 2 or scores.shape != ours.shape or scores.shape[1] != len(CRITERIA):
-            raise ValueError(f"{name} must have shape (n, {len(CRITERIA)}), got {scores.shape}")
-        if ((scores < 1) | (scores > 10)).any():
-            worst = float(scores[(scores < 1) | (scores > 10)][0])
-            raise ValueError(f"{name} holds {worst:g}; rubric scores lie in [1, 10]")
-    difference: NDArray[np.float64] = (ours - theirs).sum(axis=1) / len(CRITERIA)
-    return difference
+        shape = (len(ours) if ours.ndim else 0, len(CRITERIA))
+        require(scores.shape == shape, f"the shape of {name}", scores.shape, f"(n, {shape[1]})")
+        require((scores >= 1) & (scores <= 10), name, scores, "rubric scores in [1, 10]")
+    return np.asarray((ours - theirs).sum(axis=1) / len(CRITERIA))
 
 
-def mean_difference(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArray[np.float64]:
+def mean_difference(difference_ab: ArrayLike, difference_ba: ArrayLike) -> Floats:
     """Return the mean score difference, in rubric points, of battles judged in both orders.
 
     NaN is a `ValueError`: a battle counts as scored only if both orders parsed.
@@ -54,15 +49,12 @@ def mean_difference(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArr
     return (first + _without_nan(difference_ba, "difference_ba")) / 2
 
 
-def sign_outcome(score_difference: ArrayLike) -> NDArray[np.float64]:
+def sign_outcome(score_difference: ArrayLike) -> Floats:
     """Return the outcome by the sign of a score difference: 1.0, 0.0, or 0.5 where it is zero."""
-    outcome: NDArray[np.float64] = (
-        np.sign(_without_nan(score_difference, "score_difference")) + 1
-    ) / 2
-    return outcome
+    return np.asarray((np.sign(_without_nan(score_difference, "score_difference")) + 1) / 2)
 
 
-def hard_outcome(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArray[np.float64]:
+def hard_outcome(difference_ab: ArrayLike, difference_ba: ArrayLike) -> Floats:
     """Return the judge's outcome, 1.0, 0.5 or 0.0, of battles (n,) judged in both orders.
 
     The sign of the mean difference decides; a mean of zero, or two orders of strictly
@@ -75,18 +67,16 @@ def hard_outcome(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArray[
     return np.where(first * second < 0, 0.5, outcome)
 
 
-def smooth_outcome(outcome: ArrayLike, level: float) -> NDArray[np.float64]:
+def smooth_outcome(outcome: ArrayLike, level: float) -> Floats:
     """Return outcomes in [0, 1] as `level` for a win of A, ``1 - level`` for one of B, else 0.5."""
-    if not 0.5 < level <= 1:
-        raise ValueError(f"smoothing level must lie in (0.5, 1], got {level}")
+    require(0.5 < level <= 1, "smoothing level", level, "above 0.5, at most 1")
     return 0.5 + (level - 0.5) * np.sign(_without_nan(outcome, "outcome") - 0.5)
 
 
-def exact_share(share: ArrayLike) -> NDArray[np.float64]:
+def exact_share(share: ArrayLike) -> Floats:
     """Return shares of a win as multiples of ``2**-30``: sums of up to 8 million are then exact.
 
     A sum without rounding depends on no order, and is the same whether the battles of a model
     were left out of it or subtracted from it.
     """
-    exact: NDArray[np.float64] = np.rint(np.asarray(share, dtype=float) * 2.0**30) / 2.0**30
-    return exact
+    return np.asarray(np.rint(np.asarray(share, dtype=float) * 2.0**30) / 2.0**30)

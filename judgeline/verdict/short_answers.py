@@ -28,14 +28,8 @@ def parse_score(text: str, *, scale: tuple[int, int]) -> int:
     whose next number opens a later line, gives no score.
     """
     low, high = scale
-    line = _first_line(text)
-    match = _NUMBER.match(line)
-    if match is None:
-        raise _unread(line, f"a whole number from {low} to {high} alone")
-    if re.search(r"\d", line[match.end() :]):
-        raise unparsed(f"the first line holds several numbers: {quoted(line)}")
-    number = match[1]
-    _require_no_list(text, line, number)
+    wanted = f"a whole number from {low} to {high} alone"
+    number = _leading(text, _NUMBER, r"\d", "numbers", wanted)
     # a number of thousands of digits cannot be read, and is on no scale
     is_whole = number == "0" or (not number.startswith("0") and number.isascii())
     if not is_whole or len(number) > len(str(high)) or not low <= int(number) <= high:
@@ -101,14 +95,27 @@ def parse_choice(text: str) -> str:
     such a capital: an answer that begins with the article "A" chooses nothing, and neither does
     one that speaks of A and then, in a later line, of B.
     """
+    wanted = "one of the letters A, B and C alone"
+    return _leading(text, _LETTER, r"\b[ABC]\b", "letters", wanted)
+
+
+def _leading(text: str, pattern: re.Pattern[str], other: str, kind: str, wanted: str) -> str:
+    """Return what stands alone in the first line, with no other of its kind behind it."""
     line = _first_line(text)
-    match = _LETTER.match(line)
+    match = pattern.match(line)
     if match is None:
-        raise _unread(line, "one of the letters A, B and C alone")
-    if re.search(r"\b[ABC]\b", line[match.end() :]):
-        raise unparsed(f"the first line holds several letters: {quoted(line)}")
-    _require_no_list(text, line, match[1])
-    return match[1]
+        raise _unread(line, wanted)
+    if re.search(other, line[match.end() :]):
+        raise unparsed(f"the first line holds several {kind}: {quoted(line)}")
+    mark = match[1]
+    if line == mark or len(mark) > 9:
+        return mark
+    # a list opens where a later line begins with the mark that comes next
+    following = str(int(mark) + 1) if mark.isdigit() else chr(ord(mark) + 1)
+    opening = re.compile(rf"\s*{following}(?:[.):]|{_DASH})")
+    if any(map(opening.match, text.strip("\ufeff \t\r\n").splitlines()[1:])):
+        raise unparsed(f"the first line opens a list: {quoted(line)}")
+    return mark
 
 
 def _first_line(text: str) -> str:
@@ -116,16 +123,6 @@ def _first_line(text: str) -> str:
     if not answer:
         raise unparsed("the answer is empty")
     return answer.splitlines()[0].rstrip()
-
-
-def _require_no_list(text: str, line: str, mark: str) -> None:
-    """Refuse a first line with a mark if a later one opens with the mark that comes next."""
-    if line == mark or len(mark) > 9:
-        return
-    following = str(int(mark) + 1) if mark.isdigit() else chr(ord(mark) + 1)
-    opening = re.compile(rf"\s*{following}(?:[.):]|{_DASH})")
-    if any(map(opening.match, text.strip("\ufeff \t\r\n").splitlines()[1:])):
-        raise unparsed(f"the first line opens a list: {quoted(line)}")
 
 
 def _off_scale(value: object, scale: tuple[int, int]) -> RubricError:

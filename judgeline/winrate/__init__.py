@@ -6,15 +6,18 @@ from judgeline.winrate.corrections import (
     adjusted_mean,
     adjusted_shares,
 )
-from judgeline.winrate.coverage import (
+from judgeline.winrate.labels import LabelPlans, judge_or_humans, plan_labels
+from judgeline.winrate.models import (
+    ADJUSTMENTS,
     EACH_MODEL,
+    HEADLINE_RULE,
     STRONGEST,
     WEAKEST,
+    ModelWinRates,
     WinRateCoverage,
+    adjust_models,
     leave_out_coverage,
 )
-from judgeline.winrate.labels import LabelPlans, judge_or_humans, plan_labels
-from judgeline.winrate.models import ADJUSTMENTS, HEADLINE_RULE, ModelWinRates, adjust_models
 from judgeline.winrate.outcomes import (
     N_STRENGTHS,
     NO_VOTE,

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats, require
 from judgeline.winrate.outcomes import OUTCOMES, NoWinRateError, normal_quantile
-
-Floats = NDArray[np.float64]
 
 _NAMES = ("win", "tie", "loss")
 
@@ -72,11 +71,9 @@ def adjusted_mean(
     """
     quantile = normal_quantile(miscoverage)
     judged, known = _whole(test, "test"), _whole(calibration, "calibration")
-    if judged.ndim < 2 or judged.shape[-1] != 3 or known.shape != (*judged.shape, 3):
-        raise ValueError(
-            "test and calibration must have shapes (..., s, 3) and (..., s, 3, 3), got "
-            f"{judged.shape} and {known.shape}"
-        )
+    match = judged.ndim >= 2 and judged.shape[-1] == 3 and known.shape == (*judged.shape, 3)
+    shapes = judged.shape, known.shape
+    require(match, "the pair of shapes", shapes, "(..., s, 3) for test, (..., s, 3, 3) beside it")
     _require_correctable(judged, known)
     n_test = judged.sum(axis=-1)
     weight = n_test / n_test.sum(axis=-1, keepdims=True)
@@ -106,7 +103,11 @@ def _means(judged: Floats, known: Floats, *, quantile: float = 0.0, extra: int =
     won, tied, lost = np.moveaxis(class_mean, -1, 0)
     skill = won - lost
     apart = np.where(skill > 0, skill, 1.0)  # no skill is refused before its value is used
-    share_tied, tied_variance = _share_tied(known, extra)
+    by_class = known.sum(axis=-2)
+    has_ties = by_class[..., 1].sum(axis=-1, keepdims=True) > 0  # in any stratum
+    n_known = np.maximum(by_class.sum(axis=-1) + len(OUTCOMES) * extra, 1.0)
+    share_tied = np.where(has_ties, (by_class[..., 1] + extra) / n_known, 0.0)
+    tied_variance = share_tied * (1 - share_tied) / n_known
     midway = np.where(share_tied > 0, 0.5 - (tied - lost) / apart, 0.0)
     win_rate = (test_mean - lost) / apart + share_tied * midway
     share = np.stack([win_rate - share_tied / 2, share_tied, 1 - win_rate - share_tied / 2], -1)
@@ -122,15 +123,6 @@ def _moments(counts: Floats, extra: float) -> tuple[Floats, Floats, Floats]:
     n = np.maximum(more.sum(axis=-1), 1.0)  # of none both are 0, and nothing is made of them
     mean = more @ np.array(OUTCOMES) / n
     return mean, more @ np.square(OUTCOMES) / n - mean**2, n
-
-
-def _share_tied(known: Floats, extra: int) -> tuple[Floats, Floats]:
-    """Return the share of ties by stratum and its variance: 0 where no stratum has a tie."""
-    by_class = known.sum(axis=-2)
-    has_ties = by_class[..., 1].sum(axis=-1, keepdims=True) > 0
-    n = np.maximum(by_class.sum(axis=-1) + len(OUTCOMES) * extra, 1.0)
-    share = np.where(has_ties, (by_class[..., 1] + extra) / n, 0.0)
-    return share, share * (1 - share) / n
 
 
 def _require_correctable(judged: Floats, known: Floats) -> None:
@@ -158,9 +150,8 @@ def _require(good: NDArray[np.bool_], status: str, fault: str) -> None:
 
 def _whole(values: ArrayLike, name: str) -> Floats:
     counts = np.asarray(values, dtype=float)
-    wrong = ~(np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts)))
-    if wrong.any():
-        raise ValueError(f"{name} must hold whole numbers from 0, got {counts[wrong][0]:g}")
+    whole = np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))
+    require(whole, name, counts, "whole numbers from 0")
     return counts
 
 
@@ -222,8 +213,7 @@ def adjusted_shares(
     quantile = normal_quantile(miscoverage)
     judged, table = _whole(test, "test"), _whole(calibration, "calibration")
     for name, counts, shape in (("test", judged, (3,)), ("calibration", table, (3, 3))):
-        if counts.shape != shape:
-            raise ValueError(f"{name} must have shape {shape}, got {counts.shape}")
+        require(counts.shape == shape, f"the shape of {name}", counts.shape, str(shape))
     _require_present(judged, table)
     shares = _invert(table / table.sum(axis=0), "") @ (judged / judged.sum())
     contrasts = np.vstack([OUTCOMES, np.eye(3)])
@@ -263,13 +253,11 @@ def _invert(confusion: Floats, when: str) -> Floats:
         )
     # It can be inverted: with columns that sum to 1 and each row's largest entry on the diagonal,
     # the determinant of the 2 x 2 matrix of differences to the last column is positive.
-    inverse: Floats = np.linalg.inv(confusion).astype(np.float64)
-    return inverse
+    return np.asarray(np.linalg.inv(confusion).astype(np.float64))
 
 
 def _require_present(test: Floats, table: Floats) -> None:
-    if not test.sum():
-        raise ValueError("there is no test battle; a share needs battles the judge alone called")
+    require(test.any(), "the number of test battles", 0, "some that the judge alone called")
     votes = table.sum(axis=0)
     if not votes[1]:
         raise NoWinRateError(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats, require
 from judgeline.winrate.models import TRANSPORTED
 from judgeline.winrate.outcomes import (
     LOSS,
@@ -24,8 +25,6 @@ from judgeline.winrate.outcomes import (
     normal_quantile,
     require_battles,
 )
-
-Floats = NDArray[np.float64]
 
 
 class LabelPlans(NamedTuple):
@@ -78,7 +77,7 @@ def plan_labels(tables: OutcomeTables, *, half_width: float, miscoverage: float)
     J. Neyman (1934), JRSS 97(4), for the division: in proportion to standard deviations;
     A. Tenenbein (1970), JASA 65(331), for labels by verdict.
     """
-    _require_half_width(half_width)
+    require(0 < half_width < math.inf, "half_width", half_width, "a positive share of battles")
     quantile = normal_quantile(miscoverage)
     whole = Design(tables.whole[..., NO_VOTE], tables.whole[..., :NO_VOTE], "own")
     subjects = [("all", "", whole, tables.whole, int(tables.n_questions.max()))] + [
@@ -135,18 +134,14 @@ def judge_or_humans(
     C. Lee et al. (2025), arXiv:2511.21140, the comparison with human evaluation alone.
     """
     shares = {"win_rate": win_rate, "specificity": specificity, "sensitivity": sensitivity}
-    for name, values in shares.items():
-        if not np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1)):
-            raise ValueError(f"{name} holds {np.asarray(values).tolist()}; need [0, 1]")
-    if not 0 <= labels_per_test_battle < math.inf:
-        raise ValueError(f"labels_per_test_battle is {labels_per_test_battle}; need 0 or more")
-    wins, q0, q1 = (np.asarray(values, dtype=float) for values in shares.values())
+    wins, q0, q1 = arrays = [np.asarray(values, dtype=float) for values in shares.values()]
+    for name, values in zip(shares, arrays, strict=True):
+        require((values >= 0) & (values <= 1), name, values, "a share in [0, 1]")
+    is_finite = 0 <= labels_per_test_battle < math.inf
+    require(is_finite, "labels_per_test_battle", labels_per_test_battle, "0 or more, and finite")
     skill = q0 + q1 - 1
-    if not np.all(skill > 0):
-        raise ValueError(
-            f"specificity + sensitivity is {float(np.min(skill)) + 1:.4g}, at most 1: the judge "
-            "is no better than chance, and its labels are worth nothing here"
-        )
+    remedy = "more than 1: a judge no better than chance is worth no label"
+    require(skill > 0, "specificity + sensitivity", q0 + q1, remedy)
     spread = (1 - wins) * np.sqrt(_bernoulli(q0)) + wins * np.sqrt(_bernoulli(q1))
     sampling = _bernoulli(wins * q1 + (1 - wins) * (1 - q0))
     adjusted = (spread**2 + labels_per_test_battle * sampling) / skill**2
@@ -212,11 +207,8 @@ def smoothed_rates(counts: JudgeCounts, quantile: float) -> JudgeRates:
     for name, (status, remedy) in _REMEDY.items():
         if not getattr(counts, name) > 0:
             raise NoWinRateError(status, f"{name} is 0; {remedy}")
-    smoothed = judge_rates(counts, quantile, extra=1)
-    for rates, when in (
-        (judge_rates(counts), ""),
-        (smoothed, " after smoothing by one battle a side"),
-    ):
+    observed, smoothed = judge_rates(counts), judge_rates(counts, quantile, extra=1)
+    for rates, when in ((observed, ""), (smoothed, " after smoothing by one battle a side")):
         if not rates.skill > 0:
             raise NoWinRateError(
                 "chance",
@@ -271,11 +263,6 @@ def plan_by_verdict(counts: JudgeCounts, *, half_width: float, quantile: float) 
     return _fewest_labels(sampling, spread, have, half_width, quantile)
 
 
-def _require_half_width(half_width: float) -> None:
-    if not 0 < half_width < math.inf:
-        raise ValueError(f"half_width must be a positive share of battles, got {half_width}")
-
-
 def _fewest_labels(
     sampling: float,
     spread: tuple[float, float],
@@ -284,7 +271,6 @@ def _fewest_labels(
     quantile: float,
 ) -> LabelPlan:
     """Return the fewest labels with ``sampling + sum(spread / n) <= (half_width/quantile)**2``."""
-    _require_half_width(half_width)
     budget = (half_width / quantile) ** 2 - sampling
     if budget <= 0:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Win rates of every model: the headline, and the published corrections beneath it."""
+"""Win rates of every model: the headline, the published corrections beneath it, coverage."""
 
 import math
 from typing import NamedTuple
@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from judgeline.arrays import Bools, Floats, Ints
 from judgeline.winrate.corrections import adjusted_mean, adjusted_shares
 from judgeline.winrate.outcomes import (
     LOSS,
@@ -26,15 +27,15 @@ from judgeline.winrate.outcomes import (
     require_battles,
 )
 from judgeline.winrate.powered import (
+    MIN_CALIBRATING_VOTES,
+    Estimate,
     conformal_spread,
     difference_estimates,
     power_tuned_estimate,
     power_tuned_half_width,
     transfer_design,
+    transported,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 HEADLINE_RULE = (
     f"A model with at least {MIN_OWN_VOTES} votes won and {MIN_OWN_VOTES} lost shows "
@@ -61,7 +62,6 @@ _WITHOUT_TIES = (
     "does not apply: people tie {} of {} calibration battles, and test battles that they would tie "
     "are still in; see the mean-outcome row"
 )
-_TOO_FEW = "{} other voted models calibrate the interval; {} are needed, until then it is [0, 1]"
 
 
 class ModelWinRates(NamedTuple):
@@ -136,7 +136,8 @@ def adjust_models(
     Those of `power_tuned_estimate`, `adjusted_mean` and `adjusted_shares`.
     """
     normal_quantile(miscoverage)
-    transferred = _transferred(by_strength, miscoverage)
+    heldout = difference_estimates(by_strength)
+    transferred = transported(heldout, "voted models", miscoverage=miscoverage)
     given = {"binary-by-length": by_length or tables, "difference": by_strength}
     rows = []
     for model, name in enumerate(tables.models):
@@ -149,16 +150,8 @@ def adjust_models(
     return ModelWinRates(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-class _Estimate(NamedTuple):
-    win_rate: float = np.nan
-    lower: float = np.nan
-    upper: float = np.nan
-    std_error: float = np.nan
-    note: str = ""
-
-
 def _row(
-    tables: OutcomeTables, model: int, own: bool, way: str, given: _Estimate, miscoverage: float
+    tables: OutcomeTables, model: int, own: bool, way: str, given: Estimate, miscoverage: float
 ) -> tuple[str | int | float, ...]:
     """Return a row after its basis; `own` says whether the model's own votes count."""
     battles, with_ties = tables.own[model], not way.startswith("binary")
@@ -182,7 +175,7 @@ def _row(
             estimate = _estimate(design, way, miscoverage)
         note = _note(design, int(votes.sum()), way, estimate)
     except NoWinRateError as refusal:
-        status, estimate, note = refusal.status, _Estimate(), str(refusal)
+        status, estimate, note = refusal.status, Estimate(), str(refusal)
     return (
         design.calibration,
         *_counts(design, way, with_ties),
@@ -207,7 +200,7 @@ def _counts(design: Design, estimator: str, with_ties: bool) -> tuple[int, int, 
     return *counts, n_test + n_labelled - sum(counts)
 
 
-def _note(design: Design, n_votes: int, estimator: str, estimate: _Estimate) -> str:
+def _note(design: Design, n_votes: int, estimator: str, estimate: Estimate) -> str:
     notes = [estimate.note] if estimate.note else []
     if design.calibration == "others":
         notes.append(TRANSPORTED)
@@ -239,35 +232,121 @@ def _accuracies(design: Design, with_ties: bool) -> tuple[float, float]:
     )
 
 
-def _transferred(tables: OutcomeTables, miscoverage: float) -> list[_Estimate]:
-    """Return each model's difference estimate, its interval calibrated on the other models."""
-    models = difference_estimates(tables)
-    calibrates = ~np.eye(len(tables.models), dtype=bool) & models.calibrating
-    spread = conformal_spread(models, calibrates, miscoverage=miscoverage)
-    needed = math.ceil(1 / miscoverage - 1 - 1e-9)
-    notes = [_TOO_FEW.format(n, needed) if n < needed else "" for n in calibrates.sum(axis=1)]
-    return [_within(*row) for row in zip(models.win_rate, *spread, notes, strict=True)]
-
-
-def _within(win_rate: float, half_width: float, std_error: float, note: str = "") -> _Estimate:
-    ends = np.array([win_rate, win_rate - half_width, win_rate + half_width])
-    middle, lower, upper = np.clip(ends, 0, 1).tolist()
-    return _Estimate(middle, lower, upper, float(std_error), note)
-
-
-def _estimate(design: Design, way: str, miscoverage: float) -> _Estimate:
+def _estimate(design: Design, way: str, miscoverage: float) -> Estimate:
     test, labelled = (part.sum(axis=0) for part in design[:2])
     if way == "prediction-powered":
         powered = power_tuned_estimate(labelled, test - labelled.sum(axis=1))
         n_labels, variance = int(labelled.sum()), powered.variance
         half_width = power_tuned_half_width(variance, n_labels, miscoverage=miscoverage)
-        return _within(powered.win_rate, half_width, math.sqrt(variance))
+        return Estimate.around(powered.win_rate, half_width, math.sqrt(variance))
     if way == "ternary":
-        return _Estimate(*adjusted_shares(test, labelled, miscoverage=miscoverage)[:4])
+        return Estimate(*adjusted_shares(test, labelled, miscoverage=miscoverage)[:4])
     if way == "binary-by-length" and len(design.test) == 1:
         raise NoWinRateError("no-lengths", "some answer has no length; see the binary row")
     design = decisive(design) if way.startswith("binary") else design
     design = design if way == "binary-by-length" else pooled(design)
     mean = adjusted_mean(design.test, design.labelled, miscoverage=miscoverage)
     win_rate, lower, upper, std_error = map(float, mean[:4])
-    return _Estimate(win_rate, lower, upper, std_error)
+    return Estimate(win_rate, lower, upper, std_error)
+
+
+EACH_MODEL, STRONGEST, WEAKEST = "each model", "strongest third", "weakest third"
+"""Models left out at a time: one, or a third by the judge's win rate. Only the threshold leaves a
+third out; an estimate rests on all voted battles without its own model."""
+
+
+class WinRateCoverage(NamedTuple):
+    """One row per estimator and models left out at a time (`left_out`); shares of battles.
+
+    Truth is the human win rate of each voted model, as the estimator treats ties (`truth`).
+    `n_models` models have an estimate and `n_without` none. `bias`, `mean_absolute_error` and
+    `mean_width` are means over models; `win_rate_coverage` is the share of models whose interval
+    holds the truth, to be compared with 1 - `miscoverage`.
+    """
+
+    estimator: NDArray[np.str_]
+    left_out: NDArray[np.str_]
+    truth: NDArray[np.str_]
+    n_models: Ints
+    n_without: Ints
+    bias: Floats
+    mean_absolute_error: Floats
+    mean_width: Floats
+    win_rate_coverage: Floats
+    miscoverage: Floats
+
+
+def leave_out_coverage(
+    tables: OutcomeTables, *, by_strength: OutcomeTables, miscoverage: float
+) -> WinRateCoverage:
+    """Return error, width and coverage of each estimator over models, the votes on each hidden.
+
+    Leaving out one model at a time, ``difference`` holds a share of models that follows almost
+    from their number alone, for its threshold is a rank among them: this row measures error and
+    width. Leaving out the strongest or the weakest third can fail, since the threshold then comes
+    from models unlike the third; an estimate still rests on all voted battles without its own
+    model. ``prediction-powered`` needs the model's own votes and has no row. The interval of
+    ``naive`` is its sampling error alone.
+
+    Parameters
+    ----------
+    tables, by_strength : OutcomeTables
+        From `tabulate_outcomes`, without strata and in those of `strength_strata`.
+    miscoverage : float
+        Tolerated share of misses of each interval, in (0, 1).
+
+    Returns
+    -------
+    WinRateCoverage
+        Rows of ``naive``, ``difference``, ``mean-outcome``, ``ternary`` and ``binary`` for one
+        model at a time, then ``difference`` for either third. Empty if no model has
+        `MIN_CALIBRATING_VOTES` votes.
+    """
+    rates = adjust_models(
+        tables, by_length=None, by_strength=by_strength, miscoverage=miscoverage, hidden=True
+    )
+    models = difference_estimates(by_strength)
+    rows = []
+    for way in ("naive", "difference", "mean-outcome", "ternary", "binary"):
+        of = (rates.estimator == ("difference" if way == "naive" else way)) & (
+            rates.n_votes >= MIN_CALIBRATING_VOTES
+        )
+        intervals = (rates.win_rate[of], rates.win_rate_lower[of], rates.win_rate_upper[of])
+        if way == "naive":
+            share = rates.naive_win_rate[of]
+            reach = np.sqrt(share * (1 - share) / rates.n_battles[of])
+            reach = normal_quantile(miscoverage) * reach
+            intervals = (share, share - reach, share + reach)
+        rows.append(_summary(way, EACH_MODEL, rates.human_win_rate[of], *intervals))
+    for name, third in _thirds(rates, models.calibrating):
+        others = np.tile(models.calibrating & ~third, (third.size, 1))
+        half_width = conformal_spread(models, others, miscoverage=miscoverage).half_width
+        ends = (models.win_rate, models.win_rate - half_width, models.win_rate + half_width)
+        clipped = (np.clip(end, 0, 1)[third] for end in ends)
+        rows.append(_summary("difference", name, models.human_win_rate[third], *clipped))
+    rows = [(*row, miscoverage) for row in rows] if models.calibrating.any() else []
+    kinds = ["str"] * 3 + ["int64"] * 2 + ["float"] * 5
+    columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    return WinRateCoverage(*map(np.array, columns, kinds))
+
+
+def _thirds(rates: ModelWinRates, calibrating: Bools) -> list[tuple[str, Bools]]:
+    """Return the strongest and the weakest third of the calibrating models, as the judge ranks."""
+    naive = rates.naive_win_rate[rates.estimator == "difference"]
+    order = np.argsort(np.where(calibrating, naive, -np.inf), kind="stable")[::-1]
+    n, among = int(calibrating.sum()), np.arange(calibrating.size)
+    thirds = {STRONGEST: order[: n // 3], WEAKEST: order[n - n // 3 : n]}
+    return [(name, np.isin(among, third)) for name, third in thirds.items()]
+
+
+def _summary(
+    estimator: str, left_out: str, truth: Floats, estimate: Floats, lower: Floats, upper: Floats
+) -> tuple[str | int | float, ...]:
+    """Return a row, but for the miscoverage, from intervals of models, NaN without an estimate."""
+    has = np.isfinite(estimate) & np.isfinite(truth)
+    error, width = (estimate - truth)[has], (upper - lower)[has]
+    held = ((lower <= truth) & (truth <= upper))[has]
+    parts = (error, np.abs(error), width, held)
+    means = [float(part.mean()) if has.any() else np.nan for part in parts]
+    ties = "without ties" if estimator == "binary" else "ties half"
+    return estimator, left_out, ties, int(has.sum()), int((~has).sum()), *means

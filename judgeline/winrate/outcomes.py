@@ -3,14 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from judgeline.arrays import Ints, alike, require
 from judgeline.elo.battles import CodedBattles
 from judgeline.intervals.conformal import require_miscoverage
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 OUTCOMES: tuple[float, ...] = (1.0, 0.5, 0.0)
 """The order of every axis over outcomes: win, tie, loss."""
@@ -103,9 +101,7 @@ def tabulate_outcomes(
     """
     n, n_models, shape = len(battles), len(battles.models), (n_strata, 3, 4)
     strata = np.stack([_stratum(values, n, n_strata) for values in (stratum_a, stratum_b)])
-    asked = np.asarray(question)
-    if asked.shape != (n,):
-        raise ValueError(f"question must have shape ({n},), got {asked.shape}")
+    _, asked = alike(battle=battles.model_a, question=question)
     judged = TIE - np.sign(battles.judge_outcome.astype(np.int64) - 2)
     # by 0, 1 and 2 halves of a win, and by -1 from the end
     votes = np.array([[LOSS, TIE, WIN, NO_VOTE], [WIN, TIE, LOSS, NO_VOTE]])
@@ -137,13 +133,9 @@ def tabulate_outcomes(
 
 def _stratum(values: ArrayLike | None, n: int, n_strata: int) -> Ints:
     strata = np.zeros(n, dtype=np.int64) if values is None else np.asarray(values)
-    if strata.shape != (n,):
-        raise ValueError(f"a stratum must have shape ({n},), got {strata.shape}")
-    if strata.dtype.kind not in "iu" or ((strata < 0) | (strata >= n_strata)).any():
-        raise ValueError(
-            f"strata must be whole numbers from 0 and below {n_strata}, got "
-            f"{np.unique(strata).tolist()[:9]}"
-        )
+    require(strata.shape == (n,), "the shape of strata", strata.shape, str((n,)))
+    good = np.isin(strata, np.arange(n_strata)) & (strata.dtype.kind in "iu")
+    require(good, "stratum", strata, f"a whole number from 0, below {n_strata}")
     return strata.astype(np.int64)
 
 

@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from judgeline.arrays import Bools, Floats
 from judgeline.intervals.conformal import conformal_quantile
 from judgeline.winrate.outcomes import NO_VOTE, OUTCOMES, Design, OutcomeTables, merge_sparse_strata
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 MIN_CALIBRATING_VOTES = 10
 """Votes from which a model's error calibrates the intervals of other models."""
@@ -49,6 +47,25 @@ class HeldOutModels(NamedTuple):
     def calibrating(self) -> Bools:
         """Models whose error calibrates intervals of other models."""
         return np.isfinite(self.win_rate) & (self.n_votes >= MIN_CALIBRATING_VOTES)
+
+
+class Estimate(NamedTuple):
+    """A rate with its interval, each a share in [0, 1], and its standard error; NaN without one."""
+
+    rate: float = np.nan
+    lower: float = np.nan
+    upper: float = np.nan
+    std_error: float = np.nan
+    note: str = ""
+
+    @classmethod
+    def around(
+        cls, rate: float, half_width: float, std_error: float = np.nan, note: str = ""
+    ) -> "Estimate":
+        """Return an estimate with a symmetric interval, all clipped to [0, 1]."""
+        ends = [rate, rate - half_width, rate + half_width]
+        middle, lower, upper = np.clip(ends, 0, 1).tolist()
+        return cls(middle, lower, upper, float(std_error), note)
 
 
 class ConformalSpread(NamedTuple):
@@ -169,6 +186,17 @@ def conformal_spread(
         rows.append((math.inf if math.isinf(threshold) else threshold * spread, spread))
     half_width, std_error = np.array(rows, dtype=float).reshape(-1, 2).T
     return ConformalSpread(half_width, std_error)
+
+
+def transported(models: HeldOutModels, kind: str, *, miscoverage: float) -> list[Estimate]:
+    """Return each model's difference estimate, its interval calibrated on the other models."""
+    calibrates = ~np.eye(models.win_rate.size, dtype=bool) & models.calibrating
+    spread = conformal_spread(models, calibrates, miscoverage=miscoverage)
+    needed = math.ceil(1 / miscoverage - 1 - 1e-9)
+    few = "{} other {} calibrate the interval; {} are needed, until then it is [0, 1]"
+    counts = calibrates.sum(axis=1).tolist()
+    notes = [few.format(n, kind, needed) if n < needed else "" for n in counts]
+    return [Estimate.around(*row) for row in zip(models.win_rate, *spread, notes, strict=True)]
 
 
 def _moments(counts: NDArray[Any], values: Floats) -> tuple[float, float, int]:

@@ -1,24 +1,29 @@
 """Pass rates of single answers in people's eyes, from a judge's verdicts and some labels."""
 
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Floats, alike, require
 from judgeline.winrate.corrections import adjusted_mean
-from judgeline.winrate.outcomes import MIN_OWN_VOTES, NoWinRateError, normal_quantile
+from judgeline.winrate.outcomes import (
+    LOSS,
+    MIN_OWN_VOTES,
+    NO_VOTE,
+    WIN,
+    NoWinRateError,
+    normal_quantile,
+)
 from judgeline.winrate.powered import (
+    Estimate,
     HeldOutModels,
-    PoweredEstimate,
-    conformal_spread,
     difference_estimate,
     power_tuned_estimate,
     power_tuned_half_width,
+    transported,
 )
-
-Floats = NDArray[np.float64]
 
 RATES = {
     "prediction-powered": "valid if the labelled answers are a random part of the system's",
@@ -39,10 +44,6 @@ RATE_RULE = (
 )
 
 
-_NOTHING = (np.nan, np.nan, np.nan)
-_TOO_FEW = (
-    "{} other labelled systems calibrate the interval; {} are needed, until then it is [0, 1]"
-)
 _POOLED_LABELS = "by the labels of all systems: real judges do not err alike on all of them"
 
 _WHY_NOT = {
@@ -50,9 +51,6 @@ _WHY_NOT = {
     "all-labelled": "every answer has a label: there is none to correct",
     "no-labels": "no label passed, or none failed: label more answers",
 }
-
-Found = tuple[tuple[float, float, float], str, str]
-"""Rate with its interval, status and note."""
 
 
 class PassRates(NamedTuple):
@@ -110,146 +108,103 @@ def pass_rates(
     (2025), "How to Correctly Report LLM-as-a-Judge Evaluations", arXiv:2511.21140; E. B. Wilson
     (1927), JASA 22(158), for intervals of plain shares.
     """
-    names = np.asarray(system, dtype=str)
-    judged, labelled = np.asarray(verdict, dtype=float), np.asarray(label, dtype=float)
-    if not names.size:
-        raise ValueError("there are no answers: each needs a system, a verdict and perhaps a label")
-    if not names.shape == judged.shape == labelled.shape:
-        shapes = f"{names.shape}, {judged.shape} and {labelled.shape}"
-        raise ValueError(f"system, verdict and label have shapes {shapes}; expected one alike")
-    for column, values, missing in (("verdict", judged, False), ("label", labelled, True)):
-        wrong = ~np.isin(values, (0, 1)) & ~(missing & np.isnan(values))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(f"{column} is {values[row]:g} in row {row}; expected 1 or 0")
-    systems, code = np.unique(names, return_inverse=True)
+    names, judged, labelled = alike(system=system, verdict=verdict, label=label)
+    require(names.size, "the number of answers", 0, "at least one, with a system and a verdict")
+    judged, labelled = judged.astype(float), labelled.astype(float)
     known = ~np.isnan(labelled)
-    tables = np.array(
-        [_table(judged[own & known], labelled[own & known]) for own in _each(code, systems.size)]
-    )
-    rest = np.array([_counts(judged[own & ~known]) for own in _each(code, systems.size)])
-    transported = _by_difference(tables, rest, miscoverage)
-    rows = []
-    for place, name in enumerate(systems.tolist()):
-        rows += _of_system(name, place, tables, rest[place], transported[place], miscoverage)
+    require(np.isin(judged, (0, 1)), "verdict", judged, "1 or 0")
+    require(np.isin(labelled, (0, 1)) | ~known, "label", labelled, "1 or 0")
+    systems, code = np.unique(names.astype(str), return_inverse=True)
+    by_label = np.where(known, 2 * (1 - np.nan_to_num(labelled)), NO_VOTE)
+    cells = (code * 3 + 2 * (1 - judged)) * 4 + by_label
+    counts = np.bincount(cells.astype(np.int64), minlength=systems.size * 12).reshape(-1, 3, 4)
+    tables, rest = counts[..., :NO_VOTE], counts[..., NO_VOTE]
+    given = transported(_held_out(tables, rest), "labelled systems", miscoverage=miscoverage)
+    everybody = tables.sum(axis=0)
+    rows = [
+        (name, *row)
+        for name, own, alone, by_others in zip(systems.tolist(), tables, rest, given, strict=True)
+        for row in _of_system(own, alone, everybody, by_others, miscoverage)
+    ]
     return PassRates(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def _each(code: NDArray[np.intp], size: int) -> Iterator[NDArray[np.bool_]]:
-    return (code == place for place in range(size))
-
-
-def _by_difference(
-    tables: NDArray[np.int64], rest: NDArray[np.int64], miscoverage: float
-) -> list[Found]:
-    """Return every system's rate by the labels of others, conformal over the labelled systems."""
-    judged, labels = tables.sum(axis=2) + rest, tables.sum(axis=1)
-    n_labels = labels.sum(axis=1)
-    others = tables.sum(axis=0) - tables
+def _held_out(tables: NDArray[np.int64], rest: NDArray[np.int64]) -> HeldOutModels:
+    """Return every system's rate by the labels of others, beside its own labels."""
+    passed, n_labels = tables.sum(axis=1)[:, WIN], tables.sum(axis=(1, 2))
     fits = [
-        difference_estimate(own[None], of_others[None])
-        if of_others.any()
-        else PoweredEstimate(np.nan, np.nan)
-        for own, of_others in zip(judged, others, strict=True)
+        difference_estimate(own[None], others[None]) if others.any() else (np.nan, np.nan)
+        for own, others in zip(tables.sum(axis=2) + rest, tables.sum(axis=0) - tables, strict=True)
     ]
-    human = np.where(n_labels > 0, labels[:, 0] / np.maximum(n_labels, 1), np.nan)
+    human = np.where(n_labels > 0, passed / np.maximum(n_labels, 1), np.nan)
     rate, variance = np.array(fits).T
-    held_out = HeldOutModels(rate, variance, human, n_labels)
-    calibrates = held_out.calibrating & ~np.eye(len(tables), dtype=bool)
-    reach = conformal_spread(held_out, calibrates, miscoverage=miscoverage).half_width
-    needed = math.ceil(1 / miscoverage - 1 - 1e-9)
-    return [
-        (_clipped(one, one - width, one + width), "ok", "" if np.isfinite(width) else few)
-        if np.isfinite(one)
-        else (_NOTHING, "no-labels", "nobody labelled an answer of another system")
-        for one, width, few in zip(
-            rate.tolist(),
-            reach.tolist(),
-            [_TOO_FEW.format(n, needed) for n in calibrates.sum(axis=1).tolist()],
-            strict=True,
-        )
-    ]
-
-
-def _counts(passed: Floats) -> NDArray[np.int64]:
-    """Return answers that passed, none that tied, and those that failed, (3,)."""
-    return np.array([passed.sum(), 0, (1 - passed).sum()], dtype=np.int64)
-
-
-def _table(judged: Floats, labelled: Floats) -> NDArray[np.int64]:
-    """Return labelled answers by verdict, then by label, (3, 3), with ties of neither."""
-    passed, failed = _counts(labelled[judged == 1]), _counts(labelled[judged == 0])
-    return np.array([passed, np.zeros(3, dtype=np.int64), failed])
+    return HeldOutModels(rate, variance, human, n_labels)
 
 
 def _of_system(
-    name: str,
-    place: int,
-    tables: NDArray[np.int64],
+    own: NDArray[np.int64],
     rest: NDArray[np.int64],
-    transported: Found,
+    everybody: NDArray[np.int64],
+    by_others: Estimate,
     miscoverage: float,
-) -> list[tuple[object, ...]]:
-    own, everybody = tables[place], tables.sum(axis=0)
-    by_label = own.sum(axis=0)
-    n_labels, judged = int(by_label.sum()), own.sum(axis=1) + rest
-    enough = bool(min(by_label[0], by_label[2]) >= MIN_OWN_VOTES)
+) -> Iterator[tuple[object, ...]]:
+    """Yield a system's rows after its name, from its labelled answers (3, 3) and others (3,)."""
+    passed, _, failed = own.sum(axis=0).tolist()
+    n_labels, judged = passed + failed, own.sum(axis=1) + rest
+    enough = min(passed, failed) >= MIN_OWN_VOTES
     table = own if enough else everybody
     sums = np.maximum(table.sum(axis=0), 1)
-    skill = table[0, 0] / sums[0], table[2, 2] / sums[2]
-    found: dict[str, Found] = {
-        "difference": transported,
-        "judge": (_wilson(int(judged[0]), int(judged.sum()), miscoverage), "ok", ""),
-        "labels": (_wilson(int(by_label[0]), n_labels, miscoverage), "ok", ""),
+    skill = table[WIN, WIN] / sums[WIN], table[LOSS, LOSS] / sums[LOSS]
+    few = f"fewer than {MIN_OWN_VOTES} labels passed or failed: label more answers of this system"
+    found = {
+        "prediction-powered": (Estimate(note=few), "few-labels"),
+        "difference": (by_others, "ok"),
+        "labels": (_wilson(passed, n_labels, miscoverage), "ok"),
+        "judge": (_wilson(int(judged[WIN]), int(judged.sum()), miscoverage), "ok"),
     }
     if not n_labels:
-        found["labels"] = _NOTHING, "no-labels", "nobody labelled an answer of this system"
-    few = f"fewer than {MIN_OWN_VOTES} labels passed or failed: label more answers of this system"
-    found["prediction-powered"] = _NOTHING, "few-labels", few
+        found["labels"] = Estimate(note="nobody labelled an answer of this system"), "no-labels"
+    if np.isnan(by_others.rate):
+        note = "nobody labelled an answer of another system"
+        found["difference"] = Estimate(note=note), "no-labels"
     if enough:
-        estimate = power_tuned_estimate(own, rest)
-        reach = power_tuned_half_width(estimate.variance, n_labels, miscoverage=miscoverage)
-        centre = estimate.win_rate
-        found["prediction-powered"] = _clipped(centre, centre - reach, centre + reach), "ok", ""
+        powered = power_tuned_estimate(own, rest)
+        reach = power_tuned_half_width(powered.variance, n_labels, miscoverage=miscoverage)
+        found["prediction-powered"] = Estimate.around(powered.win_rate, reach), "ok"
     try:
         fixed = adjusted_mean(rest[None], table[None], miscoverage=miscoverage)
-        corrected = float(fixed.win_rate), float(fixed.lower), float(fixed.upper)
-        found["corrected"] = corrected, "ok", "" if enough else _POOLED_LABELS
+        note = "" if enough else _POOLED_LABELS
+        rate, lower, upper, error = map(float, fixed[:4])
+        found["corrected"] = Estimate(rate, lower, upper, error, note), "ok"
     except NoWinRateError as error:
         status = "chance" if error.status == "chance" else "no-labels"
         if status == "no-labels" and not rest.any():
             status = "all-labelled"
-        found["corrected"] = _NOTHING, status, _WHY_NOT[status]
+        found["corrected"] = Estimate(note=_WHY_NOT[status]), status
     headline = "prediction-powered" if enough else "difference"
     if not enough and n_labels >= MANY_LABELS:
         headline = "labels"
-    return [
-        (
-            name,
+    for estimator, basis in RATES.items():
+        estimate, status = found[estimator]
+        yield (
             estimator,
-            estimator == headline and found[estimator][1] == "ok",
-            *found[estimator][0],
+            estimator == headline and status == "ok",
+            *estimate[:3],
             int(judged.sum()),
             n_labels,
             *(skill if estimator == "corrected" and table.any() else (np.nan, np.nan)),
             basis,
-            *found[estimator][1:],
+            status,
+            estimate.note,
         )
-        for estimator, basis in RATES.items()
-    ]
 
 
-def _wilson(passed: int, n: int, miscoverage: float) -> tuple[float, float, float]:
+def _wilson(passed: int, n: int, miscoverage: float) -> Estimate:
     """Return a plain share and its interval."""
     if not n:
-        return np.nan, np.nan, np.nan
+        return Estimate()
     square = normal_quantile(miscoverage) ** 2
     share = passed / n
     centre = (share + square / (2 * n)) / (1 + square / n)
     reach = np.sqrt(square * (share * (1 - share) / n + square / (4 * n * n))) / (1 + square / n)
-    return _clipped(share, centre - reach, centre + reach)
-
-
-def _clipped(*values: float) -> tuple[float, float, float]:
-    rate, lower, upper = (min(max(float(value), 0.0), 1.0) for value in values)
-    return rate, lower, upper
+    return Estimate.around(centre, reach)._replace(rate=share)

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from judgeline.elo import FEW_BATTLES
+from judgeline.reliability.drift import LEAST_BATTLES
 from judgeline.reliability.gate import CRITERIA as GATE_CRITERIA
 from judgeline.reliability.gate import WITHHOLD
-from judgeline.reliability.paired import LEAST_BATTLES
 from resources.judges.budget import Budget
 from resources.suggest import near_names
 

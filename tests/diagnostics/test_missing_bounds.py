@@ -257,9 +257,9 @@ def test_bounds_may_be_as_far_apart_as_an_interval_reaches_or_a_fixed_limit() ->
 @pytest.mark.parametrize(
     ("missing", "reach", "message"),
     [
-        ((["a"], []), 9.0, "missing_a has 1 names, missing_b 0"),
-        ((["a"], ["a"]), 9.0, r"missing battle 0 is between \('a', 'a'\)"),
-        ((["a", None], ["b", "a"]), 9.0, r"missing battle 1 is between \(None, 'a'\)"),
+        ((["a"], []), 9.0, r"missing_a \(1,\), missing_b \(0,\)"),
+        ((["a"], ["a"]), 9.0, "missing_b is 'a' in row 0"),
+        ((["a", None], ["b", "a"]), 9.0, "missing_a is None in row 1"),
         *((([], []), reach, f"reach is {reach:g}") for reach in (0.5, math.inf, math.nan)),
     ],
 )

@@ -92,7 +92,7 @@ def test_every_form_of_names_gives_the_same_codes(kind: str) -> None:
         ({"judge_outcome": [0.0, 1.0, 0.3]}, r"judge_outcome is .*0\.3.* in row 2"),
         ({"judge_outcome": [0.0, 1.0, 2.0]}, r"judge_outcome is .*2\.0.* in row 2"),
         ({"judge_outcome": [0.0, math.nan, 1.0]}, "judge_outcome is .*nan.* in row 1"),
-        ({"judge_outcome": [1.0, 0.0]}, r"different lengths: \[2, 3\]"),
+        ({"judge_outcome": [1.0, 0.0]}, r"human_outcome \(3,\), judge_outcome \(2,\)"),
     ],
 )
 def test_a_bad_row_is_refused_by_name(changes: dict[str, Any], message: str) -> None:

@@ -92,10 +92,10 @@ def test_a_judge_without_a_temperature_says_why(score, outcome, status: str) -> 
 @pytest.mark.parametrize(
     ("score", "outcome", "complaint"),
     [
-        ([1.0, 2.0], [1.0], r"\(2,\).*\(1,\)"),
-        ([1.0, math.nan], [1.0, 0.0], "not finite"),
-        ([1.0, 2.0], [1.0, 2.0], "2.0 in row 1"),
-        ([1.0, 2.0], [-1.0, 1.0], "-1.0 in row 0"),
+        ([1.0, 2.0], [1.0], r"difference \(2,\), human_outcome \(1,\)"),
+        ([1.0, math.nan], [1.0, 0.0], "score_difference is nan in row 1"),
+        ([1.0, 2.0], [1.0, 2.0], "human_outcome is 2 in row 1"),
+        ([1.0, 2.0], [-1.0, 1.0], "human_outcome is -1 in row 0"),
         ([1.0, 2.0], [1.0, 0.7], "0.7 in row 1"),
     ],
 )

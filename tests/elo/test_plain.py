@@ -134,12 +134,12 @@ def test_groups_below_the_least_are_left_out_and_parts_without_battles_stand_apa
     [
         ({"outcome": [1.0, 2.0]}, "outcome is 2 in row 1"),
         ({"outcome": [0.25, 1.0], "ties": "davidson"}, "1, 0.5 or 0"),
-        ({"ties": "none"}, "ties must be"),
+        ({"ties": "none"}, "ties is 'none'"),
         ({"cluster": [1]}, "shape"),
         ({"model_a": ["x", None]}, "model_a is None in row 1"),
-        ({"model_a": ["x", "y"]}, "'y' meets itself in row 1"),
-        ({"miscoverage": 1.5}, "got 1.5"),
-        ({"cluster": [1, math.nan]}, "cluster is missing in row 1"),
+        ({"model_a": ["x", "y"]}, "model_b is 'y' in row 1"),
+        ({"miscoverage": 1.5}, "miscoverage is 1.5"),
+        ({"cluster": [1, math.nan]}, "cluster is nan in row 1"),
     ],
 )
 def test_what_cannot_be_rated_is_refused(change: dict, told: str) -> None:

@@ -95,11 +95,11 @@ def test_strengths_that_do_not_exist_raise(counts: list[list[int]], wins: list[i
 @pytest.mark.parametrize(
     ("counts", "wins", "l2", "message"),
     [
-        ([[0, 4], [4, 0]], [2, 2, 0], 0.01, r"\(2, 2\).*\(3,\)"),
+        ([[0, 4], [4, 0]], [2, 2, 0], 0.01, r"the shape of n_battles is \(2, 2\)"),
         ([[0, 4], [4, 0]], [2, 2], -0.01, "-0.01"),
         ([[0, 4], [4, 0]], [2, 2], math.nan, "nan"),
         ([[0, 4], [4, 0]], [2, 3], 0.01, "5.*4"),
-        ([[0, 4], [3, 0]], [2, 1.5], 0.01, "symmetric"),
+        ([[0, 4], [3, 0]], [2, 1.5], 0.01, r"n_battles is 4 in row \(0, 1\)"),
         ([[1, 4], [4, 0]], [2, 2.5], 0.01, "diagonal"),
         ([[0, -4], [-4, 0]], [-2, -2], 0.01, "negative"),
         ([[0, 4], [4, 0]], [5, -1], 0.01, "wins"),

@@ -130,7 +130,7 @@ def test_a_board_with_bands_gives_each_model_the_threshold_of_its_band() -> None
     assert half_width["calm-11"] == pytest.approx(10)  # the 10th of the other 10
     assert half_width["wild-new"] == pytest.approx(110)
     assert half_width["stray"] == pytest.approx(100)  # the 21st of all 22
-    with pytest.raises(ValueError, match="bands are 'size'; expected one of strength, family"):
+    with pytest.raises(ValueError, match="bands is 'size'; expected strength or family"):
         rank_models(heldout_of(rows), method="soft", bands="size")
 
 

@@ -169,15 +169,24 @@ def test_judges_who_contradict_people_pool_to_no_rating() -> None:
 @pytest.mark.parametrize(
     ("change", "place"),
     [
-        (lambda b: b.take(np.arange(len(b) - 1)), "1500 and 1499 battles"),
-        (lambda b: b.take(np.arange(len(b))[::-1]), "model_a differs in row 0"),
-        (lambda b: replace(b, human_outcome=np.full(len(b), 1)), "human_outcome differs in row"),
-        (lambda b: replace(b, models=(*b.models[:-1], "zebra")), "model 'model-8' is in one only"),
+        (
+            lambda b: b.take(np.arange(len(b) - 1)),
+            "model_a of judge 'judge-2' is 1499; expected 1500",
+        ),
+        (lambda b: b.take(np.arange(len(b))[::-1]), "model_a of judge 'judge-2' is 3 in row 0"),
+        (
+            lambda b: replace(b, human_outcome=np.full(len(b), 1)),
+            "human_outcome of judge 'judge-2' is 1 in row",
+        ),
+        (
+            lambda b: replace(b, models=(*b.models[:-1], "zebra")),
+            "models of judge 'judge-2' is 'zebra' in row 8",
+        ),
     ],
 )
 def test_other_battles_are_refused(change, place: str) -> None:
     judges = arena() | {"judge-2": change(arena()["judge-2"])}
-    with pytest.raises(ValueError, match=f"'judge-0' and 'judge-2'.*{place}.*all judges scored"):
+    with pytest.raises(ValueError, match=f"{place}.*that of judge 'judge-0'.*all judges"):
         rate_pooled(judges, PLAIN)
     with pytest.raises(ValueError, match="at least one"):
         rate_pooled({}, PLAIN)

@@ -134,17 +134,17 @@ def test_conformal_p_values_are_uniform_or_larger():
 @pytest.mark.parametrize(
     ("fresh", "pool", "message"),
     [
-        ([], [1.0], "fresh must have shape"),
-        ([1.0], [], "pool must have shape"),
-        ([[1.0]], [1.0], "fresh must have shape"),
-        ([1.0], [math.nan, 1.0], "pool holds 1 NaN in 2"),
+        ([], [1.0], "the shape of fresh is"),
+        ([1.0], [], r"the shape of pool is \(0,\)"),
+        ([[1.0]], [1.0], "the shape of fresh is"),
+        ([1.0], [math.nan, 1.0], "pool is nan in row 0"),
     ],
 )
 @pytest.mark.parametrize("function", [rank_sum_test, conformal_p_values])
 def test_scores_that_cannot_be_ranked_are_refused(function, fresh, pool, message):
     with pytest.raises(ValueError, match=message):
         function(fresh, pool)
-    with pytest.raises(ValueError, match="got 'larger'"):
+    with pytest.raises(ValueError, match="alternative is 'larger'"):
         rank_sum_test([1.0], [2.0], alternative="larger")
 
 
@@ -206,8 +206,8 @@ def test_intervals_that_share_a_pool_keep_within_its_limits():
     ("covered", "miscoverage", "n_calibration", "message"),
     [
         ([True], [0.1, 0.1], 19, "differ"),
-        ([True], [1.0], 19, "got 1.0"),
-        ([True], [0.1], -1, "got -1"),
+        ([True], [1.0], 19, "miscoverage is 1 in row 0"),
+        ([True], [0.1], -1, "n_calibration is -1"),
     ],
 )
 def test_predictions_that_promise_nothing_are_refused(covered, miscoverage, n_calibration, message):
@@ -255,7 +255,7 @@ def test_where_no_anchor_is_left_there_is_no_shift_to_state():
 
 
 def test_what_is_no_rating_is_refused():
-    with pytest.raises(ValueError, match="leave it out"):
+    with pytest.raises(ValueError, match="then is nan in row 1"):
         origin_shift([1500.0, math.nan], [1500.0, 1400.0], [1500.0])
-    with pytest.raises(ValueError, match="2 anchors then, 1 of them now"):
+    with pytest.raises(ValueError, match=r"then \(2,\), then_as_now \(1,\)"):
         origin_shift([1500.0, 1400.0], [1500.0], [1500.0])

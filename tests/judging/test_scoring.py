@@ -131,7 +131,7 @@ def test_no_verdicts_make_an_empty_table() -> None:
         ([verdict("b", "first", 8, 6)], "'first'"),
         ([verdict("b", "AB", 8, 6), verdict("b", "mean", 8, 6)], "both an averaged"),
         ([verdict("b", "AB", 8, 11)], "11"),
-        ([verdict("b", "AB", 8, np.nan)], "NaN"),
+        ([verdict("b", "AB", 8, np.nan)], "is nan in row"),
     ],
 )
 def test_impossible_verdicts_are_named(rows: list[dict[str, Any]], message: str) -> None:

@@ -96,7 +96,7 @@ def test_votes_on_tested_questions_change_no_fit():
             "39 votes .* cannot fill a training set of 100",
         ),
         (np.where(np.arange(N) == 7, 2.0, 1.0), ValueError, r"outcome is 2 in row 7; expected"),
-        (np.ones(N - 1), ValueError, r"outcome has shape \(599,\)"),
+        (np.ones(N - 1), ValueError, r"base_outcome \(600,\), outcome \(599,\)"),
     ],
 )
 def test_votes_that_teach_nothing_and_wrong_votes_are_refused(votes, error, message: str):
@@ -195,10 +195,10 @@ def test_a_rating_is_right_if_its_category_is() -> None:
 @pytest.mark.parametrize(
     ("said", "human", "message"),
     [
-        ([0.1, math.nan], [0, 1], "prediction is nan in row 1; leave out"),
+        ([0.1, math.nan], [0, 1], "prediction is nan in row 1"),
         ([0.1, 1.2], [0, 1], r"prediction is 1.2 in row 1; expected a share in \[0, 1\]"),
-        ([0.1], [0, 1], r"prediction has shape \(1,\), human \(2,\)"),
-        ([], [], r"prediction has shape \(0,\)"),
+        ([0.1], [0, 1], r"prediction \(1,\), human \(2,\)"),
+        ([], [], "the number of predictions is 0"),
     ],
 )
 def test_bad_input_names_the_value(said: list[float], human: list[float], message: str) -> None:

@@ -278,7 +278,7 @@ def test_abstention_drops_prompts_on_which_runs_differ(met: pd.DataFrame) -> Non
     torn = np.stack([np.zeros_like(table), np.ones_like(table)], axis=2)
     rows = diagnosed(met, "a", torn).query("diagnostic == 'abstention_coverage'")
     assert rows["value"].isna().all()
-    assert rows["note"].str.contains("keeps none").all()
+    assert rows["note"].str.contains("number of prompts kept").all()
 
 
 def test_equal_preferences_have_no_ratio_and_no_crash() -> None:

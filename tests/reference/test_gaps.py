@@ -104,7 +104,7 @@ def test_another_prior_is_that_many_more_wins_and_losses() -> None:
     assert laplace.win_share == pytest.approx(36 / 102, rel=1e-14)
     assert laplace.gap == pytest.approx(anchored_elo(30.5, 10, 60.5).gap, rel=1e-12)
     for prior in (0, -1, NAN, math.inf):
-        with pytest.raises(ValueError, match="prior must be a finite number above 0, got"):
+        with pytest.raises(ValueError, match=r"prior is .*; expected a finite number above 0"):
             anchored_elo(1, 0, 1, prior=prior)
 
 
@@ -260,43 +260,51 @@ OF_MODELS = partial(abstain, max_spread=0.1)
 @pytest.mark.parametrize(
     ("door", "arguments", "message"),
     [
-        (anchored_elo, ([3, -1], [0, 0], [1, 1]), "wins holds -1"),
-        (anchored_elo, ([3], [NAN], [1]), "ties holds nan"),
-        (anchored_elo, ([3], [0], [math.inf]), "losses holds inf"),
-        (anchored_elo, ([3, 0], [0, 0], [1, 0]), "model 1 has too few prompts"),
-        (anchored_elo, ([], [], []), "the input is empty"),
-        (anchored_elo, ([3], [0, 1], [1]), r"share a shape, got \(1,\), \(2,\), \(1,\)"),
-        (partial(anchored_elo, miscoverage=1.0), ([3], [0], [1]), "miscoverage .* got 1.0"),
-        (anchored_elo_of_preferences, ([[0.5, 1.2]],), "preference holds 1.2"),
-        (anchored_elo_of_preferences, ([[0.5, -0.1]],), "preference holds -0.1"),
+        (anchored_elo, ([3, -1], [0, 0], [1, 1]), "wins is -1"),
+        (anchored_elo, ([3], [NAN], [1]), "ties is nan"),
+        (anchored_elo, ([3], [0], [math.inf]), "losses is inf"),
+        (anchored_elo, ([3, 0], [0, 0], [1, 0]), "prompts of a model is 0 in row 1"),
+        (anchored_elo, ([], [], []), "the number of models is 0"),
+        (anchored_elo, ([3], [0, 1], [1]), r"wins \(1,\), ties \(2,\), losses"),
+        (partial(anchored_elo, miscoverage=1.0), ([3], [0], [1]), "miscoverage is 1; .* strictly"),
+        (anchored_elo_of_preferences, ([[0.5, 1.2]],), "preference is 1.2"),
+        (anchored_elo_of_preferences, ([[0.5, -0.1]],), "preference is -0.1"),
         (anchored_elo_of_preferences, (0.5,), "got a single number"),
-        (anchored_elo_of_preferences, ([0.5, 0.5],), "all preferences of the only model equal 0.5"),
-        (anchored_elo_of_preferences, ([0.4],), "the only model has too few .* at least two"),
-        (anchored_elo_of_preferences, ([[0.4, 0.1], [0.3, NAN]],), "model 1 has too few prompts"),
-        (anchored_elo_of_preferences, ([[0.4, 0.1], [0.5, 0.5]],), "of model 1 equal 0.5.*itself"),
-        (anchored_elo_of_preferences, (np.empty((0, 5)),), "the input is empty"),
-        (spread, ([[0.1, 0.2]], 10), r"shape \(prompts,\), got \(1, 2\)"),
-        (spread, ([0.1, 0.2], 1), "got 1"),
+        (anchored_elo_of_preferences, ([0.5, 0.5],), "every preference of a model is 0.5"),
+        (anchored_elo_of_preferences, ([0.4],), "the number of prompts of a model is 1"),
+        (
+            anchored_elo_of_preferences,
+            ([[0.4, 0.1], [0.3, NAN]],),
+            "prompts of a model is 1 in row 1",
+        ),
+        (
+            anchored_elo_of_preferences,
+            ([[0.4, 0.1], [0.5, 0.5]],),
+            "preference of a model is 0.5 in row 1",
+        ),
+        (anchored_elo_of_preferences, (np.empty((0, 5)),), "the number of models is 0"),
+        (spread, ([[0.1, 0.2]], 10), r"shape of preference is \(1, 2\)"),
+        (spread, ([0.1, 0.2], 1), "n_resamples is 1"),
         (spread, ([NAN], 10), "no prompt has a verdict"),
-        (spread, ([0.5, 1.5], 10), "holds 1.5"),
-        (finite_population_factor, (0, 5), r"must lie in \[1, 5\]"),
-        (finite_population_factor, (6, 5), r"must lie in \[1, 5\]"),
-        (finite_population_factor, (NAN, 5), r"must lie in \[1, 5\]"),
-        (finite_population_factor, (1, 1), "at least 2 prompts, got 1"),
-        (narrow_intervals, (anchored_elo(3, 0, 2), 1.5), r"factor must lie in \[0, 1\], got 1.5"),
-        (diagnose_reference, ([0.5, 0.5],), r"shape \(models, prompts\), got \(2,\)"),
+        (spread, ([0.5, 1.5], 10), "preference is 1.5"),
+        (finite_population_factor, (0, 5), "expected 1 to 5"),
+        (finite_population_factor, (6, 5), "expected 1 to 5"),
+        (finite_population_factor, (NAN, 5), "expected 1 to 5"),
+        (finite_population_factor, (1, 1), "n_population is 1"),
+        (narrow_intervals, (anchored_elo(3, 0, 2), 1.5), "factor is 1.5"),
+        (diagnose_reference, ([0.5, 0.5],), r"shape of preference is \(2,\)"),
         (diagnose_reference, ([[0.5, NAN], [0.2, NAN]],), "prompt 1 has no verdict"),
         (diagnose_reference, ([[NAN, NAN], [0.2, 0.3]],), "model 0 has no verdict"),
-        (diagnose_reference, (np.empty((0, 0)),), "the input is empty"),
-        (diagnose_reference, ([[2.0]],), "preference holds 2"),
-        (compare_references, ([[1.0, 2.0]],), r"models >= 2\), got \(1, 2\)"),
-        (compare_references, ([[1.0, 2.0], [NAN, 1.0]],), "1 values that are not finite"),
-        (compare_references, ([[1.0, 2.0], [3.0, 3.0]],), "all gaps under reference 1 equal 3"),
-        (OF_MODELS, ([[[0.5], [0.5]]],), r"runs >= 2\), got \(1, 2, 1\)"),
-        (OF_MODELS, ([[[0.5, NAN], [0.5, 0.5]]],), "model 0 misses some runs of prompt 0"),
-        (OF_MODELS, ([[[0.0, 1.0], [1.0, 0.0]]],), "model 0 keeps none of its 2 prompts"),
-        (partial(abstain, max_spread=-0.1), ([[[0.0, 1.0]]],), "max_spread .* got -0.1"),
-        (partial(abstain, max_spread=9.0), ([[[0.0, 3.0]]],), "preference holds 1.5"),
+        (diagnose_reference, (np.empty((0, 0)),), "the number of models is 0"),
+        (diagnose_reference, ([[2.0]],), "preference is 2"),
+        (compare_references, ([[1.0, 2.0]],), r"shape of gap is \(1, 2\)"),
+        (compare_references, ([[1.0, 2.0], [NAN, 1.0]],), r"gap is nan in row \(1, 0\)"),
+        (compare_references, ([[1.0, 2.0], [3.0, 3.0]],), "every gap is 3 in row 1"),
+        (OF_MODELS, ([[[0.5], [0.5]]],), r"shape of preference is \(1, 2, 1\)"),
+        (OF_MODELS, ([[[0.5, NAN], [0.5, 0.5]]],), r"the number of runs is 1 in row \(0, 0\)"),
+        (OF_MODELS, ([[[0.0, 1.0], [1.0, 0.0]]],), "prompts kept of a model is 0 in row 0"),
+        (partial(abstain, max_spread=-0.1), ([[[0.0, 1.0]]],), "max_spread is -0.1"),
+        (partial(abstain, max_spread=9.0), ([[[0.0, 3.0]]],), "preference is 1.5"),
     ],
 )
 def test_wrong_input_is_refused_by_value_and_place(door, arguments, message: str) -> None:
@@ -419,6 +427,6 @@ def test_spread_of_subsets_of_wins_and_losses_has_the_finite_population_factor()
     wins = (np.arange(160) < 72).astype(float)
     binomial = math.sqrt(0.45 * 0.55 / 40) * finite_population_factor(40, 160)
     assert subset_std_error(wins, 40) == pytest.approx(40 / 41 * binomial, rel=1e-12)
-    for n, message in ((0, "n_prompts must be at least 1, got 0"), (161, "at least 161 prompts")):
+    for n, message in ((0, "n_prompts is 0"), (161, "the number of prompts of a model is 160")):
         with pytest.raises(ValueError, match=message):
             subset_std_error(wins, n)

@@ -183,9 +183,9 @@ def test_a_corpus_without_votes_and_a_judge_without_answers_are_watched_all_the_
 def test_bad_input_names_the_value():
     judge = Judge(np.random.default_rng(1))
     marks = judge.marks()
-    with pytest.raises(ValueError, match=r"false_alarm .* got 1"):
+    with pytest.raises(ValueError, match=r"false_alarm is 1"):
         detect_drift(marks, marks, judge.votes, false_alarm=1)
-    with pytest.raises(ValueError, match=r"level of now has shape \(99,\), votes have \(100,\)"):
+    with pytest.raises(ValueError, match=r"human_outcome \(100,\), .* level of now \(99,\)"):
         detect_drift(marks, marks._replace(level=marks.level[:99]), judge.votes)
 
 

@@ -140,7 +140,7 @@ def test_a_panel_without_a_reliability_says_why(scores, outcomes, notes: str) ->
 
 
 def test_panels_of_different_shapes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"got \(4, 3\) and \(4, 2\)"):
+    with pytest.raises(ValueError, match=r"score_difference \(4, 3\), outcome \(4, 2\)"):
         panel_measurements(SCORES, OUTCOMES[:, :2])
 
 

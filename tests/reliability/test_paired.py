@@ -8,7 +8,7 @@ from scipy.special import expit
 from scipy.stats import binomtest, ttest_1samp, ttest_rel
 
 from judgeline.elo import fit_beta
-from judgeline.reliability.paired import (
+from judgeline.reliability.drift import (
     LEAST_BATTLES,
     beta_change,
     call_change,
@@ -232,9 +232,9 @@ def test_too_few_battles_are_no_estimate():
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda: mean_change([1.0], [1.0, 2.0]), r"differ: \[\(1,\), \(2,\)\]"),
-        (lambda: share_change([0.5], [1.0]), "got 0.5"),
-        (lambda: repeat_change([1.0], [[1.0]]), r"got \(1, 1\)"),
+        (lambda: mean_change([1.0], [1.0, 2.0]), r"before \(1,\), after \(2,\)"),
+        (lambda: share_change([0.5], [1.0]), "a battle of a share is 0.5"),
+        (lambda: repeat_change([1.0], [[1.0]]), r"runs is \(1, 1\)"),
         (lambda: beta_change([1.0], [1.0], [0.7]), "human_outcome is 0.7"),
     ],
 )

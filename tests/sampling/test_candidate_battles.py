@@ -47,11 +47,11 @@ def test_the_number_follows_from_the_noise(errors, counts, changes, n, wanted) -
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"threshold": -1.0}, "threshold is -1.0"),
+        ({"threshold": -1.0}, "threshold is -1"),
         ({"threshold": math.nan}, "threshold is nan"),
-        ({"half_width": 0.0}, "half_width is 0.0"),
+        ({"half_width": 0.0}, "half_width is 0"),
         ({"max_battles": 0}, "max_battles is 0"),
-        ({"n_battles": [100, 100]}, r"got \(1,\) and \(2,\)"),
+        ({"n_battles": [100, 100]}, r"std_error \(1,\), n_battles \(2,\)"),
     ],
 )
 def test_a_bad_setting_is_named(setting: dict[str, Any], message: str) -> None:
@@ -210,7 +210,7 @@ def test_bands_are_met_evenly_and_languages_in_their_shares() -> None:
         ({"band": [0]}, "one shape"),
         ({"n_battles": -1}, "n_battles is -1"),
         ({"most_per_question": 0.5}, "most_per_question is 0.5"),
-        ({"chosen": [2]}, "position 2 is none"),
+        ({"chosen": [2]}, "position is 2 in row 0"),
         ({"chosen": [1, 1]}, "chosen twice"),
     ],
 )

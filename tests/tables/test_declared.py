@@ -66,6 +66,7 @@ BREAKS = {
     "least_share": cells(covered=-0.5),
     "greatest_share": cells(covered=1.5),
     "total": cells(p_tie=None),
+    "on_scale": cells(score=1e6),
     "agree": lambda t: pd.concat(
         [t.assign(order="AB", choice=1.0), t.assign(order="BA", choice=0.0)]
     ),

@@ -233,7 +233,7 @@ def test_swapping_the_sides_mirrors_every_outcome(tolerance) -> None:
             "choice_verdicts rest on log-probabilities and samples",
         ),
         ([], [score("ant", 60)], {"scale": (1, 10)}, "are on a scale of 1 to 100"),
-        ([choice("b0", o, 1.0, (0.9, 0.9, 0)) for o in ("AB", "BA")], [], {}, "adds up to 1.8"),
+        ([choice("b0", o, 1.0, (0.9, 0.9, 0)) for o in ("AB", "BA")], [], {}, "_ab is 1.8"),
     ],
 )  # fmt: skip
 def test_bad_tables_are_refused_by_name(choices, scores, settings, message) -> None:

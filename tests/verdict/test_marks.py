@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.verdict.marks import contradiction, marks, plain
+from judgeline.verdict.rubric import contradiction, marks, plain
 
 FIRST, SECOND = (9, 8, 7, 6, 5, 4), (1, 2, 3, 4, 5, 10)
 

@@ -79,16 +79,16 @@ FIVES, NAN = [5] * 6, math.nan
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: criterion_difference([FIVES], [[NAN, 5, 5, 5, 5, 5]]), "1 NaN in 6"),
-        (lambda: criterion_difference([FIVES], [[11, 5, 5, 5, 5, 5]]), "holds 11"),
-        (lambda: criterion_difference([[0, 5, 5, 5, 5, 5]], [FIVES]), "holds 0"),
-        (lambda: criterion_difference([[5] * 5], [[5] * 5]), r"\(1, 5\)"),
+        (lambda: criterion_difference([FIVES], [[NAN, 5, 5, 5, 5, 5]]), "scores_b is nan"),
+        (lambda: criterion_difference([FIVES], [[11, 5, 5, 5, 5, 5]]), "scores_b is 11"),
+        (lambda: criterion_difference([[0, 5, 5, 5, 5, 5]], [FIVES]), "scores_a is 0"),
+        (lambda: criterion_difference([[5] * 5], [[5] * 5]), r"scores_a is \(1, 5\)"),
         (lambda: criterion_difference([FIVES], [FIVES, FIVES]), r"scores_b .*\(2, 6\)"),
-        (lambda: mean_difference([1.0, 2.0], [1.0, NAN]), "difference_ba holds 1 NaN in 2"),
-        (lambda: hard_outcome([1.0, 2.0], [1.0, NAN]), "difference_ba holds 1 NaN in 2"),
+        (lambda: mean_difference([1.0, 2.0], [1.0, NAN]), "difference_ba is nan in row 1"),
+        (lambda: hard_outcome([1.0, 2.0], [1.0, NAN]), "difference_ba is nan in row 1"),
         *((lambda level=it: smooth_outcome([1.0], level), "level") for it in (0.5, 0.3, 1.2, NAN)),
-        (lambda: smooth_outcome([1.0, NAN], 0.75), "NaN"),
-        (lambda: sign_outcome([NAN]), "NaN"),
+        (lambda: smooth_outcome([1.0, NAN], 0.75), "outcome is nan in row"),
+        (lambda: sign_outcome([NAN]), "score_difference is nan in row"),
     ],
 )
 def test_bad_scores_orders_levels_and_outcomes_are_named(call, message: str) -> None:

@@ -166,9 +166,7 @@ def test_what_no_label_can_reach_is_refused(plan) -> None:  # type: ignore[no-un
     with pytest.raises(ValueError, match=r"out of reach: the test battles alone leave 0\.0"):
         plan(PILOT, half_width=0.01, quantile=Z)
     for wanted in (0, -0.1, math.nan, math.inf):
-        with pytest.raises(ValueError, match="half_width must be a positive share"):
-            plan(PILOT, half_width=wanted, quantile=Z)
-        with pytest.raises(ValueError, match="half_width must be a positive share"):
+        with pytest.raises(ValueError, match=r"half_width is .*; expected a positive share"):
             plan_labels(tabulate_outcomes(*world(8)[:2]), half_width=wanted, miscoverage=0.1)
     with pytest.raises(ValueError, match="no better than chance"):
         plan(JudgeCounts(10, 5, 10, 5, 10, 5), half_width=0.1, quantile=Z)
@@ -193,9 +191,9 @@ def test_counts_without_an_interval_have_no_plan(counts: tuple, message: str) ->
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"specificity": 0.4, "sensitivity": 0.6}, "1, at most 1"),
-        ({"specificity": 1.2}, r"specificity holds 1.2; need \[0, 1\]"),
-        ({"win_rate": math.nan}, "win_rate holds nan"),
+        ({"specificity": 0.4, "sensitivity": 0.6}, r"specificity \+ sensitivity is 1"),
+        ({"specificity": 1.2}, "specificity is 1.2"),
+        ({"win_rate": math.nan}, "win_rate is nan"),
         ({"labels_per_test_battle": -1}, "labels_per_test_battle is -1"),
     ],
 )

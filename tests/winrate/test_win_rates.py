@@ -303,11 +303,11 @@ def test_one_vote_is_no_headline_of_its_own_and_calibrates_nobody() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"stratum_a": [0]}, r"shape \(2400,\), got \(1,\)"),
-        ({"stratum_a": np.full(2400, 1)}, "from 0 and below 1"),
-        ({"stratum_b": np.full(2400, -1)}, "from 0 and below 1"),
-        ({"stratum_b": np.zeros(2400)}, "whole numbers"),
-        ({"question": [1, 2]}, r"question must have shape \(2400,\)"),
+        ({"stratum_a": [0]}, r"the shape of strata is \(1,\)"),
+        ({"stratum_a": np.full(2400, 1)}, "stratum is 1 in row 0"),
+        ({"stratum_b": np.full(2400, -1)}, "stratum is -1 in row 0"),
+        ({"stratum_b": np.zeros(2400)}, "stratum is 0 in row 0; expected a whole number"),
+        ({"question": [1, 2]}, r"battle \(2400,\), question \(2,\)"),
     ],
 )
 def test_bad_columns_are_refused(change: dict, message: str) -> None:
