@@ -328,8 +328,10 @@ SCORE_VERDICTS = Table(
                 within("expected_score", 1, 10, note="expected_score lies in [1, 10]"),
                 holds(
                     "on_scale",
-                    lambda t: t["score"].isna()
-                    | t["score"].between(t["scale_low"], t["scale_high"]).fillna(value=False),
+                    lambda t: (
+                        t["score"].isna()
+                        | t["score"].between(t["scale_low"], t["scale_high"]).fillna(value=False)
+                    ),
                     "score lies between scale_low and scale_high",
                 ),
             ],
