@@ -20,7 +20,7 @@ MADE_BY = {
 }
 """Columns of what is computed, where a table takes them as they are."""
 N_RULES = """
-raw_battles 2 battles 10 verdicts 18 choice_verdicts 13 score_verdicts 10 scored_battles 14
+raw_battles 2 battles 10 verdicts 18 choice_verdicts 13 score_verdicts 11 scored_battles 14
 beta_folds 5 scoring_methods 6 leaderboard 11 adjusted_win_rates 8 judge_diagnostics 3
 soft_outcomes 6 consistency 3
 reference_ratings 3 rationale_embeddings 2 quantitative_outcomes 3 quantitative_judges 1
