@@ -207,7 +207,7 @@ def read(data: Path | None, say: Callable[[str], None]) -> Compared:
     n_compared, n_scored = len(others(joined.comparisons)), len(joined.scores)
     if data is not None:
         judges = {*joined.comparisons["judge"], *joined.scores["judge"]}
-        say(f"{n_compared:,} comparisons, {n_scored:,} scores, {len(judges)} judges")
+        say(f"comparisons {n_compared:,}, scores {n_scored:,}, judges {len(judges)}")
         if not n_compared + n_scored:
             n_rows = sum(len(table) for tables in found.values() for table in tables)
             raise ValueError(

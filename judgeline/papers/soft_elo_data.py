@@ -262,7 +262,13 @@ def _files(data: Path | None) -> list[Path]:
         path for path in folder_files(data, "the annotation files") if path.name.endswith(kinds)
     ]
     wanted = {"human_pref", "scores_a"}, {"model_a", *ORDERS}
-    return [path for path in files if any(w <= set(file_columns(path)) for w in wanted)]
+    found = [path for path in files if any(w <= set(file_columns(path)) for w in wanted)]
+    if data is not None and not found:
+        raise ValueError(
+            f"{data} holds no annotations: no CSV or Parquet file has human_pref and scores_a, "
+            f"or battles with {' and '.join(ORDERS)}; see docs/papers.md"
+        )
+    return found
 
 
 def _with_both_orders(path: Path) -> Iterator[Judged]:
