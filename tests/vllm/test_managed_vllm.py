@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 import pytest
+from answering import statuses
 from households import RUN, VERDICTS, Household
 from processes import below, left_after
 
@@ -80,7 +81,7 @@ def killed(household: Household) -> tuple[set[str], str]:
     store, key = household.store(), household.key()
     run = household.start(*RUN, *VERDICTS)
     deadline = time.monotonic() + PATIENCE_S
-    while len(set(store.statuses(key))) < 5:
+    while len(set(statuses(store, key))) < 5:
         assert run.poll() is None, run.stdout.read() + household.server_logs()
         assert time.monotonic() < deadline, household.server_logs()
         time.sleep(0.2)
@@ -90,7 +91,7 @@ def killed(household: Household) -> tuple[set[str], str]:
     os.kill(run.pid, signal.SIGKILL)
     run.communicate()
     assert left_after(started, PATIENCE_S) == set()
-    return set(store.statuses(key)), secret
+    return set(statuses(store, key)), secret
 
 
 def test_an_echo_cannot_arise(battles: pd.DataFrame) -> None:
@@ -157,4 +158,4 @@ def test_another_prompt_is_asked_anew(story: Story) -> None:
     again = household.verdicts()
     assert household.servers == 3
     assert not set(again["identity"]) & set(first["identity"])
-    assert len(household.store().statuses(household.key())) == story.n_calls
+    assert len(statuses(household.store(), household.key())) == story.n_calls
