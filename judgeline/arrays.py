@@ -17,8 +17,9 @@ def require(good: Any, name: str, values: Any, expected: str) -> None:
     place = tuple(np.argwhere(~np.asarray(good, dtype=bool))[0].tolist())
     value = np.asarray(values)[place] if place or isinstance(values, np.ndarray) else values
     value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-    where = f" in row {place[0] if len(place) == 1 else place}" if place else ""
-    shown = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    words = zip(("row", "column", "layer"), place, strict=False)
+    where = " in " + ", ".join(f"{word} {at}" for word, at in words) if place else ""
+    shown = f"{value:.12g}" if isinstance(value, float) else repr(value)
     raise ValueError(f"{name} is {shown}{where}; expected {expected}")
 
 

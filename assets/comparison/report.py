@@ -2,7 +2,8 @@
 
 import platform
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -348,26 +349,12 @@ def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
     return {name: str(value) for name, value in stated_by.items() if value is not None}
 
 
-_ELEMENT = re.compile(r"""<style\b.*?</style>|<[a-z](?:[^<>"']|"[^"]*"|'[^']*')*>""", re.I | re.S)
-_ATTRIBUTE = re.compile(r"""\s([\w:-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
-_LOADING = {"src", "href", "xlink:href", "srcset", "poster", "data", "action", "formaction"}
-_STYLED = {"style", "fill", "clip-path", "mask", "filter"}
-_STYLES = re.compile(r"""(?:url\(|@import\s)\s*["']?([^\s"')]+)""", re.IGNORECASE)
-
-
-def _fetched(element: str) -> Iterator[str]:
-    """Yield the addresses that a browser would fetch for an element or a style sheet."""
-    attributes = [] if element.startswith("<style") else _ATTRIBUTE.findall(element)
-    yield from (value.strip("\"' ") for name, value in attributes if name.lower() in _LOADING)
-    styles = [value for name, value in attributes if name in _STYLED]
-    yield from _STYLES.findall(" ".join(styles) if attributes else element)
-
-
 def self_contained(path: Path) -> dg.AssetCheckResult:
     """Return whether a page holds no address that a browser would fetch."""
-    elements = _ELEMENT.findall(path.read_text(encoding="utf-8"))
-    found = [address for element in elements for address in _fetched(element)]
-    fetched = [one for one in found if one and not one.lower().startswith(("data:", "#"))]
+    page = _References()
+    page.feed(path.read_text(encoding="utf-8"))
+    page.close()
+    fetched = [one for one in page.found if one and not one.lower().startswith(("data:", "#"))]
     return dg.AssetCheckResult(
         check_name=SELF_CONTAINED.name,
         passed=not fetched,
@@ -377,3 +364,34 @@ def self_contained(path: Path) -> dg.AssetCheckResult:
         else "The page refers to nothing outside itself.",
         metadata={"references": fetched},
     )
+
+
+class _References(HTMLParser):
+    """Addresses that a browser would fetch to show a page: of its elements, not of its texts."""
+
+    _LOADING = ("src", "href", "xlink:href", "srcset", "poster", "data", "action", "formaction")
+    _STYLED = ("style", "fill", "clip-path", "mask", "filter")
+    _STYLES = re.compile(r"""(?:url\(|@import\s)\s*["']?([^\s"')]+)""", re.IGNORECASE)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._in_style = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Collect the addresses that an element or its style loads."""
+        self._in_style = tag == "style"
+        for name, value in attrs:
+            if name in self._LOADING:
+                self.found.append((value or "").strip())
+            elif name in self._STYLED:
+                self.found += self._STYLES.findall(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave a style sheet."""
+        self._in_style = self._in_style and tag != "style"
+
+    def handle_data(self, data: str) -> None:
+        """Take the addresses in a style sheet; text on the page refers to nothing."""
+        if self._in_style:
+            self.found += self._STYLES.findall(data)

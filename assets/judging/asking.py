@@ -1,7 +1,6 @@
 """Annotation by an asset: in its pool's slot, through the verdict store, within the budget."""
 
 import logging
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -9,16 +8,15 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import dagster as dg
 import pandas as pd
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from sqlalchemy import text
 
 from assets.judging.budgets import RunBudget, capped, retried_later, transient_ignored
 from assets.partitions import corpus_and_judge
-from assets.processes import is_alive, this_host
 from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import annotate, evidence_entries
@@ -34,6 +32,8 @@ from resources.store.resource import StoredVerdicts
 
 ONE_SERVER = 1
 """Limit of a pool of GPUs that nobody gave one, whatever the default limit is."""
+
+Held = AbstractContextManager[object]
 
 _LOCK_OF_ALL_HOSTS = "SELECT pg_advisory_xact_lock(hashtext('judgeline pools'))"
 _LOOK_EVERY_S = 1.0
@@ -73,14 +73,13 @@ def claimed(
     if not is_limited:
         yield
         return
-    # a name of its own: freeing the step's would free its slots of other pools as well
-    name = f"asking on {this_host()} {os.getpid()} {time.time_ns()} in {pool}"
+    slot = Slot(instance, run_id, pool)
     try:
-        _wait(instance, run_id, pool, name, tell)
+        _wait(slot, tell)
         yield
     finally:
         with _alone(instance):
-            storage.free_concurrency_slot_for_step(run_id, name)
+            slot.give_back()
 
 
 def _has_limit(instance: dg.DagsterInstance, pool: str, limit: int | None) -> bool:
@@ -97,23 +96,20 @@ def _has_limit(instance: dg.DagsterInstance, pool: str, limit: int | None) -> bo
     return bool(default is not None and storage.initialize_concurrency_limit_to_default(pool))
 
 
-def _wait(
-    instance: dg.DagsterInstance, run_id: str, pool: str, name: str, tell: Callable[[str], None]
-) -> None:
-    """Claim a slot of a pool under a name, in the queue until there is one."""
-    storage, told = instance.event_log_storage, -_TELL_EVERY_S
+def _wait(slot: "Slot", tell: Callable[[str], None]) -> None:
+    told = -_TELL_EVERY_S
     while True:
-        with _alone(instance):
-            freed = _free_the_dead(storage, pool)
-            is_claimed = storage.claim_concurrency_slot(pool, run_id, name).is_claimed
-        for dead in sorted(freed):
-            tell(f"the process of run {dead} is gone; its place in pool {pool} is free")
+        with _alone(slot.instance):
+            freed = slot.free_the_dead()
+            is_claimed = slot.claim()
+        for run_id in freed:
+            tell(f"the process of run {run_id} is gone; its place in pool {slot.pool} is free")
         if is_claimed:
             return
         if time.monotonic() - told >= _TELL_EVERY_S:
             told = time.monotonic()
-            runs = ", ".join(sorted(storage.get_concurrency_info(pool).active_run_ids))
-            tell(f"waiting for pool {pool}, held by run {runs or '(none)'}")
+            runs = ", ".join(slot.holders()) or "(none)"
+            tell(f"waiting for pool {slot.pool}, held by run {runs}")
         time.sleep(_LOOK_EVERY_S)
 
 
@@ -126,20 +122,76 @@ def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
             connection.execute(text(_LOCK_OF_ALL_HOSTS))
             yield
             return
-    with FileLock(Path(instance.root_directory, "pools.lock")):
+    with FileLock(_folder(instance).with_suffix(".lock")):
         yield
 
 
-def _free_the_dead(storage: Any, pool: str) -> set[str]:
-    """Free the places of dead processes of this host in a pool, and return their runs."""
-    info, freed = storage.get_concurrency_info(pool), set()
-    ours = re.compile(rf"asking on {re.escape(this_host())} (\d+) (\d+) in .*")
-    for place in (*info.claimed_slots, *info.pending_steps):
-        found = ours.fullmatch(place.step_key)
-        if found and not is_alive(int(found[1]), int(found[2]) / 1e9):
-            storage.free_concurrency_slot_for_step(place.run_id, place.step_key)
-            freed.add(place.run_id)
-    return freed
+def _folder(instance: dg.DagsterInstance) -> Path:
+    """Return the folder of the files that are locked; a fresh instance has only promised it."""
+    folder = Path(instance.root_directory) / "pools"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+class Slot:
+    """A slot of a run; the operating system unlocks its file when the process ends."""
+
+    def __init__(self, instance: dg.DagsterInstance, run_id: str, pool: str) -> None:
+        self.instance, self.run_id, self.pool = instance, run_id, pool
+        self._storage = instance.event_log_storage
+        # a name of its own: freeing the step's would free its slots of other pools as well
+        self._name = f"asking-in-{pool}"
+        self._lock: Held | None = None
+
+    def claim(self) -> bool:
+        """Return whether the slot is ours now; if not, we are queued for one."""
+        self._lock = self._lock or _locked(self._file(self.run_id))
+        if self._lock is None:  # the same run is in the pool already
+            return False
+        status = self._storage.claim_concurrency_slot(self.pool, self.run_id, self._name)
+        return bool(status.is_claimed)
+
+    def give_back(self) -> None:
+        """Free the slot, or leave the queue."""
+        if self._lock is not None:
+            with self._lock:
+                self._free(self.run_id)
+            self._lock = None
+
+    def holders(self) -> list[str]:
+        """Return the runs that hold slots of the pool."""
+        return sorted(self._storage.get_concurrency_info(self.pool).active_run_ids)
+
+    def free_the_dead(self) -> list[str]:
+        """Free the places of dead processes, each with an unlocked file, and return their runs."""
+        info = self._storage.get_concurrency_info(self.pool)
+        places: list[Any] = [*info.claimed_slots, *info.pending_steps]
+        runs = {place.run_id for place in places if place.step_key == self._name}
+        return [run_id for run_id in sorted(runs) if self._is_freed(run_id)]
+
+    def _is_freed(self, run_id: str) -> bool:
+        file = self._file(run_id)
+        lock = _locked(file) if file.exists() else None
+        if lock is None:
+            return False
+        with lock:
+            self._free(run_id)
+        return True
+
+    def _free(self, run_id: str) -> None:
+        self._storage.free_concurrency_slot_for_step(run_id, self._name)
+        self._file(run_id).unlink(missing_ok=True)
+
+    def _file(self, run_id: str) -> Path:
+        return _folder(self.instance) / quote(f"{run_id} {self.pool}", safe=" ")
+
+
+def _locked(file: Path) -> Held | None:
+    """Return the lock of a file, held until its context ends; None if another holds it."""
+    try:
+        return FileLock(file).acquire(blocking=False)
+    except Timeout:
+        return None
 
 
 PROGRESS = "judging: "

@@ -137,7 +137,9 @@ def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
         folds = _folds_on_grid(battles)
     else:
         decided = battles.take((battles.human_outcome == 0) | (battles.human_outcome == 2))
-        folds = _folds_of_scores(decided)
+        many = len(decided) * len(battles.models) > FEW
+        found = _folds_by_interpolation(decided) if many else None
+        folds = found or _folds_by_refitting(decided)
     scores = battles.score_difference
     if (scores == scores[:1]).all():
         constant = folds.n_battles > 0
@@ -231,56 +233,90 @@ def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
     return BetaFolds(np.array(battles.models), beta, std_error, folds.sum(axis=1), status)
 
 
-def _folds_of_scores(decided: CodedBattles) -> BetaFolds:
-    """Fit all folds of continuous scores: of many battles together, but those that lie far off."""
-    margin = decided.rubric_points() * (decided.human_outcome.astype(float) - 1)
-    n_alike = np.ones(len(decided), dtype=np.int64) if decided.count is None else decided.count
-    size = len(decided.models)
-    beta, std_error = np.full((2, size), np.nan)
-    status = np.full(size, "ok", dtype="U32")
-    if len(decided) * size > FEW:
-        beta, std_error = _slopes_near(decided, margin, _fit_margins(margin, n_alike))
-    for code in np.flatnonzero(np.isnan(beta)):
+def _margins(decided: CodedBattles) -> Floats:
+    """Return score differences turned so that positive agrees with the vote, shape (n,)."""
+    margin: Floats = decided.rubric_points() * (decided.human_outcome.astype(float) - 1)
+    return margin
+
+
+def _battles_each(decided: CodedBattles) -> NDArray[np.int64]:
+    return np.ones(len(decided), dtype=np.int64) if decided.count is None else decided.count
+
+
+def _folds_by_refitting(decided: CodedBattles) -> BetaFolds:
+    margin, n_alike = _margins(decided), _battles_each(decided)
+    fits = []
+    for code in range(len(decided.models)):
         kept = (decided.model_a != code) & (decided.model_b != code)
-        beta[code], std_error[code], _, status[code] = _fit_margins(margin[kept], n_alike[kept])
-    own = (np.bincount(side, n_alike, size) for side in (decided.model_a, decided.model_b))
-    n_battles = (n_alike.sum() - sum(own)).astype(np.int64)
+        fits.append(_fit_margins(margin[kept], n_alike[kept]))
+    beta, std_error, n_battles, status = (np.array(column) for column in zip(*fits, strict=True))
     return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
 
 
-def _slopes_near(decided: CodedBattles, margin: Floats, pooled: BetaFit) -> tuple[Floats, Floats]:
-    """Return slopes and errors of folds near the slope of all votes; NaN for those far off."""
-    nothing = np.full(len(decided.models), np.nan)
+def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
+    """Fit all folds around the pooled slope; None where one has none or lies too far from it."""
 
-    def sums_at(beta: Floats) -> tuple[Floats, Floats]:
-        """Return slope and information of every fold at some slopes, each (M, K)."""
-        slopes, informations = (
-            model_sums(decided, margin, beta, term, term)
-            for term in (
-                lambda at, m: np.asarray(m * expit(-at * m)),
-                lambda at, m: np.asarray(m**2 * expit(at * m) * expit(-at * m)),
-            )
-        )
-        return slopes.sum(axis=0) / 2 - slopes, informations.sum(axis=0) / 2 - informations
+    def without(term: Floats) -> Floats:
+        """Sum a term over the battles without each model."""
+        return _without_own(model_sums(decided, term, np.zeros(1), _term, _term))[:, 0]
 
-    if pooled.status != "ok":
-        return nothing, nothing.copy()
+    margin = _margins(decided)
+    pooled = _fit_margins(margin, _battles_each(decided))
+    n_agree, n_against, n_battles = (
+        np.rint(without(term.astype(float))).astype(np.int64)
+        for term in (margin > 0, margin < 0, np.ones(margin.size))
+    )
+    scale = np.maximum(without(np.abs(margin)), _TINY)
+    status = _statuses(n_agree, n_against, without(margin) / scale)
+    if pooled.status != "ok" or (status != "ok").any():
+        return None
     # an interval that holds every fold's slope: one Newton step each, and a margin
-    slope, information = (sums[:, 0] for sums in sums_at(np.array([pooled.beta])))
-    estimates = pooled.beta + slope / np.maximum(information, 1e-9 * information.max())
+    slope, information = (sums[:, 0] for sums in _sums_at(decided, margin, np.array([pooled.beta])))
+    estimates = pooled.beta + slope / information
     spread = max(float(np.ptp(estimates)), 1e-3 * pooled.beta)
     low = max(float(estimates.min()) - spread, pooled.beta / 100)
     high = float(estimates.max()) + spread
     try:
         nodes = chebyshev_nodes(low, high, reach=float(np.abs(margin).max()))
-    except ValueError:  # slopes too far apart to interpolate between
-        return nothing, nothing.copy()
-    slopes, informations = sums_at(nodes)
+    except ValueError:
+        return None
+    slopes, informations = _sums_at(decided, margin, nodes)
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
         """Return slope and information of every fold, interpolated between the nodes."""
         weights = interpolation(nodes, beta)
         return (weights * slopes).sum(axis=1), (weights * informations).sum(axis=1)
 
-    at_low, at_high = (derivatives(np.full(nothing.size, end))[0] for end in (low, high))
-    return _solve(derivatives, (at_low > 0) & (at_high < 0), low=low, high=high)
+    ends = [derivatives(np.full(len(decided.models), end))[0] for end in (low, high)]
+    if (ends[0] <= 0).any() or (ends[1] >= 0).any():
+        return None
+    beta, std_error = _solve(derivatives, status == "ok", low=low, high=high)
+    return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
+
+
+def _term(_: float, term: Floats) -> Floats:
+    return term
+
+
+def _sums_at(decided: CodedBattles, margin: Floats, beta: Floats) -> tuple[Floats, Floats]:
+    """Return slope and information of every fold at some slopes, each (M, K)."""
+
+    def slope(at: float, margins: Floats) -> Floats:
+        """Return each battle's part of the log-likelihood's slope."""
+        return np.asarray(margins * expit(-at * margins))
+
+    def information(at: float, margins: Floats) -> Floats:
+        """Return each battle's part of the information."""
+        hit = expit(at * margins)
+        return np.asarray(margins**2 * hit * (1 - hit))
+
+    first, second = (
+        _without_own(model_sums(decided, margin, beta, term, term)) for term in (slope, information)
+    )
+    return first, second
+
+
+def _without_own(own: Floats) -> Floats:
+    """Turn sums over each model's battles into sums over the battles without it."""
+    total: Floats = own.sum(axis=0) / 2 - own
+    return total

@@ -148,7 +148,9 @@ def rate_outcomes(
     label = np.full(first.size, "") if group is None else np.asarray(group, dtype=str)
     require_clusters(cluster, first.size)
     units = np.arange(first.size) if cluster is None else np.asarray(cluster)
-    _, share, *_ = alike(model_a=first, outcome=np.asarray(outcome, float), group=label, **columns)
+    share = np.asarray(outcome, float)
+    named = {f"covariate {name}": values for name, values in columns.items()}
+    alike(model_a=first, outcome=share, group=label, **named)
     require(ties in get_args(Ties), "ties", ties, " or ".join(get_args(Ties)))
     possible = (share >= 0) & (share <= 1) if ties == "half" else np.isin(share, (0, 0.5, 1))
     expected = "in [0, 1]" if ties == "half" else "1, 0.5 or 0"

@@ -249,8 +249,7 @@ def _require_rectangular(path: Path) -> str:
         return "skip"
 
     separator, names = _separator(path), {"autogenerate_column_names": True, "use_threads": False}
-    with pc.open_csv(
-        _unpacked(path),
+    options = (
         pc.ReadOptions(**names, block_size=_LONGEST_ROW, encoding=encoding_of(path)),
         pc.ParseOptions(
             delimiter=separator,
@@ -258,7 +257,12 @@ def _require_rectangular(path: Path) -> str:
             invalid_row_handler=set_aside,
         ),
         pc.ConvertOptions(include_columns=["f0"], column_types={"f0": pa.binary()}),
-    ) as rows:
+    )
+    try:
+        rows = pc.open_csv(_unpacked(path), *options)
+    except pa.ArrowInvalid:  # no rows: who reads the file says so
+        return separator
+    with rows:
         while not wrong and next(rows, None) is not None:
             pass
     if wrong:

@@ -157,6 +157,8 @@ def conjugate_gradients(
         along = bent(direction)
         stiffness = (direction * along).sum(axis=0)
         active &= stiffness > 0
+        if not active.any():
+            break
         length = np.divide(product, stiffness, out=np.zeros_like(product), where=active)
         solution, residual = solution + length * direction, residual - length * along
         scaled = residual / rough

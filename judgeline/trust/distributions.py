@@ -111,8 +111,7 @@ def score_distribution(
             f"the first digits of a number up to {high}: give the following position of each, "
             f"ask on a scale of one token, or raise max_unresolved ({max_unresolved:g})"
         )
-    written = {str(number) for number in range(low, high + 1)}
-    chance_of = {int(text): p for text, p in ended.items() if p > 0 and text in written}
+    chance_of = {int(text): p for text, p in ended.items() if p > 0 and _on_scale(text, scale)}
     if not chance_of:
         seen = ", ".join(map(repr, list(position.tokens)[:5]))
         raise ValueError(f"no whole number from {low} to {high} among the tokens {seen}")
@@ -182,6 +181,11 @@ def _extends(text: str, scale: tuple[int, int]) -> bool:
     units = (10**n for n in range(1, len(str(high)) - len(text) + 1))
     number = int(text)
     return text[0] != "0" and any(low < (number + 1) * u and number * u <= high for u in units)
+
+
+def _on_scale(text: str, scale: tuple[int, int]) -> bool:
+    canonical = text == "0" or (text != "" and not text.startswith("0"))
+    return canonical and scale[0] <= int(text) <= scale[1]
 
 
 def expected_score(

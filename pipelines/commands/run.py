@@ -22,7 +22,6 @@ from assets.candidates.choosing import fingerprint
 from assets.judging.assets import ASKED
 from assets.judging.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
-from assets.processes import this_host
 from pipelines.commands.beside import beside, n_processes
 from pipelines.commands.console import (
     FailedCheck,
@@ -50,6 +49,7 @@ from pipelines.commands.up_to_date import Record, first_wave, following
 from pipelines.definitions import build_definitions
 from pipelines.instance.homes import HOST_TAG, open_instance, recover
 from pipelines.instance.internals import AssetGraph
+from pipelines.instance.processes import this_host
 from pipelines.sensors.candidates import PLACES_TAG, has_candidates, placing_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition

@@ -9,7 +9,7 @@ import dagster as dg
 import yaml
 from filelock import FileLock
 
-from assets.processes import is_alive, this_host
+from pipelines.instance.processes import is_alive, this_host
 from resources.config.paths import ROOT, home, in_home
 
 HOST_TAG = "judgeline/host"

@@ -212,6 +212,7 @@ def test_one_who_waits_gets_the_slot_of_a_holder_that_is_killed_meanwhile(folder
     thread.join()
     assert told[1:] == ["the process of run run-1 is gone; its place in pool gpu is free"]
     assert holders(instance) == set()
+    assert list((folder / "artifacts" / "pools").iterdir()) == []
 
 
 def test_one_who_is_killed_in_the_queue_is_passed_over(folder, instance):

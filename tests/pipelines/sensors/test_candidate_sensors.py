@@ -14,12 +14,12 @@ from newcomers import drop, newcomer
 from retiring import retire
 
 from assets.partitions import corpus_judge_key, register
-from assets.processes import this_host
 from assets.settings import BUDGET_TAG
 from pipelines.commands import run as run_module
 from pipelines.definitions import build_definitions
 from pipelines.instance import homes
 from pipelines.instance.homes import HOST_TAG
+from pipelines.instance.processes import this_host
 from pipelines.sensors import candidates as candidate_sensors
 from pipelines.sensors.activity import active_judges, active_or_why, rated_by
 from pipelines.sensors.candidates import (

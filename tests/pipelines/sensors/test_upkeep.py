@@ -13,10 +13,10 @@ import pytest
 from dagster._core.events import EngineEventData
 
 from assets import processes
-from assets.processes import this_host
 from pipelines.definitions import SENSORS, defs
 from pipelines.instance import homes
 from pipelines.instance.homes import HOST_TAG, in_process_on_named_host, is_gone, recover
+from pipelines.instance.processes import this_host
 from pipelines.sensors import upkeep
 from pipelines.sensors.durations import sensor_seconds
 from pipelines.sensors.upkeep import (
