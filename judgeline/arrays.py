@@ -29,8 +29,8 @@ def alike(n_axes: int = 1, /, **columns: Any) -> list[NDArray[Any]]:
     if any(array.ndim != n_axes or array.shape != arrays[0].shape for array in arrays):
         pairs = zip(columns, arrays, strict=True)
         shapes = ", ".join(f"{name} {array.shape}" for name, array in pairs)
-        axes = "(n,)" if n_axes == 1 else f"of {n_axes} axes"
-        raise ValueError(f"columns have different shapes: {shapes}; expected one shape {axes}")
+        axes = "a value for each row" if n_axes == 1 else f"one shape of {n_axes} axes"
+        raise ValueError(f"columns have the shapes {shapes}; expected {axes} in all")
     return arrays
 
 
@@ -45,5 +45,10 @@ def model_pairs(**sides: Any) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
     for name, models in zip(sides, (first, second), strict=True):
         named = [isinstance(model, str) and model != "" for model in models.tolist()]
         require(named, name, models, "the name of a model")
-    require(first != second, name, second, "another model: none meets itself")
+    require(
+        first != second,
+        name,
+        second,
+        "another model than the first: leave out battles of a model with itself",
+    )
     return first.astype(str), second.astype(str)

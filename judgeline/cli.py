@@ -203,8 +203,9 @@ def rank(
     [bold]scored battles[/bold] as CSV, JSON, Parquet or Feather (packed or not) with the columns
     model_a, model_b, score_difference (judge score of A minus B; or judge_score_a and
     judge_score_b), human_outcome (A's share of the win: 1, 0.5, 0, empty for no vote; or winner)
-    and, if there is one, judge_outcome. In place of scores, judge_outcome, judge_winner or verdict
-    (A, B, tie, or levels such as A>>B) is enough: a win then counts as a score difference of 1.
+    and, if there is one, judge_outcome. In place of scores, judge_outcome (1, 0.5, 0) or
+    judge_winner or verdict (A, B, tie, or levels such as A>>B) is enough: a win then counts as a
+    score difference of 1.
     Other names of columns are stated by --columns, other codes of outcomes by --outcomes.
 
     A column n_battles says how many battles are alike and stand in one row, as a query of a

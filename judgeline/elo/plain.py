@@ -189,8 +189,8 @@ def style_difference(of_a: ArrayLike, of_b: ArrayLike) -> Floats:
     negative amount.
     """
     first, second = np.asarray(of_a, dtype=float), np.asarray(of_b, dtype=float)
-    for name, amounts in (("of_a", first), ("of_b", second)):
-        require(~(amounts < 0), name, amounts, "an amount, 0 or more")
+    for name, amounts in (("the amount of A", first), ("the amount of B", second)):
+        require(~(amounts < 0), name, amounts, "0 or more")
     total = first + second
     return np.asarray((first - second) / np.where(total == 0, 1.0, total))
 

@@ -89,7 +89,7 @@ class RatingSettings:
 
     def __post_init__(self) -> None:
         """Refuse settings that no fit can follow."""
-        require(0 <= self.l2 < np.inf, "l2", self.l2, "finite and not negative")
+        require(0 <= self.l2 < np.inf, "l2", self.l2, "a finite number, 0 or more")
         known = self.n_resamples == 0 or self.n_resamples >= 2
         require(known, "n_resamples", self.n_resamples, "0 or at least 2")
         require(self.seed >= 0, "seed", self.seed, "0 or more")

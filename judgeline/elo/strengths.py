@@ -124,7 +124,7 @@ def _require_totals(counts: Floats, won: Floats, l2: float) -> None:
     shape = (won.size, won.size)
     require(counts.shape == shape, "the shape of n_battles", counts.shape, f"{shape}, as of wins")
     require(l2 >= 0, "l2", l2, "0 or more")
-    require(np.isfinite(counts) & (counts >= 0), "n_battles", counts, "finite and not negative")
+    require(np.isfinite(counts) & (counts >= 0), "n_battles", counts, "a finite number, 0 or more")
     require(counts == counts.T, "n_battles", counts, "as many of i with j as of j with i")
     diagonal = np.diagonal(counts)
     require(diagonal == 0, "the diagonal of n_battles", diagonal, "0: no model meets itself")

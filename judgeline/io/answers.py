@@ -63,7 +63,15 @@ def read_answers(answers: pd.DataFrame | Path | str, columns: Mapping[str, str])
 def _named(place: str, own: list[str], columns: Mapping[str, str]) -> dict[str, str]:
     """Return the table's own name of each column that is read."""
     require_columns(place, own, columns, NAMES)
-    small = {name.strip().casefold().replace(" ", "_"): name for name in own}
+    small: dict[str, str] = {}
+    for name in own:
+        other = small.setdefault(name.strip().casefold().replace(" ", "_"), name)
+        if other != name and not {other, name} & {*columns.values()}:
+            raise ArgumentError(
+                f"{place} has columns {other!r} and {name!r}, which only capitals or blanks tell "
+                "apart: drop or rename one",
+                "columns",
+            )
     named = {
         ours: columns.get(ours) or next((small[name] for name in usual if name in small), "")
         for ours, usual in NAMES.items()

@@ -260,8 +260,10 @@ def _require_rectangular(path: Path) -> str:
     )
     try:
         rows = pc.open_csv(_unpacked(path), *options)
-    except pa.ArrowInvalid:  # no rows: who reads the file says so
-        return separator
+    except pa.ArrowInvalid as error:
+        if "Empty CSV" in str(error):  # who reads the file says so
+            return separator
+        raise
     with rows:
         while not wrong and next(rows, None) is not None:
             pass

@@ -514,6 +514,7 @@ def _scored(source: _Source, judge: str | None, with_votes: bool, counted: bool)
     if source.sides:
         first, second = (pd.to_numeric(table[side], errors="coerce") for side in source.sides)
         table["score_difference"] = first - second
+    _require_names(table, _origin(source))
     coded = [name for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)]
     table = table.astype(dict.fromkeys(coded, "str"))
     table = table.assign(
@@ -527,6 +528,7 @@ def _scored(source: _Source, judge: str | None, with_votes: bool, counted: bool)
     chosen = judge or f"the judge of {_origin(source)}"
     if "judge" in table:
         table["judge"] = table["judge"].map(code_of, na_action="ignore")
+        _require_judges(table["judge"], _origin(source))
         chosen = _choose(judge, sorted(table["judge"].dropna().unique()), source.path)
         table = table[table["judge"].eq(chosen)].drop(columns="judge").reset_index(drop=True)
     numbers = ["score_difference", "human_outcome", *OPTIONAL_NUMBERS]
@@ -671,6 +673,28 @@ def _scores(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> dict
     return {"score_difference": score, "judge_outcome": (np.sign(score) + 1) / 2}
 
 
+def _require_names(table: pd.DataFrame, place: str) -> None:
+    """Raise ValueError where a list or an object stands for the name of a model."""
+    for name in ("model_a", "model_b"):
+        if table[name].dtype != object:
+            continue
+        nested = np.flatnonzero(~table[name].map(pd.api.types.is_hashable).astype(bool))
+        if nested.size:
+            raise ValueError(
+                f"{place}: {name} is {table[name].iloc[nested[0]]!r} in row {nested[0]}; "
+                "expected the name of a model alone"
+            )
+
+
+def _require_judges(judge: pd.Series, place: str) -> None:
+    unnamed = np.flatnonzero(judge.isna())
+    if unnamed.size:
+        raise ValueError(
+            f"{place}: judge is empty in {unnamed.size:,} of {len(judge):,} rows, the first is row "
+            f"{unnamed[0]}; name the judge of each row, or leave out the column"
+        )
+
+
 def _plain_text(column: str, scores: pd.Series, table: pd.DataFrame) -> str:
     """Return what is said of verdicts that stand for scores; empty where there are scores."""
     if column == "score_difference":
@@ -690,7 +714,7 @@ def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iter
     for side in ("model_a", "model_b"):
         nameless = by_value(table[side], lambda name: not (isinstance(name, str) and name))
         yield fault(table, nameless, "missing-model", f"{side} is {{{side}!r}}, expected a name")
-    same = table["model_a"].eq(table["model_b"])
+    same = table["model_a"].astype(object).eq(table["model_b"].astype(object))
     yield fault(table, same, "self-battle", "{model_a!r} is compared with itself")
     wrong = ~np.isfinite(numbers["score_difference"].astype(float))
     reason = "nan-score" if source.score == "score_difference" else "unknown-outcome"

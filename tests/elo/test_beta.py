@@ -175,3 +175,23 @@ def test_many_battles_give_the_same_folds_as_few(continuous: bool) -> None:
         assert folds.beta[model] == pytest.approx(single.beta, rel=1e-9)
         assert folds.std_error[model] == pytest.approx(single.std_error, rel=1e-6)
         assert folds.n_battles[model] == single.n_battles
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_fold_that_loses_every_battle_has_no_slope(seed: int) -> None:
+    """One model is in every battle, of so many that folds are fitted together."""
+    rng, n = np.random.default_rng(seed), 80_000
+    score = rng.normal(0, 1, n)
+    found = fit_beta_folds(
+        code_battles(
+            np.full(n, "hub"),
+            rng.integers(0, 59, n).astype(str),
+            human_outcome=(rng.random(n) < expit(score)).astype(float),
+            judge_outcome=(np.sign(score) + 1) / 2,
+            score_difference=score,
+        )
+    )
+    hub = found.model.tolist().index("hub")
+    assert (found.n_battles[hub], math.isnan(found.beta[hub])) == (0, True)
+    assert found.status[hub] != "ok"
+    assert (np.delete(found.status, hub) == "ok").all()

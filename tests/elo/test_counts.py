@@ -125,7 +125,7 @@ def test_counts_are_exact_up_to_the_largest() -> None:
         ([1.5, 1], "1.5 in row 0"),
         ([1, np.nan], "nan in row 1"),
         ([1, -2], "-2 in row 1"),
-        ([MOST_BATTLES, 8], r"the sum of count is 9.0072e\+15"),
+        ([MOST_BATTLES, 8], r"the sum of count is 9.00719925\d+e\+15"),
         ([1, 1, 1], r"count \(3,\)"),
     ],
 )

@@ -250,7 +250,7 @@ MISSING[[3, 7]] = math.nan
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"embeddings": MISSING}, r"embeddings is nan in row \(3, 0\)"),
+        ({"embeddings": MISSING}, r"embeddings is nan in row 3, column 0"),
         ({"base": np.r_[np.zeros(19), math.inf]}, "base is inf in row 19"),
         ({"base": np.zeros(3)}, r"the shape of base is \(3,\)"),
         ({"outcome": np.ones(20)}, r"all 20 outcomes are wins \(1\).*add votes"),
@@ -280,7 +280,7 @@ def test_bad_input_names_value_place_and_remedy(changed: dict[str, object], mess
         (lambda: base_logit([0.5, 1.0]), r"probability is 1 in row 1; .* strictly.*-1, 0, 1"),
         (lambda: base_logit_of_scores([1.0], [0.0]), "score_second is 0 in row 0; .* positive"),
         (lambda: base_logit_of_scores([1.0], [0.0, 1.0]), r"\(1,\), score_second \(2,\)"),
-        (lambda: log_probabilities([[1.0, 0.0]]), r"ities is 1 in row \(0, 0\).*small mass"),
+        (lambda: log_probabilities([[1.0, 0.0]]), r"ities is 1 in row 0, column 0.*small mass"),
         (lambda: log_probabilities([[0.5, 0.5], [0.5, 0.4]]), "sum .* is 0.9 in row 1"),
         (lambda: log_probabilities([0.5, 0.5]), r"the shape of probabilities is \(2,\)"),
         (lambda: categories(np.arange(20) % 2 * 2, [1.0]), r"\[1\] are absent from the 20"),
@@ -293,7 +293,7 @@ def test_bad_input_names_value_place_and_remedy(changed: dict[str, object], mess
         (lambda: ranked([[0]] * 5 + [[3]]), r"ranking is \[3\] in row 5"),
         (lambda: ranked([[0]] * 5), r"the shape of ranking is \(5, 1\)"),
         (lambda: ranked([[0, 1, 2, 0]] * 6), r"the shape of ranking is \(6, 4\)"),
-        (lambda: ranked([[0]] * 6, math.nan), r"embeddings is nan in row \(4, 2, 0\)"),
+        (lambda: ranked([[0]] * 6, math.nan), r"embeddings is nan in row 4, column 2, layer 0"),
     ],
 )  # fmt: skip
 def test_wrong_input_is_refused_by_value_and_place(call, message: str) -> None:

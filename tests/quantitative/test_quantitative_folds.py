@@ -292,7 +292,7 @@ def test_battles_without_a_rationale_are_named() -> None:
         fitted(given._replace(shown=shown))
     with pytest.raises(ValueError, match="the number of presentations of a battle is 0 in row 7"):
         battle_outcomes(shown.base, shown)
-    with pytest.raises(ValueError, match=r"embeddings is nan in row \(0, 0\)"):
+    with pytest.raises(ValueError, match=r"embeddings is nan in row 0, column 0"):
         presentations([[math.nan]], [0.0], [0], np.array([False]))
     with pytest.raises(ValueError, match=r"swapped is dtype\('int64'\)"):
         presentations([[0.0]], [0.0], [0], [1])

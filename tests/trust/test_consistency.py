@@ -270,7 +270,7 @@ LEVEL = partial(score_conflicts, tolerance=0)
         (outcome_matrices, ("q", "ab", "b", [1]), r"answer_a \(2,\), answer_b \(1,\)"),
         (count_violations, ([],), "the number of questions is 0"),
         (count_violations, ([[[0.5, 1]]],), r"the shape of outcomes\[0\] is \(1, 2\)"),
-        (count_violations, ([[[0.5]], [[0.5, 0.7], [0.3, 0.5]]],), r"\[1\] is 0.7 in row \(0, 1\)"),
+        (count_violations, ([[[0.5]], [[0.5, 0.7], [0.3, 0.5]]],), r"\[1\] is 0.7 in row 0, col"),
         (count_violations, ([[[0.5, 1], [1, 0.5]]],), r"1.0 at \(0, 1\) but 1.0 at \(1, 0\)"),
         (count_violations, ([[[0.5, 1], [NAN, 0.5]]],), r"1.0 at \(0, 1\) but nan"),
         (partial(count_violations, sizes=(2, 3)), ([[[0.5]]],), "3 or more"),

@@ -368,7 +368,7 @@ GOOD = [[9, 0, 1], [0, 0, 0], [1, 0, 9]]
         (adjusted_mean, [[0, 0, 0]], [GOOD], "all-ties", "no test battle"),
         (adjusted_mean, [[5, 0, 5], [1, 0, 0]], [GOOD, np.zeros((3, 3))], "all-ties", "1 of 2"),
         (adjusted_mean, [5, 0, 5], [GOOD], None, r"the pair of shapes is \(\(3,\), \(1, 3, 3\)\)"),
-        (adjusted_mean, [[0.5, 0, 5]], [GOOD], None, r"test is 0.5 in row \(0, 0\)"),
+        (adjusted_mean, [[0.5, 0, 5]], [GOOD], None, r"test is 0.5 in row 0, column 0"),
         (adjusted_shares, [1, 2, 3], [[5, 0, 1], [1, 0, 1], [1, 0, 5]], "no-ties", "call a tie"),
         (adjusted_shares, [1, 2, 3], [[0, 5, 0], [0, 5, 0], [0, 1, 0]], "all-ties", "no vote"),
         (adjusted_shares, [1, 2, 3], [[5, 1, 0], [1, 1, 0], [1, 1, 0]], "class-absent", "a loss"),

@@ -147,6 +147,7 @@ def test_files_and_tables_are_read_in_any_usual_words(tmp_path) -> None:
         ("system,verdict,label\n,1,1\n", "name a system"),
         ("verdict,label\n", "a header and no answers"),
         ("verdict,label,n_battles\n1,1,40\n", "counts answers in column 'n_battles'"),
+        ("verdict,label,Verdict\n1,1,0\n", "'verdict' and 'Verdict', which only capitals"),
         ("judge,verdict,label\ngpt,1,1\nclaude,1,1\n", "verdicts of 2 judges"),
     ],
 )

@@ -12,9 +12,8 @@ import dagster as dg
 import pytest
 from dagster._core.events import EngineEventData
 
-from assets import processes
 from pipelines.definitions import SENSORS, defs
-from pipelines.instance import homes
+from pipelines.instance import homes, processes
 from pipelines.instance.homes import HOST_TAG, in_process_on_named_host, is_gone, recover
 from pipelines.instance.processes import this_host
 from pipelines.sensors import upkeep
