@@ -191,7 +191,7 @@ def test_a_fold_that_loses_every_battle_has_no_slope(seed: int) -> None:
             score_difference=score,
         )
     )
-    hub = found.model.tolist().index("hub")
+    hub = found.held_out_model.tolist().index("hub")
     assert (found.n_battles[hub], math.isnan(found.beta[hub])) == (0, True)
     assert found.status[hub] != "ok"
     assert (np.delete(found.status, hub) == "ok").all()
