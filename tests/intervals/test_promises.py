@@ -205,7 +205,12 @@ def test_intervals_that_share_a_pool_keep_within_its_limits():
 @pytest.mark.parametrize(
     ("covered", "miscoverage", "n_calibration", "message"),
     [
-        ([True], [0.1, 0.1], 19, "differ"),
+        (
+            [True],
+            [0.1, 0.1],
+            19,
+            r"covered \(1,\), miscoverage \(2,\); expected a value for each row",
+        ),
         ([True], [1.0], 19, "miscoverage is 1 in row 0"),
         ([True], [0.1], -1, "n_calibration is -1"),
     ],

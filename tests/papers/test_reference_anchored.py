@@ -363,7 +363,7 @@ def test_lines_say_what_was_read_and_what_each_item_is_made_from(tmp_path: Path)
     write(tmp_path, "mine.csv", rows, PREFERENCES)
     said: list[str] = []
     found = [one.line for one in reproduce("reference-anchored", tmp_path, say=said.append)]
-    assert said == ["reading mine.csv", "2 comparisons, 0 scores, 2 judges"]
+    assert said == ["reading mine.csv", "comparisons 2, scores 0, judges 2"]
     lines = {line.split()[0].removeprefix("reference_anchored."): line for line in found}
     assert ": from comparisons with references; " in lines["table3"]
     assert ": from other printed numbers; " in lines["table1"]

@@ -207,7 +207,7 @@ def test_bands_are_met_evenly_and_languages_in_their_shares() -> None:
     ("change", "message"),
     [
         ({"share": [1.0, 0.0]}, "above 0"),
-        ({"band": [0]}, "one shape"),
+        ({"band": [0]}, r"band \(1,\), question \(2,\).*expected a value for each row"),
         ({"n_battles": -1}, "n_battles is -1"),
         ({"most_per_question": 0.5}, "most_per_question is 0.5"),
         ({"chosen": [2]}, "position is 2 in row 0"),
