@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from judgeline.io import as_numbers, file_columns
-from judgeline.papers.files import NAME, Column, named_files, number, read_table, require, word
+from judgeline.papers.files import (
+    NAME,
+    NUMBER,
+    Column,
+    Columns,
+    Say,
+    named_files,
+    names_of_files,
+    read_table,
+    require,
+    word,
+)
 from judgeline.quantitative import (
     Battles,
     Labels,
@@ -25,7 +36,7 @@ from judgeline.quantitative import (
 
 LEAST_CHANCE = 1e-6
 """Mass added to each rating's probability, which must not be 0."""
-_NUMBER, _LABEL = number("a number"), number("a number, or nothing", may_lack=True)
+_LABEL = Column("a number, or nothing", kind="number", may_lack=True)
 _VECTOR = Column("a list of numbers", kind="any")
 _EITHER = {
     "question_id": NAME,
@@ -35,26 +46,25 @@ _EITHER = {
 }
 LABELS = {"ratings": "human_rating", "pairs": "human_outcome", "rankings": "human_rank"}
 """Kinds of files, and the column with people's labels of each; an empty one is no label."""
-FILES: dict[str, dict[str, Column]] = {
-    "ratings": {**_EITHER, "embedding": _VECTOR, "judge_score": _NUMBER, "human_rating": _LABEL},
+FILES: dict[str, Columns] = {
+    "ratings": {**_EITHER, "embedding": _VECTOR, "judge_score": NUMBER, "human_rating": _LABEL},
     "pairs": {
         **_EITHER,
         "battle_id": word(may_lack=False),
         "order": word("AB", "AB", "BA", may_lack=False),
         **dict.fromkeys(("embedding", "embedding_a", "embedding_b"), _VECTOR),
-        **dict.fromkeys(("judge_probability", "score_difference"), _NUMBER),
-        **dict.fromkeys(("judge_score_a", "judge_score_b"), _NUMBER),
-        "human_outcome": number(
-            "A's share of the win from 0 to 1, or nothing",
-            lambda _, values: values.between(0, 1),
-            may_lack=True,
+        **dict.fromkeys(("judge_probability", "score_difference"), NUMBER),
+        **dict.fromkeys(("judge_score_a", "judge_score_b"), NUMBER),
+        "human_outcome": _LABEL._replace(
+            wanted="A's share of the win from 0 to 1, or nothing",
+            rule=lambda _, values: values.between(0, 1),
         ),
     },
     "rankings": {
         **_EITHER,
         "ranking_id": NAME,
         "embedding": _VECTOR,
-        "judge_score": _NUMBER,
+        "judge_score": NUMBER,
         "human_rank": _LABEL,
     },
 }
@@ -76,9 +86,7 @@ class Task(NamedTuple):
     rows: pd.DataFrame
 
 
-def read_tasks(
-    data: Path | None, say: Callable[[str], None]
-) -> Iterator[tuple[str, str, list[Task]]]:
+def read_tasks(data: Path | None, say: Say) -> Iterator[tuple[str, str, list[Task]]]:
     """Yield data set, judge and forms of ``ratings``, ``pairs`` and ``rankings`` in a folder."""
     forms = {"ratings": _rated, "pairs": _paired, "rankings": _ranked}
     for kind, path in named_files(data, FILES):
@@ -112,10 +120,10 @@ def read_rationales(path: Path, kind: str) -> pd.DataFrame:
         if name in names or name not in {*parts, *spare}
     }
     numbers = [*ratings_in(names), *(one for own in parts.values() for one in own)]
-    table = read_table(path, columns | dict.fromkeys(numbers, _NUMBER))
+    table = read_table(path, columns | dict.fromkeys(numbers, NUMBER))
     vectors = {name: _vectors(table, name) for name in columns if declared[name] is _VECTOR}
     vectors |= {name: table[own].to_numpy(float) for name, own in parts.items()}
-    dataset = table["dataset"].fillna(path.name.partition(".")[0])
+    dataset = table["dataset"].fillna(names_of_files(table))
     table = table.assign(dataset=dataset, **{name: [*own] for name, own in vectors.items()})
     return table if kind == "rankings" else table.dropna(subset=LABELS[kind])
 

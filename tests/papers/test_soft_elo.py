@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pingouin
 import pytest
-from scipy.stats import pearsonr, spearmanr
+from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import cohen_kappa_score
 from softelo_release import JUDGES, write_release
@@ -130,12 +130,6 @@ def test_calibration_errors_are_those_of_ten_slices(found: Cells, battles) -> No
         slices = np.array_split(np.argsort(chance, kind="stable"), 10)
         gaps = [part.size * abs(chance[part].mean() - agrees[part].mean()) for part in slices]
         assert found[item, row, column] == pytest.approx(sum(gaps) / size.size, abs=0.01)
-    # votes with ties as half a win either way
-    tied = battles[battles["human"].eq(0.5)]
-    rows = pd.concat([decisive, decisive, tied.assign(human=1.0), tied.assign(human=0.0)])
-    ratio = model.fit(rows[["score"]], rows["human"]).coef_[0, 0] / beta
-    cell = found["text", "all battles (ties 0.5) against non-ties", "beta ratio"]
-    assert cell == pytest.approx(ratio, abs=1e-6)
 
 
 def test_residuals_are_those_of_the_reference_program(found: Cells, expected) -> None:
@@ -144,10 +138,6 @@ def test_residuals_are_those_of_the_reference_program(found: Cells, expected) ->
         for number, part in enumerate(np.split(residual, [3, 7, 10]), start=1):
             cell = found["fig14", f"mean signed residual {method}", f"Q{number}"]
             assert cell == pytest.approx(part.mean(), abs=0.1)
-    hard = expected[expected["method"].eq("hard")]
-    r = pearsonr(hard["residual"], hard["human_elo"]).statistic
-    row = "Pearson r of residual and human Elo, hard"
-    assert found["text", row, "min"] == pytest.approx(r, abs=0.001)
 
 
 def test_subset_of_all_battles_is_the_whole(tmp_path: Path) -> None:
@@ -312,7 +302,7 @@ def test_coverage_of_random_halves_is_allowed_two_deviations_of_their_difference
     covered = 100 * (order[:, 27:] <= threshold[:, None]).mean(axis=1)
     fives = covered.reshape(-1, 2, 5).mean(axis=2)
     allowed = 2 * (fives[:, 0] - fives[:, 1]).std()
-    assert soft_elo.ALLOWED["coverage_"].absolute == pytest.approx(allowed, rel=0.03)
+    assert soft_elo.ALLOWED["coverage_"] == pytest.approx(allowed, rel=0.03)
     assert len(soft_elo.ALLOWED) == 1
 
 
@@ -378,12 +368,7 @@ def test_every_printed_cell_is_made_from_all_files(release) -> None:
     unspoken |= {"Portuguese", "Czech"}
     assert set(absent.loc[absent["item"].eq("soft_elo.table6"), "row"]) == unspoken
     text = absent[absent["item"].eq("soft_elo.text") & ~absent["column"].isin(unspoken)]
-    position = text[text["note"].str.contains("difference_ab")]
-    assert len(position) == 9
-    assert set(text["row"]) - set(position["row"]) == {
-        "Arena-Hard win rate of Gemini-2.5",  # cited from elsewhere
-        "smallest high-resource battle count (English to Korean)",  # of what, is not said
-    }
+    assert text["note"].str.contains("difference_ab").sum() == len(text) == 9
 
 
 @pytest.mark.slow
@@ -399,9 +384,5 @@ def test_means_over_judges_are_those_of_the_rows(release) -> None:
     found = by_name(release)
     errors = [found["table2", judge, "elo_mae_soft"] for judge in JUDGES]
     assert found["table8", "Mean", "elo_mae_soft"] == pytest.approx(np.mean(errors))
-    assert found["text", "mean Elo MAE over 8 judges", "soft"] == pytest.approx(np.mean(errors))
-    falls = [found["table2", judge, "mae_reduction"] for judge in JUDGES]
-    row = "MAE reduction over judges"
-    assert (found["text", row, "min"], found["text", row, "max"]) == (min(falls), max(falls))
     calibration = [found["table7", judge, "LMArena 100K / ece"] for judge in JUDGES]
     assert found["table7", "Mean", "LMArena 100K / ece"] == pytest.approx(np.mean(calibration))

@@ -336,12 +336,8 @@ def test_sides_rows_judges_and_dimensions(folder: Path, found: Cells, tmp_path: 
     assert both["table5", "Llama-3.1-70B-Instruct", "ntr4_trustjudge"] == pytest.approx(mean)
 
 
-def test_numbers_of_the_text_follow_from_printed_tables() -> None:
+def test_printed_examples_are_those_of_hand() -> None:
     cells = cells_of(None)
-    text = cells[cells["item"].eq("trustjudge.text") & cells["printed"].notna()]
-    assert text["within"].sum() == text["within"].notna().sum() == 34
-    doubtful = printed_cells("trustjudge").query("doubtful and item == 'trustjudge.text'")
-    assert len(doubtful) == 43 - 34
     score = cells[cells["row"].eq("score of the example")].set_index("column")["value"]
     p = {4: 0.3775228458971041, 3: 0.6224299462058022, 2: 4.659003155833513e-05}
     p[5] = 5.175684992981448e-07
