@@ -16,12 +16,15 @@ from assets.settings import rating_of
 from judgeline.elo import keyed_rng
 from judgeline.io import as_numbers, as_table, verdict_differences
 from judgeline.quantitative import (
+    METRICS,
     N_FOLDS,
+    Battles,
+    Design,
     Presentations,
     TooLittleToLearnError,
     cross_fitted_outcomes,
-    learning_curve,
     presentations,
+    trials,
     two_headed,
 )
 from resources.config.catalog import Catalog
@@ -188,15 +191,9 @@ def _folds_for(human_outcome: np.ndarray[Any, Any]) -> int:
 def _curve(
     method: str, material: Material, shown: Presentations, rng: np.random.Generator
 ) -> pd.DataFrame:
-    battles = material.battles
-    curve = learning_curve(
-        shown,
-        material.base_outcome,
-        as_numbers(battles["human_outcome"]),
-        battles["question_id"].to_numpy(),
-        rng=rng,
-    )
-    return as_table(curve).assign(method=method)
+    votes = as_numbers(material.battles["human_outcome"]), material.battles["question_id"]
+    task = Battles.of(shown, material.base_outcome, *votes)
+    return as_table(trials(task, Design(), rng=rng).curve(METRICS)).assign(method=method)
 
 
 def _models(battles: pd.DataFrame) -> list[str]:

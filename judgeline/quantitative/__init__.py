@@ -1,13 +1,12 @@
 """Quantitative judges: models that learn human scores from a judge's rationale."""
 
 from judgeline.quantitative.agreement import (
-    Agreement,
     confusion_matrix,
     preference_agreement,
     ranking_agreement,
     rating_agreement,
 )
-from judgeline.quantitative.curve import Battles, learning_curve
+from judgeline.quantitative.battles import METRICS, Battles
 from judgeline.quantitative.folds import CrossFitted, cross_fitted_outcomes
 from judgeline.quantitative.inputs import (
     N_FOLDS,
@@ -24,9 +23,9 @@ from judgeline.quantitative.trials import Design, Labels, LearningCurve, Trials,
 
 __all__ = [
     "FORMS",
+    "METRICS",
     "N_FOLDS",
     "PENALTIES",
-    "Agreement",
     "Battles",
     "CrossFitted",
     "Design",
@@ -42,7 +41,6 @@ __all__ = [
     "confusion_matrix",
     "cross_fitted_outcomes",
     "fit_judge",
-    "learning_curve",
     "preference_agreement",
     "presentations",
     "ranking_agreement",

@@ -26,8 +26,8 @@ from judgeline.quantitative.inputs import (
     presentation_weights,
     presented_outcomes,
     question_folds,
+    require_contrast,
     require_grid,
-    require_shares,
     require_votes,
 )
 from judgeline.quantitative.newton import coordinates, fit_many
@@ -211,6 +211,6 @@ def _require_contrasts(
                 f"no votes are left without {name}; add votes on more questions"
             )
         try:
-            require_shares(votes.outcome[rows], int(rows.sum()))
+            require_contrast(votes.outcome[rows], "outcome")
         except TooLittleToLearnError as error:
             raise TooLittleToLearnError(f"without {name}: {error}") from error

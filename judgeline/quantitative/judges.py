@@ -9,6 +9,7 @@ paper shrinks all weights alike.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,14 +28,11 @@ from judgeline.quantitative.inputs import (
     fit_scaling,
     log_probabilities,
     question_folds,
-    require_categories,
-    require_embeddings,
+    require_column,
     require_grid,
     require_rankings,
-    require_ratings,
     require_rows,
-    require_shares,
-    require_weights,
+    require_target,
 )
 from judgeline.quantitative.newton import conjugate_gradients
 
@@ -64,13 +62,9 @@ def _binomial(scores: Floats, outcome: Floats, weight: Floats) -> Curve:
     return Curve(value, weight * (chance - outcome), lambda along: information * along)
 
 
-def _multinomial(scores: Floats, category: Rows, weight: Floats) -> Curve:
-    return _plackett_luce(scores, category[:, None], weight)
-
-
 def _plackett_luce(scores: Floats, ranking: Rows, weight: Floats) -> Curve:
-    """Return the loss of rankings (n, T), each place against those not yet placed, (n, K)."""
-    stages = []
+    """Return the loss of rankings (n, T), or categories (n,), each against those not yet placed."""
+    stages, ranking = [], ranking.reshape(len(scores), -1)
     value, slope = -float(weight @ log_chance(scores, ranking)), np.zeros_like(scores)
     remaining, rows = scores.copy(), np.arange(len(ranking))
     for place in ranking.T:
@@ -107,14 +101,11 @@ class _Form(NamedTuple):
     base_penalty: float
 
 
-def _softmax(scores: Floats) -> Floats:
-    return np.asarray(softmax(scores, axis=-1))
-
-
+_softmax = partial(softmax, axis=-1)
 FORMS = {
     "ls": _Form(_squares, np.asarray, 0.01),
     "btl": _Form(_binomial, expit, 0.01),
-    "mn": _Form(_multinomial, _softmax, 1.0),  # S x S weights are too many to go free
+    "mn": _Form(_plackett_luce, _softmax, 1.0),  # S x S weights are too many to go free
     "pl": _Form(_plackett_luce, _softmax, 0.01),
 }
 """Least squares of a rating; Bradley-Terry-Luce of a win (BTL and BTL2); multinomial of a category;
@@ -220,8 +211,10 @@ def fit_judge(
     Applied Statistics 24.
     """
     features, columns = _columns(form, embeddings, base)
-    weights = require_weights(weight, len(features))
-    targets = _require_target(form, target, columns.shape)
+    ones = np.ones(len(features))
+    weights = require_column(ones if weight is None else weight, len(features), "weight")
+    require(weights > 0, "weight", weights, "positive; leave out rows that must not count")
+    targets = require_target(form, target, columns.shape)
     precision = FORMS[form].base_penalty if base_penalty is None else base_penalty
 
     axes = _axes(features)  # the loss of a fit is the same in them, and its columns are fewer
@@ -229,7 +222,7 @@ def fit_judge(
 
     def path(rows: Rows, grid: Floats) -> list[QuantitativeJudge]:
         """Return the judges of some rows and each penalty."""
-        _require_target(form, targets[rows], columns[rows].shape)
+        require_target(form, targets[rows], columns[rows].shape)
         data = (turned[rows], columns[rows], targets[rows], weights[rows])
         return _fitted(form, *data, grid, precision)
 
@@ -270,22 +263,9 @@ def _columns(
     form: str, embeddings: ArrayLike, base: ArrayLike, n_features: int | None = None
 ) -> tuple[Floats, Floats]:
     """Return embeddings (..., d) and base columns (..., q): q is S for ``mn``, else 1."""
-    if form == "mn":
-        features, log_p = require_embeddings(embeddings, n_features), log_probabilities(base)
-        rows = f"{len(features)}, one for each embedding"
-        require(len(features) == len(log_p), "the number of probabilities", len(log_p), rows)
-        return features, log_p
-    features, scores = require_rows(embeddings, base, n_features)
-    return features, scores[..., None]
-
-
-def _require_target(form: str, target: ArrayLike, shape: tuple[int, ...]) -> Any:
-    """Return checked targets for base columns of a shape."""
-    if form == "pl":
-        return require_rankings(target, shape[:-1])
-    if form == "mn":
-        return require_categories(target, shape)
-    return (require_ratings if form == "ls" else require_shares)(target, shape[0])
+    columns = log_probabilities(base) if form == "mn" else np.asarray(base, dtype=float)[..., None]
+    features, _ = require_rows(embeddings, columns[..., 0], n_features)
+    return features, columns
 
 
 def _fitted(
@@ -304,8 +284,9 @@ def _fitted(
     d, q = features.shape[-1], base.shape[-1]
     n_rows = base.size // q
     rows, scores = features.reshape(n_rows, d), base.reshape(n_rows, q)
-    scaling = fit_scaling(rows, scores)
-    design = np.column_stack([scaling.design(rows, scores), np.ones(len(rows))])
+    centre, unit = fit_scaling(rows, scores)
+    scaled = (np.column_stack([rows, scores]) - centre) / unit
+    design = np.column_stack([scaled, np.ones(len(rows))])
     outputs = (q,) if form == "mn" else ()
     loss = FORMS[form].loss
     shape = base.shape[:-1] + outputs
@@ -318,10 +299,9 @@ def _fitted(
     for gamma in grid[::-1]:
         penalty = np.concatenate([np.full(d, gamma), np.full(q, base_penalty), [0.0]])
         found = _minimum(curve, design, penalty.reshape(-1, *[1] * len(outputs)), found)
-        weights, base_weights = found[:d] / scaling.unit, (found[d:-1].T / scaling.base_unit).T
-        bias = found[-1] - scaling.centre @ weights - scaling.base_centre @ base_weights
-        bias = np.asarray(0.0 if form == "pl" else bias)
-        judges.append(QuantitativeJudge(form, weights, base_weights, bias))
+        weights = (found[:-1].T / unit).T
+        bias = np.asarray(0.0 if form == "pl" else found[-1] - centre @ weights)
+        judges.append(QuantitativeJudge(form, weights[:d], weights[d:], bias))
     return judges[::-1]
 
 

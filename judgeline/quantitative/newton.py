@@ -45,8 +45,8 @@ class Coordinates(NamedTuple):
 
 def coordinates(embeddings: Floats, base: Floats, weights: Floats) -> Coordinates:
     """Return the coordinates of embeddings (r, d) and scores (r,) with row weights (r,)."""
-    scaling = fit_scaling(embeddings, base[:, None])
-    scaled = scaling.design(embeddings, base[:, None])
+    centre, unit = fit_scaling(embeddings, base[:, None])
+    scaled = (np.column_stack([embeddings, base]) - centre) / unit
     features, rest = scaled[:, :-1], np.column_stack([scaled[:, -1], np.ones(base.size)])
     root = np.sqrt(weights)[:, None]
     explained = np.linalg.lstsq(root * rest, root * features, rcond=None)[0]

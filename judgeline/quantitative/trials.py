@@ -25,7 +25,7 @@ from judgeline.quantitative.inputs import (
 from judgeline.quantitative.judges import QuantitativeJudge, fit_judge
 
 if TYPE_CHECKING:
-    from judgeline.quantitative.curve import Battles
+    from judgeline.quantitative.battles import Battles
 
 
 SIZES: Sequence[int] = (100, 200, 500)
@@ -248,9 +248,9 @@ class Labels:
     def measures(self, prediction: Floats, rows: Rows) -> dict[str, float]:
         """Return the agreement of predictions with some rows' labels."""
         if self.form == "pl":
-            return ranking_agreement(prediction[rows], self.target[rows]).measures
+            return ranking_agreement(prediction[rows], self.target[rows])
         scale = self.scale if self.scale.size else None
-        return rating_agreement(prediction[rows], self.human[rows], categories=scale).measures
+        return rating_agreement(prediction[rows], self.human[rows], categories=scale)
 
     @property
     def n_features(self) -> int:

@@ -253,8 +253,7 @@ MISSING[[3, 7]] = math.nan
         ({"embeddings": MISSING}, r"embeddings is nan in row 3, column 0"),
         ({"base": np.r_[np.zeros(19), math.inf]}, "base is inf in row 19"),
         ({"base": np.zeros(3)}, r"the shape of base is \(3,\)"),
-        ({"outcome": np.ones(20)}, r"all 20 outcomes are wins \(1\).*add votes"),
-        ({"outcome": np.full(20, 0.5)}, r"all 20 outcomes are ties \(0.5\)"),
+        ({"outcome": np.ones(20)}, "all 20 outcomes are 1: nothing to learn; add"),
         ({"outcome": np.r_[np.zeros(19), 1.5]}, "outcome is 1.5 in row 19"),
         ({"outcome": np.r_[np.zeros(19), math.nan]}, "outcome is nan in row 19"),
         ({"weight": np.r_[np.ones(19), 0]}, "weight is 0 in row 19; expected positive"),
@@ -263,7 +262,7 @@ MISSING[[3, 7]] = math.nan
         ({"penalties": []}, r"penalties is \[\]"),
         (
             {"outcome": np.r_[1.0, np.zeros(19)], "penalties": [1, 2]},
-            "without fold . of 5: all 16 outcomes are losses",
+            "without fold . of 5: all 16 outcomes are 0",
         ),
     ],
 )

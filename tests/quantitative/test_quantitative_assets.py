@@ -208,7 +208,9 @@ def test_judges_stand_beside_their_base(battles, judged, scores, embeddings, cat
     assert not QUANTITATIVE_JUDGES.check("reasons_do_not_mislead", worse).passed
 
 
-@pytest.mark.parametrize(("vote", "told"), [(np.nan, "no votes are left"), (0.5, "ties")])
+@pytest.mark.parametrize(
+    ("vote", "told"), [(np.nan, "no votes are left"), (0.5, "outcomes are 0.5")]
+)
 def test_votes_without_use_are_a_note(battles, judged, scores, embeddings, catalog, vote, told):
     useless = battles.assign(human_outcome=vote)
     result = learn(quantitative_outcomes, useless, judged, scores, embeddings, catalog)

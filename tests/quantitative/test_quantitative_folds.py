@@ -264,7 +264,7 @@ def test_outcomes_are_nearer_the_truth_than_the_base_judge() -> None:
     ("changed", "too_little", "message"),
     [
         ({"outcome": np.full(60, 0.5)}, True,
-         r"without model 0, fold 0: all \d+ outcomes are ties"),
+         r"without model 0, fold 0: all \d+ outcomes are 0.5"),
         ({"outcome": np.full(60, math.nan)}, True, "no votes are left without leaving out a model"),
         ({"question": np.zeros(60)}, True, r"1 question\(s\) for 4 folds"),
         ({"outcome": np.r_[np.ones(59), 2]}, False, r"outcome is 2 in row 59; expected \[0, 1\]"),

@@ -98,7 +98,7 @@ def test_rankings_reach_the_loss_of_the_truth() -> None:
     labels = Labels.of("pl", rationale, score, order, np.arange(n))
     tested = np.arange(n) >= 600
     curve = trials(labels, Design(n_sets=3, tested=tested), rng=SEED(4)).curve()
-    best = ranking_agreement(truth[tested], order[tested]).measures
+    best = ranking_agreement(truth[tested], order[tested])
     assert curve.metric[:3].tolist() == ["accuracy", "kendall", "log_loss"]
     assert at(curve, 500, "log_loss") == pytest.approx(best["log_loss"], abs=0.05)
     assert at(curve, 500, "log_loss") < at(curve, 100, "log_loss") - 0.02
@@ -115,7 +115,7 @@ def test_sets_that_teach_too_little_are_left_out_and_counted() -> None:
     assert set(curve.n_sets[curve.n_train == 50]) < set(range(1, 8))
     assert set(curve.n_sets[curve.n_train == 200]) == {8}
     alike = Labels.of("ls", labels.embeddings, labels.base, np.ones(N), QUESTION, scale=SCALE)
-    with pytest.raises(TooLittleToLearnError, match="all 100 ratings are 1: nothing to learn"):
+    with pytest.raises(TooLittleToLearnError, match="all 100 ratings are 1: nothing to learn; add"):
         trials(alike, ONE_SET, rng=SEED(0))
     with pytest.raises(TooLittleToLearnError, match="cannot fill a training set of 400; add"):
         trials(labels, Design([400]), rng=SEED(0))
@@ -143,7 +143,7 @@ def test_agreement_of_rankings_is_scipys(n_items: int, seed: int) -> None:
     rng = SEED(seed)
     order = np.argsort(rng.random((7, n_items)), axis=1)
     scores = rng.random((7, n_items))
-    found = ranking_agreement(scores, order).measures
+    found = ranking_agreement(scores, order)
     place = np.argsort(order, axis=1)
     taus = [kendalltau(-p, s).statistic for p, s in zip(place, scores, strict=True)]
     assert found["kendall"] == pytest.approx(np.mean(taus), abs=1e-12)
@@ -152,6 +152,6 @@ def test_agreement_of_rankings_is_scipys(n_items: int, seed: int) -> None:
 
 def test_places_that_nobody_ordered_count_for_nothing() -> None:
     # 0 is best; the judge ties it with 1 and puts 2 last: two of three pairs are ordered by people
-    found = ranking_agreement([[1.0, 1.0, 0.0]], [[0]]).measures
+    found = ranking_agreement([[1.0, 1.0, 0.0]], [[0]])
     assert (found["accuracy"], found["kendall"]) == (0.5, 0.5)
     assert found["log_loss"] == pytest.approx(math.log(2 + math.exp(-1)))
