@@ -11,7 +11,6 @@ from scipy.special import expit
 from judgeline.arrays import Floats, alike, alike_floats
 from judgeline.quantitative.agreement import preference_agreement
 from judgeline.quantitative.inputs import (
-    BASE_PENALTY,
     PenaltyChoice,
     Presentations,
     Rows,
@@ -119,7 +118,6 @@ class Battles(NamedTuple):
             where,
             self.weights[:, None] * counted,
             self.target,
-            base_penalty=_base_penalty(design),
             rows=np.asarray(counted.any(axis=1)),
         )
         ours, score_only = (
@@ -130,10 +128,6 @@ class Battles(NamedTuple):
             )
         )
         return [Fit(*parts) for parts in zip(choices, ours, score_only, strict=True)]
-
-
-def _base_penalty(design: Design) -> float:
-    return BASE_PENALTY if design.base_penalty is None else design.base_penalty
 
 
 def _chosen_penalty(
@@ -158,7 +152,6 @@ def _chosen_penalty(
         weights[:, None] * (fold[:, None] != left_out),
         target,
         np.tile(grid, n_folds),
-        base_penalty=_base_penalty(design),
         tolerance=_SELECTION,
     )
     loss = np.logaddexp(0, scores) - target[:, None] * scores

@@ -16,7 +16,6 @@ from scipy.special import expit
 
 from judgeline.arrays import Floats, alike, require
 from judgeline.quantitative.inputs import (
-    BASE_PENALTY,
     N_FOLDS,
     PENALTIES,
     Presentations,
@@ -73,7 +72,6 @@ def cross_fitted_outcomes(
     rng: np.random.Generator,
     n_folds: int = N_FOLDS,
     penalties: Sequence[float] = PENALTIES,
-    base_penalty: float = BASE_PENALTY,
 ) -> CrossFitted:
     """Return every battle's BTL or BTL2 outcome, for each held-out model.
 
@@ -98,7 +96,7 @@ def cross_fitted_outcomes(
         Deals questions to folds; nothing else is random.
     n_folds : int
         Folds of questions, 3 or more (2 if there is one penalty only).
-    penalties, base_penalty
+    penalties
         As in `fit_judge`.
 
     Raises
@@ -138,12 +136,11 @@ def cross_fitted_outcomes(
     votes = votes._replace(weights=votes.weights[:, None] * counted)
     pairs = list(combinations(range(n_folds), 2)) if grid.size > 1 else []
     _require_contrasts(votes, held_out, [*combinations(range(n_folds), 1), *pairs])
-    fits = partial(fit_many, base_penalty=base_penalty)
-    chosen = _chosen_penalties(partial(fits, where.single()), votes, pairs, grid)
+    chosen = _chosen_penalties(partial(fit_many, where.single()), votes, pairs, grid)
     logits = np.zeros(counted.shape)
     for k in range(n_folds):
         own = votes.fold == k
-        scores = fits(where, votes.weights, votes.outcome, chosen[:, k], rows=~own)
+        scores = fit_many(where, votes.weights, votes.outcome, chosen[:, k], rows=~own)
         logits[own] = scores[own]
     outcomes = battle_outcomes(expit(logits), shown).T
     return CrossFitted(outcomes[judge_of], chosen[judge_of], fold)

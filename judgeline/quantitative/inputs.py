@@ -297,22 +297,19 @@ class PenaltyChoice(NamedTuple):
     """The penalty chosen by cross-validation, with the losses of the grid.
 
     `penalty`: gamma, the prior precision of a unit of embedding (`fit_scaling`). `penalties` (G,):
-    the grid, ascending. `losses` (G,): held-out loss of each, per row. `on_edge`: whether the
-    choice is the first or last of several; at the last one the embedding is all but unused, at
-    the first one a smaller penalty might do better.
+    the grid, ascending. `losses` (G,): held-out loss of each, per row. At the last one of the
+    grid the embedding is all but unused, at the first one a smaller penalty might do better.
     """
 
     penalty: float
     penalties: Floats
     losses: Floats
-    on_edge: bool
 
 
 def chosen(grid: Floats, losses: Floats) -> PenaltyChoice:
     """Return the choice that losses (G,) make on an ascending grid (G,): of equals the larger."""
     best = int(np.flatnonzero(losses == losses.min())[-1])
-    on_edge = grid.size > 1 and best in (0, grid.size - 1)
-    return PenaltyChoice(float(grid[best]), grid, losses, on_edge)
+    return PenaltyChoice(float(grid[best]), grid, losses)
 
 
 def require_grid(penalties: Sequence[float]) -> Floats:

@@ -19,6 +19,7 @@ from scipy.special import expit, logsumexp, softmax
 
 from judgeline.arrays import Floats, require
 from judgeline.quantitative.inputs import (
+    BASE_PENALTY,
     N_FOLDS,
     PENALTIES,
     PenaltyChoice,
@@ -103,10 +104,10 @@ class _Form(NamedTuple):
 
 _softmax = partial(softmax, axis=-1)
 FORMS = {
-    "ls": _Form(_squares, np.asarray, 0.01),
-    "btl": _Form(_binomial, expit, 0.01),
+    "ls": _Form(_squares, np.asarray, BASE_PENALTY),
+    "btl": _Form(_binomial, expit, BASE_PENALTY),
     "mn": _Form(_plackett_luce, _softmax, 1.0),  # S x S weights are too many to go free
-    "pl": _Form(_plackett_luce, _softmax, 0.01),
+    "pl": _Form(_plackett_luce, _softmax, BASE_PENALTY),
 }
 """Least squares of a rating; Bradley-Terry-Luce of a win (BTL and BTL2); multinomial of a category;
 Plackett-Luce of a choice or a ranking."""
@@ -161,12 +162,11 @@ def fit_judge(
     weight: ArrayLike | None = None,
     penalties: Sequence[float] = PENALTIES,
     n_folds: int = N_FOLDS,
-    base_penalty: float | None = None,
 ) -> QuantitativeJudge:
     """Return the judge that minimises a penalised loss, its penalty chosen by cross-validation.
 
-    ``loss + gamma |u|^2 / 2 + base_penalty |v|^2 / 2``, with u the weights of scaled features
-    (`Scaling`) and v those of standardised base scores. The loss is half the squared error
+    ``loss + gamma |u|^2 / 2 + c |v|^2 / 2``, with u the weights of scaled features (`fit_scaling`),
+    v those of standardised base scores, and c 0.01, for ``mn`` 1. The loss is half the squared error
     (``ls``) or the negative log-likelihood in nats.
 
     Parameters
@@ -192,8 +192,6 @@ def fit_judge(
         Grid of gamma, ascending; a single one is taken as given. Of equal losses the larger.
     n_folds : int
         Folds of the cross-validation.
-    base_penalty : float, optional
-        Penalty on the base score's standardised weights; 0.01, for ``mn`` 1.
 
     Raises
     ------
@@ -215,7 +213,6 @@ def fit_judge(
     weights = require_column(ones if weight is None else weight, len(features), "weight")
     require(weights > 0, "weight", weights, "positive; leave out rows that must not count")
     targets = require_target(form, target, columns.shape)
-    precision = FORMS[form].base_penalty if base_penalty is None else base_penalty
 
     axes = _axes(features)  # the loss of a fit is the same in them, and its columns are fewer
     turned = features @ axes
@@ -224,7 +221,7 @@ def fit_judge(
         """Return the judges of some rows and each penalty."""
         require_target(form, targets[rows], columns[rows].shape)
         data = (turned[rows], columns[rows], targets[rows], weights[rows])
-        return _fitted(form, *data, grid, precision)
+        return _fitted(form, *data, grid)
 
     def loss(judge: QuantitativeJudge, rows: Rows) -> float:
         """Return the summed loss of a judge on some rows; squared errors whole, not half."""
@@ -233,7 +230,7 @@ def fit_judge(
         return 2 * value if form == "ls" else value
 
     grid, rows = require_grid(penalties), np.arange(len(features))
-    choice = PenaltyChoice(float(grid[0]), grid, np.full(1, np.nan), False)
+    choice = PenaltyChoice(float(grid[0]), grid, np.full(1, np.nan))
     if grid.size > 1:
         fold = question_folds(question, n_folds=n_folds, rng=rng)
         total = np.zeros(grid.size)
@@ -275,7 +272,6 @@ def _fitted(
     target: Any,
     weight: Floats,
     grid: Floats,
-    base_penalty: float,
 ) -> list[QuantitativeJudge]:
     """Return the judge of each penalty; every fit starts from that of the next larger one."""
     if form == "pl":  # what all alternatives of a set have in common changes no prediction
@@ -297,7 +293,7 @@ def _fitted(
 
     found, judges = np.zeros((d + q + 1, *outputs)), []
     for gamma in grid[::-1]:
-        penalty = np.concatenate([np.full(d, gamma), np.full(q, base_penalty), [0.0]])
+        penalty = np.concatenate([np.full(d, gamma), np.full(q, FORMS[form].base_penalty), [0.0]])
         found = _minimum(curve, design, penalty.reshape(-1, *[1] * len(outputs)), found)
         weights = (found[:-1].T / unit).T
         bias = np.asarray(0.0 if form == "pl" else found[-1] - centre @ weights)
@@ -328,7 +324,7 @@ def _minimum(
             return np.asarray(slope.reshape(-1, 1))
 
         typical = float((signs * now.bend(signs)).mean())  # curvature of a score
-        rough = typical * squares + penalty  # 0 for an unpenalised column of zeros
+        rough = typical * squares + penalty  # 0 of a bias where no score bends
         rough = np.where(rough > 0, rough, 1.0) * np.ones(at.shape)
         right, most = -gradient.reshape(-1, 1), 10 * at.size
         step = conjugate_gradients(bent, right, rough.reshape(-1, 1), left=_INNER, most=most)

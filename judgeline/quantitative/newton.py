@@ -13,7 +13,7 @@ from scipy.linalg import eigh, svd
 from scipy.special import expit
 
 from judgeline.arrays import Floats
-from judgeline.quantitative.inputs import fit_scaling
+from judgeline.quantitative.inputs import BASE_PENALTY, fit_scaling
 
 _MAX_STEPS = 60
 _MAX_INNER = 60
@@ -64,7 +64,7 @@ def coordinates(embeddings: Floats, base: Floats, weights: Floats) -> Coordinate
 
 
 class _Fits:
-    """Objective of F fits: weights (r, F), outcomes (r,), penalties (F,), base penalty.
+    """Objective of F fits: weights (r, F), outcomes (r,), penalties (F,).
 
     It is computed in the precision of the coordinates.
     """
@@ -75,25 +75,21 @@ class _Fits:
         weights: Floats,
         outcome: Floats,
         penalties: Floats,
-        base_penalty: float,
     ) -> None:
         kind = where.columns.dtype
         self.columns, self.mixing = where.columns, where.mixing[:, None]
         self.weights, self.outcome = weights.astype(kind), outcome[:, None].astype(kind)
-        self.base_penalty = base_penalty
         self.slack = 1e-12 if kind == np.float64 else 1e-5
         self.penalties = np.zeros((where.squares.size, penalties.size), dtype=kind)
         self.penalties[:-2] = penalties
         share = self.weights.sum(axis=0) / where.squares[-1]
         curvature = where.squares[:, None] * share / 4 + self.penalties
-        self.curvature = curvature + base_penalty * self.mixing**2
+        self.curvature = curvature + BASE_PENALTY * self.mixing**2
 
     def penalised(self, coefficients: Floats) -> Floats:
         """Return the slopes of the penalties."""
         score_weight = (self.mixing * coefficients).sum(axis=0)
-        return np.asarray(
-            self.penalties * coefficients + self.base_penalty * self.mixing * score_weight
-        )
+        return np.asarray(self.penalties * coefficients + BASE_PENALTY * self.mixing * score_weight)
 
     def gradient(self, coefficients: Floats, chance: Floats) -> Floats:
         """Return the slopes of the objective (p, F) at probabilities (r, F)."""
@@ -174,7 +170,6 @@ def fit_many(
     outcome: Floats,
     penalties: Floats,
     *,
-    base_penalty: float,
     tolerance: float = 1e-9,
     rows: NDArray[Any] | slice = _ALL,
 ) -> Floats:
@@ -186,12 +181,13 @@ def fit_many(
     finished fit, in logits. All that have weight are among some `rows`, which saves time.
     """
     if penalties.size > _TOGETHER:
-        settings: Any = {"base_penalty": base_penalty, "tolerance": tolerance, "rows": rows}
-        first, rest = slice(_TOGETHER), slice(_TOGETHER, None)
-        shares = ((weights[:, own], outcome, penalties[own]) for own in (first, rest))
-        return np.hstack([fit_many(where, *share, **settings) for share in shares])
+        parts = (slice(_TOGETHER), slice(_TOGETHER, None))
+        shares = ((weights[:, own], outcome, penalties[own]) for own in parts)
+        return np.hstack(
+            [fit_many(where, *share, tolerance=tolerance, rows=rows) for share in shares]
+        )
     part = where._replace(columns=where.columns[rows])
-    fits = _Fits(part, weights[rows], outcome[rows], penalties, base_penalty)
+    fits = _Fits(part, weights[rows], outcome[rows], penalties)
     coefficients = np.zeros_like(fits.penalties)
     scores = np.zeros_like(fits.weights)
     value = fits.value(coefficients, scores)

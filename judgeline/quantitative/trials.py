@@ -61,7 +61,7 @@ class Design(NamedTuple):
     """Training sets of `trials`.
 
     `sizes`: labels in a training set; those that some draw cannot fill are left out. `n_sets`:
-    draws. `n_folds`, `penalties`, `base_penalty`: as in `fit_judge`. `tested` (n,): what every
+    draws. `n_folds`, `penalties`: as in `fit_judge`. `tested` (n,): what every
     set is tested on; without it, a third of the questions of each draw. No set trains on another
     label of a tested question.
     """
@@ -70,7 +70,6 @@ class Design(NamedTuple):
     n_sets: int = N_SETS
     n_folds: int = N_FOLDS
     penalties: Sequence[float] = PENALTIES
-    base_penalty: float | None = None
     tested: NDArray[np.bool_] | None = None
 
 
@@ -296,5 +295,4 @@ class Labels:
             rng=rng,
             penalties=design.penalties,
             n_folds=design.n_folds,
-            base_penalty=design.base_penalty,
         )

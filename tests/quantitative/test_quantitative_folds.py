@@ -166,9 +166,9 @@ def test_a_fit_is_that_of_its_own_with_more_features_than_rows_too(n_rows, n_fea
         *(embeddings, base, outcome, weights), penalty=penalty, base_penalty=0.01, scales=scales
     )
     expected = embeddings @ own[:-2] + own[-2] * base + own[-1]
-    found = fit_many(where, *rows, base_penalty=0.01, tolerance=1e-10)[:, 0]
+    found = fit_many(where, *rows, tolerance=1e-10)[:, 0]
     assert found == pytest.approx(expected, abs=1e-7)
-    rough = fit_many(where.single(), *rows, base_penalty=0.01, tolerance=1e-4)[:, 0]
+    rough = fit_many(where.single(), *rows, tolerance=1e-4)[:, 0]
     assert rough == pytest.approx(expected, abs=1e-3)
 
 
