@@ -165,9 +165,9 @@ def fit_judge(
 ) -> QuantitativeJudge:
     """Return the judge that minimises a penalised loss, its penalty chosen by cross-validation.
 
-    ``loss + gamma |u|^2 / 2 + c |v|^2 / 2``, with u the weights of scaled features (`fit_scaling`),
-    v those of standardised base scores, and c 0.01, for ``mn`` 1. The loss is half the squared error
-    (``ls``) or the negative log-likelihood in nats.
+    ``loss + gamma |u|^2 / 2 + c |v|^2 / 2``, with u the weights of scaled features (`fit_scaling`)
+    and v those of standardised base scores; c is 0.01, for ``mn`` 1. The loss is half the squared
+    error (``ls``) or the negative log-likelihood in nats.
 
     Parameters
     ----------

@@ -39,7 +39,15 @@ class Contestant:
 
 def enter_contestants(n_contestants: int, seed: int) -> tuple[Contestant, ...]:
     """Return the first contestants with a seed, of independent skills; families take turns."""
-    return tuple(_enter(number, seed) for number in range(n_contestants))
+    contestants = []
+    for number in range(n_contestants):
+        family = FAMILIES[number % len(FAMILIES)]
+        name = f"sim-{family}-{number // len(FAMILIES) + 1}"
+        skill = _SKILL_SD * float(keyed_rng(seed, "arena", "skill", name).standard_normal())
+        glyphs = keyed_rng(seed, "arena", "ornament", name).integers(0, len(ORNAMENTS), _N_GLYPHS)
+        ornament = " ".join(ORNAMENTS[glyph] for glyph in glyphs)
+        contestants.append(Contestant(name, family, skill, _PADDING[family], ornament))
+    return tuple(contestants)
 
 
 def write_completions(
@@ -55,15 +63,6 @@ def write_completions(
         _complete(prompt, contestant, chance, draw)
         for prompt, chance, draw in zip(prompts, chances, draws, strict=True)
     )
-
-
-def _enter(number: int, seed: int) -> Contestant:
-    family = FAMILIES[number % len(FAMILIES)]
-    name = f"sim-{family}-{number // len(FAMILIES) + 1}"
-    skill = _SKILL_SD * float(keyed_rng(seed, "arena", "skill", name).standard_normal())
-    glyphs = keyed_rng(seed, "arena", "ornament", name).integers(0, len(ORNAMENTS), _N_GLYPHS)
-    ornament = " ".join(ORNAMENTS[glyph] for glyph in glyphs)
-    return Contestant(name, family, skill, _PADDING[family], ornament)
 
 
 def _complete(

@@ -49,18 +49,16 @@ def write_prompts(n_prompts: int, seed: int) -> tuple[Prompt, ...]:
 
     A prompt depends on the seed and its number alone, so that a larger arena keeps them.
     """
-    return tuple(_write_prompt(number, seed) for number in range(n_prompts))
-
-
-def _write_prompt(number: int, seed: int) -> Prompt:
-    rng = keyed_rng(seed, "arena", "prompt", str(number))
-    language = LANGUAGES[number % len(LANGUAGES)]
-    kind = KINDS[number // len(LANGUAGES) % len(KINDS)]
-    instruction, items, slips = _WRITERS[kind](WORDINGS[language], rng)
-    difficulty = _DIFFICULTY_SD * float(rng.standard_normal())
-    return Prompt(
-        f"q{number:04d}", kind, language, instruction, tuple(items), tuple(slips), difficulty
-    )
+    prompts = []
+    for number in range(n_prompts):
+        rng = keyed_rng(seed, "arena", "prompt", str(number))
+        language = LANGUAGES[number % len(LANGUAGES)]
+        kind = KINDS[number // len(LANGUAGES) % len(KINDS)]
+        text, items, slips = _WRITERS[kind](WORDINGS[language], rng)
+        difficulty = _DIFFICULTY_SD * float(rng.standard_normal())
+        answer = text, tuple(items), tuple(slips)
+        prompts.append(Prompt(f"q{number:04d}", kind, language, *answer, difficulty))
+    return tuple(prompts)
 
 
 def _calculate(wording: Wording, rng: np.random.Generator) -> Content:
@@ -185,18 +183,12 @@ def keeps_layout(kind: str, language: str, paragraph: str) -> bool:
     if kind == "extract":
         return all(line.startswith("- ") and _CODE.fullmatch(line[2:]) for line in lines)
     if kind == "record":
-        return _is_object(paragraph)
+        try:
+            return paragraph.startswith("{") and isinstance(json.loads(paragraph), dict)
+        except json.JSONDecodeError:
+            return False
     short = len(lines) == 1 and len(paragraph.split()) <= WORD_LIMIT
     return short and bool(_pattern(kind, language).search(paragraph))
-
-
-def _is_object(paragraph: str) -> bool:
-    if not paragraph.startswith("{"):
-        return False
-    try:
-        return isinstance(json.loads(paragraph), dict)
-    except json.JSONDecodeError:
-        return False
 
 
 @cache
