@@ -124,7 +124,7 @@ def _learnt(
         if rationale_embeddings.empty:
             return declared.without("there are no embeddings; see the note of rationale_embeddings")
         found, notes = [declared.empty()], []
-        materials = {
+        materials: dict[str, Callable[[], Material]] = {
             "btl": lambda: pair_material(scored_battles, verdicts, rationale_embeddings),
             "btl2": lambda: single_material(
                 scored_battles, sampled_battles, score_verdicts, rationale_embeddings
