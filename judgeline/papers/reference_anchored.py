@@ -24,7 +24,16 @@ from judgeline.papers.reference_anchored_data import (
     repeated,
     trusted,
 )
-from judgeline.papers.tables import Cell, Items, Paper, plain_name, printed_names, reduction, row_of
+from judgeline.papers.tables import (
+    Cell,
+    Items,
+    Paper,
+    mean_of,
+    plain_name,
+    printed_names,
+    reduction,
+    row_of,
+)
 from judgeline.reference import (
     anchored_elo,
     compare_references,
@@ -79,22 +88,20 @@ def scores_by_judge(data: Compared) -> Cells:
 
 def scores(data: Compared) -> Cells:
     """Yield Table 1: means over judges, and how two judges agree on the same judgments."""
-    measures = {
-        "pearson": "pearson",
-        "kendall": partial(_ranked, kendall),
-        "kappa": kappa_of_scores,
-    }
+    tau = partial(_ranked, kendall)
+    measures = {"pearson": "pearson", "kendall": tau, "kappa": kappa_of_scores}
     agreement = []
     for model, own in data.scored.groupby("model"):
         by_judge = own.groupby("judge")["score"]
         panel = own.pivot_table(index=["prompt", "run"], columns="judge", values="score")
         pairs = np.triu_indices(panel.shape[1], 1)
-        tables = {name: panel.corr(method=one).to_numpy() for name, one in measures.items()}
-        values = pd.Series({f"{n}_between_judges": t[pairs] for n, t in tables.items()})
-        values = values.map(lambda one: pd.Series(one, dtype=float).mean())
+        values = {
+            f"{name}_between_judges": mean_of(panel.corr(method=one).to_numpy()[pairs])
+            for name, one in measures.items()
+        }
         agreement.append(values)
-        means = {"direct_score_mean": by_judge.mean(), "kurtosis": by_judge.apply(pd.Series.kurt)}
-        yield from row_of(model, **{n: one.mean() for n, one in means.items()}, **values)
+        mean, kurtosis = by_judge.mean().mean(), by_judge.apply(pd.Series.kurt).mean()
+        yield from row_of(model, direct_score_mean=mean, kurtosis=kurtosis, **values)
     if agreement:
         yield from row_of("Total", **pd.DataFrame(agreement).mean())
 

@@ -15,9 +15,8 @@ from judgeline.papers.soft_elo_data import (
     MISCOVERAGE,
     N_SPLITS,
     SPLITS,
+    ByCorpus,
     Judged,
-    Judges,
-    on,
     over_judges,
     read,
     residuals_of,
@@ -29,7 +28,7 @@ SIZES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf)
 SIZE_NAMES = ("small |s|", "0.5 to 1", "1 to 2", "2 to 3", "3 to 4", "|s| > 4")
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
 
-Make = Callable[[Judges], Iterator[Cell]]
+Make = Callable[[ByCorpus], Iterator[Cell]]
 
 
 def by_judge(
@@ -37,19 +36,19 @@ def by_judge(
 ) -> Make:
     """Return a printed table's columns, or given ones, by judge, and by corpus if several."""
 
-    def make(judged: Judges) -> Iterator[Cell]:
+    def make(judged: ByCorpus) -> Iterator[Cell]:
         names = columns or printed_names(f"soft_elo.{table}", "column")
-        for one in (one for corpus in corpora for one in on(corpus, judged)):
+        for one in (one for corpus in corpora for one in judged[corpus]):
             row = one.judge if len(corpora) == 1 else f"{one.corpus} / {one.judge}"
             yield from row_of(row, **{name: one.numbers[name] for name in names})
 
     return make
 
 
-def calibration_errors(judged: Judges) -> Iterator[Cell]:
+def calibration_errors(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Table 7: calibration error of the pooled slope, and the mean slope of the folds."""
     for corpus in CORPORA.values():
-        found = on(corpus, judged)
+        found = judged[corpus]
         for one in found:
             values = {f"{corpus} / {name}": one.numbers[name] for name in ("ece", "beta_star")}
             yield from row_of(one.judge, **values)
@@ -57,17 +56,17 @@ def calibration_errors(judged: Judges) -> Iterator[Cell]:
         yield from over_judges(found, [mean])
 
 
-def smoothing(judged: Judges) -> Iterator[Cell]:
+def smoothing(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Table 8: errors of hard outcomes smoothed to five levels, beside hard and soft."""
     yield from by_judge("table8")(judged)
-    found, names = on("LMArena 100K", judged), printed_names("soft_elo.table8", "column")
+    found, names = judged["LMArena 100K"], printed_names("soft_elo.table8", "column")
     means = {name: mean_of(one.numbers[name] for one in found) for name in names}
     yield from over_judges(found, row_of("Mean", **means))
 
 
-def agreement_by_size(judged: Judges) -> Iterator[Cell]:
+def agreement_by_size(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Figure 3: agreement with decisive votes by size of score, and calibration errors."""
-    found = on("LMArena 100K", judged)
+    found = judged["LMArena 100K"]
     shares = pd.DataFrame([_agreement(one) for one in found])
     for name in shares:
         cell = Cell("agreement on non-tied battles", str(name), 100 * shares[name].mean())
@@ -86,12 +85,12 @@ def _agreement(one: Judged) -> pd.Series:
     return agrees.groupby(sizes, observed=False).mean()
 
 
-def by_budget(judged: Judges) -> Iterator[Cell]:
+def by_budget(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Figure 6: errors and widths of random subsets of b battles per model, and the slope.
 
     Votes and verdicts of a subset alone make both its ratings. Means of a few subsets.
     """
-    found = on("LMArena 100K", judged)
+    found = judged["LMArena 100K"]
     rows = [
         (name, budget, one.judge, value)
         for one in found
@@ -111,9 +110,9 @@ def by_budget(judged: Judges) -> Iterator[Cell]:
         yield from over_judges(found, [Cell(row, "from b=50", float(moved), rule="at most")])
 
 
-def every_interval(corpus: str, judged: Judges) -> Iterator[Cell]:
+def every_interval(corpus: str, judged: ByCorpus) -> Iterator[Cell]:
     """Yield Figures 8 and 9: one judge's intervals, the threshold set by all models of a corpus."""
-    for one in on(corpus, judged):
+    for one in judged[corpus]:
         if one.judge != "Gemma4-26B-A4B":
             continue
         widths, held = [], np.array([])
@@ -134,9 +133,9 @@ def every_interval(corpus: str, judged: Judges) -> Iterator[Cell]:
         )
 
 
-def by_quartile(judged: Judges) -> Iterator[Cell]:
+def by_quartile(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Figure 14: mean residual by quartile of the human rating, mean over judges."""
-    found = on("LMArena 100K", judged)
+    found = judged["LMArena 100K"]
     for method in ("hard", "soft") if found else ():
         name, row = f"residual_{method}_by_human_rating", f"mean signed residual {method}"
         table = np.array([[one.diagnostics[f"{name} {q}"] for q in QUARTILES] for one in found])

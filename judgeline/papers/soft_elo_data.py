@@ -4,7 +4,7 @@ Every model is held out as in `judgeline.elo.rate`. Hard outcomes are the record
 battle has one; intervals are a conformal threshold times a standard error of 20 resamples.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -167,11 +167,8 @@ class Judged:
 
 
 Judges = list[Judged]
-
-
-def on(corpus: str, judged: Judges) -> Judges:
-    """Return the judges of a corpus."""
-    return [one for one in judged if one.corpus == corpus]
+ByCorpus = defaultdict[str, Judges]
+"""The judges of each corpus, none of one that is not there."""
 
 
 def over_judges(found: Judges, cells: Iterable[Cell]) -> Iterator[Cell]:
@@ -225,26 +222,26 @@ def on_splits(residual: Floats, std_error: Floats) -> dict[str, float]:
 _SIGNS = [("annotations", {"human_pref", "scores_a"}), ("battles", {"model_a", *ORDERS})]
 
 
-def read(data: Path | None, say: Say) -> list[Judged]:
+def read(data: Path | None, say: Say) -> ByCorpus:
     """Return the judges of each corpus, from every file of annotations in a folder.
 
     Scored battles that have both orders apart are read too, for the numbers on position.
     """
     readers = {"annotations": _annotated, "battles": _with_both_orders}
     files = telling_files(data, "annotations", _SIGNS, (".csv", ".parquet"))
-    judged: dict[tuple[str, str], Judged] = {}
+    judged: ByCorpus = defaultdict(list)
     for number, (kind, path) in enumerate(files, start=1):
         say(f"reading {number} of {len(files)}: {path.name}")
         for one in readers[kind](path):
-            if (one.corpus, one.judge) in judged:
+            if one.judge in [other.judge for other in judged[one.corpus]]:
                 raise ValueError(
                     f"{path} holds judge {one.judge} on {one.corpus} again; leave one file of "
                     "each judge and corpus in the folder"
                 )
-            judged[one.corpus, one.judge] = one
-    counts = Counter(corpus for corpus, _ in judged)
-    say("judges: " + (", ".join(f"{corpus} {n}" for corpus, n in counts.items()) or "none"))
-    return list(judged.values())
+            judged[one.corpus].append(one)
+    counts = ", ".join(f"{corpus} {len(own)}" for corpus, own in judged.items())
+    say(f"judges: {counts or 'none'}")
+    return judged
 
 
 def _with_both_orders(path: Path) -> Iterator[Judged]:

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from judgeline.elo import ScoringMethod, fit_beta, rate, rate_outcomes, spearman
 from judgeline.io import ORDERS, as_numbers, as_table, language_code
-from judgeline.papers.soft_elo_data import BOTH_ORDERS, PLAIN, Judged, Judges, on, over_judges
+from judgeline.papers.soft_elo_data import BOTH_ORDERS, PLAIN, ByCorpus, Judged, Judges, over_judges
 from judgeline.papers.tables import Cell, reduction, row_of
 
 LEAST_PROMPTS = 50
@@ -30,13 +30,13 @@ Floats = NDArray[np.float64]
 # ------------------------------------------------------------------ languages
 
 
-def languages(judged: Judges) -> Iterator[Cell]:
+def languages(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Table 6: strengths fitted to the battles of one language against all human ratings.
 
     Ratings of both sides are centred on the models of the language. The slope is the pooled one;
     ``elo_mae_own_slope`` has the language's. Means over judges.
     """
-    found = on("LMArena 100K", judged)
+    found = judged["LMArena 100K"]
     for name, row in by_language(tuple(found)).items():
         yield from over_judges(found, row_of(name, **row))
 
@@ -89,9 +89,9 @@ def _language(one: Judged, rows: NDArray[np.bool_]) -> dict[str, float]:
     return found | {"agreement": 100 * agreement}
 
 
-def count_languages(judged: Judges) -> Iterator[Cell]:
+def count_languages(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Figure 5: the number of languages."""
-    both = [on(corpus, judged)[:1] for corpus in ("LMArena 100K", "LMArena 140K")]
+    both = [judged[corpus][:1] for corpus in ("LMArena 100K", "LMArena 140K")]
     if all(both):
         found = {code for [one] in both for code in one.scored["language"].dropna().unique()}
         yield Cell("languages, LMArena 100K and 140K", "n", len(found))
@@ -100,14 +100,14 @@ def count_languages(judged: Judges) -> Iterator[Cell]:
 # ------------------------------------------------------------------ text
 
 
-def text(judged: Judges) -> Iterator[Cell]:
+def text(judged: ByCorpus) -> Iterator[Cell]:
     """Yield numbers that stand in the text alone: slopes of languages, and biases of judges."""
-    main, other = (on(corpus, judged) for corpus in ("LMArena 100K", "LMArena 140K"))
+    main, other = (judged[corpus] for corpus in ("LMArena 100K", "LMArena 140K"))
     yield from over_judges(main, [*_biases(main), *_own_slopes(main)])
     yield from over_judges(other, _elo_excess(other))
-    apart = on(BOTH_ORDERS, judged)
+    apart = judged[BOTH_ORDERS]
     yield from over_judges(apart, _position(apart))
-    if judged and not apart:
+    if any(judged.values()) and not apart:
         why = "needs battles with difference_ab and difference_ba"
         yield from (cell._replace(note=why) for cell in _position(apart))
 

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -262,10 +262,11 @@ def _by_chances(place: str, listed: Any, scale: int) -> tuple[float, ...]:
     if listed is None or listed != listed:
         return (math.nan,) * 5
     try:
-        known = _chances(listed)
+        given = json.loads(listed) if isinstance(listed, str) else listed
+        known = {str(token): float(p) for token, p in dict(given).items() if p}
         position = TokenPosition([*known], [math.log(p) for p in known.values()])
         found = score_distribution(position, digits_per_token=len(str(scale)), scale=(1, scale))
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(
             f"{place}: probabilities {str(listed)[:60]!r} cannot be read ({error}); write the "
             f'numbers from 1 to {scale} with theirs, as {{"4": 0.7, "3": 0.2}}, or nothing'
@@ -278,18 +279,6 @@ def _by_chances(place: str, listed: Any, scale: int) -> tuple[float, ...]:
         found.entropy,
         found.covered,
     )
-
-
-def _chances(listed: Any) -> dict[str, float]:
-    """Return the probabilities above 0 by token, from a mapping or its JSON."""
-    try:
-        chances: Mapping[str, float] = json.loads(listed) if isinstance(listed, str) else listed
-        known = {str(token): float(p) for token, p in dict(chances).items() if p}
-    except (ValueError, TypeError) as error:
-        raise ValueError("no numbers with their probabilities") from error
-    if not known or not all(0 < p <= 1 for p in known.values()):
-        raise ValueError("a probability is outside 0 to 1, or none is above 0")
-    return known
 
 
 def _paired(table: pd.DataFrame) -> pd.DataFrame:

@@ -139,26 +139,25 @@ _WRITERS: dict[str, Callable[[Wording, np.random.Generator], Content]] = {
 }
 
 
-_SUM = re.compile(r"\d+ [+×-] \d+ = \d+")
-_NUMBER = re.compile(r"\d+")
-_CODE = re.compile(r"[A-Z]{2}-\d{3}")
+_LINES: dict[str, tuple[str, str, str]] = {
+    "calculate": ("", "\n", r"\d+ [+×-] \d+ = \d+"),
+    "sort": ("", ", ", r"\d+"),
+    "extract": ("- ", "\n", r"[A-Z]{2}-\d{3}"),
+}
+"""What stands before an item and between two, and the pattern of an item, by kind."""
 _PAIR = re.compile(rf'"?\b({"|".join(RECORD_KEYS)})"?: "?([^",\n}}]+)')
-_NUMBERS_LINE = re.compile(r"\d+(, \d+)*")
 
 
 def lay_out(kind: str, items: list[str]) -> str:
     """Return items laid out as an instruction of a kind asks for."""
-    if kind == "calculate":
-        return "\n".join(items)
-    if kind == "sort":
-        return ", ".join(items)
-    if kind == "extract":
-        return "\n".join(f"- {item}" for item in items)
     if kind == "record":
         pairs = [item.split(": ", 1) for item in items]
         record = {key: int(value) if value.isdecimal() else value for key, value in pairs}
         return json.dumps(record, ensure_ascii=False)
-    return ", ".join(items) + "."
+    if kind == "notice":
+        return ", ".join(items) + "."
+    start, between, _ = _LINES[kind]
+    return between.join(start + item for item in items)
 
 
 def break_layout(kind: str, items: list[str]) -> str:
@@ -175,26 +174,22 @@ def find_items(kind: str, language: str, text: str) -> list[str]:
 
 def keeps_layout(kind: str, language: str, paragraph: str) -> bool:
     """Tell whether a paragraph is laid out as an instruction of a kind asks for."""
-    lines = paragraph.split("\n")
-    if kind == "calculate":
-        return all(map(_SUM.fullmatch, lines))
-    if kind == "sort":
-        return bool(_NUMBERS_LINE.fullmatch(paragraph))
-    if kind == "extract":
-        return all(line.startswith("- ") and _CODE.fullmatch(line[2:]) for line in lines)
     if kind == "record":
         try:
             return paragraph.startswith("{") and isinstance(json.loads(paragraph), dict)
         except json.JSONDecodeError:
             return False
-    short = len(lines) == 1 and len(paragraph.split()) <= WORD_LIMIT
-    return short and bool(_pattern(kind, language).search(paragraph))
+    if kind == "notice":
+        short = "\n" not in paragraph and len(paragraph.split()) <= WORD_LIMIT
+        return short and bool(_pattern(kind, language).search(paragraph))
+    start, between, item = _LINES[kind]
+    return bool(re.fullmatch(f"{start}{item}(?:{between}{start}{item})*", paragraph))
 
 
 @cache
 def _pattern(kind: str, language: str) -> re.Pattern[str]:
     if kind != "notice":
-        return {"calculate": _SUM, "sort": _NUMBER, "extract": _CODE}[kind]
+        return re.compile(_LINES[kind][2])
     wording = WORDINGS[language]
     nouns = "|".join(map(re.escape, (*wording.days, *wording.places)))
     return re.compile(rf"\b(?:{nouns})\b|\d+:\d\d|\d+ €")

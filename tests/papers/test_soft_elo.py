@@ -187,7 +187,7 @@ def judged(pair: Path) -> list[Judged]:
     found = read(pair, said.append)
     names = [f"reading {k} of 2: {path.name}" for k, path in enumerate(sorted(pair.iterdir()), 1)]
     assert said == [*names, "judges: LMArena 100K 2"]
-    return found
+    return found["LMArena 100K"]
 
 
 def test_ratings_by_language_are_those_of_scikit_learn(pair: Path, judged) -> None:
@@ -326,7 +326,7 @@ def test_files_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
     path.unlink()
     (tmp_path / "again.csv").unlink()
     table.to_csv(tmp_path / "comparia.csv", index=False)
-    assert [one.corpus for one in read(tmp_path, print)] == ["ComparIA"]
+    assert [*read(tmp_path, print)] == ["ComparIA"]
     (tmp_path / "comparia.csv").rename(tmp_path / "mine.csv")
     wanted = f"^{tmp_path}/mine.csv: neither source_dataset, ours, .*; write 100k, 140k, comparia"
     with pytest.raises(ValueError, match=wanted):
