@@ -151,14 +151,6 @@ def test_neither_more_prompts_nor_more_contestants_change_a_text() -> None:
     assert write_completions(few[2], ANSWERED[:10], seed=6) != short
 
 
-def test_new_contestants_are_drawn_like_the_others() -> None:
-    skills = np.array([[c.skill for c in enter_contestants(24, seed=s)] for s in range(200)])
-    voted, new = skills[:, :20], skills[:, 20:]
-    error = skills.std() * np.sqrt(1 / voted.size + 1 / new.size)
-    assert abs(voted.mean() - new.mean()) < 4 * error
-    assert new.std() == pytest.approx(voted.std(), rel=0.12)  # 4 / sqrt(2 * 800)
-
-
 # The checker
 
 SUMS = Prompt(

@@ -75,21 +75,6 @@ def test_no_set_trains_on_a_question_that_is_tested() -> None:
     assert (first.tested[0] == np.flatnonzero(tested)).all()
 
 
-@pytest.mark.parametrize("form", ["ls", "mn"])
-def test_rationales_that_know_more_than_scores_beat_the_base_judge(form: str) -> None:
-    found = trials(ratings(form), Design(sizes=[50, 190], n_sets=4), rng=SEED(2))
-    curve = found.curve(["mse", "accuracy", "spearman"])
-    for size in (50, 190):
-        assert at(curve, size, "mse") < at(curve, size, "mse", "score_only")
-        assert at(curve, size, "mse", "score_only") < at(curve, size, "mse", "base")
-    assert at(curve, 190, "accuracy") > at(curve, 190, "accuracy", "base") + 0.2
-    assert at(curve, 190, "spearman") > at(curve, 190, "spearman", "base") + 0.1
-    without = trials(ratings(form).having(score=False), Design([190], 4), rng=SEED(2))
-    assert at(without.curve(), 190, "spearman") < at(curve, 190, "spearman")
-    if form == "mn":
-        assert set(np.unique(found.fits[0].ours)) <= set(SCALE)
-
-
 def test_rankings_reach_the_loss_of_the_truth() -> None:
     rng, n, k = SEED(3), 900, 4
     rationale, score = rng.normal(size=(n, k, 5)), rng.normal(size=(n, k))
