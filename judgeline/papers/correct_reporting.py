@@ -88,16 +88,18 @@ def adaptive(
     sensitivity: float = Q1,
 ) -> JudgeCounts:
     """Return counts where a pilot of ten labels per class divides all labels; the pilot counts."""
-    size = n_replications
-    test = rng.binomial(N_TEST, judge_share(win_rate, specificity, sensitivity), size)
-    lost_right = rng.binomial(N_PILOT, specificity, size)
-    won_right = rng.binomial(N_PILOT, sensitivity, size)
-    n_lost, n_won = allocate_calibration(
-        n_labels, judge_share=test / N_TEST, lost_right=lost_right, won_right=won_right
+    rates = {"specificity": specificity, "sensitivity": sensitivity}
+    few = play_judge(
+        rng, win_rate, n_replications=n_replications, n_lost=N_PILOT, n_won=N_PILOT, **rates
     )
-    lost_right = lost_right + rng.binomial(n_lost - N_PILOT, specificity)
-    won_right = won_right + rng.binomial(n_won - N_PILOT, sensitivity)
-    return JudgeCounts(np.full(size, N_TEST), test, n_lost, lost_right, n_won, won_right)
+    right = {"lost_right": few.n_lost_right, "won_right": few.n_won_right}
+    n_lost, n_won = allocate_calibration(n_labels, judge_share=few.n_test_won / N_TEST, **right)
+    return few._replace(
+        n_lost=n_lost,
+        n_lost_right=few.n_lost_right + rng.binomial(n_lost - N_PILOT, specificity),
+        n_won=n_won,
+        n_won_right=few.n_won_right + rng.binomial(n_won - N_PILOT, sensitivity),
+    )
 
 
 def outcome_tables(counts: JudgeCounts) -> tuple[NDArray[Any], NDArray[Any]]:
