@@ -88,9 +88,14 @@ def adaptive(
     sensitivity: float = Q1,
 ) -> JudgeCounts:
     """Return counts where a pilot of ten labels per class divides all labels; the pilot counts."""
-    rates = {"specificity": specificity, "sensitivity": sensitivity}
     few = play_judge(
-        rng, win_rate, n_replications=n_replications, n_lost=N_PILOT, n_won=N_PILOT, **rates
+        rng,
+        win_rate,
+        n_replications=n_replications,
+        n_lost=N_PILOT,
+        n_won=N_PILOT,
+        specificity=specificity,
+        sensitivity=sensitivity,
     )
     right = {"lost_right": few.n_lost_right, "won_right": few.n_won_right}
     n_lost, n_won = allocate_calibration(n_labels, judge_share=few.n_test_won / N_TEST, **right)
