@@ -64,6 +64,20 @@ def test_vectors_belong_to_their_texts_however_they_are_packed(server, minilm, t
     assert np.array([found[text] for text in texts]) == pytest.approx(expected, abs=1e-6)
 
 
+def test_the_server_answers_the_official_client_in_both_encodings(minilm: MiniLM) -> None:
+    import openai
+
+    texts = ["one text", "and another one"]
+    with serving(minilm) as server, openai.OpenAI(base_url=server.url, api_key="x") as client:
+        exact = client.embeddings.create(model=NAME, input=texts)  # base64, unless told otherwise
+        decimal = client.embeddings.create(model=NAME, input=texts, encoding_format="float")
+    assert [body["encoding_format"] for body in server.asked] == ["base64", "float"]
+    for answer in (exact, decimal):
+        vectors = np.array([item.embedding for item in answer.data], np.float32)
+        assert vectors.shape == (2, DIMENSION)
+        assert vectors == pytest.approx(minilm.encode(texts).vectors, abs=1e-6)
+
+
 def test_nothing_is_bought_twice_and_another_model_is_bought_anew(server, tmp_path):
     texts = numbered(5)
     first = buyer(server, tmp_path).vectors(texts)

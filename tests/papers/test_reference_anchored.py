@@ -318,15 +318,3 @@ def test_wrong_files_are_named_with_the_remedy(rows, columns, message, tmp_path:
     write(tmp_path, "mine.csv", rows, columns)
     with pytest.raises(ValueError, match=message):
         made(tmp_path)
-
-
-def test_lines_say_what_was_read_and_what_each_item_is_made_from(tmp_path: Path) -> None:
-    rows = [("q1", "m", "r", "a", 0, 0.5), ("q2", "m", "r", "b", 0, 1.0)]
-    write(tmp_path, "mine.csv", rows, PREFERENCES)
-    said: list[str] = []
-    found = [one.line for one in reproduce("reference-anchored", tmp_path, say=said.append)]
-    assert said == ["reading mine.csv", "comparisons 2, scores 0, judges 2"]
-    lines = {line.split()[0].removeprefix("reference_anchored."): line for line in found}
-    assert ": from comparisons with references; " in lines["table3"]
-    assert ": needs direct scores of 1-10" in lines["table1"]
-    assert ": needs direct scores of 1-10 or comparisons" in lines["table16"]
