@@ -44,19 +44,18 @@ def languages(judged: ByCorpus) -> Iterator[Cell]:
 @lru_cache(maxsize=1)
 def by_language(found: tuple[Judged, ...]) -> dict[str, dict[str, float]]:
     """Return the row of each language with enough prompts that all judges scored."""
-    ids = [one.scored["battle_id"].tolist() for one in found]
-    common = set.intersection(*map(set, ids)) if ids else set()
-    shared = [np.array([name in common for name in own], dtype=bool) for own in ids]
-    codes = [one.scored["language"].to_numpy(object) for one in found]
-    first = (
-        found[0].scored[shared[0]] if found else pd.DataFrame(columns=["language", "question_id"])
-    )
-    prompts = first.groupby("language")["question_id"].nunique()
+    if not found:
+        return {}
+    common = set.intersection(*(set(one.scored["battle_id"]) for one in found))
+    shared = [one.scored["battle_id"].isin(common).to_numpy() for one in found]
+    prompts = found[0].scored[shared[0]].groupby("language")["question_id"].nunique()
     rows = {}
     for code, n_prompts in prompts[prompts >= LEAST_PROMPTS].sort_values(ascending=False).items():
-        of_code = (known & (own == code) for known, own in zip(shared, codes, strict=True))
-        fits = pd.DataFrame(map(_language, found, of_code))
-        row: dict[str, float] = fits.mean().to_dict()
+        fits = [
+            _language(one, known & one.scored["language"].eq(code).to_numpy(bool))
+            for one, known in zip(found, shared, strict=True)
+        ]
+        row: dict[str, float] = pd.DataFrame(fits).mean().to_dict()
         rows[LANGUAGES.get(str(code), str(code))] = {
             "n_prompts": int(n_prompts),
             **row,

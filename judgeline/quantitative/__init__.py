@@ -18,11 +18,10 @@ from judgeline.quantitative.inputs import (
     presentations,
     two_headed,
 )
-from judgeline.quantitative.judges import FORMS, QuantitativeJudge, base_judge, fit_judge
+from judgeline.quantitative.judges import QuantitativeJudge, base_judge, fit_judge
 from judgeline.quantitative.trials import Design, Labels, LearningCurve, Trials, trials
 
 __all__ = [
-    "FORMS",
     "METRICS",
     "N_FOLDS",
     "PENALTIES",
