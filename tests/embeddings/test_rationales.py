@@ -71,7 +71,7 @@ def test_failed_answers_have_no_reason_and_silent_ones_are_counted() -> None:
             ("y", "AB", "parse_error", "A is right."),
             ("y", "BA", "ok", None),  # published without words
             ("z", "AB", "ok", "A>>B\nA is right."),  # published, a label first
-            ("w", "mean", "ok", '{"ordered_models": []}'),
+            ("w", "mean", "ok", '{"ordered_models": []} of two orders'),
         ),
         scores(("c", "ok", "7\nShort."), ("d", "refusal", "I can't."), ("e", "ok", "7")),
     )

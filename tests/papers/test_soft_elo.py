@@ -147,7 +147,8 @@ def test_subset_of_all_battles_is_the_whole(tmp_path: Path) -> None:
         whole = found["table2", JUDGES[0], name]
         assert found["fig6", f"{name} / {JUDGES[0]}", "b=20"] == pytest.approx(whole, abs=1e-6)
     assert ("fig6", f"elo_mae_hard / {JUDGES[0]}", "b=50") not in found
-    assert all(found["fig6", f"beta / {JUDGES[0]}", f"b={b}"] > 0 for b in (5, 10, 20))
+    for name in ("beta", "median_width_soft"):
+        assert all(found["fig6", f"{name} / {JUDGES[0]}", f"b={b}"] > 0 for b in (5, 10, 20))
 
 
 # ------------------------------------------------------------------ intervals
@@ -368,5 +369,9 @@ def test_means_over_judges_are_those_of_the_rows(release) -> None:
     found = by_name(release)
     errors = [found["table2", judge, "elo_mae_soft"] for judge in JUDGES]
     assert found["table8", "Mean", "elo_mae_soft"] == pytest.approx(np.mean(errors))
+    own, pooled = (found["table6", "Russian", f"elo_mae_{name}"] for name in ("own_slope", "soft"))
+    gap = found["text", "per-language minus pooled beta, MAE", "Russian"]
+    assert gap == pytest.approx(own - pooled)
+    assert gap != 0
     calibration = [found["table7", judge, "LMArena 100K / ece"] for judge in JUDGES]
     assert found["table7", "Mean", "LMArena 100K / ece"] == pytest.approx(np.mean(calibration))
