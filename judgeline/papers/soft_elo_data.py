@@ -39,7 +39,7 @@ from judgeline.io import (
 )
 from judgeline.io.softelo import annotations, battles_and_verdicts
 from judgeline.papers.files import Say, telling_files
-from judgeline.papers.tables import Cell, in_print, plain_name, reduction
+from judgeline.papers.tables import Cell, in_print, mean_of, plain_name, reduction
 from judgeline.verdict import CRITERIA
 
 JUDGES = (
@@ -114,7 +114,8 @@ class Judged:
     @cached_property
     def numbers(self) -> dict[str, float]:
         """Return the columns of the paper's tables by name: one number of the judge each."""
-        errors, found = by_method(summarise(self.heldout)), self.diagnostics
+        rows, found = zip(*summarise(self.heldout), strict=True), self.diagnostics
+        errors: dict[str, Any] = {str(row[0]): Summary._make(row) for row in rows}
         hard, soft = errors["hard"], errors["soft"]
         numbers = {
             "mean_abs_s": found["mean_absolute_score"],
@@ -155,13 +156,13 @@ class Judged:
                 heldout = rate(self.coded.take(subset), PLAIN)
             except ValueError:  # votes of so few battles do not connect the models
                 continue
-            errors = by_method(summarise(heldout))
-            rows.append({"beta": errors["soft"].mean_beta})
+            row = {"beta": mean_of(residuals_of(heldout, "soft").beta)}
             for method in ("hard", "soft"):
                 own = residuals_of(heldout, method)
+                row[f"elo_mae_{method}"] = mean_of(np.abs(own.residual))
                 width = on_splits(own.residual, own.std_error_analytic)["median_width"]
-                rows[-1][f"elo_mae_{method}"] = errors[method].mae
-                rows[-1][f"median_width_{method}"] = width
+                row[f"median_width_{method}"] = width
+            rows.append(row)
         means: dict[str, float] = pd.DataFrame(rows).mean().to_dict()
         return means
 
@@ -186,11 +187,6 @@ def over_judges(found: Judges, cells: Iterable[Cell]) -> Iterator[Cell]:
 def residuals_of(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
     """Return the rows of a method for models with votes."""
     return heldout.take((heldout.method == method) & np.isfinite(heldout.residual))
-
-
-def by_method(summary: Summary) -> dict[str, Any]:
-    """Return the rows of a summary by method."""
-    return {row.method: row for row in as_table(summary).itertuples()}
 
 
 def on_splits(residual: Floats, std_error: Floats) -> dict[str, float]:
