@@ -104,7 +104,7 @@ def learning_curve(
             for name in names:
                 rng = np.random.default_rng([seed, size, number, 1])
                 said = JUDGES[name](judged.take(train), rest, rng)
-                found = preference_agreement(said, rest.target).measures
+                found = preference_agreement(said, rest.target)
                 rows.append({"judge": name, "n": size, "set": number, **found})
     return pd.DataFrame(rows)
 

@@ -1,7 +1,5 @@
 """Vectors of the judges' reasons, from which quantitative judges learn; with their checks."""
 
-from typing import NamedTuple
-
 import dagster as dg
 import pandas as pd
 
@@ -17,54 +15,32 @@ from resources.tables.quantitative import RATIONALE_EMBEDDINGS
 from resources.tables.rules import within
 
 
-class Rationales(NamedTuple):
-    """Rationales, one a row with its ``text``, and how many usable answers have none."""
-
-    table: pd.DataFrame
-    n_missing: int
-
-
-def rationales(verdicts: pd.DataFrame, score_verdicts: pd.DataFrame) -> Rationales:
-    """Return the reasons in the answers of one judge."""
-    usable = verdicts[verdicts["status"].eq("ok")]
-    scored = score_verdicts[score_verdicts["status"].eq("ok")]
-    pairs = pd.DataFrame(
-        {
-            "source": "verdict",
-            "key": usable["battle_id"],
-            "order": usable["order"],
-            "replicate": usable["replicate"],
-            "text": [
-                _of_verdict(answer, order)
-                for answer, order in zip(_texts(usable), usable["order"], strict=True)
-            ],
-        }
-    )
-    singles = pd.DataFrame(
-        {
-            "source": "score",
-            "key": scored["completion_id"],
-            "order": None,
-            "replicate": scored["replicate"],
-            "text": [reason_of_score(answer) for answer in _texts(scored)],
-        }
-    )
-    both = pd.concat([pairs, singles], ignore_index=True).astype(
+def rationales(verdicts: pd.DataFrame, score_verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return the reasons in the usable answers of one judge, as ``text``, empty where none is."""
+    sources = {"verdict": (verdicts, "battle_id"), "score": (score_verdicts, "completion_id")}
+    parts = []
+    for source, (table, key) in sources.items():
+        usable = table[table["status"].eq("ok")]
+        order = usable["order"] if source == "verdict" else None
+        own = usable[[key, "replicate"]].rename(columns={key: "key"})
+        own = own.assign(source=source, order=order, text=usable["answer"].fillna(""))
+        parts.append(own)
+    both = pd.concat(parts, ignore_index=True).astype(
         {"source": "str", "key": "str", "order": "str", "replicate": "int64", "text": "str"}
     )
-    told = both["text"].ne("")
-    return Rationales(both[told].reset_index(drop=True), int((~told).sum()))
+    answers = zip(both["source"], both["text"], both["order"], strict=True)
+    texts = [
+        _of_verdict(text, order) if source == "verdict" else reason_of_score(text)
+        for source, text, order in answers
+    ]
+    return both.assign(text=pd.Series(texts, both.index, dtype="str"))
 
 
-def embedded(found: Rationales, vectors: dict[str, Vector]) -> pd.DataFrame:
+def embedded(reasons: pd.DataFrame, vectors: dict[str, Vector]) -> pd.DataFrame:
     """Return the rationales that have a vector, as declared."""
-    own = found.table["text"].map(vectors.get)
-    table = found.table.assign(embedding=own.astype(object))
+    own = reasons["text"].map(vectors.get)
+    table = reasons.assign(embedding=own.astype(object))
     return table.loc[own.notna(), RATIONALE_EMBEDDINGS.columns].reset_index(drop=True)
-
-
-def _texts(answers: pd.DataFrame) -> list[str]:
-    return [str(text) for text in answers["answer"].fillna("")]
 
 
 def _of_verdict(answer: str, order: str) -> str:
@@ -77,6 +53,18 @@ def _of_verdict(answer: str, order: str) -> str:
 
 
 WARN_EMBEDDED = 0.95
+_NO_EMBEDDER = (
+    "corpus {!r} names no 'embeddings' in corpora.yaml, so there are no quantitative judges; name "
+    "one of config/embeddings.yaml, such as hashed"
+)
+_NO_REASONS = (
+    "none of the {:,} usable answers of judge {!r} gives a reason, so there is nothing to embed; "
+    "ask a judge that explains itself, or publish its words"
+)
+_NO_VECTORS = (
+    "none of the {:,} reasons has a vector; of {:,} different texts: {}. Choose a model that reads "
+    "longer texts, or raise 'max_characters' in config/embeddings.yaml"
+)
 
 
 # No automation condition: an endpoint may charge for vectors, so somebody has to ask for them.
@@ -95,59 +83,40 @@ def rationale_embeddings(
     """
     corpus, slug = corpus_and_judge(context)
     embedding = corpus_of(context, catalog, EMBEDDER, "embeddings").embeddings
-    found = rationales(verdicts, score_verdicts)
-    if note := _nothing_to_do(found, corpus, embedding, slug):
+    every = rationales(verdicts, score_verdicts)
+    reasons = every[every["text"].ne("")].reset_index(drop=True)
+    n_missing = len(every) - len(reasons)
+    if embedding is None or reasons.empty:
+        note = _NO_REASONS.format(n_missing, slug) if embedding else _NO_EMBEDDER.format(corpus)
         return dg.MaterializeResult(
             value=RATIONALE_EMBEDDINGS.empty(),
-            metadata={"note": note, "n_without_rationale": found.n_missing},
+            metadata={"note": note, "n_without_rationale": n_missing},
         )
     buyer = VectorBuyer(
         open_embedder(catalog.embedder(str(embedding))),
         embedding_store.open(),
         on_wait=lambda: context.log.info(f"{embedding} waits: another run is asking it"),
     )
-    table = embedded(found, buyer.vectors(found.table["text"].tolist()))
-    for file in buyer.account.damaged:
-        context.log.warning(f"{file} is damaged; what it held was asked for again")
-    note = "" if len(table) else _nothing_made(buyer, found)
+    table = embedded(reasons, buyer.vectors(reasons["text"].tolist()))
     account, counts = buyer.account, buyer.embedder.counts
+    for file in account.damaged:
+        context.log.warning(f"{file} is damaged; what it held was asked for again")
+    failed = ", ".join(f"{n:,} {why}" for why, n in sorted(account.failed.items()))
+    note = _NO_VECTORS.format(len(reasons), account.n_texts, failed)
     return dg.MaterializeResult(
         value=table,
         metadata={
-            **({"note": note} if note else {}),
+            **({"note": note} if table.empty else {}),
             "n_texts": account.n_texts,
             "n_from_store": account.n_stored,
             "n_made_now": account.n_made,
-            "n_without_rationale": found.n_missing,
-            "n_without_vector": len(found.table) - len(table),
+            "n_without_rationale": n_missing,
+            "n_without_vector": len(reasons) - len(table),
             "failures": dg.MetadataValue.json(dict(account.failed)),
             "requests": counts["requests"],
             "tokens": counts["tokens"],
             "embedder": dg.MetadataValue.json(dict(buyer.embedder.identity)),
         },
-    )
-
-
-def _nothing_to_do(found: Rationales, corpus: str, embedding: str | None, slug: str) -> str:
-    if embedding is None:
-        return (
-            f"corpus {corpus!r} names no 'embeddings' in corpora.yaml, so there are no "
-            "quantitative judges; name one of config/embeddings.yaml, such as hashed"
-        )
-    if found.table.empty:
-        return (
-            f"none of the {found.n_missing:,} usable answers of judge {slug!r} gives a reason, so "
-            "there is nothing to embed; ask a judge that explains itself, or publish its words"
-        )
-    return ""
-
-
-def _nothing_made(buyer: VectorBuyer, found: Rationales) -> str:
-    failed = ", ".join(f"{n:,} {why}" for why, n in sorted(buyer.account.failed.items()))
-    return (
-        f"none of the {len(found.table):,} reasons has a vector; of {buyer.account.n_texts:,} "
-        f"different texts: {failed}. Choose a model that reads longer texts, or raise "
-        "'max_characters' in config/embeddings.yaml"
     )
 
 
@@ -166,7 +135,8 @@ def most_rationales_are_embedded(
     """
     corpus, _ = corpus_and_judge(context)
     has_embedder = catalog.corpus(corpus).embeddings is not None
-    explained = rationales(verdicts, score_verdicts).table["source"]
+    reasons = rationales(verdicts, score_verdicts)
+    explained = reasons.loc[reasons["text"].ne(""), "source"]
     sources = {"verdict": verdicts, "score": score_verdicts}
     n_usable = [int(table["status"].eq("ok").sum()) for table in sources.values()]
     n_embedded = [int(rationale_embeddings["source"].eq(source).sum()) for source in sources]

@@ -3,11 +3,11 @@
 Nearly all of them are simulations of a binary judge; Table 2 needs battles with votes and verdicts.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from judgeline.elo import keyed_rng
 from judgeline.io import read_judged_battles
-from judgeline.papers.files import named_files
-from judgeline.papers.tables import Allowance, Cell, Paper, Printed, in_print, items, row_of
+from judgeline.papers.files import Say, named_files
+from judgeline.papers.tables import Cell, Items, Paper, in_print, printed_names, row_of
 from judgeline.winrate import NoWinRateError, adjusted_mean, judge_or_humans
 from judgeline.winrate.labels import JudgeCounts, judge_rates
 
@@ -88,16 +88,23 @@ def adaptive(
     sensitivity: float = Q1,
 ) -> JudgeCounts:
     """Return counts where a pilot of ten labels per class divides all labels; the pilot counts."""
-    size = n_replications
-    test = rng.binomial(N_TEST, judge_share(win_rate, specificity, sensitivity), size)
-    lost_right = rng.binomial(N_PILOT, specificity, size)
-    won_right = rng.binomial(N_PILOT, sensitivity, size)
-    n_lost, n_won = allocate_calibration(
-        n_labels, judge_share=test / N_TEST, lost_right=lost_right, won_right=won_right
+    few = play_judge(
+        rng,
+        win_rate,
+        n_replications=n_replications,
+        n_lost=N_PILOT,
+        n_won=N_PILOT,
+        specificity=specificity,
+        sensitivity=sensitivity,
     )
-    lost_right = lost_right + rng.binomial(n_lost - N_PILOT, specificity)
-    won_right = won_right + rng.binomial(n_won - N_PILOT, sensitivity)
-    return JudgeCounts(np.full(size, N_TEST), test, n_lost, lost_right, n_won, won_right)
+    right = {"lost_right": few.n_lost_right, "won_right": few.n_won_right}
+    n_lost, n_won = allocate_calibration(n_labels, judge_share=few.n_test_won / N_TEST, **right)
+    return few._replace(
+        n_lost=n_lost,
+        n_lost_right=few.n_lost_right + rng.binomial(n_lost - N_PILOT, specificity),
+        n_won=n_won,
+        n_won_right=few.n_won_right + rng.binomial(n_won - N_PILOT, sensitivity),
+    )
 
 
 def outcome_tables(counts: JudgeCounts) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -215,17 +222,6 @@ MAIN = [(Q0, Q1)], (N_LABELS,)
 EXTRA = [(0.9, 0.9), (0.9, 0.7), (0.7, 0.7), (0.7, 0.9)], (N_LABELS, 500)
 
 
-def text(_: Any) -> Iterator[Cell]:
-    """Yield the text's numbers: mean coverage over the grid, and the worst judge's win rate."""
-    cells = [cell for cell in coverage_over_grid(MAIN, None) if cell.column.startswith("coverage")]
-    row = "Monte Carlo coverage of the adjusted interval"
-    yield Cell(row, "nominal", float(np.mean([cell.value for cell in cells])), "mean over the grid")
-    for name, pick in (("least over the grid", min), ("largest over the grid", max)):
-        yield Cell(row, name, pick(cell.value for cell in cells))
-    always = float(np.mean([judge_share(theta, 0.0, 1.0) for theta in GRID]))
-    yield Cell("E[p] when q1=1 and q0=0", "any theta", always)
-
-
 def listing(_: Any) -> Iterator[Cell]:
     """Yield the interval of the printed program's example, whose listing has two misprints."""
     found = adjusted_mean(*outcome_tables(JudgeCounts(1000, 500, 100, 70, 100, 90)))
@@ -236,102 +232,72 @@ def listing(_: Any) -> Iterator[Cell]:
 # ------------------------------------------------------------------ real battles
 
 
-class Verdicts(NamedTuple):
-    """One model's decisive battles: whether people, and the judge, say that it won, shape (n,)."""
-
-    human: NDArray[np.bool_]
-    judge: NDArray[np.bool_]
-
-
-def read(data: Path | None, say: Callable[[str], None]) -> dict[str, Verdicts]:
-    """Return each model's battles of `FILE`, ties of either side left out; none without data."""
-    path = dict(named_files(data, [FILE])).get(FILE)
-    if path is None:
-        return {}
-    say(f"reading {path.name}")
-    scored = read_judged_battles(path).scored.dropna(subset="human_outcome")
-    scored = scored[scored["human_outcome"].ne(0.5) & scored["judge_outcome"].ne(0.5)]
-    sides = [
-        pd.DataFrame(
-            {
-                "model": scored[f"model_{side}"],
-                "human": scored["human_outcome"].gt(0.5) ^ (side == "b"),
-                "judge": scored["judge_outcome"].gt(0.5) ^ (side == "b"),
-            }
-        )
-        for side in "ab"
-    ]
-    groups = pd.concat(sides).groupby("model")
-    return {
-        str(name): Verdicts(own["human"].to_numpy(bool), own["judge"].to_numpy(bool))
-        for name, own in groups
-    }
+def read(data: Path | None, say: Say) -> pd.DataFrame:
+    """Return decisive battles of `FILE` from the view of either model: human and judge wins."""
+    sides = [pd.DataFrame(columns=["model", "human", "judge"])]
+    for _, path in named_files(data, [FILE]):
+        say(f"reading {path.name}")
+        scored = read_judged_battles(path).scored.dropna(subset="human_outcome")
+        scored = scored[scored["human_outcome"].ne(0.5) & scored["judge_outcome"].ne(0.5)]
+        sides = [
+            pd.DataFrame(
+                {
+                    "model": scored[f"model_{side}"],
+                    "human": scored["human_outcome"].gt(0.5) ^ (side == "b"),
+                    "judge": scored["judge_outcome"].gt(0.5) ^ (side == "b"),
+                }
+            )
+            for side in "ab"
+        ]
+    return pd.concat(sides)
 
 
-def coverage_on_splits(models: dict[str, Verdicts]) -> Iterator[Cell]:
+def coverage_on_splits(battles: pd.DataFrame) -> Iterator[Cell]:
     """Yield Table 2: how often intervals hold the win rate of 90 % of a model's battles."""
-    known = Printed("correct_reporting").rows("table2")
-    for name, own in models.items():
-        held, lengths = _tried(own, keyed_rng(0, "splits", name))
-        row, note = in_print(name, known), f"{len(lengths)} of {N_SPLITS} splits"
-        yield Cell(row, "coverage", 100 * float(np.mean(held)) if held else np.nan, note)
-        yield Cell(row, "ci_length", float(np.mean(lengths)) if held else np.nan, note)
+    for model, own in battles.groupby("model"):
+        rng, found = keyed_rng(0, "splits", str(model)), []
+        n_labels = round(CALIBRATION_SHARE * len(own))
+        for _ in range(N_SPLITS):
+            human, judge = own[["human", "judge"]].to_numpy(bool)[rng.permutation(len(own))].T
+            won, test = human[:n_labels], judge[n_labels:]
+            right = judge[:n_labels] == won
+            lost = (~won).sum(), (right & ~won).sum()
+            counts = JudgeCounts._make(
+                (test.size, test.sum(), *lost, won.sum(), (right & won).sum())
+            )
+            try:
+                interval = adjusted_mean(*outcome_tables(counts))
+            except NoWinRateError:  # a class without a label, or no skill in so few labels
+                continue
+            is_held = interval.lower <= human[n_labels:].mean() <= interval.upper
+            found.append((100 * is_held, interval.upper - interval.lower))
+        row = in_print(str(model), printed_names("correct_reporting.table2", "row"))
+        means = np.mean(found, axis=0) if found else (np.nan, np.nan)
+        for column, mean in zip(("coverage", "ci_length"), means, strict=True):
+            yield Cell(row, column, mean, f"{len(found)} of {N_SPLITS} splits")
 
 
-def _tried(own: Verdicts, rng: np.random.Generator) -> tuple[list[bool], list[float]]:
-    held, lengths = [], []
-    n_labels = round(CALIBRATION_SHARE * own.human.size)
-    for _ in range(N_SPLITS):
-        order = rng.permutation(own.human.size)
-        human, judge = own.human[order], own.judge[order]
-        lost, won = ~human[:n_labels], human[:n_labels]
-        right = judge[:n_labels] == human[:n_labels]
-        test = judge[n_labels:]
-        counts = JudgeCounts(
-            test.size, test.sum(), lost.sum(), (right & lost).sum(), won.sum(), (right & won).sum()
-        )
-        try:
-            found = adjusted_mean(*outcome_tables(counts))
-        except NoWinRateError:  # a class without a label, or no skill in so few labels
-            continue
-        truth = human[n_labels:].mean()
-        held.append(bool(found.lower <= truth <= found.upper))
-        lengths.append(float(found.upper - found.lower))
-    return held, lengths
-
-
-def bias_by_model(models: dict[str, Verdicts]) -> Iterator[Cell]:
+def bias_by_model(battles: pd.DataFrame) -> Iterator[Cell]:
     """Yield Figure 7: the judge's win rate of each model minus people's."""
-    for name, own in models.items():
-        yield Cell(name, "naive bias", float(own.judge.mean() - own.human.mean()))
+    for model, own in battles.groupby("model"):
+        yield Cell(str(model), "naive bias", own["judge"].mean() - own["human"].mean())
 
 
 _SIMULATED = f"simulation of {N_REPLICATIONS:,} replications"
 _FORMULA, _BATTLES = "the formulas", f"{FILE}, battles with votes and verdicts"
-ITEMS = items(
-    "correct_reporting",
-    {
-        "table2": ("coverage by model", _BATTLES, coverage_on_splits),
-        "fig2": ("bias of the naive win rate", _FORMULA, naive_bias),
-        "fig3": ("interval length by labels", _FORMULA, interval_lengths),
-        "fig4": ("judge or humans alone", _FORMULA, judge_against_humans),
-        "fig5": ("label shift", _SIMULATED, bias_under_shift),
-        "fig6": (
-            "coverage and length over the grid",
-            _SIMULATED,
-            partial(coverage_over_grid, MAIN),
-        ),
-        "fig7": ("naive bias by model", _BATTLES, bias_by_model),
-        "fig9-16": (
-            "the same for other judges and more labels",
-            _SIMULATED,
-            partial(coverage_over_grid, EXTRA),
-        ),
-        "listing": ("interval of the printed example", _FORMULA, listing),
-        "text": ("numbers of the text", _SIMULATED, text),
-    },
-)
-ALLOWED = {" / coverage": Allowance(200 * np.sqrt(2 * 0.95 * 0.05 / N_SPLITS))}
+_GRID, _MORE = partial(coverage_over_grid, MAIN), partial(coverage_over_grid, EXTRA)
+ITEMS: Items = {
+    "table2": ("coverage by model", _BATTLES, coverage_on_splits),
+    "fig2": ("bias of the naive win rate", _FORMULA, naive_bias),
+    "fig3": ("interval length by labels", _FORMULA, interval_lengths),
+    "fig4": ("judge or humans alone", _FORMULA, judge_against_humans),
+    "fig5": ("label shift", _SIMULATED, bias_under_shift),
+    "fig6": ("coverage and length over the grid", _SIMULATED, _GRID),
+    "fig7": ("naive bias by model", _BATTLES, bias_by_model),
+    "fig9-16": ("the same for other judges and more labels", _SIMULATED, _MORE),
+    "listing": ("interval of the printed example", _FORMULA, listing),
+}
+ALLOWED = {" / coverage": 200 * np.sqrt(2 * 0.95 * 0.05 / N_SPLITS)}
 """Random splits of Table 2: two standard deviations of the difference of two shares of 100 splits.
 
 The splits are independent draws; the shares are taken as 95 %.

@@ -13,7 +13,8 @@ import pandas as pd
 from judgeline.io import SUFFIXES, file_columns
 from judgeline.io.formats import read_columns, unpacked
 
-Rule = Callable[[pd.DataFrame, pd.Series], Any]
+Say = Callable[[str], None]
+"""Called with a line for each file that is read."""
 
 
 class Column(NamedTuple):
@@ -24,21 +25,16 @@ class Column(NamedTuple):
     """
 
     wanted: str = "a name"
-    rule: Rule | None = None
+    rule: Callable[[pd.DataFrame, pd.Series], Any] | None = None
     kind: str = "text"
     needed: bool = True
     may_lack: bool = False
     default: Any = None
 
 
+Columns = Mapping[str, Column]
 NAME = Column()
-
-
-def number(
-    wanted: str, rule: Rule | None = None, *, needed: bool = True, may_lack: bool = False
-) -> Column:
-    """Return a column of numbers."""
-    return Column(wanted, rule, "number", needed, may_lack)
+NUMBER = Column("a number", kind="number")
 
 
 def word(default: str | None = None, *among: str, may_lack: bool = True) -> Column:
@@ -52,11 +48,6 @@ def folder_files(data: Path | None, what: str) -> list[Path]:
     if data is not None and not data.is_dir():
         raise ValueError(f"{data} is no folder; name the one with {what} by --data")
     return sorted(path for path in data.rglob("*") if path.is_file()) if data else []
-
-
-def is_table(path: Path) -> bool:
-    """Return whether a file's name is that of a table in a known format."""
-    return unpacked(path).suffix.lower() in SUFFIXES
 
 
 def named_files(data: Path | None, stems: Iterable[str]) -> Iterator[tuple[str, Path]]:
@@ -73,7 +64,42 @@ def named_files(data: Path | None, stems: Iterable[str]) -> Iterator[tuple[str, 
         raise ValueError(f"{data} holds no file {what}; see docs/papers.md")
 
 
-def read_table(path: Path, columns: Mapping[str, Column]) -> pd.DataFrame:
+def telling_files(
+    data: Path | None,
+    what: str,
+    signs: Sequence[tuple[str, set[str]]],
+    suffixes: Iterable[str] = SUFFIXES,
+) -> list[tuple[str, Path]]:
+    """Return the tables in and below a folder by kind: the first one whose columns they have."""
+    found = []
+    for path in folder_files(data, what):
+        if unpacked(path).suffix.lower() in suffixes:
+            columns = {*file_columns(path)}
+            found += [(kind, path) for kind, sign in signs if sign <= columns][:1]
+    if data is not None and not found:
+        wanted = ", or ".join(" and ".join(sorted(sign)) for _, sign in signs)
+        raise ValueError(f"{data} holds no {what}: no table in it has {wanted}; see docs/papers.md")
+    return found
+
+
+def read_tables(
+    files: Iterable[tuple[str, Path]], declared: Mapping[str, Columns], say: Say
+) -> dict[str, pd.DataFrame]:
+    """Return the rows of all files of each declared kind, of no row where there is none."""
+    parts: dict[str, list[pd.DataFrame]] = {kind: [] for kind in declared}
+    for kind, path in files:
+        say(f"reading {path.name}")
+        parts[kind].append(read_table(path, declared[kind]))
+    found = {}
+    for kind, own in parts.items():
+        kinds = {name: one.kind for name, one in declared[kind].items()} | {"file": "text"}
+        types = {name: float if one == "number" else "str" for name, one in kinds.items()}
+        none = pd.DataFrame(columns=[*types, "row"]).astype(types)
+        found[kind] = pd.concat(own, ignore_index=True) if own else none
+    return found
+
+
+def read_table(path: Path, columns: Columns) -> pd.DataFrame:
     """Return the declared columns of a file; `file` and `row` say where a row stands."""
     own = file_columns(path)
     if lacking := [name for name, one in columns.items() if one.needed and name not in own]:
@@ -103,10 +129,9 @@ def read_table(path: Path, columns: Mapping[str, Column]) -> pd.DataFrame:
     return table
 
 
-def no_rows(columns: Mapping[str, Column]) -> pd.DataFrame:
-    """Return a table of the declared columns without a row."""
-    kinds = {name: float if one.kind == "number" else "str" for name, one in columns.items()}
-    return pd.DataFrame(columns=[*columns, "file", "row"]).astype({**kinds, "file": "str"})
+def names_of_files(table: pd.DataFrame) -> pd.Series:
+    """Return the name before the dot of the file of each row."""
+    return table["file"].map(lambda path: Path(path).name.partition(".")[0])
 
 
 def require(table: pd.DataFrame, column: str, good: Any, wanted: str) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from judgeline.elo import keyed_rng
 from judgeline.papers.quantitative_data import read_tasks
-from judgeline.papers.tables import Cell, Formula, Paper, Place, Printed, in_print, items
+from judgeline.papers.tables import Cell, Items, Paper, in_print
 from judgeline.quantitative import (
     Battles,
     Design,
@@ -37,12 +37,6 @@ DATASETS = ("Summarize from Feedback", "HelpSteer2", "Offset Bias", "Nectar")
 PRINTED_ONCE = ("JudgeLM", "70B", "TRACT")
 """Judges that the paper prints without quantitative judges of theirs."""
 JUDGES = ("Prometheus", "Llama", *PRINTED_ONCE)
-_FITS = {
-    form: [f"{judge} / {form} ({n})" for judge in ("Prometheus", "Llama") for n in (100, 200, 500)]
-    for form in ("LS", "MN", "BTL2")
-}
-_BASES = [f"{judge} / Base" for judge in ("Prometheus", "Llama") for _ in range(3)]
-FOLLOWS = Printed("quantitative").follows
 WIDTH, SCALES = 4096, {"Summarize from Feedback": 7, "HelpSteer2": 5}
 
 
@@ -227,122 +221,25 @@ def parameters(sources: list[Source]) -> Iterator[Cell]:
         yield Cell(row, source.form, base_judge(form, width, size).n_parameters)
 
 
-# ------------------------------------------------------------------ numbers of the text
-
-
-def _all(table: str, rows: Sequence[str], columns: Sequence[str]) -> list[Place]:
-    return [(table, row, column) for row in rows for column in columns]
-
-
-def _gain(
-    pick: Formula, table: str, rows: Sequence[str], others: Sequence[str], columns: Sequence[str]
-) -> tuple[Formula, list[Place]]:
-    """Return a formula of how far printed rows are above others, in percent, and its places."""
-
-    def formula(*values: float) -> Any:
-        ours, theirs = np.split(np.array(values).reshape(-1, len(columns)), [len(rows)])
-        return pick(100 * (ours / theirs - 1))
-
-    return formula, _all(table, [*rows, *others], columns)
-
-
-def text(_: Any) -> Iterator[Cell]:
-    """Yield the text's numbers, in percent or as ratios."""
-    for row, column, pick, table, rows, others, columns, rule, note in _OF_TEXT:
-        formula, of = _gain(pick, table, rows, others, columns)
-        yield FOLLOWS(row, column, formula, of, rule, note)
-    stages = [
-        place
-        for stage in ("base judge", "embedding", "quantitative judge")
-        for forms, data in ((("LS", "MN"), DATASETS[:2]), (("BTL", "BTL2"), DATASETS[2:]))
-        for place in _all("table4", forms, [f"{one} / {stage}" for one in data])
-    ]
-    note = "the largest of Table 4"
-    row = "embedding plus judge, share of run time"
-    yield FOLLOWS(row, "total", _added, stages, note=note)
-    row = "overhead if embeddings are a by-product"
-    yield FOLLOWS(row, "upper bound", _own, stages, "at most", note)
-
-
-def _of_most(sign: int, gains: NDArray[np.float64]) -> Any:
-    """Return the largest gain that more than half of the cells reach."""
-    return np.sort(sign * gains, axis=None)[-(gains.size // 2 + 1)]
-
-
-def _ratio(pick: Formula, gains: NDArray[np.float64]) -> Any:
-    return 1 + pick(gains) / 100
-
-
-def _fall(gains: NDArray[np.float64]) -> Any:
-    return np.min(-gains)
-
-
-def _added(*seconds: float) -> Any:
-    base, embedding, own = np.reshape(seconds, (3, -1))
-    return 100 * np.max(1 - base / (base + embedding + own))
-
-
-def _own(*seconds: float) -> Any:
-    base, _, own = np.reshape(seconds, (3, -1))
-    return 100 * np.max(own / base)
-
-
-_SFB, _HELPFUL = (
-    [f"{data} / {name}" for name in ("mse", "mae", "accuracy")] for data in DATASETS[:2]
-)
-_OFFSET = [f"Offset Bias / {name}" for name in ("pearson", "spearman", "kendall")]
-_BEST, _TRACT = ["Prometheus / BTL2 (500)"], ["TRACT"]
-_SIZES, _MOST = "all sizes and correlations", "7 of 12 cells of Table 1 reach it"
-_OF_TEXT: list[tuple[str, str, Formula, str, list[str], list[str], list[str], str, str]] = [
-    ("MSE reduction of LS", "most cells", partial(_of_most, -1), "table1", _FITS["LS"], _BASES,
-     [_SFB[0], _HELPFUL[0]], "at least", _MOST),
-    ("accuracy gain of MN", "most cells", partial(_of_most, 1), "table1", _FITS["MN"], _BASES,
-     [_SFB[2], _HELPFUL[2]], "at least", _MOST),
-    *((f"correlation ratio of BTL2 on Offset Bias against {name}", column, partial(_ratio, pick),
-       "table2", _FITS["BTL2"], others, _OFFSET, "near", _SIZES)
-      for name, others in (("base judge", _BASES), ("JudgeLM", ["JudgeLM"]), ("TRACT", _TRACT))
-      for column, pick in (("min", np.min), ("max", np.max))),
-    *((f"BTL2 below {name} on Nectar", "relative", _fall, "table2", _BEST, [name],
-       ["Nectar / accuracy"], "near", "accuracy, Prometheus") for name in ("JudgeLM", "70B")),
-    ("correlation gain of Prometheus BTL2 over 70B on Offset Bias", "relative", np.min, "table2",
-     _BEST, ["70B"], _OFFSET, "at least", "the least, Kendall's"),
-    ("TRACT accuracy above ours, Summarize from Feedback", "relative", np.min, "table1", _TRACT,
-     _FITS["LS"] + _FITS["MN"], _SFB[2:], "near", "ours: the best"),
-    ("MSE and MAE above TRACT, HelpSteer2", "relative", np.mean, "table1", _FITS["LS"][2::3],
-     _TRACT, _HELPFUL[:2], "near", "mean of LS (500)"),
-    ("MN accuracy above TRACT, HelpSteer2", "relative", np.max, "table1", _FITS["MN"], _TRACT,
-     _HELPFUL[2:], "near", "the best"),
-    ("correlations of BTL2 over Llama base, Offset Bias", "ratio", partial(_ratio, np.mean),
-     "table2", _FITS["BTL2"][3:], ["Llama / Base"], _OFFSET, "near", "mean"),
-    ("drop of correlations without embedding", "lower bound", _fall, "table8",
-     ["BTL2 / No embedding"], ["BTL2 / Full"], _OFFSET, "at least", "the least"),
-]  # fmt: skip
-"""Numbers of gains: theirs, what of the gains, table, rows, rows below, columns, rule, note."""
-
-
 # ------------------------------------------------------------------ items
 
 _RATED = "ratings: vectors of rationales, judge scores and human ratings"
 _PAIRED = "pairs: vectors of rationales, judge scores and human choices"
 _ANY = "ratings, pairs or rankings"
-_LS, _BTL = ("LS", "MN"), ("BTL", "BTL2")
+_LS, _BTL, _ALL = ("LS", "MN"), ("BTL", "BTL2"), ("LS", "MN", "BTL", "BTL2", "PL")
 _ERRORS, _CLASSES = partial(dropped, ("mse", "accuracy")), partial(dropped, ("accuracy", "f1"))
 
 
-ITEMS = items(
-    "quantitative",
-    {
-        "table1": ("LS and MN against human ratings", _RATED, partial(_made, _LS, learning)),
-        "table2": ("BTL and BTL2 against human choices", _PAIRED, partial(_made, _BTL, learning)),
-        "table3": ("numbers of parameters", "the sizes of embedding and scale", parameters),
-        "table4": ("seconds per 1,000 requests", "times of the base judges on a GPU", lambda _: ()),
-        "table6": ("features dropped, LS and MN", _RATED, partial(_made, _LS, _ERRORS)),
-        "table7": ("features dropped, BTL and BTL2", _PAIRED, partial(_made, _BTL, _CLASSES)),
-        "table8": ("score or embedding dropped", _ANY, partial(_made, (*_LS, *_BTL, "PL"), parts)),
-        "penalty": ("loss by penalty", _ANY, partial(_made, (*_LS, *_BTL, "PL"), penalties)),
-        "confusion": ("confusion matrices", _ANY, partial(_made, (*_LS, *_BTL), confusion)),
-        "rankings": ("Plackett-Luce", "rankings", partial(_made, ("PL",), learning)),
-        "text": ("numbers of the text", "printed cells of the tables", text),
-    },
-)
+ITEMS: Items = {
+    "table1": ("LS and MN against human ratings", _RATED, partial(_made, _LS, learning)),
+    "table2": ("BTL and BTL2 against human choices", _PAIRED, partial(_made, _BTL, learning)),
+    "table3": ("numbers of parameters", "the sizes of embedding and scale", parameters),
+    "table4": ("seconds per 1,000 requests", "times of the base judges on a GPU", lambda _: ()),
+    "table6": ("features dropped, LS and MN", _RATED, partial(_made, _LS, _ERRORS)),
+    "table7": ("features dropped, BTL and BTL2", _PAIRED, partial(_made, _BTL, _CLASSES)),
+    "table8": ("score or embedding dropped", _ANY, partial(_made, _ALL, parts)),
+    "penalty": ("loss by penalty", _ANY, partial(_made, _ALL, penalties)),
+    "confusion": ("confusion matrices", _ANY, partial(_made, (*_LS, *_BTL), confusion)),
+    "rankings": ("Plackett-Luce", "rankings", partial(_made, ("PL",), learning)),
+}
 PAPER = Paper("quantitative", ITEMS, read)

@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from judgeline.io import as_numbers, file_columns
-from judgeline.papers.files import NAME, Column, named_files, number, read_table, require, word
+from judgeline.papers.files import (
+    NAME,
+    NUMBER,
+    Column,
+    Columns,
+    Say,
+    named_files,
+    names_of_files,
+    read_table,
+    require,
+    word,
+)
 from judgeline.quantitative import (
     Battles,
     Labels,
@@ -25,7 +36,7 @@ from judgeline.quantitative import (
 
 LEAST_CHANCE = 1e-6
 """Mass added to each rating's probability, which must not be 0."""
-_NUMBER, _LABEL = number("a number"), number("a number, or nothing", may_lack=True)
+_LABEL = Column("a number, or nothing", kind="number", may_lack=True)
 _VECTOR = Column("a list of numbers", kind="any")
 _EITHER = {
     "question_id": NAME,
@@ -33,30 +44,24 @@ _EITHER = {
     "judge": word("judge"),
     "split": word(None, "train", "test", may_lack=False),
 }
+_RATIONALE = _EITHER | {"embedding": _VECTOR, "judge_score": NUMBER}
 LABELS = {"ratings": "human_rating", "pairs": "human_outcome", "rankings": "human_rank"}
 """Kinds of files, and the column with people's labels of each; an empty one is no label."""
-FILES: dict[str, dict[str, Column]] = {
-    "ratings": {**_EITHER, "embedding": _VECTOR, "judge_score": _NUMBER, "human_rating": _LABEL},
+FILES: dict[str, Columns] = {
+    "ratings": {**_RATIONALE, "human_rating": _LABEL},
     "pairs": {
         **_EITHER,
         "battle_id": word(may_lack=False),
         "order": word("AB", "AB", "BA", may_lack=False),
         **dict.fromkeys(("embedding", "embedding_a", "embedding_b"), _VECTOR),
-        **dict.fromkeys(("judge_probability", "score_difference"), _NUMBER),
-        **dict.fromkeys(("judge_score_a", "judge_score_b"), _NUMBER),
-        "human_outcome": number(
-            "A's share of the win from 0 to 1, or nothing",
-            lambda _, values: values.between(0, 1),
-            may_lack=True,
+        **dict.fromkeys(("judge_probability", "score_difference"), NUMBER),
+        **dict.fromkeys(("judge_score_a", "judge_score_b"), NUMBER),
+        "human_outcome": _LABEL._replace(
+            wanted="A's share of the win from 0 to 1, or nothing",
+            rule=lambda _, values: values.between(0, 1),
         ),
     },
-    "rankings": {
-        **_EITHER,
-        "ranking_id": NAME,
-        "embedding": _VECTOR,
-        "judge_score": _NUMBER,
-        "human_rank": _LABEL,
-    },
+    "rankings": {**_RATIONALE, "ranking_id": NAME, "human_rank": _LABEL},
 }
 """Columns of the three files."""
 _OF_PAIRS = (
@@ -68,17 +73,11 @@ _OF_PAIRS = (
 _CLASS = re.compile(r"log_p_(-?\d+(\.\d+)?)")
 
 
-class Task(NamedTuple):
-    """Labels of one form (LS, MN, BTL, BTL2 or PL), and the table's rows that they stand in."""
-
-    form: str
-    labels: Battles | Labels
-    rows: pd.DataFrame
+Task = tuple[str, Battles | Labels, pd.DataFrame]
+"""A form (LS, MN, BTL, BTL2 or PL), its labels, and the table's rows that they stand in."""
 
 
-def read_tasks(
-    data: Path | None, say: Callable[[str], None]
-) -> Iterator[tuple[str, str, list[Task]]]:
+def read_tasks(data: Path | None, say: Say) -> Iterator[tuple[str, str, list[Task]]]:
     """Yield data set, judge and forms of ``ratings``, ``pairs`` and ``rankings`` in a folder."""
     forms = {"ratings": _rated, "pairs": _paired, "rankings": _ranked}
     for kind, path in named_files(data, FILES):
@@ -112,10 +111,10 @@ def read_rationales(path: Path, kind: str) -> pd.DataFrame:
         if name in names or name not in {*parts, *spare}
     }
     numbers = [*ratings_in(names), *(one for own in parts.values() for one in own)]
-    table = read_table(path, columns | dict.fromkeys(numbers, _NUMBER))
+    table = read_table(path, columns | dict.fromkeys(numbers, NUMBER))
     vectors = {name: _vectors(table, name) for name in columns if declared[name] is _VECTOR}
     vectors |= {name: table[own].to_numpy(float) for name, own in parts.items()}
-    dataset = table["dataset"].fillna(path.name.partition(".")[0])
+    dataset = table["dataset"].fillna(names_of_files(table))
     table = table.assign(dataset=dataset, **{name: [*own] for name, own in vectors.items()})
     return table if kind == "rankings" else table.dropna(subset=LABELS[kind])
 
@@ -145,23 +144,20 @@ def _vector(value: Any) -> NDArray[np.float64]:
     return vector if vector.ndim == 1 and np.isfinite(vector).all() else np.empty(0)
 
 
-_Forms = Iterator[Task]
-
-
-def _rated(rows: pd.DataFrame) -> _Forms:
+def _rated(rows: pd.DataFrame) -> Iterator[Task]:
     """Yield LS, and MN where the judge's probabilities of ratings are known."""
     vectors, classes = np.stack(rows["embedding"].tolist()), ratings_in(rows)
     rating, score = as_numbers(rows["human_rating"]), as_numbers(rows["judge_score"])
     scale = np.array([*classes.values()]) if classes else np.unique(rating)
     labels = partial(Labels.of, label=rating, question=rows["question_id"], scale=scale)
-    yield Task("LS", labels("ls", vectors, score), rows)
+    yield ("LS", labels("ls", vectors, score), rows)
     if len(classes) > 2:
         chance = softmax(rows[[*classes]].to_numpy(float), axis=1) + LEAST_CHANCE
         share = chance / chance.sum(axis=1, keepdims=True)
-        yield Task("MN", labels("mn", vectors, share), rows)
+        yield ("MN", labels("mn", vectors, share), rows)
 
 
-def _paired(rows: pd.DataFrame) -> _Forms:
+def _paired(rows: pd.DataFrame) -> Iterator[Task]:
     """Yield BTL where a rationale speaks of both answers, BTL2 where two speak of one each."""
     names = rows["battle_id"].fillna(pd.Series(rows.index.astype(str), rows.index))
     place, _ = pd.factorize(names)
@@ -177,16 +173,16 @@ def _paired(rows: pd.DataFrame) -> _Forms:
             share = (1 + np.sign(score)) / 2
         base, score = pd.Series(share).groupby(place).mean(), np.where(swapped, -score, score)
         shown = presentations(np.stack(rows["embedding"].tolist()), score, place, swapped)
-        yield Task("BTL", Battles.of(shown, base, *votes), battles)
-    if {"embedding_a", "embedding_b", "judge_score_a", "judge_score_b"} <= {*rows}:
+        yield ("BTL", Battles.of(shown, base, *votes), battles)
+    if _OF_PAIRS[-1] <= {*rows}:
         scores = [as_numbers(battles[f"judge_score_{side}"]) for side in "ab"]
         both = (np.stack(battles[f"embedding_{side}"].tolist()) for side in "ab")
         base = expit(base_logit_of_scores(*scores))
         shown = two_headed(*both, *scores)
-        yield Task("BTL2", Battles.of(shown, base, *votes), battles)
+        yield ("BTL2", Battles.of(shown, base, *votes), battles)
 
 
-def _ranked(rows: pd.DataFrame) -> _Forms:
+def _ranked(rows: pd.DataFrame) -> Iterator[Task]:
     """Yield PL: K alternatives a set, of which people ranked the T best; here best first."""
     sets = rows.groupby("ranking_id")
     size, placed = sets.size(), sets["human_rank"].count()
@@ -210,4 +206,4 @@ def _ranked(rows: pd.DataFrame) -> _Forms:
     first, score = rows.iloc[place[:, 0]], as_numbers(rows["judge_score"])[place]
     best = np.tile(np.arange(placed.iloc[0]), (size.size, 1))
     vectors = np.stack(rows["embedding"].tolist())[place]
-    yield Task("PL", Labels.of("pl", vectors, score, best, first["question_id"]), first)
+    yield ("PL", Labels.of("pl", vectors, score, best, first["question_id"]), first)

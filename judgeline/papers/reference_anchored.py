@@ -1,6 +1,6 @@
 """Tables of "Robust LLM-based Scoring via Reference-Anchored Elo Estimation" (2025), RAEE.
 
-From comparisons and scores of a user's own judges, or from other numbers that the paper prints.
+They are made from comparisons and scores of a user's own judges.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from judgeline.elo import ELO_PER_LOGIT, RatingSettings, kendall, spearman
 from judgeline.io.systems import SYSTEMS, agreement_of, rate_by_systems
@@ -24,8 +24,16 @@ from judgeline.papers.reference_anchored_data import (
     repeated,
     trusted,
 )
-from judgeline.papers.reference_anchored_text import SIZES, TARGETS, in_row, of_print
-from judgeline.papers.tables import PRINT, Cell, Item, Paper, plain_name, row_of
+from judgeline.papers.tables import (
+    Cell,
+    Items,
+    Paper,
+    mean_of,
+    plain_name,
+    printed_names,
+    reduction,
+    row_of,
+)
 from judgeline.reference import (
     anchored_elo,
     compare_references,
@@ -39,11 +47,11 @@ RAEE = "reference-anchored"
 SYSTEM_NAMES = {"bradley-terry": "Bradley-Terry", "glicko-2": "Glicko2", "trueskill": "TrueSkill"}
 LIBRARIES = {"glicko-2": "glicko2", "trueskill": "trueskillthroughtime"}
 """Rating systems whose libraries come with the extra `app`; left out where they are missing."""
-LARGER = (200, 400)
-"""Numbers of prompts of larger sets than the paper's."""
+TARGETS = ("gpt-4o", "gemini-2.5-flash", "o4-mini")
+SIZES = (16, 24, 32, 40, 64, 80, 120, 200, 400)
+"""Numbers of prompts, the last two of larger sets than the paper's."""
 
 Cells = Iterator[Cell]
-OfData = Callable[[Compared], Iterable[Cell]]
 
 
 def over_judges(ratings: pd.DataFrame) -> dict[str, float]:
@@ -80,22 +88,20 @@ def scores_by_judge(data: Compared) -> Cells:
 
 def scores(data: Compared) -> Cells:
     """Yield Table 1: means over judges, and how two judges agree on the same judgments."""
-    measures = {
-        "pearson": "pearson",
-        "kendall": partial(_ranked, kendall),
-        "kappa": kappa_of_scores,
-    }
+    tau = partial(_ranked, kendall)
+    measures = {"pearson": "pearson", "kendall": tau, "kappa": kappa_of_scores}
     agreement = []
     for model, own in data.scored.groupby("model"):
         by_judge = own.groupby("judge")["score"]
         panel = own.pivot_table(index=["prompt", "run"], columns="judge", values="score")
         pairs = np.triu_indices(panel.shape[1], 1)
-        tables = {name: panel.corr(method=one).to_numpy() for name, one in measures.items()}
-        values = pd.Series({f"{n}_between_judges": t[pairs] for n, t in tables.items()})
-        values = values.map(lambda one: pd.Series(one, dtype=float).mean())
+        values = {
+            f"{name}_between_judges": mean_of(panel.corr(method=one).to_numpy()[pairs])
+            for name, one in measures.items()
+        }
         agreement.append(values)
-        means = {"direct_score_mean": by_judge.mean(), "kurtosis": by_judge.apply(pd.Series.kurt)}
-        yield from row_of(model, **{n: one.mean() for n, one in means.items()}, **values)
+        mean, kurtosis = by_judge.mean().mean(), by_judge.apply(pd.Series.kurt).mean()
+        yield from row_of(model, direct_score_mean=mean, kurtosis=kurtosis, **values)
     if agreement:
         yield from row_of("Total", **pd.DataFrame(agreement).mean())
 
@@ -107,9 +113,11 @@ def _ranked(correlation: Callable[..., float], one: ArrayLike, other: ArrayLike)
 def errors_by_method(data: Compared) -> Cells:
     """Yield Table 2: errors and variation over judges of shares, by scores and by comparisons."""
     tables = {"direct": rated(data.by_score), "raee": rated(others(data.compared))}
-    found = pd.DataFrame({name: over_judges(own) for name, own in tables.items() if len(own)})
-    for row, name in (("SE(p)", "se"), ("CV (judges)", "cv")) if len(found) else ():
-        yield from in_row("table2", row, found.loc[name])
+    found = {name: over_judges(own) for name, own in tables.items() if len(own)}
+    for row, name in (("SE(p)", "se"), ("CV (judges)", "cv")):
+        values = {method: one[name] for method, one in found.items()}
+        fall = {"reduction": reduction(*values.values())} if len(values) == 2 else {}
+        yield from row_of(row, **values, **fall)
 
 
 def reliability(data: Compared) -> Cells:
@@ -140,17 +148,18 @@ def references(data: Compared) -> Cells:
 
 
 def domains(data: Compared) -> Cells:
-    """Yield Table 4: the other domains' win shares and gaps by model."""
+    """Yield Table 4: the other domains' win shares and gaps by model, the gap at the mean share."""
     away = data.comparisons[data.comparisons["domain"].ne(data.main)]
     for pair, own in rated(others(away), "domain").groupby(["domain", "model"]):
-        values = summary(own, data.strong)
-        shown = {
-            "mean_p": values["mean_p"],
-            **{f"se_{name}_{part}": values[f"{start}se_{error}"]
-               for name, error in (("p", "p"), ("elo", "elo_gap"))
-               for part, start in (("all", ""), ("strong", "strong_"))},
-        }  # fmt: skip
-        yield from in_row("table4", " / ".join(pair), shown)
+        found = summary(own, data.strong)
+        share = found["mean_p"]
+        values = {"mean_p": share, "elo_gap": ELO_PER_LOGIT * logit(share)}
+        for name, error in (("p", "se_p"), ("elo", "se_elo_gap")):
+            every, strong = found[error], found[f"strong_{error}"]
+            fall = reduction(every, strong)
+            parts = {"all": every, "strong": strong, "reduction": fall}
+            values |= {f"se_{name}_{part}": value for part, value in parts.items()}
+        yield from row_of(" / ".join(pair), **values)
 
 
 def categories(of_tldr: bool, data: Compared) -> Cells:
@@ -210,8 +219,12 @@ def trust(data: Compared) -> Cells:
     both["coverage"] = both["n_prompts_trust"].fillna(0) / both["n_prompts_all"]
     coverage = both.groupby(PAIR[::-1])["coverage"].mean()
     shares = both.dropna().groupby(PAIR[::-1])[["p_all", "p_trust"]].mean()
-    for pair, own in shares.iterrows():
-        yield from in_row("table12", " / ".join(pair), {"coverage": coverage[pair], **own})
+    gaps = (ELO_PER_LOGIT * logit(shares)).rename(columns=lambda name: name.replace("p_", "elo_"))
+    table = shares.join(gaps)
+    for name in ("p", "elo"):
+        table[f"delta_{name}"] = table[f"{name}_trust"] - table[f"{name}_all"]
+    for pair, own in table.iterrows():
+        yield from row_of(" / ".join(pair), coverage=coverage[pair], **own)
 
 
 def systems(data: Compared, reference: str) -> pd.DataFrame:
@@ -285,23 +298,26 @@ def errors_at(table: pd.DataFrame, n: int) -> dict[str, float]:
     judged = {str(judge): own.droplevel("judge") for judge, own in share.groupby("judge")}
     factor = agreement_of(judged).get("reliability_factor", np.nan)
     seen = float(subset_std_error(wide, n).mean())
-    kappa = factor * fpc
-    values = {"empirical": seen, "theoretical": plain, "fpc": fpc, "kappa_adjusted": kappa}
-    return {f"{name}_se": value for name, value in values.items()}
+    errors = {"theoretical": plain, "fpc": fpc, "kappa": factor * fpc}
+    ratios = {f"empirical_over_{name}": seen / e if e else np.nan for name, e in errors.items()}
+    names = ("empirical_se", "theoretical_se", "fpc_se", "kappa_adjusted_se")
+    return dict(zip(names, (seen, *errors.values()), strict=True)) | ratios
 
 
 def errors_by_size(data: Compared) -> Cells:
     """Yield Table 9: errors of shares by number of prompts."""
-    for n in (*SIZES, *LARGER):
-        yield from in_row("table9", f"n={n}", errors_at(others(data.compared), n))
+    for n in SIZES:
+        yield from row_of(f"n={n}", **errors_at(others(data.compared), n))
 
 
 def errors_by_domain(data: Compared) -> Cells:
     """Yield Table 14: the errors at 40 prompts by domain."""
+    listed = printed_names("reference_anchored.table14", "column")
     for domain, table in others(data.comparisons).groupby("domain"):
         errors = errors_at(table, 40)
-        named = {n.replace("theoretical", "analytic"): value for n, value in errors.items()}
-        yield from in_row("table14", str(domain), named)
+        named = {name.replace("theoretical", "analytic"): error for name, error in errors.items()}
+        own = {name: named[name] for name in listed if name in named}
+        yield from row_of(str(domain), **own)
 
 
 def priors(data: Compared) -> Cells:
@@ -323,7 +339,27 @@ def priors(data: Compared) -> Cells:
 
 _PAIRS, _DIRECT = "comparisons with references", "direct scores of 1-10"
 _RUNS = f"{_PAIRS} in several runs"
-ITEMS: dict[str, tuple[str, str, OfData]] = {
+OWN = {
+    "table1": ("pearson", "kendall_", "kappa"),
+    "table2": ("direct", "raee", "reduction"),
+    "table4": ("se_",),
+    "table6": ("se", "cv"),
+    "table7": ("std", "corr"),
+    "table12": ("p_", "elo_", "delta", "coverage"),
+    "table13": ("mae", "max"),
+}
+"""Columns, by how they begin, whose definition the paper does not print."""
+
+
+def _noted(name: str, make: Callable[[Compared], Iterable[Cell]], data: Compared) -> Cells:
+    """Yield cells of an item, those apart from the printed ones that are not made as they were."""
+    for cell in make(data):
+        own = cell.column.startswith(OWN.get(name, ()))
+        why = data.apart or ("by our definition: see docs/papers.md" if own else "")
+        yield cell._replace(rule="apart", note=cell.note or why) if why else cell
+
+
+_ITEMS: Items = {
     "table1": ("direct 1-10 scores, means over judges", _DIRECT, scores),
     "table2": ("errors, direct and anchored", f"{_PAIRS} and {_DIRECT}", errors_by_method),
     "table3": ("win shares and Elo by reference", _PAIRS, references),
@@ -340,31 +376,9 @@ ITEMS: dict[str, tuple[str, str, OfData]] = {
     "table14": ("standard error at 40 prompts by task", _PAIRS, errors_by_domain),
     "table15": ("ranks of many models", f"{_PAIRS}, three models and more", ranks),
     "table16": ("reliability of judges", f"{_DIRECT} or {_PAIRS}, in several runs", reliability),
-    "text": ("numbers of the text", PRINT, lambda _: ()),
 }
-OWN = {
-    "table1": ("pearson", "kendall_", "kappa"),
-    "table2": ("direct", "raee", "reduction"),
-    "table4": ("se_",),
-    "table6": ("se", "cv"),
-    "table7": ("std", "corr"),
-    "table12": ("p_", "elo_", "delta", "coverage"),
-    "table13": ("mae", "max"),
+ITEMS: Items = {
+    name: (title, source, partial(_noted, name, make))
+    for name, (title, source, make) in _ITEMS.items()
 }
-"""Columns, by how they begin, whose definition the paper does not print."""
-
-
-def item(name: str) -> Item:
-    """Return an item, made from the data or, where they give no cell, from printed numbers."""
-    title, source, of_data = ITEMS[name]
-
-    def make(data: Compared) -> Iterator[Cell]:
-        for cell in of_data(data):
-            own = cell.column.startswith(OWN.get(name, ("none",)))
-            why = data.apart or ("by our definition: see docs/papers.md" if own else "")
-            yield cell._replace(rule="apart", note=cell.note or why) if why else cell
-
-    return Item(f"reference_anchored.{name}", title, source, make, partial(of_print, name))
-
-
-PAPER = Paper("reference_anchored", tuple(map(item, ITEMS)), read)
+PAPER = Paper("reference_anchored", ITEMS, read)

@@ -3,7 +3,6 @@
 Ratings are those of the paper: Jeffreys-Beta throughout, a prompt counted once per judge.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,20 +11,18 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo import ELO_PER_LOGIT
-from judgeline.io import file_columns
 from judgeline.papers.files import (
     NAME,
     Column,
-    folder_files,
-    is_table,
-    no_rows,
-    number,
-    read_table,
+    Columns,
+    Say,
+    names_of_files,
+    read_tables,
     require_once,
+    telling_files,
     word,
 )
-from judgeline.papers.reference_anchored_text import PRINTED
-from judgeline.papers.tables import in_print, mean_of
+from judgeline.papers.tables import in_print, mean_of, printed_names
 from judgeline.reference import abstain, anchored_elo
 from judgeline.reliability import STRONG_JUDGE, icc_average
 
@@ -44,22 +41,20 @@ RANGES = {"preference": (0, 1), "score": (1, 10)}
 def _in_range(value: str) -> Column:
     low, high = RANGES[value]
     wanted = f"a number from {low} to {high}, or nothing"
-    return number(wanted, lambda _, values: values.between(low, high), may_lack=True)
+    return Column(wanted, lambda _, values: values.between(low, high), "number", may_lack=True)
 
 
-TABLES: dict[str, dict[str, Column]] = {
+TABLES: dict[str, Columns] = {
     "preference": _OF_BOTH | {"reference_model": NAME, "preference": _in_range("preference")},
     "score": _OF_BOTH | {"score": _in_range("score")},
 }
 """Columns of comparisons, `preference` being the model's share of the win, and of scores."""
+_SIGNS = [("preference", {"preference"}), ("preference", {"reference_model"}), ("score", {"score"})]
 MAIN, N_PROMPTS = "MT-Bench", 160
 MAX_SPREAD = 0.5
 """Largest standard deviation over runs of a prompt that counts: preferences, and scores of 1-10."""
-
-
-def known_judges() -> list[str]:
-    """Return the names of the paper's judges, three of them targets."""
-    return [name for name in PRINTED.rows("table8") if name != "Total"]
+JUDGES = [name for name in printed_names("reference_anchored.table8", "row") if name != "Total"]
+"""The paper's judges, three of them targets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +118,7 @@ class Compared:
     def apart(self) -> str:
         """Return how the judges and prompts differ from the paper's; empty if they do not."""
         judges = {*self.comparisons["judge"], *self.scores["judge"]}
-        known = len(judges & {*known_judges()})
+        known = len(judges & {*JUDGES})
         n_prompts = pd.concat([self.compared["prompt"], self.scored["prompt"]]).nunique()
         if (len(judges), known, n_prompts) == (20, 20, N_PROMPTS):
             return ""
@@ -154,7 +149,7 @@ def rated(table: pd.DataFrame, *by: str) -> pd.DataFrame:
     wins, losses = (side.groupby(level=keys).sum().round(9) for side in (share, 1 - share))
     names = ("p", "se_p", "gap", "se_elo_gap", "n_prompts")
     if wins.empty:
-        return pd.DataFrame(columns=[*keys, *names])
+        return pd.DataFrame(columns=[*keys, *names]).astype(dict.fromkeys(names, float))
     elo = anchored_elo(wins, np.zeros(len(wins)), losses)
     error = elo.std_error * elo.win_share * (1 - elo.win_share) / ELO_PER_LOGIT
     columns = (elo.win_share, error, elo.gap, elo.std_error, elo.n_prompts)
@@ -187,45 +182,30 @@ def trusted(table: pd.DataFrame, value: str = "preference") -> pd.DataFrame:
 # ------------------------------------------------------------------ reading
 
 
-def read(data: Path | None, say: Callable[[str], None]) -> Compared:
+def read(data: Path | None, say: Say) -> Compared:
     """Return the comparisons and scores of all tables in a folder that have their columns."""
-    found = {value: [no_rows(columns)] for value, columns in TABLES.items()}
-    for path in filter(is_table, folder_files(data, "comparisons or scores")):
-        columns = {*file_columns(path)}
-        signs = {"preference": {"preference", "reference_model"}, "score": {"score"}}
-        value = next((name for name, sign in signs.items() if sign & columns), None)
-        if value:
-            say(f"reading {path.name}")
-            table = read_table(path, TABLES[value])
-            found[value].append(table.fillna({"domain": path.name.partition(".")[0]}))
-    if data is not None and not any(len(tables) > 1 for tables in found.values()):
-        raise ValueError(
-            f"{data} holds no table of comparisons, which have preference, nor one of scores, "
-            "which have score; see docs/papers.md"
-        )
-    joined = Compared(*(_joined(tables, value) for value, tables in found.items()))
+    tables = read_tables(telling_files(data, "comparisons or scores", _SIGNS), TABLES, say)
+    joined = Compared(*(_joined(table, value) for value, table in tables.items()))
     n_compared, n_scored = len(others(joined.comparisons)), len(joined.scores)
     if data is not None:
         judges = {*joined.comparisons["judge"], *joined.scores["judge"]}
         say(f"comparisons {n_compared:,}, scores {n_scored:,}, judges {len(judges)}")
         if not n_compared + n_scored:
-            n_rows = sum(len(table) for tables in found.values() for table in tables)
+            n_rows = sum(map(len, tables.values()))
             raise ValueError(
                 f"{data} holds no judgment: of {n_rows} rows none has a score, or a preference of "
-                "one model over another; add some, or leave out --data for printed numbers alone"
+                "one model over another; add some"
             )
     return joined
 
 
-def _joined(tables: list[pd.DataFrame], value: str) -> pd.DataFrame:
-    """Return tables as one with the paper's names of models and judges, each judgment once."""
-    table = pd.concat(tables, ignore_index=True).dropna(subset=value)
+def _joined(table: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Return the rows with a number, by the paper's names of models and judges, each once."""
+    table = table.fillna({"domain": names_of_files(table)}).dropna(subset=value)
     table["prompt"] = table["question_id"] + ("/" + table["turn"]).fillna("")
     names = [*table.columns.intersection([*PAIR, "judge"])]
     for name in names:
-        table[name] = table[name].map(
-            {n: in_print(n, known_judges()) for n in table[name].unique()}
-        )
+        table[name] = table[name].map({n: in_print(n, JUDGES) for n in table[name].unique()})
     keys = [*names, "run", "domain", "prompt"]
     require_once(table, keys, "number repeated judgments in a column run")
     return table[[*keys, value, "category"]].reset_index(drop=True)

@@ -1,35 +1,34 @@
 """Tables and figures of the Soft-Elo paper (Kargi and Salinas 2026, arXiv:2606.13221)."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.stats import betabinom
 
 from judgeline.diagnostics import expected_calibration_error, reliability_curve
 from judgeline.intervals import conformal_quantile, nonconformity_scores
 from judgeline.papers.soft_elo_data import (
+    BUDGETS,
     CORPORA,
     MISCOVERAGE,
     N_SPLITS,
     SPLITS,
+    ByCorpus,
     Judged,
-    Judges,
-    on,
     over_judges,
     read,
     residuals_of,
 )
 from judgeline.papers.soft_elo_text import count_languages, languages, text
-from judgeline.papers.tables import Allowance, Cell, Paper, Printed, items, mean_of, row_of
+from judgeline.papers.tables import Cell, Items, Paper, mean_of, printed_names, row_of
 
 SIZES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf)
 SIZE_NAMES = ("small |s|", "0.5 to 1", "1 to 2", "2 to 3", "3 to 4", "|s| > 4")
 QUARTILES = ("Q1", "Q2", "Q3", "Q4")
-PRINTED = Printed("soft_elo")
 
-Make = Callable[[Judges], Iterator[Cell]]
+Make = Callable[[ByCorpus], Iterator[Cell]]
 
 
 def by_judge(
@@ -37,19 +36,19 @@ def by_judge(
 ) -> Make:
     """Return a printed table's columns, or given ones, by judge, and by corpus if several."""
 
-    def make(judged: Judges) -> Iterator[Cell]:
-        names = columns or PRINTED.columns(table)
-        for one in (one for corpus in corpora for one in on(corpus, judged)):
+    def make(judged: ByCorpus) -> Iterator[Cell]:
+        names = columns or printed_names(f"soft_elo.{table}", "column")
+        for one in (one for corpus in corpora for one in judged[corpus]):
             row = one.judge if len(corpora) == 1 else f"{one.corpus} / {one.judge}"
             yield from row_of(row, **{name: one.numbers[name] for name in names})
 
     return make
 
 
-def calibration_errors(judged: Judges) -> Iterator[Cell]:
+def calibration_errors(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Table 7: calibration error of the pooled slope, and the mean slope of the folds."""
     for corpus in CORPORA.values():
-        found = on(corpus, judged)
+        found = judged[corpus]
         for one in found:
             values = {f"{corpus} / {name}": one.numbers[name] for name in ("ece", "beta_star")}
             yield from row_of(one.judge, **values)
@@ -57,17 +56,17 @@ def calibration_errors(judged: Judges) -> Iterator[Cell]:
         yield from over_judges(found, [mean])
 
 
-def smoothing(judged: Judges) -> Iterator[Cell]:
+def smoothing(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Table 8: errors of hard outcomes smoothed to five levels, beside hard and soft."""
     yield from by_judge("table8")(judged)
-    found, names = on("LMArena 100K", judged), PRINTED.columns("table8")
+    found, names = judged["LMArena 100K"], printed_names("soft_elo.table8", "column")
     means = {name: mean_of(one.numbers[name] for one in found) for name in names}
     yield from over_judges(found, row_of("Mean", **means))
 
 
-def agreement_by_size(judged: Judges) -> Iterator[Cell]:
+def agreement_by_size(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Figure 3: agreement with decisive votes by size of score, and calibration errors."""
-    found = on("LMArena 100K", judged)
+    found = judged["LMArena 100K"]
     shares = pd.DataFrame([_agreement(one) for one in found])
     for name in shares:
         cell = Cell("agreement on non-tied battles", str(name), 100 * shares[name].mean())
@@ -86,17 +85,17 @@ def _agreement(one: Judged) -> pd.Series:
     return agrees.groupby(sizes, observed=False).mean()
 
 
-def by_budget(judged: Judges) -> Iterator[Cell]:
+def by_budget(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Figure 6: errors and widths of random subsets of b battles per model, and the slope.
 
     Votes and verdicts of a subset alone make both its ratings. Means of a few subsets.
     """
-    found = on("LMArena 100K", judged)
+    found = judged["LMArena 100K"]
     rows = [
         (name, budget, one.judge, value)
         for one in found
-        for budget, values in one.by_budget.items()
-        for name, value in values.items()
+        for budget in BUDGETS
+        for name, value in one.at_budget(budget).items()
     ]
     table = pd.DataFrame(rows, columns=["name", "budget", "judge", "value"])
     for name, budget, judge, value in rows:
@@ -111,9 +110,9 @@ def by_budget(judged: Judges) -> Iterator[Cell]:
         yield from over_judges(found, [Cell(row, "from b=50", float(moved), rule="at most")])
 
 
-def every_interval(corpus: str, judged: Judges) -> Iterator[Cell]:
+def every_interval(corpus: str, judged: ByCorpus) -> Iterator[Cell]:
     """Yield Figures 8 and 9: one judge's intervals, the threshold set by all models of a corpus."""
-    for one in on(corpus, judged):
+    for one in judged[corpus]:
         if one.judge != "Gemma4-26B-A4B":
             continue
         widths, held = [], np.array([])
@@ -134,9 +133,9 @@ def every_interval(corpus: str, judged: Judges) -> Iterator[Cell]:
         )
 
 
-def by_quartile(judged: Judges) -> Iterator[Cell]:
+def by_quartile(judged: ByCorpus) -> Iterator[Cell]:
     """Yield Figure 14: mean residual by quartile of the human rating, mean over judges."""
-    found = on("LMArena 100K", judged)
+    found = judged["LMArena 100K"]
     for method in ("hard", "soft") if found else ():
         name, row = f"residual_{method}_by_human_rating", f"mean signed residual {method}"
         table = np.array([[one.diagnostics[f"{name} {q}"] for q in QUARTILES] for one in found])
@@ -153,33 +152,28 @@ _140K, _COMPARIA = "annotations of LMArena 140K", "annotations of ComparIA"
 _ALL = "annotations of LMArena 100K, 140K or ComparIA"
 _ELSEWHERE = ("LMArena 140K", "ComparIA")
 _HALVES = [f"{name}_{method}" for method in ("hard", "soft") for name in SPLITS]
-ITEMS = items(
-    "soft_elo",
-    {
-        "table1": ("agreement of hard labels", _100K, by_judge("table1")),
-        "table2": ("hard and soft errors", _100K, by_judge("table2")),
-        "table3": ("coverage and width over splits", _100K, by_judge("table3", columns=_HALVES)),
-        "table4": ("errors on other corpora", _OTHERS, by_judge("table4", _ELSEWHERE)),
-        "table5": ("widths on other corpora", _OTHERS, by_judge("table5", _ELSEWHERE)),
-        "table6": ("ratings by language", _100K, languages),
-        "table7": ("calibration errors and slopes", _ALL, calibration_errors),
-        "table8": ("label smoothing", _100K, smoothing),
-        "fig3": ("agreement by size of score", _100K, agreement_by_size),
-        "fig5": ("languages", f"{_100K} and 140K", count_languages),
-        "fig6": ("error and width by annotation budget", _100K, by_budget),
-        "fig8": ("intervals of all models", _140K, partial(every_interval, "LMArena 140K")),
-        "fig9": ("intervals of all models", _COMPARIA, partial(every_interval, "ComparIA")),
-        "fig14": ("residuals by quartile", _100K, by_quartile),
-        "text": ("numbers of the text", _ALL, text),
-    },
-)
-N_TESTED = 28
-"""Tested models of a half in Table 3; the others, 27 of 55, set the threshold."""
-_RANK = int(np.ceil((1 - MISCOVERAGE) * N_TESTED))
-_HALF = float(betabinom.std(N_TESTED, _RANK, N_TESTED - _RANK)) / N_TESTED
-ALLOWED = {"coverage_": Allowance(200 * _HALF * np.sqrt(2 / N_SPLITS))}
+ITEMS: Items = {
+    "table1": ("agreement of hard labels", _100K, by_judge("table1")),
+    "table2": ("hard and soft errors", _100K, by_judge("table2")),
+    "table3": ("coverage and width over splits", _100K, by_judge("table3", columns=_HALVES)),
+    "table4": ("errors on other corpora", _OTHERS, by_judge("table4", _ELSEWHERE)),
+    "table5": ("widths on other corpora", _OTHERS, by_judge("table5", _ELSEWHERE)),
+    "table6": ("ratings by language", _100K, languages),
+    "table7": ("calibration errors and slopes", _ALL, calibration_errors),
+    "table8": ("label smoothing", _100K, smoothing),
+    "fig3": ("agreement by size of score", _100K, agreement_by_size),
+    "fig5": ("languages", f"{_100K} and 140K", count_languages),
+    "fig6": ("error and width by annotation budget", _100K, by_budget),
+    "fig8": ("intervals of all models", _140K, partial(every_interval, "LMArena 140K")),
+    "fig9": ("intervals of all models", _COMPARIA, partial(every_interval, "ComparIA")),
+    "fig14": ("residuals by quartile", _100K, by_quartile),
+    "text": ("position, length, family and slopes of languages", _ALL, text),
+}
+_HALF = math.sqrt(26 * 2 * (28 + 28) / (28 * 28**2 * (28 + 1)))
+ALLOWED = {"coverage_": 200 * _HALF * np.sqrt(2 / N_SPLITS)}
 """Random halves of Table 3: two standard deviations of the difference of two means of five halves.
 
-A half's covered models are beta-binomial, whatever the judge does: the threshold is the 26th of 27.
+Whatever the judge does, a half's covered models are beta-binomial (28; 26, 2): 28 models are
+tested, and the threshold is the 26th of the other 27.
 """
 PAPER = Paper("soft_elo", ITEMS, read, ALLOWED)

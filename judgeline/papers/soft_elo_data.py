@@ -4,8 +4,8 @@ Every model is held out as in `judgeline.elo.rate`. Hard outcomes are the record
 battle has one; intervals are a conformal threshold times a standard error of 20 resamples.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,13 +34,12 @@ from judgeline.io import (
     as_coded,
     as_numbers,
     as_table,
-    file_columns,
     read_judged_battles,
     score_battles,
 )
 from judgeline.io.softelo import annotations, battles_and_verdicts
-from judgeline.papers.files import folder_files
-from judgeline.papers.tables import Cell, in_print, plain_name, reduction
+from judgeline.papers.files import Say, telling_files
+from judgeline.papers.tables import Cell, in_print, mean_of, plain_name, reduction
 from judgeline.verdict import CRITERIA
 
 JUDGES = (
@@ -115,7 +114,8 @@ class Judged:
     @cached_property
     def numbers(self) -> dict[str, float]:
         """Return the columns of the paper's tables by name: one number of the judge each."""
-        errors, found = by_method(summarise(self.heldout)), self.diagnostics
+        rows, found = zip(*summarise(self.heldout), strict=True), self.diagnostics
+        errors: dict[str, Any] = {str(row[0]): Summary._make(row) for row in rows}
         hard, soft = errors["hard"], errors["soft"]
         numbers = {
             "mean_abs_s": found["mean_absolute_score"],
@@ -146,21 +146,9 @@ class Judged:
         table = pd.DataFrame(np.vstack(sides), columns=["model", "value"])
         return table.astype({"value": float}).groupby("model")["value"].mean()
 
-    def with_slope(self, beta: float) -> Any:
-        """Return the agreement of soft ratings whose folds share a slope."""
-        folds = self.folds._replace(beta=np.full(len(self.coded.models), beta))
-        return by_method(summarise(rate(self.coded, PLAIN, beta_folds=folds)))["soft"]
-
-    @cached_property
-    def by_budget(self) -> dict[int, dict[str, float]]:
-        """Return mean errors, widths and slope of random subsets of b battles per model, by b."""
-        tried = {budget: list(self._at_budget(budget)) for budget in BUDGETS}
-        return {
-            budget: pd.DataFrame(rows).mean().to_dict() for budget, rows in tried.items() if rows
-        }
-
-    def _at_budget(self, budget: int) -> Iterator[dict[str, float]]:
-        rng = keyed_rng(0, "annotation budget", self.judge, str(budget))
+    def at_budget(self, budget: int) -> dict[str, float]:
+        """Return mean errors, widths and slope of random subsets of so many battles per model."""
+        rng, rows = keyed_rng(0, "annotation budget", self.judge, str(budget)), []
         size = budget * len(self.coded.models)
         for _ in range(N_SUBSETS if size <= len(self.coded) else 0):
             subset = rng.choice(len(self.coded), size, replace=False)
@@ -168,21 +156,20 @@ class Judged:
                 heldout = rate(self.coded.take(subset), PLAIN)
             except ValueError:  # votes of so few battles do not connect the models
                 continue
-            errors = by_method(summarise(heldout))
-            row = {"beta": errors["soft"].mean_beta}
+            row = {"beta": mean_of(residuals_of(heldout, "soft").beta)}
             for method in ("hard", "soft"):
                 own = residuals_of(heldout, method)
+                row[f"elo_mae_{method}"] = mean_of(np.abs(own.residual))
                 width = on_splits(own.residual, own.std_error_analytic)["median_width"]
-                row |= {f"elo_mae_{method}": errors[method].mae, f"median_width_{method}": width}
-            yield row
+                row[f"median_width_{method}"] = width
+            rows.append(row)
+        means: dict[str, float] = pd.DataFrame(rows).mean().to_dict()
+        return means
 
 
 Judges = list[Judged]
-
-
-def on(corpus: str, judged: Judges) -> Judges:
-    """Return the judges of a corpus."""
-    return [one for one in judged if one.corpus == corpus]
+ByCorpus = defaultdict[str, Judges]
+"""The judges of each corpus, none of one that is not there."""
 
 
 def over_judges(found: Judges, cells: Iterable[Cell]) -> Iterator[Cell]:
@@ -200,11 +187,6 @@ def over_judges(found: Judges, cells: Iterable[Cell]) -> Iterator[Cell]:
 def residuals_of(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
     """Return the rows of a method for models with votes."""
     return heldout.take((heldout.method == method) & np.isfinite(heldout.residual))
-
-
-def by_method(summary: Summary) -> dict[str, Any]:
-    """Return the rows of a summary by method."""
-    return {row.method: row for row in as_table(summary).itertuples()}
 
 
 def on_splits(residual: Floats, std_error: Floats) -> dict[str, float]:
@@ -233,42 +215,29 @@ def on_splits(residual: Floats, std_error: Floats) -> dict[str, float]:
 # ------------------------------------------------------------------ reading
 
 
-def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
+_SIGNS = [("annotations", {"human_pref", "scores_a"}), ("battles", {"model_a", *ORDERS})]
+
+
+def read(data: Path | None, say: Say) -> ByCorpus:
     """Return the judges of each corpus, from every file of annotations in a folder.
 
     Scored battles that have both orders apart are read too, for the numbers on position.
     """
-    paths = _files(data)
-    judged: dict[tuple[str, str], Judged] = {}
-    for number, path in enumerate(paths, start=1):
-        say(f"reading {number} of {len(paths)}: {path.name}")
-        is_annotated = "human_pref" in file_columns(path)
-        for one in _annotated(path) if is_annotated else _with_both_orders(path):
-            if (one.corpus, one.judge) in judged:
+    readers = {"annotations": _annotated, "battles": _with_both_orders}
+    files = telling_files(data, "annotations", _SIGNS, (".csv", ".parquet"))
+    judged: ByCorpus = defaultdict(list)
+    for number, (kind, path) in enumerate(files, start=1):
+        say(f"reading {number} of {len(files)}: {path.name}")
+        for one in readers[kind](path):
+            if one.judge in [other.judge for other in judged[one.corpus]]:
                 raise ValueError(
                     f"{path} holds judge {one.judge} on {one.corpus} again; leave one file of "
                     "each judge and corpus in the folder"
                 )
-            judged[one.corpus, one.judge] = one
-    counts = Counter(corpus for corpus, _ in judged)
-    say("judges: " + (", ".join(f"{corpus} {n}" for corpus, n in counts.items()) or "none"))
-    return list(judged.values())
-
-
-def _files(data: Path | None) -> list[Path]:
-    """Return the files of annotations, and of battles with both orders apart, in a folder."""
-    kinds = (".csv", ".csv.gz", ".parquet")
-    files = [
-        path for path in folder_files(data, "the annotation files") if path.name.endswith(kinds)
-    ]
-    wanted = {"human_pref", "scores_a"}, {"model_a", *ORDERS}
-    found = [path for path in files if any(w <= set(file_columns(path)) for w in wanted)]
-    if data is not None and not found:
-        raise ValueError(
-            f"{data} holds no annotations: no CSV or Parquet file has human_pref and scores_a, "
-            f"or battles with {' and '.join(ORDERS)}; see docs/papers.md"
-        )
-    return found
+            judged[one.corpus].append(one)
+    counts = ", ".join(f"{corpus} {len(own)}" for corpus, own in judged.items())
+    say(f"judges: {counts or 'none'}")
+    return judged
 
 
 def _with_both_orders(path: Path) -> Iterator[Judged]:

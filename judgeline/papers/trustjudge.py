@@ -4,14 +4,21 @@ As in the released program, scores are held against the comparison in both order
 differ, and each circle of three answers is a violation, also one of two wins and a tie.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from judgeline.papers.tables import Cell, Paper, Place, Printed, extremes, in_print, items, row_of
+from judgeline.papers.tables import (
+    Cell,
+    Items,
+    Paper,
+    in_print,
+    printed_cells,
+    printed_names,
+    row_of,
+)
 from judgeline.papers.trustjudge_data import METHODS, Judged, read
 from judgeline.trust import (
     RELEASED_TEMPERATURE,
@@ -44,16 +51,13 @@ PARTS = {
 """Rows of Table 2, and the two parts together."""
 
 Judges = list[Judged]
-PRINTED = Printed("trustjudge")
-FOLLOWS = partial(PRINTED.follows, note="")
-"""Cells of printed values; their tables are named at the item."""
 
 
 def as_printed(
     table: str, row: str, numbers: Mapping[str, float], names: Mapping[str, str] = OURS
 ) -> Iterator[Cell]:
     """Yield the numbers that the columns of a printed table hold."""
-    for column in PRINTED.columns(table):
+    for column in printed_names(f"trustjudge.{table}", "column"):
         if (own := names.get(column, column)) in numbers:
             yield Cell(row, column, numbers[own])
 
@@ -64,10 +68,13 @@ def as_printed(
 def by_judge(table: str, judges: Judges) -> Iterator[Cell]:
     """Yield Table 1 or 3; under Table 1, numbers of other scales, rules and sizes too."""
     for one in judges:
-        row = in_print(one.judge, PRINTED.rows(table))
+        row = in_print(one.judge, printed_names(f"trustjudge.{table}", "row"))
         yield from as_printed(table, row, one.numbers)
         if table == "table1":
-            listed = {OURS.get(column, column) for column in PRINTED.columns(table)}
+            listed = {
+                OURS.get(column, column)
+                for column in printed_names(f"trustjudge.{table}", "column")
+            }
             rest = {name: value for name, value in one.numbers.items() if name not in listed}
             yield from row_of(row, n_pairs=float(len(one.pairs)), **rest)
 
@@ -75,7 +82,7 @@ def by_judge(table: str, judges: Judges) -> Iterator[Cell]:
 def parts_alone(judges: Judges) -> Iterator[Cell]:
     """Yield Table 2: scores by probability or on the fine scale alone, and either rule."""
     for one in judges:
-        column = in_print(one.judge, PRINTED.columns("table2"))
+        column = in_print(one.judge, printed_names("trustjudge.table2", "column"))
         for row, name in PARTS.items():
             if name in one.numbers:
                 yield Cell(row, column, one.numbers[name])
@@ -86,14 +93,14 @@ def over_dimensions(judges: Judges) -> Iterator[Cell]:
     for one in judges:
         own = pd.DataFrame([part.numbers for _, part in one.by("dimension")])
         if len(own) > 1:
-            row = in_print(one.judge, PRINTED.rows("table5"))
+            row = in_print(one.judge, printed_names("trustjudge.table5", "row"))
             yield from as_printed("table5", row, own.dropna(axis=1).mean().to_dict())
 
 
 def by_category(judges: Judges) -> Iterator[Cell]:
     """Yield Table 6: ratios by category of the question, all scores on 1 to 5."""
     names = OURS | {"cr_trustjudge": "cr_expectation_5"}
-    labels = [str(row).partition(" / ") for row in PRINTED.rows("table6")]
+    labels = [str(row).partition(" / ") for row in printed_names("trustjudge.table6", "row")]
     for one in judges:
         judge = in_print(one.judge, (label[2] for label in labels))
         for category, own in one.by("category"):
@@ -128,19 +135,19 @@ def information(judges: Judges) -> Iterator[Cell]:
                 yield Cell(row, f"bits {name}", float(-(share * np.log2(share)).sum()))
 
 
-# ------------------------------------------------------------------ the paper's own numbers
+# ------------------------------------------------------------------ printed examples
 
 
-def _listed(figure: str, row: str) -> "pd.Series[float]":
-    """Return the printed values of a figure's row by column."""
-    return pd.Series(
-        {name: float(PRINTED.texts[figure, row, name]) for name in PRINTED.columns(figure)}
-    )
+def _listed(figure: str) -> "pd.Series[float]":
+    """Return the printed probabilities of a figure's token by what was said."""
+    cells = printed_cells("trustjudge")
+    own = cells[cells["item"].eq(f"trustjudge.{figure}") & cells["row"].str.endswith(" token")]
+    return own.set_index("column")["value"].astype(float)
 
 
 def example_choice(_: Judges) -> Iterator[Cell]:
     """Yield Figure 5: shares of the printed probabilities, which add up to more than 1."""
-    listed = _listed("fig5", "pairwise verdict token")
+    listed = _listed("fig5")
     note = f"divided by the sum of those printed, {listed.sum():.4f}"
     shares = listed / listed.sum()
     for token, share in shares.items():
@@ -154,7 +161,7 @@ def example_choice(_: Judges) -> Iterator[Cell]:
 
 def example_score(_: Judges) -> Iterator[Cell]:
     """Yield Figure 6: the printed distribution, and its score by each method."""
-    listed = _listed("fig6", "score token")
+    listed = _listed("fig6")
     position = TokenPosition([*listed.index], np.log(listed.to_numpy()))
     found = score_distribution(position, digits_per_token=1, scale=(1, 5))
     for value, p in zip(*found[1:3], strict=True):
@@ -169,92 +176,12 @@ def example_score(_: Judges) -> Iterator[Cell]:
     )
 
 
-def text(_: Judges) -> Iterator[Cell]:
-    """Yield the numbers of the text that follow from printed tables."""
-    own = "Llama-3.1-70B-Instruct"
-    for name, ours in (("cr", "cr_trustjudge"), ("ntr5", "ntr5_likelihood")):
-        row, of = f"{name}, Llama-3.1-70B", _of_row("table1", own, f"{name}_baseline", ours)
-        before, after = PRINTED.numbers(of)
-        yield from row_of(row, baseline=before, trustjudge=after)
-        yield FOLLOWS(row, "reduction", np.subtract, of)
-    for row, table, high, low in (
-        ("exact match gain", "table1", "exact_match_trustjudge", "exact_match_baseline"),
-        ("cr reduction against baseline", "table1", "cr_baseline", "cr_trustjudge"),
-        ("cr reduction against G-Eval", "table1", "cr_geval", "cr_trustjudge"),
-        ("ntr5 reduction", "table1", "ntr5_baseline", "ntr5_likelihood"),
-        ("cr reduction", "table5", "cr_baseline", "cr_trustjudge"),
-    ):
-        of = [place for judge in PRINTED.rows(table) for place in _of_row(table, judge, high, low)]
-        yield from _ends(f"{row} over judges", of)
-    wins = [place for place in PRINTED.texts if place[0] == "table1" and "winrate" in place[2]]
-    yield from extremes("win rate of TrustJudge scores", PRINTED.numbers(wins))
-    yield from _of_parts()
-    for judge, row in (("Llama-3-8B", "Llama-3.1-8B"), ("Qwen2.5-7B", "Qwen2.5-7B")):
-        of = [("table4", f"{row} / row {k}", "win_rate") for k in (3, 1)]
-        note = "row 3 less row 1 of Table 4"
-        yield FOLLOWS("win rate gain", judge, np.subtract, of, note=note)
-    yield Cell("stray number beside 10.69", "Qwen2.5-7B", np.nan, "follows from no printed number")
-    for size in (3, 4):
-        names = f"ntr{size}_baseline", f"ntr{size}_trustjudge"
-        of = [
-            place for judge in PRINTED.rows("table5") for place in _of_row("table5", judge, *names)
-        ]
-        yield FOLLOWS(f"mean ntr{size} reduction", "3 judges", _mean_difference, of)
-    yield from _means("mean of 24 category-judge cells", "")
-    for category in dict.fromkeys(row.partition(" / ")[0] for row in PRINTED.rows("table6")):
-        yield from _means(f"mean of 3 judges: {category}", f"{category} / ")
-
-
-def _of_parts() -> Iterator[Cell]:
-    """Yield the numbers of the text on Table 2."""
-    base, judges = "single: 5-scale baseline", PRINTED.columns("table2")
-    for judge in ("Llama-3.1-8B", "GPT-4o"):
-        [value] = PRINTED.numbers([("table2", base, judge)])
-        yield Cell("5-scale baseline cr", judge, value)
-    for part in ("softmax", "100-scale"):
-        pair = base, f"single: + {part}"
-        of = [("table2", row, judge) for judge in judges for row in pair]
-        yield from _ends(f"cr reduction by {part}", of)
-    for judge in judges:
-        pair = "pairwise: baseline", "pairwise: + PPL-based"
-        of = [("table2", row, judge) for row in pair]
-        yield FOLLOWS("ntr4 reduction by PPL rule", judge, np.subtract, of)
-
-
-def _of_row(table: str, row: str, *names: str) -> list[Place]:
-    return [(table, row, name) for name in names]
-
-
-def _differences(values: Sequence[float]) -> Any:
-    return np.subtract(*np.reshape(values, (-1, 2)).T)
-
-
-def _mean_difference(*values: float) -> Any:
-    return _differences(values).mean()
-
-
-def _ends(row: str, of: list[Place]) -> Iterator[Cell]:
-    """Yield the least and largest difference of two printed values each."""
-    for column, end in (("min", np.min), ("max", np.max)):
-        yield FOLLOWS(row, column, lambda *values, end=end: end(_differences(values)), of)
-
-
-def _means(row: str, start: str) -> Iterator[Cell]:
-    """Yield means over rows of Table 6 that begin with a name."""
-    for column in sorted(PRINTED.columns("table6")):
-        of = PRINTED.places("table6", column, start)
-        yield FOLLOWS(row, column, lambda *values: np.mean(values), of)
-
-
 _FILES = "scores and comparisons of judges with their probabilities"
 _TRAINED = "models trained on preferences, and verdicts of GPT-4o on their AlpacaEval 2 answers"
 _EXAMPLE, _SCORES = "the printed example", "scores of judges with their probabilities"
-_TITLES: dict[str, tuple[str, str, Callable[[Judges], Iterable[Cell]]]] = {
-    "table1": (
-        "conflicts, non-transitivity and accuracy by judge",
-        _FILES,
-        partial(by_judge, "table1"),
-    ),
+_ACCURACY = "conflicts, non-transitivity and accuracy by judge"
+ITEMS: Items = {
+    "table1": (_ACCURACY, _FILES, partial(by_judge, "table1")),
     "table2": ("parts of the method alone", _FILES, parts_alone),
     "table3": ("a reasoning model", _FILES, partial(by_judge, "table3")),
     "table4": ("win rates after preference training", _TRAINED, lambda _: ()),
@@ -264,6 +191,5 @@ _TITLES: dict[str, tuple[str, str, Callable[[Judges], Iterable[Cell]]]] = {
     "fig5": ("example probabilities of a comparison", _EXAMPLE, example_choice),
     "fig6": ("example probabilities of a score", _EXAMPLE, example_score),
     "information": ("entropy of scores", _SCORES, information),
-    "text": ("numbers of the text", "the printed tables", text),
 }
-PAPER = Paper("trustjudge", items("trustjudge", _TITLES), read)
+PAPER = Paper("trustjudge", ITEMS, read)

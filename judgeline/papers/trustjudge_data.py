@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,10 @@ from judgeline.io import each_category
 from judgeline.papers.files import (
     NAME,
     Column,
+    Columns,
+    Say,
     named_files,
-    no_rows,
-    number,
-    read_table,
+    read_tables,
     require,
     require_once,
     word,
@@ -165,32 +165,34 @@ def _complete(table: pd.DataFrame, columns: Any) -> pd.DataFrame:
 # ------------------------------------------------------------------ reading
 
 
-def _is_share(_: pd.DataFrame, values: pd.Series) -> pd.Series:
-    return values.isin([0, 0.5, 1])
+def _number(wanted: str, rule: Any, *, needed: bool = False, may_lack: bool = True) -> Column:
+    return Column(wanted, rule, "number", needed, may_lack)
 
 
 def _is_chance(table: pd.DataFrame, values: pd.Series) -> pd.Series:
     return values.ge(0) & table[list(_CHANCES)].sum(axis=1, skipna=False).sub(1).abs().le(1e-4)
 
 
-def _is_point(table: pd.DataFrame, values: pd.Series) -> pd.Series:
-    return values.between(1, table["scale"]) & values.mod(1).eq(0)
-
-
-_POINT = number("a whole number from 1 to the highest of the scale", _is_point, may_lack=True)
-_CHANCE = number("p_a, p_tie and p_b that add up to 1", _is_chance, needed=False, may_lack=True)
+_POINT = _number(
+    "a whole number from 1 to the highest of the scale",
+    lambda table, values: values.between(1, table["scale"]) & values.mod(1).eq(0),
+)
+_SHARE = _number("A's share of the win, 1, 0.5 or 0", lambda _, values: values.isin([0, 0.5, 1]))
+_CHANCE = _number("p_a, p_tie and p_b that add up to 1", _is_chance)
 _EITHER = {"judge": word("the judge"), "dimension": word("all"), "category": word()}
-FILES: dict[str, dict[str, Column]] = {
+FILES: dict[str, Columns] = {
     "scores": {
         "question_id": NAME,
         "model": NAME,
-        "scale": number(
+        "scale": _number(
             f"the highest number of the scale, from 2 to {MOST_POINTS}",
-            lambda _, v: v.between(2, MOST_POINTS) & v.mod(1).eq(0),
+            lambda _, values: values.between(2, MOST_POINTS) & values.mod(1).eq(0),
+            needed=True,
+            may_lack=False,
         ),
-        "score": _POINT,
+        "score": _POINT._replace(needed=True),
         "probabilities": Column(kind="any", needed=False, may_lack=True),
-        "reference_score": _POINT._replace(needed=False),
+        "reference_score": _POINT,
         **_EITHER,
     },
     "comparisons": {
@@ -198,24 +200,19 @@ FILES: dict[str, dict[str, Column]] = {
         "model_a": NAME,
         "model_b": Column("another model", lambda table, values: values.ne(table["model_a"])),
         "order": word(None, "AB", "BA", may_lack=False)._replace(needed=True),
-        "choice": number("A's share of the win, 1, 0.5 or 0", _is_share, may_lack=True),
+        "choice": _SHARE._replace(needed=True),
         **dict.fromkeys(_CHANCES, _CHANCE),
-        "perplexity": number("1 or more", lambda _, v: v.ge(1), needed=False, may_lack=True),
-        "human_outcome": number(
-            "A's share of the vote, 1, 0.5 or 0", _is_share, needed=False, may_lack=True
-        ),
+        "perplexity": _number("1 or more", lambda _, values: values.ge(1)),
+        "human_outcome": _SHARE,
         **_EITHER,
     },
 }
 """Columns of the two files."""
 
 
-def read(data: Path | None, say: Callable[[str], None]) -> list[Judged]:
+def read(data: Path | None, say: Say) -> list[Judged]:
     """Return the judges in ``scores`` and ``comparisons`` of a folder, none without it."""
-    tables = {name: no_rows(columns) for name, columns in FILES.items()}
-    for name, path in named_files(data, FILES):
-        say(f"reading {path.name}")
-        tables[name] = read_table(path, FILES[name])
+    tables = read_tables(named_files(data, FILES), FILES, say)
     scored, pairs = _scored(tables["scores"]), _paired(tables["comparisons"])
     found = []
     for judge in dict.fromkeys([*pairs["judge"], *scored["judge"]]):
@@ -265,10 +262,11 @@ def _by_chances(place: str, listed: Any, scale: int) -> tuple[float, ...]:
     if listed is None or listed != listed:
         return (math.nan,) * 5
     try:
-        known = _chances(listed)
+        given = json.loads(listed) if isinstance(listed, str) else listed
+        known = {str(token): float(p) for token, p in dict(given).items() if p}
         position = TokenPosition([*known], [math.log(p) for p in known.values()])
         found = score_distribution(position, digits_per_token=len(str(scale)), scale=(1, scale))
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(
             f"{place}: probabilities {str(listed)[:60]!r} cannot be read ({error}); write the "
             f'numbers from 1 to {scale} with theirs, as {{"4": 0.7, "3": 0.2}}, or nothing'
@@ -281,18 +279,6 @@ def _by_chances(place: str, listed: Any, scale: int) -> tuple[float, ...]:
         found.entropy,
         found.covered,
     )
-
-
-def _chances(listed: Any) -> dict[str, float]:
-    """Return the probabilities above 0 by token, from a mapping or its JSON."""
-    try:
-        chances: Mapping[str, float] = json.loads(listed) if isinstance(listed, str) else listed
-        known = {str(token): float(p) for token, p in dict(chances).items() if p}
-    except (ValueError, TypeError) as error:
-        raise ValueError("no numbers with their probabilities") from error
-    if not known or not all(0 < p <= 1 for p in known.values()):
-        raise ValueError("a probability is outside 0 to 1, or none is above 0")
-    return known
 
 
 def _paired(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,13 +1,12 @@
 """Quantitative judges: models that learn human scores from a judge's rationale."""
 
 from judgeline.quantitative.agreement import (
-    Agreement,
     confusion_matrix,
     preference_agreement,
     ranking_agreement,
     rating_agreement,
 )
-from judgeline.quantitative.curve import Battles, learning_curve
+from judgeline.quantitative.battles import METRICS, Battles
 from judgeline.quantitative.folds import CrossFitted, cross_fitted_outcomes
 from judgeline.quantitative.inputs import (
     N_FOLDS,
@@ -19,14 +18,13 @@ from judgeline.quantitative.inputs import (
     presentations,
     two_headed,
 )
-from judgeline.quantitative.judges import FORMS, QuantitativeJudge, base_judge, fit_judge
+from judgeline.quantitative.judges import QuantitativeJudge, base_judge, fit_judge
 from judgeline.quantitative.trials import Design, Labels, LearningCurve, Trials, trials
 
 __all__ = [
-    "FORMS",
+    "METRICS",
     "N_FOLDS",
     "PENALTIES",
-    "Agreement",
     "Battles",
     "CrossFitted",
     "Design",
@@ -42,7 +40,6 @@ __all__ = [
     "confusion_matrix",
     "cross_fitted_outcomes",
     "fit_judge",
-    "learning_curve",
     "preference_agreement",
     "presentations",
     "ranking_agreement",

@@ -5,18 +5,16 @@ those questions predicts the fold's battles. Its penalty is chosen on the same v
 cross-validation over the other folds, so that choosing it reveals nothing either.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from judgeline.arrays import Floats, alike, require
 from judgeline.quantitative.inputs import (
-    BASE_PENALTY,
     N_FOLDS,
     PENALTIES,
     Presentations,
@@ -26,11 +24,11 @@ from judgeline.quantitative.inputs import (
     presentation_weights,
     presented_outcomes,
     question_folds,
+    require_contrast,
     require_grid,
-    require_shares,
     require_votes,
 )
-from judgeline.quantitative.newton import coordinates, fit_many
+from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
 
 _SELECTION = 1e-3  # logits; differences of penalties matter far above
 
@@ -48,20 +46,6 @@ class CrossFitted(NamedTuple):
     fold: Rows
 
 
-class _Votes(NamedTuple):
-    """Rows of fits: weights (r,) or (r, F), outcomes, folds, has a vote (r,), models (r, 2)."""
-
-    weights: Floats
-    outcome: Floats
-    fold: Rows
-    models: Rows
-    voted: NDArray[np.bool_]
-
-    def without(self, model: int) -> NDArray[np.bool_]:
-        """Return a mask of rows with a vote and without this model (-1 leaves out none)."""
-        return np.asarray(self.voted & (self.models != model).all(axis=1))
-
-
 def cross_fitted_outcomes(
     shown: Presentations,
     model_a: ArrayLike,
@@ -73,7 +57,6 @@ def cross_fitted_outcomes(
     rng: np.random.Generator,
     n_folds: int = N_FOLDS,
     penalties: Sequence[float] = PENALTIES,
-    base_penalty: float = BASE_PENALTY,
 ) -> CrossFitted:
     """Return every battle's BTL or BTL2 outcome, for each held-out model.
 
@@ -98,7 +81,7 @@ def cross_fitted_outcomes(
         Deals questions to folds; nothing else is random.
     n_folds : int
         Folds of questions, 3 or more (2 if there is one penalty only).
-    penalties, base_penalty
+    penalties
         As in `fit_judge`.
 
     Raises
@@ -127,36 +110,39 @@ def cross_fitted_outcomes(
             "fold needs 3 folds or more; give one penalty or more folds"
         )
     fold = question_folds(question, n_folds=n_folds, rng=rng)
-    votes = _votes(shown, (model_a, model_b), outcome, fold, n_models)
-    voted = np.unique(votes.models[votes.voted])
+    codes, shares = np.column_stack((model_a, model_b)), np.asarray(outcome, dtype=float)
+    _require_battles(shown, codes, shares, fold, n_models)
+    models, fold_of = codes[shown.battle], fold[shown.battle]
+    presented = presented_outcomes(shares, shown)
+    is_voted = ~np.isnan(presented)
+    target = np.where(is_voted, presented, 0.5)  # a number, but rows without a vote weigh 0
+    voted = np.unique(models[is_voted]).astype(np.intp)
     # models to leave out, -1 for none; and which of them serves each model
     held_out = [*voted.tolist(), *[-1][: n_models - voted.size]]
     judge_of = np.full(n_models, len(held_out) - 1, dtype=np.intp)
     judge_of[voted] = np.arange(voted.size)
-    where = coordinates(shown.embeddings, shown.base, votes.weights)
-    counted = np.column_stack([votes.without(model) for model in held_out])
-    votes = votes._replace(weights=votes.weights[:, None] * counted)
+    counted = np.column_stack([is_voted & (models != one).all(axis=1) for one in held_out])
     pairs = list(combinations(range(n_folds), 2)) if grid.size > 1 else []
-    _require_contrasts(votes, held_out, [*combinations(range(n_folds), 1), *pairs])
-    fits = partial(fit_many, base_penalty=base_penalty)
-    chosen = _chosen_penalties(partial(fits, where.single()), votes, pairs, grid)
+    for (place, model), left_out in product(
+        enumerate(held_out), [*combinations(range(n_folds), 1), *pairs]
+    ):
+        _require_contrast(target[counted[:, place] & ~np.isin(fold_of, left_out)], model, left_out)
+    weights = presentation_weights(shown)
+    where = coordinates(shown.embeddings, shown.base, weights)
+    weights = weights[:, None] * counted
+    chosen = _chosen_penalties(where.single(), weights, target, fold_of, pairs, grid)
     logits = np.zeros(counted.shape)
     for k in range(n_folds):
-        own = votes.fold == k
-        scores = fits(where, votes.weights, votes.outcome, chosen[:, k], rows=~own)
-        logits[own] = scores[own]
+        own = fold_of == k
+        logits[own] = fit_many(where, weights, target, chosen[:, k], rows=~own)[own]
     outcomes = battle_outcomes(expit(logits), shown).T
     return CrossFitted(outcomes[judge_of], chosen[judge_of], fold)
 
 
-def _votes(
-    shown: Presentations,
-    models: tuple[ArrayLike, ArrayLike],
-    outcome: ArrayLike,
-    fold: Rows,
-    n_models: int,
-) -> _Votes:
-    codes, shares = np.column_stack(models), np.asarray(outcome, dtype=float)
+def _require_battles(
+    shown: Presentations, codes: Rows, shares: Floats, fold: Rows, n_models: int
+) -> None:
+    """Raise unless models have codes, votes are shares, and each battle has a presentation."""
     alike(model_a=codes[:, 0], outcome=shares, question=fold)
     known = np.isin(codes, np.arange(n_models)).all(axis=1)
     require(known, "the pair of models", codes, "codes 0 to M - 1")
@@ -168,49 +154,39 @@ def _votes(
             f"{absent[:1].tolist()}, and presentations name battles up to {shown.battle.max()}; "
             "leave out battles without a rationale and number the rest from 0"
         )
-    rows = shown.battle
-    presented = presented_outcomes(shares, shown)
-    voted = ~np.isnan(presented)
-    return _Votes(
-        presentation_weights(shown),
-        np.where(voted, presented, 0.5),  # a number, but rows without a vote weigh 0
-        fold[rows],
-        codes[rows].astype(np.intp),
-        voted,
-    )
+
+
+def _require_contrast(votes: Floats, model: int, folds: tuple[int, ...]) -> None:
+    """Raise if the votes of a fit are none or all alike; say what was left out of it."""
+    name = f"model {model}" if model >= 0 else "leaving out a model"
+    name += f", fold{'s' * (len(folds) > 1)} {' and '.join(map(str, folds))}"
+    if not votes.size:
+        raise TooLittleToLearnError(
+            f"no votes are left without {name}; add votes on more questions"
+        )
+    try:
+        require_contrast(votes, "outcome")
+    except TooLittleToLearnError as error:
+        raise TooLittleToLearnError(f"without {name}: {error}") from error
 
 
 def _chosen_penalties(
-    fits: Callable[..., Floats], votes: _Votes, pairs: Sequence[tuple[int, int]], grid: Floats
+    where: Coordinates,
+    weights: Floats,
+    target: Floats,
+    fold_of: Rows,
+    pairs: Sequence[tuple[int, int]],
+    grid: Floats,
 ) -> Floats:
     """Return the penalty of each judge (F, n_folds), chosen without its fold and its model."""
-    n_fits = votes.weights.shape[1]
-    losses = np.zeros((grid.size, n_fits, int(votes.fold.max()) + 1))
+    n_fits = weights.shape[1]
+    losses = np.zeros((grid.size, n_fits, int(fold_of.max()) + 1))
     for (j, k), (place, gamma) in product(pairs, enumerate(grid)):
-        rows = (votes.fold != j) & (votes.fold != k)
-        gammas = np.full(n_fits, gamma)
-        scores = fits(votes.weights, votes.outcome, gammas, rows=rows, tolerance=_SELECTION)
+        rows, gammas = (fold_of != j) & (fold_of != k), np.full(n_fits, gamma)
+        scores = fit_many(where, weights, target, gammas, rows=rows, tolerance=_SELECTION)
         for fold, other in ((j, k), (k, j)):
-            own = votes.fold == fold
-            loss = np.logaddexp(0, scores[own]) - votes.outcome[own, None] * scores[own]
-            losses[place, :, other] += (votes.weights[own] * loss).sum(axis=0)
+            own = fold_of == fold
+            loss = np.logaddexp(0, scores[own]) - target[own, None] * scores[own]
+            losses[place, :, other] += (weights[own] * loss).sum(axis=0)
     best = grid.size - 1 - losses[::-1].argmin(axis=0)  # of equal losses the larger penalty
     return np.asarray(grid[best])
-
-
-def _require_contrasts(
-    votes: _Votes, held_out: Sequence[int], left_out: Sequence[tuple[int, ...]]
-) -> None:
-    """Raise if the votes of a fit are none or all alike; say what was left out of it."""
-    for model, folds in product(held_out, left_out):
-        name = f"model {model}" if model >= 0 else "leaving out a model"
-        name += f", fold{'s' * (len(folds) > 1)} {' and '.join(map(str, folds))}"
-        rows = votes.without(model) & ~np.isin(votes.fold, folds)
-        if not rows.any():
-            raise TooLittleToLearnError(
-                f"no votes are left without {name}; add votes on more questions"
-            )
-        try:
-            require_shares(votes.outcome[rows], int(rows.sum()))
-        except TooLittleToLearnError as error:
-            raise TooLittleToLearnError(f"without {name}: {error}") from error

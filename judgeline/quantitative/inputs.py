@@ -6,7 +6,7 @@ score and outcome favour the answer shown first; a battle's prediction favours A
 """
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,8 @@ def base_logit(probability: ArrayLike) -> Floats:
     """
     values = np.asarray(probability, dtype=float)
     remedy = "a judge without probabilities can give -1, 0, 1 as its score"
-    require(_is_open(values), "probability", values, f"strictly between 0 and 1; {remedy}")
+    is_open = (values > 0) & (values < 1)
+    require(is_open, "probability", values, f"strictly between 0 and 1; {remedy}")
     return np.asarray(logit(values))
 
 
@@ -46,42 +47,30 @@ def base_logit_of_scores(score_first: ArrayLike, score_second: ArrayLike) -> Flo
     return np.asarray(np.log(first) - np.log(second))
 
 
-def _is_open(values: Floats) -> Mask:
-    """Return which values lie strictly between 0 and 1."""
-    return (values > 0) & (values < 1)
-
-
 def log_probabilities(probabilities: ArrayLike) -> Floats:
     """Return natural logarithms of category probabilities (n, S), whose rows add up to 1."""
     values = np.asarray(probabilities, dtype=float)
     has_rows = values.ndim == 2 and values.shape[1] >= 2
     require(has_rows, "the shape of probabilities", values.shape, "(n, S) with S >= 2")
     remedy = "strictly between 0 and 1; add a small mass to every category and normalise"
-    require(_is_open(values), "probabilities", values, remedy)
+    require((values > 0) & (values < 1), "probabilities", values, remedy)
     total = values.sum(axis=1)
     require(np.abs(total - 1) <= 1e-4, "the sum of probabilities", total, "1")
     return np.asarray(log_softmax(np.log(values), axis=1))
-
-
-def require_embeddings(embeddings: ArrayLike, n_features: int | None = None) -> Floats:
-    """Return embeddings as floats of shape (..., d), or raise on a missing rationale."""
-    values = np.asarray(embeddings, dtype=float)
-    require(values.ndim >= 2, "the shape of embeddings", values.shape, "(n, d)")
-    width = values.shape[-1]
-    remedy = "embed the rationales with the model that the judge was fitted with"
-    known = n_features in (None, width)
-    require(known, "the number of features", width, f"the judge's {n_features} weights; {remedy}")
-    remedy = "finite; leave out the rows whose verdict has no rationale"
-    require(np.isfinite(values), "embeddings", values, remedy)
-    return values
 
 
 def require_rows(
     embeddings: ArrayLike, base: ArrayLike, n_features: int | None = None
 ) -> tuple[Floats, Floats]:
     """Return embeddings (..., d) and base scores (...) as floats that belong together."""
-    features, values = require_embeddings(embeddings, n_features), np.asarray(base, dtype=float)
-    shape = features.shape[:-1]
+    features, values = np.asarray(embeddings, dtype=float), np.asarray(base, dtype=float)
+    require(features.ndim >= 2, "the shape of embeddings", features.shape, "(n, d)")
+    width, shape = features.shape[-1], features.shape[:-1]
+    remedy = "embed the rationales with the model that the judge was fitted with"
+    known = n_features in (None, width)
+    require(known, "the number of features", width, f"the judge's {n_features} weights; {remedy}")
+    remedy = "finite; leave out the rows whose verdict has no rationale"
+    require(np.isfinite(features), "embeddings", features, remedy)
     require(values.shape == shape, "the shape of base", values.shape, f"{shape}, as embeddings")
     require(np.isfinite(values), "base", values, "finite; leave out rows without a score")
     return features, values
@@ -96,50 +85,30 @@ def require_column(column: ArrayLike, n_rows: int, name: str) -> Floats:
     return values
 
 
-def require_ratings(rating: ArrayLike, n_rows: int) -> Floats:
-    """Return human ratings (n,), or raise if one is missing or all are alike."""
-    values = require_column(rating, n_rows, "rating")
+def require_contrast(values: Floats, name: str) -> None:
+    """Raise if all ratings or outcomes (n,) are alike."""
     if (values == values[0]).all():
         raise TooLittleToLearnError(
-            f"all {n_rows} ratings are {values[0]:g}: nothing to learn; use rows that differ"
+            f"all {values.size} {name}s are {values[0]:g}: nothing to learn; add others"
         )
-    return values
 
 
-def require_shares(outcome: ArrayLike, n_rows: int) -> Floats:
-    """Return outcomes (n,) in [0, 1], or raise if one is outside or all are alike."""
-    values = require_column(outcome, n_rows, "outcome")
-    require((values >= 0) & (values <= 1), "outcome", values, "a share of the win in [0, 1]")
-    if (values == values[0]).all():
-        kind = {0.0: "losses", 0.5: "ties", 1.0: "wins"}.get(float(values[0]), "alike")
-        raise TooLittleToLearnError(
-            f"all {n_rows} outcomes are {kind} ({values[0]:g}): a judge fitted to them says "
-            "nothing about the answers; add votes of the other kinds"
-        )
-    return values
-
-
-def require_votes(outcome: Floats) -> None:
-    """Raise unless outcomes (n,) are shares of a win, or NaN where nobody voted."""
-    good = np.isnan(outcome) | ((outcome >= 0) & (outcome <= 1))
-    require(good, "outcome", outcome, "[0, 1] or NaN: correct human_outcome, or empty it")
-
-
-def require_weights(weight: ArrayLike | None, n_rows: int) -> Floats:
-    """Return positive row weights (n,); ones if there are none."""
-    values = require_column(np.ones(n_rows) if weight is None else weight, n_rows, "weight")
-    require(values > 0, "weight", values, "positive; leave out rows that must not count")
-    return values
-
-
-def require_categories(category: ArrayLike, shape: tuple[int, ...]) -> Rows:
-    """Return categories (n,) 0 to S - 1 for probabilities of shape (n, S), each one present."""
+def require_target(form: str, target: ArrayLike, shape: tuple[int, ...]) -> Any:
+    """Return targets of a form for base columns of a shape, or raise if they teach too little."""
+    if form == "pl":
+        return require_rankings(target, shape[:-1])
     n_rows, n_categories = shape
-    values = require_column(category, n_rows, "category")
+    name = {"ls": "rating", "btl": "outcome", "mn": "category"}[form]
+    values = require_column(target, n_rows, name)
+    if form == "btl":
+        require((values >= 0) & (values <= 1), name, values, "a share of the win in [0, 1]")
+    if form != "mn":
+        require_contrast(values, name)
+        return values
     remedy = "3 or more; for two, fit method btl"
     require(n_categories >= 3, "the number of categories", n_categories, remedy)
     expected = f"a column of the probabilities, 0 to {n_categories - 1}"
-    require(np.isin(values, np.arange(n_categories)), "category", values, expected)
+    require(np.isin(values, np.arange(n_categories)), name, values, expected)
     counts = np.bincount(values.astype(np.intp), minlength=n_categories)
     if not counts.all():
         absent = np.flatnonzero(counts == 0).tolist()
@@ -148,6 +117,12 @@ def require_categories(category: ArrayLike, shape: tuple[int, ...]) -> Rows:
             "cannot be learned; add ratings of theirs, on several questions, or merge categories"
         )
     return values.astype(np.intp)
+
+
+def require_votes(outcome: Floats) -> None:
+    """Raise unless outcomes (n,) are shares of a win, or NaN where nobody voted."""
+    good = np.isnan(outcome) | ((outcome >= 0) & (outcome <= 1))
+    require(good, "outcome", outcome, "[0, 1] or NaN: correct human_outcome, or empty it")
 
 
 def require_rankings(ranking: ArrayLike, shape: tuple[int, ...]) -> Rows:
@@ -231,9 +206,9 @@ def two_headed(
     ValueError
         If shapes differ, a number is missing or a score is not positive.
     """
-    both = {"embeddings_a": embeddings_a, "embeddings_b": embeddings_b}
-    first, second = map(require_embeddings, alike_floats(2, **both))
-    difference, base = first - second, base_logit_of_scores(score_a, score_b)
+    first, second = alike_floats(2, embeddings_a=embeddings_a, embeddings_b=embeddings_b)
+    base = base_logit_of_scores(score_a, score_b)
+    difference = require_rows(first, base)[0] - require_rows(second, base)[0]
     return presentations(
         np.concatenate([difference, -difference]),
         np.concatenate([base, -base]),
@@ -284,32 +259,19 @@ BASE_PENALTY = 0.01
 """Penalty on the squared weight of a standardised base score; a certain vote adds up to 1/4."""
 
 
-class Scaling(NamedTuple):
-    """Common scale of features, so that one grid of penalties serves every embedder.
+def fit_scaling(embeddings: Floats, base: Floats) -> tuple[Floats, Floats]:
+    """Return centres and units (d + q,) of embeddings (n, d) and base scores (n, q).
 
-    `centre` (d,) and `unit`: mean embedding and root mean squared distance from it.
-    `base_centre` (q,), `base_unit` (q,): means and standard deviations of the base scores
-    (1 where they never vary). Nothing here has seen a human vote.
+    Embeddings share one unit, the root mean squared distance from their mean, so that one grid of
+    penalties serves every embedder; a base score's is its standard deviation, 1 where it never
+    varies. Nothing here has seen a human vote.
     """
-
-    centre: Floats
-    unit: float
-    base_centre: Floats
-    base_unit: Floats
-
-    def design(self, embeddings: Floats, base: Floats) -> Floats:
-        """Return scaled columns (n, d + q)."""
-        features = (embeddings - self.centre) / self.unit
-        return np.hstack([features, (base - self.base_centre) / self.base_unit])
-
-
-def fit_scaling(embeddings: Floats, base: Floats) -> Scaling:
-    """Return the scaling of embeddings (n, d) and base scores (n, q) by their own spread."""
     centre, base_centre = embeddings.mean(axis=0), base.mean(axis=0)
     unit = float(np.sqrt(((embeddings - centre) ** 2).sum(axis=1).mean()))
     spread = base.std(axis=0)
     flat = spread <= 1e-12 * np.maximum(1.0, np.abs(base_centre))
-    return Scaling(centre, unit or 1.0, base_centre, np.where(flat, 1.0, spread))
+    units = np.full(centre.size, unit or 1.0), np.where(flat, 1.0, spread)
+    return np.concatenate([centre, base_centre]), np.concatenate(units)
 
 
 def question_folds(
@@ -334,23 +296,20 @@ def question_folds(
 class PenaltyChoice(NamedTuple):
     """The penalty chosen by cross-validation, with the losses of the grid.
 
-    `penalty`: gamma, the prior precision of a unit of embedding (`Scaling`). `penalties` (G,):
-    the grid, ascending. `losses` (G,): held-out loss of each, per row. `on_edge`: whether the
-    choice is the first or last of several; at the last one the embedding is all but unused, at
-    the first one a smaller penalty might do better.
+    `penalty`: gamma, the prior precision of a unit of embedding (`fit_scaling`). `penalties` (G,):
+    the grid, ascending. `losses` (G,): held-out loss of each, per row. At the last one of the
+    grid the embedding is all but unused, at the first one a smaller penalty might do better.
     """
 
     penalty: float
     penalties: Floats
     losses: Floats
-    on_edge: bool
 
 
 def chosen(grid: Floats, losses: Floats) -> PenaltyChoice:
     """Return the choice that losses (G,) make on an ascending grid (G,): of equals the larger."""
     best = int(np.flatnonzero(losses == losses.min())[-1])
-    on_edge = grid.size > 1 and best in (0, grid.size - 1)
-    return PenaltyChoice(float(grid[best]), grid, losses, on_edge)
+    return PenaltyChoice(float(grid[best]), grid, losses)
 
 
 def require_grid(penalties: Sequence[float]) -> Floats:

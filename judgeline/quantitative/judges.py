@@ -9,6 +9,7 @@ paper shrinks all weights alike.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from scipy.special import expit, logsumexp, softmax
 
 from judgeline.arrays import Floats, require
 from judgeline.quantitative.inputs import (
+    BASE_PENALTY,
     N_FOLDS,
     PENALTIES,
     PenaltyChoice,
@@ -27,14 +29,11 @@ from judgeline.quantitative.inputs import (
     fit_scaling,
     log_probabilities,
     question_folds,
-    require_categories,
-    require_embeddings,
+    require_column,
     require_grid,
     require_rankings,
-    require_ratings,
     require_rows,
-    require_shares,
-    require_weights,
+    require_target,
 )
 from judgeline.quantitative.newton import conjugate_gradients
 
@@ -64,13 +63,9 @@ def _binomial(scores: Floats, outcome: Floats, weight: Floats) -> Curve:
     return Curve(value, weight * (chance - outcome), lambda along: information * along)
 
 
-def _multinomial(scores: Floats, category: Rows, weight: Floats) -> Curve:
-    return _plackett_luce(scores, category[:, None], weight)
-
-
 def _plackett_luce(scores: Floats, ranking: Rows, weight: Floats) -> Curve:
-    """Return the loss of rankings (n, T), each place against those not yet placed, (n, K)."""
-    stages = []
+    """Return the loss of rankings (n, T), or categories (n,), each against those not yet placed."""
+    stages, ranking = [], ranking.reshape(len(scores), -1)
     value, slope = -float(weight @ log_chance(scores, ranking)), np.zeros_like(scores)
     remaining, rows = scores.copy(), np.arange(len(ranking))
     for place in ranking.T:
@@ -107,15 +102,12 @@ class _Form(NamedTuple):
     base_penalty: float
 
 
-def _softmax(scores: Floats) -> Floats:
-    return np.asarray(softmax(scores, axis=-1))
-
-
+_softmax = partial(softmax, axis=-1)
 FORMS = {
-    "ls": _Form(_squares, np.asarray, 0.01),
-    "btl": _Form(_binomial, expit, 0.01),
-    "mn": _Form(_multinomial, _softmax, 1.0),  # S x S weights are too many to go free
-    "pl": _Form(_plackett_luce, _softmax, 0.01),
+    "ls": _Form(_squares, np.asarray, BASE_PENALTY),
+    "btl": _Form(_binomial, expit, BASE_PENALTY),
+    "mn": _Form(_plackett_luce, _softmax, 1.0),  # S x S weights are too many to go free
+    "pl": _Form(_plackett_luce, _softmax, BASE_PENALTY),
 }
 """Least squares of a rating; Bradley-Terry-Luce of a win (BTL and BTL2); multinomial of a category;
 Plackett-Luce of a choice or a ranking."""
@@ -170,13 +162,12 @@ def fit_judge(
     weight: ArrayLike | None = None,
     penalties: Sequence[float] = PENALTIES,
     n_folds: int = N_FOLDS,
-    base_penalty: float | None = None,
 ) -> QuantitativeJudge:
     """Return the judge that minimises a penalised loss, its penalty chosen by cross-validation.
 
-    ``loss + gamma |u|^2 / 2 + base_penalty |v|^2 / 2``, with u the weights of scaled features
-    (`Scaling`) and v those of standardised base scores. The loss is half the squared error
-    (``ls``) or the negative log-likelihood in nats.
+    ``loss + gamma |u|^2 / 2 + c |v|^2 / 2``, with u the weights of scaled features (`fit_scaling`)
+    and v those of standardised base scores; c is 0.01, for ``mn`` 1. The loss is half the squared
+    error (``ls``) or the negative log-likelihood in nats.
 
     Parameters
     ----------
@@ -201,8 +192,6 @@ def fit_judge(
         Grid of gamma, ascending; a single one is taken as given. Of equal losses the larger.
     n_folds : int
         Folds of the cross-validation.
-    base_penalty : float, optional
-        Penalty on the base score's standardised weights; 0.01, for ``mn`` 1.
 
     Raises
     ------
@@ -220,18 +209,19 @@ def fit_judge(
     Applied Statistics 24.
     """
     features, columns = _columns(form, embeddings, base)
-    weights = require_weights(weight, len(features))
-    targets = _require_target(form, target, columns.shape)
-    precision = FORMS[form].base_penalty if base_penalty is None else base_penalty
+    ones = np.ones(len(features))
+    weights = require_column(ones if weight is None else weight, len(features), "weight")
+    require(weights > 0, "weight", weights, "positive; leave out rows that must not count")
+    targets = require_target(form, target, columns.shape)
 
     axes = _axes(features)  # the loss of a fit is the same in them, and its columns are fewer
     turned = features @ axes
 
     def path(rows: Rows, grid: Floats) -> list[QuantitativeJudge]:
         """Return the judges of some rows and each penalty."""
-        _require_target(form, targets[rows], columns[rows].shape)
+        require_target(form, targets[rows], columns[rows].shape)
         data = (turned[rows], columns[rows], targets[rows], weights[rows])
-        return _fitted(form, *data, grid, precision)
+        return _fitted(form, *data, grid)
 
     def loss(judge: QuantitativeJudge, rows: Rows) -> float:
         """Return the summed loss of a judge on some rows; squared errors whole, not half."""
@@ -240,7 +230,7 @@ def fit_judge(
         return 2 * value if form == "ls" else value
 
     grid, rows = require_grid(penalties), np.arange(len(features))
-    choice = PenaltyChoice(float(grid[0]), grid, np.full(1, np.nan), False)
+    choice = PenaltyChoice(float(grid[0]), grid, np.full(1, np.nan))
     if grid.size > 1:
         fold = question_folds(question, n_folds=n_folds, rng=rng)
         total = np.zeros(grid.size)
@@ -270,22 +260,9 @@ def _columns(
     form: str, embeddings: ArrayLike, base: ArrayLike, n_features: int | None = None
 ) -> tuple[Floats, Floats]:
     """Return embeddings (..., d) and base columns (..., q): q is S for ``mn``, else 1."""
-    if form == "mn":
-        features, log_p = require_embeddings(embeddings, n_features), log_probabilities(base)
-        rows = f"{len(features)}, one for each embedding"
-        require(len(features) == len(log_p), "the number of probabilities", len(log_p), rows)
-        return features, log_p
-    features, scores = require_rows(embeddings, base, n_features)
-    return features, scores[..., None]
-
-
-def _require_target(form: str, target: ArrayLike, shape: tuple[int, ...]) -> Any:
-    """Return checked targets for base columns of a shape."""
-    if form == "pl":
-        return require_rankings(target, shape[:-1])
-    if form == "mn":
-        return require_categories(target, shape)
-    return (require_ratings if form == "ls" else require_shares)(target, shape[0])
+    columns = log_probabilities(base) if form == "mn" else np.asarray(base, dtype=float)[..., None]
+    features, _ = require_rows(embeddings, columns[..., 0], n_features)
+    return features, columns
 
 
 def _fitted(
@@ -295,7 +272,6 @@ def _fitted(
     target: Any,
     weight: Floats,
     grid: Floats,
-    base_penalty: float,
 ) -> list[QuantitativeJudge]:
     """Return the judge of each penalty; every fit starts from that of the next larger one."""
     if form == "pl":  # what all alternatives of a set have in common changes no prediction
@@ -304,8 +280,9 @@ def _fitted(
     d, q = features.shape[-1], base.shape[-1]
     n_rows = base.size // q
     rows, scores = features.reshape(n_rows, d), base.reshape(n_rows, q)
-    scaling = fit_scaling(rows, scores)
-    design = np.column_stack([scaling.design(rows, scores), np.ones(len(rows))])
+    centre, unit = fit_scaling(rows, scores)
+    scaled = (np.column_stack([rows, scores]) - centre) / unit
+    design = np.column_stack([scaled, np.ones(len(rows))])
     outputs = (q,) if form == "mn" else ()
     loss = FORMS[form].loss
     shape = base.shape[:-1] + outputs
@@ -316,12 +293,11 @@ def _fitted(
 
     found, judges = np.zeros((d + q + 1, *outputs)), []
     for gamma in grid[::-1]:
-        penalty = np.concatenate([np.full(d, gamma), np.full(q, base_penalty), [0.0]])
+        penalty = np.concatenate([np.full(d, gamma), np.full(q, FORMS[form].base_penalty), [0.0]])
         found = _minimum(curve, design, penalty.reshape(-1, *[1] * len(outputs)), found)
-        weights, base_weights = found[:d] / scaling.unit, (found[d:-1].T / scaling.base_unit).T
-        bias = found[-1] - scaling.centre @ weights - scaling.base_centre @ base_weights
-        bias = np.asarray(0.0 if form == "pl" else bias)
-        judges.append(QuantitativeJudge(form, weights, base_weights, bias))
+        weights = (found[:-1].T / unit).T
+        bias = np.asarray(0.0 if form == "pl" else found[-1] - centre @ weights)
+        judges.append(QuantitativeJudge(form, weights[:d], weights[d:], bias))
     return judges[::-1]
 
 
@@ -348,7 +324,7 @@ def _minimum(
             return np.asarray(slope.reshape(-1, 1))
 
         typical = float((signs * now.bend(signs)).mean())  # curvature of a score
-        rough = typical * squares + penalty  # 0 for an unpenalised column of zeros
+        rough = typical * squares + penalty  # 0 of a bias where no score bends
         rough = np.where(rough > 0, rough, 1.0) * np.ones(at.shape)
         right, most = -gradient.reshape(-1, 1), 10 * at.size
         step = conjugate_gradients(bent, right, rough.reshape(-1, 1), left=_INNER, most=most)

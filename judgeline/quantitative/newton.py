@@ -5,6 +5,7 @@ has converged and none ever leaves the batch: no fit changes another, not even i
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.linalg import eigh, svd
 from scipy.special import expit
 
 from judgeline.arrays import Floats
-from judgeline.quantitative.inputs import fit_scaling
+from judgeline.quantitative.inputs import BASE_PENALTY, fit_scaling
 
 _MAX_STEPS = 60
 _MAX_INNER = 60
@@ -45,8 +46,8 @@ class Coordinates(NamedTuple):
 
 def coordinates(embeddings: Floats, base: Floats, weights: Floats) -> Coordinates:
     """Return the coordinates of embeddings (r, d) and scores (r,) with row weights (r,)."""
-    scaling = fit_scaling(embeddings, base[:, None])
-    scaled = scaling.design(embeddings, base[:, None])
+    centre, unit = fit_scaling(embeddings, base[:, None])
+    scaled = (np.column_stack([embeddings, base]) - centre) / unit
     features, rest = scaled[:, :-1], np.column_stack([scaled[:, -1], np.ones(base.size)])
     root = np.sqrt(weights)[:, None]
     explained = np.linalg.lstsq(root * rest, root * features, rcond=None)[0]
@@ -63,42 +64,23 @@ def coordinates(embeddings: Floats, base: Floats, weights: Floats) -> Coordinate
     return Coordinates(columns, weights @ columns**2, mixing)
 
 
-class _Fits:
-    """Objective of F fits: weights (r, F), outcomes (r,), penalties (F,), base penalty.
+class _Objective(NamedTuple):
+    """Objective of F fits: columns (r, p), weights (r, F), outcomes (r, 1), penalties (p, F).
 
-    It is computed in the precision of the coordinates.
+    `mixing` (p, 1) gives the score's own weight, which `BASE_PENALTY` is for. It is computed in the
+    precision of the columns.
     """
 
-    def __init__(
-        self,
-        where: Coordinates,
-        weights: Floats,
-        outcome: Floats,
-        penalties: Floats,
-        base_penalty: float,
-    ) -> None:
-        kind = where.columns.dtype
-        self.columns, self.mixing = where.columns, where.mixing[:, None]
-        self.weights, self.outcome = weights.astype(kind), outcome[:, None].astype(kind)
-        self.base_penalty = base_penalty
-        self.slack = 1e-12 if kind == np.float64 else 1e-5
-        self.penalties = np.zeros((where.squares.size, penalties.size), dtype=kind)
-        self.penalties[:-2] = penalties
-        share = self.weights.sum(axis=0) / where.squares[-1]
-        curvature = where.squares[:, None] * share / 4 + self.penalties
-        self.curvature = curvature + base_penalty * self.mixing**2
+    columns: Floats
+    weights: Floats
+    outcome: Floats
+    penalties: Floats
+    mixing: Floats
 
     def penalised(self, coefficients: Floats) -> Floats:
         """Return the slopes of the penalties."""
         score_weight = (self.mixing * coefficients).sum(axis=0)
-        return np.asarray(
-            self.penalties * coefficients + self.base_penalty * self.mixing * score_weight
-        )
-
-    def gradient(self, coefficients: Floats, chance: Floats) -> Floats:
-        """Return the slopes of the objective (p, F) at probabilities (r, F)."""
-        slope = self.columns.T @ (self.weights * (chance - self.outcome))
-        return np.asarray(slope + self.penalised(coefficients))
+        return np.asarray(self.penalties * coefficients + BASE_PENALTY * self.mixing * score_weight)
 
     def value(self, coefficients: Floats, scores: Floats) -> Floats:
         """Return the objective (F,)."""
@@ -106,40 +88,10 @@ class _Fits:
         penalty = (coefficients * self.penalised(coefficients)).sum(axis=0) / 2
         return np.asarray((self.weights * loss).sum(axis=0) + penalty)
 
-    def newton_step(self, gradient: Floats, chance: Floats) -> Floats:
-        """Return steps (p, F) that leave a share of the gradient over."""
-        information = self.weights * chance * (1 - chance)
-
-        def bent(direction: Floats) -> Floats:
-            """Return the curvature of the objective along some directions."""
-            slope = self.columns.T @ (information * (self.columns @ direction))
-            return np.asarray(slope + self.penalised(direction))
-
-        return conjugate_gradients(bent, -gradient, self.curvature, left=_INNER, most=_MAX_INNER)
-
-    def damped(
-        self,
-        at: tuple[Floats, Floats],
-        step: tuple[Floats, Floats],
-        value: Floats,
-        slope: Floats,
-        pending: NDArray[np.bool_],
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return coefficients, scores and values (F,) after a part of each step.
-
-        `at` and `step` are coefficients and scores, `value` those at the beginning, `slope` that of
-        the values on the way. Fits that are finished stay where they are.
-        """
-        length = pending * 1.0
-        for _ in range(_HALVINGS):
-            moved = at[0] + length * step[0], at[1] + length * step[1]
-            reached = self.value(*moved)
-            # rounding in a sum of losses must not stop a step that is all but the last
-            too_far = reached > value + 1e-4 * length * slope + self.slack * np.abs(value)
-            if not too_far.any():
-                break
-            length = np.where(too_far, length / 2, length)
-        return *moved, reached
+    def bent(self, information: Floats, direction: Floats) -> Floats:
+        """Return the curvature along some directions, at an information (r, F)."""
+        slope = self.columns.T @ (information * (self.columns @ direction))
+        return np.asarray(slope + self.penalised(direction))
 
 
 def conjugate_gradients(
@@ -174,7 +126,6 @@ def fit_many(
     outcome: Floats,
     penalties: Floats,
     *,
-    base_penalty: float,
     tolerance: float = 1e-9,
     rows: NDArray[Any] | slice = _ALL,
 ) -> Floats:
@@ -186,26 +137,40 @@ def fit_many(
     finished fit, in logits. All that have weight are among some `rows`, which saves time.
     """
     if penalties.size > _TOGETHER:
-        settings: Any = {"base_penalty": base_penalty, "tolerance": tolerance, "rows": rows}
-        first, rest = slice(_TOGETHER), slice(_TOGETHER, None)
-        shares = ((weights[:, own], outcome, penalties[own]) for own in (first, rest))
-        return np.hstack([fit_many(where, *share, **settings) for share in shares])
-    part = where._replace(columns=where.columns[rows])
-    fits = _Fits(part, weights[rows], outcome[rows], penalties, base_penalty)
-    coefficients = np.zeros_like(fits.penalties)
-    scores = np.zeros_like(fits.weights)
-    value = fits.value(coefficients, scores)
+        parts = (slice(_TOGETHER), slice(_TOGETHER, None))
+        shares = ((weights[:, own], outcome, penalties[own]) for own in parts)
+        return np.hstack(
+            [fit_many(where, *share, tolerance=tolerance, rows=rows) for share in shares]
+        )
+    columns, kind = where.columns[rows], where.columns.dtype
+    weights, target = weights[rows].astype(kind), outcome[rows, None].astype(kind)
+    own = np.zeros((where.squares.size, penalties.size), dtype=kind)
+    own[:-2] = penalties
+    fits = _Objective(columns, weights, target, own, where.mixing[:, None])
+    share = weights.sum(axis=0) / where.squares[-1]
+    curvature = where.squares[:, None] * share / 4 + own + BASE_PENALTY * fits.mixing**2
+    # rounding in a sum of losses must not stop a step that is all but the last
+    slack = 1e-12 if kind == np.float64 else 1e-5
+    at = np.zeros_like(own), np.zeros_like(weights)  # coefficients and scores
+    value = fits.value(*at)
     for _ in range(_MAX_STEPS):
-        chance = expit(scores)
-        gradient = fits.gradient(coefficients, chance)
-        pending = np.abs(gradient / fits.curvature).max(axis=0) > tolerance
+        chance = expit(at[1])
+        gradient = columns.T @ (weights * (chance - target)) + fits.penalised(at[0])
+        pending = np.abs(gradient / curvature).max(axis=0) > tolerance
         if not pending.any():
-            return np.asarray(where.columns @ coefficients)
-        step = fits.newton_step(gradient, chance)
-        along = part.columns @ step
-        slope = (gradient * step).sum(axis=0)
-        at = coefficients, scores
-        coefficients, scores, value = fits.damped(at, (step, along), value, slope, pending)
+            return np.asarray(where.columns @ at[0])
+        bent = partial(fits.bent, weights * chance * (1 - chance))
+        step = conjugate_gradients(bent, -gradient, curvature, left=_INNER, most=_MAX_INNER)
+        along, slope = columns @ step, (gradient * step).sum(axis=0)
+        length = pending * 1.0  # fits that are finished stay where they are
+        for _ in range(_HALVINGS):
+            moved = at[0] + length * step, at[1] + length * along
+            reached = fits.value(*moved)
+            too_far = reached > value + 1e-4 * length * slope + slack * np.abs(value)
+            if not too_far.any():
+                break
+            length = np.where(too_far, length / 2, length)
+        at, value = moved, reached
     raise RuntimeError(
         f"{int(pending.sum())} of {pending.size} logistic regressions did not converge in "
         f"{_MAX_STEPS} Newton steps (smallest penalty {penalties[pending].min():g}); raise the "

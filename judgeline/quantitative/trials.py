@@ -25,7 +25,7 @@ from judgeline.quantitative.inputs import (
 from judgeline.quantitative.judges import QuantitativeJudge, fit_judge
 
 if TYPE_CHECKING:
-    from judgeline.quantitative.curve import Battles
+    from judgeline.quantitative.battles import Battles
 
 
 SIZES: Sequence[int] = (100, 200, 500)
@@ -61,7 +61,7 @@ class Design(NamedTuple):
     """Training sets of `trials`.
 
     `sizes`: labels in a training set; those that some draw cannot fill are left out. `n_sets`:
-    draws. `n_folds`, `penalties`, `base_penalty`: as in `fit_judge`. `tested` (n,): what every
+    draws. `n_folds`, `penalties`: as in `fit_judge`. `tested` (n,): what every
     set is tested on; without it, a third of the questions of each draw. No set trains on another
     label of a tested question.
     """
@@ -70,7 +70,6 @@ class Design(NamedTuple):
     n_sets: int = N_SETS
     n_folds: int = N_FOLDS
     penalties: Sequence[float] = PENALTIES
-    base_penalty: float | None = None
     tested: NDArray[np.bool_] | None = None
 
 
@@ -248,9 +247,9 @@ class Labels:
     def measures(self, prediction: Floats, rows: Rows) -> dict[str, float]:
         """Return the agreement of predictions with some rows' labels."""
         if self.form == "pl":
-            return ranking_agreement(prediction[rows], self.target[rows]).measures
+            return ranking_agreement(prediction[rows], self.target[rows])
         scale = self.scale if self.scale.size else None
-        return rating_agreement(prediction[rows], self.human[rows], categories=scale).measures
+        return rating_agreement(prediction[rows], self.human[rows], categories=scale)
 
     @property
     def n_features(self) -> int:
@@ -296,5 +295,4 @@ class Labels:
             rng=rng,
             penalties=design.penalties,
             n_folds=design.n_folds,
-            base_penalty=design.base_penalty,
         )

@@ -50,7 +50,9 @@ def read_completion(prompt: Prompt, text: str) -> Reading:
     written = words(text)
     n_typos = sum(len(word) >= _SHORTEST_TYPO and word not in known for word in written)
     answered = min(len(given), len(prompt.items)) / len(prompt.items)
-    true = len(right) / max(len(given), 1) * _in_order(prompt, given)
+    true = len(right) / max(len(given), 1)
+    if prompt.kind == "sort" and len(given) > 1:  # the share of neighbours in ascending order
+        true *= sum(int(a) < int(b) for a, b in pairwise(given)) / (len(given) - 1)
     levels = (
         (1.0 if kept else BROKEN_LAYOUT) * (1.0 if given else 0.0),
         true * answered,
@@ -68,12 +70,3 @@ def read_completion(prompt: Prompt, text: str) -> Reading:
 def quality(reading: Reading) -> float:
     """Return the true quality of a completion, in [0, 1]: the weighted mean of its levels."""
     return sum(w * level for w, level in zip(QUALITY_WEIGHTS, reading.levels, strict=True))
-
-
-def _in_order(prompt: Prompt, given: list[str]) -> float:
-    """Return the share of neighbouring numbers in ascending order, where order was asked for."""
-    if prompt.kind != "sort" or len(given) < 2:
-        return 1.0
-    numbers = [int(item) for item in given]
-    rising = sum(a < b for a, b in pairwise(numbers))
-    return rising / (len(numbers) - 1)

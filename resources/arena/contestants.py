@@ -39,7 +39,15 @@ class Contestant:
 
 def enter_contestants(n_contestants: int, seed: int) -> tuple[Contestant, ...]:
     """Return the first contestants with a seed, of independent skills; families take turns."""
-    return tuple(_enter(number, seed) for number in range(n_contestants))
+    contestants = []
+    for number in range(n_contestants):
+        family = FAMILIES[number % len(FAMILIES)]
+        name = f"sim-{family}-{number // len(FAMILIES) + 1}"
+        skill = _SKILL_SD * float(keyed_rng(seed, "arena", "skill", name).standard_normal())
+        glyphs = keyed_rng(seed, "arena", "ornament", name).integers(0, len(ORNAMENTS), _N_GLYPHS)
+        ornament = " ".join(ORNAMENTS[glyph] for glyph in glyphs)
+        contestants.append(Contestant(name, family, skill, _PADDING[family], ornament))
+    return tuple(contestants)
 
 
 def write_completions(
@@ -57,64 +65,39 @@ def write_completions(
     )
 
 
-def _enter(number: int, seed: int) -> Contestant:
-    family = FAMILIES[number % len(FAMILIES)]
-    name = f"sim-{family}-{number // len(FAMILIES) + 1}"
-    skill = _SKILL_SD * float(keyed_rng(seed, "arena", "skill", name).standard_normal())
-    glyphs = keyed_rng(seed, "arena", "ornament", name).integers(0, len(ORNAMENTS), _N_GLYPHS)
-    ornament = " ".join(ORNAMENTS[glyph] for glyph in glyphs)
-    return Contestant(name, family, skill, _PADDING[family], ornament)
-
-
 def _complete(
     prompt: Prompt, contestant: Contestant, chance: NDArray[np.float64], draw: NDArray[np.float64]
 ) -> str:
     fates, slips, typos = np.split(draw[4:], [_MAX_ITEMS, 2 * _MAX_ITEMS])
-    answer = _answer(prompt, chance, fates.tolist(), slips.tolist())
-    layout = break_layout if draw[1] < chance[2] else lay_out
+    wrong, missing, broken, misspelt = chance.tolist()
+    answer = []  # each item right, wrong, or not at all
+    for item, pair, fate, slip in zip(prompt.items, prompt.slips, fates, slips, strict=False):
+        if fate < wrong:
+            answer.append(pair[int(slip < 0.5)])
+        elif fate < 1 - missing * (1 - wrong):
+            answer.append(item)
+    layout = break_layout if draw[1] < broken else lay_out
     wording = WORDINGS[prompt.language]
     prose = [wording.openings[FAMILIES.index(contestant.family)]]
     n_paddings = min(int(-contestant.padding * np.log1p(-draw[2])), _MAX_PADDINGS)
     first = int(draw[3] * len(wording.paddings))
     prose += [wording.paddings[(first + i) % len(wording.paddings)] for i in range(n_paddings)]
-    faulty = _misspell(prose, float(chance[3]), typos.tolist(), wording.vocabulary)
-    parts = [faulty[0], layout(prompt.kind, answer), " ".join(faulty[1:]), contestant.ornament]
+    for hit, where in zip(typos[::2], typos[1::2], strict=True):
+        if hit < misspelt:
+            row, part = divmod(where * len(prose), 1)
+            prose[int(row)] = _swap_letters(prose[int(row)], part, wording.vocabulary)
+    text = layout(prompt.kind, answer or [prompt.items[0]])
+    parts = [prose[0], text, " ".join(prose[1:]), contestant.ornament]
     return "\n\n".join(part for part in parts if part)
 
 
-def _answer(
-    prompt: Prompt, chance: NDArray[np.float64], fates: list[float], slips: list[float]
-) -> list[str]:
-    """Return the items as the contestant gives them: right, wrong, or not at all."""
-    wrong, missing = float(chance[0]), float(chance[1])
-    given = []
-    for item, pair, fate, slip in zip(prompt.items, prompt.slips, fates, slips, strict=False):
-        if fate < wrong:
-            given.append(pair[slip < 0.5])
-        elif fate < 1 - missing * (1 - wrong):
-            given.append(item)
-    return given or [prompt.items[0]]
-
-
-def _misspell(
-    sentences: list[str], chance: float, draws: list[float], vocabulary: frozenset[str]
-) -> list[str]:
-    """Swap two letters inside a word, as often as chance has it."""
-    faulty = list(sentences)
-    for hit, where in zip(draws[::2], draws[1::2], strict=True):
-        if hit < chance:
-            row = int(where * len(faulty))
-            faulty[row] = _swap_letters(faulty[row], where * len(faulty) % 1, vocabulary)
-    return faulty
-
-
 def _swap_letters(sentence: str, where: float, vocabulary: frozenset[str]) -> str:
+    """Return a sentence with two letters swapped inside a long word, so that it is no word."""
     tokens = sentence.split(" ")
     longest = [i for i, token in enumerate(tokens) if len(token) >= 6 and token.isalpha()]
-    if not longest:
-        return sentence
-    place = longest[int(where * len(longest))]
-    word = tokens[place]
-    swaps = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(1, len(word) - 2))
-    tokens[place] = next((s for s in swaps if s != word and s.lower() not in vocabulary), word)
+    if longest:
+        place = longest[int(where * len(longest))]
+        word = tokens[place]
+        swaps = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(1, len(word) - 2))
+        tokens[place] = next((s for s in swaps if s != word and s.lower() not in vocabulary), word)
     return " ".join(tokens)

@@ -49,18 +49,16 @@ def write_prompts(n_prompts: int, seed: int) -> tuple[Prompt, ...]:
 
     A prompt depends on the seed and its number alone, so that a larger arena keeps them.
     """
-    return tuple(_write_prompt(number, seed) for number in range(n_prompts))
-
-
-def _write_prompt(number: int, seed: int) -> Prompt:
-    rng = keyed_rng(seed, "arena", "prompt", str(number))
-    language = LANGUAGES[number % len(LANGUAGES)]
-    kind = KINDS[number // len(LANGUAGES) % len(KINDS)]
-    instruction, items, slips = _WRITERS[kind](WORDINGS[language], rng)
-    difficulty = _DIFFICULTY_SD * float(rng.standard_normal())
-    return Prompt(
-        f"q{number:04d}", kind, language, instruction, tuple(items), tuple(slips), difficulty
-    )
+    prompts = []
+    for number in range(n_prompts):
+        rng = keyed_rng(seed, "arena", "prompt", str(number))
+        language = LANGUAGES[number % len(LANGUAGES)]
+        kind = KINDS[number // len(LANGUAGES) % len(KINDS)]
+        text, items, slips = _WRITERS[kind](WORDINGS[language], rng)
+        difficulty = _DIFFICULTY_SD * float(rng.standard_normal())
+        answer = text, tuple(items), tuple(slips)
+        prompts.append(Prompt(f"q{number:04d}", kind, language, *answer, difficulty))
+    return tuple(prompts)
 
 
 def _calculate(wording: Wording, rng: np.random.Generator) -> Content:
@@ -141,26 +139,25 @@ _WRITERS: dict[str, Callable[[Wording, np.random.Generator], Content]] = {
 }
 
 
-_SUM = re.compile(r"\d+ [+×-] \d+ = \d+")
-_NUMBER = re.compile(r"\d+")
-_CODE = re.compile(r"[A-Z]{2}-\d{3}")
+_LINES: dict[str, tuple[str, str, str]] = {
+    "calculate": ("", "\n", r"\d+ [+×-] \d+ = \d+"),
+    "sort": ("", ", ", r"\d+"),
+    "extract": ("- ", "\n", r"[A-Z]{2}-\d{3}"),
+}
+"""What stands before an item and between two, and the pattern of an item, by kind."""
 _PAIR = re.compile(rf'"?\b({"|".join(RECORD_KEYS)})"?: "?([^",\n}}]+)')
-_NUMBERS_LINE = re.compile(r"\d+(, \d+)*")
 
 
 def lay_out(kind: str, items: list[str]) -> str:
     """Return items laid out as an instruction of a kind asks for."""
-    if kind == "calculate":
-        return "\n".join(items)
-    if kind == "sort":
-        return ", ".join(items)
-    if kind == "extract":
-        return "\n".join(f"- {item}" for item in items)
     if kind == "record":
         pairs = [item.split(": ", 1) for item in items]
         record = {key: int(value) if value.isdecimal() else value for key, value in pairs}
         return json.dumps(record, ensure_ascii=False)
-    return ", ".join(items) + "."
+    if kind == "notice":
+        return ", ".join(items) + "."
+    start, between, _ = _LINES[kind]
+    return between.join(start + item for item in items)
 
 
 def break_layout(kind: str, items: list[str]) -> str:
@@ -177,32 +174,22 @@ def find_items(kind: str, language: str, text: str) -> list[str]:
 
 def keeps_layout(kind: str, language: str, paragraph: str) -> bool:
     """Tell whether a paragraph is laid out as an instruction of a kind asks for."""
-    lines = paragraph.split("\n")
-    if kind == "calculate":
-        return all(map(_SUM.fullmatch, lines))
-    if kind == "sort":
-        return bool(_NUMBERS_LINE.fullmatch(paragraph))
-    if kind == "extract":
-        return all(line.startswith("- ") and _CODE.fullmatch(line[2:]) for line in lines)
     if kind == "record":
-        return _is_object(paragraph)
-    short = len(lines) == 1 and len(paragraph.split()) <= WORD_LIMIT
-    return short and bool(_pattern(kind, language).search(paragraph))
-
-
-def _is_object(paragraph: str) -> bool:
-    if not paragraph.startswith("{"):
-        return False
-    try:
-        return isinstance(json.loads(paragraph), dict)
-    except json.JSONDecodeError:
-        return False
+        try:
+            return paragraph.startswith("{") and isinstance(json.loads(paragraph), dict)
+        except json.JSONDecodeError:
+            return False
+    if kind == "notice":
+        short = "\n" not in paragraph and len(paragraph.split()) <= WORD_LIMIT
+        return short and bool(_pattern(kind, language).search(paragraph))
+    start, between, item = _LINES[kind]
+    return bool(re.fullmatch(f"{start}{item}(?:{between}{start}{item})*", paragraph))
 
 
 @cache
 def _pattern(kind: str, language: str) -> re.Pattern[str]:
     if kind != "notice":
-        return {"calculate": _SUM, "sort": _NUMBER, "extract": _CODE}[kind]
+        return re.compile(_LINES[kind][2])
     wording = WORDINGS[language]
     nouns = "|".join(map(re.escape, (*wording.days, *wording.places)))
     return re.compile(rf"\b(?:{nouns})\b|\d+:\d\d|\d+ €")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,6 @@ from resources.arena.checker import quality, read_completion
 from resources.arena.contestants import Contestant, enter_contestants, write_completions
 from resources.arena.prompts import Prompt, write_prompts
 from resources.config.corpora import CorpusDefinition
-
-_HOLDS_THE_ORIGIN = 1e-9  # a penalty this small moves no rating by a millionth of a point
 
 
 class ArenaOptions(BaseModel):
@@ -39,9 +37,6 @@ class ArenaOptions(BaseModel):
     seed: int = Field(default=0, ge=0)
 
 
-_CHOICES = tuple(name for name in ArenaOptions.model_fields if name != "seed")
-
-
 def arena_options(given: Mapping[str, Any], seed: int, corpus: str) -> ArenaOptions:
     """Return the options that a corpus gives under ``arena``, with the seed of the corpus."""
     if "seed" in given:
@@ -51,11 +46,11 @@ def arena_options(given: Mapping[str, Any], seed: int, corpus: str) -> ArenaOpti
     try:
         return ArenaOptions.model_validate({**given, "seed": seed})
     except ValidationError as error:
-        first = error.errors()[0]
+        first, known = error.errors()[0], [*ArenaOptions.model_fields][:-1]
         key = ".".join(str(part) for part in first["loc"])
         raise ValueError(
             f"corpus {corpus!r}: option 'arena.{key}' is {first['input']!r}: {first['msg']}; "
-            f"correct it in corpora.yaml (options: {', '.join(_CHOICES)})"
+            f"correct it in corpora.yaml (options: {', '.join(known)})"
         ) from error
 
 
@@ -78,15 +73,6 @@ class Arena:
         return tuple(contestant.name for contestant in self.contestants)
 
 
-class ArenaBattles(NamedTuple):
-    """Battles by position: prompt and contestants (n,), and votes (n,), NaN where there is none."""
-
-    prompt: NDArray[np.int64]
-    model_a: NDArray[np.int64]
-    model_b: NDArray[np.int64]
-    human_outcome: NDArray[np.float64]
-
-
 @lru_cache(maxsize=1)
 def build_arena(options: ArenaOptions) -> Arena:
     """Return the arena of some options: every prompt completed by every contestant, and read."""
@@ -102,50 +88,38 @@ def build_arena(options: ArenaOptions) -> Arena:
     return Arena(options, prompts, contestants, completions, np.array(levels).T)
 
 
-def draw_battles(arena: Arena) -> ArenaBattles:
-    """Return distinct battles, each a random question and pair, and the votes on some of them."""
-    options = arena.options
-    fresh = _fresh_battles(options)
-    among_voted = _battles_among_voted(options, options.n_battles - fresh[0].size)
-    prompt, one, two = (np.concatenate(parts) for parts in zip(among_voted, fresh, strict=True))
+def draw_battles(arena: Arena) -> pd.DataFrame:
+    """Return distinct battles, each a random question and pair, and the votes on some of them.
+
+    prompt, model_a and model_b are positions; human_outcome is NaN where there is no vote. Each new
+    model has as many battles, against voted ones, as a voted model has against other voted ones,
+    which are those that count, unless half of the battles would not do for that.
+    """
+    options, n_voted = arena.options, arena.options.n_voted
+    n_models = n_voted + options.n_new
+    n_each = min(
+        round(2 * options.n_battles / (n_models + options.n_new)),
+        options.n_battles // (2 * max(options.n_new, 1)),
+    )
+    first, second = np.triu_indices(n_voted, 1)
+    n_among = options.n_battles - n_each * options.n_new
+    cells = _choose(n_among, options.n_prompts * first.size, options, "voted models")
+    prompt, pair = np.divmod(cells, first.size)
+    drawn = [(prompt, first[pair], second[pair])]
+    for new in range(n_voted, n_models):
+        n_cells = options.n_prompts * n_voted
+        cells = _choose(n_each, n_cells, options, f"new model {new}")
+        drawn.append((*np.divmod(cells, n_voted), np.full(n_each, new)))
+    prompt, one, two = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     swap = keyed_rng(options.seed, "arena", "sides").random(prompt.size) < 0.5
     model_a, model_b = np.where(swap, two, one), np.where(swap, one, two)
     rng = keyed_rng(options.seed, "arena", "votes")
     votes = cast_votes(arena.quality[prompt, model_a], arena.quality[prompt, model_b], rng)
     silent = rng.random(prompt.size) >= options.vote_share
-    silent |= np.maximum(one, two) >= options.n_voted
-    return ArenaBattles(prompt, model_a, model_b, np.where(silent, np.nan, votes))
-
-
-_Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-
-
-def _fresh_battles(options: ArenaOptions) -> _Cells:
-    """Return battles of each new model against voted ones.
-
-    Each has as many as a voted model has against other voted ones, which are those that count,
-    unless half of the battles would not do for that.
-    """
-    n_models = options.n_voted + options.n_new
-    n_each = min(
-        round(2 * options.n_battles / (n_models + options.n_new)),
-        options.n_battles // (2 * max(options.n_new, 1)),
-    )
-    chosen = [
-        _choose(n_each, options.n_prompts * options.n_voted, options, f"new model {number}")
-        for number in range(options.n_voted, n_models)
-    ]
-    cells = np.concatenate([np.empty(0, dtype=np.int64), *chosen])
-    newcomer = np.repeat(np.arange(options.n_voted, n_models), n_each)
-    prompt, opponent = np.divmod(cells, options.n_voted)
-    return prompt, opponent, newcomer
-
-
-def _battles_among_voted(options: ArenaOptions, n_battles: int) -> _Cells:
-    one, two = np.triu_indices(options.n_voted, 1)
-    cells = _choose(n_battles, options.n_prompts * one.size, options, "voted models")
-    prompt, pair = np.divmod(cells, one.size)
-    return prompt, one[pair], two[pair]
+    silent |= np.maximum(one, two) >= n_voted
+    outcome = np.where(silent, np.nan, votes)
+    columns = {"prompt": prompt, "model_a": model_a, "model_b": model_b, "human_outcome": outcome}
+    return pd.DataFrame(columns)
 
 
 def _choose(n_battles: int, n_cells: int, options: ArenaOptions, whose: str) -> NDArray[np.int64]:
@@ -204,7 +178,8 @@ def true_ratings(arena: Arena) -> dict[str, float]:
     """
     wins = mean_outcomes(arena)
     np.fill_diagonal(wins, 0.0)
-    strengths = fit_strengths(1.0 - np.eye(len(wins)), wins.sum(axis=1), l2=_HOLDS_THE_ORIGIN)
+    # a penalty this small moves no rating by a millionth of a point
+    strengths = fit_strengths(1.0 - np.eye(len(wins)), wins.sum(axis=1), l2=1e-9)
     strengths -= strengths[: arena.options.n_voted].mean()
     return dict(zip(arena.models, strength_to_rating(strengths).tolist(), strict=True))
 
@@ -213,30 +188,23 @@ def read_arena(definition: CorpusDefinition) -> CorpusRead:
     """Return the battles of the arena that a corpus' options and seed make, with unique ids."""
     options = arena_options(definition.arena, definition.seed, definition.slug)
     arena = build_arena(options)
-    return CorpusRead(
-        battles=tabulate(arena, draw_battles(arena)),
-        quarantine=empty(QUARANTINE_DTYPES),
-        verdicts=empty(VERDICT_DTYPES),
-    )
-
-
-def tabulate(arena: Arena, drawn: ArenaBattles) -> pd.DataFrame:
-    """Return drawn battles as the table of raw battles, with the texts."""
-    prompts = [arena.prompts[number] for number in drawn.prompt]
+    drawn = draw_battles(arena)
+    prompts = [arena.prompts[number] for number in drawn["prompt"]]
     completions = np.array(arena.completions, dtype=object)
     table = pd.DataFrame(
         {
             "question_id": [prompt.question_id for prompt in prompts],
-            "model_a": np.array(arena.models)[drawn.model_a],
-            "model_b": np.array(arena.models)[drawn.model_b],
-            "human_outcome": drawn.human_outcome,
+            "model_a": np.array(arena.models)[drawn["model_a"]],
+            "model_b": np.array(arena.models)[drawn["model_b"]],
+            "human_outcome": drawn["human_outcome"],
             "instruction": [prompt.instruction for prompt in prompts],
-            "completion_a": completions[drawn.model_a, drawn.prompt],
-            "completion_b": completions[drawn.model_b, drawn.prompt],
+            "completion_a": completions[drawn["model_a"], drawn["prompt"]],
+            "completion_b": completions[drawn["model_b"], drawn["prompt"]],
             "language": [prompt.language for prompt in prompts],
             "category": [prompt.kind for prompt in prompts],
             "n_turns": 1,
         }
     )
     ids = table["question_id"] + ":" + table["model_a"] + ":" + table["model_b"]
-    return typed(table.assign(battle_id=ids, cluster_id=table["question_id"]), BATTLE_DTYPES)
+    battles = typed(table.assign(battle_id=ids, cluster_id=table["question_id"]), BATTLE_DTYPES)
+    return CorpusRead(battles, empty(QUARANTINE_DTYPES), empty(VERDICT_DTYPES))

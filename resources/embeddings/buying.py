@@ -51,9 +51,7 @@ class EmbeddingStore(KeyedStore):
                 "config/embeddings.yaml, so that what comes from now on goes elsewhere"
             )
         flat = pc.list_flatten(latest_first["embedding"]).to_numpy().astype(np.float32)
-        vectors = np.asarray(flat, dtype=np.float32).reshape(
-            len(latest_first), -1 if lengths else 0
-        )
+        vectors = flat.reshape(len(latest_first), -1 if lengths else 0)
         return dict(zip(latest_first["identity"].to_pylist(), vectors, strict=True)), scan
 
 
@@ -93,9 +91,12 @@ class VectorBuyer:
         if not self.embedder.is_bought:
             return self._made(wanted, {}, None)
         key, known = identity_hash(self.embedder.identity), dict[str, Vector]()
+        identities = {_identity(key, text): text for text in wanted}
 
         def is_lacking() -> bool:
-            known.update(self._stored(key, wanted))
+            found, scan = self.store.find(key, identities)
+            self.account.n_stored, self.account.damaged = len(found), scan.damaged
+            known.update((identities[identity], vector) for identity, vector in found.items())
             return len(known) < len(wanted)
 
         with self.store.buying(key, is_lacking, self.on_wait) as lacking:
@@ -103,12 +104,6 @@ class VectorBuyer:
                 return known
             with VerdictWriter(self.store, key) as writer:
                 return self._made(wanted, known, writer)
-
-    def _stored(self, key: str, texts: Sequence[str]) -> dict[str, Vector]:
-        identities = {_identity(key, text): text for text in texts}
-        found, scan = self.store.find(key, identities)
-        self.account.n_stored, self.account.damaged = len(found), scan.damaged
-        return {identities[identity]: vector for identity, vector in found.items()}
 
     def _made(
         self, texts: Sequence[str], known: dict[str, Vector], writer: VerdictWriter | None

@@ -47,20 +47,6 @@ def test_vectors_are_those_of_the_slow_twin(text: str, dimensions: int) -> None:
         assert float(np.linalg.norm(found)) == pytest.approx(1, abs=1e-6)
 
 
-def test_products_are_those_of_word_counts_where_there_is_room() -> None:
-    one, other = "the answer is right and clear", "the answer is wrong and long, and wrong"
-    counts = features(one), features(other)
-    dot = sum(counts[0][feature] * counts[1][feature] for feature in counts[0])
-    norms = [math.sqrt(sum(n * n for n in count.values())) for count in counts]
-    found = vector(one, 65_536) @ vector(other, 65_536)
-    assert found == pytest.approx(dot / math.prod(norms), abs=1e-6)
-
-
-def test_order_of_words_tells_and_case_does_not() -> None:
-    assert vector("A beats B") @ vector("B beats A") < 0.9
-    assert (vector("A beats B") == vector("a BEATS b")).all()
-
-
 @pytest.mark.parametrize("text", ["", "  \n", "?!", "…"])
 def test_a_text_without_words_has_no_vector(text: str) -> None:
     ((_, embedding),) = HashedEmbedder(256).embed([text])

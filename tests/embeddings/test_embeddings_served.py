@@ -64,6 +64,20 @@ def test_vectors_belong_to_their_texts_however_they_are_packed(server, minilm, t
     assert np.array([found[text] for text in texts]) == pytest.approx(expected, abs=1e-6)
 
 
+def test_the_server_answers_the_official_client_in_both_encodings(minilm: MiniLM) -> None:
+    import openai
+
+    texts = ["one text", "and another one"]
+    with serving(minilm) as server, openai.OpenAI(base_url=server.url, api_key="x") as client:
+        exact = client.embeddings.create(model=NAME, input=texts)  # base64, unless told otherwise
+        decimal = client.embeddings.create(model=NAME, input=texts, encoding_format="float")
+    assert [body["encoding_format"] for body in server.asked] == ["base64", "float"]
+    for answer in (exact, decimal):
+        vectors = np.array([item.embedding for item in answer.data], np.float32)
+        assert vectors.shape == (2, DIMENSION)
+        assert vectors == pytest.approx(minilm.encode(texts).vectors, abs=1e-6)
+
+
 def test_nothing_is_bought_twice_and_another_model_is_bought_anew(server, tmp_path):
     texts = numbered(5)
     first = buyer(server, tmp_path).vectors(texts)
@@ -88,18 +102,15 @@ def test_a_store_that_has_all_needs_no_server_and_no_key(server, tmp_path):
 
 
 def test_a_text_that_is_too_long_is_counted_and_never_cut(server, tmp_path):
+    """By the server's own limit, or by ours, over which a text is not even sent."""
     texts = [*numbered(9), LONG, *numbered(20)[9:]]
     bought = buyer(server, tmp_path)
-    found = bought.vectors(texts)
-    assert set(found) == set(texts) - {LONG}
+    assert set(bought.vectors(texts)) == set(texts) - {LONG}
     assert bought.account.failed == {"context_overflow": 1}
-
-
-def test_texts_over_the_limit_are_not_sent(server: EmbeddingsServer, tmp_path: Path) -> None:
-    bought = buyer(server, tmp_path, max_characters=20)
-    assert set(bought.vectors(["short", "x" * 21, " \n"])) == {"short"}
-    assert server.texts == ["short"]
-    assert bought.account.failed == {"context_overflow": 1, "empty": 1}
+    before, limited = len(server.texts), buyer(server, tmp_path, max_characters=20)
+    assert set(limited.vectors(["short", "x" * 21, " \n"])) == {"short"}
+    assert server.texts[before:] == ["short"]
+    assert limited.account.failed == {"context_overflow": 1, "empty": 1}
 
 
 def test_a_limit_holds_for_vectors_that_were_bought_without_it(server, tmp_path):
@@ -114,14 +125,12 @@ def test_a_limit_holds_for_vectors_that_were_bought_without_it(server, tmp_path)
     assert server.texts == ["short", long]  # and none was asked for again
 
 
-def scrambled(body: dict[str, Any], model: MiniLM) -> dict[str, Any]:
-    whole = reply(model.encode(body["input"]), "float")
-    return {**whole, "data": whole["data"][::-1]}
-
-
 def test_vectors_are_taken_by_index_and_decimals_are_read(server, minilm, tmp_path):
-    server.fault = lambda body: JSONResponse(scrambled(body, minilm))
-    texts = numbered(4)
+    def scrambled(body: dict[str, Any]) -> Response:
+        whole = reply(minilm.encode(body["input"]), "float")
+        return JSONResponse({**whole, "data": whole["data"][::-1]})
+
+    server.fault, texts = scrambled, numbered(4)
     found = buyer(server, tmp_path).vectors(texts)
     expected = minilm.encode(texts).vectors
     assert np.array([found[text] for text in texts]) == pytest.approx(expected, abs=1e-6)
@@ -179,15 +188,9 @@ def test_a_malformed_reply_is_refused_with_place_and_remedy(server, tmp_path, na
     assert not list(tmp_path.rglob("*.parquet"))
 
 
-def first_only(*answers: Callable[[dict[str, Any]], Response]) -> Callable[..., Response | None]:
-    left = list(answers)
-    return lambda body: left.pop(0)(body) if left else None
-
-
 def test_what_passes_is_tried_again(server: EmbeddingsServer, tmp_path: Path) -> None:
-    server.fault = first_only(
-        lambda body: error(503, "overloaded"), lambda body: error(429, "slow down")
-    )
+    left = [error(503, "overloaded"), error(429, "slow down")]
+    server.fault = lambda body: left.pop(0) if left else None
     bought = buyer(server, tmp_path)
     assert len(bought.vectors(numbered(2))) == 2
     assert bought.embedder.counts["retries"] == 2

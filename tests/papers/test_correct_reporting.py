@@ -123,8 +123,6 @@ def test_grid_has_21_win_rates_and_every_simulation_is_made() -> None:
     }
     assert {name for name, one in made.items() if not one.is_made} == {"table2", "fig7"}
     assert f"needs {FILE}" in made["table2"].line
-    text = made["text"].cells
-    assert text.loc[text["printed"].notna(), "within"].all()
     assert len(made["fig9-16"].cells) == 4 * 2 * 2 * 21 * 2
 
 
@@ -150,8 +148,8 @@ def test_intervals_on_splits_hold_where_the_judge_errs_alike(tmp_path: Path) -> 
     said: list[str] = []
     models = read(tmp_path, said.append)
     assert said == [f"reading {FILE}.csv.gz"]
-    assert models["gpt-4"].human.sum() == human.sum()
-    assert models["gpt-4"].judge.sum() == judge.sum()
+    own = models[models["model"].eq("gpt-4")]
+    assert own[["human", "judge"]].sum().tolist() == [human.sum(), judge.sum()]
     found = by_name(coverage_on_splits(models))
     lower, upper = twin(0.66, 0.7, 0.9, 3600, 160, 240)
     assert found["GPT-4", "ci_length"] == pytest.approx(upper - lower, rel=0.03)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pingouin
 import pytest
-from scipy.stats import pearsonr, spearmanr
+from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import cohen_kappa_score
 from softelo_release import JUDGES, write_release
@@ -23,7 +23,6 @@ from judgeline.papers.soft_elo_text import (
     family_of,
     partial_length_correlation,
 )
-from judgeline.papers.tables import printed_cells
 from judgeline.verdict import CRITERIA
 
 Cells = dict[tuple[str, str, str], float]
@@ -130,12 +129,6 @@ def test_calibration_errors_are_those_of_ten_slices(found: Cells, battles) -> No
         slices = np.array_split(np.argsort(chance, kind="stable"), 10)
         gaps = [part.size * abs(chance[part].mean() - agrees[part].mean()) for part in slices]
         assert found[item, row, column] == pytest.approx(sum(gaps) / size.size, abs=0.01)
-    # votes with ties as half a win either way
-    tied = battles[battles["human"].eq(0.5)]
-    rows = pd.concat([decisive, decisive, tied.assign(human=1.0), tied.assign(human=0.0)])
-    ratio = model.fit(rows[["score"]], rows["human"]).coef_[0, 0] / beta
-    cell = found["text", "all battles (ties 0.5) against non-ties", "beta ratio"]
-    assert cell == pytest.approx(ratio, abs=1e-6)
 
 
 def test_residuals_are_those_of_the_reference_program(found: Cells, expected) -> None:
@@ -144,10 +137,6 @@ def test_residuals_are_those_of_the_reference_program(found: Cells, expected) ->
         for number, part in enumerate(np.split(residual, [3, 7, 10]), start=1):
             cell = found["fig14", f"mean signed residual {method}", f"Q{number}"]
             assert cell == pytest.approx(part.mean(), abs=0.1)
-    hard = expected[expected["method"].eq("hard")]
-    r = pearsonr(hard["residual"], hard["human_elo"]).statistic
-    row = "Pearson r of residual and human Elo, hard"
-    assert found["text", row, "min"] == pytest.approx(r, abs=0.001)
 
 
 def test_subset_of_all_battles_is_the_whole(tmp_path: Path) -> None:
@@ -158,7 +147,8 @@ def test_subset_of_all_battles_is_the_whole(tmp_path: Path) -> None:
         whole = found["table2", JUDGES[0], name]
         assert found["fig6", f"{name} / {JUDGES[0]}", "b=20"] == pytest.approx(whole, abs=1e-6)
     assert ("fig6", f"elo_mae_hard / {JUDGES[0]}", "b=50") not in found
-    assert all(found["fig6", f"beta / {JUDGES[0]}", f"b={b}"] > 0 for b in (5, 10, 20))
+    for name in ("beta", "median_width_soft"):
+        assert all(found["fig6", f"{name} / {JUDGES[0]}", f"b={b}"] > 0 for b in (5, 10, 20))
 
 
 # ------------------------------------------------------------------ intervals
@@ -198,7 +188,7 @@ def judged(pair: Path) -> list[Judged]:
     found = read(pair, said.append)
     names = [f"reading {k} of 2: {path.name}" for k, path in enumerate(sorted(pair.iterdir()), 1)]
     assert said == [*names, "judges: LMArena 100K 2"]
-    return found
+    return found["LMArena 100K"]
 
 
 def test_ratings_by_language_are_those_of_scikit_learn(pair: Path, judged) -> None:
@@ -312,7 +302,7 @@ def test_coverage_of_random_halves_is_allowed_two_deviations_of_their_difference
     covered = 100 * (order[:, 27:] <= threshold[:, None]).mean(axis=1)
     fives = covered.reshape(-1, 2, 5).mean(axis=2)
     allowed = 2 * (fives[:, 0] - fives[:, 1]).std()
-    assert soft_elo.ALLOWED["coverage_"].absolute == pytest.approx(allowed, rel=0.03)
+    assert soft_elo.ALLOWED["coverage_"] == pytest.approx(allowed, rel=0.03)
     assert len(soft_elo.ALLOWED) == 1
 
 
@@ -328,19 +318,16 @@ def test_judge_that_contradicts_people_has_hard_numbers_only(tmp_path: Path) -> 
     assert absent["within"].isna().all()
 
 
-def test_two_files_of_one_judge_and_corpus_are_refused(tmp_path: Path) -> None:
+def test_files_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
     [path] = write_release(tmp_path, n_battles=60, judges=["Qwen3-32B"], corpora=["comparia"])
     (tmp_path / "again.csv").write_bytes(path.read_bytes())
     with pytest.raises(ValueError, match="holds judge Qwen3-32B on ComparIA again; leave one"):
         list(reproduce("soft-elo", tmp_path))
-
-
-def test_a_corpus_that_nothing_names_is_refused(tmp_path: Path) -> None:
-    [path] = write_release(tmp_path, n_battles=60, judges=["Qwen3-32B"], corpora=["comparia"])
     table = pd.read_csv(path).assign(source_dataset="ours")
     path.unlink()
+    (tmp_path / "again.csv").unlink()
     table.to_csv(tmp_path / "comparia.csv", index=False)
-    assert [one.corpus for one in read(tmp_path, print)] == ["ComparIA"]
+    assert [*read(tmp_path, print)] == ["ComparIA"]
     (tmp_path / "comparia.csv").rename(tmp_path / "mine.csv")
     wanted = f"^{tmp_path}/mine.csv: neither source_dataset, ours, .*; write 100k, 140k, comparia"
     with pytest.raises(ValueError, match=wanted):
@@ -358,18 +345,6 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     return cells_of(folder)
 
 
-def test_printed_spreads_hold_the_printed_mean() -> None:
-    cells = printed_cells("soft_elo").astype({"value": float})
-    wide = cells.pivot_table("value", ["item", "row"], "column")
-    for method in ("hard", "soft"):
-        low, middle, high = (
-            wide[f"{name}_{method}"].dropna() for name in ("width_min", "median_width", "width_max")
-        )
-        own = middle.loc[low.index]
-        assert len(low) == 8 + 13  # judges of Table 3; of the two corpora of Table 5
-        assert ((low < own) & (own < high)).all()
-
-
 @pytest.mark.slow
 def test_every_printed_cell_is_made_from_all_files(release) -> None:
     absent = release[release["value"].isna()]
@@ -378,12 +353,7 @@ def test_every_printed_cell_is_made_from_all_files(release) -> None:
     unspoken |= {"Portuguese", "Czech"}
     assert set(absent.loc[absent["item"].eq("soft_elo.table6"), "row"]) == unspoken
     text = absent[absent["item"].eq("soft_elo.text") & ~absent["column"].isin(unspoken)]
-    position = text[text["note"].str.contains("difference_ab")]
-    assert len(position) == 9
-    assert set(text["row"]) - set(position["row"]) == {
-        "Arena-Hard win rate of Gemini-2.5",  # cited from elsewhere
-        "smallest high-resource battle count (English to Korean)",  # of what, is not said
-    }
+    assert text["note"].str.contains("difference_ab").sum() == len(text) == 9
 
 
 @pytest.mark.slow
@@ -399,9 +369,9 @@ def test_means_over_judges_are_those_of_the_rows(release) -> None:
     found = by_name(release)
     errors = [found["table2", judge, "elo_mae_soft"] for judge in JUDGES]
     assert found["table8", "Mean", "elo_mae_soft"] == pytest.approx(np.mean(errors))
-    assert found["text", "mean Elo MAE over 8 judges", "soft"] == pytest.approx(np.mean(errors))
-    falls = [found["table2", judge, "mae_reduction"] for judge in JUDGES]
-    row = "MAE reduction over judges"
-    assert (found["text", row, "min"], found["text", row, "max"]) == (min(falls), max(falls))
+    own, pooled = (found["table6", "Russian", f"elo_mae_{name}"] for name in ("own_slope", "soft"))
+    gap = found["text", "per-language minus pooled beta, MAE", "Russian"]
+    assert gap == pytest.approx(own - pooled)
+    assert gap != 0
     calibration = [found["table7", judge, "LMArena 100K / ece"] for judge in JUDGES]
     assert found["table7", "Mean", "LMArena 100K / ece"] == pytest.approx(np.mean(calibration))

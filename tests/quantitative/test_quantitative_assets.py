@@ -174,6 +174,23 @@ def test_outcomes_follow_reasons_in_every_fold(battles, judged, scores, embeddin
     assert not check(pd.concat([table, table.tail(1)])).passed
 
 
+def test_scores_of_either_order_favour_the_answer_shown_first(battles, judged, catalog, tmp_path):
+    """A judge whose scores know what its words do not."""
+    a_wins = judged["battle_id"].map(
+        battles.set_index("battle_id")["completion_a"].str.startswith("good")
+    )
+    points = {
+        f"{criterion}_{side}": np.where(a_wins == (side == "a"), 7.0, 5.0)
+        for side in "ab"
+        for criterion in CRITERIA
+    }
+    dull = judged.assign(answer="{}\n\nBoth are answers.", **points)
+    vectors = embed(dull, NO_SCORES, catalog, tmp_path).value
+    table = learn(quantitative_outcomes, battles, dull, NO_SCORES, vectors, catalog).value
+    right = battles.set_index("battle_id")["completion_a"].str.startswith("good")
+    assert (table["outcome"] > 0.5).eq(table["battle_id"].map(right)).all()
+
+
 def test_reasons_of_plain_verdicts_are_learnt_from(battles, judged, scores, embeddings, catalog):
     wins = np.random.default_rng(4).integers(0, 3, len(judged)) / 2
     unscored = {name: np.nan for name in judged if name.rpartition("_")[0] in CRITERIA}
@@ -208,7 +225,9 @@ def test_judges_stand_beside_their_base(battles, judged, scores, embeddings, cat
     assert not QUANTITATIVE_JUDGES.check("reasons_do_not_mislead", worse).passed
 
 
-@pytest.mark.parametrize(("vote", "told"), [(np.nan, "no votes are left"), (0.5, "ties")])
+@pytest.mark.parametrize(
+    ("vote", "told"), [(np.nan, "no votes are left"), (0.5, "outcomes are 0.5")]
+)
 def test_votes_without_use_are_a_note(battles, judged, scores, embeddings, catalog, vote, told):
     useless = battles.assign(human_outcome=vote)
     result = learn(quantitative_outcomes, useless, judged, scores, embeddings, catalog)

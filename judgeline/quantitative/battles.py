@@ -1,4 +1,4 @@
-"""Learning curves of battles: the error of BTL and BTL2 judges by their number of votes."""
+"""Battles with votes: what BTL and BTL2 judges learn from."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,9 +11,6 @@ from scipy.special import expit
 from judgeline.arrays import Floats, alike, alike_floats
 from judgeline.quantitative.agreement import preference_agreement
 from judgeline.quantitative.inputs import (
-    BASE_PENALTY,
-    N_FOLDS,
-    PENALTIES,
     PenaltyChoice,
     Presentations,
     Rows,
@@ -23,61 +20,20 @@ from judgeline.quantitative.inputs import (
     presentation_weights,
     presented_outcomes,
     question_folds,
+    require_contrast,
     require_grid,
-    require_shares,
     require_votes,
 )
 from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
 from judgeline.quantitative.trials import (
-    N_SETS,
-    SIZES,
     Design,
     Fit,
-    LearningCurve,
     question_codes,
-    trials,
 )
 
 METRICS = ("accuracy", "mse", "mae", "pearson", "spearman", "kendall")
 _SELECTION = 1e-3  # logits; differences of penalties matter far above
 _SCORE_ONLY = 1e9  # a penalty that leaves nothing of the embedding
-
-
-def learning_curve(
-    shown: Presentations,
-    base_outcome: ArrayLike,
-    outcome: ArrayLike,
-    question: ArrayLike,
-    *,
-    rng: np.random.Generator,
-    sizes: Sequence[int] = SIZES,
-    n_sets: int = N_SETS,
-    n_folds: int = N_FOLDS,
-    penalties: Sequence[float] = PENALTIES,
-    base_penalty: float = BASE_PENALTY,
-) -> LearningCurve:
-    """Return how well judges trained on few votes agree with people on other questions.
-
-    `trials` of battles, `METRICS`. Features are scaled over all battles with a vote.
-
-    Parameters
-    ----------
-    shown, base_outcome, outcome, question
-        As in `Battles.of`.
-    rng : numpy.random.Generator
-        Draws the sets and deals questions to folds.
-    sizes, n_sets, n_folds, penalties, base_penalty
-        As in `Design`.
-
-    Raises
-    ------
-    TooLittleToLearnError
-        If no size can be filled, a training set spans fewer questions than folds, or its votes
-        are all alike.
-    """
-    design = Design(sizes, n_sets, n_folds, penalties, base_penalty)
-    task = Battles.of(shown, base_outcome, outcome, question)
-    return trials(task, design, rng=rng).curve(METRICS)
 
 
 class Battles(NamedTuple):
@@ -144,7 +100,7 @@ class Battles(NamedTuple):
 
     def measures(self, prediction: Floats, rows: Rows) -> dict[str, float]:
         """Return the agreement of shares (n,) with votes."""
-        return preference_agreement(prediction[rows], self.human[rows]).measures
+        return preference_agreement(prediction[rows], self.human[rows])
 
     def fits(
         self, runs: Sequence[Rows], rngs: Sequence[np.random.Generator], design: Design
@@ -162,7 +118,6 @@ class Battles(NamedTuple):
             where,
             self.weights[:, None] * counted,
             self.target,
-            base_penalty=_base_penalty(design),
             rows=np.asarray(counted.any(axis=1)),
         )
         ours, score_only = (
@@ -173,10 +128,6 @@ class Battles(NamedTuple):
             )
         )
         return [Fit(*parts) for parts in zip(choices, ours, score_only, strict=True)]
-
-
-def _base_penalty(design: Design) -> float:
-    return BASE_PENALTY if design.base_penalty is None else design.base_penalty
 
 
 def _chosen_penalty(
@@ -194,14 +145,13 @@ def _chosen_penalty(
     fold, target = fold_of[voted.shown.battle[rows]], voted.target[rows]
     weights = voted.weights[rows]
     for k in range(n_folds):
-        require_shares(target[fold != k], int((fold != k).sum()))
+        require_contrast(target[fold != k], "outcome")
     left_out = np.repeat(np.arange(n_folds), grid.size)
     scores = fit_many(
         where._replace(columns=where.columns[rows]),
         weights[:, None] * (fold[:, None] != left_out),
         target,
         np.tile(grid, n_folds),
-        base_penalty=_base_penalty(design),
         tolerance=_SELECTION,
     )
     loss = np.logaddexp(0, scores) - target[:, None] * scores
