@@ -252,7 +252,9 @@ def _of_one(
     expected, influence = (np.array(parts) for parts in zip(*map(of_base, weights), strict=True))
     total = np.array(list(weights.values())) @ influence
     if "gap" in weights:
-        total += weights["gap"] * placements.gaps["gap"].per_hard_logit[model] * of_base("hard")[1]
+        gap = placements.gaps["gap"]
+        per_logit = gap.weights[model, 1] * gap.features.per_logit
+        total += weights["gap"] * per_logit * of_base("hard")[1]
     names = np.array(battles.models)
     return BattleInfluences(
         np.full(counted.size, names[model]),

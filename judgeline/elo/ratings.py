@@ -131,9 +131,10 @@ def tabulate(
     """Return the ratings by every base method and mixture, rows by model, then method."""
     errors = std_errors(battles, found.voted, found.placed, found.shares, settings, cluster, wanted)
     for name, fit in found.gaps.items():
-        own = [np.where(part > 0, np.hypot(part, fit.own_error), part) for part in errors[name]]
-        errors[name] = (own[0], own[1])
-    bootstrap, closed = ({name: pair[kind] for name, pair in errors.items()} for kind in (0, 1))
+        by_judge = fit.weights[:, 1] * fit.features.own_error
+        for kind in errors:
+            kind[name] = np.where(kind[name] > 0, np.hypot(kind[name], by_judge), kind[name])
+    bootstrap, closed = errors
     human = strength_to_rating(found.strength("human"))
     votes = found.targets["human"].n_battles.sum(axis=1).astype(np.int64)
     judged = found.judged.n_battles.sum(axis=1).astype(np.int64)

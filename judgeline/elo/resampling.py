@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats, require
+from judgeline.arrays import Bools, Floats, Ints, require
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.strengths import analytic_std_error, place_models
 from judgeline.elo.sums import chebyshev_nodes, interpolation
@@ -19,33 +19,25 @@ from judgeline.verdict.outcomes import smooth_outcome
 SMOOTHING_LEVELS: tuple[float, ...] = (0.55, 0.65, 0.75, 0.85, 0.95)
 """Label-smoothing baselines of the paper: what a decisive judge outcome counts as."""
 
-_BASELINE = "smoothed-"
-
-
-def baseline(level: float) -> str:
-    """Return the name of the method that smooths hard outcomes to a level."""
-    return f"{_BASELINE}{level!r}"
-
-
-def is_baseline(method: str) -> bool:
-    """Return whether a method smooths hard outcomes, whose random stream it shares."""
-    return method.startswith(_BASELINE)
-
-
 _DRAWS_PER_CELL = 16  # one binomial draw costs about as much as this many battles drawn
-
 _TOLERANCE = 1e-12  # logits
 _MOST_STEPS = 6  # towards a resample's placement
 _FAR = 3.0  # logits from the sample's placement; a resample farther away is placed by itself
-
 _BLOCK_CELLS = 1 << 22  # resamples times units drawn at a time: 32 MiB
-
-StdErrors = dict[str, tuple[Floats, Floats]]
-"""By method: bootstrap and closed-form standard errors in logits, each (M,)."""
 
 OwnShares = Callable[[int, OwnBattles], Floats]
 """Gives model number m's share of the win in each of its n own battles, (n,); NaN where a battle
 does not count."""
+
+
+def baseline(level: float) -> str:
+    """Return the name of the method that smooths hard outcomes to a level."""
+    return f"smoothed-{level!r}"
+
+
+def is_baseline(method: str) -> bool:
+    """Return whether a method smooths hard outcomes, whose random stream it shares."""
+    return method.startswith("smoothed-")
 
 
 def keyed_rng(seed: int, *names: str) -> np.random.Generator:
@@ -109,7 +101,7 @@ class ResamplingUnits(NamedTuple):
     opponent: NDArray[np.intp]
     unit: NDArray[np.intp] | None
     wins: Floats
-    copies: NDArray[np.int64]
+    copies: Ints
 
     def met(self, counts: Floats, n_anchors: int) -> Floats:
         """Return battles against each anchor in resamples that hold units so often."""
@@ -133,10 +125,7 @@ class ResamplingUnits(NamedTuple):
 
 
 def _units(
-    opponent: NDArray[np.intp],
-    share: Floats,
-    cluster: NDArray[np.intp] | None,
-    n_anchors: int,
+    opponent: NDArray[np.intp], share: Floats, cluster: NDArray[np.intp] | None, n_anchors: int
 ) -> ResamplingUnits:
     """Return battles as units, by opponents' columns (n,) and shares of the win (n, K)."""
     order = np.argsort(share[:, 0])  # the first kind determines the others
@@ -189,8 +178,7 @@ class _OwnFit(NamedTuple):
         """Return placements (K, R) by wins (K, R) over battles (R, A), near those of the sample."""
         gap, origin = (self.strengths[:, None] - self.anchors)[..., None], 2 * l2 * self.strengths
 
-        def derivatives(offset: Floats) -> tuple[Floats, Floats]:
-            """Return slope and information of the likelihood at some offsets (P,), (K, R, P)."""
+        def derivatives(offset: Floats) -> tuple[Floats, Floats]:  # at P offsets, (K, R, P)
             chance = expit(gap + offset)
             slope = (wins - origin[:, None])[..., None] - met @ chance - 2 * l2 * offset
             return slope, met @ (chance * (1 - chance)) + 2 * l2
@@ -216,14 +204,14 @@ class _OwnFit(NamedTuple):
 
 def std_errors(
     battles: CodedBattles,
-    voted: NDArray[np.bool_],
+    voted: Bools,
     placed: Mapping[str, Placed],
     shares: Mapping[str, OwnShares],
     settings: RatingSettings,
     cluster: ArrayLike | None,
-    models: NDArray[np.bool_],
-) -> StdErrors:
-    """Return both standard errors of every placed model by every method."""
+    models: Bools,
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Return bootstrap and closed-form standard errors by method, each (M,) logits."""
     closed = np.array([fit.std_error for fit in placed.values()])
     bootstrap = np.full(closed.shape, np.nan)
     families: dict[str, list[int]] = {}  # rows by the method that names the random stream
@@ -240,14 +228,11 @@ def std_errors(
             bootstrap[rows, model] = fit.bootstrap_errors(settings, rng)
             if cluster is not None:
                 closed[rows, model] = fit.closed_errors(settings.l2)
-    return dict(zip(placed, zip(bootstrap, closed, strict=True), strict=True))
+    return dict(zip(placed, bootstrap, strict=True)), dict(zip(placed, closed, strict=True))
 
 
 def _own_fit(
-    model: int,
-    own: OwnBattles,
-    voted: NDArray[np.bool_],
-    kinds: list[tuple[Placed, OwnShares]],
+    model: int, own: OwnBattles, voted: Bools, kinds: list[tuple[Placed, OwnShares]]
 ) -> _OwnFit | None:
     """Return a model's resampling units and strengths; None where a method does not place it."""
     strengths = np.array([fit.strength[model] for fit, _ in kinds])
@@ -255,20 +240,20 @@ def _own_fit(
     kept = np.isfinite(share[:, 0])
     if not np.isfinite(strengths).all() or not kept.any():
         return None
-    others = np.flatnonzero(voted) != model
-    column = np.cumsum(voted & (np.arange(voted.size) != model)) - 1
+    anchors = np.flatnonzero(voted)
+    others = anchors[anchors != model]
+    column = np.searchsorted(others, own.opponent[kept])
     clusters = None if own.cluster is None else own.cluster[kept]
-    units = _units(column[own.opponent[kept]], share[kept], clusters, int(others.sum()))
-    return _OwnFit(units, strengths, np.array([fit.anchors[model][others] for fit, _ in kinds]))
+    units = _units(column, share[kept], clusters, others.size)
+    placed = np.array([fit.anchors[model][anchors != model] for fit, _ in kinds])
+    return _OwnFit(units, strengths, placed)
 
 
 def require_clusters(cluster: ArrayLike | None, n_battles: int) -> None:
     """Raise ValueError unless there is a cluster for every battle, or none at all."""
     if cluster is not None:
-        labels = np.asarray(cluster, dtype=object)
-        require(
-            labels.shape == (n_battles,), "the shape of cluster", labels.shape, f"({n_battles},)"
-        )
+        labels, shape = np.asarray(cluster, dtype=object), (n_battles,)
+        require(labels.shape == shape, "the shape of cluster", labels.shape, f"{shape}")
         # NaN alone differs from itself
         given = [label is not None and label == label for label in labels.tolist()]
         require(given, "cluster", labels, "a cluster of every battle, or its id")

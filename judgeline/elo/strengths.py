@@ -17,29 +17,15 @@ from judgeline.arrays import Floats, require
 
 ELO_PER_LOGIT = 400 / math.log(10)
 """Elo points per natural logit: 400 points are odds of ten to one."""
-
 ELO_ORIGIN = 1500.0
 """Rating of a model of strength zero, in Elo points."""
-
-GRADIENT_TOLERANCE = 1e-8
-"""Largest absolute gradient of a finished fit, in wins."""
-
-STEP_TOLERANCE = 1e-10
-"""Largest absolute last Newton step of a finished fit, in logits."""
-
+_GRADIENT_TOLERANCE = 1e-8  # wins, of a finished fit
+_STEP_TOLERANCE = 1e-10  # logits, of its last step
 _MAX_ITERATIONS = 100
-
 _MAX_STEP = 4.0  # logits; a longer Newton step leaves the region where the quadratic holds
-
-
 _PLACING_STEPS = 200
-
 _PLACING_TOLERANCE = 1e-12  # logits
-
-_SHARE_ROUNDING = (
-    2.0**-29
-)  # of a battle's squared outcome: see `judgeline.verdict.outcomes.exact_share`
-
+_SHARE_ROUNDING = 2.0**-29  # of a battle's squared outcome: see `exact_share`
 _FAR = 200.0  # logits beyond every anchor: no finite placement, and no overflow of odds
 
 
@@ -54,13 +40,9 @@ def rating_to_strength(rating: ArrayLike) -> Floats:
 
 
 def fit_strengths(
-    n_battles: ArrayLike,
-    wins: ArrayLike,
-    *,
-    l2: float = 0.01,
-    start: ArrayLike | None = None,
+    n_battles: ArrayLike, wins: ArrayLike, *, l2: float = 0.01, start: ArrayLike | None = None
 ) -> Floats:
-    """Return the strengths that maximise the penalised Bradley-Terry log-likelihood.
+    """Return strengths (M,) of mean zero, in logits, by penalised Bradley-Terry likelihood.
 
     Maximises ``sum_battles [y log p + (1 - y) log(1 - p)] - l2 * |strength|^2`` with
     ``p = sigmoid(strength_a - strength_b)`` and ``y`` in [0, 1] (a tie is one half).
@@ -77,11 +59,6 @@ def fit_strengths(
     start : array_like, shape (M,), optional
         Strengths to start from, in logits; zeros by default.
 
-    Returns
-    -------
-    ndarray, shape (M,)
-        Strengths in logits, centred to mean zero.
-
     Raises
     ------
     ValueError
@@ -95,26 +72,30 @@ def fit_strengths(
     R. A. Bradley and M. E. Terry (1952), Biometrika 39; W.-L. Chiang et al. (2024), "Chatbot
     Arena", arXiv:2403.04132.
     """
-    counts = np.asarray(n_battles, dtype=float)
-    won = np.asarray(wins, dtype=float)
+    counts, won = np.asarray(n_battles, dtype=float), np.asarray(wins, dtype=float)
     _require_totals(counts, won, l2)
     likelihood = _Likelihood(counts, won, l2)
     strengths = np.zeros(won.size) if start is None else np.array(start, dtype=float)
     strengths -= strengths.mean()
     for _ in range(_MAX_ITERATIONS):
         gradient, step, information = likelihood.newton(strengths)
-        if gradient <= GRADIENT_TOLERANCE and np.abs(step).max() <= STEP_TOLERANCE:
-            likelihood.require_held(information)
+        if gradient <= _GRADIENT_TOLERANCE and np.abs(step).max() <= _STEP_TOLERANCE:
+            if l2 == 0 and np.linalg.eigvalsh(curvature(information, 0))[0] <= _GRADIENT_TOLERANCE:
+                raise RuntimeError(
+                    "strengths are not determined: with l2 = 0 some models win or lose every "
+                    "battle against the rest, or share none with them; use a penalty l2 > 0 or "
+                    "add battles"
+                )
             return strengths
         strengths = likelihood.ascend(strengths, step)
         strengths -= strengths.mean()
     gradient, step, _ = likelihood.newton(strengths)
     rounding = np.finfo(float).eps * max(float(counts.sum(axis=1).max()), 1.0)
-    if gradient <= max(GRADIENT_TOLERANCE, 8 * rounding) and np.abs(step).max() < 1e-8:
+    if gradient <= max(_GRADIENT_TOLERANCE, 8 * rounding) and np.abs(step).max() < 1e-8:
         return strengths  # only rounding keeps it from a smaller step
     raise RuntimeError(
         f"strengths did not converge after {_MAX_ITERATIONS} iterations (largest gradient "
-        f"{gradient:.1e} wins, tolerance {GRADIENT_TOLERANCE:.0e}; largest strength "
+        f"{gradient:.1e} wins, tolerance {_GRADIENT_TOLERANCE:.0e}; largest strength "
         f"{np.abs(strengths).max():.1f} logits): some models win or lose every battle against "
         f"the rest, and l2 = {l2:g} does not hold them; use a larger penalty or add battles"
     )
@@ -202,14 +183,6 @@ class _Likelihood(NamedTuple):
             scale /= 2
         return strengths + scale * step
 
-    def require_held(self, information: Floats) -> None:
-        """Raise if, without a penalty, some direction has run out of information: no maximum."""
-        if self.l2 == 0 and np.linalg.eigvalsh(curvature(information, 0))[0] <= GRADIENT_TOLERANCE:
-            raise RuntimeError(
-                "strengths are not determined: with l2 = 0 some models win or lose every battle "
-                "against the rest, or share none with them; use a penalty l2 > 0 or add battles"
-            )
-
 
 def place_models(
     wins: ArrayLike,
@@ -225,10 +198,8 @@ def place_models(
     sigmoid(strength - anchor)`` from wins (R,), battles (R, M) and anchors (M,) or (R, M), in
     logits. NaN for a row without battles, or of wins or losses only without a penalty.
     """
-    won = np.asarray(wins, dtype=float)
-    counts = np.asarray(n_battles, dtype=float)
-    fixed = np.asarray(anchors, dtype=float)
-    total = counts.sum(axis=1)
+    won, counts = np.asarray(wins, dtype=float), np.asarray(n_battles, dtype=float)
+    fixed, total = np.asarray(anchors, dtype=float), counts.sum(axis=1)
     bounded = total > 0 if l2 > 0 else (won > 0) & (won < total)
     rows = np.flatnonzero(bounded & np.isfinite(won))
     strengths = np.full(won.size, np.nan)
@@ -257,9 +228,8 @@ def _newton(won: Floats, counts: Floats, anchors: Floats, l2: float, start: floa
         following = strength + step
         outside = (following < low) | (following > high)
         following = np.where(outside, (low + high) / 2, following)
-        settled = np.abs(following - strength) <= _PLACING_TOLERANCE * np.maximum(
-            1.0, np.abs(following)
-        )
+        size = np.maximum(1.0, np.abs(following))
+        settled = np.abs(following - strength) <= _PLACING_TOLERANCE * size
         strength = np.where(moving, following, strength)
         moving &= ~settled
         if not moving.any():
