@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.arrays import alike, alike_floats, require
+from judgeline.arrays import Ints, alike, alike_floats, require
 from judgeline.elo.ratings import FEW_BATTLES
+
+N_BANDS = 5
+"""Bands of strength that opponents are spread over, where there are as many anchors."""
 
 
 class Appearances(NamedTuple):
-    """In how many sampled battles a model appears: over models, and under uniform sampling.
-
-    The uniform values are expectations for a uniform sample of the same size, in battles.
-    """
+    """Sampled battles of a model, over models; expectations for a uniform sample of that size."""
 
     minimum: float
     median: float
@@ -46,7 +46,7 @@ def balanced_sample(
     *,
     n_battles: int,
     chosen: ArrayLike = (),
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return battles that cover models evenly, chosen greedily one after the other.
 
     Each step takes, among the battles left, one whose rarer model has appeared least in the
@@ -64,32 +64,23 @@ def balanced_sample(
     chosen : array_like of int, shape (c,)
         Positions of battles that were chosen before. They come first, in this order, and all
         stay even if there are more than ``n_battles``.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, more battles are asked for than there are, or ``chosen`` repeats
-        a position or points outside.
     """
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
     _, keys = alike(model_a=models[0], tiebreak=tiebreak)
     order = np.argsort(keys, kind="stable")
-    first = require_positions(chosen, n)
+    first = _positions(chosen, n)
     require(0 <= n_battles <= n, "n_battles", n_battles, f"0 to {n}, the battles there are")
     further = list(islice(_evenly(models, order, first), max(n_battles - first.size, 0)))
     return np.concatenate([first, np.asarray(further, dtype=np.int64)])
 
 
 def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> Appearances:
-    """Return how evenly the battles at sampled positions (k,) cover the models of all battles (n,).
-
-    A uniform sample of the same size stands beside it.
-    """
+    """Return how evenly the battles at sampled positions (k,) cover the models of all battles."""
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
     require(n, "the number of battles", n, "at least one")
-    rows = require_positions(sampled, n)
+    rows = _positions(sampled, n)
     available = np.bincount(models.ravel())
     counts = np.bincount(models[:, rows].ravel(), minlength=available.size)
     uniform = available * rows.size / n
@@ -98,9 +89,7 @@ def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> A
     )
 
 
-def _evenly(
-    models: NDArray[np.intp], order: NDArray[np.intp], chosen: NDArray[np.int64]
-) -> Iterator[int]:
+def _evenly(models: NDArray[np.intp], order: NDArray[np.intp], chosen: Ints) -> Iterator[int]:
     """Yield the greedy choice of battles, one after the other.
 
     Only the two models of a battle taken change: their count, and their best battle left.
@@ -134,8 +123,7 @@ def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:
     return np.asarray(both, dtype=np.intp).reshape(2, first.size)
 
 
-def require_positions(rows: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Return positions of different battles among n, or raise naming the first bad one."""
+def _positions(rows: ArrayLike, n: int) -> Ints:
     positions = np.asarray(rows).astype(np.int64)
     inside = (positions >= 0) & (positions < n)
     require(inside, "position", positions, f"one of the {n} battles, from 0")
@@ -143,10 +131,6 @@ def require_positions(rows: ArrayLike, n: int) -> NDArray[np.int64]:
     if (counts > 1).any():
         raise ValueError(f"the battle at position {values[counts > 1][0]} is chosen twice")
     return positions
-
-
-N_BANDS = 5
-"""Bands of strength that opponents are spread over, where there are as many anchors."""
 
 
 class NeededBattles(NamedTuple):
@@ -188,11 +172,9 @@ def needed_battles(
 
     Parameters
     ----------
-    std_error : array_like, shape (m,)
-        Of each held-out model's residual by chance, in Elo points; those not finite and positive
-        are left out.
-    n_battles : array_like, shape (m,)
-        Battles behind it.
+    std_error, n_battles : array_like, shape (m,)
+        Of each held-out model: standard error of its residual by chance, in Elo points, and the
+        battles behind it; errors that are not finite and positive are left out.
     threshold : float
         Conformal threshold in spreads, 0 or more; ``inf`` where too few models calibrate.
     half_width : float
@@ -205,15 +187,9 @@ def needed_battles(
     Returns
     -------
     NeededBattles
-        With at least `judgeline.elo.FEW_BATTLES` battles (below that a standard error is a
-        guess), and at most ``max_battles``. Where nothing is known of the noise, the threshold is
-        infinite or the judge is wrong by too much, no number is enough, and ``max_battles`` are
-        taken.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, or a setting is out of range.
+        At least `judgeline.elo.FEW_BATTLES` battles (below that a standard error is a guess).
+        Where nothing is known of the noise, the threshold is infinite or the judge is wrong by
+        too much, no number is enough, and ``max_battles`` are taken.
 
     References
     ----------
@@ -234,7 +210,7 @@ def needed_battles(
     return NeededBattles(min(max(n, FEW_BATTLES), max_battles), wanted, noise, excess_sd, threshold)
 
 
-def strength_bands(strength: ArrayLike, *, n_bands: int = N_BANDS) -> NDArray[np.int64]:
+def strength_bands(strength: ArrayLike, *, n_bands: int = N_BANDS) -> Ints:
     """Return the band of each anchor: equally many anchors in each, the weakest in band 0.
 
     Strength (m,) is in any unit that rises with it; of equals the earlier one counts as weaker.
@@ -260,7 +236,7 @@ def choose_battles(
     n_battles: int,
     most_per_question: float = math.inf,
     chosen: ArrayLike = (),
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return battles of one new model, spread over opponents and questions, chosen greedily.
 
     Each step takes a possible battle whose band of strength has been met least; among those, one
@@ -274,10 +250,8 @@ def choose_battles(
 
     Parameters
     ----------
-    band, language, question, opponent : array_like, shape (n,)
-        Of each possible battle; values of one kind that can be sorted.
-    tiebreak : array_like of int, shape (n,)
-        Smaller is taken first among equals; see `tiebreak_keys`.
+    band, language, question, opponent, tiebreak : array_like, shape (n,)
+        Of each possible battle; values of one kind that can be sorted. See `tiebreak_keys`.
     share : array_like, shape (n,)
         Share of the battle's language in the corpus, above 0; the same for all of a language.
     n_battles : int
@@ -287,12 +261,6 @@ def choose_battles(
     chosen : array_like of int, shape (c,)
         Positions of battles that were chosen before. They come first, in this order, and all
         stay even if there are more than ``n_battles``, or more than ``most_per_question`` of one.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, a share is not above 0, ``n_battles`` is negative,
-        ``most_per_question`` below 1, or ``chosen`` repeats a position or points outside.
 
     References
     ----------
@@ -305,7 +273,7 @@ def choose_battles(
     require(np.isfinite(shares) & (shares > 0), "share", shares, "a language's share, above 0")
     require(n_battles >= 0, "n_battles", n_battles, "0 or more")
     require(most_per_question >= 1, "most_per_question", most_per_question, "at least 1")
-    taken = require_positions(chosen, keys.size).tolist()
+    taken = _positions(chosen, keys.size).tolist()
     levels, asked, spoken = np.arange(len(groups)), 1, 2
     codes = np.array([np.unique(values, return_inverse=True)[1] for values in groups])
     met = np.zeros((levels.size, codes.max(initial=-1) + 1), dtype=np.int64)
