@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import fisher_exact
 
 from assets.diagnostics import missing as module
 from assets.diagnostics.missing import UNKNOWN, account_for
@@ -70,29 +69,6 @@ def test_every_battle_has_the_status_that_the_rule_read_aloud_gives(answers, ran
     assert statuses(answers, 7) == expected
 
 
-@pytest.mark.parametrize(
-    ("fates", "expected"),
-    [
-        ({"AB": ["ok"], "BA": ["ok"]}, "ok"),
-        ({"AB": ["ok"], "BA": ["refusal"]}, "refusal"),
-        ({"AB": ["truncated"], "BA": ["refusal"]}, "truncated"),
-        ({"AB": ["refusal", "ok"], "BA": ["ok", "ok"]}, "ok"),
-        ({"AB": ["refusal", "parse_error"], "BA": ["ok", "truncated"]}, "refusal"),
-        ({"AB": ["ok"]}, "not_judged"),
-        ({"mean": ["ok"]}, "ok"),
-        ({"mean": ["parse_error"]}, "parse_error"),
-        ({}, "not_judged"),
-    ],
-)
-def test_a_battle_without_a_score_has_the_class_of_its_first_failed_order(fates, expected) -> None:
-    rows = [
-        Answer(0, order, replicate, status)
-        for order, own in fates.items()
-        for replicate, status in enumerate(own)
-    ]
-    assert statuses(rows, 1) == [expected]
-
-
 # ------------------------------------------------------------------ length
 
 
@@ -133,16 +109,13 @@ def exact_tail(missing: int, battles: int, all_missing: int, all_battles: int) -
 
 
 @given(data=st.data(), all_battles=st.integers(1, 60))
-def test_one_models_chance_is_the_counted_one_and_fishers(data, all_battles: int) -> None:
+def test_one_models_chance_is_the_counted_one(data, all_battles: int) -> None:
     all_missing = data.draw(st.integers(0, all_battles))
     battles = data.draw(st.integers(0, all_battles))
     least = max(0, all_missing + battles - all_battles)
     missing = data.draw(st.integers(least, min(battles, all_missing)))
     found = excess_p_values([missing], [battles], all_missing=all_missing, all_battles=all_battles)
     assert found == pytest.approx([float(exact_tail(missing, battles, all_missing, all_battles))])
-    rest = all_missing - missing
-    table = [[missing, battles - missing], [rest, all_battles - battles - rest]]
-    assert found == pytest.approx([fisher_exact(table, alternative="greater").pvalue])
 
 
 def test_holms_correction_by_hand() -> None:
@@ -152,22 +125,6 @@ def test_holms_correction_by_hand() -> None:
     shunned = excess_p_values([20, 12, 8], [100, 150, 150], all_missing=20, all_battles=200)
     assert shunned[0] < 1e-4
     assert shunned[1:] == pytest.approx([1.0, 1.0])
-
-
-def test_false_alarms_over_all_models_stay_below_the_level() -> None:
-    rng, n_models, n_battles, level = np.random.default_rng(11), 10, 300, 0.05
-    pairs = np.array([rng.choice(n_models, 2, replace=False) for _ in range(n_battles)])
-    alarms = []
-    for _ in range(1500):
-        gone = rng.choice(n_battles, 40, replace=False)
-        found = excess_p_values(
-            np.bincount(pairs[gone].ravel(), minlength=n_models),
-            np.bincount(pairs.ravel(), minlength=n_models),
-            all_missing=40,
-            all_battles=n_battles,
-        )
-        alarms.append(found.min() < level)
-    assert np.mean(alarms) <= level + 4 * math.sqrt(level * (1 - level) / len(alarms))
 
 
 def excess(missing: int, battles: int) -> np.ndarray:
@@ -266,36 +223,6 @@ def test_a_corpus_without_texts_or_languages_has_no_such_groups() -> None:
     account = account_for(battles, verdicts_of({"b0": {"mean": ["ok"]}, "b2": {"mean": ["ok"]}}))
     assert account["grouping"].unique().tolist() == ["all", "model"]
     assert counts(account, "all") == {("", "ok"): (2, 2), ("", "not_judged"): (1, 0)}
-
-
-@st.composite
-def judged(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame]:
-    pair = st.permutations(("ant", "bee", "cat")).map(lambda names: tuple(names[:2]))
-    language, length = st.sampled_from(["en", "fr", None]), st.none() | st.integers(0, 50)
-    row = st.tuples(pair, language, length).map(lambda drawn: (*drawn[0], *drawn[1:]))
-    battles = battles_of(*draw(st.lists(row, min_size=1, max_size=15)))
-    own = st.lists(st.sampled_from(FATES), min_size=0, max_size=2)
-    orders = st.fixed_dictionaries({"AB": own, "BA": own})
-    ids = [*battles["battle_id"], "elsewhere"]
-    return battles, verdicts_of({battle: draw(orders) for battle in ids})
-
-
-@pytest.mark.slow
-@given(tables=judged(), seed=st.integers(0, 99))
-@settings(max_examples=60)
-def test_classes_add_up_in_every_grouping_whatever_the_order_of_verdicts(tables, seed) -> None:
-    battles, verdicts = tables
-    account = account_for(battles, verdicts)
-    asked = verdicts["battle_id"].ne("elsewhere").sum()
-    for grouping, rows in account.groupby("grouping"):
-        sides = 2 if grouping == "model" else 1
-        assert rows["n_battles"].sum() == sides * len(battles)
-        assert rows["n_verdicts"].sum() == sides * asked
-        np.testing.assert_allclose(rows.groupby("level")["share"].sum(), 1.0)
-    assert not account.duplicated(["grouping", "level", "status"]).any()
-    assert account[["n_battles", "n_verdicts"]].sum(axis=1).gt(0).all()
-    shuffled = verdicts.sample(frac=1, random_state=seed)
-    pd.testing.assert_frame_equal(account_for(battles, shuffled), account)
 
 
 # ------------------------------------------------------------------ the asset and its checks

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from arenas import dense_battles, name, play, random_pairs, stress_battles
-from lanes import sized
 from likeness import by_model_and_method, rate
 from twins import ELO_PER_LOGIT, Battle, all_models, human_placement, judge_placement, place
 
@@ -186,27 +185,6 @@ def test_a_cluster_per_battle_is_no_clustering_and_one_too_few_is_refused() -> N
 
 
 # ------------------------------------------------------------------ the truth
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_battles", [60, pytest.param(200, marks=pytest.mark.full)])
-def test_the_error_is_that_of_fresh_battles_at_fixed_anchors(n_battles: int) -> None:
-    """Draw the model's battles afresh many times: its ratings spread by the stated error."""
-    rng, n_draws = np.random.default_rng(41), sized(1200, 300)
-    strengths = np.array([0.4, *rng.normal(0, 0.7, 7)])
-    others = [(a, b) for a in range(1, 8) for b in range(a + 1, 8)] * 12
-    anchors = play(rng, others, strengths)
-    ratings, errors = [], []
-    for _ in range(n_draws):
-        opponents = rng.integers(1, 8, n_battles)
-        own = play(rng, [(0, int(k)) for k in opponents], strengths)
-        settings = RatingSettings(n_resamples=0, smoothing_levels=())
-        row = by_model_and_method(rate([*anchors, *own], settings))[name(0), "human"]
-        ratings.append(row["rating"])
-        errors.append(row["std_error_analytic"])
-    spread = np.array(ratings)
-    within = 0.018 + 4 * sd_error(spread)  # the formula's own error, and chance
-    assert np.mean(errors) == pytest.approx(spread.std(ddof=1), rel=within)
 
 
 def test_a_single_battle_has_no_error() -> None:

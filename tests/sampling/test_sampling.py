@@ -75,28 +75,6 @@ def test_appearances_against_uniform_sampling() -> None:
         appearances([], [], [])
 
 
-def test_balance_beats_uniform_sampling_on_a_skewed_corpus() -> None:
-    rng = np.random.default_rng(1)
-    share = np.array([0.4, 0.3, 0.2, 0.05, 0.03, 0.02])
-    pairs = np.array([rng.choice(6, size=2, replace=False, p=share) for _ in range(3000)])
-    first, second = np.array(list("abcdef"), dtype=object)[pairs.T]
-    keys = tiebreak_keys([str(row) for row in range(3000)], seed=0)
-    found = appearances(first, second, balanced_sample(first, second, keys, n_battles=300))
-    assert found.minimum > 2 * found.uniform_minimum
-    assert found.maximum < found.uniform_maximum
-
-
-def test_a_sample_of_all_battles_holds_each_once() -> None:
-    rng = np.random.default_rng(0)
-    n = 15_000
-    first = rng.integers(0, 110, n)
-    second = (first + rng.integers(1, 110, n)) % 110
-    names = np.array([f"model-{code}" for code in range(110)], dtype=object)
-    keys = rng.integers(0, 2**63, n)
-    sample = balanced_sample(names[first], names[second], keys, n_battles=n)
-    assert sorted(sample.tolist()) == list(range(n))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
