@@ -83,13 +83,9 @@ def battle_influences(
     and expectation are shares of the win from the model's side. Strongest first in each model.
     """
     rating = rating_of(context, catalog, "hard_outcome", "l2", "method")
-    table = influence_table(
-        scored_battles,
-        beta_folds,
-        rating,
-        candidate_scores=score_candidates(candidate_battles, candidate_verdicts),
-        candidate_ratings=candidate_ratings,
-    )
+    scores = score_candidates(candidate_battles, candidate_verdicts)
+    newcomers = {"candidate_scores": scores, "candidate_ratings": candidate_ratings}
+    table = influence_table(scored_battles, beta_folds, rating, **newcomers)
     strongest = table.loc[table["influence"].abs().nlargest(_SHOWN).index]
     return dg.MaterializeResult(
         value=table,
