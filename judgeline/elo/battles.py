@@ -29,34 +29,16 @@ class Categorical(NamedTuple):
 
 @dataclass(frozen=True)
 class CodedBattles:
-    """Battles ready for estimation; make them with `code_battles`.
+    """Battles ready for estimation, n rows over M models; make them with `code_battles`."""
 
-    Attributes
-    ----------
-    models : tuple of str, length M
-        Model names, sorted; codes point into it and every model has a battle.
-    model_a, model_b : ndarray of int, shape (n,)
-        Codes of the two models.
-    human_outcome : ndarray of int8, shape (n,)
-        A's share of the human win in halves (0, 1, 2); -1 where nobody voted.
-    judge_outcome : ndarray of int8, shape (n,)
-        A's share of the judge's win in quarters (0 to 4).
-    score_difference : ndarray, shape (n,)
-        Judge score of A minus B: int16 numerators if `denominator` > 0, else rubric points.
-    denominator : int
-        What the numerators are divided by to give rubric points; 0 for a continuous score.
-    count : ndarray of int, shape (n,), optional
-        How many battles are alike and stand in each row; one each where there is none.
-    """
-
-    models: tuple[str, ...]
-    model_a: NDArray[Any]
+    models: tuple[str, ...]  # sorted names; every model has a battle
+    model_a: NDArray[Any]  # codes that point into the names
     model_b: NDArray[Any]
-    human_outcome: NDArray[np.int8]
-    judge_outcome: NDArray[np.int8]
-    score_difference: NDArray[Any]
-    denominator: int
-    count: NDArray[Any] | None = None
+    human_outcome: NDArray[np.int8]  # A's share of the win in halves, 0 to 2; -1 without a vote
+    judge_outcome: NDArray[np.int8]  # A's share of the win in quarters, 0 to 4
+    score_difference: NDArray[Any]  # A minus B: int16 numerators, or rubric points without a
+    denominator: int  # denominator (0), by which numerators are divided to give rubric points
+    count: NDArray[Any] | None = None  # of battles alike in each row; None where each is one
 
     def __len__(self) -> int:
         """Return the number of rows, which are battles where none is counted."""
@@ -255,19 +237,14 @@ def require_single(battles: CodedBattles, what: str) -> None:
 
 @dataclass(frozen=True)
 class OwnBattles:
-    """One model's battles against anchors, turned so that the model comes first.
+    """One model's battles against anchors, turned so that the model comes first."""
 
-    `rows`: where each stands among all battles; `as_b`: whether the model is B there; the rest,
-    per battle: opponent's code, score difference in rubric points, judge's outcome in quarters,
-    human outcome in halves (-1 where nobody voted), cluster.
-    """
-
-    rows: NDArray[np.intp]
-    as_b: Bools
-    opponent: NDArray[np.intp]
-    score: Floats
-    judge: Ints
-    human: Ints
+    rows: NDArray[np.intp]  # among all battles
+    as_b: Bools  # whether the model is B there
+    opponent: NDArray[np.intp]  # its code
+    score: Floats  # rubric points
+    judge: Ints  # quarters
+    human: Ints  # halves; -1 where nobody voted
     cluster: NDArray[np.intp] | None
 
     @classmethod

@@ -58,19 +58,10 @@ def keyed_rng(seed: int, *names: str) -> np.random.Generator:
 class RatingSettings:
     """Settings of leave-one-out ratings.
 
-    Attributes
-    ----------
-    l2 : float
-        Penalty on squared strengths, per squared logit.
-    n_resamples : int
-        Bootstrap resamples per model and method; 0 for the closed form alone.
-    seed : int
-        Seed of every random stream.
-    stream : tuple of str
-        What the battles are of, such as the corpus; keys the random streams with model and method.
-        Judges share it, so that equal outcomes have equal errors.
-    smoothing_levels : tuple of float
-        Levels of the label-smoothing baselines.
+    `l2` is the penalty on squared strengths, per squared logit; `n_resamples` the number of
+    bootstrap resamples per model and method, 0 for the closed form alone. `seed` and `stream`, such
+    as the corpus, key the random streams with model and method; judges share them, so that equal
+    outcomes have equal errors. `smoothing_levels` are those of the label-smoothing baselines.
     """
 
     l2: float = 0.01
@@ -92,10 +83,9 @@ class RatingSettings:
 class ResamplingUnits(NamedTuple):
     """Units drawn with replacement: battles, or questions with all their battles.
 
-    `opponent` (B,): the anchor of each kind of battle, in rising order; `unit` (B,): the unit that
-    it belongs to, None where each is one; `wins` (U, K): the model's share of wins in one unit,
-    under each of K kinds of target that are drawn together; `copies` (U,): how many identical units
-    there are.
+    `opponent` (B,): the anchor of each kind of battle, rising; `unit` (B,): its unit, None where
+    each is one; `wins` (U, K): the model's share of wins in one unit, under each of K kinds of
+    target that are drawn together; `copies` (U,): how many identical units there are.
     """
 
     opponent: NDArray[np.intp]

@@ -61,8 +61,6 @@ def fit_strengths(
 
     Raises
     ------
-    ValueError
-        If the shapes disagree, `l2` is negative or the wins do not sum to the battles.
     RuntimeError
         If the largest gradient is not brought to 1e-8 wins: the strengths do not exist
         (separable or unconnected battles without a penalty).
