@@ -80,24 +80,46 @@ class RatingSettings:
             smooth_outcome(0.5, level)
 
 
-class ResamplingUnits(NamedTuple):
-    """Units drawn with replacement: battles, or questions with all their battles.
+class _OwnFit(NamedTuple):
+    """One model's placements by K methods that resample together, and U units to draw.
 
-    `opponent` (B,): the anchor of each kind of battle, rising; `unit` (B,): its unit, None where
-    each is one; `wins` (U, K): the model's share of wins in one unit, under each of K kinds of
-    target that are drawn together; `copies` (U,): how many identical units there are.
+    A unit is a battle, or a question with all its battles.
     """
 
-    opponent: NDArray[np.intp]
-    unit: NDArray[np.intp] | None
-    wins: Floats
-    copies: Ints
+    strengths: Floats  # (K,)
+    anchors: Floats  # (K, A)
+    opponent: NDArray[np.intp]  # (B,), the anchor of each kind of battle, rising
+    unit: NDArray[np.intp] | None  # (B,), the unit of each kind of battle; None where it is one
+    wins: Floats  # (U, K), the model's share of wins in one unit
+    copies: Ints  # (U,), how many identical units there are
 
-    def met(self, counts: Floats, n_anchors: int) -> Floats:
+    @classmethod
+    def of(
+        cls,
+        strengths: Floats,
+        anchors: Floats,
+        opponent: NDArray[np.intp],
+        share: Floats,
+        cluster: NDArray[np.intp] | None,
+    ) -> "_OwnFit":
+        """Return battles as units, by opponents' columns (n,) and shares of the win (n, K)."""
+        order = np.argsort(share[:, 0])  # the first kind determines the others
+        narrow = opponent[order].astype(np.min_scalar_type(anchors.shape[1]))  # few bits to sort
+        order = order[np.argsort(narrow, kind="stable")]
+        opponent, share = opponent[order], share[order]
+        if cluster is not None:
+            _, unit = np.unique(cluster[order], return_inverse=True)
+            wins: Floats = np.column_stack([np.bincount(unit, kind) for kind in share.T])
+            return cls(strengths, anchors, opponent, unit, wins, np.ones(len(wins), np.int64))
+        fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share[:, 0]) != 0)]
+        copies = np.diff(np.r_[np.flatnonzero(fresh), opponent.size])
+        return cls(strengths, anchors, opponent[fresh], None, share[fresh], copies)
+
+    def met(self, counts: Floats) -> Floats:
         """Return battles against each anchor in resamples that hold units so often."""
         each = counts if self.unit is None else counts[:, self.unit]
         starts = np.flatnonzero(np.diff(self.opponent, prepend=-1))
-        met = np.zeros((len(counts), n_anchors))
+        met = np.zeros((len(counts), self.anchors.shape[1]))
         met[:, self.opponent[starts]] = np.add.reduceat(each, starts, axis=1)
         return met
 
@@ -113,55 +135,28 @@ class ResamplingUnits(NamedTuple):
             row[:] = np.bincount(kind.take(draw), minlength=copies.size)
         return counts
 
-
-def _units(
-    opponent: NDArray[np.intp], share: Floats, cluster: NDArray[np.intp] | None, n_anchors: int
-) -> ResamplingUnits:
-    """Return battles as units, by opponents' columns (n,) and shares of the win (n, K)."""
-    order = np.argsort(share[:, 0])  # the first kind determines the others
-    narrow = opponent[order].astype(np.min_scalar_type(n_anchors))  # few bits are sorted at once
-    order = order[np.argsort(narrow, kind="stable")]
-    opponent, share = opponent[order], share[order]
-    if cluster is not None:
-        _, unit = np.unique(cluster[order], return_inverse=True)
-        wins: Floats = np.column_stack([np.bincount(unit, kind) for kind in share.T])
-        return ResamplingUnits(opponent, unit, wins, np.ones(len(wins), dtype=np.int64))
-    fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share[:, 0]) != 0)]
-    copies = np.diff(np.r_[np.flatnonzero(fresh), opponent.size])
-    return ResamplingUnits(opponent[fresh], None, share[fresh], copies)
-
-
-class _OwnFit(NamedTuple):
-    """One model's placements by K methods that resample together: strengths and anchors (K, A)."""
-
-    units: ResamplingUnits
-    strengths: Floats
-    anchors: Floats
-
     def closed_errors(self, l2: float) -> Floats:
         """Return the closed form of the bootstrap standard errors over the units, (K,)."""
-        wins, copies = self.units.wins, self.units.copies.astype(float)
+        copies = self.copies.astype(float)
         chance = expit(self.strengths[:, None] - self.anchors)
-        each, met = chance[:, self.units.opponent], self.units.met(copies[None], chance.shape[1])
-        if self.units.unit is not None:
-            each = np.array([np.bincount(self.units.unit, kind) for kind in each])
-        residual = wins - each.T
-        information = (chance * (1 - chance)) @ met[0] + 2 * l2
-        return analytic_std_error(
-            copies @ residual, copies @ residual**2, information, copies.sum()
-        )
+        each = chance[:, self.opponent]
+        if self.unit is not None:
+            each = np.array([np.bincount(self.unit, kind) for kind in each])
+        residual = self.wins - each.T
+        information = (chance * (1 - chance)) @ self.met(copies[None])[0] + 2 * l2
+        sums = copies @ residual, copies @ residual**2
+        return analytic_std_error(*sums, information, copies.sum())
 
     def bootstrap_errors(self, settings: RatingSettings, rng: np.random.Generator) -> Floats:
         """Return the standard deviations of refits on resamples, which all methods share, (K,)."""
-        total, n_resamples = int(self.units.copies.sum()), settings.n_resamples
+        total, n_resamples = int(self.copies.sum()), settings.n_resamples
         if total < 2 or not n_resamples:
             return np.full(self.strengths.size, np.nan)
-        block = max(1, _BLOCK_CELLS // max(total, self.units.opponent.size))
+        block = max(1, _BLOCK_CELLS // max(total, self.opponent.size))
         refits = []
         for first in range(0, n_resamples, block):
-            counts = self.units.drawn(min(block, n_resamples - first), rng)
-            met, wins = self.units.met(counts, self.anchors.shape[1]), counts @ self.units.wins
-            refits.append(self._placed(wins.T, met, settings.l2))
+            counts = self.drawn(min(block, n_resamples - first), rng)
+            refits.append(self._placed((counts @ self.wins).T, self.met(counts), settings.l2))
         return np.array([row.std(ddof=1) for row in np.concatenate(refits, axis=1)])
 
     def _placed(self, wins: Floats, met: Floats, l2: float) -> Floats:
@@ -234,9 +229,8 @@ def _own_fit(
     others = anchors[anchors != model]
     column = np.searchsorted(others, own.opponent[kept])
     clusters = None if own.cluster is None else own.cluster[kept]
-    units = _units(column, share[kept], clusters, others.size)
     placed = np.array([fit.anchors[model][anchors != model] for fit, _ in kinds])
-    return _OwnFit(units, strengths, placed)
+    return _OwnFit.of(strengths, placed, column, share[kept], clusters)
 
 
 def require_clusters(cluster: ArrayLike | None, n_battles: int) -> None:

@@ -10,7 +10,7 @@ from likeness import by_model_and_method, rate
 from twins import ELO_PER_LOGIT, Battle, all_models, human_placement, judge_placement, place
 
 from judgeline.elo import RatingSettings, keyed_rng
-from judgeline.elo.resampling import _OwnFit, _units
+from judgeline.elo.resampling import _OwnFit
 from judgeline.elo.strengths import place_models
 
 N_DRAWS = 600
@@ -117,15 +117,16 @@ def test_resamples_are_placed_where_each_alone_would_be(n_battles: int, clustere
     rng = np.random.default_rng(n_battles)
     anchors, opponent = rng.normal(0, 1, (2, 6)), rng.integers(0, 6, n_battles)
     share = np.stack([rng.integers(0, 3, n_battles) / 2] * 2).T * [1, 0.5] + [0, 0.25]
-    units = _units(opponent, share, opponent // 2 if clustered else None, 6)
-    won, met = units.wins.T @ units.copies, units.met(units.copies[None].astype(float), 6)
+    cluster = opponent // 2 if clustered else None
+    fit = _OwnFit.of(np.zeros(2), anchors, opponent, share, cluster)
+    won, met = fit.wins.T @ fit.copies, fit.met(fit.copies[None].astype(float))
     assert met[0].tolist() == np.bincount(opponent, minlength=6).tolist()
     assert won == pytest.approx(share.sum(axis=0))
     own = zip(won, anchors, strict=True)
-    fit = _OwnFit(units, np.array([place_models([w], met, a)[0] for w, a in own]), anchors)
-    counts = units.drawn(200, rng)
-    assert (counts.sum(axis=1) == units.copies.sum()).all()
-    wins, met = (counts @ units.wins).T, units.met(counts, 6)
+    fit = fit._replace(strengths=np.array([place_models([w], met, a)[0] for w, a in own]))
+    counts = fit.drawn(200, rng)
+    assert (counts.sum(axis=1) == fit.copies.sum()).all()
+    wins, met = (counts @ fit.wins).T, fit.met(counts)
     alone = [place_models(w, met, a) for w, a in zip(wins, anchors, strict=True)]
     np.testing.assert_allclose(fit._placed(wins, met, 0.01), alone, rtol=0, atol=1e-11)
 
