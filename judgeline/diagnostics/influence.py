@@ -78,16 +78,8 @@ def fit_influences(
     none of battles against models without votes, which are no anchors. A rating that is mixed of
     others adds up their influences, and its outcomes are their mean.
 
-    Parameters
-    ----------
-    battles, beta_folds : CodedBattles, BetaFolds
-        Scored battles, with their votes, and the slopes of their folds.
-    method : str
-        ``human``, or a judge method of `judgeline.elo.rate`.
-    l2 : float
-        Penalty of the ratings, per squared logit.
-    models : collection of str, optional
-        Models to explain, all by default.
+    `method` is ``human``, or a judge method of `judgeline.elo.rate`; ValueError if it is unknown or
+    battles are counted. `models` are all by default.
     """
     require_single(battles, "influences")
     placements = place(battles, beta_folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
@@ -122,25 +114,10 @@ def fewest_to_overtake(
     are fitted without them, slopes and anchors too, have the lead below the margin; then as many of
     the last ones are put back as can be. Fewer might do: the number is a bound from above.
 
-    Parameters
-    ----------
-    battles : CodedBattles
-        Scored battles, with their votes.
-    model, rival : str
-        Names of the model ahead and of the one behind it.
-    method : str
-        A method of `judgeline.elo.rate`.
-    l2 : float
-        Penalty of the ratings, per squared logit.
-    margin : float
-        In Elo points: 0 asks for the rival ahead, `judgeline.intervals.leads_apart` for a lead
-        that chance explains.
-
-    Raises
-    ------
-    ValueError
-        If a model or the method is unknown, a rating is missing, battles are counted, or the lead
-        is below the margin already.
+    `model` is ahead of its `rival` by a method of `judgeline.elo.rate`. A margin of 0 Elo points
+    asks for the rival ahead, one of `judgeline.intervals.leads_apart` for a lead that chance
+    explains. ValueError if a model or the method is unknown, a rating is missing, battles are
+    counted, or the lead is below the margin already.
 
     References
     ----------

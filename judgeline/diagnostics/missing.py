@@ -44,16 +44,9 @@ def battle_status(
     class of its first failed order, AB before BA, and there of the first replicate: one battle,
     one class, so that classes add up to the battles.
 
-    Parameters
-    ----------
-    battle, replicate : array_like of int, shape (n,)
-        Of each answer: its battle, and the repetition of the same call, both from 0.
-    order : array_like of str, shape (n,)
-        ``AB``, ``BA``, or ``mean`` for a published average over both.
-    status : array_like of str, shape (n,)
-        ``ok``, or the class of the failure.
-    n_battles : int
-        Number of battles, those without answers included.
+    Columns (n,) are of each answer: its `battle` and `replicate`, from 0; its `order`, which is
+    ``AB``, ``BA``, or ``mean`` for a published average over both; its `status`, ``ok`` or the class
+    of the failure. `n_battles` counts battles without answers too.
     """
     columns = {"battle": battle, "order": order, "replicate": replicate, "status": status}
     place, shown, repeat, fate = alike(**columns)
@@ -159,16 +152,9 @@ def bound_missing(
     stands; a soft one can lie outside, where the model's anchors are so far away that no single
     verdict could express it.
 
-    Parameters
-    ----------
-    battles, beta_folds : CodedBattles, BetaFolds
-        Scored battles, with their votes, and the slopes of their folds.
-    missing_a, missing_b : array_like of str, shape (k,)
-        Models of the missing battles; they may have no scored battle at all.
-    l2 : float
-        Penalty of the ratings, per squared logit.
-    reach : float
-        Largest score difference that a verdict can have, in rubric points.
+    `missing_a` and `missing_b` (k,) name the models of the missing battles, which may have no
+    scored battle at all. `reach`, in rubric points, is the largest score difference that a verdict
+    can have; ValueError if a scored battle lies beyond. Rows are by name, hard first.
 
     References
     ----------

@@ -58,22 +58,10 @@ def fit_beta(
     Maximises ``sum log sigmoid(beta * s * (2 y - 1))`` over battles with a decisive vote. The
     standard error is that of the inverse Fisher information.
 
-    Parameters
-    ----------
-    score_difference : array_like, shape (n,)
-        Judge score of A minus B, in rubric points.
-    human_outcome : array_like, shape (n,)
-        A's share of the human win; ties (0.5) and missing votes (NaN) are left out.
-    count : array_like of int, shape (n,), optional
-        Battles in each row; one each by default.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, a vote is none of 1, 0.5, 0 and NaN, or a score of a decisive
-        battle is not finite.
-    RuntimeError
-        If the one-dimensional Newton iteration does not converge.
+    Scores (n,) are of A minus B in rubric points, outcomes (n,) A's share of the human win: ties
+    (0.5) and missing votes (NaN) are left out. `count` (n,) says how many battles are in each row,
+    one by default. ValueError if a vote is none of 1, 0.5, 0 and NaN, or a score of a decisive
+    battle is not finite.
     """
     score, outcome = alike_floats(score_difference=score_difference, human_outcome=human_outcome)
     decisive = (outcome == 0) | (outcome == 1)

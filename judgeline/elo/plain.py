@@ -88,10 +88,8 @@ def rate_outcomes(
 
     Parameters
     ----------
-    model_a, model_b : array_like of str, shape (n,)
-        Names of the two models.
-    outcome : array_like, shape (n,)
-        A's share of the win in [0, 1]; battles with NaN are left out.
+    model_a, model_b, outcome : array_like, shape (n,)
+        Names of the two models; A's share of the win in [0, 1], NaN for battles to leave out.
     covariates : mapping of str to array_like, shape (n,), optional
         Numbers that favour A where they are large, such as `style_difference` of lengths; battles
         where one is not finite are left out.
@@ -111,14 +109,6 @@ def rate_outcomes(
     -------
     PlainRatings, Covariates
         Rows by group, then best model first; none where no battle has an outcome.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, a model has no name or meets itself, an outcome or `miscoverage` is out
-        of range, or a cluster is missing.
-    RuntimeError
-        If the iteration does not converge.
 
     References
     ----------

@@ -47,23 +47,10 @@ def fit_strengths(
     Maximises ``sum_battles [y log p + (1 - y) log(1 - p)] - l2 * |strength|^2`` with
     ``p = sigmoid(strength_a - strength_b)`` and ``y`` in [0, 1] (a tie is one half).
 
-    Parameters
-    ----------
-    n_battles : array_like, shape (M, M)
-        How often two models met; symmetric, zero on the diagonal.
-    wins : array_like, shape (M,)
-        Each model's total share of wins over all its battles; they sum to the battle count.
-    l2 : float
-        Penalty on the squared strengths, per squared logit. Without it (0) the strengths
-        exist only if no group of models beat all others throughout.
-    start : array_like, shape (M,), optional
-        Strengths to start from, in logits; zeros by default.
-
-    Raises
-    ------
-    RuntimeError
-        If the largest gradient is not brought to 1e-8 wins: the strengths do not exist
-        (separable or unconnected battles without a penalty).
+    `n_battles` (M, M) says how often two models met, symmetric with a diagonal of zeros; `wins`
+    (M,) each model's share of the win summed over its battles. Without a penalty strengths exist
+    only if no group of models beat all others throughout: RuntimeError if they do not exist.
+    `start` (M,) are strengths to begin with, zeros by default.
 
     References
     ----------

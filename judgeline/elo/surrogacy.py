@@ -94,23 +94,9 @@ def fit_surrogacy(
     ``(M - 2) / (2 M)`` allows for it. It is at least the error with the strengths taken as known.
     Of more than 100,000 votes so many are drawn.
 
-    Parameters
-    ----------
-    battles : CodedBattles
-        Judged battles with votes.
-    rng : numpy.random.Generator
-        Assigns battles to fifths, and many models to groups.
-    l2 : float
-        Penalty of the strengths' fits, per squared logit.
-
-    Raises
-    ------
-    ValueError
-        If fewer than ten votes are decisive, all in all or without one of the models, or battles
-        are counted: fifths are of single ones.
-    RuntimeError
-        If the fit does not converge (votes separable by score and strengths), or score
-        differences and strengths cannot be told apart, with all models or without one.
+    ValueError if fewer than ten votes are decisive, all in all or without one of the models, or
+    battles are counted. RuntimeError if votes are separable by score and strengths, or scores and
+    strengths cannot be told apart, with all models or without one.
 
     References
     ----------

@@ -53,17 +53,8 @@ def balanced_sample(
     choice so far; the smallest tiebreak decides, then the position. A smaller sample is the
     beginning of a larger one, and a sample passed as ``chosen`` continues as if never left.
 
-    Parameters
-    ----------
-    model_a, model_b : array_like of str, shape (n,)
-        The models of each battle.
-    tiebreak : array_like of int, shape (n,)
-        Smaller is taken first among equals; see `tiebreak_keys`.
-    n_battles : int
-        Size of the sample, those already chosen included, at most ``n``.
-    chosen : array_like of int, shape (c,)
-        Positions of battles that were chosen before. They come first, in this order, and all
-        stay even if there are more than ``n_battles``.
+    `tiebreak` (n,) is such as of `tiebreak_keys`. `n_battles` is the size of the sample, with those
+    `chosen` before, whose positions come first, in their order, and stay even if there are more.
     """
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
@@ -170,26 +161,12 @@ def needed_battles(
     that of a new one, if it is like them and meets opponents like theirs. What the judge is wrong
     by beyond it, `excess_sd`, no battle averages out.
 
-    Parameters
-    ----------
-    std_error, n_battles : array_like, shape (m,)
-        Of each held-out model: standard error of its residual by chance, in Elo points, and the
-        battles behind it; errors that are not finite and positive are left out.
-    threshold : float
-        Conformal threshold in spreads, 0 or more; ``inf`` where too few models calibrate.
-    half_width : float
-        Half-width that is aimed at, in Elo points.
-    max_battles : int
-        Most battles to judge.
-    excess_sd : float
-        Standard deviation of the residuals beyond chance, in Elo points.
-
-    Returns
-    -------
-    NeededBattles
-        At least `judgeline.elo.FEW_BATTLES` battles (below that a standard error is a guess).
-        Where nothing is known of the noise, the threshold is infinite or the judge is wrong by
-        too much, no number is enough, and ``max_battles`` are taken.
+    `std_error` (m,) is the error by chance of each held-out model's residual, in Elo points, after
+    `n_battles` (m,); errors that are not finite and positive are left out. `threshold` is the
+    conformal one in spreads, infinite where too few models calibrate; `half_width` and `excess_sd`
+    are in Elo points. At least `judgeline.elo.FEW_BATTLES` battles are needed, since below that a
+    standard error is a guess. Where nothing is known of the noise, the threshold is infinite or
+    the judge is wrong by too much, no number is enough, and ``max_battles`` are taken.
 
     References
     ----------
@@ -248,19 +225,10 @@ def choose_battles(
     and languages in proportion as far as that goes. A smaller choice is the beginning of a larger
     one, and a choice passed as ``chosen`` continues as if never left.
 
-    Parameters
-    ----------
-    band, language, question, opponent, tiebreak : array_like, shape (n,)
-        Of each possible battle; values of one kind that can be sorted. See `tiebreak_keys`.
-    share : array_like, shape (n,)
-        Share of the battle's language in the corpus, above 0; the same for all of a language.
-    n_battles : int
-        How many, those already chosen included; all of them where there are no more.
-    most_per_question : float
-        Most battles on one question, at least 1; by default there is no limit.
-    chosen : array_like of int, shape (c,)
-        Positions of battles that were chosen before. They come first, in this order, and all
-        stay even if there are more than ``n_battles``, or more than ``most_per_question`` of one.
+    Columns (n,) are of each possible battle: groups of any kind that can be sorted, `tiebreak` such
+    as of `tiebreak_keys`, and the `share` of the battle's language in the corpus, above 0.
+    `n_battles` and `chosen` are as of `balanced_sample`; where there are no more battles, all of
+    them are taken.
 
     References
     ----------
