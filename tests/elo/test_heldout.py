@@ -373,16 +373,6 @@ def test_swapping_sides_changes_nothing(battles: list[Battle], mask: int) -> Non
     assert_same(rate(battles, BOOTSTRAPPED), rate(swapped, BOOTSTRAPPED), elo=1e-9)
 
 
-def test_other_smoothing_levels_change_no_other_method(battles: list[Battle], rows: Rows) -> None:
-    less = rate(battles, RatingSettings(n_resamples=20, smoothing_levels=(0.75,)))
-    none = by_model_and_method(rate(battles, RatingSettings(n_resamples=20, smoothing_levels=())))
-    for key, row in by_model_and_method(less).items():
-        for field in ("rating", "residual", "std_error_analytic"):
-            assert row[field] == pytest.approx(rows[key][field], nan_ok=True), (key, field)
-        if key in none:
-            assert row["std_error"] == pytest.approx(none[key]["std_error"], nan_ok=True), key
-
-
 # ------------------------------------------------------------------ refusals
 
 ISLANDS = [

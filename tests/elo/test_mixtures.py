@@ -25,9 +25,8 @@ from judgeline.elo import (
 )
 from judgeline.elo import rate as rate_battles
 from judgeline.elo.gap import GapFit, fit_gap, fit_weights, gap_features
-from judgeline.elo.placements import AVERAGE_FROM, place, ruler_slopes
+from judgeline.elo.placements import AVERAGE_FROM, place
 from judgeline.elo.sums import tally_outcomes
-from judgeline.elo.targets import Placed
 from judgeline.intervals import rank_models
 
 PLAINLY = RatingSettings(n_resamples=0, smoothing_levels=())
@@ -158,20 +157,6 @@ def test_a_negative_weight_is_none_and_two_are_no_rating() -> None:
 
 
 # ------------------------------------------------------------------ ruler
-
-
-def placed(anchors: list[list[float]]) -> Placed:
-    nothing = np.zeros(len(anchors))
-    return Placed(nothing, nothing, np.array(anchors))
-
-
-def test_the_slope_of_three_anchors_by_hand() -> None:
-    """A newcomer's fold: (2 x 1 + 0 x 1 + -2 x -2) / (4 + 0 + 4) = 0.75; in a voted one's, two."""
-    judge = placed([[0.0, 2.0, -2.0], [0, 0, 0], [-1, 1, 0], [2, 0, -2]])
-    human = placed([[0.0, 1.0, -1.0], [0, 0, 0], [2, -2, 0], [1, 1, -2]])
-    slopes = ruler_slopes(judge, human, np.array([True, True, True, False]))
-    assert slopes[[0, 3]].tolist() == [0.5, 0.75]
-    assert np.isnan(slopes[1:3]).all()  # a judge that sees no difference, and one that contradicts
 
 
 def test_one_other_voted_model_is_no_ruler() -> None:

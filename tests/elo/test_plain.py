@@ -9,7 +9,7 @@ import statsmodels.api as sm
 
 from judgeline.cli import main
 from judgeline.elo import LEAST_BATTLES, rate_outcomes, style_difference
-from judgeline.elo.strengths import ELO_PER_LOGIT, fit_strengths, strength_to_rating
+from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
 from judgeline.io import each_category, plain_ratings, read_judged_battles
 
 NAMES = np.array(["ant", "bee", "cat", "dog", "elk"])
@@ -61,18 +61,6 @@ def test_without_penalty_it_is_a_binomial_regression_with_robust_errors(clustere
     reach = 1.6448536269514722 * effects.std_error[0]
     assert effects.upper[0] - effects.effect[0] == pytest.approx(reach)
     assert effects.covariate.tolist() == ["length"]
-
-
-def test_without_covariates_it_is_the_bradley_terry_of_the_core() -> None:
-    a, b, _, outcome = arena(3, tie=0.3)
-    counts, wins = np.zeros((5, 5)), np.zeros(5)
-    np.add.at(counts, (a, b), 1)
-    np.add.at(wins, a, outcome)
-    np.add.at(wins, b, 1 - outcome)
-    strength = fit_strengths(counts + counts.T, wins)
-    found = by_name(rate_outcomes(NAMES[a], NAMES[b], outcome)[0])
-    for name, rating in zip(NAMES, strength_to_rating(strength), strict=True):
-        assert found[name] == pytest.approx(rating, abs=1e-6)
 
 
 def test_groups_below_the_least_are_left_out_and_parts_without_battles_stand_apart() -> None:
@@ -150,6 +138,8 @@ def test_what_battles_do_not_tell_has_no_error_and_ends_nothing() -> None:
     ratings, effects = rate_outcomes(NAMES[a], NAMES[b], outcome, covariates={"markdown": rare})
     assert np.isfinite(ratings.std_error).all()
     assert np.isfinite(effects.effect).all()
+    same = {"length": np.full(500, 0.1)}  # never varies, whatever its digits
+    assert rate_outcomes(NAMES[a], NAMES[b], outcome, covariates=same)[1].effect.size == 0
     assert np.isnan(effects.std_error).all(), "one battle has any of it, and A won it"
     best = np.where((a == 0) | (b == 0), (a == 0) * 1.0, outcome)
     one_sided, _ = rate_outcomes(NAMES[a], NAMES[b], best)
@@ -159,15 +149,6 @@ def test_what_battles_do_not_tell_has_no_error_and_ends_nothing() -> None:
     assert np.isnan(few.std_error).all()
     ties, _ = rate_outcomes(NAMES[a], NAMES[b], np.full(500, 0.5), ties="davidson")
     assert ties.rating == pytest.approx([1500] * 5)
-
-
-def test_a_covariate_that_never_varies_is_left_out_whatever_its_digits() -> None:
-    a, b, _, outcome = arena(11, n=300)
-    same = {"length": np.full(300, 0.1)}
-    ratings, effects = rate_outcomes(NAMES[a], NAMES[b], outcome, covariates=same)
-    plain, _ = rate_outcomes(NAMES[a], NAMES[b], outcome)
-    assert effects.effect.size == 0
-    np.testing.assert_allclose(ratings.rating, plain.rating)
 
 
 def test_the_difference_of_style_is_a_share_of_both() -> None:
