@@ -152,11 +152,9 @@ def test_the_last_lead_beside_a_model_is_what_bounds_its_rank_from_below() -> No
     _, worst = rank_intervals(board, widths, miscoverage=0.1)
     for model, rank in zip(ratings.index, worst, strict=False):
         leads = leads_beside(model, table, ratings, RatingOptions(), "hard", widths)
-        beside, bounds = (
-            [lead for lead in leads if bool(lead.margin) is it] for it in (False, True)
-        )
-        neighbours = [pair for pair in pairwise(ratings.index) if model in pair]
-        assert [(lead.model, lead.rival) for lead in beside] == neighbours
+        beside = [(lead.model, lead.rival) for lead in leads if not lead.margin]
+        assert beside == [pair for pair in pairwise(ratings.index) if model in pair]
+        bounds = [lead for lead in leads if lead.margin]
         assert [lead.rival for lead in bounds] == ratings.index[int(rank) :][:1].tolist()
         for lead in bounds:
             assert lead.lead > lead.margin > lead.lead_without, "half of the battles are enough"
