@@ -66,11 +66,7 @@ def fit_strengths(
         gradient, step, information = likelihood.newton(strengths)
         if gradient <= _GRADIENT_TOLERANCE and np.abs(step).max() <= _STEP_TOLERANCE:
             if l2 == 0 and np.linalg.eigvalsh(curvature(information, 0))[0] <= _GRADIENT_TOLERANCE:
-                raise RuntimeError(
-                    "strengths are not determined: with l2 = 0 some models win or lose every "
-                    "battle against the rest, or share none with them; use a penalty l2 > 0 or "
-                    "add battles"
-                )
+                raise _undetermined(l2)
             return strengths
         strengths = likelihood.ascend(strengths, step)
         strengths -= strengths.mean()
@@ -78,11 +74,14 @@ def fit_strengths(
     rounding = np.finfo(float).eps * max(float(counts.sum(axis=1).max()), 1.0)
     if gradient <= max(_GRADIENT_TOLERANCE, 8 * rounding) and np.abs(step).max() < 1e-8:
         return strengths  # only rounding keeps it from a smaller step
-    raise RuntimeError(
-        f"strengths did not converge after {_MAX_ITERATIONS} iterations (largest gradient "
-        f"{gradient:.1e} wins, tolerance {_GRADIENT_TOLERANCE:.0e}; largest strength "
-        f"{np.abs(strengths).max():.1f} logits): some models win or lose every battle against "
-        f"the rest, and l2 = {l2:g} does not hold them; use a larger penalty or add battles"
+    raise _undetermined(l2, f" after {_MAX_ITERATIONS} iterations, at a gradient of {gradient:.1e}")
+
+
+def _undetermined(l2: float, when: str = "") -> RuntimeError:
+    return RuntimeError(
+        f"strengths are not determined{when}: some models win or lose every battle against the "
+        f"rest, or share none with them, and l2 = {l2:g} does not hold them; use a larger penalty "
+        "or add battles that connect them"
     )
 
 
@@ -137,11 +136,7 @@ class _Likelihood(NamedTuple):
         try:
             solve = solver(curvature(information, self.l2))
         except np.linalg.LinAlgError as error:
-            raise RuntimeError(
-                "strengths are not determined: some models share no informative battle with the "
-                f"others and l2 = {self.l2:g} does not hold them; connect them or use a larger "
-                "penalty"
-            ) from error
+            raise _undetermined(self.l2) from error
         step = solve(gradient)
         return float(np.abs(gradient).max()), step - step.mean(), information
 
