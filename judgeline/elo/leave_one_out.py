@@ -5,7 +5,6 @@ once: with a model's parameter profiled out, it is the same matrix without its r
 A few matrix products correct for the information that came from the model left out.
 """
 
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -28,12 +27,7 @@ _CHORDS = 12
 
 
 def fit_leave_one_out(
-    n_battles: Floats,
-    fold_wins: Floats,
-    wins: Floats,
-    *,
-    l2: float,
-    names: Sequence[str] | NDArray[np.str_] | None = None,
+    n_battles: Floats, fold_wins: Floats, wins: Floats, *, l2: float, names: NDArray[np.str_]
 ) -> Floats:
     """Return the strengths of `fit_strengths` without model m, against its targets, in row m."""
     size = wins.size
@@ -51,19 +45,14 @@ def fit_leave_one_out(
         strengths[active] = shared[active]
     for fold in np.flatnonzero(active):
         kept = others[fold]
-        counts, won, near = (
-            n_battles[np.ix_(kept, kept)],
-            targets[fold, kept],
-            strengths[fold, kept],
-        )
+        counts, won = n_battles[np.ix_(kept, kept)], targets[fold, kept]
+        near = strengths[fold, kept]
         if fold in pending:
+            start = near if np.isfinite(near).all() else None
             try:
-                near = fit_strengths(
-                    counts, won, l2=l2, start=near if np.isfinite(near).all() else None
-                )
+                near = fit_strengths(counts, won, l2=l2, start=start)
             except RuntimeError as error:
-                name = f"model number {fold}" if names is None else str(names[fold])
-                raise RuntimeError(f"with {name} held out: {error}") from error
+                raise RuntimeError(f"with {names[fold]} held out: {error}") from error
         strengths[fold, fold], strengths[fold, kept] = 0.0, _settled(counts, won, near, l2)
     return strengths
 

@@ -2,8 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -59,11 +58,30 @@ def balanced_sample(
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
     _, keys = alike(model_a=models[0], tiebreak=tiebreak)
-    order = np.argsort(keys, kind="stable")
-    first = _positions(chosen, n)
+    order, sample = np.argsort(keys, kind="stable"), _positions(chosen, n).tolist()
     require(0 <= n_battles <= n, "n_battles", n_battles, f"0 to {n}, the battles there are")
-    further = list(islice(_evenly(models, order, first), max(n_battles - first.size, 0)))
-    return np.concatenate([first, np.asarray(further, dtype=np.int64)])
+    # only the two models of a battle taken change: their count, and their best battle left
+    n_models = int(models.max(initial=-1)) + 1
+    ranked = models[:, order]  # everything below is by rank of the tiebreak
+    taken = np.isin(order, sample)
+    counts = np.bincount(models[:, sample].ravel(), minlength=n_models).tolist()
+    queues = [  # ranks of each model's battles, the best one last
+        np.flatnonzero((ranked == model).any(axis=0))[::-1].tolist() for model in range(n_models)
+    ]
+    urgency, changed = np.empty(n_models, dtype=np.int64), list(range(n_models))
+    while len(sample) < n_battles:
+        for model in changed:
+            queue = queues[model]
+            while queue and taken[queue[-1]]:
+                queue.pop()
+            best = queue[-1] + order.size * counts[model] if queue else np.iinfo(np.int64).max
+            urgency[model] = best
+        rank = queues[int(urgency.argmin())][-1]
+        taken[rank], changed = True, ranked[:, rank].tolist()
+        for model in changed:
+            counts[model] += 1
+        sample.append(int(order[rank]))
+    return np.asarray(sample, dtype=np.int64)
 
 
 def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> Appearances:
@@ -78,33 +96,6 @@ def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> A
     return Appearances(
         *(float(of(part)) for part in (counts, uniform) for of in (np.min, np.median, np.max))
     )
-
-
-def _evenly(models: NDArray[np.intp], order: NDArray[np.intp], chosen: Ints) -> Iterator[int]:
-    """Yield the greedy choice of battles, one after the other.
-
-    Only the two models of a battle taken change: their count, and their best battle left.
-    """
-    n_models = int(models.max(initial=-1)) + 1
-    ranked = models[:, order]  # everything below is by rank of the tiebreak
-    taken = np.isin(order, chosen)
-    counts = np.bincount(models[:, chosen].ravel(), minlength=n_models).tolist()
-    queues = [  # ranks of each model's battles, the best one last
-        np.flatnonzero((ranked == model).any(axis=0))[::-1].tolist() for model in range(n_models)
-    ]
-    urgency, changed = np.empty(n_models, dtype=np.int64), list(range(n_models))
-    while True:
-        for model in changed:
-            queue = queues[model]
-            while queue and taken[queue[-1]]:
-                queue.pop()
-            best = queue[-1] + order.size * counts[model] if queue else np.iinfo(np.int64).max
-            urgency[model] = best
-        rank = queues[int(urgency.argmin())][-1]
-        taken[rank], changed = True, ranked[:, rank].tolist()
-        for model in changed:
-            counts[model] += 1
-        yield int(order[rank])
 
 
 def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:
