@@ -186,10 +186,13 @@ def bound_missing(
             strengths.append(np.where(own.any(axis=1), moved, fit.strength))
         ratings[rated, row] = strength_to_rating(strengths).T
         n_battles[rated, row] = target.n_battles.sum(axis=1)
+    rating, worst, best = ratings.reshape(-1, 3).T
     return MissingBounds(
         np.repeat(names, len(most)),
         np.tile(list(most), names.size),
-        *ratings.reshape(-1, 3).T,
+        rating,
+        worst,
+        best,
         n_battles.ravel(),
         np.repeat(n_missing, len(most)),
         np.repeat(missing.sum(axis=1) - n_missing, len(most)),

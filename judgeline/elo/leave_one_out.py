@@ -48,9 +48,9 @@ def fit_leave_one_out(
         counts, won = n_battles[np.ix_(kept, kept)], targets[fold, kept]
         near = strengths[fold, kept]
         if fold in pending:
-            start = near if np.isfinite(near).all() else None
+            known = near if np.isfinite(near).all() else None
             try:
-                near = fit_strengths(counts, won, l2=l2, start=start)
+                near = fit_strengths(counts, won, l2=l2, start=known)
             except RuntimeError as error:
                 raise RuntimeError(f"with {names[fold]} held out: {error}") from error
         strengths[fold, fold], strengths[fold, kept] = 0.0, _settled(counts, won, near, l2)

@@ -166,7 +166,7 @@ def _vote_std_error(found: Placements, strength: Floats) -> Floats:
     for model, own in enumerate(others):
         chance = expit(strength[model] - anchors[model][own])
         information[model] = (counts[model][own] * chance * (1 - chance)).sum()
-    return 1 / np.sqrt(np.where(information > 0, information, np.nan))
+    return np.asarray(1 / np.sqrt(np.where(information > 0, information, np.nan)))
 
 
 def _flags(found: Placements) -> NDArray[np.str_]:

@@ -50,17 +50,6 @@ def test_one_score_has_a_closed_form(score, n_agree, n_against, rel) -> None:
     assert fit.std_error == pytest.approx(1 / math.sqrt(information), rel=1e-9)
 
 
-@pytest.mark.parametrize("scale", [0.01, 0.3, 100.0])
-def test_scaling_scores_scales_the_slope_and_ties_and_missing_votes_take_no_part(scale) -> None:
-    score, outcome = votes(2, n=100)
-    plain = fit_beta(score, outcome)
-    more = np.concatenate([score, [9.0, -9.0, 3.0]])
-    scaled = fit_beta(scale * more, np.concatenate([outcome, [0.5, 0.5, math.nan]]))
-    assert scaled.beta == pytest.approx(plain.beta / scale, rel=1e-9)
-    assert scaled.std_error == pytest.approx(plain.std_error / scale, rel=1e-9)
-    assert scaled.n_battles == plain.n_battles
-
-
 @pytest.mark.parametrize(
     ("score", "outcome", "status"),
     [

@@ -89,19 +89,6 @@ def test_a_count_is_so_many_rows_where_folds_are_near_the_whole(
     same(rate(counted, QUICK), rate(single, QUICK))
 
 
-@given(seed=st.integers(0, 10_000))
-def test_tallies_of_counts_are_whole_and_equal(seed: int) -> None:
-    counted, single = arena(seed)
-    assert counted.n_battles == single.n_battles == len(single)
-    for one, other in zip(tally_outcomes(counted), tally_outcomes(single), strict=True):
-        assert one.dtype == np.int64
-        assert (one == other).all()
-    chosen = np.arange(len(single.models)) % 2 == 0
-    for opponents in (None, chosen):
-        both = (tally_scores(one, opponents=opponents)[0] for one in (counted, single))
-        assert (next(both) == next(both)).all()
-
-
 def test_counts_are_exact_up_to_the_largest() -> None:
     counted = code_battles(
         ["a", "b", "a"],

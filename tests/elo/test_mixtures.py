@@ -159,17 +159,6 @@ def test_a_negative_weight_is_none_and_two_are_no_rating() -> None:
 # ------------------------------------------------------------------ ruler
 
 
-def test_one_other_voted_model_is_no_ruler() -> None:
-    rng = np.random.default_rng(2)
-    pairs = [(0, 1)] * 30 + [(0, 2), (1, 2)] * 15
-    battles = play(rng, pairs, np.array([0.5, 0.0, -0.5]), unvoted=[2])
-    rows = by_model_and_method(rate(battles))
-    for model, has_ruler in ((name(0), False), (name(1), False), (name(2), True)):
-        for method in ("hard-rescaled", "soft-rescaled", "average"):
-            assert math.isfinite(rows[model, method]["rating"]) is has_ruler
-        assert ("no-ruler" in rows[model, "hard"]["flags"].split(";")) is not has_ruler
-
-
 # ------------------------------------------------------------------ the headline
 
 
@@ -228,12 +217,14 @@ def bad_input() -> dict[str, list[Battle]]:
             replace(b, human=None) if name(0) in b.models() and k else b
             for k, b in enumerate(every)
         ],
+        "a judge that contradicts": [replace(b, score=-b.score, judge=1 - b.judge) for b in every],
         "a random judge": scored(every, rng.choice([-1.0, 0.0, 1.0], len(every))),
     }
 
 
 RATED = {
-    "a judge that always says the same": 0, "votes on one pair": 10, "5 voted models": 12,
+    "a judge that always says the same": 0, "a judge that contradicts": 0,
+    "votes on one pair": 10, "5 voted models": 12,
     "9 voted models": 12, "scores of one size": 12, "a model with one vote": 11,
 }  # fmt: skip
 """Of 12 models; by one pair's votes only newcomers, and not the only opponent of one vote."""

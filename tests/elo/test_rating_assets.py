@@ -96,61 +96,39 @@ def test_ratings_are_checked(heldout, scored_battles, check, change, told):
 
 # ------------------------------------------------------------------ methods on common battles
 
-SOFT = {
-    "battle_id": "str", "source": "str", "outcome": "float64", "soft_outcome": "float64",
-    "score_difference": "float64",
-}  # fmt: skip
-LEARNT = {"held_out_model": "str", "battle_id": "str", "method": "str", "outcome": "float64"}
 N = 20
 
 
-def table_of(columns: dict[str, str], rows=()) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=[*columns]).astype(columns)
-
-
-NO_SOFT, NO_LEARNT = table_of(SOFT), table_of(LEARNT)
-
-
 def scored() -> pd.DataFrame:
-    rng = np.random.default_rng(3)
-    sides = np.array([rng.choice(["a", "b", "c"], size=2, replace=False) for _ in range(N)])
-    return pd.DataFrame(
-        {
-            "battle_id": [f"battle-{k}" for k in range(N)],
-            "model_a": sides[:, 0],
-            "model_b": sides[:, 1],
-            "judge_outcome": rng.choice([0.0, 0.5, 1.0], size=N),
-            "score_difference": rng.normal(size=N),
-        }
-    )
+    k, names = np.arange(N), np.array(["a", "b", "c"])
+    table = pd.DataFrame({"battle_id": [f"battle-{row}" for row in k], "model_a": names[k % 3]})
+    opponents = names[(k + 1 + k // 3 % 2) % 3]
+    return table.assign(model_b=opponents, judge_outcome=k % 3 / 2, score_difference=k - 9.5)
 
 
 def soft(*sources: str, battles=range(N)) -> pd.DataFrame:
-    return table_of(
-        SOFT,
-        [
-            (
-                f"battle-{k}",
-                source,
-                float(k % 2),
-                0.25 + k / 100 if source == "likelihood" else np.nan,
-                k - 10.0 if source.startswith("score") else np.nan,
-            )
-            for source in sources
-            for k in battles
-        ],
-    )
+    columns = ["battle_id", "source", "outcome", "soft_outcome", "score_difference"]
+    rows = [
+        (
+            f"battle-{k}",
+            source,
+            k % 2,
+            0.25 + k / 100 if source == "likelihood" else np.nan,
+            k - 10.0 if source.startswith("score") else np.nan,
+        )
+        for source in sources
+        for k in battles
+    ]
+    return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns[2:], float))
 
 
 def learnt(n_battles: int = N, method: str = "btl") -> pd.DataFrame:
-    return table_of(
-        LEARNT,
-        [
-            (model, f"battle-{k}", method, (k + 30 * fold) / 100)
-            for fold, model in enumerate("abc")
-            for k in reversed(range(n_battles))
-        ],
-    )
+    rows = [
+        (model, f"battle-{k}", method, (k + 30 * fold) / 100)
+        for fold, model in enumerate("abc")
+        for k in reversed(range(n_battles))
+    ]
+    return pd.DataFrame(rows, columns=["held_out_model", "battle_id", "method", "outcome"])
 
 
 def test_every_method_reads_its_own_column() -> None:
@@ -285,7 +263,7 @@ def made(catalog, verdicts, monkeypatch):
         monkeypatch.setattr(ratings, "rate_methods", changed)
         result = ratings.scoring_methods(
             dg.build_asset_context(partition_key=corpus_judge_key("tiny", "stub")),
-            scored_battles=scored, soft_outcomes=others, quantitative_outcomes=NO_LEARNT,
+            scored_battles=scored, soft_outcomes=others, quantitative_outcomes=learnt(0),
             verdicts=verdicts, choice_verdicts=verdicts.head(10), score_verdicts=verdicts.head(0),
             catalog=catalog,
         )  # fmt: skip

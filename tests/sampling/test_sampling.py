@@ -51,12 +51,6 @@ def test_sample_is_the_slow_rule_whatever_was_chosen_before(battles, data) -> No
     assert sample.tolist() == twin(first, second, keys, n, chosen)
 
 
-def test_equal_tiebreaks_go_by_position() -> None:
-    keys = [3, 1] * 200
-    sample = balanced_sample(["a"] * 400, ["b"] * 400, keys, n_battles=400)
-    assert sample.tolist() == [*range(1, 400, 2), *range(0, 400, 2)]
-
-
 def test_tiebreak_is_the_published_hash_of_seed_and_id() -> None:
     keys = tiebreak_keys(["x", "ü"], seed=5)
     expected = hashlib.blake2b("5\x1fü".encode(), digest_size=8).hexdigest()
