@@ -30,6 +30,7 @@ NOT_JUDGED = "not_judged"
 """Status of a battle that lacks a score, though no answer to it failed: none was ever asked."""
 
 _ORDERS = ("AB", "BA", "mean")
+_REACH = 9.0  # rubric points, the largest score difference
 
 MAX_WIDTH = 100.0
 """Elo points that bounds may be apart where no interval says what is wide: odds of 16 to 9."""
@@ -66,17 +67,16 @@ def battle_status(
     return statuses
 
 
-def length_bins(length: ArrayLike, *, n_bins: int = 4) -> Ints:
-    """Return the quantile bin of each length (n,), shortest first from 0; -1 where it is NaN.
+def length_bins(length: ArrayLike) -> Ints:
+    """Return the quarter of each length (n,), shortest first from 0; -1 where it is NaN.
 
-    Equal lengths share a bin, so bins can be fewer, and less even, than the `n_bins` asked for.
+    Equal lengths share a bin, so that bins can be fewer than four, and less even.
     """
-    require(n_bins >= 1, "n_bins", n_bins, "at least 1")
     values = np.asarray(length, dtype=float)
     known = np.isfinite(values)
     bins = np.full(values.size, -1, dtype=np.int64)
     if known.any():
-        edges = np.quantile(values[known], np.arange(1, n_bins) / n_bins)
+        edges = np.quantile(values[known], [0.25, 0.5, 0.75])
         bins[known] = np.unique(np.searchsorted(edges, values[known]), return_inverse=True)[1]
     return bins
 
@@ -143,7 +143,6 @@ def bound_missing(
     missing_b: ArrayLike,
     *,
     l2: float,
-    reach: float = 9.0,
 ) -> MissingBounds:
     """Return each model's rating, and the ratings if its missing battles were all lost or won.
 
@@ -153,8 +152,8 @@ def bound_missing(
     verdict could express it.
 
     `missing_a` and `missing_b` (k,) name the models of the missing battles, which may have no
-    scored battle at all. `reach`, in rubric points, is the largest score difference that a verdict
-    can have; ValueError if a scored battle lies beyond. Rows are by name, hard first.
+    scored battle at all. The reach is the largest score difference of a rubric from 1 to 10, 9;
+    ValueError if a scored battle lies beyond. Rows are by name, hard first.
 
     References
     ----------
@@ -162,9 +161,8 @@ def bound_missing(
     80(2).
     """
     first, second = model_pairs(missing_a=missing_a, missing_b=missing_b)
-    largest = float(np.abs(battles.rubric_points()).max())
-    remedy = "the largest difference that a verdict can have"
-    require(largest <= reach < np.inf, "reach", reach, f"{remedy}; there is one of {largest:g}")
+    points = battles.rubric_points()
+    require(np.abs(points) <= _REACH, "score_difference", points, f"at most {_REACH:g} apart")
     names = np.array(sorted({*battles.models, *first.tolist(), *second.tolist()}))
     rated = np.searchsorted(names, np.array(battles.models))
     missing = np.zeros((names.size, names.size), dtype=np.int64)
@@ -172,7 +170,7 @@ def bound_missing(
     missing += missing.T
     counted = missing[:, rated[battles.voted_models()]]
     found = place(battles, beta_folds, l2=l2)
-    most = {"hard": np.ones(rated.size), "soft": expit(reach * beta_folds.beta)}
+    most = {"hard": np.ones(rated.size), "soft": expit(_REACH * beta_folds.beta)}
     ratings = np.full((names.size, len(most), 3), np.nan)
     n_battles = np.zeros((names.size, len(most)), dtype=np.int64)
     n_missing, own = counted.sum(axis=1), counted[rated]

@@ -15,17 +15,6 @@ N_BANDS = 5
 """Bands of strength that opponents are spread over, where there are as many anchors."""
 
 
-class Appearances(NamedTuple):
-    """Sampled battles of a model, over models; expectations for a uniform sample of that size."""
-
-    minimum: float
-    median: float
-    maximum: float
-    uniform_minimum: float
-    uniform_median: float
-    uniform_maximum: float
-
-
 def tiebreak_keys(battle_ids: Iterable[str], seed: int) -> NDArray[np.uint64]:
     """Return the keys (n,) that break ties: the same in every process and corpus size.
 
@@ -84,18 +73,20 @@ def balanced_sample(
     return np.asarray(sample, dtype=np.int64)
 
 
-def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> Appearances:
-    """Return how evenly the battles at sampled positions (k,) cover the models of all battles."""
+def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> dict[str, float]:
+    """Return in how many battles at sampled positions (k,) models appear: least, median and most.
+
+    The uniform values are expectations for a uniform sample of that size.
+    """
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
     require(n, "the number of battles", n, "at least one")
     rows = _positions(sampled, n)
     available = np.bincount(models.ravel())
     counts = np.bincount(models[:, rows].ravel(), minlength=available.size)
-    uniform = available * rows.size / n
-    return Appearances(
-        *(float(of(part)) for part in (counts, uniform) for of in (np.min, np.median, np.max))
-    )
+    parts = {"": counts, "uniform_": available * rows.size / n}
+    of = {"minimum": np.min, "median": np.median, "maximum": np.max}
+    return {kind + name: float(of[name](part)) for kind, part in parts.items() for name in of}
 
 
 def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:
@@ -178,7 +169,7 @@ def needed_battles(
     return NeededBattles(min(max(n, FEW_BATTLES), max_battles), wanted, noise, excess_sd, threshold)
 
 
-def strength_bands(strength: ArrayLike, *, n_bands: int = N_BANDS) -> Ints:
+def strength_bands(strength: ArrayLike) -> Ints:
     """Return the band of each anchor: equally many anchors in each, the weakest in band 0.
 
     Strength (m,) is in any unit that rises with it; of equals the earlier one counts as weaker.
@@ -187,10 +178,9 @@ def strength_bands(strength: ArrayLike, *, n_bands: int = N_BANDS) -> Ints:
     values = np.asarray(strength, dtype=float)
     require(values.ndim == 1, "the shape of strength", values.shape, "(m,)")
     require(np.isfinite(values), "strength", values, "finite")
-    require(n_bands >= 1, "n_bands", n_bands, "at least 1")
     place = np.empty(values.size, dtype=np.int64)
     place[np.argsort(values, kind="stable")] = np.arange(values.size)
-    return place * min(n_bands, values.size) // max(values.size, 1)
+    return place * min(N_BANDS, values.size) // max(values.size, 1)
 
 
 def choose_battles(

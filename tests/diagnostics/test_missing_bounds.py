@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -173,18 +174,18 @@ def test_bounds_may_be_as_far_apart_as_an_interval_reaches_or_a_fixed_limit() ->
 
 
 @pytest.mark.parametrize(
-    ("missing", "reach", "message"),
+    ("missing", "message"),
     [
-        ((["a"], []), 9.0, r"missing_a \(1,\), missing_b \(0,\)"),
-        ((["a"], ["a"]), 9.0, "missing_b is 'a' in row 0"),
-        ((["a", None], ["b", "a"]), 9.0, "missing_a is None in row 1"),
-        *((([], []), reach, f"reach is {reach:g}") for reach in (0.5, math.inf, math.nan)),
+        ((["a"], []), r"missing_a \(1,\), missing_b \(0,\)"),
+        ((["a"], ["a"]), "missing_b is 'a' in row 0"),
+        ((["a", None], ["b", "a"]), "missing_a is None in row 1"),
+        (([], []), "score_difference is 9.5 in row 0; expected at most 9 apart"),
     ],
 )
-def test_impossible_input_is_refused_by_name(trio, missing, reach, message) -> None:
-    coded = code(trio)
+def test_impossible_input_is_refused_by_name(trio, missing, message) -> None:
+    coded = code([replace(trio[0], score=9.5), *trio[1:]])
     with pytest.raises(ValueError, match=message):
-        bound_missing(coded, fit_beta_folds(coded), *missing, l2=0.01, reach=reach)
+        bound_missing(coded, fit_beta_folds(coded), *missing, l2=0.01)
 
 
 # ------------------------------------------------------------------ the checks

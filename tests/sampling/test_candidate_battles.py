@@ -56,23 +56,17 @@ def test_a_bad_setting_is_named(setting: dict[str, Any], message: str) -> None:
         needed_battles([30.0], **{"n_battles": [100], **AIM, **setting})
 
 
-@given(st.lists(st.floats(-5, 5), max_size=30), st.integers(1, 8))
+@given(st.lists(st.floats(-5, 5), max_size=30))
 @settings(max_examples=40)
-def test_bands_rise_with_strength_and_are_even(strengths: list[float], n_bands: int) -> None:
-    bands = strength_bands(strengths, n_bands=n_bands)
+def test_bands_rise_with_strength_and_are_even(strengths: list[float]) -> None:
+    bands = strength_bands(strengths)
     order = np.argsort(strengths, kind="stable")
     assert (np.diff(bands[order]) >= 0).all()
     counts = np.bincount(bands) if len(bands) else np.array([0])
     assert counts.max() - counts.min() <= 1
-    assert len(set(bands.tolist())) == min(n_bands, len(strengths))
-    assert strength_bands(np.arange(20.0)[::-1])[0] == N_BANDS - 1  # the strongest
-
-
-def test_a_strength_must_be_known() -> None:
+    assert len(set(bands.tolist())) == min(N_BANDS, len(strengths))
     with pytest.raises(ValueError, match="finite"):
         strength_bands([1.0, math.nan])
-    with pytest.raises(ValueError, match="n_bands is 0"):
-        strength_bands([1.0], n_bands=0)
 
 
 @st.composite

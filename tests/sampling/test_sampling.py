@@ -63,8 +63,9 @@ def test_tiebreak_is_the_published_hash_of_seed_and_id() -> None:
 def test_appearances_against_uniform_sampling() -> None:
     first, second = ["a", "a", "a", "c"], ["b", "b", "b", "a"]
     found = appearances(first, second, [0, 3])
-    assert found[:3] == (1.0, 1.0, 2.0)  # a 2, b 1, c 1
-    assert found[3:] == (0.5, 1.5, 2.0)  # half of c 1, b 3, a 4
+    names = [kind + name for kind in ("", "uniform_") for name in ("minimum", "median", "maximum")]
+    # a 2, b 1, c 1; then half of c 1, b 3, a 4
+    assert found == dict(zip(names, [1.0, 1.0, 2.0, 0.5, 1.5, 2.0], strict=True))
     with pytest.raises(ValueError, match="the number of battles is 0"):
         appearances([], [], [])
 
