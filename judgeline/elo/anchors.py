@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.arrays import Bools, Floats, Ints
+from judgeline.arrays import Bools, Ints
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.sums import tally_outcomes
 
@@ -86,17 +86,11 @@ def require_connected(battles: CodedBattles) -> None:
     size = len(battles.models)
     linked = np.zeros((size, size), dtype=bool)
     linked[battles.model_a, battles.model_b] = True
-    _require_one(linked, battles.models, "", "add battles that connect them or leave them out")
+    require_chains(linked, battles.models, "", "add battles that connect them or leave them out")
 
 
-def require_anchors_connected(n_battles: Floats, voted: Bools, models: Sequence[str]) -> None:
-    """Raise ValueError unless a chain of battles leads from each anchor to every other."""
-    names = np.array(models)[voted].tolist()
-    remedy = "have people vote on battles that connect them, or let the judge place them"
-    _require_one(n_battles[voted], names, "with a vote ", remedy)
-
-
-def _require_one(linked: NDArray[Any], models: Sequence[str], kind: str, remedy: str) -> None:
+def require_chains(linked: NDArray[Any], models: Sequence[str], kind: str, remedy: str) -> None:
+    """Raise ValueError unless chains of a kind of battles lead from each model to every other."""
     stray = [name for name, part in zip(models, connected_components(linked), strict=True) if part]
     if stray:
         raise ValueError(

@@ -100,13 +100,7 @@ def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
     ----------
     Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1.
     """
-    if battles.denominator:
-        folds = _folds_on_grid(battles)
-    else:
-        decided = battles.take((battles.human_outcome == 0) | (battles.human_outcome == 2))
-        many = len(decided) * len(battles.models) > FEW
-        found = _folds_by_interpolation(decided) if many else None
-        folds = found or _folds_by_refitting(decided)
+    folds = _folds_on_grid(battles) if battles.denominator else _folds_of_continuous(battles)
     scores = battles.score_difference
     constant = (scores == scores[:1]).all() & (folds.n_battles > 0)
     return folds._replace(
@@ -184,25 +178,27 @@ def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
     return BetaFolds(np.array(battles.models), beta, std_error, folds.sum(axis=1), status)
 
 
-def _margins(decided: CodedBattles) -> tuple[Floats, Ints]:
-    """Return score differences, positive where they agree with the vote, and battles of each."""
+def _folds_of_continuous(battles: CodedBattles) -> BetaFolds:
+    """Fit all folds together if there are many votes and slopes lie close, else each by itself."""
+    decided = battles.take((battles.human_outcome == 0) | (battles.human_outcome == 2))
     margin: Floats = decided.rubric_points() * (decided.human_outcome.astype(float) - 1)
     n_alike = np.ones(len(decided), dtype=np.int64) if decided.count is None else decided.count
-    return margin, n_alike
-
-
-def _folds_by_refitting(decided: CodedBattles) -> BetaFolds:
-    margin, n_alike = _margins(decided)
+    names = np.array(decided.models)
+    if len(decided) * names.size > FEW:
+        together = _by_interpolation(decided, margin, _fit_margins(margin, n_alike))
+        if together is not None:
+            return BetaFolds(names, *together)
     fits = []
-    for code in range(len(decided.models)):
+    for code in range(names.size):
         kept = (decided.model_a != code) & (decided.model_b != code)
         fits.append(_fit_margins(margin[kept], n_alike[kept]))
-    return BetaFolds(np.array(decided.models), *map(np.array, zip(*fits, strict=True)))
+    return BetaFolds(names, *map(np.array, zip(*fits, strict=True)))
 
 
-def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
+def _by_interpolation(
+    decided: CodedBattles, margin: Floats, pooled: BetaFit
+) -> tuple[Floats, Floats, Ints, NDArray[np.str_]] | None:
     """Fit all folds around the pooled slope; None where one has none or lies too far from it."""
-    margin, n_alike = _margins(decided)
 
     def without(values: Floats, of: Callable[[float, Floats], Floats], slopes: Floats) -> Floats:
         """Sum a function of slope and values over the battles without each model, (M, K)."""
@@ -219,7 +215,6 @@ def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
     *counts, total, largest = (sums[:, 0] for sums in at_zero)
     n_agree, n_against, n_battles = (np.rint(sums).astype(np.int64) for sums in counts)
     status = _statuses(n_agree, n_against, total / np.maximum(largest, _TINY))
-    pooled = _fit_margins(margin, n_alike)
     if pooled.status != "ok" or (status != "ok").any():
         return None
     # an interval that holds every fold's slope: one Newton step each, and a margin
@@ -242,7 +237,7 @@ def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
     if (ends[0] <= 0).any() or (ends[1] >= 0).any():
         return None
     beta, std_error = _solve(derivatives, status == "ok", low, high)
-    return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
+    return beta, std_error, n_battles, status
 
 
 def _slope_term(slope: float, margin: Floats) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, require
-from judgeline.elo.anchors import other_anchors, require_anchors_connected, require_votes
+from judgeline.elo.anchors import other_anchors, require_chains, require_votes
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.beta import BetaFolds, fit_beta_folds
 from judgeline.elo.gap import QUARTERS, GapFit, fit_gap, gap_features
@@ -160,7 +160,7 @@ def place(
     for name, method in (methods or {}).items():
         outcomes, slopes = _outcomes(name, method, battles)
         targets[name] = outcome_target(battles, judge, outcomes, voted)
-        shares[name] = partial(_turned, outcomes)
+        shares[name] = lambda model, own, by_fold=outcomes: own.turned(by_fold(model))
         beta |= {} if slopes is None else {name: slopes}
     placed = place_targets(targets, voted, l2, np.array(battles.models)[voted])
     mixed = mixtures(placed, voted, (*_RULED, *(methods or {})))
@@ -170,17 +170,15 @@ def place(
 def human_target(battles: CodedBattles, tally: OutcomeTally, voted: Bools) -> Target:
     """Return the target of people's votes; ValueError unless they connect the voted models."""
     target = linear_target(tally.human[:, voted], _HALVES, voted)
-    require_anchors_connected(target.n_battles, voted, battles.models)
+    names = np.array(battles.models)[voted].tolist()
+    remedy = "have people vote on battles that connect them, or let the judge place them"
+    require_chains(target.n_battles[voted], names, "with a vote ", remedy)
     return target
 
 
 def human_shares(_: int, own: OwnBattles) -> Floats:
     """Return a model's share of the vote in each of its own battles; NaN where nobody voted."""
     return np.where(own.human >= 0, own.human / 2, np.nan)
-
-
-def _turned(outcomes: FoldOutcomes, model: int, own: OwnBattles) -> Floats:
-    return own.turned(outcomes(model))
 
 
 def _outcomes(

@@ -157,7 +157,10 @@ def _rate_group(
     spread = np.array([values.std() for values in z])
     varies = spread > _ROUNDING * np.abs(z).max(axis=1)
     z = z[varies].T / spread[varies]
-    value, covariance = fit(_design(codes, z, size), size)
+    # a row per battle, (n, M + K): 1 for model A, -1 for model B, then the covariates
+    place, signs = (np.tile(np.arange(n), 2), codes), np.repeat([1.0, -1.0], n)
+    design = sparse.hstack([sparse.coo_array((signs, place), shape=(n, size)), z])
+    value, covariance = fit(sparse.csr_array(design), size)
     kept = size + int(varies.sum())  # without the ties' parameter
     n_battles = np.bincount(codes, minlength=size)
     won = np.bincount(codes, np.concatenate([share, 1 - share]), size)
@@ -188,14 +191,6 @@ def style_difference(of_a: ArrayLike, of_b: ArrayLike) -> Floats:
         require(~(amounts < 0), f"the amount of {name}", amounts, "0 or more")
     total = first + second
     return np.asarray((first - second) / np.where(total == 0, 1.0, total))
-
-
-def _design(codes: NDArray[Any], z: Floats, size: int) -> sparse.csr_array:
-    """Return a row per battle, (n, M + K): 1 for model A, -1 for model B, then the covariates."""
-    n = len(z)
-    place = np.tile(np.arange(n), 2), codes
-    models = sparse.coo_array((np.repeat([1.0, -1.0], n), place), shape=(n, size))
-    return sparse.csr_array(sparse.hstack([models, sparse.csr_array(z)]))
 
 
 def _fit(

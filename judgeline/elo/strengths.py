@@ -6,7 +6,6 @@ kind of target - votes, hard outcomes, soft outcomes, smoothed ones - is the sam
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,18 +58,17 @@ def fit_strengths(
     """
     counts, won = np.asarray(n_battles, dtype=float), np.asarray(wins, dtype=float)
     _require_totals(counts, won, l2)
-    likelihood = _Likelihood(counts, won, l2)
     strengths = np.zeros(won.size) if start is None else np.array(start, dtype=float)
     strengths -= strengths.mean()
     for _ in range(_MAX_ITERATIONS):
-        gradient, step, information = likelihood.newton(strengths)
+        gradient, step, information = _newton_step(counts, won, l2, strengths)
         if gradient <= _GRADIENT_TOLERANCE and np.abs(step).max() <= _STEP_TOLERANCE:
             if l2 == 0 and np.linalg.eigvalsh(curvature(information, 0))[0] <= _GRADIENT_TOLERANCE:
                 raise _undetermined(l2)
             return strengths
-        strengths = likelihood.ascend(strengths, step)
+        strengths = _ascended(counts, won, l2, strengths, step)
         strengths -= strengths.mean()
-    gradient, step, _ = likelihood.newton(strengths)
+    gradient, step, _ = _newton_step(counts, won, l2, strengths)
     rounding = np.finfo(float).eps * max(float(counts.sum(axis=1).max()), 1.0)
     if gradient <= max(_GRADIENT_TOLERANCE, 8 * rounding) and np.abs(step).max() < 1e-8:
         return strengths  # only rounding keeps it from a smaller step
@@ -120,48 +118,42 @@ def solver(hessian: Floats) -> Callable[[Floats], Floats]:
     return lambda right: np.asarray(dpotrs(factor, right, lower=0)[0])
 
 
-class _Likelihood(NamedTuple):
-    """Penalised log-likelihood of M strengths, from counts (M, M) and total wins (M,)."""
+def _newton_step(
+    counts: Floats, won: Floats, l2: float, strengths: Floats
+) -> tuple[float, Floats, Floats]:
+    """Return the largest gradient, the Newton step (M,) and the pairs' information (M, M)."""
+    chance = expit(strengths[:, None] - strengths)
+    expected = counts * chance
+    gradient = won - expected.sum(axis=1) - 2 * l2 * strengths
+    gradient, information = gradient - gradient.mean(), expected * (1 - chance)
+    try:
+        step = solver(curvature(information, l2))(gradient)
+    except np.linalg.LinAlgError as error:
+        raise _undetermined(l2) from error
+    return float(np.abs(gradient).max()), step - step.mean(), information
 
-    counts: Floats
-    won: Floats
-    l2: float
 
-    def newton(self, strengths: Floats) -> tuple[float, Floats, Floats]:
-        """Return the largest gradient, the Newton step (M,) and the pairs' information (M, M)."""
-        chance = expit(strengths[:, None] - strengths)
-        expected = self.counts * chance
-        gradient = self.won - expected.sum(axis=1) - 2 * self.l2 * strengths
-        gradient, information = gradient - gradient.mean(), expected * (1 - chance)
-        try:
-            solve = solver(curvature(information, self.l2))
-        except np.linalg.LinAlgError as error:
-            raise _undetermined(self.l2) from error
-        step = solve(gradient)
-        return float(np.abs(gradient).max()), step - step.mean(), information
+def _ascended(counts: Floats, won: Floats, l2: float, strengths: Floats, step: Floats) -> Floats:
+    """Take the Newton step, shortened until the likelihood does not fall.
 
-    def value(self, strengths: Floats) -> float:
-        """Return the penalised log-likelihood, in nats."""
-        softplus = np.logaddexp(0, strengths[:, None] - strengths)
-        pairs = 0.5 * (self.counts * (softplus + softplus.T)).sum()
-        lost = self.counts.sum(axis=1) - self.won
+    It rises anyway where no gap moves by more than 1.79 logits: F. Bach (2010), Electronic
+    Journal of Statistics 4, on the self-concordance of logistic likelihoods.
+    """
+
+    def value(at: Floats) -> float:
+        softplus = np.logaddexp(0, at[:, None] - at)
+        pairs = 0.5 * (counts * (softplus + softplus.T)).sum()
         # log p = d/2 - log(2 cosh(d/2)) and log(1 - p) = -d/2 - log(2 cosh(d/2)) for a gap d
-        linear = 0.5 * (strengths * (self.won - lost)).sum()
-        return float(linear - 0.5 * pairs - self.l2 * (strengths**2).sum())
+        linear = 0.5 * (at * (won - (counts.sum(axis=1) - won))).sum()
+        return float(linear - 0.5 * pairs - l2 * (at**2).sum())
 
-    def ascend(self, strengths: Floats, step: Floats) -> Floats:
-        """Take the Newton step, shortened until the likelihood does not fall.
-
-        It rises anyway where no gap moves by more than 1.79 logits: F. Bach (2010), Electronic
-        Journal of Statistics 4, on the self-concordance of logistic likelihoods.
-        """
-        largest = float(np.abs(step).max())
-        if largest < 0.5:
-            return strengths + step
-        scale, before = min(1.0, _MAX_STEP / largest), self.value(strengths)
-        while scale > 1e-6 and self.value(strengths + scale * step) < before:
-            scale /= 2
-        return strengths + scale * step
+    largest = float(np.abs(step).max())
+    if largest < 0.5:
+        return strengths + step
+    scale, before = min(1.0, _MAX_STEP / largest), value(strengths)
+    while scale > 1e-6 and value(strengths + scale * step) < before:
+        scale /= 2
+    return strengths + scale * step
 
 
 def place_models(

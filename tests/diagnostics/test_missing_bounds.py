@@ -17,10 +17,8 @@ from assets.diagnostics.missing import (
     width_result,
 )
 from judgeline.diagnostics.missing import (
-    MAX_WIDTH,
     MissingBounds,
     bound_missing,
-    width_limit,
 )
 from judgeline.elo import fit_beta_folds
 
@@ -135,25 +133,19 @@ def trio() -> list[Battle]:
     return play(rng, pairs, np.array([0.5, 0.0, -0.5, 0.2]), unvoted=[3])
 
 
-def test_missing_battles_against_models_without_votes_count_apart(trio: list[Battle]) -> None:
-    missing = [Battle(name(0), name(3), None, 0.5, 0.0)] * 4
-    rows = rows_of(bound(trio, missing))
-    anchor, fresh = rows[name(0), "hard"], rows[name(3), "hard"]
-    assert (anchor["n_missing"], anchor["n_missing_other"]) == (0, 4)
-    assert anchor["worst_rating"] == anchor["rating"] == anchor["best_rating"]
-    assert (fresh["n_missing"], fresh["n_missing_other"]) == (4, 0)
-    assert fresh["worst_rating"] < fresh["rating"] < fresh["best_rating"]
-
-
-def test_a_model_without_any_scored_battle_is_counted_and_has_no_bounds(trio: list[Battle]) -> None:
-    missing = [
-        Battle("model-new", name(0), None, 0.5, 0.0),
-        Battle(name(1), "model-new", None, 0, 0),
-    ]
-    row = rows_of(bound(trio, missing))["model-new", "soft"]
+def test_missing_battles_against_no_anchor_count_apart_and_an_unscored_model_has_no_bounds(trio):
+    unvoted = [Battle(name(0), name(3), None, 0.5, 0.0)] * 4
+    fresh = [Battle("new", name(1), None, 0.5, 0.0), Battle(name(2), "new", None, 0.5, 0.0)]
+    rows = rows_of(bound(trio, [*unvoted, *fresh]))
+    counts = {0: (0, 4), 1: (0, 1), 3: (4, 0)}  # in battles with anchors, and with others
+    for number, known in counts.items():
+        row = rows[name(number), "hard"]
+        assert (row["n_missing"], row["n_missing_other"]) == known
+        assert (row["worst_rating"] < row["rating"] < row["best_rating"]) == (known[0] > 0)
+        assert known[0] or row["worst_rating"] == row["rating"] == row["best_rating"]
+    row = rows["new", "soft"]
     assert (row["n_battles"], row["n_missing"], row["n_missing_other"]) == (0, 2, 0)
     assert all(math.isnan(row[f"{end}rating"]) for end in ("", "worst_", "best_"))
-    assert rows_of(bound(trio, missing))[name(0), "hard"]["n_missing_other"] == 1
 
 
 def test_a_fold_without_a_slope_has_hard_bounds_only() -> None:
@@ -163,11 +155,6 @@ def test_a_fold_without_a_slope_has_hard_bounds_only() -> None:
     rows = rows_of(bound([*against, *rest], [Battle(name(0), name(2), None, 0.5, 0.0)]))
     assert math.isnan(rows[name(0), "soft"]["best_rating"])
     assert rows[name(0), "hard"]["worst_rating"] < rows[name(0), "hard"]["best_rating"]
-
-
-def test_bounds_may_be_as_far_apart_as_an_interval_reaches_or_a_fixed_limit() -> None:
-    half_width = [30.0, 250.0, math.inf, math.nan]
-    assert width_limit(half_width).tolist() == [30.0, 250.0, MAX_WIDTH, MAX_WIDTH]
 
 
 # ------------------------------------------------------------------ errors
