@@ -31,8 +31,8 @@ from judgeline.elo import (
     rate,
 )
 from judgeline.elo.gap import fit_gap, gap_features
-from judgeline.elo.sums import soft_totals, tally_outcomes
-from judgeline.elo.targets import fold_anchors, fold_target, own_target
+from judgeline.elo.sums import tally_outcomes
+from judgeline.elo.targets import fold_anchors, own_target, soft_target
 
 SIZES = ("25000x55", "1000000x55", "1000000x200", "10000000x200")
 QUICK = ("25000x55", "1000000x55")
@@ -122,9 +122,8 @@ def extra_peak_memory(task: Callable[[], Any]) -> int:
 def soft_alone(battles: CodedBattles) -> Any:
     """Do what soft ratings take beyond those of people."""
     voted, tally = battles.voted_models(), tally_outcomes(battles)
-    sums = soft_totals(battles, fit_beta_folds(battles).beta, voted)
-    parts = sums.own_wins, sums.own_squares, sums.totals
-    target = fold_target(tally.judge[:, voted], *parts, voted)
+    beta = fit_beta_folds(battles).beta
+    target = soft_target(battles, tally.judge[:, voted], beta, voted)
     return fold_anchors(target, voted, 0.01, np.array(battles.models)[voted])
 
 

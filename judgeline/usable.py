@@ -18,8 +18,7 @@ from judgeline.io import (
     require_few_lost,
 )
 
-MOST_QUARANTINED = 0.5
-"""Share of unusable rows above which nothing is rated, as in the lineage."""
+_MOST_QUARANTINED = 0.5  # of rows; above, nothing is rated, as in the lineage
 _LOST = ("unknown-outcome", "unknown-winner", "unknown-preference", "nan-score")
 
 _VERDICT_OF_STATUS = {
@@ -79,7 +78,7 @@ def readable(
             f"columns=human_outcome=NAME. Ratings by the judge alone: {alone}",
             error.missing,
         ) from error
-    if battles.quarantined_share > MOST_QUARANTINED:
+    if battles.quarantined_share > _MOST_QUARANTINED:
         raise QualityGateError(
             f"{battles.quarantined_share:.0%} of {battles.n_rows:,} rows cannot be used "
             f"({battles.reasons}), such as: {battles.quarantine['detail'].iloc[0]}. Correct the "

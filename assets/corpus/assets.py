@@ -117,7 +117,7 @@ def sampled_battles(
         metadata={
             "n_kept": 0 if before is None else len(_places(chosen, before)),
             "sample_seed": definition.seed,
-            **{f"appearances_{name}": value for name, value in spread._asdict().items()},
+            **{f"appearances_{name}": value for name, value in spread.items()},
         },
     )
 

@@ -83,13 +83,9 @@ def battle_influences(
     and expectation are shares of the win from the model's side. Strongest first in each model.
     """
     rating = rating_of(context, catalog, "hard_outcome", "l2", "method")
-    table = influence_table(
-        scored_battles,
-        beta_folds,
-        rating,
-        candidate_scores=score_candidates(candidate_battles, candidate_verdicts),
-        candidate_ratings=candidate_ratings,
-    )
+    scores = score_candidates(candidate_battles, candidate_verdicts)
+    newcomers = {"candidate_scores": scores, "candidate_ratings": candidate_ratings}
+    table = influence_table(scored_battles, beta_folds, rating, **newcomers)
     strongest = table.loc[table["influence"].abs().nlargest(_SHOWN).index]
     return dg.MaterializeResult(
         value=table,
@@ -112,35 +108,26 @@ def influence_table(
 ) -> pd.DataFrame:
     """Return the influence of every battle on the ratings by one method, strongest first."""
     method = method or rating.method
-    tables = [_influences(scored_battles, as_columns(BetaFolds, beta_folds), rating, method)]
+
+    def influences(battles: pd.DataFrame, candidate: str | None = None) -> pd.DataFrame:
+        coded = as_coded(battles, rating.hard_outcome)
+        folds, models = as_columns(BetaFolds, beta_folds), None
+        if candidate is not None:
+            folds, models = fit_beta_folds(coded), [candidate]
+        found = fit_influences(coded, folds, method=method, l2=rating.l2, models=models)
+        ids = battles["battle_id"].to_numpy()[found.row]
+        return as_table(found).assign(battle_id=ids, is_candidate=candidate is not None)
+
+    tables = [influences(scored_battles)]
     if candidate_scores is not None and candidate_ratings is not None:
-        rated = candidate_ratings.loc[candidate_ratings["rating"].notna(), "model"]
+        rated = set(candidate_ratings.loc[candidate_ratings["rating"].notna(), "model"])
         for name, own in candidate_scores.groupby("candidate"):
-            if name in set(rated):
-                battles = with_newcomer(scored_battles, str(name), own)
-                tables.append(_influences(battles, None, rating, method, candidate=str(name)))
+            if name in rated:
+                tables.append(influences(with_newcomer(scored_battles, str(name), own), str(name)))
     table = pd.concat(tables, ignore_index=True)
-    table = table.assign(size=-table["influence"].abs()).sort_values(
-        ["is_candidate", "model", "size", "battle_id"], kind="stable"
-    )
+    by = ["is_candidate", "model", "size", "battle_id"]
+    table = table.assign(size=-table["influence"].abs()).sort_values(by, kind="stable")
     return table[BATTLE_INFLUENCES.columns].reset_index(drop=True)
-
-
-def _influences(
-    battles: pd.DataFrame,
-    folds: BetaFolds | None,
-    rating: RatingOptions,
-    method: str,
-    candidate: str | None = None,
-) -> pd.DataFrame:
-    """Return influences on the ratings of a corpus, or of one candidate beside it."""
-    coded = as_coded(battles, rating.hard_outcome)
-    folds = fit_beta_folds(coded) if folds is None else folds
-    models = None if candidate is None else [candidate]
-    found = fit_influences(coded, folds, method=method, l2=rating.l2, models=models)
-    return as_table(found).assign(
-        battle_id=battles["battle_id"].to_numpy()[found.row], is_candidate=candidate is not None
-    )
 
 
 def leads_beside(

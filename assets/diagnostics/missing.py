@@ -58,16 +58,22 @@ def account_for(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     """
     place = pd.Index(battles["battle_id"]).get_indexer(pd.Index(verdicts["battle_id"]))
     answers = verdicts[place >= 0].assign(place=place[place >= 0])
-    status = battle_status(
-        answers["place"],
-        answers["order"],
-        answers["replicate"],
-        answers["status"],
-        n_battles=len(battles),
-    )
-    fates = pd.DataFrame({"status": status})
-    answers = answers.set_index("place")[["status"]]
-    parts = [_count(name, levels, fates, answers) for name, levels in _groupings(battles)]
+    columns = (answers[name] for name in ("place", "order", "replicate", "status"))
+    status = battle_status(*columns, n_battles=len(battles))
+    counted = {
+        "n_battles": pd.DataFrame({"status": status}),
+        "n_verdicts": answers.set_index("place")[["status"]],
+    }
+    parts = []
+    for grouping, levels in _groupings(battles):
+        keyed = levels.rename("level").to_frame()
+        sizes = {
+            name: keyed.join(own, how="inner").groupby(["level", "status"], observed=True).size()
+            for name, own in counted.items()
+        }
+        table = pd.DataFrame(sizes).fillna(0).astype("int64").reset_index().astype({"level": str})
+        total = table.groupby("level")["n_battles"].transform("sum")
+        parts.append(table.assign(grouping=grouping, share=table["n_battles"] / total))
     return pd.concat(parts, ignore_index=True)[list(_COUNTED)]
 
 
@@ -79,55 +85,30 @@ def _groupings(battles: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
     if rows["language"].notna().any():
         yield "language", rows["language"].astype("string").fillna(UNKNOWN).astype(str)
     length = rows["completion_a"].str.len() + rows["completion_b"].str.len()
-    if length.notna().any():
-        yield "length", _length_levels(length)
-
-
-def _length_levels(length: pd.Series) -> pd.Series:
-    """Return the levels in words, such as "310 to 620 characters", in the order of length."""
-    known = length.dropna().astype(float)
-    bins = pd.Series(length_bins(known), index=known.index)
-    ends = known.groupby(bins).agg(["min", "max"])
-    words = {row.Index: f"{row.min:.0f} to {row.max:.0f} characters" for row in ends.itertuples()}
-    levels = [*words.values(), *([UNKNOWN] if len(known) < len(length) else [])]
-    return pd.Series(
-        pd.Categorical(bins.map(words).reindex(length.index).fillna(UNKNOWN), levels),
-        index=length.index,
-    )
-
-
-def _count(
-    grouping: str, levels: pd.Series, fates: pd.DataFrame, answers: pd.DataFrame
-) -> pd.DataFrame:
-    """Return one row per level and status that occurs there."""
-    keyed = levels.rename("level").to_frame()
-    n_battles, n_verdicts = (
-        keyed.join(statuses, how="inner").groupby(["level", "status"], observed=True).size()
-        for statuses in (fates, answers)
-    )
-    counted = pd.DataFrame({"n_battles": n_battles, "n_verdicts": n_verdicts})
-    table = counted.fillna(0).astype("int64").reset_index().astype({"level": str})
-    total = table.groupby("level")["n_battles"].transform("sum")
-    return table.assign(grouping=grouping, share=table["n_battles"] / total)
+    if length.notna().any():  # such as "310 to 620 characters", in the order of length
+        known = length.dropna().astype(float)
+        bins = pd.Series(length_bins(known), index=known.index)
+        ends = known.groupby(bins).agg(["min", "max"])
+        words = {
+            row.Index: f"{row.min:.0f} to {row.max:.0f} characters" for row in ends.itertuples()
+        }
+        levels = [*words.values(), *([UNKNOWN] if len(known) < len(length) else [])]
+        own = pd.Categorical(bins.map(words).reindex(length.index).fillna(UNKNOWN), levels)
+        yield "length", pd.Series(own, index=length.index)
 
 
 @checks_together(
     "scored_battles",
     [
-        (
-            "battles_are_accounted_for",
-            "Scored and missing battles add up to the sample in every grouping; nothing is lost.",
-            True,
-        ),
-        (
-            "models_are_missing_alike",
-            "Battles of one model missing more often than chance allows may be missing for a "
-            "reason.",
-            False,
-        ),
+        ("battles_are_accounted_for",
+         "Scored and missing battles add up to the sample in every grouping; nothing is lost.",
+         True),
+        ("models_are_missing_alike",
+         "Battles of one model missing more often than chance allows may be missing for a reason.",
+         False),
     ],
     columns={"sampled_battles": FOUGHT, "verdicts": ANSWERED},
-)
+)  # fmt: skip
 def missing_battles(
     _context: dg.AssetCheckExecutionContext,
     scored_battles: pd.DataFrame,
@@ -196,16 +177,13 @@ def chance_result(missingness: pd.DataFrame) -> dg.AssetCheckResult:
         all_missing=int(whole["n_missing"].sum()),
         all_battles=int(whole["n_battles"].sum()),
     )
+    note = (
+        "missing battles fall on models as by chance (exact test, Holm's correction for the "
+        f"number of models, level {MAX_CHANCE:g})"
+    )
     return evaluate(
         models.assign(chance=chance),
-        [
-            within(
-                "chance",
-                MAX_CHANCE,
-                note="missing battles fall on models as by chance (exact test, Holm's correction "
-                f"for the number of models, level {MAX_CHANCE:g})",
-            )
-        ],
+        [within("chance", MAX_CHANCE, note=note)],
         ids=["level"],
         remedy="Look at the classes of these models' missing battles and at the bounds of their "
         f"ratings in the report. {RETRY}.",
@@ -222,40 +200,29 @@ def missing_bounds(
 ) -> pd.DataFrame:
     """Return hard and soft ratings, those with missing battles lost or won, and half-widths."""
     missing = sampled_battles[~sampled_battles["battle_id"].isin(scored_battles["battle_id"])]
-    bounds = as_table(
-        bound_missing(
-            as_coded(scored_battles, rating.hard_outcome),
-            as_columns(BetaFolds, beta_folds),
-            missing["model_a"],
-            missing["model_b"],
-            l2=rating.l2,
-        )
-    )
-    columns = as_columns(HeldOutRatings, heldout_ratings)
-    options = ranking_options(rating)
+    coded = as_coded(scored_battles, rating.hard_outcome)
+    sides = missing["model_a"], missing["model_b"]
+    bounds = bound_missing(coded, as_columns(BetaFolds, beta_folds), *sides, l2=rating.l2)
+    columns, options = as_columns(HeldOutRatings, heldout_ratings), ranking_options(rating)
     boards = [as_table(rank_models(columns, **{**options, "method": m})) for m in ("hard", "soft")]
     board = pd.concat(boards, ignore_index=True)
     half_width = (board["upper"] - board["lower"]) / 2
     widths = board[["model", "method"]].assign(half_width=half_width)
-    return bounds.merge(widths, on=["model", "method"], how="left")
+    return as_table(bounds).merge(widths, on=["model", "method"], how="left")
 
 
 @checks_together(
     "conformal_calibration",  # made by the settings that these checks read
     [
-        (
-            "bounds_are_of_the_ratings",
-            "Bounds belong to the ratings that are shown, and a hard rating lies inside its own.",
-            False,  # no table is made from the bounds
-        ),
-        (
-            "missing_battles_matter_little",
-            "Bounds wider than half the interval: missing battles outweigh the uncertainty.",
-            False,
-        ),
+        ("bounds_are_of_the_ratings",
+         "Bounds belong to the ratings that are shown, and a hard rating lies inside its own.",
+         False),  # no table is made from the bounds
+        ("missing_battles_matter_little",
+         "Bounds wider than half the interval: missing battles outweigh the uncertainty.",
+         False),
     ],
     columns={"sampled_battles": ("battle_id", "model_a", "model_b")},
-)
+)  # fmt: skip
 def bounds_from_missing_battles(
     context: dg.AssetCheckExecutionContext,
     conformal_calibration: pd.DataFrame,  # noqa: ARG001
@@ -275,23 +242,19 @@ def bounds_from_missing_battles(
 def bounds_result(bounds: pd.DataFrame, heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
     """Return whether bounds are of these ratings, in order, and hold the hard ones."""
     shown = heldout_ratings[["model", "method", "rating"]].rename(columns={"rating": "shown"})
+    table = bounds.merge(shown, on=["model", "method"], how="left")
+    rating, worst, best = (table[name] for name in ("rating", "worst_rating", "best_rating"))
+    same = (rating - table["shown"]).abs().le(MAX_DISAGREEMENT)
+    table["same"] = same | (rating.isna() & table["shown"].isna())
+    table["ordered"] = ~worst.gt(best)
+    table["inside"] = table["method"].ne("hard") | ~(rating.lt(worst) | rating.gt(best))
     return evaluate(
-        bounds.merge(shown, on=["model", "method"], how="left"),
+        table,
         [
             unique("model", "method", note="a model has one row by each method"),
-            holds(
-                "same",
-                lambda t: np.isclose(
-                    t["rating"], t["shown"], rtol=0, atol=MAX_DISAGREEMENT, equal_nan=True
-                ),
-                "the rating is the one in heldout_ratings",
-            ),
-            holds(
-                "ordered",
-                lambda t: ~t["worst_rating"].gt(t["best_rating"]),
-                "the worst rating is at most the best",
-            ),
-            holds("inside", _is_inside, "a hard rating lies between its worst and its best"),
+            holds("same", None, "the rating is the one in heldout_ratings"),
+            holds("ordered", None, "the worst rating is at most the best"),
+            holds("inside", None, "a hard rating lies between its worst and its best"),
         ],
         ids=["model", "method"],
         remedy="Remake beta_folds and heldout_ratings from the same scored_battles.",
@@ -299,26 +262,17 @@ def bounds_result(bounds: pd.DataFrame, heldout_ratings: pd.DataFrame) -> dg.Ass
     )._replace(check_name="bounds_are_of_the_ratings")
 
 
-def _is_inside(bounds: pd.DataFrame) -> pd.Series:
-    outside = bounds["rating"].lt(bounds["worst_rating"])
-    outside |= bounds["rating"].gt(bounds["best_rating"])
-    return bounds["method"].ne("hard") | ~outside
-
-
 def width_result(bounds: pd.DataFrame) -> dg.AssetCheckResult:
     """Return whether bounds are no wider than half the interval; without a rating they are."""
     width = bounds["best_rating"] - bounds["worst_rating"]
     width = width.mask(width.isna() & bounds["n_missing"].gt(0), np.inf).fillna(0.0)
+    note = (
+        "a model's bounds are no further apart than its interval reaches to either side, or "
+        f"{MAX_WIDTH:g} Elo where that is unbounded"
+    )
     return evaluate(
         bounds.assign(width=width, limit=width_limit(bounds["half_width"])),
-        [
-            at_least(
-                "limit",
-                "width",
-                "a model's bounds are no further apart than its interval reaches to either "
-                f"side, or {MAX_WIDTH:g} Elo where that is unbounded",
-            )
-        ],
+        [at_least("limit", "width", note)],
         ids=["model", "method"],
         remedy=f"{RETRY}. Verdicts that came with a corpus can only be had from who "
         "published them.",

@@ -68,27 +68,17 @@ def settings_of(rating: RatingOptions, corpus: str) -> RatingSettings:
 
 def ranking_options(rating: RatingOptions) -> dict[str, Any]:
     """Return the options that a corpus ranks its models by."""
-    return {
-        "method": rating.method,
-        "miscoverage": rating.miscoverage,
-        "std_error": rating.std_error,
-    }
+    names = ("method", "miscoverage", "std_error")
+    return {name: getattr(rating, name) for name in names}
 
 
 def calibrated(
     ratings: HeldOutRatings, rating: RatingOptions, first_day: Mapping[str, float] | None = None
 ) -> pd.DataFrame:
     """Return the thresholds of all methods by a corpus's settings, one row each."""
-    return as_table(
-        calibrate_intervals(
-            ratings,
-            miscoverage=rating.miscoverage,
-            n_splits=rating.n_splits,
-            seed=rating.seed,
-            std_error=rating.std_error,
-            first_day=first_day,
-        )
-    )
+    names = ("miscoverage", "n_splits", "seed", "std_error")
+    settings = {name: getattr(rating, name) for name in names}
+    return as_table(calibrate_intervals(ratings, first_day=first_day, **settings))
 
 
 def clusters_of(rating: RatingOptions, battles: pd.DataFrame) -> np.ndarray | None:
@@ -113,14 +103,11 @@ def heldout_ratings(
     if waiting := votes_that_wait(scored_battles, battles):
         names = ", ".join(f"{name!r} {n}" for name, n in waiting.items())
         context.log.info(f"too few votes to count yet, by model: {names}")
-    ratings = rate(
-        battles,
-        settings_of(rating, corpus),
-        beta_folds=as_columns(BetaFolds, beta_folds),
-        cluster=clusters_of(rating, scored_battles),
-    )
+    folds, cluster = as_columns(BetaFolds, beta_folds), clusters_of(rating, scored_battles)
+    ratings = rate(battles, settings_of(rating, corpus), beta_folds=folds, cluster=cluster)
     ratings = with_waiting_votes(ratings, waiting)
     summary = as_table(summarise(ratings))
+    errors = zip(summary["method"], summary["mae"], strict=True)
     return dg.MaterializeResult(
         value=as_table(ratings),
         metadata={
@@ -130,7 +117,7 @@ def heldout_ratings(
             **sources_of(context, *BEFORE_RATINGS),
             **{
                 f"mae_{method}": float(mae)
-                for method, mae in zip(summary["method"], summary["mae"], strict=True)
+                for method, mae in errors
                 if method in RANKED and np.isfinite(mae)
             },
         },
@@ -148,25 +135,15 @@ def every_model_is_placed(
     placed = judged.set_index(["model", "method"]).groupby(level=[0, 1])
     explained = judged["rating"].notna() | judged["flags"].ne("")
     unexplained = judged.assign(gap=~explained).groupby(["model", "method"])["gap"].any()
-    table = pd.DataFrame(
-        {
-            "n_ratings": placed.size(),
-            "rating": placed["rating"].first(),
-            "unexplained": unexplained,
-        },
-        index=wanted,
-    ).reset_index()
+    columns = {"n_ratings": placed.size(), "rating": placed["rating"].first()}
+    table = pd.DataFrame({**columns, "unexplained": unexplained}, index=wanted).reset_index()
+    near = f"a rating lies within {LARGEST_RATING:,} Elo points of zero"
     return evaluate(
         table.fillna({"n_ratings": 0}),
         [
             among("n_ratings", [1], "a model has one rating by each method"),
             among("unexplained", [False], "a rating is a number, or a flag says why there is none"),
-            within(
-                "rating",
-                -LARGEST_RATING,
-                LARGEST_RATING,
-                note=f"a rating lies within {LARGEST_RATING:,} Elo points of zero",
-            ),
+            within("rating", -LARGEST_RATING, LARGEST_RATING, note=near),
         ],
         ids=["model", "method"],
         remedy="See `flags` of these models; they may have too few scored battles.",
@@ -179,19 +156,12 @@ def standard_errors_agree(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
     judged = heldout_ratings[heldout_ratings["method"].isin(RANKED)]
     resampled = judged[judged["std_error"].notna()]
     ratio = resampled["std_error"] / resampled["std_error_analytic"]
-    limits = [
-        within(
-            "ratio",
-            1 / STD_ERROR_RATIO,
-            STD_ERROR_RATIO,
-            note="the bootstrap's standard error is within a factor of "
-            f"{STD_ERROR_RATIO:g} of the closed form's",
-        )
-    ]
+    most, middle = STD_ERROR_RATIO, MEDIAN_STD_ERROR_RATIO
+    note = f"the bootstrap's standard error is within a factor of {most:g} of the closed form's"
+    limits = [within("ratio", 1 / most, most, note=note)]
     if len(resampled):
-        note = f"the median of that factor is within {MEDIAN_STD_ERROR_RATIO:g}"
-        low, high = 1 / MEDIAN_STD_ERROR_RATIO, MEDIAN_STD_ERROR_RATIO
-        limits.append(median_within("ratio", low, high, note))
+        note = f"the median of that factor is within {middle:g}"
+        limits.append(median_within("ratio", 1 / middle, middle, note))
     return evaluate(
         resampled.assign(ratio=ratio),
         limits,
@@ -209,16 +179,13 @@ def headline_is_near_people(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResul
     error = voted.assign(error=voted["residual"].abs()).groupby("method")["error"].mean()
     error = error.reindex(RANKED)
     table = pd.DataFrame({"comparison": ["mean absolute residual"], **error.to_dict()})
+    note = (
+        f"the mean absolute residual of the headline is at most {WORSE_BY:g} times that of the "
+        "better of hard and soft, in Elo points"
+    )
     return evaluate(
         table.assign(most=WORSE_BY * error[["hard", "soft"]].min()),
-        [
-            at_least(
-                "most",
-                HEADLINE,
-                "the mean absolute residual of the headline is at most "
-                f"{WORSE_BY:g} times that of the better of hard and soft, in Elo points",
-            )
-        ],
+        [at_least("most", HEADLINE, note)],
         ids=["comparison", *RANKED],
         remedy="Set 'rating.method' of this corpus to the method with the least error in "
         "judge_comparison, before you look at the models that it ranks.",
@@ -227,15 +194,9 @@ def headline_is_near_people(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResul
 
 
 _READ = (
-    "hard_outcome",
-    "l2",
-    "n_resamples",
-    "std_error",
-    "seed",
-    "resample_by",
-    "miscoverage",
+    "hard_outcome", "l2", "n_resamples", "std_error", "seed", "resample_by", "miscoverage",
     "n_splits",
-)
+)  # fmt: skip
 _NO_VOTES = (
     "nobody voted on a scored battle: methods have no human rating to be held against; "
     "reference_ratings need none"
@@ -269,13 +230,10 @@ def scoring_methods(
         return SCORING_METHODS.without(_NO_VOTES)
     gathered = gather_methods(scored_battles, soft_outcomes, quantitative_outcomes)
     ratings = rate_methods(gathered, rating, corpus)
-    spent = {"verdicts": verdicts, "choice_verdicts": choice_verdicts}
-    table = tabulate_methods(
-        gathered,
-        as_table(summarise(ratings)),
-        calibrated(ratings, rating),
-        count_spending({**spent, "score_verdicts": score_verdicts}),
-    )
+    asked = {"verdicts": verdicts, "choice_verdicts": choice_verdicts}
+    spent = count_spending({**asked, "score_verdicts": score_verdicts})
+    summary, intervals = as_table(summarise(ratings)), calibrated(ratings, rating)
+    table = tabulate_methods(gathered, summary, intervals, spent)
     by_model = as_table(ratings).pivot_table("rating", "model", "method")
     by_model = by_model.reindex(columns=["human", "hard", "soft", *gathered.methods])
     return dg.MaterializeResult(
@@ -291,16 +249,11 @@ def scoring_methods(
 
 def rate_methods(gathered: GatheredMethods, rating: RatingOptions, corpus: str) -> HeldOutRatings:
     """Return the ratings of all models by every gathered method."""
-    return rate(
-        as_coded(gathered.battles, rating.hard_outcome),
-        replace(
-            settings_of(rating, corpus),
-            n_resamples=rating.n_resamples if rating.std_error == "bootstrap" else 0,
-            smoothing_levels=(),
-        ),
-        gathered.methods,
-        cluster=clusters_of(rating, gathered.battles),
-    )
+    battles = gathered.battles
+    n_resamples = rating.n_resamples if rating.std_error == "bootstrap" else 0
+    settings = replace(settings_of(rating, corpus), n_resamples=n_resamples, smoothing_levels=())
+    coded, cluster = as_coded(battles, rating.hard_outcome), clusters_of(rating, battles)
+    return rate(coded, settings, gathered.methods, cluster=cluster)
 
 
 @table_check(scoring_methods)

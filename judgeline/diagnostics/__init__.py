@@ -1,6 +1,6 @@
 """Diagnostics of a judge: its biases, influential battles, and missing verdicts."""
 
-from judgeline.diagnostics.influence import HoldingBattles, fewest_to_overtake, fit_influences
+from judgeline.diagnostics.influence import fewest_to_overtake, fit_influences
 from judgeline.diagnostics.judge import (
     Diagnostics,
     diagnose_biases,
@@ -11,7 +11,6 @@ from judgeline.diagnostics.judge import (
 from judgeline.diagnostics.missing import (
     MAX_WIDTH,
     SCORED,
-    MissingBounds,
     battle_status,
     bound_missing,
     excess_p_values,
@@ -20,20 +19,7 @@ from judgeline.diagnostics.missing import (
 )
 
 __all__ = [
-    "MAX_WIDTH",
-    "SCORED",
-    "Diagnostics",
-    "HoldingBattles",
-    "MissingBounds",
-    "battle_status",
-    "bound_missing",
-    "diagnose_biases",
-    "diagnose_judge",
-    "excess_p_values",
-    "expected_calibration_error",
-    "fewest_to_overtake",
-    "fit_influences",
-    "length_bins",
-    "reliability_curve",
-    "width_limit",
-]
+    "MAX_WIDTH", "SCORED", "Diagnostics", "battle_status", "bound_missing", "diagnose_biases",
+    "diagnose_judge", "excess_p_values", "expected_calibration_error", "fewest_to_overtake",
+    "fit_influences", "length_bins", "reliability_curve", "width_limit",
+]  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats, alike_floats
+from judgeline.arrays import Floats, Ints, alike_floats
 from judgeline.elo.battles import CodedBattles, OwnBattles, require_single
 from judgeline.elo.beta import BetaFolds
 from judgeline.elo.placements import Mixture, Placements, place
@@ -34,7 +34,7 @@ class BattleInfluences(NamedTuple):
     """
 
     model: NDArray[np.str_]
-    row: NDArray[np.int64]
+    row: Ints
     opponent: NDArray[np.str_]
     outcome: Floats
     expected: Floats
@@ -78,52 +78,12 @@ def fit_influences(
     none of battles against models without votes, which are no anchors. A rating that is mixed of
     others adds up their influences, and its outcomes are their mean.
 
-    Parameters
-    ----------
-    battles : CodedBattles
-        Scored battles, with their votes.
-    beta_folds : BetaFolds
-        Slopes of the folds of the same models, in logits per rubric point.
-    method : str
-        ``human``, or a judge method of `judgeline.elo.rate`.
-    l2 : float
-        Penalty of the ratings, per squared logit.
-    models : collection of str, optional
-        Models to explain, all by default.
-
-    Returns
-    -------
-    BattleInfluences
-        One row per model and battle that counts in its rating.
-
-    Raises
-    ------
-    ValueError
-        If the method is unknown, no battle has a vote, battles are counted, or the slopes are of
-        other models.
+    `method` is ``human``, or a judge method of `judgeline.elo.rate`; ValueError if it is unknown or
+    battles are counted. `models` are all by default.
     """
     require_single(battles, "influences")
     placements = place(battles, beta_folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
     return _influences(battles, placements, placements.mixture(method), l2, models)
-
-
-def _influences(
-    battles: CodedBattles,
-    placements: Placements,
-    mixture: Mixture,
-    l2: float,
-    models: Collection[str] | None,
-) -> BattleInfluences:
-    kinds = (str, np.int64, str, float, float, float)
-    parts = [BattleInfluences(*(np.array([], dtype=kind) for kind in kinds))]
-    for model, own in enumerate(OwnBattles.of_all(battles, placements.voted, None)):
-        if models is not None and battles.models[model] not in models:
-            continue
-        weights = {name: float(weight[model]) for name, weight in mixture.items() if weight[model]}
-        strengths = [placements.placed[base].strength[model] for base in weights]
-        if np.isfinite([*weights.values(), *strengths]).all():
-            parts.append(_of_one(own, model, weights, battles, placements, l2))
-    return BattleInfluences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 class HoldingBattles(NamedTuple):
@@ -134,7 +94,7 @@ class HoldingBattles(NamedTuple):
     with all battles and, fitted again, without these.
     """
 
-    row: NDArray[np.int64]
+    row: Ints
     lead: float
     lead_without: float
 
@@ -154,30 +114,10 @@ def fewest_to_overtake(
     are fitted without them, slopes and anchors too, have the lead below the margin; then as many of
     the last ones are put back as can be. Fewer might do: the number is a bound from above.
 
-    Parameters
-    ----------
-    battles : CodedBattles
-        Scored battles, with their votes.
-    model, rival : str
-        Names of the model ahead and of the one behind it.
-    method : str
-        A method of `judgeline.elo.rate`.
-    l2 : float
-        Penalty of the ratings, per squared logit.
-    margin : float
-        In Elo points: 0 asks for the rival ahead, `judgeline.intervals.leads_apart` for a lead
-        that chance explains.
-
-    Returns
-    -------
-    HoldingBattles
-        The battles, and the lead in Elo points with and without them.
-
-    Raises
-    ------
-    ValueError
-        If a model or the method is unknown, a rating is missing, battles are counted, or the lead
-        is below the margin already.
+    `model` is ahead of its `rival` by a method of `judgeline.elo.rate`. A margin of 0 Elo points
+    asks for the rival ahead, one of `judgeline.intervals.leads_apart` for a lead that chance
+    explains. ValueError if a model or the method is unknown, a rating is missing, battles are
+    counted, or the lead is below the margin already.
 
     References
     ----------
@@ -187,8 +127,7 @@ def fewest_to_overtake(
     require_single(battles, "battles that hold a lead")
     first, second = (battles.models.index(name) for name in (model, rival))
 
-    def lead_of(left: NDArray[np.int64]) -> tuple[float, Floats]:
-        """Return the lead by the battles that are left, and what each one adds to it."""
+    def lead_of(left: Ints) -> tuple[float, Floats]:  # and what each battle left adds to it
         kept = battles.take(left)
         try:
             placements = place(kept, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
@@ -223,15 +162,31 @@ def fewest_to_overtake(
     return HoldingBattles(gone[:enough].astype(np.int64), lead, now)
 
 
-def _of_one(
-    own: OwnBattles,
-    model: int,
-    weights: Mapping[str, float],
+def _influences(
     battles: CodedBattles,
     placements: Placements,
+    mixture: Mixture,
     l2: float,
+    models: Collection[str] | None,
 ) -> BattleInfluences:
-    """Return the influences of one model's battles on a rating with these weights on its bases.
+    kinds = (str, np.int64, str, float, float, float)
+    parts = [BattleInfluences(*(np.array([], dtype=kind) for kind in kinds))]
+    names, is_wanted = np.array(battles.models), np.isin(battles.models, list(models or ()))
+    for model, own in enumerate(OwnBattles.of_all(battles, placements.voted, None)):
+        weights = {name: float(weight[model]) for name, weight in mixture.items() if weight[model]}
+        strengths = [placements.placed[base].strength[model] for base in weights]
+        known = np.isfinite([*weights.values(), *strengths]).all()
+        if known and (models is None or is_wanted[model]):
+            rows, opponent, *numbers = _of_one(own, model, weights, placements, l2)
+            of_model = np.full(rows.size, names[model])
+            parts.append(BattleInfluences(of_model, rows, names[opponent], *numbers))
+    return BattleInfluences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _of_one(
+    own: OwnBattles, model: int, weights: Mapping[str, float], placements: Placements, l2: float
+) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+    """Return rows, opponents, outcomes, expectations and influences of one model's battles.
 
     A battle moves a rating by gap twice: by the vote that it predicts, and by the strength by hard
     outcomes with which all of the model's votes are predicted.
@@ -240,25 +195,17 @@ def _of_one(
     counted = np.flatnonzero(np.isfinite(shares).all(axis=0))
     counted = counted[np.argsort(own.rows[counted], kind="stable")]
     opponent = own.opponent[counted]
-
-    place_among_voted = (np.cumsum(placements.voted) - 1)[opponent]
+    column = (np.cumsum(placements.voted) - 1)[opponent]
 
     def of_base(base: str) -> tuple[Floats, Floats]:
-        """Return expected shares and influences on the rating by one base."""
         fit, share = placements.placed[base], placements.shares[base](model, own)[counted]
-        anchors = fit.anchors[model][place_among_voted]
-        return influence_of(share, float(fit.strength[model]), anchors, l2=l2)
+        return influence_of(share, float(fit.strength[model]), fit.anchors[model][column], l2=l2)
 
     expected, influence = (np.array(parts) for parts in zip(*map(of_base, weights), strict=True))
     total = np.array(list(weights.values())) @ influence
     if "gap" in weights:
-        total += weights["gap"] * placements.gaps["gap"].per_hard_logit[model] * of_base("hard")[1]
-    names = np.array(battles.models)
-    return BattleInfluences(
-        np.full(counted.size, names[model]),
-        own.rows[counted].astype(np.int64),
-        names[opponent],
-        shares[:, counted].mean(axis=0),
-        expected.mean(axis=0),
-        total,
-    )
+        gap = placements.gaps["gap"]
+        per_logit = gap.weights[model, 1] * gap.features.per_logit
+        total += weights["gap"] * per_logit * of_base("hard")[1]
+    outcome = shares[:, counted].mean(axis=0)
+    return own.rows[counted].astype(np.int64), opponent, outcome, expected.mean(axis=0), total

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats, require
+from judgeline.arrays import Floats, Ints, require
 from judgeline.elo.battles import CodedBattles, chunks
 from judgeline.elo.beta import BetaFit, BetaFolds, fit_beta
 from judgeline.elo.ratings import HeldOutRatings
@@ -36,7 +36,7 @@ class Diagnostics(NamedTuple):
     level: NDArray[np.str_]
     value: Floats
     unit: NDArray[np.str_]
-    n: NDArray[np.int64]
+    n: Ints
 
 
 class Binned(NamedTuple):
@@ -46,9 +46,10 @@ class Binned(NamedTuple):
     high: Floats
     mean_x: Floats
     mean_y: Floats
-    n: NDArray[np.int64]
+    n: Ints
 
 
+_SLOPE, _POINTS = "logits per rubric point", "rubric points"
 _Row = tuple[str, str, float, str, int]
 
 
@@ -69,12 +70,8 @@ def diagnose_judge(
 
     Parameters
     ----------
-    battles : CodedBattles
-        The n scored battles, with their votes.
-    beta_folds : BetaFolds
-        Slopes of the folds, in logits per rubric point.
-    heldout : HeldOutRatings
-        Held-out ratings of the same battles, in Elo points.
+    battles, beta_folds, heldout : CodedBattles, BetaFolds, HeldOutRatings
+        The n scored battles, with their votes, and the slopes and ratings made of them.
     difference_ab, difference_ba : array_like, shape (n,), optional
         Score of A minus B with A, respectively B, shown first, in rubric points; NaN where
         unpublished. Position needs both.
@@ -92,30 +89,26 @@ def diagnose_judge(
     Diagnostics
         One row per diagnostic and level. Of counted battles, which may have been turned so that
         alike ones are one, only slopes, reliability and residuals.
-
-    Raises
-    ------
-    ValueError
-        If no battle has a vote.
     """
     score, human, count = _by_score(battles)
     pooled = fit_beta(score, human, count)
     is_single = count is None
-    rows = [
-        *(_agreement(battles, score, human) if is_single else ()),
-        *_slopes(score, human, count, pooled, beta_folds),
-        *_reliability(score, human, count, pooled),
-        *_residuals(heldout),
-        *_surrogacy(battles, l2, seed),
-        *(_budgets(battles, score, human, seed) if is_single else ()),
-    ]
-    rows += _biases(score, difference_ab, difference_ba, length_a, length_b)
-    if language is not None:
-        rows += _languages(score, human, np.asarray(language, dtype=object))
-    return _table(rows)
+    columns = (difference_ab, difference_ba, length_a, length_b)
+    return _table(
+        [
+            *(_agreement(battles, score, human) if is_single else ()),
+            *_slopes(score, human, count, pooled, beta_folds),
+            *_reliability(score, human, count, pooled),
+            *_residuals(heldout),
+            *_surrogacy(battles, l2, seed),
+            *(_budgets(battles, score, human, seed) if is_single else ()),
+            *_biases(score, *columns),
+            *(() if language is None else _languages(score, human, np.asarray(language, object))),
+        ]
+    )
 
 
-def _by_score(battles: CodedBattles) -> tuple[Floats, Floats, NDArray[np.int64] | None]:
+def _by_score(battles: CodedBattles) -> tuple[Floats, Floats, Ints | None]:
     """Return score differences and votes, and of counted battles how many have the same two."""
     if battles.count is None:
         human = np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
@@ -139,20 +132,7 @@ def diagnose_biases(
     length_a: ArrayLike | None = None,
     length_b: ArrayLike | None = None,
 ) -> Diagnostics:
-    """Return the diagnostics of `diagnose_judge` on position and verbosity, which need no votes.
-
-    Parameters
-    ----------
-    score_difference : array_like, shape (n,)
-        Score of A minus B, in rubric points.
-    difference_ab, difference_ba, length_a, length_b : array_like, shape (n,), optional
-        As there.
-
-    Returns
-    -------
-    Diagnostics
-        One row per diagnostic that the columns allow.
-    """
+    """Return the diagnostics of `diagnose_judge` on position and verbosity, which need no votes."""
     score = np.asarray(score_difference, dtype=float)
     return _table(_biases(score, difference_ab, difference_ba, length_a, length_b))
 
@@ -160,19 +140,6 @@ def diagnose_biases(
 def _table(rows: Iterable[_Row]) -> Diagnostics:
     columns = list(zip(*rows, strict=True)) or [()] * len(Diagnostics._fields)
     return Diagnostics(*map(np.array, columns))
-
-
-def _biases(
-    score: Floats,
-    difference_ab: ArrayLike | None,
-    difference_ba: ArrayLike | None,
-    length_a: ArrayLike | None,
-    length_b: ArrayLike | None,
-) -> Iterator[_Row]:
-    if difference_ab is not None and difference_ba is not None:
-        yield from _position(np.asarray(difference_ab, float), np.asarray(difference_ba, float))
-    if length_a is not None and length_b is not None:
-        yield from _verbosity(score, np.asarray(length_a, float), np.asarray(length_b, float))
 
 
 def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[_Row]:
@@ -183,7 +150,7 @@ def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[
     # which model is called A says nothing; where it goes with strength, chance agreement does
     both = (np.concatenate([side, 1 - side]) for side in (judge, human[voted]))
     yield "kappa_both_ways", "", cohen_kappa(*both), "kappa", n
-    yield "mean_absolute_score", "", float(np.abs(score).mean()), "rubric points", score.size
+    yield "mean_absolute_score", "", float(np.abs(score).mean()), _POINTS, score.size
     signs = np.sign(judge - 0.5), np.sign(score[voted])
     yield "verdict_score_disagreement", "", float((signs[0] * signs[1] < 0).mean()), "share", n
     decisive = voted & (human != 0.5)
@@ -193,9 +160,8 @@ def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[
     agrees = np.where(score[decisive] == 0, 0.5, (score[decisive] > 0) == (human[decisive] == 1))
     yield "decisive_agreement", "", float(agrees.mean()), "share", int(decisive.sum())
     bins = equal_mass_bins(size, agrees, n_bins=5)
-    for low, high, share, size_of_bin in zip(bins.low, bins.high, bins.mean_y, bins.n, strict=True):
-        level = f"{low:.3f}..{high:.3f}"
-        yield "decisive_agreement_by_score", level, float(share), "share", int(size_of_bin)
+    for low, high, _, share, of_bin in zip(*map(np.ndarray.tolist, bins), strict=True):
+        yield "decisive_agreement_by_score", f"{low:.3f}..{high:.3f}", share, "share", of_bin
     if np.ptp(size) > 0 and np.ptp(agrees) > 0:
         correlation = float(np.corrcoef(size, agrees)[0, 1])
         yield "score_agreement_correlation", "", correlation, "Pearson r", int(decisive.sum())
@@ -204,34 +170,33 @@ def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[
 def _slopes(
     score: Floats,
     human: Floats,
-    count: NDArray[np.int64] | None,
+    count: Ints | None,
     pooled: BetaFit,
     folds: BetaFolds,
 ) -> Iterator[_Row]:
-    unit = "logits per rubric point"
-    yield "beta_pooled", "", pooled.beta, unit, pooled.n_battles
+    yield "beta_pooled", "", pooled.beta, _SLOPE, pooled.n_battles
     # a tie is half of a win for either side: each vote stands there twice
     voted = np.isfinite(human)
     tie, doubled = human[voted] == 0.5, np.tile(score[voted], 2)
     sides = np.concatenate([np.where(tie, 1.0, human[voted]), np.where(tie, 0.0, human[voted])])
     with_ties = fit_beta(doubled, sides, None if count is None else np.tile(count[voted], 2))
-    yield "beta_with_ties", "", with_ties.beta, unit, with_ties.n_battles // 2
+    yield "beta_with_ties", "", with_ties.beta, _SLOPE, with_ties.n_battles // 2
     known = np.isfinite(folds.beta)
     if known.any():
         spread = float(folds.beta[known].std(ddof=1)) if known.sum() > 1 else float("nan")
-        yield "beta_fold_sd", "", spread, unit, int(known.sum())
+        yield "beta_fold_sd", "", spread, _SLOPE, int(known.sum())
 
 
 def _reliability(
-    score: Floats, human: Floats, count: NDArray[np.int64] | None, pooled: BetaFit
+    score: Floats, human: Floats, count: Ints | None, pooled: BetaFit
 ) -> Iterator[_Row]:
     if pooled.status != "ok":
         return
     bins = reliability_curve(score, human, pooled.beta, count)
-    for predicted, observed, n in zip(bins.mean_x, bins.mean_y, bins.n, strict=True):
-        yield "reliability", f"{predicted:.4f}", float(observed), "share", int(n)
-    total = int(bins.n.sum())
-    yield "expected_calibration_error", "", expected_calibration_error(bins), "probability", total
+    for _, _, predicted, observed, n in zip(*map(np.ndarray.tolist, bins), strict=True):
+        yield "reliability", f"{predicted:.4f}", observed, "share", n
+    error = expected_calibration_error(bins)
+    yield "expected_calibration_error", "", error, "probability", int(bins.n.sum())
 
 
 def _residuals(heldout: HeldOutRatings) -> Iterator[_Row]:
@@ -272,35 +237,38 @@ def _budgets(battles: CodedBattles, score: Floats, human: Floats, seed: int) -> 
         known = slopes[np.isfinite(slopes)]
         if known.size > 1:
             spread = float(known.std(ddof=1))
-            yield "beta_sd_at_budget", f"{budget}", spread, "logits per rubric point", size
+            yield "beta_sd_at_budget", f"{budget}", spread, _SLOPE, size
 
 
-def _position(first: Floats, second: Floats) -> Iterator[_Row]:
-    both = np.isfinite(first) & np.isfinite(second)
-    first, second = first[both], second[both]
-    if not first.size:
-        return
-    towards_first = np.concatenate([first, -second])
-    chosen = towards_first[towards_first != 0]
-    yield "position_first_score", "", float(towards_first.mean()), "rubric points", first.size
-    if chosen.size:
-        yield "position_first_preferred", "", float((chosen > 0).mean()), "share", chosen.size
-    decisive = (first != 0) & (second != 0)
-    if decisive.any():
-        flips = float((first[decisive] * second[decisive] < 0).mean())
-        yield "position_flip_rate", "", flips, "share", int(decisive.sum())
-
-
-def _verbosity(score: Floats, length_a: Floats, length_b: Floats) -> Iterator[_Row]:
-    near = (np.abs(score) <= NEAR_TIE) & (score != 0) & (length_a != length_b)
-    near &= np.isfinite(length_a) & np.isfinite(length_b)
-    if near.any():
-        longer = (score[near] > 0) == (length_a[near] > length_b[near])
-        yield "verbosity_longer_preferred", "", float(longer.mean()), "share", int(near.sum())
+def _biases(
+    score: Floats,
+    difference_ab: ArrayLike | None,
+    difference_ba: ArrayLike | None,
+    length_a: ArrayLike | None,
+    length_b: ArrayLike | None,
+) -> Iterator[_Row]:
+    if difference_ab is not None and difference_ba is not None:
+        first, second = np.asarray(difference_ab, float), np.asarray(difference_ba, float)
+        both = np.isfinite(first) & np.isfinite(second)
+        first, second = first[both], second[both]
+        towards_first = np.concatenate([first, -second])
+        chosen = towards_first[towards_first != 0] > 0
+        flips = (first * second)[(first != 0) & (second != 0)] < 0
+        if first.size:
+            yield "position_first_score", "", float(towards_first.mean()), _POINTS, first.size
+        if chosen.size:
+            yield "position_first_preferred", "", float(chosen.mean()), "share", chosen.size
+        if flips.size:
+            yield "position_flip_rate", "", float(flips.mean()), "share", flips.size
+    if length_a is not None and length_b is not None:
+        more = np.asarray(length_a, float) - np.asarray(length_b, float)
+        near = (np.abs(score) <= NEAR_TIE) & (score != 0) & (more != 0) & np.isfinite(more)
+        if near.any():
+            longer = (score[near] > 0) == (more[near] > 0)
+            yield "verbosity_longer_preferred", "", float(longer.mean()), "share", longer.size
 
 
 def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> Iterator[_Row]:
-    unit = "logits per rubric point"
     names = sorted(name for name in set(language.tolist()) if isinstance(name, str))
     place = {name: code for code, name in enumerate(names)}
     codes = np.array([place.get(name, -1) for name in language.tolist()]) if names else language
@@ -308,8 +276,8 @@ def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> I
         mine = codes == code
         fit = fit_beta(score[mine], human[mine])
         if fit.status == "ok" and fit.n_battles >= LEAST_LANGUAGE_VOTES:
-            yield "beta_by_language", name, fit.beta, unit, fit.n_battles
-            yield "beta_by_language_std_error", name, fit.std_error, unit, fit.n_battles
+            yield "beta_by_language", name, fit.beta, _SLOPE, fit.n_battles
+            yield "beta_by_language_std_error", name, fit.std_error, _SLOPE, fit.n_battles
 
 
 def equal_mass_bins(

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats, alike, model_pairs, require
+from judgeline.arrays import Floats, Ints, alike, model_pairs, require
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFolds
-from judgeline.elo.placements import Placements, place
+from judgeline.elo.placements import place
 from judgeline.elo.strengths import place_models, strength_to_rating
 
 SCORED = "ok"
@@ -30,9 +30,7 @@ NOT_JUDGED = "not_judged"
 """Status of a battle that lacks a score, though no answer to it failed: none was ever asked."""
 
 _ORDERS = ("AB", "BA", "mean")
-
-RUBRIC_REACH = 9.0
-"""Largest score difference that a rubric from 1 to 10 allows, in rubric points."""
+_REACH = 9.0  # rubric points, the largest score difference
 
 MAX_WIDTH = 100.0
 """Elo points that bounds may be apart where no interval says what is wide: odds of 16 to 9."""
@@ -47,27 +45,9 @@ def battle_status(
     class of its first failed order, AB before BA, and there of the first replicate: one battle,
     one class, so that classes add up to the battles.
 
-    Parameters
-    ----------
-    battle : array_like of int, shape (n,)
-        Battle of each answer, from 0.
-    order : array_like of str, shape (n,)
-        ``AB``, ``BA``, or ``mean`` for a published average over both.
-    replicate : array_like of int, shape (n,)
-        Repetition of the same call, from 0.
-    status : array_like of str, shape (n,)
-        ``ok``, or the class of the failure.
-    n_battles : int
-        Number of battles, those without answers included.
-
-    Returns
-    -------
-    ndarray of str, shape (n_battles,)
-
-    Raises
-    ------
-    ValueError
-        If the columns differ in length, an order is another, or a battle is outside `n_battles`.
+    Columns (n,) are of each answer: its `battle` and `replicate`, from 0; its `order`, which is
+    ``AB``, ``BA``, or ``mean`` for a published average over both; its `status`, ``ok`` or the class
+    of the failure. `n_battles` counts battles without answers too.
     """
     columns = {"battle": battle, "order": order, "replicate": replicate, "status": status}
     place, shown, repeat, fate = alike(**columns)
@@ -87,17 +67,16 @@ def battle_status(
     return statuses
 
 
-def length_bins(length: ArrayLike, *, n_bins: int = 4) -> NDArray[np.int64]:
-    """Return the quantile bin of each length (n,), shortest first from 0; -1 where it is NaN.
+def length_bins(length: ArrayLike) -> Ints:
+    """Return the quarter of each length (n,), shortest first from 0; -1 where it is NaN.
 
-    Equal lengths share a bin, so bins can be fewer, and less even, than the `n_bins` asked for.
+    Equal lengths share a bin, so that bins can be fewer than four, and less even.
     """
-    require(n_bins >= 1, "n_bins", n_bins, "at least 1")
     values = np.asarray(length, dtype=float)
     known = np.isfinite(values)
     bins = np.full(values.size, -1, dtype=np.int64)
     if known.any():
-        edges = np.quantile(values[known], np.arange(1, n_bins) / n_bins)
+        edges = np.quantile(values[known], [0.25, 0.5, 0.75])
         bins[known] = np.unique(np.searchsorted(edges, values[known]), return_inverse=True)[1]
     return bins
 
@@ -114,21 +93,7 @@ def excess_p_values(
     together (each battle is in two of them). Battles on one question may well fail together:
     then p-values come out too small.
 
-    Parameters
-    ----------
-    n_missing, n_battles : array_like of int, shape (m,)
-        Missing battles, and all battles, of each model.
-    all_missing, all_battles : int
-        Missing battles, and all battles, of the corpus.
-
-    Returns
-    -------
-    ndarray of float, shape (m,)
-
-    Raises
-    ------
-    ValueError
-        If a part exceeds its whole.
+    Missing battles and all battles are of each model, (m,), and of the corpus.
 
     References
     ----------
@@ -166,9 +131,9 @@ class MissingBounds(NamedTuple):
     rating: Floats
     worst_rating: Floats
     best_rating: Floats
-    n_battles: NDArray[np.int64]
-    n_missing: NDArray[np.int64]
-    n_missing_other: NDArray[np.int64]
+    n_battles: Ints
+    n_missing: Ints
+    n_missing_other: Ints
 
 
 def bound_missing(
@@ -178,7 +143,6 @@ def bound_missing(
     missing_b: ArrayLike,
     *,
     l2: float,
-    reach: float = RUBRIC_REACH,
 ) -> MissingBounds:
     """Return each model's rating, and the ratings if its missing battles were all lost or won.
 
@@ -187,28 +151,9 @@ def bound_missing(
     stands; a soft one can lie outside, where the model's anchors are so far away that no single
     verdict could express it.
 
-    Parameters
-    ----------
-    battles : CodedBattles
-        Scored battles, with their votes.
-    beta_folds : BetaFolds
-        Slopes of the folds of the same models, in logits per rubric point.
-    missing_a, missing_b : array_like of str, shape (k,)
-        Models of the missing battles; they may have no scored battle at all.
-    l2 : float
-        Penalty of the ratings, per squared logit.
-    reach : float
-        Largest score difference that a verdict can have, in rubric points.
-
-    Returns
-    -------
-    MissingBounds
-        Two rows a model, by name, hard first; ratings in Elo points.
-
-    Raises
-    ------
-    ValueError
-        If a missing battle has not two models, or a scored one lies beyond `reach`.
+    `missing_a` and `missing_b` (k,) name the models of the missing battles, which may have no
+    scored battle at all. The reach is the largest score difference of a rubric from 1 to 10, 9;
+    ValueError if a scored battle lies beyond. Rows are by name, hard first.
 
     References
     ----------
@@ -216,31 +161,36 @@ def bound_missing(
     80(2).
     """
     first, second = model_pairs(missing_a=missing_a, missing_b=missing_b)
-    largest = float(np.abs(battles.rubric_points()).max())
-    remedy = "the largest difference that a verdict can have"
-    require(largest <= reach < np.inf, "reach", reach, f"{remedy}; there is one of {largest:g}")
+    points = battles.rubric_points()
+    require(np.abs(points) <= _REACH, "score_difference", points, f"at most {_REACH:g} apart")
     names = np.array(sorted({*battles.models, *first.tolist(), *second.tolist()}))
     rated = np.searchsorted(names, np.array(battles.models))
     missing = np.zeros((names.size, names.size), dtype=np.int64)
     np.add.at(missing, (np.searchsorted(names, first), np.searchsorted(names, second)), 1)
     missing += missing.T
     counted = missing[:, rated[battles.voted_models()]]
-    placements = place(battles, beta_folds, l2=l2)
-    most = {"hard": np.ones(rated.size), "soft": expit(reach * beta_folds.beta)}
+    found = place(battles, beta_folds, l2=l2)
+    most = {"hard": np.ones(rated.size), "soft": expit(_REACH * beta_folds.beta)}
     ratings = np.full((names.size, len(most), 3), np.nan)
     n_battles = np.zeros((names.size, len(most)), dtype=np.int64)
-    for row, method in enumerate(most):
-        strengths = _strengths(placements, method, counted[rated], most[method], l2)
+    n_missing, own = counted.sum(axis=1), counted[rated]
+    for row, (method, share) in enumerate(most.items()):
+        target, fit = found.targets[method], found.placed[method]
+        wins = np.where(np.isfinite(fit.strength), target.own_wins.sum(axis=1), np.nan)
+        strengths = [fit.strength]  # as it stands, at worst, at best
+        for end in (1 - share, share):
+            won, counts = wins + end * own.sum(axis=1), target.n_battles + own
+            moved = place_models(won, counts, fit.anchors, l2=l2)
+            strengths.append(np.where(own.any(axis=1), moved, fit.strength))
         ratings[rated, row] = strength_to_rating(strengths).T
-        n_battles[rated, row] = placements.targets[method].n_battles.sum(axis=1)
-    n_missing = counted.sum(axis=1)
-    rating, worst_rating, best_rating = ratings.reshape(-1, 3).T
+        n_battles[rated, row] = target.n_battles.sum(axis=1)
+    rating, worst, best = ratings.reshape(-1, 3).T
     return MissingBounds(
         np.repeat(names, len(most)),
         np.tile(list(most), names.size),
         rating,
-        worst_rating,
-        best_rating,
+        worst,
+        best,
         n_battles.ravel(),
         np.repeat(n_missing, len(most)),
         np.repeat(missing.sum(axis=1) - n_missing, len(most)),
@@ -248,25 +198,9 @@ def bound_missing(
 
 
 def width_limit(half_width: ArrayLike) -> Floats:
-    """Return the largest width of bounds, in Elo points, beyond which they outweigh an interval.
+    """Return an interval's `half_width` (n,), Elo points, or `MAX_WIDTH` where that is not finite.
 
-    It is the interval's `half_width` (n,), or `MAX_WIDTH` where that is not finite.
+    Bounds that are further apart outweigh the interval.
     """
     width = np.asarray(half_width, dtype=np.float64)
     return np.where(np.isfinite(width), width, MAX_WIDTH)
-
-
-def _strengths(
-    placements: Placements, method: str, missing: NDArray[np.int64], most: Floats, l2: float
-) -> Floats:
-    """Return strengths as they stand, at worst and at best, shape (3, M), in logits."""
-    target, fit = placements.targets[method], placements.placed[method]
-    placed = np.isfinite(fit.strength)
-    wins = np.where(placed, target.own_wins.sum(axis=1), np.nan)
-    n_missing, counts = missing.sum(axis=1), target.n_battles + missing
-    ends = [
-        place_models(wins + share * n_missing, counts, fit.anchors, l2=l2)
-        for share in (1 - most, most)
-    ]
-    moved = (n_missing > 0) & placed
-    return np.array([fit.strength, *(np.where(moved, end, fit.strength) for end in ends)])

@@ -11,14 +11,7 @@ from judgeline.elo.anchors import (
 from judgeline.elo.battles import Categorical, CodedBattles, code_battles
 from judgeline.elo.beta import CONSTANT, BetaFit, BetaFolds, fit_beta, fit_beta_folds
 from judgeline.elo.placements import HEADLINE, JUDGE_METHODS, ScoringMethod, human_anchors
-from judgeline.elo.plain import (
-    LEAST_BATTLES,
-    Covariates,
-    PlainRatings,
-    Ties,
-    rate_outcomes,
-    style_difference,
-)
+from judgeline.elo.plain import LEAST_BATTLES, Ties, rate_outcomes, style_difference
 from judgeline.elo.ratings import (
     FEW_BATTLES,
     HeldOutRatings,
@@ -36,13 +29,13 @@ from judgeline.elo.strengths import (
     rating_to_strength,
     strength_to_rating,
 )
-from judgeline.elo.surrogacy import Surrogacy, fit_surrogacy, surrogacy_finding
+from judgeline.elo.surrogacy import fit_surrogacy, surrogacy_finding
 
 __all__ = [
     "CONSTANT", "ELO_ORIGIN", "ELO_PER_LOGIT", "FEW_BATTLES", "HEADLINE", "JUDGE_METHODS",
     "LEAST_BATTLES", "VOTES_WAIT", "BetaFit", "BetaFolds", "Categorical", "CodedBattles",
-    "Covariates", "HeldOutRatings", "PlainRatings", "RatingSettings", "ScoringMethod",
-    "Summary", "Surrogacy", "Ties", "code_battles", "connected_components", "cut_models",
+    "HeldOutRatings", "RatingSettings", "ScoringMethod",
+    "Summary", "Ties", "code_battles", "connected_components", "cut_models",
     "fit_beta", "fit_beta_folds", "fit_strengths", "fit_surrogacy", "human_anchors",
     "is_baseline", "kendall", "keyed_rng", "rate", "rate_outcomes", "rating_to_strength",
     "require_connected", "settled_models", "spearman", "strength_to_rating", "style_difference",

@@ -1,17 +1,18 @@
 """Anchors: the models whose votes count, and the chains of battles that tie them together."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.arrays import Bools, Ints
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.sums import tally_outcomes
 
 ENOUGH_VOTES = 20
 """Votes from which on a model is an anchor, however many the others have."""
-
 VOTES_WAIT = "votes-wait"
 """Flag of a model whose votes are too few to count yet."""
 
@@ -20,21 +21,24 @@ _LEAST_SHARE = 0.25  # of the votes of a typical model, where those are few
 
 def settled_models(
     model_a: ArrayLike, model_b: ArrayLike, n_models: int, count: ArrayLike | None = None
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Return which models have votes enough to be anchors, (M,), from codes of voted pairs (n,).
 
-    `count` (n,) says how many votes there are in each row, where it is not one.
-
-    A rating from one vote lies anywhere: two such anchors among twenty make every interval the
-    whole line. A model counts from `ENOUGH_VOTES` votes on, or from a quarter of ``mean over votes
-    of min(votes_a, votes_b)`` where that is fewer: many models with one vote each hardly lower that
-    mean, and a model that everybody meets does not raise it. A vote counts where both its models
-    do, so the rule is repeated until nothing changes; where it leaves nobody, all models with a
-    vote count.
+    `count` (n,) says how many votes there are in each row, where it is not one. A model counts
+    from `ENOUGH_VOTES` votes on, or from a quarter of ``mean over votes of min(votes_a, votes_b)``
+    where that is fewer: many models with one vote each hardly lower that mean, and a model that
+    everybody meets does not raise it. A rating from one vote lies anywhere, and two such anchors
+    among twenty make every interval the whole line. A vote counts where both its models do, so the
+    rule is repeated until nothing changes; where it leaves nobody, all models with a vote count.
     """
     first, second = np.asarray(model_a, dtype=np.intp), np.asarray(model_b, dtype=np.intp)
     each = np.ones(first.size, dtype=np.int64) if count is None else np.asarray(count)
-    votes = _ends(first, second, n_models, each)
+
+    def votes_of(rows: Any) -> Ints:
+        sides = (np.bincount(side[rows], each[rows], n_models) for side in (first, second))
+        return np.asarray(sum(side.astype(np.int64) for side in sides), dtype=np.int64)
+
+    votes = votes_of(slice(None))
     everybody = votes > 0
     if not everybody.any():
         return everybody
@@ -42,20 +46,11 @@ def settled_models(
     least = min(float(ENOUGH_VOTES), _LEAST_SHARE * float(others))
     settled = everybody
     while True:
-        counts = settled[first] & settled[second]
-        votes = _ends(first[counts], second[counts], n_models, each[counts])
+        votes = votes_of(settled[first] & settled[second])
         left = settled & (votes > 0) & (votes >= least)
         if (left == settled).all():
             return left if left.any() else everybody
         settled = left
-
-
-def _ends(
-    first: NDArray[np.intp], second: NDArray[np.intp], size: int, each: NDArray[Any]
-) -> NDArray[np.int64]:
-    """Return how often each model stands on either side, (M,)."""
-    sides = (np.bincount(side, each, size).astype(np.int64) for side in (first, second))
-    return np.asarray(sum(sides), dtype=np.int64)
 
 
 def with_settled_votes(battles: CodedBattles) -> CodedBattles:
@@ -78,7 +73,7 @@ def with_settled_votes(battles: CodedBattles) -> CodedBattles:
     return replace(battles, human_outcome=outcome)
 
 
-def require_votes(battles: CodedBattles) -> NDArray[np.bool_]:
+def require_votes(battles: CodedBattles) -> Bools:
     """Return which models have votes, (M,); ValueError if none has."""
     voted = battles.voted_models()
     if not voted.any():
@@ -86,24 +81,25 @@ def require_votes(battles: CodedBattles) -> NDArray[np.bool_]:
     return voted
 
 
-def require_anchors_connected(
-    n_battles: ArrayLike, voted: NDArray[np.bool_], models: tuple[str, ...]
-) -> None:
-    """Raise ValueError unless a chain of battles leads from each anchor to every other."""
-    remedy = "have people vote on battles that connect them, or let the judge place them"
-    _require_one(np.asarray(n_battles)[voted], np.array(models)[voted], "with a vote ", remedy)
+def require_connected(battles: CodedBattles) -> None:
+    """Raise ValueError, with the models outside the largest part, unless battles tie them all."""
+    size = len(battles.models)
+    linked = np.zeros((size, size), dtype=bool)
+    linked[battles.model_a, battles.model_b] = True
+    require_chains(linked, battles.models, "", "add battles that connect them or leave them out")
 
 
-def _require_one(linked: NDArray[Any], models: NDArray[np.str_], kind: str, remedy: str) -> None:
-    stray = models[connected_components(linked) > 0].tolist()
+def require_chains(linked: NDArray[Any], models: Sequence[str], kind: str, remedy: str) -> None:
+    """Raise ValueError unless chains of a kind of battles lead from each model to every other."""
+    stray = [name for name, part in zip(models, connected_components(linked), strict=True) if part]
     if stray:
         raise ValueError(
-            f"{len(stray)} of {models.size} models have no chain of battles {kind}to the others: "
+            f"{len(stray)} of {len(models)} models have no chain of battles {kind}to the others: "
             f"{', '.join(stray[:10])}{', ...' * (len(stray) > 10)}; {remedy}"
         )
 
 
-def other_anchors(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def other_anchors(voted: Bools) -> Bools:
     """Return which of the A anchors are other models than each of the M, shape (M, A)."""
     return np.asarray(np.flatnonzero(voted) != np.arange(voted.size)[:, None])
 
@@ -127,7 +123,7 @@ def connected_components(n_battles: ArrayLike) -> NDArray[np.intp]:
     return np.asarray(renamed[labels], dtype=np.intp)
 
 
-def cut_models(n_battles: ArrayLike) -> NDArray[np.bool_]:
+def cut_models(n_battles: ArrayLike) -> Bools:
     """Return which models alone hold the comparison graph of battles (M, M) together, shape (M,).
 
     Without such a model its anchors fall into groups with no battle between them, so that their
@@ -145,12 +141,3 @@ def cut_models(n_battles: ArrayLike) -> NDArray[np.bool_]:
         if (wider == reached).all():
             return np.asarray((reached != present).any(axis=1))
         reached = wider
-
-
-def require_connected(battles: CodedBattles) -> None:
-    """Raise ValueError, with the models outside the largest part, unless battles tie them all."""
-    size = len(battles.models)
-    linked = np.zeros((size, size), dtype=bool)
-    linked[battles.model_a, battles.model_b] = True
-    remedy = "add battles that connect them or leave them out"
-    _require_one(linked, np.array(battles.models), "", remedy)

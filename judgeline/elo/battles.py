@@ -8,21 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.arrays import Floats, alike, require
+from judgeline.arrays import Bools, Floats, Ints, alike, require
 
 RUBRIC_DENOMINATOR = 12
 """Two orders times six criteria: judged score differences are multiples of 1/12 point."""
-
 LARGEST_SCORE = 1e6
 """Largest absolute score difference taken for one; rubric differences lie in [-9, 9]."""
-
 MOST_BATTLES = 2**53
 """Largest number of battles that sums of floats count exactly."""
-
 _GRID_LIMIT = 4096  # numerators beyond this are kept as floats: tables would outgrow battles
-
-_NO_VOTE = -1
-
 _CHUNK = 1 << 16  # rows at a time: arrays of them stay in the cache
 
 
@@ -35,34 +29,16 @@ class Categorical(NamedTuple):
 
 @dataclass(frozen=True)
 class CodedBattles:
-    """Battles ready for estimation; make them with `code_battles`.
+    """Battles ready for estimation, n rows over M models; make them with `code_battles`."""
 
-    Attributes
-    ----------
-    models : tuple of str, length M
-        Model names, sorted; codes point into it and every model has a battle.
-    model_a, model_b : ndarray of int, shape (n,)
-        Codes of the two models.
-    human_outcome : ndarray of int8, shape (n,)
-        A's share of the human win in halves (0, 1, 2); -1 where nobody voted.
-    judge_outcome : ndarray of int8, shape (n,)
-        A's share of the judge's win in quarters (0 to 4).
-    score_difference : ndarray, shape (n,)
-        Judge score of A minus B: int16 numerators if `denominator` > 0, else rubric points.
-    denominator : int
-        What the numerators are divided by to give rubric points; 0 for a continuous score.
-    count : ndarray of int, shape (n,), optional
-        How many battles are alike and stand in each row; one each where there is none.
-    """
-
-    models: tuple[str, ...]
-    model_a: NDArray[Any]
+    models: tuple[str, ...]  # sorted names; every model has a battle
+    model_a: NDArray[Any]  # codes that point into the names
     model_b: NDArray[Any]
-    human_outcome: NDArray[np.int8]
-    judge_outcome: NDArray[np.int8]
-    score_difference: NDArray[Any]
-    denominator: int
-    count: NDArray[Any] | None = None
+    human_outcome: NDArray[np.int8]  # A's share of the win in halves, 0 to 2; -1 without a vote
+    judge_outcome: NDArray[np.int8]  # A's share of the win in quarters, 0 to 4
+    score_difference: NDArray[Any]  # A minus B: int16 numerators, or rubric points without a
+    denominator: int  # denominator (0), by which numerators are divided to give rubric points
+    count: NDArray[Any] | None = None  # of battles alike in each row; None where each is one
 
     def __len__(self) -> int:
         """Return the number of rows, which are battles where none is counted."""
@@ -70,7 +46,7 @@ class CodedBattles:
 
     @property
     def n_battles(self) -> int:
-        """Return the number of battles."""
+        """Number of battles."""
         return len(self) if self.count is None else int(self.count.sum())
 
     def weights(self, rows: Any = slice(None)) -> NDArray[Any] | None:
@@ -93,12 +69,10 @@ class CodedBattles:
         """Return the score differences of some rows in rubric points, shape (n,)."""
         return np.asarray(self.score_difference[rows].astype(float) / (self.denominator or 1))
 
-    def voted_models(self) -> NDArray[np.bool_]:
+    def voted_models(self) -> Bools:
         """Return which models have at least one battle with a human vote, shape (M,)."""
-        voted = self.human_outcome >= 0
-        seen = np.zeros(len(self.models), dtype=bool)
-        seen[self.model_a[voted]] = True
-        seen[self.model_b[voted]] = True
+        voted, seen = self.human_outcome >= 0, np.zeros(len(self.models), dtype=bool)
+        seen[self.model_a[voted]] = seen[self.model_b[voted]] = True
         return seen
 
 
@@ -124,13 +98,7 @@ def code_battles(
     score_difference : array_like, shape (n,)
         Judge score of A minus B, in rubric points. Multiples of 1/12 are kept as integers.
     count : array_like of int, shape (n,), optional
-        How many battles are alike and stand in each row, at least 1; one each by default. The
-        sum of all is at most 2^53, up to which floats count.
-
-    Returns
-    -------
-    CodedBattles
-        The battles over the sorted names of all models that have a battle.
+        How many battles are alike and stand in each row; at most 2^53 in all.
 
     Raises
     ------
@@ -139,13 +107,13 @@ def code_battles(
         is not finite, an outcome outside its code, or a count that is no whole number from 1 on;
         the message names row and value.
     """
-    first, second = _as_categorical(model_a, "model_a"), _as_categorical(model_b, "model_b")
-    models = _used_models(first, second)
+    sides = _as_categorical(model_a, "model_a"), _as_categorical(model_b, "model_b")
+    models = _used_models(*sides)
     width = np.int16 if len(models) <= np.iinfo(np.int16).max else np.int32
     place = {name: code for code, name in enumerate(models)}
     codes_a, codes_b = (
         np.array([place.get(name, -1) for name in side.categories], dtype=width)[side.codes]
-        for side in (first, second)
+        for side in sides
     )
     human, judge = np.asarray(human_outcome), np.asarray(judge_outcome)
     score = np.asarray(score_difference)
@@ -160,33 +128,25 @@ def code_battles(
             f"({models[codes_a[same[0]]]!r}); remove them before rating"
         )
     numerators, denominator = _code_scores(score)
-    return CodedBattles(
-        models,
-        codes_a,
-        codes_b,
-        _code_outcome(human, 2, "human_outcome", "1, 0.5, 0 or missing"),
-        _code_outcome(judge, 4, "judge_outcome", "a multiple of 0.25 in [0, 1]", missing=False),
-        numerators,
-        denominator,
-        counts,
-    )
+    human = _code_outcome(human, 2, "human_outcome", "1, 0.5, 0 or missing")
+    judge = _code_outcome(judge, 4, "judge_outcome", "a multiple of 0.25 in [0, 1]", missing=False)
+    return CodedBattles(models, codes_a, codes_b, human, judge, numerators, denominator, counts)
 
 
-def _whole_counts(count: NDArray[Any]) -> NDArray[np.int64]:
-    """Return numbers of battles as integers; ValueError unless each is whole and positive."""
-    values = count if count.dtype.kind in "iu" else count.astype(float)
+def _whole_counts(count: NDArray[Any]) -> Ints:
+    is_integer = count.dtype.kind in "iu"
+    values = count if is_integer else count.astype(float)
     good = (values >= 1) & (values <= MOST_BATTLES)
-    good &= values == (values if values.dtype.kind in "iu" else np.floor(values))
+    good &= values == (values if is_integer else np.floor(values))
     require(good, "count", count, "a whole number of battles, from 1 on")
     total, remedy = float(values.sum(dtype=float)), "divide the counts by a common factor"
     require(
         total <= MOST_BATTLES, "the sum of count", total, f"{MOST_BATTLES:.3g} at most; {remedy}"
     )
-    return values if values.dtype.kind in "iu" else values.astype(np.int64)
+    return values if is_integer else values.astype(np.int64)
 
 
 def _used_models(*sides: Categorical) -> tuple[str, ...]:
-    """Return the sorted names of the models that have a battle."""
     if not sides[0].codes.size:
         raise ValueError("no battles: at least one scored battle is needed")
     used: set[str] = set()
@@ -216,8 +176,8 @@ def _as_categorical(values: Any, name: str) -> Categorical:
     except TypeError:  # what cannot be hashed is no name
         place[None] = -1
     if not all(isinstance(model, str) and model for model in place):
-        wrong = (row for row, model in enumerate(names) if not (isinstance(model, str) and model))
-        row = next(wrong)
+        named = [isinstance(model, str) and model != "" for model in names]
+        row = named.index(False)
         raise ValueError(f"{name} is {names[row]!r} in row {row}; expected a model name")
     return Categorical(codes, tuple(place))
 
@@ -232,12 +192,11 @@ def _code_outcome(
         scaled = np.where(absent, 0, values) * parts
         codes[part] = np.clip(scaled, -1, parts + 1)
         wrong = (codes[part] != scaled) | (codes[part] < 0) | (codes[part] > parts)
-        if not missing:
-            wrong |= absent
+        wrong |= absent & (not missing)
         if wrong.any():
             row = part.start + int(np.argmax(wrong))
             raise ValueError(f"{name} is {outcome[row]!r} in row {row}; expected {expected}")
-        codes[part][absent] = _NO_VOTE
+        codes[part][absent] = -1
     return codes
 
 
@@ -250,8 +209,7 @@ def chunks(size: int, table_cells: int = 0) -> Iterator[slice]:
 def _code_scores(score: NDArray[Any]) -> tuple[NDArray[Any], int]:
     values = score if score.dtype in (np.float32, np.float64) else score.astype(float)
     tolerance = 1e-6 if values.dtype == np.float64 else 2e-5  # 6e-8 relative, times 12 * 9
-    numerators = np.empty(values.size, dtype=np.int16)
-    on_grid = True
+    numerators, on_grid = np.empty(values.size, dtype=np.int16), True
     for part in chunks(values.size):
         finite = np.abs(values[part]) <= LARGEST_SCORE  # false for NaN too
         if not finite.all():
@@ -279,42 +237,36 @@ def require_single(battles: CodedBattles, what: str) -> None:
 
 @dataclass(frozen=True)
 class OwnBattles:
-    """One model's battles against anchors, turned so that the model comes first.
+    """One model's battles against anchors, turned so that the model comes first."""
 
-    `rows`: where each stands among all battles; `as_b`: whether the model is B there; the rest,
-    per battle: opponent's code, score difference in rubric points, judge's outcome in quarters,
-    human outcome in halves (-1 where nobody voted), cluster.
-    """
-
-    rows: NDArray[np.intp]
-    as_b: NDArray[np.bool_]
-    opponent: NDArray[np.intp]
-    score: Floats
-    judge: NDArray[np.int64]
-    human: NDArray[np.int64]  # -1 where nobody voted
+    rows: NDArray[np.intp]  # among all battles
+    as_b: Bools  # whether the model is B there
+    opponent: NDArray[np.intp]  # its code
+    score: Floats  # rubric points
+    judge: Ints  # quarters
+    human: Ints  # halves; -1 where nobody voted
     cluster: NDArray[np.intp] | None
 
     @classmethod
     def of_all(
-        cls, battles: CodedBattles, voted: NDArray[np.bool_], cluster: ArrayLike | None
+        cls, battles: CodedBattles, voted: Bools, cluster: ArrayLike | None
     ) -> Iterator["OwnBattles"]:
         """Yield every model's own battles, in the order of ``battles.models``."""
         codes = None if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
         side = np.concatenate([battles.model_a, battles.model_b])
+        opponents = np.concatenate([battles.model_b, battles.model_a])
         order = np.argsort(side, kind="stable")
         ends = np.cumsum(np.bincount(side, minlength=len(battles.models)))
-        for first, last in zip(np.r_[0, ends[:-1]], ends, strict=True):
-            rows, as_b = order[first:last] % len(battles), order[first:last] >= len(battles)
-            opponent = np.where(as_b, battles.model_a[rows], battles.model_b[rows])
-            kept = voted[opponent]
-            rows, as_b, opponent = rows[kept], as_b[kept], opponent[kept]
+        for own in np.split(order, ends[:-1]):
+            own = own[voted[opponents[own]]]
+            rows, as_b = own % len(battles), own >= len(battles)
             points = battles.rubric_points(rows)
             judge = battles.judge_outcome[rows].astype(int)
             human = battles.human_outcome[rows].astype(int)
             yield cls(
                 rows,
                 as_b,
-                opponent.astype(np.intp),
+                opponents[own].astype(np.intp),
                 np.where(as_b, -points, points),
                 np.where(as_b, 4 - judge, judge),
                 np.where(as_b & (human >= 0), 2 - human, human),

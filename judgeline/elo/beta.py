@@ -7,21 +7,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats, alike_floats, require
+from judgeline.arrays import Bools, Floats, Ints, alike_floats, require
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.sums import FEW, chebyshev_nodes, interpolation, model_sums, tally_scores
 
-_MAX_ITERATIONS = 200
-
-_TOLERANCE = 1e-13  # of beta, or of ten standard errors where beta is lost in them
-
-_TINY = np.finfo(float).tiny
-
 CONSTANT = "constant-scores"
 """Status of folds of a judge whose scores tell nothing of the models: they never differ."""
-
+_MAX_ITERATIONS = 200
+_TOLERANCE = 1e-13  # of beta, or of ten standard errors where beta is lost in them
+_TINY = np.finfo(float).tiny
+_LARGEST = 1e60  # beta
 
 Derivatives = Callable[[Floats], tuple[Floats, Floats]]
+"""Slope and information of every fold's log-likelihood at its beta."""
 
 
 class BetaFit(NamedTuple):
@@ -48,7 +46,7 @@ class BetaFolds(NamedTuple):
     held_out_model: NDArray[np.str_]
     beta: Floats
     std_error: Floats
-    n_battles: NDArray[np.int64]
+    n_battles: Ints
     status: NDArray[np.str_]
 
 
@@ -57,29 +55,13 @@ def fit_beta(
 ) -> BetaFit:
     """Return the maximum-likelihood slope of human outcomes on score differences.
 
-    Maximises ``sum log sigmoid(beta * s * (2 y - 1))`` over battles with a decisive vote.
+    Maximises ``sum log sigmoid(beta * s * (2 y - 1))`` over battles with a decisive vote. The
+    standard error is that of the inverse Fisher information.
 
-    Parameters
-    ----------
-    score_difference : array_like, shape (n,)
-        Judge score of A minus B, in rubric points.
-    human_outcome : array_like, shape (n,)
-        A's share of the human win; ties (0.5) and missing votes (NaN) are left out.
-    count : array_like of int, shape (n,), optional
-        Battles in each row; one each by default.
-
-    Returns
-    -------
-    BetaFit
-        Slope and standard error (inverse Fisher information) in logits per rubric point.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, a vote is none of 1, 0.5, 0 and NaN, or a score of a decisive
-        battle is not finite.
-    RuntimeError
-        If the one-dimensional Newton iteration does not converge.
+    Scores (n,) are of A minus B in rubric points, outcomes (n,) A's share of the human win: ties
+    (0.5) and missing votes (NaN) are left out. `count` (n,) says how many battles are in each row,
+    one by default. ValueError if a vote is none of 1, 0.5, 0 and NaN, or a score of a decisive
+    battle is not finite.
     """
     score, outcome = alike_floats(score_difference=score_difference, human_outcome=human_outcome)
     decisive = (outcome == 0) | (outcome == 1)
@@ -92,7 +74,7 @@ def fit_beta(
     return _fit_margins(margin, np.bincount(place, weight, margin.size).astype(np.int64))
 
 
-def _fit_margins(margin: Floats, n_alike: NDArray[np.int64]) -> BetaFit:
+def _fit_margins(margin: Floats, n_alike: Ints) -> BetaFit:
     """Return the slope of decisive votes, of margins that agree with them if positive."""
     total = margin * n_alike
     share = total.sum() / max(np.abs(total).sum(), _TINY)
@@ -100,7 +82,6 @@ def _fit_margins(margin: Floats, n_alike: NDArray[np.int64]) -> BetaFit:
     status = _statuses(np.array([agree]), np.array([against]), np.array([share]))
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
-        """Return slope and information of the log-likelihood over the battles, (1,) each."""
         miss = expit(-beta[0] * margin)
         bent = miss * (1 - miss)
         return np.array([margin @ (n_alike * miss)]), np.array([margin**2 @ (n_alike * bent)])
@@ -110,50 +91,26 @@ def _fit_margins(margin: Floats, n_alike: NDArray[np.int64]) -> BetaFit:
 
 
 def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
-    """Return the slope of every leave-one-model-out fold.
+    """Return the slope of every leave-one-model-out fold, in the order of ``battles.models``.
 
-    Parameters
-    ----------
-    battles : CodedBattles
-        Judged battles, with votes on some of them.
-
-    Returns
-    -------
-    BetaFolds
-        One row per model, in the order of ``battles.models``: slope and standard error in
-        logits per rubric point, from the decisive votes on battles without that model. A
-        model without votes thus gets the slope of all votes.
-
-    Raises
-    ------
-    RuntimeError
-        If the Newton iteration of a fold does not converge.
+    A fold is fitted on the decisive votes on battles without its model, so that a model without
+    votes gets the slope of all votes. RuntimeError if an iteration does not converge.
 
     References
     ----------
     Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1.
     """
-    if battles.denominator:
-        folds = _folds_on_grid(battles)
-    else:
-        decided = battles.take((battles.human_outcome == 0) | (battles.human_outcome == 2))
-        many = len(decided) * len(battles.models) > FEW
-        found = _folds_by_interpolation(decided) if many else None
-        folds = found or _folds_by_refitting(decided)
+    folds = _folds_on_grid(battles) if battles.denominator else _folds_of_continuous(battles)
     scores = battles.score_difference
-    if (scores == scores[:1]).all():
-        constant = folds.n_battles > 0
-        return folds._replace(
-            beta=np.where(constant, np.nan, folds.beta),
-            std_error=np.where(constant, np.nan, folds.std_error),
-            status=np.where(constant, CONSTANT, folds.status),
-        )
-    return folds
+    constant = (scores == scores[:1]).all() & (folds.n_battles > 0)
+    return folds._replace(
+        beta=np.where(constant, np.nan, folds.beta),
+        std_error=np.where(constant, np.nan, folds.std_error),
+        status=np.where(constant, CONSTANT, folds.status),
+    )
 
 
-def _statuses(
-    n_agree: NDArray[np.int64], n_against: NDArray[np.int64], slope_at_zero: Floats
-) -> NDArray[np.str_]:
+def _statuses(n_agree: Ints, n_against: Ints, slope_at_zero: Floats) -> NDArray[np.str_]:
     """Return each fold's status (F,); the slope at beta = 0 is a share of its largest value."""
     return np.select(
         [n_agree + n_against == 0, slope_at_zero <= 1e-12, n_against == 0],
@@ -163,34 +120,25 @@ def _statuses(
 
 
 def _solve(
-    derivatives: Derivatives,
-    fit: NDArray[np.bool_],
-    *,
-    low: float = 0.0,
-    high: float | None = None,
+    derivatives: Derivatives, fit: Bools, low: float = 0.0, high: float | None = None
 ) -> tuple[Floats, Floats]:
-    """Find the root of the likelihood's slope, and its error, in every fold to fit."""
+    """Return the root of the likelihood's slope, and its error, in every fold to fit."""
     beta, std_error = np.full(fit.size, np.nan), np.full(fit.size, np.nan)
-    if fit.any():
-        top = _upper_bounds(derivatives, fit) if high is None else np.full(fit.size, high)
-        roots, information = _newton(derivatives, fit, np.full(fit.size, low), top)
-        beta[fit], std_error[fit] = roots[fit], 1 / np.sqrt(information[fit])
+    if not fit.any():
+        return beta, std_error
+    highs = np.full(fit.size, 0.25 if high is None else high)
+    while high is None and (below := fit & (derivatives(highs)[0] > 0)).any():
+        highs[below] *= 2
+        if highs.max() > _LARGEST:
+            raise RuntimeError(
+                f"beta has no upper bound below {_LARGEST:.0e} logits per rubric point"
+            )
+    roots = _newton(derivatives, fit, np.full(fit.size, low), highs)
+    beta[fit], std_error[fit] = roots[fit], 1 / np.sqrt(derivatives(roots)[1][fit])
     return beta, std_error
 
 
-def _upper_bounds(derivatives: Derivatives, fit: NDArray[np.bool_]) -> Floats:
-    bounds = np.full(fit.size, 0.25)
-    for _ in range(_MAX_ITERATIONS):
-        below = fit & (derivatives(bounds)[0] > 0)
-        if not below.any():
-            return bounds
-        bounds[below] *= 2
-    raise RuntimeError(f"beta has no upper bound below {bounds.max():.1e} logits per rubric point")
-
-
-def _newton(
-    derivatives: Derivatives, fit: NDArray[np.bool_], low: Floats, high: Floats
-) -> tuple[Floats, Floats]:
+def _newton(derivatives: Derivatives, fit: Bools, low: Floats, high: Floats) -> Floats:
     """Newton kept inside a shrinking bracket, all folds at once; a finished fold rests."""
     beta, moving = (low + high) / 2, fit.copy()
     for _ in range(_MAX_ITERATIONS):
@@ -204,7 +152,7 @@ def _newton(
         beta = np.where(moving, following, beta)
         moving &= ~settled
         if not moving.any():
-            return beta, derivatives(beta)[1]
+            return beta
     raise RuntimeError(
         f"beta of {int(moving.sum())} folds did not converge after {_MAX_ITERATIONS} "
         "iterations; check the score differences for extreme values"
@@ -213,65 +161,64 @@ def _newton(
 
 def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
     """Fit all folds on counts of the margin ``s * (2 y - 1)``, which has no orientation."""
-    tally = tally_scores(battles)
-    reach = tally.counts.shape[1] // 2
-    margins = tally.counts[:, :, 2] + tally.counts[:, ::-1, 0]
+    counts, differences = tally_scores(battles)
+    reach = differences.size // 2
+    margins = counts[:, :, 2] + counts[:, ::-1, 0]
     folds = margins.sum(axis=0) // 2 - margins  # every battle stands in two models' rows
     agree, against = folds[:, reach + 1 :], folds[:, :reach][:, ::-1]
-    step = tally.differences[reach + 1 :]
-    both = (agree + against).astype(float)
+    step, both = differences[reach + 1 :], (agree + against).astype(float)
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
-        """Return slope and information of every fold's log-likelihood, from its counts."""
         hit = expit(beta[:, None] * step)
         return (agree - both * hit) @ step, (both * hit * (1 - hit)) @ step**2
 
-    scale = np.maximum(both @ step, _TINY)
-    share = (agree - against) @ step / scale
+    share = (agree - against) @ step / np.maximum(both @ step, _TINY)
     status = _statuses(agree.sum(axis=1), against.sum(axis=1), share)
     beta, std_error = _solve(derivatives, status == "ok")
     return BetaFolds(np.array(battles.models), beta, std_error, folds.sum(axis=1), status)
 
 
-def _margins(decided: CodedBattles) -> Floats:
-    """Return score differences turned so that positive agrees with the vote, shape (n,)."""
+def _folds_of_continuous(battles: CodedBattles) -> BetaFolds:
+    """Fit all folds together if there are many votes and slopes lie close, else each by itself."""
+    decided = battles.take((battles.human_outcome == 0) | (battles.human_outcome == 2))
     margin: Floats = decided.rubric_points() * (decided.human_outcome.astype(float) - 1)
-    return margin
-
-
-def _battles_each(decided: CodedBattles) -> NDArray[np.int64]:
-    return np.ones(len(decided), dtype=np.int64) if decided.count is None else decided.count
-
-
-def _folds_by_refitting(decided: CodedBattles) -> BetaFolds:
-    margin, n_alike = _margins(decided), _battles_each(decided)
+    n_alike = np.ones(len(decided), dtype=np.int64) if decided.count is None else decided.count
+    names = np.array(decided.models)
+    if len(decided) * names.size > FEW:
+        together = _by_interpolation(decided, margin, _fit_margins(margin, n_alike))
+        if together is not None:
+            return BetaFolds(names, *together)
     fits = []
-    for code in range(len(decided.models)):
+    for code in range(names.size):
         kept = (decided.model_a != code) & (decided.model_b != code)
         fits.append(_fit_margins(margin[kept], n_alike[kept]))
-    beta, std_error, n_battles, status = (np.array(column) for column in zip(*fits, strict=True))
-    return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
+    return BetaFolds(names, *map(np.array, zip(*fits, strict=True)))
 
 
-def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
+def _by_interpolation(
+    decided: CodedBattles, margin: Floats, pooled: BetaFit
+) -> tuple[Floats, Floats, Ints, NDArray[np.str_]] | None:
     """Fit all folds around the pooled slope; None where one has none or lies too far from it."""
 
-    def without(term: Floats) -> Floats:
-        """Sum a term over the battles without each model."""
-        return _without_own(model_sums(decided, term, np.zeros(1), _term, _term))[:, 0]
+    def without(values: Floats, of: Callable[[float, Floats], Floats], slopes: Floats) -> Floats:
+        """Sum a function of slope and values over the battles without each model, (M, K)."""
+        own = model_sums(decided, values, slopes, lambda slope, part: (of(slope, part),) * 2)
+        rest: Floats = own.sum(axis=0) / 2 - own
+        return rest
 
-    margin = _margins(decided)
-    pooled = _fit_margins(margin, _battles_each(decided))
-    n_agree, n_against, n_battles = (
-        np.rint(without(term.astype(float))).astype(np.int64)
-        for term in (margin > 0, margin < 0, np.ones(margin.size))
-    )
-    scale = np.maximum(without(np.abs(margin)), _TINY)
-    status = _statuses(n_agree, n_against, without(margin) / scale)
+    def sums_at(slopes: Floats) -> tuple[Floats, Floats]:
+        """Return slope and information of every fold's log-likelihood, each (M, K)."""
+        return without(margin, _slope_term, slopes), without(margin, _information_term, slopes)
+
+    terms = margin > 0, margin < 0, np.ones(margin.size), margin, np.abs(margin)
+    at_zero = (without(term.astype(float), lambda _, part: part, np.zeros(1)) for term in terms)
+    *counts, total, largest = (sums[:, 0] for sums in at_zero)
+    n_agree, n_against, n_battles = (np.rint(sums).astype(np.int64) for sums in counts)
+    status = _statuses(n_agree, n_against, total / np.maximum(largest, _TINY))
     if pooled.status != "ok" or (status != "ok").any():
         return None
     # an interval that holds every fold's slope: one Newton step each, and a margin
-    slope, information = (sums[:, 0] for sums in _sums_at(decided, margin, np.array([pooled.beta])))
+    slope, information = (sums[:, 0] for sums in sums_at(np.array([pooled.beta])))
     estimates = pooled.beta + slope / information
     spread = max(float(np.ptp(estimates)), 1e-3 * pooled.beta)
     low = max(float(estimates.min()) - spread, pooled.beta / 100)
@@ -280,43 +227,23 @@ def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
         nodes = chebyshev_nodes(low, high, reach=float(np.abs(margin).max()))
     except ValueError:
         return None
-    slopes, informations = _sums_at(decided, margin, nodes)
+    slopes, informations = sums_at(nodes)
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
-        """Return slope and information of every fold, interpolated between the nodes."""
         weights = interpolation(nodes, beta)
         return (weights * slopes).sum(axis=1), (weights * informations).sum(axis=1)
 
-    ends = [derivatives(np.full(len(decided.models), end))[0] for end in (low, high)]
+    ends = [derivatives(np.full(status.size, end))[0] for end in (low, high)]
     if (ends[0] <= 0).any() or (ends[1] >= 0).any():
         return None
-    beta, std_error = _solve(derivatives, status == "ok", low=low, high=high)
-    return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
+    beta, std_error = _solve(derivatives, status == "ok", low, high)
+    return beta, std_error, n_battles, status
 
 
-def _term(_: float, term: Floats) -> Floats:
-    return term
+def _slope_term(slope: float, margin: Floats) -> Floats:
+    return np.asarray(margin * expit(-slope * margin))
 
 
-def _sums_at(decided: CodedBattles, margin: Floats, beta: Floats) -> tuple[Floats, Floats]:
-    """Return slope and information of every fold at some slopes, each (M, K)."""
-
-    def slope(at: float, margins: Floats) -> Floats:
-        """Return each battle's part of the log-likelihood's slope."""
-        return np.asarray(margins * expit(-at * margins))
-
-    def information(at: float, margins: Floats) -> Floats:
-        """Return each battle's part of the information."""
-        hit = expit(at * margins)
-        return np.asarray(margins**2 * hit * (1 - hit))
-
-    first, second = (
-        _without_own(model_sums(decided, margin, beta, term, term)) for term in (slope, information)
-    )
-    return first, second
-
-
-def _without_own(own: Floats) -> Floats:
-    """Turn sums over each model's battles into sums over the battles without it."""
-    total: Floats = own.sum(axis=0) / 2 - own
-    return total
+def _information_term(slope: float, margin: Floats) -> Floats:
+    hit = expit(slope * margin)
+    return np.asarray(margin**2 * hit * (1 - hit))

@@ -17,7 +17,8 @@ from scipy.special import expit
 from judgeline.arrays import Floats
 from judgeline.elo.battles import CodedBattles, OwnBattles, chunks
 from judgeline.elo.strengths import fit_strengths
-from judgeline.elo.sums import OutcomeTally, OwnOutcomes
+from judgeline.elo.sums import OutcomeTally
+from judgeline.elo.targets import OwnOutcomes
 from judgeline.verdict.outcomes import exact_share
 
 QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -60,16 +61,6 @@ class GapFit(NamedTuple):
     weights: Floats
     features: GapFeatures
 
-    @property
-    def own_error(self) -> Floats:
-        """Return the error, logits (M,), that a model's strength by the judge adds to a rating."""
-        return np.asarray(self.weights[:, 1] * self.features.own_error)
-
-    @property
-    def per_hard_logit(self) -> Floats:
-        """Return how far a rating moves with the model's strength by hard outcomes, (M,)."""
-        return np.asarray(self.weights[:, 1] * self.features.per_logit)
-
     def of_own(self, model: int, own: OwnBattles) -> Floats:
         """Return a model's share of the win in each of its own battles, shape (n,)."""
         ahead = self.features.values[own.rows] @ self.weights[model]
@@ -79,16 +70,10 @@ class GapFit(NamedTuple):
         """Return the share of the win of both models of a battle, each at its own weights."""
 
         def own(part: slice) -> tuple[Floats, Floats]:
-            """Return the shares of A at A's weights and of B at B's, of one part of the battles."""
             score, gap = self.features.values[part].T
-            of_a, of_b = (
-                sign * (score * weight[0] + gap * weight[1])
-                for sign, weight in (
-                    (1, self.weights[battles.model_a[part]].T),
-                    (-1, self.weights[battles.model_b[part]].T),
-                )
-            )
-            return exact_share(expit(of_a)), exact_share(expit(of_b))
+            of_a, of_b = (self.weights[side[part]].T for side in (battles.model_a, battles.model_b))
+            ahead = score * of_a[0] + gap * of_a[1], -(score * of_b[0] + gap * of_b[1])
+            return exact_share(expit(ahead[0])), exact_share(expit(ahead[1]))
 
         return own
 
@@ -130,10 +115,8 @@ def standardised(features: Floats, count: NDArray[Any] | None = None) -> tuple[F
 
 
 def _extent(features: Floats) -> Floats:
-    """Return the largest absolute value of each column."""
-    return np.asarray(
-        np.maximum(features.max(axis=0, initial=0.0), -features.min(axis=0, initial=0.0))
-    )
+    highest, lowest = features.max(axis=0, initial=0.0), features.min(axis=0, initial=0.0)
+    return np.asarray(np.maximum(highest, -lowest))
 
 
 def mean_features(judges: Sequence[GapFeatures]) -> GapFeatures:
@@ -194,8 +177,13 @@ def fit_weights(
     """Return the weights that maximise the penalised likelihood, by Newton."""
     weights = np.zeros(features.shape[1]) if start is None else start
     for _ in range(_MAX_ITERATIONS):
-        gradient, hessian = _derivatives(features, outcome, weights, penalty, count)
-        step = np.linalg.solve(hessian, gradient)
+        slope, bend = -penalty * weights, penalty * np.eye(weights.size)
+        for part in [slice(None)] if count is None else chunks(outcome.size):
+            chance, times = expit(features[part] @ weights), 1 if count is None else count[part]
+            bent = features[part] * (times * (chance * (1 - chance)))[:, None]
+            slope = slope + features[part].T @ (times * (outcome[part] - chance))
+            bend = bend + bent.T @ features[part]
+        step = np.linalg.solve(bend, slope)
         weights = weights + step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() <= _TOLERANCE:
             return weights
@@ -205,23 +193,6 @@ def fit_weights(
     )
 
 
-def _derivatives(
-    features: Floats,
-    outcome: NDArray[Any],
-    weights: Floats,
-    penalty: float,
-    count: NDArray[Any] | None,
-) -> tuple[Floats, Floats]:
-    """Return slope and information of the penalised likelihood; of counted battles in parts."""
-    slope, bend = -penalty * weights, penalty * np.eye(weights.size)
-    for part in [slice(None)] if count is None else chunks(outcome.size):
-        chance, times = expit(features[part] @ weights), 1 if count is None else count[part]
-        bent = features[part] * (times * (chance * (1 - chance)))[:, None]
-        slope = slope + features[part].T @ (times * (outcome[part] - chance))
-        bend = bend + bent.T @ features[part]
-    return slope, bend
-
-
 def _by_expansion(
     votes: CodedBattles, features: Floats, strength: Floats, centre: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
@@ -229,7 +200,7 @@ def _by_expansion(
     reach = _extent(features)
 
     def newton(orders: list[Floats], step: Floats) -> Floats:
-        """Return every fold's weights, less those of all votes, after one more step, (2, M)."""
+        # each fold's weights, less those of all votes, after one more step, (2, M)
         slope, bend = np.empty_like(step), np.empty((2, *step.shape))
         for p in (0, 1):
             slope[p] = -_taylor(orders, step, p) - PENALTY * (centre[p] + step[p])

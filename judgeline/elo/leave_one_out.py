@@ -5,7 +5,6 @@ once: with a model's parameter profiled out, it is the same matrix without its r
 A few matrix products correct for the information that came from the model left out.
 """
 
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -28,12 +27,7 @@ _CHORDS = 12
 
 
 def fit_leave_one_out(
-    n_battles: Floats,
-    fold_wins: Floats,
-    wins: Floats,
-    *,
-    l2: float,
-    names: Sequence[str] | NDArray[np.str_] | None = None,
+    n_battles: Floats, fold_wins: Floats, wins: Floats, *, l2: float, names: NDArray[np.str_]
 ) -> Floats:
     """Return the strengths of `fit_strengths` without model m, against its targets, in row m."""
     size = wins.size
@@ -49,25 +43,17 @@ def fit_leave_one_out(
         start = fit_strengths(n_battles, wins, l2=l2)
         shared, pending = _SharedInverse(n_battles, start, l2).iterate(targets, pending)
         strengths[active] = shared[active]
-    for fold in pending:
-        kept = others[fold]
-        start = strengths[fold, kept]
-        try:
-            strengths[fold, kept] = fit_strengths(
-                n_battles[np.ix_(kept, kept)],
-                targets[fold, kept],
-                l2=l2,
-                start=start if np.isfinite(strengths[fold]).all() else None,
-            )
-        except RuntimeError as error:
-            name = f"model number {fold}" if names is None else str(names[fold])
-            raise RuntimeError(f"with {name} held out: {error}") from error
-        strengths[fold, fold] = 0.0
     for fold in np.flatnonzero(active):
         kept = others[fold]
-        strengths[fold, kept] = _settled(
-            n_battles[np.ix_(kept, kept)], targets[fold, kept], strengths[fold, kept], l2
-        )
+        counts, won = n_battles[np.ix_(kept, kept)], targets[fold, kept]
+        near = strengths[fold, kept]
+        if fold in pending:
+            known = near if np.isfinite(near).all() else None
+            try:
+                near = fit_strengths(counts, won, l2=l2, start=known)
+            except RuntimeError as error:
+                raise RuntimeError(f"with {names[fold]} held out: {error}") from error
+        strengths[fold, fold], strengths[fold, kept] = 0.0, _settled(counts, won, near, l2)
     return strengths
 
 
@@ -130,13 +116,13 @@ class _SharedInverse:
 
     def iterate(self, targets: Floats, folds: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
         """Return strengths (M, M) and the folds that stalled and need a Newton of their own."""
-        strengths = self._centred(np.tile(self.start, (self.start.size, 1)))
+        strengths = centred(np.tile(self.start, (self.start.size, 1)), self.off_fold)
         origin = strengths.copy()
         stalled: list[NDArray[np.intp]] = []
         last = np.full(self.start.size, np.nan)
         # one table serves the gradients of all folds at the full fit
         gradient = targets - self.expected.sum(axis=1) + self.expected.T - 2 * self.l2 * strengths
-        gradient = self._centred(gradient[folds], folds)
+        gradient = centred(gradient[folds], self.off_fold[folds])
         for _ in range(_MAX_SWEEPS):
             step, solved = self._solve(gradient, strengths[folds] - origin[folds], folds)
             strengths[folds] += step
@@ -149,23 +135,17 @@ class _SharedInverse:
             folds = folds[~done & ~stuck]
             if not folds.size:
                 break
-            gradient = self._gradient(targets, strengths, folds)
+            expected = expected_wins(self.counts, np.exp(strengths[folds]), self.counts[folds])
+            gradient = targets[folds] - expected - 2 * self.l2 * strengths[folds]
+            gradient = centred(gradient, self.off_fold[folds])
         return strengths, np.concatenate([*stalled, folds])
-
-    def _centred(self, rows: Floats, folds: NDArray[np.intp] | slice = slice(None)) -> Floats:
-        return centred(rows, self.off_fold[folds])
-
-    def _gradient(self, targets: Floats, strengths: Floats, folds: NDArray[np.intp]) -> Floats:
-        odds = np.exp(strengths[folds])
-        expected = expected_wins(self.counts, odds, self.counts[folds])
-        gradient = targets[folds] - expected - 2 * self.l2 * strengths[folds]
-        return self._centred(gradient, folds)
 
     def _solve(
         self, gradient: Floats, offset: Floats, folds: NDArray[np.intp]
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Return each fold's step by its second-order model, and whether corrections died out."""
         removed, lost_third = self.information[folds], self.third.T[folds]
+        left = self.off_fold[folds]
         bent_offset = offset @ self.third.T
         step = np.zeros_like(gradient)
         converging = np.ones(folds.size, dtype=bool)
@@ -180,7 +160,7 @@ class _SharedInverse:
                 + (middle * step) @ self.third.T
             )
             remainder = gradient - step @ self.hessian + removed * step - slope_of_curvature
-            correction = self._centred(self._centred(remainder, folds) @ self.inverse, folds)
+            correction = centred(centred(remainder, left) @ self.inverse, left)
             size = np.abs(correction).max(axis=1)
             converging &= size < last
             step = np.where(converging[:, None], step + correction, 0.0)

@@ -9,44 +9,54 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats, require
-from judgeline.elo.anchors import other_anchors, require_anchors_connected, require_votes
+from judgeline.arrays import Bools, Floats, require
+from judgeline.elo.anchors import other_anchors, require_chains, require_votes
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.beta import BetaFolds, fit_beta_folds
 from judgeline.elo.gap import QUARTERS, GapFit, fit_gap, gap_features
 from judgeline.elo.resampling import SMOOTHING_LEVELS, OwnShares, baseline
-from judgeline.elo.sums import OutcomeTally, soft_totals, tally_outcomes
+from judgeline.elo.sums import OutcomeTally, tally_outcomes
 from judgeline.elo.targets import (
     FoldOutcomes,
     Placed,
     Target,
     fold_anchors,
-    fold_target,
     linear_target,
     outcome_target,
     own_target,
     place_targets,
+    soft_target,
 )
 from judgeline.verdict.outcomes import smooth_outcome
 
 HEADLINE = "auto"
 """Method that ranks unless another one is asked for: `mixtures` has its rule."""
 
-_HALVES = np.array([0.0, 0.5, 1.0])
+AVERAGE_FROM = 20
+"""Other models with votes from which on the headline is ``average``; below, it is ``gap``."""
 
+_RULED = ("hard", "soft")  # base methods beside which there is one on the ruler
+
+JUDGE_METHODS: tuple[str, ...] = (
+    *_RULED,
+    *map(baseline, SMOOTHING_LEVELS),
+    "gap",
+    *(f"{name}-rescaled" for name in _RULED),
+    "average",
+    HEADLINE,
+)
+"""Methods that rate by a judge, at the paper's smoothing levels."""
+
+_HALVES = np.array([0.0, 0.5, 1.0])
+_ROUNDING = 1e-9  # a slope that sums of strengths cannot tell from zero
 
 Mixture = Mapping[str, Floats]
 """Coefficient (M,) of each base's strength in a mixture's; they add up."""
 
-_ROUNDING = 1e-9  # a slope that sums of strengths cannot tell from zero
-
-AVERAGE_FROM = 20
-"""Other models with votes from which on the headline is ``average``; below, it is ``gap``."""
-
 
 @dataclass(frozen=True)
 class ScoringMethod:
-    """How battles are scored, in one of two ways.
+    """How battles are scored: by outcomes or by score differences.
 
     Attributes
     ----------
@@ -77,7 +87,7 @@ class Placements(NamedTuple):
     """
 
     tally: OutcomeTally
-    voted: NDArray[np.bool_]
+    voted: Bools
     targets: Mapping[str, Target]
     placed: Mapping[str, Placed]
     shares: Mapping[str, OwnShares]
@@ -110,28 +120,7 @@ class Placements(NamedTuple):
         return self.mixed(method, {name: fit.strength for name, fit in self.placed.items()})
 
 
-class _Scored(NamedTuple):
-    """Target and shares of a base method, and its slopes (M,) if it fits some."""
-
-    target: Target
-    shares: OwnShares
-    beta: Floats | None = None
-
-
-_RULED = ("hard", "soft")  # base methods beside which there is one on the ruler
-
-JUDGE_METHODS: tuple[str, ...] = (
-    *_RULED,
-    *map(baseline, SMOOTHING_LEVELS),
-    "gap",
-    *(f"{name}-rescaled" for name in _RULED),
-    "average",
-    HEADLINE,
-)
-"""Methods that rate by a judge, at the paper's smoothing levels."""
-
-
-def human_anchors(battles: CodedBattles, *, l2: float) -> tuple[NDArray[np.bool_], Floats]:
+def human_anchors(battles: CodedBattles, *, l2: float) -> tuple[Bools, Floats]:
     """Return which models are anchors, (M,), and people's strengths of them by fold, (M, A)."""
     voted = require_votes(battles)
     target = linear_target(tally_outcomes(battles).human[:, voted], _HALVES, voted)
@@ -153,41 +142,37 @@ def place(
     remedy = f"those of the battles, {battles.models}; fit the folds on these battles"
     require(held_out == battles.models, "the models of the beta folds", held_out, remedy)
     gap = fit_gap(battles, gap_features(battles, tally, l2=l2))
-    judge, sums = tally.judge[:, voted], soft_totals(battles, folds.beta, voted)
+    judge, beta = tally.judge[:, voted], {"soft": folds.beta}
+    targets = {"human": human_target(battles, tally, voted)}
+    shares: dict[str, OwnShares] = {"human": human_shares}
 
-    def by_outcomes(count: Callable[[Floats], Floats]) -> _Scored:
-        target = linear_target(judge, count(QUARTERS), voted)
-        return _Scored(target, lambda _, own: count(own.judge / 4))
+    def by_outcomes(name: str, count: Callable[[Floats], Floats]) -> None:
+        targets[name] = linear_target(judge, count(QUARTERS), voted)
+        shares[name] = lambda _, own: count(own.judge / 4)
 
-    def by_folds(outcomes: FoldOutcomes, beta: Floats | None) -> _Scored:
-        target = outcome_target(battles, judge, outcomes, voted)
-        return _Scored(target, lambda model, own: own.turned(outcomes(model)), beta)
-
-    scored = {
-        "human": _Scored(human_target(battles, tally, voted), human_shares),
-        "hard": by_outcomes(np.asarray),
-        "soft": _Scored(
-            fold_target(judge, sums.own_wins, sums.own_squares, sums.totals, voted),
-            lambda model, own: expit(folds.beta[model] * own.score),
-            folds.beta,
-        ),
-        **{baseline(c): by_outcomes(partial(smooth_outcome, level=c)) for c in smoothing_levels},
-        "gap": _Scored(own_target(battles, judge, gap.of_both(battles), voted), gap.of_own),
-    }
+    by_outcomes("hard", np.asarray)
+    targets["soft"] = soft_target(battles, judge, folds.beta, voted)
+    shares["soft"] = lambda model, own: expit(folds.beta[model] * own.score)
+    for level in smoothing_levels:
+        by_outcomes(baseline(level), partial(smooth_outcome, level=level))
+    targets["gap"] = own_target(battles, judge, gap.of_both(battles), voted)
+    shares["gap"] = gap.of_own
     for name, method in (methods or {}).items():
-        scored[name] = by_folds(*_outcomes(name, method, battles))
-    targets = {name: one.target for name, one in scored.items()}
+        outcomes, slopes = _outcomes(name, method, battles)
+        targets[name] = outcome_target(battles, judge, outcomes, voted)
+        shares[name] = lambda model, own, by_fold=outcomes: own.turned(by_fold(model))
+        beta |= {} if slopes is None else {name: slopes}
     placed = place_targets(targets, voted, l2, np.array(battles.models)[voted])
-    shares = {name: one.shares for name, one in scored.items()}
-    beta = {name: one.beta for name, one in scored.items() if one.beta is not None}
-    mixed_of = mixtures(placed, voted, (*_RULED, *(methods or {})))
-    return Placements(tally, voted, targets, placed, shares, beta, mixed_of, {"gap": gap})
+    mixed = mixtures(placed, voted, (*_RULED, *(methods or {})))
+    return Placements(tally, voted, targets, placed, shares, beta, mixed, {"gap": gap})
 
 
-def human_target(battles: CodedBattles, tally: OutcomeTally, voted: NDArray[np.bool_]) -> Target:
+def human_target(battles: CodedBattles, tally: OutcomeTally, voted: Bools) -> Target:
     """Return the target of people's votes; ValueError unless they connect the voted models."""
     target = linear_target(tally.human[:, voted], _HALVES, voted)
-    require_anchors_connected(target.n_battles, voted, battles.models)
+    names = np.array(battles.models)[voted].tolist()
+    remedy = "have people vote on battles that connect them, or let the judge place them"
+    require_chains(target.n_battles[voted], names, "with a vote ", remedy)
     return target
 
 
@@ -216,7 +201,7 @@ def _outcomes(
     return (lambda _: outcome) if outcome.ndim == 1 else (lambda model: outcome[model]), None
 
 
-def ruler_slopes(base: Placed, human: Placed, voted: NDArray[np.bool_]) -> Floats:
+def ruler_slopes(base: Placed, human: Placed, voted: Bools) -> Floats:
     """Return the slope from a base's strengths to human ones in every model's fold, (M,).
 
     ``sum u t / sum u^2`` over the anchors other than the model, whose strengths ``u`` by the base
@@ -232,7 +217,7 @@ def ruler_slopes(base: Placed, human: Placed, voted: NDArray[np.bool_]) -> Float
 
 
 def mixtures(
-    placed: Mapping[str, Placed], voted: NDArray[np.bool_], ruled: Iterable[str]
+    placed: Mapping[str, Placed], voted: Bools, ruled: Iterable[str]
 ) -> dict[str, Mixture]:
     """Return the coefficients of every rating that combines base methods.
 
@@ -242,30 +227,23 @@ def mixtures(
     """
     slopes = {name: ruler_slopes(placed[name], placed["human"], voted) for name in ruled}
     many = averaged(voted)
-    halves = {name: slopes[name] / 2 for name in ("hard", "soft")}
-    return {
-        **{f"{name}-rescaled": {name: slope} for name, slope in slopes.items()},
-        "average": halves,
-        "auto": {
-            **{name: np.where(many, half, 0.0) for name, half in halves.items()},
-            "gap": np.where(many, 0.0, 1.0),
-        },
-    }
+    halves = {name: slopes[name] / 2 for name in _RULED}
+    rescaled: dict[str, Mixture] = {f"{name}-rescaled": {name: slopes[name]} for name in slopes}
+    headline = {name: np.where(many, half, 0.0) for name, half in halves.items()}
+    return {**rescaled, "average": halves, HEADLINE: {**headline, "gap": np.where(many, 0.0, 1.0)}}
 
 
-def averaged(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def averaged(voted: Bools) -> Bools:
     """Return for which models ``auto`` stands for ``average``, shape (M,)."""
     return np.asarray(voted.sum() - voted >= AVERAGE_FROM)
 
 
-def basis_of(voted: NDArray[np.bool_]) -> NDArray[np.str_]:
+def basis_of(voted: Bools) -> NDArray[np.str_]:
     """Return the method that ``auto`` stands for by model, with its reason, in words (M,)."""
-    n_others = (voted.sum() - voted).tolist()
-    return np.array(
-        [
-            f"average: {n} other models have votes"
-            if many
-            else f"gap: {n} other models have votes, fewer than {AVERAGE_FROM}"
-            for n, many in zip(n_others, averaged(voted).tolist(), strict=True)
-        ]
-    )
+    texts = [
+        f"average: {n} other models have votes"
+        if many
+        else f"gap: {n} other models have votes, fewer than {AVERAGE_FROM}"
+        for n, many in zip((voted.sum() - voted).tolist(), averaged(voted).tolist(), strict=True)
+    ]
+    return np.array(texts)

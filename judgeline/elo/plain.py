@@ -5,7 +5,8 @@ difference in length, and ties as half a win or with a parameter of their own. N
 calibrated: these stand beside the ratings on the human scale, never in their place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import expit
 
-from judgeline.arrays import Floats, alike, model_pairs, require
+from judgeline.arrays import Floats, Ints, alike, model_pairs, require
 from judgeline.elo.anchors import connected_components
 from judgeline.elo.ratings import FEW_BATTLES
 from judgeline.elo.resampling import require_clusters
@@ -24,7 +25,6 @@ LEAST_BATTLES = 100
 """Battles with an outcome below which a group, such as a language, has no ratings of its own."""
 
 Ties = Literal["half", "davidson"]
-
 _MAX_ITERATIONS = 100
 _TOLERANCE = 1e-10  # logits
 _LONGEST_STEP = 2.0  # logits, of a Newton step
@@ -48,8 +48,8 @@ class PlainRatings(NamedTuple):
     std_error: Floats
     lower: Floats
     upper: Floats
-    n_battles: NDArray[np.int64]
-    component: NDArray[np.int64]
+    n_battles: Ints
+    component: Ints
 
 
 class Covariates(NamedTuple):
@@ -65,24 +65,7 @@ class Covariates(NamedTuple):
     std_error: Floats
     lower: Floats
     upper: Floats
-    n_battles: NDArray[np.int64]
-
-
-class _Fit(NamedTuple):
-    """Strengths, weights and the ties' parameter if there is one, with their covariance, logits."""
-
-    value: Floats
-    covariance: Floats
-    n_ties: int
-
-    def intervals(
-        self, own: slice, known: NDArray[np.bool_], reach: float, origin: float = 0.0
-    ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return estimates, errors and ends of some parameters in Elo points; errors if known."""
-        centre = origin + ELO_PER_LOGIT * self.value[own]
-        variance = np.where(known, np.diag(self.covariance)[own], np.nan)
-        error = ELO_PER_LOGIT * np.sqrt(variance)
-        return centre, error, centre - reach * error, centre + reach * error
+    n_battles: Ints
 
 
 def rate_outcomes(
@@ -105,10 +88,8 @@ def rate_outcomes(
 
     Parameters
     ----------
-    model_a, model_b : array_like of str, shape (n,)
-        Names of the two models.
-    outcome : array_like, shape (n,)
-        A's share of the win in [0, 1]; battles with NaN are left out.
+    model_a, model_b, outcome : array_like, shape (n,)
+        Names of the two models; A's share of the win in [0, 1], NaN for battles to leave out.
     covariates : mapping of str to array_like, shape (n,), optional
         Numbers that favour A where they are large, such as `style_difference` of lengths; battles
         where one is not finite are left out.
@@ -128,14 +109,6 @@ def rate_outcomes(
     -------
     PlainRatings, Covariates
         Rows by group, then best model first; none where no battle has an outcome.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, a model has no name or meets itself, an outcome or `miscoverage` is out
-        of range, or a cluster is missing.
-    RuntimeError
-        If the iteration does not converge.
 
     References
     ----------
@@ -158,28 +131,53 @@ def rate_outcomes(
     known = np.isfinite(np.column_stack([share, *columns.values()])).all(axis=1)
     require(0 < miscoverage < 1, "miscoverage", miscoverage, "strictly between 0 and 1")
     reach = NormalDist().inv_cdf(1 - miscoverage / 2)
-    ratings, effects = [], []
+    tables: list[PlainRatings | Covariates] = []
     for name in np.unique(label[known]).tolist():
         rows = np.flatnonzero(known & (label == name))
-        if group is not None and rows.size < LEAST_BATTLES:
-            continue
-        models, codes = np.unique(np.concatenate([first[rows], second[rows]]), return_inverse=True)
-        sides = codes[: rows.size], codes[rows.size :]
-        spread = np.array([values[rows].std() for values in columns.values()])
-        largest = np.array([np.abs(values[rows]).max() for values in columns.values()])
-        varies = spread > _ROUNDING * largest
-        z = np.array([values[rows] for values in columns.values()]).reshape(-1, rows.size)
-        z = z[varies].T / spread[varies]
-        units_of = np.unique(units[rows], return_inverse=True)[1]
-        fit = _fit(_design(sides, z, models.size), share[rows], units_of, models.size, ties, l2)
-        ratings.append(_rated(fit, name, models, sides, share[rows], reach))
-        kept = np.array([*columns], dtype=str)[varies]
-        last = fit.value.size - fit.n_ties
-        many = (z != 0).sum(axis=0) >= FEW_BATTLES
-        intervals = fit.intervals(slice(last - kept.size, last), many, reach)
-        groups, n_battles = np.full(kept.size, name), np.full(kept.size, rows.size)
-        effects.append(Covariates(groups, kept, *intervals, n_battles))
-    return _joined(PlainRatings, ratings), _joined(Covariates, effects)
+        if group is None or rows.size >= LEAST_BATTLES:
+            own = {column: values[rows] for column, values in columns.items()}
+            fit = partial(_fit, share[rows], units[rows], ties=ties, l2=l2)
+            pair = np.concatenate([first[rows], second[rows]])
+            tables += _rate_group(name, pair, share[rows], own, fit, reach)
+    return _joined(tables[::2], PlainRatings), _joined(tables[1::2], Covariates)
+
+
+def _rate_group(
+    group: str,
+    sides: NDArray[np.str_],
+    share: Floats,
+    columns: Mapping[str, Floats],
+    fit: Callable[..., tuple[Floats, Floats]],
+    reach: float,
+) -> tuple[PlainRatings, Covariates]:
+    """Return the tables of one group of battles, from the names of all A, then all B."""
+    models, codes = np.unique(sides, return_inverse=True)
+    size, n = models.size, share.size
+    z = np.array([*columns.values()]).reshape(-1, n)
+    spread = np.array([values.std() for values in z])
+    varies = spread > _ROUNDING * np.abs(z).max(axis=1)
+    z = z[varies].T / spread[varies]
+    # a row per battle, (n, M + K): 1 for model A, -1 for model B, then the covariates
+    place, signs = (np.tile(np.arange(n), 2), codes), np.repeat([1.0, -1.0], n)
+    design = sparse.hstack([sparse.coo_array((signs, place), shape=(n, size)), z])
+    value, covariance = fit(sparse.csr_array(design), size)
+    kept = size + int(varies.sum())  # without the ties' parameter
+    n_battles = np.bincount(codes, minlength=size)
+    won = np.bincount(codes, np.concatenate([share, 1 - share]), size)
+    known = (n_battles >= FEW_BATTLES) & (won > 0) & (won < n_battles)
+    known = np.concatenate([known, (z != 0).sum(axis=0) >= FEW_BATTLES])
+    variance = np.where(known, np.diag(covariance)[:kept], np.nan)
+    centre, error = ELO_PER_LOGIT * value[:kept], ELO_PER_LOGIT * np.sqrt(variance)
+    centre[:size] += ELO_ORIGIN
+    intervals = np.array([centre, error, centre - reach * error, centre + reach * error])
+    met = np.zeros((size, size), dtype=bool)
+    met[codes[:n], codes[n:]] = True
+    component = connected_components(met)
+    best_first = np.lexsort((-centre[:size], component))
+    ratings = np.full(size, group), models, *intervals[:, :size], n_battles, component
+    names = np.array([*columns], dtype=str)[varies]
+    effects = np.full(names.size, group), names, *intervals[:, size:], np.full(names.size, n)
+    return PlainRatings(*(column[best_first] for column in ratings)), Covariates(*effects)
 
 
 def style_difference(of_a: ArrayLike, of_b: ArrayLike) -> Floats:
@@ -189,34 +187,26 @@ def style_difference(of_a: ArrayLike, of_b: ArrayLike) -> Floats:
     negative amount.
     """
     first, second = np.asarray(of_a, dtype=float), np.asarray(of_b, dtype=float)
-    for name, amounts in (("the amount of A", first), ("the amount of B", second)):
-        require(~(amounts < 0), name, amounts, "0 or more")
+    for name, amounts in (("A", first), ("B", second)):
+        require(~(amounts < 0), f"the amount of {name}", amounts, "0 or more")
     total = first + second
     return np.asarray((first - second) / np.where(total == 0, 1.0, total))
 
 
-def _design(sides: tuple[NDArray[Any], NDArray[Any]], z: Floats, size: int) -> sparse.csr_array:
-    """Return a row per battle, (n, M + K): 1 for model A, -1 for model B, then the covariates."""
-    n = len(z)
-    rows = np.tile(np.arange(n), 2)
-    signs = np.repeat([1.0, -1.0], n)
-    models = sparse.coo_array((signs, (rows, np.concatenate(sides))), shape=(n, size))
-    return sparse.csr_array(sparse.hstack([models, sparse.csr_array(z)]))
-
-
 def _fit(
-    design: sparse.csr_array,
     share: Floats,
-    units: NDArray[Any],
+    clusters: NDArray[Any],
+    design: sparse.csr_array,
     size: int,
     ties: Ties,
     l2: float,
-) -> _Fit:
-    """Return the maximum by Newton, and the covariance of its place by clusters of battles.
+) -> tuple[Floats, Floats]:
+    """Return strengths, weights and the ties' parameter, if any, and their covariance by clusters.
 
     The chances of A, of a tie and of B go as ``exp(d)``, ``exp(d / 2 + tie)`` and 1, whose
     statistics are A's share and whether there was a tie: information is their covariance.
     """
+    units = np.unique(clusters, return_inverse=True)[1]
     is_tie = (share == 0.5).astype(float)
     modelled = ties == "davidson" and bool(is_tie.any())
     n_weights = design.shape[1]
@@ -247,7 +237,7 @@ def _fit(
             n_units = summed.shape[0]
             meat = (summed.T @ summed).toarray() * n_units / max(n_units - 1, 1)
             enough = 1.0 if n_units >= _LEAST_CLUSTERS else np.nan
-            return _Fit(value, enough * (bread @ meat @ bread), int(modelled))
+            return value, enough * (bread @ meat @ bread)
     raise RuntimeError(f"plain ratings did not converge after {_MAX_ITERATIONS} iterations")
 
 
@@ -256,27 +246,7 @@ def _times(design: sparse.csr_array, factor: Floats) -> sparse.csr_array:
     return sparse.csr_array(design.multiply(factor[:, None]))
 
 
-def _rated(
-    fit: _Fit,
-    group: str,
-    models: NDArray[np.str_],
-    sides: tuple[NDArray[Any], NDArray[Any]],
-    share: Floats,
-    reach: float,
-) -> PlainRatings:
-    n_battles = np.bincount(np.concatenate(sides), minlength=models.size)
-    won = np.bincount(np.concatenate(sides), np.concatenate([share, 1 - share]), models.size)
-    known = (n_battles >= FEW_BATTLES) & (won > 0) & (won < n_battles)
-    met = np.zeros((models.size, models.size), dtype=bool)
-    met[sides] = True
-    intervals = fit.intervals(slice(models.size), known, reach, origin=ELO_ORIGIN)
-    names = np.full(models.size, group)
-    table = PlainRatings(names, models, *intervals, n_battles, connected_components(met))
-    best_first = np.lexsort((-table.rating, table.component))
-    return PlainRatings(*(column[best_first] for column in table))
-
-
-def _joined(kind: type[Any], tables: list[Any]) -> Any:
+def _joined(tables: list[Any], kind: type[Any]) -> Any:
     """Return tables one below the other; one without rows if there is none."""
     kinds = (str, str, float, float, float, float, int, int)
     nothing = kind(*(np.array([], dtype=dtype) for dtype in kinds[: len(kind._fields)]))

@@ -2,23 +2,18 @@
 
 import math
 from collections.abc import Collection, Mapping
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats
+from judgeline.arrays import Bools, Floats, Ints
 from judgeline.elo.anchors import cut_models, other_anchors
 from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.beta import BetaFolds
-from judgeline.elo.placements import (
-    HEADLINE,
-    Placements,
-    ScoringMethod,
-    basis_of,
-    place,
-)
+from judgeline.elo.placements import HEADLINE, Placements, ScoringMethod, basis_of, place
 from judgeline.elo.resampling import RatingSettings, require_clusters, std_errors
 from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
 
@@ -47,8 +42,8 @@ class HeldOutRatings(NamedTuple):
     human_std_error: Floats
     vote_std_error: Floats
     beta: Floats
-    n_battles: NDArray[np.int64]
-    n_votes: NDArray[np.int64]
+    n_battles: Ints
+    n_votes: Ints
     flags: NDArray[np.str_]
 
     def take(self, rows: NDArray[Any]) -> "HeldOutRatings":
@@ -78,10 +73,8 @@ def rate(
 
     Parameters
     ----------
-    battles : CodedBattles
-        Judged battles, n of them over M models, with votes on some.
-    settings : RatingSettings
-        Penalty, resamples, seed and smoothing levels.
+    battles, settings : CodedBattles, RatingSettings
+        Judged battles, n of them over M models, with votes on some, and how to rate them.
     methods : mapping of str to ScoringMethod, optional
         Further scorings of the same battles, by name.
     beta_folds : BetaFolds, optional
@@ -126,14 +119,15 @@ def tabulate(
     found: Placements,
     settings: RatingSettings,
     cluster: ArrayLike | None,
-    wanted: NDArray[np.bool_],
+    wanted: Bools,
 ) -> HeldOutRatings:
     """Return the ratings by every base method and mixture, rows by model, then method."""
     errors = std_errors(battles, found.voted, found.placed, found.shares, settings, cluster, wanted)
     for name, fit in found.gaps.items():
-        own = [np.where(part > 0, np.hypot(part, fit.own_error), part) for part in errors[name]]
-        errors[name] = (own[0], own[1])
-    bootstrap, closed = ({name: pair[kind] for name, pair in errors.items()} for kind in (0, 1))
+        by_judge = fit.weights[:, 1] * fit.features.own_error
+        for kind in errors:
+            kind[name] = np.where(kind[name] > 0, np.hypot(kind[name], by_judge), kind[name])
+    bootstrap, closed = errors
     human = strength_to_rating(found.strength("human"))
     votes = found.targets["human"].n_battles.sum(axis=1).astype(np.int64)
     judged = found.judged.n_battles.sum(axis=1).astype(np.int64)
@@ -166,13 +160,13 @@ def tabulate(
 
 def _vote_std_error(found: Placements, strength: Floats) -> Floats:
     """Return the standard error of a placement by one vote on every judged battle, logits (M,)."""
-    counts, anchors = found.judged.n_battles, found.placed["human"].anchors
-    error = np.full(strength.size, np.nan)
-    for model, others in enumerate(other_anchors(found.voted)):
-        chance = expit(strength[model] - anchors[model][others])
-        information = float((counts[model][others] * chance * (1 - chance)).sum())
-        error[model] = 1 / math.sqrt(information) if information > 0 else math.nan
-    return error
+    others = other_anchors(found.voted)
+    anchors, counts = found.placed["human"].anchors, found.judged.n_battles
+    information = np.full(strength.size, np.nan)
+    for model, own in enumerate(others):
+        chance = expit(strength[model] - anchors[model][own])
+        information[model] = (counts[model][own] * chance * (1 - chance)).sum()
+    return np.asarray(1 / np.sqrt(np.where(information > 0, information, np.nan)))
 
 
 def _flags(found: Placements) -> NDArray[np.str_]:
@@ -197,11 +191,8 @@ def _flags(found: Placements) -> NDArray[np.str_]:
         "humans-always-prefer": voted & (votes[:, :2].sum(axis=1) == 0),
         "humans-never-prefer": voted & (votes[:, 1:].sum(axis=1) == 0),
     }
-    every = [
-        ";".join(name for name, rows in raised.items() if rows[model])
-        for model in range(voted.size)
-    ]
-    return np.array(every)
+    rows = zip(*raised.values(), strict=True)
+    return np.array([";".join(compress(raised, row)) for row in rows])
 
 
 class Summary(NamedTuple):
@@ -214,7 +205,7 @@ class Summary(NamedTuple):
     """
 
     method: NDArray[np.str_]
-    n_models: NDArray[np.int64]
+    n_models: Ints
     mae: Floats
     bias: Floats
     stretch: Floats
@@ -256,10 +247,9 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
     Source: C. Spearman (1904), American Journal of Psychology 15(1).
     """
     columns = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    if np.isnan(columns).any():
-        return math.nan
     ranks = np.column_stack([average_ranks(column) for column in columns])
-    return float(np.corrcoef(ranks, rowvar=False)[1, 0])
+    known = not np.isnan(columns).any()
+    return float(np.corrcoef(ranks, rowvar=False)[1, 0]) if known else math.nan
 
 
 def kendall(first: ArrayLike, second: ArrayLike) -> float:

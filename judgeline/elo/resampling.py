@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats, require
+from judgeline.arrays import Bools, Floats, Ints, require
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.strengths import analytic_std_error, place_models
 from judgeline.elo.sums import chebyshev_nodes, interpolation
@@ -19,33 +19,25 @@ from judgeline.verdict.outcomes import smooth_outcome
 SMOOTHING_LEVELS: tuple[float, ...] = (0.55, 0.65, 0.75, 0.85, 0.95)
 """Label-smoothing baselines of the paper: what a decisive judge outcome counts as."""
 
-_BASELINE = "smoothed-"
-
-
-def baseline(level: float) -> str:
-    """Return the name of the method that smooths hard outcomes to a level."""
-    return f"{_BASELINE}{level!r}"
-
-
-def is_baseline(method: str) -> bool:
-    """Return whether a method smooths hard outcomes, whose random stream it shares."""
-    return method.startswith(_BASELINE)
-
-
 _DRAWS_PER_CELL = 16  # one binomial draw costs about as much as this many battles drawn
-
 _TOLERANCE = 1e-12  # logits
 _MOST_STEPS = 6  # towards a resample's placement
 _FAR = 3.0  # logits from the sample's placement; a resample farther away is placed by itself
-
 _BLOCK_CELLS = 1 << 22  # resamples times units drawn at a time: 32 MiB
-
-StdErrors = dict[str, tuple[Floats, Floats]]
-"""By method: bootstrap and closed-form standard errors in logits, each (M,)."""
 
 OwnShares = Callable[[int, OwnBattles], Floats]
 """Gives model number m's share of the win in each of its n own battles, (n,); NaN where a battle
 does not count."""
+
+
+def baseline(level: float) -> str:
+    """Return the name of the method that smooths hard outcomes to a level."""
+    return f"smoothed-{level!r}"
+
+
+def is_baseline(method: str) -> bool:
+    """Return whether a method smooths hard outcomes, whose random stream it shares."""
+    return method.startswith("smoothed-")
 
 
 def keyed_rng(seed: int, *names: str) -> np.random.Generator:
@@ -66,19 +58,10 @@ def keyed_rng(seed: int, *names: str) -> np.random.Generator:
 class RatingSettings:
     """Settings of leave-one-out ratings.
 
-    Attributes
-    ----------
-    l2 : float
-        Penalty on squared strengths, per squared logit.
-    n_resamples : int
-        Bootstrap resamples per model and method; 0 for the closed form alone.
-    seed : int
-        Seed of every random stream.
-    stream : tuple of str
-        What the battles are of, such as the corpus; keys the random streams with model and method.
-        Judges share it, so that equal outcomes have equal errors.
-    smoothing_levels : tuple of float
-        Levels of the label-smoothing baselines.
+    `l2` is the penalty on squared strengths, per squared logit; `n_resamples` the number of
+    bootstrap resamples per model and method, 0 for the closed form alone. `seed` and `stream`, such
+    as the corpus, key the random streams with model and method; judges share them, so that equal
+    outcomes have equal errors. `smoothing_levels` are those of the label-smoothing baselines.
     """
 
     l2: float = 0.01
@@ -97,25 +80,46 @@ class RatingSettings:
             smooth_outcome(0.5, level)
 
 
-class ResamplingUnits(NamedTuple):
-    """Units drawn with replacement: battles, or questions with all their battles.
+class _OwnFit(NamedTuple):
+    """One model's placements by K methods that resample together, and U units to draw.
 
-    `opponent` (B,): the anchor of each kind of battle, in rising order; `unit` (B,): the unit that
-    it belongs to, None where each is one; `wins` (U, K): the model's share of wins in one unit,
-    under each of K kinds of target that are drawn together; `copies` (U,): how many identical units
-    there are.
+    A unit is a battle, or a question with all its battles.
     """
 
-    opponent: NDArray[np.intp]
-    unit: NDArray[np.intp] | None
-    wins: Floats
-    copies: NDArray[np.int64]
+    strengths: Floats  # (K,)
+    anchors: Floats  # (K, A)
+    opponent: NDArray[np.intp]  # (B,), the anchor of each kind of battle, rising
+    unit: NDArray[np.intp] | None  # (B,), the unit of each kind of battle; None where it is one
+    wins: Floats  # (U, K), the model's share of wins in one unit
+    copies: Ints  # (U,), how many identical units there are
 
-    def met(self, counts: Floats, n_anchors: int) -> Floats:
+    @classmethod
+    def of(
+        cls,
+        strengths: Floats,
+        anchors: Floats,
+        opponent: NDArray[np.intp],
+        share: Floats,
+        cluster: NDArray[np.intp] | None,
+    ) -> "_OwnFit":
+        """Return battles as units, by opponents' columns (n,) and shares of the win (n, K)."""
+        order = np.argsort(share[:, 0])  # the first kind determines the others
+        narrow = opponent[order].astype(np.min_scalar_type(anchors.shape[1]))  # few bits to sort
+        order = order[np.argsort(narrow, kind="stable")]
+        opponent, share = opponent[order], share[order]
+        if cluster is not None:
+            _, unit = np.unique(cluster[order], return_inverse=True)
+            wins: Floats = np.column_stack([np.bincount(unit, kind) for kind in share.T])
+            return cls(strengths, anchors, opponent, unit, wins, np.ones(len(wins), np.int64))
+        fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share[:, 0]) != 0)]
+        copies = np.diff(np.r_[np.flatnonzero(fresh), opponent.size])
+        return cls(strengths, anchors, opponent[fresh], None, share[fresh], copies)
+
+    def met(self, counts: Floats) -> Floats:
         """Return battles against each anchor in resamples that hold units so often."""
         each = counts if self.unit is None else counts[:, self.unit]
         starts = np.flatnonzero(np.diff(self.opponent, prepend=-1))
-        met = np.zeros((len(counts), n_anchors))
+        met = np.zeros((len(counts), self.anchors.shape[1]))
         met[:, self.opponent[starts]] = np.add.reduceat(each, starts, axis=1)
         return met
 
@@ -131,66 +135,35 @@ class ResamplingUnits(NamedTuple):
             row[:] = np.bincount(kind.take(draw), minlength=copies.size)
         return counts
 
-
-def _units(
-    opponent: NDArray[np.intp],
-    share: Floats,
-    cluster: NDArray[np.intp] | None,
-    n_anchors: int,
-) -> ResamplingUnits:
-    """Return battles as units, by opponents' columns (n,) and shares of the win (n, K)."""
-    order = np.argsort(share[:, 0])  # the first kind determines the others
-    narrow = opponent[order].astype(np.min_scalar_type(n_anchors))  # few bits are sorted at once
-    order = order[np.argsort(narrow, kind="stable")]
-    opponent, share = opponent[order], share[order]
-    if cluster is not None:
-        _, unit = np.unique(cluster[order], return_inverse=True)
-        wins: Floats = np.column_stack([np.bincount(unit, kind) for kind in share.T])
-        return ResamplingUnits(opponent, unit, wins, np.ones(len(wins), dtype=np.int64))
-    fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share[:, 0]) != 0)]
-    copies = np.diff(np.r_[np.flatnonzero(fresh), opponent.size])
-    return ResamplingUnits(opponent[fresh], None, share[fresh], copies)
-
-
-class _OwnFit(NamedTuple):
-    """One model's placements by K methods that resample together: strengths and anchors (K, A)."""
-
-    units: ResamplingUnits
-    strengths: Floats
-    anchors: Floats
-
     def closed_errors(self, l2: float) -> Floats:
         """Return the closed form of the bootstrap standard errors over the units, (K,)."""
-        wins, copies = self.units.wins, self.units.copies.astype(float)
+        copies = self.copies.astype(float)
         chance = expit(self.strengths[:, None] - self.anchors)
-        each, met = chance[:, self.units.opponent], self.units.met(copies[None], chance.shape[1])
-        if self.units.unit is not None:
-            each = np.array([np.bincount(self.units.unit, kind) for kind in each])
-        residual = wins - each.T
-        information = (chance * (1 - chance)) @ met[0] + 2 * l2
-        return analytic_std_error(
-            copies @ residual, copies @ residual**2, information, copies.sum()
-        )
+        each = chance[:, self.opponent]
+        if self.unit is not None:
+            each = np.array([np.bincount(self.unit, kind) for kind in each])
+        residual = self.wins - each.T
+        information = (chance * (1 - chance)) @ self.met(copies[None])[0] + 2 * l2
+        sums = copies @ residual, copies @ residual**2
+        return analytic_std_error(*sums, information, copies.sum())
 
     def bootstrap_errors(self, settings: RatingSettings, rng: np.random.Generator) -> Floats:
         """Return the standard deviations of refits on resamples, which all methods share, (K,)."""
-        total, n_resamples = int(self.units.copies.sum()), settings.n_resamples
+        total, n_resamples = int(self.copies.sum()), settings.n_resamples
         if total < 2 or not n_resamples:
             return np.full(self.strengths.size, np.nan)
-        block = max(1, _BLOCK_CELLS // max(total, self.units.opponent.size))
+        block = max(1, _BLOCK_CELLS // max(total, self.opponent.size))
         refits = []
         for first in range(0, n_resamples, block):
-            counts = self.units.drawn(min(block, n_resamples - first), rng)
-            met, wins = self.units.met(counts, self.anchors.shape[1]), counts @ self.units.wins
-            refits.append(self._placed(wins.T, met, settings.l2))
+            counts = self.drawn(min(block, n_resamples - first), rng)
+            refits.append(self._placed((counts @ self.wins).T, self.met(counts), settings.l2))
         return np.array([row.std(ddof=1) for row in np.concatenate(refits, axis=1)])
 
     def _placed(self, wins: Floats, met: Floats, l2: float) -> Floats:
         """Return placements (K, R) by wins (K, R) over battles (R, A), near those of the sample."""
         gap, origin = (self.strengths[:, None] - self.anchors)[..., None], 2 * l2 * self.strengths
 
-        def derivatives(offset: Floats) -> tuple[Floats, Floats]:
-            """Return slope and information of the likelihood at some offsets (P,), (K, R, P)."""
+        def derivatives(offset: Floats) -> tuple[Floats, Floats]:  # at P offsets, (K, R, P)
             chance = expit(gap + offset)
             slope = (wins - origin[:, None])[..., None] - met @ chance - 2 * l2 * offset
             return slope, met @ (chance * (1 - chance)) + 2 * l2
@@ -216,14 +189,14 @@ class _OwnFit(NamedTuple):
 
 def std_errors(
     battles: CodedBattles,
-    voted: NDArray[np.bool_],
+    voted: Bools,
     placed: Mapping[str, Placed],
     shares: Mapping[str, OwnShares],
     settings: RatingSettings,
     cluster: ArrayLike | None,
-    models: NDArray[np.bool_],
-) -> StdErrors:
-    """Return both standard errors of every placed model by every method."""
+    models: Bools,
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Return bootstrap and closed-form standard errors by method, each (M,) logits."""
     closed = np.array([fit.std_error for fit in placed.values()])
     bootstrap = np.full(closed.shape, np.nan)
     families: dict[str, list[int]] = {}  # rows by the method that names the random stream
@@ -240,14 +213,11 @@ def std_errors(
             bootstrap[rows, model] = fit.bootstrap_errors(settings, rng)
             if cluster is not None:
                 closed[rows, model] = fit.closed_errors(settings.l2)
-    return dict(zip(placed, zip(bootstrap, closed, strict=True), strict=True))
+    return dict(zip(placed, bootstrap, strict=True)), dict(zip(placed, closed, strict=True))
 
 
 def _own_fit(
-    model: int,
-    own: OwnBattles,
-    voted: NDArray[np.bool_],
-    kinds: list[tuple[Placed, OwnShares]],
+    model: int, own: OwnBattles, voted: Bools, kinds: list[tuple[Placed, OwnShares]]
 ) -> _OwnFit | None:
     """Return a model's resampling units and strengths; None where a method does not place it."""
     strengths = np.array([fit.strength[model] for fit, _ in kinds])
@@ -255,20 +225,19 @@ def _own_fit(
     kept = np.isfinite(share[:, 0])
     if not np.isfinite(strengths).all() or not kept.any():
         return None
-    others = np.flatnonzero(voted) != model
-    column = np.cumsum(voted & (np.arange(voted.size) != model)) - 1
+    anchors = np.flatnonzero(voted)
+    others = anchors[anchors != model]
+    column = np.searchsorted(others, own.opponent[kept])
     clusters = None if own.cluster is None else own.cluster[kept]
-    units = _units(column[own.opponent[kept]], share[kept], clusters, int(others.sum()))
-    return _OwnFit(units, strengths, np.array([fit.anchors[model][others] for fit, _ in kinds]))
+    placed = np.array([fit.anchors[model][anchors != model] for fit, _ in kinds])
+    return _OwnFit.of(strengths, placed, column, share[kept], clusters)
 
 
 def require_clusters(cluster: ArrayLike | None, n_battles: int) -> None:
     """Raise ValueError unless there is a cluster for every battle, or none at all."""
     if cluster is not None:
-        labels = np.asarray(cluster, dtype=object)
-        require(
-            labels.shape == (n_battles,), "the shape of cluster", labels.shape, f"({n_battles},)"
-        )
+        labels, shape = np.asarray(cluster, dtype=object), (n_battles,)
+        require(labels.shape == shape, "the shape of cluster", labels.shape, f"{shape}")
         # NaN alone differs from itself
         given = [label is not None and label == label for label in labels.tolist()]
         require(given, "cluster", labels, "a cluster of every battle, or its id")

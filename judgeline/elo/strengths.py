@@ -6,7 +6,6 @@ kind of target - votes, hard outcomes, soft outcomes, smoothed ones - is the sam
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,29 +16,15 @@ from judgeline.arrays import Floats, require
 
 ELO_PER_LOGIT = 400 / math.log(10)
 """Elo points per natural logit: 400 points are odds of ten to one."""
-
 ELO_ORIGIN = 1500.0
 """Rating of a model of strength zero, in Elo points."""
-
-GRADIENT_TOLERANCE = 1e-8
-"""Largest absolute gradient of a finished fit, in wins."""
-
-STEP_TOLERANCE = 1e-10
-"""Largest absolute last Newton step of a finished fit, in logits."""
-
+_GRADIENT_TOLERANCE = 1e-8  # wins, of a finished fit
+_STEP_TOLERANCE = 1e-10  # logits, of its last step
 _MAX_ITERATIONS = 100
-
 _MAX_STEP = 4.0  # logits; a longer Newton step leaves the region where the quadratic holds
-
-
 _PLACING_STEPS = 200
-
 _PLACING_TOLERANCE = 1e-12  # logits
-
-_SHARE_ROUNDING = (
-    2.0**-29
-)  # of a battle's squared outcome: see `judgeline.verdict.outcomes.exact_share`
-
+_SHARE_ROUNDING = 2.0**-29  # of a battle's squared outcome: see `exact_share`
 _FAR = 200.0  # logits beyond every anchor: no finite placement, and no overflow of odds
 
 
@@ -54,69 +39,47 @@ def rating_to_strength(rating: ArrayLike) -> Floats:
 
 
 def fit_strengths(
-    n_battles: ArrayLike,
-    wins: ArrayLike,
-    *,
-    l2: float = 0.01,
-    start: ArrayLike | None = None,
+    n_battles: ArrayLike, wins: ArrayLike, *, l2: float = 0.01, start: ArrayLike | None = None
 ) -> Floats:
-    """Return the strengths that maximise the penalised Bradley-Terry log-likelihood.
+    """Return strengths (M,) of mean zero, in logits, by penalised Bradley-Terry likelihood.
 
     Maximises ``sum_battles [y log p + (1 - y) log(1 - p)] - l2 * |strength|^2`` with
     ``p = sigmoid(strength_a - strength_b)`` and ``y`` in [0, 1] (a tie is one half).
 
-    Parameters
-    ----------
-    n_battles : array_like, shape (M, M)
-        How often two models met; symmetric, zero on the diagonal.
-    wins : array_like, shape (M,)
-        Each model's total share of wins over all its battles; they sum to the battle count.
-    l2 : float
-        Penalty on the squared strengths, per squared logit. Without it (0) the strengths
-        exist only if no group of models beat all others throughout.
-    start : array_like, shape (M,), optional
-        Strengths to start from, in logits; zeros by default.
-
-    Returns
-    -------
-    ndarray, shape (M,)
-        Strengths in logits, centred to mean zero.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, `l2` is negative or the wins do not sum to the battles.
-    RuntimeError
-        If the largest gradient is not brought to 1e-8 wins: the strengths do not exist
-        (separable or unconnected battles without a penalty).
+    `n_battles` (M, M) says how often two models met, symmetric with a diagonal of zeros; `wins`
+    (M,) each model's share of the win summed over its battles. Without a penalty strengths exist
+    only if no group of models beat all others throughout: RuntimeError if they do not exist.
+    `start` (M,) are strengths to begin with, zeros by default.
 
     References
     ----------
     R. A. Bradley and M. E. Terry (1952), Biometrika 39; W.-L. Chiang et al. (2024), "Chatbot
     Arena", arXiv:2403.04132.
     """
-    counts = np.asarray(n_battles, dtype=float)
-    won = np.asarray(wins, dtype=float)
+    counts, won = np.asarray(n_battles, dtype=float), np.asarray(wins, dtype=float)
     _require_totals(counts, won, l2)
-    likelihood = _Likelihood(counts, won, l2)
     strengths = np.zeros(won.size) if start is None else np.array(start, dtype=float)
     strengths -= strengths.mean()
     for _ in range(_MAX_ITERATIONS):
-        gradient, step, information = likelihood.newton(strengths)
-        if gradient <= GRADIENT_TOLERANCE and np.abs(step).max() <= STEP_TOLERANCE:
-            likelihood.require_held(information)
+        gradient, step, information = _newton_step(counts, won, l2, strengths)
+        if gradient <= _GRADIENT_TOLERANCE and np.abs(step).max() <= _STEP_TOLERANCE:
+            if l2 == 0 and np.linalg.eigvalsh(curvature(information, 0))[0] <= _GRADIENT_TOLERANCE:
+                raise _undetermined(l2)
             return strengths
-        strengths = likelihood.ascend(strengths, step)
+        strengths = _ascended(counts, won, l2, strengths, step)
         strengths -= strengths.mean()
-    gradient, step, _ = likelihood.newton(strengths)
+    gradient, step, _ = _newton_step(counts, won, l2, strengths)
     rounding = np.finfo(float).eps * max(float(counts.sum(axis=1).max()), 1.0)
-    if gradient <= max(GRADIENT_TOLERANCE, 8 * rounding) and np.abs(step).max() < 1e-8:
+    if gradient <= max(_GRADIENT_TOLERANCE, 8 * rounding) and np.abs(step).max() < 1e-8:
         return strengths  # only rounding keeps it from a smaller step
-    raise RuntimeError(
-        f"strengths did not converge after {_MAX_ITERATIONS} iterations (largest gradient "
-        f"{gradient:.1e} wins, tolerance {GRADIENT_TOLERANCE:.0e}; largest strength "
-        f"{np.abs(strengths).max():.1f} logits): some models win or lose every battle against "
-        f"the rest, and l2 = {l2:g} does not hold them; use a larger penalty or add battles"
+    raise _undetermined(l2, f" after {_MAX_ITERATIONS} iterations, at a gradient of {gradient:.1e}")
+
+
+def _undetermined(l2: float, when: str = "") -> RuntimeError:
+    return RuntimeError(
+        f"strengths are not determined{when}: some models win or lose every battle against the "
+        f"rest, or share none with them, and l2 = {l2:g} does not hold them; use a larger penalty "
+        "or add battles that connect them"
     )
 
 
@@ -155,60 +118,42 @@ def solver(hessian: Floats) -> Callable[[Floats], Floats]:
     return lambda right: np.asarray(dpotrs(factor, right, lower=0)[0])
 
 
-class _Likelihood(NamedTuple):
-    """Penalised log-likelihood of M strengths, from counts (M, M) and total wins (M,)."""
+def _newton_step(
+    counts: Floats, won: Floats, l2: float, strengths: Floats
+) -> tuple[float, Floats, Floats]:
+    """Return the largest gradient, the Newton step (M,) and the pairs' information (M, M)."""
+    chance = expit(strengths[:, None] - strengths)
+    expected = counts * chance
+    gradient = won - expected.sum(axis=1) - 2 * l2 * strengths
+    gradient, information = gradient - gradient.mean(), expected * (1 - chance)
+    try:
+        step = solver(curvature(information, l2))(gradient)
+    except np.linalg.LinAlgError as error:
+        raise _undetermined(l2) from error
+    return float(np.abs(gradient).max()), step - step.mean(), information
 
-    counts: Floats
-    won: Floats
-    l2: float
 
-    def newton(self, strengths: Floats) -> tuple[float, Floats, Floats]:
-        """Return the largest gradient, the Newton step (M,) and the pairs' information (M, M)."""
-        chance = expit(strengths[:, None] - strengths)
-        expected = self.counts * chance
-        gradient = self.won - expected.sum(axis=1) - 2 * self.l2 * strengths
-        gradient, information = gradient - gradient.mean(), expected * (1 - chance)
-        try:
-            solve = solver(curvature(information, self.l2))
-        except np.linalg.LinAlgError as error:
-            raise RuntimeError(
-                "strengths are not determined: some models share no informative battle with the "
-                f"others and l2 = {self.l2:g} does not hold them; connect them or use a larger "
-                "penalty"
-            ) from error
-        step = solve(gradient)
-        return float(np.abs(gradient).max()), step - step.mean(), information
+def _ascended(counts: Floats, won: Floats, l2: float, strengths: Floats, step: Floats) -> Floats:
+    """Take the Newton step, shortened until the likelihood does not fall.
 
-    def value(self, strengths: Floats) -> float:
-        """Return the penalised log-likelihood, in nats."""
-        softplus = np.logaddexp(0, strengths[:, None] - strengths)
-        pairs = 0.5 * (self.counts * (softplus + softplus.T)).sum()
-        lost = self.counts.sum(axis=1) - self.won
+    It rises anyway where no gap moves by more than 1.79 logits: F. Bach (2010), Electronic
+    Journal of Statistics 4, on the self-concordance of logistic likelihoods.
+    """
+
+    def value(at: Floats) -> float:
+        softplus = np.logaddexp(0, at[:, None] - at)
+        pairs = 0.5 * (counts * (softplus + softplus.T)).sum()
         # log p = d/2 - log(2 cosh(d/2)) and log(1 - p) = -d/2 - log(2 cosh(d/2)) for a gap d
-        linear = 0.5 * (strengths * (self.won - lost)).sum()
-        return float(linear - 0.5 * pairs - self.l2 * (strengths**2).sum())
+        linear = 0.5 * (at * (won - (counts.sum(axis=1) - won))).sum()
+        return float(linear - 0.5 * pairs - l2 * (at**2).sum())
 
-    def ascend(self, strengths: Floats, step: Floats) -> Floats:
-        """Take the Newton step, shortened until the likelihood does not fall.
-
-        It rises anyway where no gap moves by more than 1.79 logits: F. Bach (2010), Electronic
-        Journal of Statistics 4, on the self-concordance of logistic likelihoods.
-        """
-        largest = float(np.abs(step).max())
-        if largest < 0.5:
-            return strengths + step
-        scale, before = min(1.0, _MAX_STEP / largest), self.value(strengths)
-        while scale > 1e-6 and self.value(strengths + scale * step) < before:
-            scale /= 2
-        return strengths + scale * step
-
-    def require_held(self, information: Floats) -> None:
-        """Raise if, without a penalty, some direction has run out of information: no maximum."""
-        if self.l2 == 0 and np.linalg.eigvalsh(curvature(information, 0))[0] <= GRADIENT_TOLERANCE:
-            raise RuntimeError(
-                "strengths are not determined: with l2 = 0 some models win or lose every battle "
-                "against the rest, or share none with them; use a penalty l2 > 0 or add battles"
-            )
+    largest = float(np.abs(step).max())
+    if largest < 0.5:
+        return strengths + step
+    scale, before = min(1.0, _MAX_STEP / largest), value(strengths)
+    while scale > 1e-6 and value(strengths + scale * step) < before:
+        scale /= 2
+    return strengths + scale * step
 
 
 def place_models(
@@ -225,10 +170,8 @@ def place_models(
     sigmoid(strength - anchor)`` from wins (R,), battles (R, M) and anchors (M,) or (R, M), in
     logits. NaN for a row without battles, or of wins or losses only without a penalty.
     """
-    won = np.asarray(wins, dtype=float)
-    counts = np.asarray(n_battles, dtype=float)
-    fixed = np.asarray(anchors, dtype=float)
-    total = counts.sum(axis=1)
+    won, counts = np.asarray(wins, dtype=float), np.asarray(n_battles, dtype=float)
+    fixed, total = np.asarray(anchors, dtype=float), counts.sum(axis=1)
     bounded = total > 0 if l2 > 0 else (won > 0) & (won < total)
     rows = np.flatnonzero(bounded & np.isfinite(won))
     strengths = np.full(won.size, np.nan)
@@ -257,9 +200,8 @@ def _newton(won: Floats, counts: Floats, anchors: Floats, l2: float, start: floa
         following = strength + step
         outside = (following < low) | (following > high)
         following = np.where(outside, (low + high) / 2, following)
-        settled = np.abs(following - strength) <= _PLACING_TOLERANCE * np.maximum(
-            1.0, np.abs(following)
-        )
+        size = np.maximum(1.0, np.abs(following))
+        settled = np.abs(following - strength) <= _PLACING_TOLERANCE * size
         strength = np.where(moving, following, strength)
         moving &= ~settled
         if not moving.any():

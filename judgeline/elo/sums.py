@@ -1,4 +1,4 @@
-"""Sums over battles: counts by outcome and by score, and soft outcomes at every fold's slope."""
+"""Sums over battles: counts by outcome and by score, and sums at many slopes at once."""
 
 import math
 from collections.abc import Callable
@@ -9,28 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats
+from judgeline.arrays import Bools, Floats, Ints
 from judgeline.elo.battles import CodedBattles, chunks
 from judgeline.verdict.outcomes import exact_share
 
 FEW = 4_000_000
 """Battles times models up to which a pass over the battles for each fold is quick enough."""
 
-HUMAN_CODES = 4  # halves 0, 1, 2 and 3 = nobody voted
-
-JUDGE_CODES = 5  # quarters 0 to 4
-
-
-OwnOutcomes = Callable[[slice], tuple[NDArray[np.float64], NDArray[np.float64]]]
-
+_HUMAN_CODES = 4  # halves 0, 1, 2 and 3 = nobody voted
+_JUDGE_CODES = 5  # quarters 0 to 4
 _RELATIVE_ERROR = 1e-14
-
 _MOST_NODES = 96
 
-Integrand = Callable[[float, NDArray[np.float64]], NDArray[np.float64]]
+Integrand = Callable[[float, Floats], tuple[Floats, Floats]]
+"""Values of model A and of model B in each battle, from a slope and the battles' scores."""
 
 
-def add_counts(total: NDArray[np.int64], key: NDArray[Any], weight: NDArray[Any] | None) -> None:
+def add_counts(total: Ints, key: NDArray[Any], weight: NDArray[Any] | None) -> None:
     """Add to each cell of a table the rows that have its key, or the battles in them."""
     counted = np.bincount(key, weight, total.size)
     total += counted if weight is None else counted.astype(np.int64)
@@ -43,31 +38,14 @@ class OutcomeTally(NamedTuple):
     counts all judged battles by its quarters. Both count every battle twice, once each way.
     """
 
-    human: NDArray[np.int64]
-    judge: NDArray[np.int64]
-
-
-class ScoreTally(NamedTuple):
-    """Battles per model, score difference oriented to it, and human outcome oriented to it.
-
-    `counts` has shape (M, 2 K + 1, 4); column ``k`` stands for a difference of
-    ``(k - K) / denominator`` rubric points.
-    """
-
-    counts: NDArray[np.int64]
-    denominator: int
-
-    @property
-    def differences(self) -> NDArray[np.float64]:
-        """Score differences of the columns, in rubric points, shape (2 K + 1,)."""
-        reach = self.counts.shape[1] // 2
-        return np.asarray(np.arange(-reach, reach + 1) / self.denominator)
+    human: Ints
+    judge: Ints
 
 
 def tally_outcomes(battles: CodedBattles) -> OutcomeTally:
     """Return the battles of each pair by human outcome and by judge outcome."""
     size = len(battles.models)
-    cells = size * size * HUMAN_CODES * JUDGE_CODES
+    cells = size * size * _HUMAN_CODES * _JUDGE_CODES
     total = np.zeros(cells, dtype=np.int64)
     for part in chunks(len(battles), cells):
         key: NDArray[np.integer] = battles.model_a[part].astype(
@@ -75,102 +53,62 @@ def tally_outcomes(battles: CodedBattles) -> OutcomeTally:
         )
         key *= size
         key += battles.model_b[part]
-        key *= HUMAN_CODES
+        key *= _HUMAN_CODES
         key += battles.human_outcome[part] & 3  # -1, nobody voted, becomes 3
-        key *= JUDGE_CODES
+        key *= _JUDGE_CODES
         key += battles.judge_outcome[part]
         add_counts(total, key, battles.weights(part))
-    joint = total.reshape(size, size, HUMAN_CODES, JUDGE_CODES)
+    joint = total.reshape(size, size, _HUMAN_CODES, _JUDGE_CODES)
     human, judge = joint[:, :, :3].sum(axis=3), joint.sum(axis=2)
     return OutcomeTally(*(view + view[:, :, ::-1].transpose(1, 0, 2) for view in (human, judge)))
 
 
-def tally_scores(
-    battles: CodedBattles, *, opponents: NDArray[np.bool_] | None = None
-) -> ScoreTally:
-    """Return the battles of each model by score difference and human outcome, model first."""
+def tally_scores(battles: CodedBattles, *, opponents: Bools | None = None) -> tuple[Ints, Floats]:
+    """Return battles per model, score difference and human outcome, and the score differences.
+
+    Counts (M, 2 K + 1, 4) and differences (2 K + 1,), in rubric points, are from the model's side.
+    """
     if not battles.denominator:
         raise ValueError("score differences are continuous: there is no grid to count them on")
     size = len(battles.models)
     reach = int(np.abs(battles.score_difference).max(initial=0))
-    width = 2 * reach + 1
-    cells = size * width * HUMAN_CODES
+    shape = (size, 2 * reach + 1, _HUMAN_CODES)
+    cells = math.prod(shape)
     as_a, as_b = np.zeros(cells, dtype=np.int64), np.zeros(cells, dtype=np.int64)
     sides = (battles.model_a, battles.model_b, as_a), (battles.model_b, battles.model_a, as_b)
     for part in chunks(len(battles), cells):
         detail = battles.score_difference[part].astype(np.int32)
         detail += reach
-        detail *= HUMAN_CODES
+        detail *= _HUMAN_CODES
         detail += battles.human_outcome[part] & 3
         weight = battles.weights(part)
         for codes, others, total in sides:
             key = codes[part].astype(np.int32)
-            key *= width * HUMAN_CODES
+            key *= cells // size
             key += detail
             if opponents is None:
                 add_counts(total, key, weight)
                 continue
             met = opponents[others[part]]
             add_counts(total, key[met], None if weight is None else weight[met])
-    shape = (size, width, HUMAN_CODES)
     mirrored = as_b.reshape(shape)[:, ::-1][:, :, [2, 1, 0, 3]]  # B's view: signs and wins turn
-    return ScoreTally(as_a.reshape(shape) + mirrored, battles.denominator)
+    differences = np.asarray(np.arange(-reach, reach + 1) / battles.denominator)
+    return as_a.reshape(shape) + mirrored, differences
 
 
-class SoftTotals(NamedTuple):
-    """Sums of soft outcomes, all at the slope of the held-out model ``m`` of row ``m``.
+def soft_totals(battles: CodedBattles, beta: Floats, anchors: Bools) -> Floats:
+    """Return the soft wins of every model over its battles with anchors, at each fold's slope.
 
-    `totals` (M, M): row m, column i: soft wins of model i over its battles with anchors.
-    `own_wins` (M, M): row m, column j: soft wins of model m against model j.
-    `own_squares` (M,): sum of squared soft outcomes of model m against anchors.
-    Rows are NaN where the slope is.
+    Row m (M, M) is at the slope of model m, NaN where it has none. Continuous scores of many
+    battles are summed at Chebyshev nodes.
     """
-
-    totals: Floats
-    own_wins: Floats
-    own_squares: Floats
-
-
-def soft_totals(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> SoftTotals:
-    """Return the soft totals of every fold."""
-
-    def own(part: slice) -> tuple[Floats, Floats]:
-        """Return the shares of A at A's slope and of B at B's, of one part of the battles."""
-        score = battles.rubric_points(part)
-        slope_a, slope_b = beta[battles.model_a[part]], beta[battles.model_b[part]]
-        return exact_share(expit(slope_a * score)), exact_share(expit(-slope_b * score))
-
-    wins, squares = own_sums(battles, own)
-    totals = (_totals_on_grid if battles.denominator else _totals_at)(battles, beta, anchors)
-    return SoftTotals(totals, wins, squares[:, anchors].sum(axis=1))
-
-
-def _totals_on_grid(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> Floats:
-    tally = tally_scores(battles, opponents=None if anchors.all() else anchors)
-    chance = exact_share(expit(beta[:, None] * tally.differences))
-    return np.asarray(chance @ tally.counts.sum(axis=2).T)
-
-
-def own_sums(battles: CodedBattles, own: OwnOutcomes) -> tuple[Floats, Floats]:
-    """Return sums of outcomes and of their squares, (M, M): row model's against column model."""
-    size = len(battles.models)
-    wins, squares = np.zeros((2, size * size))
-    for part in chunks(len(battles), size * size):
-        row, column = (side[part].astype(np.int64) for side in (battles.model_a, battles.model_b))
-        pairs = row * size + column, column * size + row
-        for pair, share in zip(pairs, own(part), strict=True):
-            squared = exact_share(share**2)
-            wins += np.bincount(pair, battles.weighted(share, part), wins.size)
-            squares += np.bincount(pair, battles.weighted(squared, part), wins.size)
-    return wins.reshape(size, size), squares.reshape(size, size)
-
-
-def _totals_at(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> Floats:
-    """Sum soft outcomes per model at every fold's slope; of many, through Chebyshev nodes."""
+    if battles.denominator:
+        counts, differences = tally_scores(battles, opponents=None if anchors.all() else anchors)
+        chance = exact_share(expit(beta[:, None] * differences))
+        return np.asarray(chance @ counts.sum(axis=2).T)
     score = battles.rubric_points()
     inner = anchors[battles.model_a] & anchors[battles.model_b]
-    kept, kept_score = battles.take(inner), score[inner]
-    known = np.isfinite(beta)
+    kept, known = battles.take(inner), np.isfinite(beta)
     totals = np.full((beta.size, beta.size), np.nan)
     if not known.any():
         return totals
@@ -178,17 +116,17 @@ def _totals_at(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) 
     weights = np.eye(nodes.size)[place]
     if len(kept) * nodes.size > FEW:
         with suppress(ValueError):  # slopes may lie too far apart to interpolate between
-            reach = float(np.abs(score).max())
-            nodes = chebyshev_nodes(nodes[0], nodes[-1], reach=reach)
+            nodes = chebyshev_nodes(nodes[0], nodes[-1], reach=float(np.abs(score).max()))
             weights = interpolation(nodes, beta[known])
-    of_a, of_b = (
-        lambda beta, s, sign=sign: exact_share(expit(sign * beta * s)) for sign in (1, -1)
-    )
-    totals[known] = weights @ model_sums(kept, kept_score, nodes, of_a, of_b).T
+
+    def shares(slope: float, scores: Floats) -> tuple[Floats, Floats]:
+        return exact_share(expit(slope * scores)), exact_share(expit(-slope * scores))
+
+    totals[known] = weights @ model_sums(kept, score[inner], nodes, shares).T
     return totals
 
 
-def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.float64]:
+def chebyshev_nodes(low: float, high: float, *, reach: float) -> Floats:
     """Return nodes that resolve ``sigmoid(beta * s)`` for beta between two bounds.
 
     Source: L. N. Trefethen (2013), Approximation Theory and Approximation Practice, theorem 8.2.
@@ -204,7 +142,7 @@ def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.floa
     return np.asarray((low + high) / 2 + half * np.cos(angle))
 
 
-def interpolation(nodes: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:
+def interpolation(nodes: Floats, at: Floats) -> Floats:
     """Return the matrix that takes values at Chebyshev nodes to values elsewhere."""
     count = nodes.size
     sign = np.where(np.arange(count) % 2, -1.0, 1.0)
@@ -216,21 +154,13 @@ def interpolation(nodes: NDArray[np.float64], at: NDArray[np.float64]) -> NDArra
     return np.where(hit.any(axis=1, keepdims=True), hit.astype(float), matrix)
 
 
-def model_sums(
-    battles: CodedBattles,
-    score: NDArray[np.float64],
-    nodes: NDArray[np.float64],
-    of_a: Integrand,
-    of_b: Integrand,
-) -> NDArray[np.float64]:
-    """Return per-model sums over battles of a function of beta and score, at nodes of beta."""
+def model_sums(battles: CodedBattles, score: Floats, nodes: Floats, values: Integrand) -> Floats:
+    """Return per-model sums (M, K) over battles of a function of slope and score, at K slopes."""
     sums = np.zeros((nodes.size, len(battles.models)))
     for part in chunks(len(battles)):
-        codes_a, codes_b, values = battles.model_a[part], battles.model_b[part], score[part]
-        for total, beta in zip(sums, nodes, strict=True):
-            first = of_a(float(beta), values)
-            second = first if of_b is of_a else of_b(float(beta), values)
-            first, second = battles.weighted(first, part), battles.weighted(second, part)
-            total += np.bincount(codes_a, weights=first, minlength=total.size)
-            total += np.bincount(codes_b, weights=second, minlength=total.size)
+        for total, slope in zip(sums, nodes.tolist(), strict=True):
+            for side, share in zip(
+                (battles.model_a, battles.model_b), values(slope, score[part]), strict=True
+            ):
+                total += np.bincount(side[part], battles.weighted(share, part), total.size)
     return sums.T

@@ -4,13 +4,12 @@ Soft targets are unbiased only if, given the score difference, the vote no longe
 which models met. The test adds the gap between the models' human strengths to the fit.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats
+from judgeline.arrays import Bools, Floats
 from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.leave_one_out import centred, expected_wins
 from judgeline.elo.strengths import curvature, fit_strengths, solver
@@ -39,27 +38,6 @@ class Surrogacy(NamedTuple):
     n_battles: int
 
 
-class _Votes(NamedTuple):
-    """Decisive votes, n of them, each with the fifth (part) whose strengths it does not enter."""
-
-    model_a: NDArray[Any]
-    model_b: NDArray[Any]
-    part: NDArray[np.intp]
-    score: Floats
-    outcome: Floats
-
-    def design(self, strength: Floats) -> Floats:
-        """Score differences and gaps (n, 2) at strengths (parts, M)."""
-        gap = strength[self.part, self.model_a] - strength[self.part, self.model_b]
-        return np.stack([self.score, gap]).T
-
-    def take(self, rows: NDArray[np.bool_]) -> "_Votes":
-        """Return some of the votes; ValueError if they are too few."""
-        if (n_votes := int(rows.sum())) < _LEAST_VOTES:
-            raise ValueError(f"{n_votes} decisive votes: at least {_LEAST_VOTES} are needed")
-        return _Votes._make(column[rows] for column in self)
-
-
 class _Part(NamedTuple):
     """Votes (M, M) and wins (M, M) against each model on all fifths but one, and strengths."""
 
@@ -75,7 +53,7 @@ class _Part(NamedTuple):
         strength = fit_strengths(counts, wins.sum(axis=1), l2=l2)
         return cls(counts, wins, np.where(battles.voted_models(), strength, np.nan))
 
-    def strengths_without(self, deleted: NDArray[np.bool_], l2: float) -> Floats:
+    def strengths_without(self, deleted: Bools, l2: float) -> Floats:
         """Return the strengths (G, M) without the votes on each group; NaN where steps stall."""
         if not l2:  # whether there is a maximum has to be checked
             return np.full(deleted.shape, np.nan)
@@ -96,7 +74,7 @@ class _Part(NamedTuple):
             last = size
         return strengths
 
-    def strength_without(self, deleted: NDArray[np.bool_], l2: float) -> Floats:
+    def strength_without(self, deleted: Bools, l2: float) -> Floats:
         """Return the strengths (M,) without the votes on some models, from a fit of their own."""
         left = ~(deleted[:, None] | deleted)
         wins = (self.wins * left).sum(axis=1)
@@ -116,28 +94,9 @@ def fit_surrogacy(
     ``(M - 2) / (2 M)`` allows for it. It is at least the error with the strengths taken as known.
     Of more than 100,000 votes so many are drawn.
 
-    Parameters
-    ----------
-    battles : CodedBattles
-        Judged battles with votes.
-    rng : numpy.random.Generator
-        Assigns battles to fifths, and many models to groups.
-    l2 : float
-        Penalty of the strengths' fits, per squared logit.
-
-    Returns
-    -------
-    Surrogacy
-        The two slopes; `surrogacy_finding` says in words what `gamma` means.
-
-    Raises
-    ------
-    ValueError
-        If fewer than ten votes are decisive, all in all or without one of the models, or battles
-        are counted: fifths are of single ones.
-    RuntimeError
-        If the fit does not converge (votes separable by score and strengths), or score
-        differences and strengths cannot be told apart, with all models or without one.
+    ValueError if fewer than ten votes are decisive, all in all or without one of the models, or
+    battles are counted. RuntimeError if votes are separable by score and strengths, or scores and
+    strengths cannot be told apart, with all models or without one.
 
     References
     ----------
@@ -150,13 +109,21 @@ def fit_surrogacy(
         rows = rng.choice(rows, _MOST_VOTES, replace=False)
     voted, part = battles.take(rows), rng.permutation(rows.size) % _PARTS
     parts = [_Part.of(voted.take(part != held_out), l2) for held_out in range(_PARTS)]
+    score, outcome = voted.rubric_points(), voted.human_outcome / 2
+
+    def gaps(strength: Floats) -> Floats:
+        return np.asarray(strength[part, voted.model_a] - strength[part, voted.model_b])
+
+    def fitted(votes: Bools, strength: Floats, start: Floats) -> tuple[Floats, Floats]:
+        """Return slopes and information of some votes, from strengths by fifth and model."""
+        if votes.sum() < _LEAST_VOTES:
+            raise ValueError(f"{votes.sum()} decisive votes: at least {_LEAST_VOTES} are needed")
+        design = np.stack([score[votes], gaps(strength)[votes]]).T
+        return _logistic(design, outcome[votes], start)
+
     strength = np.array([fit.strength for fit in parts])
-    votes = _Votes(
-        voted.model_a, voted.model_b, part, voted.rubric_points(), voted.human_outcome / 2
-    )
-    known = np.isfinite(votes.design(strength)[:, 1])  # no gap to an unseen model
-    votes = votes.take(known & (votes.outcome != 0.5))
-    slopes, information = _logistic(votes.design(strength), votes.outcome, np.zeros(2))
+    known = np.isfinite(gaps(strength)) & (outcome != 0.5)  # no gap to an unseen model
+    slopes, information = fitted(known, strength, np.zeros(2))
     models = rng.permutation(np.flatnonzero(voted.voted_models()))
     groups = np.array_split(models, min(models.size, _MOST_DELETIONS))
     deletions = np.array([np.isin(np.arange(len(voted.models)), group) for group in groups])
@@ -164,21 +131,19 @@ def fit_surrogacy(
     gammas = []
     for deleted, near in zip(deletions, zip(*strengths, strict=True), strict=True):
         try:
-            rest = votes.take(~(deleted[votes.model_a] | deleted[votes.model_b]))
-            strength = np.array(
-                [
-                    one if np.isfinite(one).all() else fit.strength_without(deleted, l2)
-                    for fit, one in zip(parts, near, strict=True)
-                ]
-            )
-            gammas.append(_logistic(rest.design(strength), rest.outcome, slopes)[0][1])
+            left = [
+                one if np.isfinite(one).all() else fit.strength_without(deleted, l2)
+                for fit, one in zip(parts, near, strict=True)
+            ]
+            rest = known & ~(deleted[voted.model_a] | deleted[voted.model_b])
+            gammas.append(fitted(rest, np.array(left), slopes)[0][1])
         except (ValueError, RuntimeError) as reason:
             names = ", ".join(np.array(voted.models)[deleted].tolist())
             raise type(reason)(f"without the votes on {names}: {reason}") from reason
     spread = float(np.sqrt((len(gammas) - 2) / 2 * np.var(gammas)))
     beta, gamma = slopes.tolist()
     alone = float(np.sqrt(np.linalg.inv(information)[1, 1]))  # with the strengths as known
-    return Surrogacy(beta, gamma, max(spread, alone), votes.outcome.size)
+    return Surrogacy(beta, gamma, max(spread, alone), int(known.sum()))
 
 
 def surrogacy_finding(gamma: float, std_error: float) -> str:
@@ -187,17 +152,12 @@ def surrogacy_finding(gamma: float, std_error: float) -> str:
     It is a finding where `gamma` of `Surrogacy` is more than two standard errors from 0.
     """
     numbers = f"(gamma {gamma:.2f}, SE {std_error:.2f})"
-    if gamma > 2 * std_error:
-        return (
-            f"votes depend on the models beyond the scores {numbers}: raw soft ratings may "
-            "lie too close together"
-        )
-    if gamma < -2 * std_error:
-        return (
-            f"votes differ less between the models than the scores do {numbers}: raw soft ratings "
-            "may lie too far apart"
-        )
-    return f"no sign that votes depend on the models beyond the scores {numbers}"
+    if abs(gamma) <= 2 * std_error:
+        return f"no sign that votes depend on the models beyond the scores {numbers}"
+    found, how = "votes depend on the models beyond the scores", "close together"
+    if gamma < 0:
+        found, how = "votes differ less between the models than the scores do", "far apart"
+    return f"{found} {numbers}: raw soft ratings may lie too {how}"
 
 
 def _logistic(design: Floats, outcome: Floats, start: Floats) -> tuple[Floats, Floats]:

@@ -7,16 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats, require
+from judgeline.arrays import Bools, Floats, Ints, require
 from judgeline.elo.anchors import cut_models, other_anchors
-from judgeline.elo.battles import CodedBattles
+from judgeline.elo.battles import CodedBattles, chunks
 from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
 from judgeline.elo.strengths import analytic_std_error, place_models
-from judgeline.elo.sums import OwnOutcomes, own_sums
+from judgeline.elo.sums import soft_totals
 from judgeline.verdict.outcomes import exact_share
 
 FoldOutcomes = Callable[[int], Floats]
 """Gives A's share of the win in every battle, shape (n,), while model number m is held out."""
+
+OwnOutcomes = Callable[[slice], tuple[Floats, Floats]]
+"""Gives A's share of the win with A held out, and B's with B held out, in a part of the battles."""
 
 
 class Target(NamedTuple):
@@ -45,7 +48,7 @@ class Placed(NamedTuple):
     anchors: Floats
 
 
-def linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bool_]) -> Target:
+def linear_target(counts: Ints, share: Floats, voted: Bools) -> Target:
     """Return the target under which each outcome counts as a fixed share of the win."""
     own_wins = counts @ exact_share(share)
     among = own_wins[voted]
@@ -55,34 +58,30 @@ def linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bo
     return Target(counts.sum(axis=2).astype(float), own_wins, squares, fold_wins)
 
 
-def fold_target(
-    counts: NDArray[np.int64],
-    own_wins: Floats,
-    own_squares: Floats,
-    totals: Floats,
-    voted: NDArray[np.bool_],
-) -> Target:
-    """Return the target of outcomes at each fold's own slope, from sums by model (M, M)."""
-    n_battles = counts.sum(axis=2).astype(float)
-    own_wins, fold_wins = own_wins[:, voted], totals[:, voted]
-    # in fold m the anchor i loses what it won against m at the slope of m: n_im - own_wins_mi
-    fold_wins[voted] -= n_battles[voted] - own_wins[voted]
-    return Target(n_battles, own_wins, own_squares, fold_wins)
+def soft_target(battles: CodedBattles, counts: Ints, beta: Floats, voted: Bools) -> Target:
+    """Return the target of ``sigmoid(beta_m * s)``, at the slope of each fold."""
+
+    def own(part: slice) -> tuple[Floats, Floats]:
+        score = battles.rubric_points(part)
+        slope_a, slope_b = beta[battles.model_a[part]], beta[battles.model_b[part]]
+        return exact_share(expit(slope_a * score)), exact_share(expit(-slope_b * score))
+
+    target = own_target(battles, counts, own, voted)
+    return _with_folds(target, soft_totals(battles, beta, voted), voted)
 
 
 def outcome_target(
-    battles: CodedBattles,
-    counts: NDArray[np.int64],
-    outcomes: FoldOutcomes,
-    voted: NDArray[np.bool_],
+    battles: CodedBattles, counts: Ints, outcomes: FoldOutcomes, voted: Bools
 ) -> Target:
     """Return the target of any outcomes, which may differ from fold to fold."""
     size = voted.size
-    own_wins, own_squares = np.zeros((size, size)), np.zeros(size)
-    totals = np.zeros((size, size))
+    own_wins, totals, own_squares = *np.zeros((2, size, size)), np.zeros(size)
     among = voted[battles.model_a] & voted[battles.model_b]
     for model in range(size):
-        share = require_shares(outcomes(model), len(battles), battles.models[model])
+        name = f"outcome with {battles.models[model]!r} held out"
+        share = np.asarray(outcomes(model), dtype=float)
+        require(~((share < 0) | (share > 1)), name, share, "A's share of the win, in [0, 1]")
+        share = exact_share(share)
         totals[model] = np.bincount(battles.model_a[among], share[among], size)
         totals[model] += np.bincount(battles.model_b[among], 1 - share[among], size)
         first, second = battles.model_a == model, battles.model_b == model
@@ -90,31 +89,36 @@ def outcome_target(
         opponent = np.concatenate([battles.model_b[first], battles.model_a[second]])
         own_wins[model] = np.bincount(opponent, own, size)
         own_squares[model] = exact_share(own**2)[voted[opponent]].sum()
-    return fold_target(counts, own_wins, own_squares, totals, voted)
-
-
-def own_target(
-    battles: CodedBattles,
-    counts: NDArray[np.int64],
-    own: OwnOutcomes,
-    voted: NDArray[np.bool_],
-) -> Target:
-    """Return the target of outcomes that place a model among the anchors of people's votes."""
-    wins, squares = own_sums(battles, own)
     n_battles = counts.sum(axis=2).astype(float)
-    return Target(n_battles, wins[:, voted], squares[:, voted].sum(axis=1), None)
+    return _with_folds(Target(n_battles, own_wins[:, voted], own_squares, None), totals, voted)
 
 
-def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:
-    """Return a fold's outcomes if there is one per battle, each in [0, 1] or NaN."""
-    share, name = np.asarray(outcome, dtype=float), f"outcome with {model!r} held out"
-    require(share.shape == (n_battles,), f"the shape of {name}", share.shape, f"({n_battles},)")
-    require(~((share < 0) | (share > 1)), name, share, "A's share of the win, in [0, 1]")
-    return exact_share(share)
+def own_target(battles: CodedBattles, counts: Ints, own: OwnOutcomes, voted: Bools) -> Target:
+    """Return the target of outcomes that place a model among the anchors of people's votes."""
+    size = voted.size
+    wins, squares = np.zeros((2, size * size))
+    for part in chunks(len(battles), size * size):
+        row, column = (side[part].astype(np.int64) for side in (battles.model_a, battles.model_b))
+        pairs = row * size + column, column * size + row
+        for pair, share in zip(pairs, own(part), strict=True):
+            squared = exact_share(share**2)
+            wins += np.bincount(pair, battles.weighted(share, part), wins.size)
+            squares += np.bincount(pair, battles.weighted(squared, part), wins.size)
+    own_wins, own_squares = (sums.reshape(size, size)[:, voted] for sums in (wins, squares))
+    n_battles = counts.sum(axis=2).astype(float)
+    return Target(n_battles, own_wins, own_squares.sum(axis=1), None)
+
+
+def _with_folds(target: Target, totals: Floats, voted: Bools) -> Target:
+    """Return a target with wins by fold, from all models' wins (M, M) at each fold's outcomes."""
+    fold_wins = totals[:, voted]
+    # in fold m the anchor i loses what it won against m at the outcomes of m: n_im - own_wins_mi
+    fold_wins[voted] -= target.n_battles[voted] - target.own_wins[voted]
+    return target._replace(fold_wins=fold_wins)
 
 
 def place_targets(
-    targets: Mapping[str, Target], voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
+    targets: Mapping[str, Target], voted: Bools, l2: float, names: NDArray[np.str_]
 ) -> dict[str, Placed]:
     """Fit every fold's anchors, then place models; by a judge no vote on one changes a bit."""
     fitted = {
@@ -129,17 +133,23 @@ def place_targets(
     error = strength.copy()
     for model, others in enumerate(other_anchors(voted)):
         met = others & (counts[:, model] > 0).any(axis=0)  # no vote is on a battle without verdict
-        cells = [part[:, model][:, met] for part in (counts, wins, anchors)]
-        strength[:, model], error[:, model] = _place(
-            cells[0], cells[1], cells[2], squares[:, model], l2
+        n, won, fixed = (part[:, model][:, met] for part in (counts, wins, anchors))
+        is_placed = np.isfinite(squares[:, model]) & np.isfinite(fixed).all(axis=1)
+        total = np.where(is_placed, won.sum(axis=1), np.nan)
+        strength[:, model] = place_models(total, n, fixed, l2=l2)
+        chance = expit(strength[:, model, None] - fixed)
+        expected = n * chance
+        error[:, model] = analytic_std_error(
+            (won - expected).sum(axis=1),
+            squares[:, model] - ((2 * won - expected) * chance).sum(axis=1),
+            (expected * (1 - chance)).sum(axis=1) + 2 * l2,
+            n.sum(axis=1),
         )
     rows = zip(targets, strength, error, anchors, strict=True)
     return {name: Placed(*columns) for name, *columns in rows}
 
 
-def fold_anchors(
-    target: Target, voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
-) -> Floats:
+def fold_anchors(target: Target, voted: Bools, l2: float, names: NDArray[np.str_]) -> Floats:
     """Return anchors' strengths by fold, (M, A) logits, a model's own 0; NaN without a fold."""
     fold_wins = np.asarray(target.fold_wins)
     among, anchors = target.n_battles[voted], np.full(fold_wins.shape, np.nan)
@@ -153,25 +163,3 @@ def fold_anchors(
         anchors[unvoted] = fit_anchors(among, fold_wins[unvoted[0]], l2=l2)
     anchors[np.flatnonzero(voted)[cut_models(among)]] = np.nan  # others fall apart without them
     return anchors
-
-
-def _place(
-    counts: Floats,
-    wins: Floats,
-    anchors: Floats,
-    squares: Floats,
-    l2: float,
-) -> tuple[Floats, Floats]:
-    """Return one model's strengths and closed-form errors by K methods, from cells (K, A)."""
-    placed = np.isfinite(squares) & np.isfinite(anchors).all(axis=1)
-    won = np.where(placed, wins.sum(axis=1), np.nan)
-    strength = place_models(won, counts, anchors, l2=l2)
-    chance = expit(strength[:, None] - anchors)
-    expected = counts * chance
-    error = analytic_std_error(
-        (wins - expected).sum(axis=1),
-        squares - ((2 * wins - expected) * chance).sum(axis=1),
-        (expected * (1 - chance)).sum(axis=1) + 2 * l2,
-        counts.sum(axis=1),
-    )
-    return strength, error

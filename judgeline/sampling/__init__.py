@@ -2,7 +2,6 @@
 
 from judgeline.sampling.balanced import (
     N_BANDS,
-    Appearances,
     NeededBattles,
     appearances,
     balanced_sample,
@@ -13,6 +12,6 @@ from judgeline.sampling.balanced import (
 )
 
 __all__ = [
-    "N_BANDS", "Appearances", "NeededBattles", "appearances", "balanced_sample", "choose_battles",
+    "N_BANDS", "NeededBattles", "appearances", "balanced_sample", "choose_battles",
     "needed_battles", "strength_bands", "tiebreak_keys",
 ]  # fmt: skip

@@ -2,29 +2,17 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.arrays import alike, alike_floats, require
+from judgeline.arrays import Ints, alike, alike_floats, require
 from judgeline.elo.ratings import FEW_BATTLES
 
-
-class Appearances(NamedTuple):
-    """In how many sampled battles a model appears: over models, and under uniform sampling.
-
-    The uniform values are expectations for a uniform sample of the same size, in battles.
-    """
-
-    minimum: float
-    median: float
-    maximum: float
-    uniform_minimum: float
-    uniform_median: float
-    uniform_maximum: float
+N_BANDS = 5
+"""Bands of strength that opponents are spread over, where there are as many anchors."""
 
 
 def tiebreak_keys(battle_ids: Iterable[str], seed: int) -> NDArray[np.uint64]:
@@ -46,74 +34,31 @@ def balanced_sample(
     *,
     n_battles: int,
     chosen: ArrayLike = (),
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return battles that cover models evenly, chosen greedily one after the other.
 
     Each step takes, among the battles left, one whose rarer model has appeared least in the
     choice so far; the smallest tiebreak decides, then the position. A smaller sample is the
     beginning of a larger one, and a sample passed as ``chosen`` continues as if never left.
 
-    Parameters
-    ----------
-    model_a, model_b : array_like of str, shape (n,)
-        The models of each battle.
-    tiebreak : array_like of int, shape (n,)
-        Smaller is taken first among equals; see `tiebreak_keys`.
-    n_battles : int
-        Size of the sample, those already chosen included, at most ``n``.
-    chosen : array_like of int, shape (c,)
-        Positions of battles that were chosen before. They come first, in this order, and all
-        stay even if there are more than ``n_battles``.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, more battles are asked for than there are, or ``chosen`` repeats
-        a position or points outside.
+    `tiebreak` (n,) is such as of `tiebreak_keys`. `n_battles` is the size of the sample, with those
+    `chosen` before, whose positions come first, in their order, and stay even if there are more.
     """
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
     _, keys = alike(model_a=models[0], tiebreak=tiebreak)
-    order = np.argsort(keys, kind="stable")
-    first = require_positions(chosen, n)
+    order, sample = np.argsort(keys, kind="stable"), _positions(chosen, n).tolist()
     require(0 <= n_battles <= n, "n_battles", n_battles, f"0 to {n}, the battles there are")
-    further = list(islice(_evenly(models, order, first), max(n_battles - first.size, 0)))
-    return np.concatenate([first, np.asarray(further, dtype=np.int64)])
-
-
-def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> Appearances:
-    """Return how evenly the battles at sampled positions (k,) cover the models of all battles (n,).
-
-    A uniform sample of the same size stands beside it.
-    """
-    models = _model_codes(model_a, model_b)
-    n = models.shape[1]
-    require(n, "the number of battles", n, "at least one")
-    rows = require_positions(sampled, n)
-    available = np.bincount(models.ravel())
-    counts = np.bincount(models[:, rows].ravel(), minlength=available.size)
-    uniform = available * rows.size / n
-    return Appearances(
-        *(float(of(part)) for part in (counts, uniform) for of in (np.min, np.median, np.max))
-    )
-
-
-def _evenly(
-    models: NDArray[np.intp], order: NDArray[np.intp], chosen: NDArray[np.int64]
-) -> Iterator[int]:
-    """Yield the greedy choice of battles, one after the other.
-
-    Only the two models of a battle taken change: their count, and their best battle left.
-    """
+    # only the two models of a battle taken change: their count, and their best battle left
     n_models = int(models.max(initial=-1)) + 1
     ranked = models[:, order]  # everything below is by rank of the tiebreak
-    taken = np.isin(order, chosen)
-    counts = np.bincount(models[:, chosen].ravel(), minlength=n_models).tolist()
+    taken = np.isin(order, sample)
+    counts = np.bincount(models[:, sample].ravel(), minlength=n_models).tolist()
     queues = [  # ranks of each model's battles, the best one last
         np.flatnonzero((ranked == model).any(axis=0))[::-1].tolist() for model in range(n_models)
     ]
     urgency, changed = np.empty(n_models, dtype=np.int64), list(range(n_models))
-    while True:
+    while len(sample) < n_battles:
         for model in changed:
             queue = queues[model]
             while queue and taken[queue[-1]]:
@@ -124,7 +69,24 @@ def _evenly(
         taken[rank], changed = True, ranked[:, rank].tolist()
         for model in changed:
             counts[model] += 1
-        yield int(order[rank])
+        sample.append(int(order[rank]))
+    return np.asarray(sample, dtype=np.int64)
+
+
+def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> dict[str, float]:
+    """Return in how many battles at sampled positions (k,) models appear: least, median and most.
+
+    The uniform values are expectations for a uniform sample of that size.
+    """
+    models = _model_codes(model_a, model_b)
+    n = models.shape[1]
+    require(n, "the number of battles", n, "at least one")
+    rows = _positions(sampled, n)
+    available = np.bincount(models.ravel())
+    counts = np.bincount(models[:, rows].ravel(), minlength=available.size)
+    parts = {"": counts, "uniform_": available * rows.size / n}
+    of = {"minimum": np.min, "median": np.median, "maximum": np.max}
+    return {kind + name: float(of[name](part)) for kind, part in parts.items() for name in of}
 
 
 def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:
@@ -134,8 +96,7 @@ def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:
     return np.asarray(both, dtype=np.intp).reshape(2, first.size)
 
 
-def require_positions(rows: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Return positions of different battles among n, or raise naming the first bad one."""
+def _positions(rows: ArrayLike, n: int) -> Ints:
     positions = np.asarray(rows).astype(np.int64)
     inside = (positions >= 0) & (positions < n)
     require(inside, "position", positions, f"one of the {n} battles, from 0")
@@ -143,10 +104,6 @@ def require_positions(rows: ArrayLike, n: int) -> NDArray[np.int64]:
     if (counts > 1).any():
         raise ValueError(f"the battle at position {values[counts > 1][0]} is chosen twice")
     return positions
-
-
-N_BANDS = 5
-"""Bands of strength that opponents are spread over, where there are as many anchors."""
 
 
 class NeededBattles(NamedTuple):
@@ -186,34 +143,12 @@ def needed_battles(
     that of a new one, if it is like them and meets opponents like theirs. What the judge is wrong
     by beyond it, `excess_sd`, no battle averages out.
 
-    Parameters
-    ----------
-    std_error : array_like, shape (m,)
-        Of each held-out model's residual by chance, in Elo points; those not finite and positive
-        are left out.
-    n_battles : array_like, shape (m,)
-        Battles behind it.
-    threshold : float
-        Conformal threshold in spreads, 0 or more; ``inf`` where too few models calibrate.
-    half_width : float
-        Half-width that is aimed at, in Elo points.
-    max_battles : int
-        Most battles to judge.
-    excess_sd : float
-        Standard deviation of the residuals beyond chance, in Elo points.
-
-    Returns
-    -------
-    NeededBattles
-        With at least `judgeline.elo.FEW_BATTLES` battles (below that a standard error is a
-        guess), and at most ``max_battles``. Where nothing is known of the noise, the threshold is
-        infinite or the judge is wrong by too much, no number is enough, and ``max_battles`` are
-        taken.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, or a setting is out of range.
+    `std_error` (m,) is the error by chance of each held-out model's residual, in Elo points, after
+    `n_battles` (m,); errors that are not finite and positive are left out. `threshold` is the
+    conformal one in spreads, infinite where too few models calibrate; `half_width` and `excess_sd`
+    are in Elo points. At least `judgeline.elo.FEW_BATTLES` battles are needed, since below that a
+    standard error is a guess. Where nothing is known of the noise, the threshold is infinite or
+    the judge is wrong by too much, no number is enough, and ``max_battles`` are taken.
 
     References
     ----------
@@ -234,7 +169,7 @@ def needed_battles(
     return NeededBattles(min(max(n, FEW_BATTLES), max_battles), wanted, noise, excess_sd, threshold)
 
 
-def strength_bands(strength: ArrayLike, *, n_bands: int = N_BANDS) -> NDArray[np.int64]:
+def strength_bands(strength: ArrayLike) -> Ints:
     """Return the band of each anchor: equally many anchors in each, the weakest in band 0.
 
     Strength (m,) is in any unit that rises with it; of equals the earlier one counts as weaker.
@@ -243,10 +178,9 @@ def strength_bands(strength: ArrayLike, *, n_bands: int = N_BANDS) -> NDArray[np
     values = np.asarray(strength, dtype=float)
     require(values.ndim == 1, "the shape of strength", values.shape, "(m,)")
     require(np.isfinite(values), "strength", values, "finite")
-    require(n_bands >= 1, "n_bands", n_bands, "at least 1")
     place = np.empty(values.size, dtype=np.int64)
     place[np.argsort(values, kind="stable")] = np.arange(values.size)
-    return place * min(n_bands, values.size) // max(values.size, 1)
+    return place * min(N_BANDS, values.size) // max(values.size, 1)
 
 
 def choose_battles(
@@ -260,7 +194,7 @@ def choose_battles(
     n_battles: int,
     most_per_question: float = math.inf,
     chosen: ArrayLike = (),
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return battles of one new model, spread over opponents and questions, chosen greedily.
 
     Each step takes a possible battle whose band of strength has been met least; among those, one
@@ -272,27 +206,10 @@ def choose_battles(
     and languages in proportion as far as that goes. A smaller choice is the beginning of a larger
     one, and a choice passed as ``chosen`` continues as if never left.
 
-    Parameters
-    ----------
-    band, language, question, opponent : array_like, shape (n,)
-        Of each possible battle; values of one kind that can be sorted.
-    tiebreak : array_like of int, shape (n,)
-        Smaller is taken first among equals; see `tiebreak_keys`.
-    share : array_like, shape (n,)
-        Share of the battle's language in the corpus, above 0; the same for all of a language.
-    n_battles : int
-        How many, those already chosen included; all of them where there are no more.
-    most_per_question : float
-        Most battles on one question, at least 1; by default there is no limit.
-    chosen : array_like of int, shape (c,)
-        Positions of battles that were chosen before. They come first, in this order, and all
-        stay even if there are more than ``n_battles``, or more than ``most_per_question`` of one.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, a share is not above 0, ``n_battles`` is negative,
-        ``most_per_question`` below 1, or ``chosen`` repeats a position or points outside.
+    Columns (n,) are of each possible battle: groups of any kind that can be sorted, `tiebreak` such
+    as of `tiebreak_keys`, and the `share` of the battle's language in the corpus, above 0.
+    `n_battles` and `chosen` are as of `balanced_sample`; where there are no more battles, all of
+    them are taken.
 
     References
     ----------
@@ -305,7 +222,7 @@ def choose_battles(
     require(np.isfinite(shares) & (shares > 0), "share", shares, "a language's share, above 0")
     require(n_battles >= 0, "n_battles", n_battles, "0 or more")
     require(most_per_question >= 1, "most_per_question", most_per_question, "at least 1")
-    taken = require_positions(chosen, keys.size).tolist()
+    taken = _positions(chosen, keys.size).tolist()
     levels, asked, spoken = np.arange(len(groups)), 1, 2
     codes = np.array([np.unique(values, return_inverse=True)[1] for values in groups])
     met = np.zeros((levels.size, codes.max(initial=-1) + 1), dtype=np.int64)

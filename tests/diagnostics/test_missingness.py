@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import fisher_exact
 
 from assets.diagnostics import missing as module
 from assets.diagnostics.missing import UNKNOWN, account_for
@@ -70,54 +69,21 @@ def test_every_battle_has_the_status_that_the_rule_read_aloud_gives(answers, ran
     assert statuses(answers, 7) == expected
 
 
-@pytest.mark.parametrize(
-    ("fates", "expected"),
-    [
-        ({"AB": ["ok"], "BA": ["ok"]}, "ok"),
-        ({"AB": ["ok"], "BA": ["refusal"]}, "refusal"),
-        ({"AB": ["truncated"], "BA": ["refusal"]}, "truncated"),
-        ({"AB": ["refusal", "ok"], "BA": ["ok", "ok"]}, "ok"),
-        ({"AB": ["refusal", "parse_error"], "BA": ["ok", "truncated"]}, "refusal"),
-        ({"AB": ["ok"]}, "not_judged"),
-        ({"mean": ["ok"]}, "ok"),
-        ({"mean": ["parse_error"]}, "parse_error"),
-        ({}, "not_judged"),
-    ],
-)
-def test_a_battle_without_a_score_has_the_class_of_its_first_failed_order(fates, expected) -> None:
-    rows = [
-        Answer(0, order, replicate, status)
-        for order, own in fates.items()
-        for replicate, status in enumerate(own)
-    ]
-    assert statuses(rows, 1) == [expected]
-
-
 # ------------------------------------------------------------------ length
 
 
-@given(lengths=st.lists(st.integers(0, 30), min_size=1, max_size=60), n_bins=st.integers(1, 6))
-def test_bins_follow_the_order_of_lengths_and_never_part_equal_ones(lengths, n_bins) -> None:
-    bins = length_bins(lengths, n_bins=n_bins)
+@given(lengths=st.lists(st.integers(0, 30), min_size=1, max_size=60))
+def test_bins_follow_the_order_of_lengths_and_never_part_equal_ones(lengths) -> None:
+    bins = length_bins(lengths)
     for shorter, low in zip(lengths, bins, strict=True):
         for longer, high in zip(lengths, bins, strict=True):
             assert low <= high if shorter <= longer else low >= high
             assert low == high or shorter != longer
     assert set(bins.tolist()) == set(range(bins.max() + 1))
-    assert bins.max() < n_bins
-
-
-@given(n=st.integers(4, 200), seed=st.integers(0, 99))
-def test_bins_of_different_lengths_are_quarters(n: int, seed: int) -> None:
-    lengths = np.random.default_rng(seed).permutation(np.arange(n) * 7.0)
-    sizes = np.bincount(length_bins(lengths))
-    assert sizes.size == 4
-    assert sizes.max() - sizes.min() <= 1
-
-
-def test_unknown_lengths_have_no_bin() -> None:
-    assert length_bins([math.nan, 3.0, math.nan]).tolist() == [-1, 0, -1]
-    assert length_bins([math.nan]).tolist() == [-1]
+    assert bins.max() < 4
+    quarters = length_bins([math.nan, *np.random.default_rng(1).permutation(41)])
+    assert quarters[0] == -1
+    assert sorted(np.bincount(quarters[1:])) == [10, 10, 10, 11]
 
 
 # ------------------------------------------------------------------ chance
@@ -133,16 +99,13 @@ def exact_tail(missing: int, battles: int, all_missing: int, all_battles: int) -
 
 
 @given(data=st.data(), all_battles=st.integers(1, 60))
-def test_one_models_chance_is_the_counted_one_and_fishers(data, all_battles: int) -> None:
+def test_one_models_chance_is_the_counted_one(data, all_battles: int) -> None:
     all_missing = data.draw(st.integers(0, all_battles))
     battles = data.draw(st.integers(0, all_battles))
     least = max(0, all_missing + battles - all_battles)
     missing = data.draw(st.integers(least, min(battles, all_missing)))
     found = excess_p_values([missing], [battles], all_missing=all_missing, all_battles=all_battles)
     assert found == pytest.approx([float(exact_tail(missing, battles, all_missing, all_battles))])
-    rest = all_missing - missing
-    table = [[missing, battles - missing], [rest, all_battles - battles - rest]]
-    assert found == pytest.approx([fisher_exact(table, alternative="greater").pvalue])
 
 
 def test_holms_correction_by_hand() -> None:
@@ -154,22 +117,6 @@ def test_holms_correction_by_hand() -> None:
     assert shunned[1:] == pytest.approx([1.0, 1.0])
 
 
-def test_false_alarms_over_all_models_stay_below_the_level() -> None:
-    rng, n_models, n_battles, level = np.random.default_rng(11), 10, 300, 0.05
-    pairs = np.array([rng.choice(n_models, 2, replace=False) for _ in range(n_battles)])
-    alarms = []
-    for _ in range(1500):
-        gone = rng.choice(n_battles, 40, replace=False)
-        found = excess_p_values(
-            np.bincount(pairs[gone].ravel(), minlength=n_models),
-            np.bincount(pairs.ravel(), minlength=n_models),
-            all_missing=40,
-            all_battles=n_battles,
-        )
-        alarms.append(found.min() < level)
-    assert np.mean(alarms) <= level + 4 * math.sqrt(level * (1 - level) / len(alarms))
-
-
 def excess(missing: int, battles: int) -> np.ndarray:
     return excess_p_values([missing], [battles], all_missing=5, all_battles=10)
 
@@ -179,7 +126,6 @@ BAD_INPUT = {
     "battle is 2 in row 0; expected 0 to 1": lambda: statuses([(2, "AB", 0, "ok")], 2),
     "battle is -1 in row 0": lambda: statuses([(-1, "AB", 0, "ok")], 2),
     r"battle \(2,\), order \(1,\)": lambda: battle_status([0, 0], ["AB"], [0], ["ok"], n_battles=1),
-    "n_bins is 0": lambda: length_bins([1.0], n_bins=0),
     "3 of 2 battles missing in row 0": lambda: excess(3, 2),
     "6 of 8 battles missing in row 0": lambda: excess(6, 8),
     "1 of 11 battles missing in row 0": lambda: excess(1, 11),
@@ -268,36 +214,6 @@ def test_a_corpus_without_texts_or_languages_has_no_such_groups() -> None:
     assert counts(account, "all") == {("", "ok"): (2, 2), ("", "not_judged"): (1, 0)}
 
 
-@st.composite
-def judged(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame]:
-    pair = st.permutations(("ant", "bee", "cat")).map(lambda names: tuple(names[:2]))
-    language, length = st.sampled_from(["en", "fr", None]), st.none() | st.integers(0, 50)
-    row = st.tuples(pair, language, length).map(lambda drawn: (*drawn[0], *drawn[1:]))
-    battles = battles_of(*draw(st.lists(row, min_size=1, max_size=15)))
-    own = st.lists(st.sampled_from(FATES), min_size=0, max_size=2)
-    orders = st.fixed_dictionaries({"AB": own, "BA": own})
-    ids = [*battles["battle_id"], "elsewhere"]
-    return battles, verdicts_of({battle: draw(orders) for battle in ids})
-
-
-@pytest.mark.slow
-@given(tables=judged(), seed=st.integers(0, 99))
-@settings(max_examples=60)
-def test_classes_add_up_in_every_grouping_whatever_the_order_of_verdicts(tables, seed) -> None:
-    battles, verdicts = tables
-    account = account_for(battles, verdicts)
-    asked = verdicts["battle_id"].ne("elsewhere").sum()
-    for grouping, rows in account.groupby("grouping"):
-        sides = 2 if grouping == "model" else 1
-        assert rows["n_battles"].sum() == sides * len(battles)
-        assert rows["n_verdicts"].sum() == sides * asked
-        np.testing.assert_allclose(rows.groupby("level")["share"].sum(), 1.0)
-    assert not account.duplicated(["grouping", "level", "status"]).any()
-    assert account[["n_battles", "n_verdicts"]].sum(axis=1).gt(0).all()
-    shuffled = verdicts.sample(frac=1, random_state=seed)
-    pd.testing.assert_frame_equal(account_for(battles, shuffled), account)
-
-
 # ------------------------------------------------------------------ the asset and its checks
 
 
@@ -316,17 +232,6 @@ def failing(verdicts: pd.DataFrame) -> pd.DataFrame:
     return verdicts.assign(status=status.fillna("ok"), **lost)
 
 
-def test_metadata_has_the_totals_by_class(sampled_battles, failing) -> None:
-    scored = score_battles(sampled_battles, failing)
-    account = account_for(sampled_battles, failing)
-    result = module.sums_result(account, sampled_battles, failing, scored)
-    assert result.passed
-    assert (result.metadata["n_sampled"], result.metadata["n_missing"]) == (24, 3)
-    rows = re.findall(r"\| (\w+) +\| +(\d+) \|", result.metadata["classes"].value)
-    assert dict(rows) == {"ok": "21", "parse_error": "1", "refusal": "2"}
-    assert account["grouping"].unique().tolist() == ["all", "model", "language", "length"]
-
-
 BREAKAGES = {
     "language": lambda t: t[~(t["grouping"].eq("language") & t["status"].eq("refusal"))],
     "as were scored": lambda t: t.assign(status=t["status"].replace("refusal", "ok")),
@@ -339,7 +244,11 @@ BREAKAGES = {
 def test_battles_are_accounted_for(raw_battles, sampled_battles, failing) -> None:
     scored, account = score_battles(sampled_battles, failing), account_for(sampled_battles, failing)
     check = module.sums_result
-    assert check(account, sampled_battles, failing, scored).passed
+    result = check(account, sampled_battles, failing, scored)
+    assert result.passed
+    assert (result.metadata["n_sampled"], result.metadata["n_missing"]) == (24, 3)
+    rows = re.findall(r"\| (\w+) +\| +(\d+) \|", result.metadata["classes"].value)
+    assert dict(rows) == {"ok": "21", "parse_error": "1", "refusal": "2"}
     for sentence, breakage in BREAKAGES.items():
         result = check(breakage(account), sampled_battles, failing, scored)
         assert (result.passed, result.severity.value) == (False, "ERROR")

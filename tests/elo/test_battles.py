@@ -9,18 +9,16 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components as components
 
 from judgeline.elo import (
     CodedBattles,
-    RatingSettings,
     code_battles,
     connected_components,
-    rate,
     require_connected,
     settled_models,
     with_settled_votes,
 )
-from judgeline.intervals import calibrating_models
 
 
 def coded(**changes: Any) -> CodedBattles:
@@ -93,16 +91,13 @@ def test_every_form_of_names_gives_the_same_codes(kind: str) -> None:
         ({"judge_outcome": [0.0, 1.0, 2.0]}, r"judge_outcome is .*2\.0.* in row 2"),
         ({"judge_outcome": [0.0, math.nan, 1.0]}, "judge_outcome is .*nan.* in row 1"),
         ({"judge_outcome": [1.0, 0.0]}, r"human_outcome \(3,\), judge_outcome \(2,\)"),
+        ({"model_a": [], "model_b": []}, "no battles"),
+        ({"model_a": ["elk"] * 3, "model_b": ["elk"] * 3}, "one model only"),
     ],
 )
 def test_a_bad_row_is_refused_by_name(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         coded(**changes)
-
-
-def test_no_battles_are_refused() -> None:
-    with pytest.raises(ValueError, match="no battles"):
-        code_battles([], [], human_outcome=[], judge_outcome=[], score_difference=[])
 
 
 # ------------------------------------------------------------------ connected models
@@ -116,21 +111,6 @@ def battles_of(pairs: list[tuple[str, str]]) -> CodedBattles:
     )
 
 
-def flood(size: int, pairs: list[tuple[int, int]]) -> list[set[int]]:
-    """Components by spreading from every model until nothing is added."""
-    parts = []
-    for model in range(size):
-        part = {model}
-        while True:
-            grown = part | {b for a, b in pairs if a in part} | {a for a, b in pairs if b in part}
-            if grown == part:
-                break
-            part = grown
-        if part not in parts:
-            parts.append(part)
-    return parts
-
-
 @given(
     size=st.integers(1, 9),
     pairs=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=9),
@@ -142,10 +122,9 @@ def test_labels_are_the_connected_parts(size: int, pairs: list[tuple[int, int]])
     counts = np.zeros((size, size), dtype=int)
     for a, b in pairs:
         counts[a, b] += 1
-    labels = connected_components(counts)
-    parts = [set(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels)]
-    assert sorted(map(sorted, parts)) == sorted(map(sorted, flood(size, pairs)))
-    assert (labels == 0).sum() == max(map(len, parts))
+    labels, known = connected_components(counts), components(counts, directed=False)[1]
+    assert ((labels[:, None] == labels) == (known[:, None] == known)).all()
+    assert (labels == 0).sum() == np.bincount(labels).max()
 
 
 def test_models_outside_the_largest_part_are_named() -> None:
@@ -189,72 +168,25 @@ def circle(n_models: int, n_votes: int) -> list[tuple[int, int]]:
     return [(m, (m + 1) % n_models) for m in range(n_models) for _ in range(n_votes // 2)]
 
 
-def hub(n_models: int, n_votes: int) -> list[tuple[int, int]]:
-    return [(0, 1 + k) for k in range(n_models) for _ in range(n_votes)]
-
-
 BY_TWENTY_ONE = [(11, 10)] * 6 + [(10, m) for m in range(10)] + [(10, 0)] * 5
 
 
 @pytest.mark.parametrize(
-    ("pairs", "counts"),
+    ("more", "counts"),
     [
-        pytest.param(
-            circle(10, n_votes) + [(10, m % 10) for m in range(few)],
-            [True] * 10 + [eleventh],
-            id=f"{few} votes beside models of {n_votes}",
-        )
-        for n_votes, few, eleventh in (
-            (200, 19, False), (200, 20, True), (8, 1, False), (8, 3, True), (2, 1, True),
-        )
-    ]
-    + [
-        pytest.param(hub(n, votes), [True] * (n + 1), id=f"{n} models that met one {votes} times")
-        for n, votes in ((7, 10), (8, 10), (12, 15), (30, 2))
-    ]
-    + [
-        pytest.param([(0, 1)] * 19 + [(1, 2)] * 19, [True] * 3, id="each vote falls with the next"),
-        pytest.param(
-            circle(10, 200) + [(10 + new, new % 10) for new in range(40)],
-            [True] * 10 + [False] * 40,
-            id="many models with one vote do not lower the bar",
-        ),
-        pytest.param(
-            circle(10, 200) + BY_TWENTY_ONE,
-            [True] * 10 + [False] * 2,
-            id="21 votes, six of them against a model that does not count",
-        ),
+        ([(10, m % 10) for m in range(19)], [False]),
+        ([(10, m % 10) for m in range(20)], [True]),
+        ([(10 + new, new % 10) for new in range(40)], [False] * 40),  # they lower no bar
+        (BY_TWENTY_ONE, [False] * 2),  # six of 21 are against a model that does not count
     ],
-)  # fmt: skip
-def test_who_has_votes_enough(pairs: list[tuple[int, int]], counts: list[bool]) -> None:
-    assert settled_models(*zip(*pairs, strict=True), len(counts)).tolist() == counts
-
-
-def test_models_with_one_vote_each_take_no_interval_from_the_others() -> None:
-    """Twenty models with some 200 votes each, and two with one."""
-    rng = np.random.default_rng(4)
-    strength = rng.normal(0, 0.7, 22)
-    pairs = np.array([rng.choice(20, 2, replace=False) for _ in range(2000)] + [[20, 0], [21, 1]])
-    gap = strength[pairs[:, 0]] - strength[pairs[:, 1]]
-    votes = (rng.random(len(pairs)) < 1 / (1 + np.exp(-gap))).astype(float)
-    score = np.round(12 * (gap + rng.normal(0, 1, len(pairs)))) / 12
-    names = np.array([f"m{k:02d}" for k in range(22)])
-
-    def world(n_battles: int = 2002, n_votes: int = 2002) -> CodedBattles:
-        return code_battles(
-            *names[pairs[:n_battles]].T,
-            human_outcome=np.where(np.arange(2002) < n_votes, votes, np.nan)[:n_battles],
-            judge_outcome=(np.sign(score[:n_battles]) + 1) / 2,
-            score_difference=score[:n_battles],
-        )
-
-    def threshold_of(battles: CodedBattles) -> float:
-        heldout = rate(battles, RatingSettings(n_resamples=0, smoothing_levels=()))
-        return calibrating_models(heldout, "soft", "analytic").threshold(0.1)
-
-    assert math.isinf(threshold_of(world()))
-    settled = with_settled_votes(world())
-    assert not settled.voted_models()[-2:].any()
-    assert threshold_of(settled) == threshold_of(world(n_votes=2000)) < math.inf
-    older = world(2000)
-    assert with_settled_votes(older) is older
+)
+def test_who_has_votes_enough_beside_ten_models_with_200_each(more, counts) -> None:
+    pairs = circle(10, 200) + more
+    assert settled_models(*zip(*pairs, strict=True), 10 + len(counts)).tolist() == [
+        *[True] * 10, *counts,
+    ]  # fmt: skip
+    battles = battles_of([(f"m{a:02d}", f"m{b:02d}") for a, b in pairs])
+    settled = with_settled_votes(battles)
+    assert settled.voted_models().tolist() == [*[True] * 10, *counts]
+    assert (settled is battles) is all(counts)
+    assert settled.human_outcome[:1000].tolist() == [1] * 1000

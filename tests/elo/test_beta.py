@@ -6,7 +6,6 @@ from arenas import code, play, random_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 from twins import Battle, all_models, beta, beta_without
 
 from judgeline.elo import code_battles, fit_beta, fit_beta_folds
@@ -34,13 +33,6 @@ def test_matches_the_slow_twin(seed: int, n: int, slope: float) -> None:
     assert math.isnan(fit.std_error) is (expected is None)
 
 
-def test_agrees_with_a_logistic_regression() -> None:
-    score, outcome = votes(1)
-    logistic = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12, max_iter=10_000)
-    logistic.fit(score[:, None], outcome)
-    assert fit_beta(score, outcome).beta == pytest.approx(logistic.coef_[0, 0], rel=1e-6)
-
-
 @pytest.mark.parametrize(
     ("score", "n_agree", "n_against", "rel"),
     [
@@ -56,17 +48,6 @@ def test_one_score_has_a_closed_form(score, n_agree, n_against, rel) -> None:
     assert fit.beta == pytest.approx(math.log(n_agree / n_against) / score, rel=rel)
     information = outcome.size * score**2 * share * (1 - share)
     assert fit.std_error == pytest.approx(1 / math.sqrt(information), rel=1e-9)
-
-
-@pytest.mark.parametrize("scale", [0.01, 0.3, 100.0])
-def test_scaling_scores_scales_the_slope_and_ties_and_missing_votes_take_no_part(scale) -> None:
-    score, outcome = votes(2, n=100)
-    plain = fit_beta(score, outcome)
-    more = np.concatenate([score, [9.0, -9.0, 3.0]])
-    scaled = fit_beta(scale * more, np.concatenate([outcome, [0.5, 0.5, math.nan]]))
-    assert scaled.beta == pytest.approx(plain.beta / scale, rel=1e-9)
-    assert scaled.std_error == pytest.approx(plain.std_error / scale, rel=1e-9)
-    assert scaled.n_battles == plain.n_battles
 
 
 @pytest.mark.parametrize(
@@ -177,10 +158,9 @@ def test_many_battles_give_the_same_folds_as_few(continuous: bool) -> None:
         assert folds.n_battles[model] == single.n_battles
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_fold_that_loses_every_battle_has_no_slope(seed: int) -> None:
+def test_a_fold_that_loses_every_battle_has_no_slope() -> None:
     """One model is in every battle, of so many that folds are fitted together."""
-    rng, n = np.random.default_rng(seed), 80_000
+    rng, n = np.random.default_rng(0), 80_000
     score = rng.normal(0, 1, n)
     found = fit_beta_folds(
         code_battles(

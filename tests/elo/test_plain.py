@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from scipy.optimize import minimize
 
 from judgeline.cli import main
 from judgeline.elo import LEAST_BATTLES, rate_outcomes, style_difference
-from judgeline.elo.strengths import ELO_PER_LOGIT, fit_strengths, strength_to_rating
+from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
 from judgeline.io import each_category, plain_ratings, read_judged_battles
 
 NAMES = np.array(["ant", "bee", "cat", "dog", "elk"])
@@ -64,56 +63,6 @@ def test_without_penalty_it_is_a_binomial_regression_with_robust_errors(clustere
     assert effects.covariate.tolist() == ["length"]
 
 
-def test_without_covariates_it_is_the_bradley_terry_of_the_core() -> None:
-    a, b, _, outcome = arena(3, tie=0.3)
-    counts, wins = np.zeros((5, 5)), np.zeros(5)
-    np.add.at(counts, (a, b), 1)
-    np.add.at(wins, a, outcome)
-    np.add.at(wins, b, 1 - outcome)
-    strength = fit_strengths(counts + counts.T, wins)
-    found = by_name(rate_outcomes(NAMES[a], NAMES[b], outcome)[0])
-    for name, rating in zip(NAMES, strength_to_rating(strength), strict=True):
-        assert found[name] == pytest.approx(rating, abs=1e-6)
-
-
-def test_ties_of_two_models_have_davidsons_closed_form() -> None:
-    outcome = [1.0] * 40 + [0.5] * 40 + [0.0] * 20
-    ratings, _ = rate_outcomes(["x"] * 100, ["y"] * 100, outcome, ties="davidson", l2=1e-12)
-    found = by_name(ratings)
-    assert found["x"] - found["y"] == pytest.approx(ELO_PER_LOGIT * math.log(2), rel=1e-3)
-
-
-def test_modelled_ties_maximise_davidsons_likelihood() -> None:
-    a, b, z, outcome = arena(4, tie=0.25)
-    l2, z = 0.01, z / z.std()
-
-    def loss(value: np.ndarray) -> float:
-        half = (value[a] - value[b] + value[5] * z) / 2
-        total = np.logaddexp(np.logaddexp(half, -half), value[6])
-        likelihood = np.select([outcome == 1, outcome == 0], [half, -half], value[6]) - total
-        penalty = l2 * (value[:5] ** 2).sum() + 1e-3 * (value[5:] ** 2).sum()
-        return float(-likelihood.sum() + penalty)
-
-    best = minimize(loss, np.zeros(7), jac="3-point", options={"gtol": 1e-7}).x
-    ratings, effects = rate_outcomes(
-        NAMES[a], NAMES[b], outcome, ties="davidson", covariates={"length": z}, l2=l2
-    )
-    found = by_name(ratings)
-    for name, strength in zip(NAMES, best, strict=False):
-        assert found[name] == pytest.approx(strength_to_rating(strength), abs=1e-3)
-    assert effects.effect[0] == pytest.approx(ELO_PER_LOGIT * best[5], abs=1e-3)
-
-
-def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
-    held = []
-    for seed in range(60):
-        a, b, z, outcome = arena(seed, n=600, effect=0.3)
-        _, effects = rate_outcomes(NAMES[a], NAMES[b], outcome, covariates={"length": z})
-        truth = ELO_PER_LOGIT * 0.3 * z.std()
-        held.append(effects.lower[0] <= truth <= effects.upper[0])
-    assert 47 <= sum(held) <= 59, "beyond 0.1 % tails of 54 of 60"
-
-
 def test_groups_below_the_least_are_left_out_and_parts_without_battles_stand_apart() -> None:
     a, b, _, outcome = arena(5, n=300)
     language = np.where(np.arange(300) < 300 - LEAST_BATTLES + 1, "en", "fr")
@@ -148,7 +97,7 @@ def test_what_cannot_be_rated_is_refused(change: dict, told: str) -> None:
         rate_outcomes(**given)
 
 
-def test_davidsons_errors_are_those_of_scores_and_curvature_by_finite_differences() -> None:
+def test_modelled_ties_are_davidsons_by_finite_differences_of_its_likelihood() -> None:
     a, b, z, outcome = arena(9, n=400, tie=0.3)
     l2, z = 0.01, z / z.std()
 
@@ -176,6 +125,10 @@ def test_davidsons_errors_are_those_of_scores_and_curvature_by_finite_difference
     error = dict(zip(ratings.model.tolist(), ratings.std_error.tolist(), strict=True))
     expected = (ELO_PER_LOGIT * spread).tolist()
     assert [error[name] for name in NAMES] == pytest.approx(expected[:5], rel=1e-2)
+    found = by_name(ratings)
+    rated = pytest.approx(strength_to_rating(best[:5]), abs=1e-3)
+    assert [found[name] for name in NAMES] == rated
+    assert effects.effect[0] == pytest.approx(ELO_PER_LOGIT * best[5], abs=1e-3)
     assert effects.std_error[0] == pytest.approx(expected[5], rel=1e-2)
 
 
@@ -185,6 +138,8 @@ def test_what_battles_do_not_tell_has_no_error_and_ends_nothing() -> None:
     ratings, effects = rate_outcomes(NAMES[a], NAMES[b], outcome, covariates={"markdown": rare})
     assert np.isfinite(ratings.std_error).all()
     assert np.isfinite(effects.effect).all()
+    same = {"length": np.full(500, 0.1)}  # never varies, whatever its digits
+    assert rate_outcomes(NAMES[a], NAMES[b], outcome, covariates=same)[1].effect.size == 0
     assert np.isnan(effects.std_error).all(), "one battle has any of it, and A won it"
     best = np.where((a == 0) | (b == 0), (a == 0) * 1.0, outcome)
     one_sided, _ = rate_outcomes(NAMES[a], NAMES[b], best)
@@ -194,15 +149,6 @@ def test_what_battles_do_not_tell_has_no_error_and_ends_nothing() -> None:
     assert np.isnan(few.std_error).all()
     ties, _ = rate_outcomes(NAMES[a], NAMES[b], np.full(500, 0.5), ties="davidson")
     assert ties.rating == pytest.approx([1500] * 5)
-
-
-def test_a_covariate_that_never_varies_is_left_out_whatever_its_digits() -> None:
-    a, b, _, outcome = arena(11, n=300)
-    same = {"length": np.full(300, 0.1)}
-    ratings, effects = rate_outcomes(NAMES[a], NAMES[b], outcome, covariates=same)
-    plain, _ = rate_outcomes(NAMES[a], NAMES[b], outcome)
-    assert effects.effect.size == 0
-    np.testing.assert_allclose(ratings.rating, plain.rating)
 
 
 def test_the_difference_of_style_is_a_share_of_both() -> None:

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from arenas import code
-from likeness import Rows, assert_like_the_twin, by_model_and_method
+from likeness import Rows, by_model_and_method
 from ratings_by_hand import Rated, heldout_of
 from scipy.stats import kendalltau, linregress, rankdata, spearmanr
 from twins import Battle
 
 from judgeline.elo import HeldOutRatings, RatingSettings, kendall, rate, spearman, summarise
 from judgeline.elo.ratings import average_ranks
-from judgeline.intervals import calibrate_intervals
 
 PUBLISHED = RatingSettings(l2=0.005, n_resamples=20)
 
@@ -108,21 +107,6 @@ def test_summary_is_the_published_one(heldout: HeldOutRatings, expected_dir: Pat
     assert {method: round(summary.mae[ours[method]], 1) for method in printed} == printed
 
 
-def test_seven_calibration_models_cannot_promise_ninety_percent(heldout: HeldOutRatings) -> None:
-    """The published intervals clip the rank to the largest score; ours are the whole line."""
-    table = calibrate_intervals(heldout, std_error="bootstrap")
-    assert (table.n_calibration == 7).all()
-    assert np.isinf(table.split_threshold).all()
-    assert np.isfinite(table.threshold).all()
-    assert all("infinite" in note for note in table.note)
-
-
-@pytest.mark.slow
-def test_our_own_setting_matches_the_slow_twin(released: list[Battle]) -> None:
-    decided = [battle for battle in released if battle.judge in (0.0, 0.5, 1.0)]
-    assert_like_the_twin(decided, l2=0.01)
-
-
 # ------------------------------------------------------------------ summaries by hand and by scipy
 
 
@@ -155,11 +139,6 @@ def test_correlations_are_those_of_scipy_to_the_last_bit(size: int, n_values: in
         if np.ptp(first) and np.ptp(second):
             assert kendall(first, second) == kendalltau(first, second).statistic
             assert spearman(first, second) == spearmanr(first, second).statistic
-
-
-def test_extremes_of_correlations() -> None:
-    rising = np.array([-math.inf, 0.0, 1.0, math.inf])
     for correlation in (kendall, spearman):
-        assert correlation(rising, rising) == pytest.approx(1)
-        assert correlation(rising, -rising) == pytest.approx(-1)
+        assert correlation([-math.inf, 0.0, math.inf], [1, 2, 3]) == pytest.approx(1)
         assert math.isnan(correlation([1.0, 2.0, math.nan], [1.0, 2.0, 3.0]))
