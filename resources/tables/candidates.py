@@ -1,9 +1,8 @@
 """Declared tables of candidates: answers, battles, verdicts, controls and predictions."""
 
 from resources.tables.corpus import SAMPLED_BATTLES
-from resources.tables.intervals import LEADERBOARD, well_founded
+from resources.tables.intervals import LEADERBOARD, WELL_FOUNDED
 from resources.tables.judging import VERDICTS, parse_check
-from resources.tables.rules import holds
 from resources.tables.schema import Check, Table
 
 CANDIDATES = Table(
@@ -36,13 +35,7 @@ CANDIDATE_RATINGS = Table(
         Check(
             "candidates_are_placed",
             "A dropped model without a rating, or with a thin one, was dropped in vain so far.",
-            [
-                holds(
-                    "is_placed",
-                    well_founded,
-                    "a candidate has a rating, and battles enough to say how uncertain it is",
-                )
-            ],
+            [WELL_FOUNDED],
             remedy="not-judged: materialise candidate_verdicts, within a budget that covers it; "
             "mostly-unscored: look at `status` in candidate_verdicts; else answer more questions.",
             warns=True,

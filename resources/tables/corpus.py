@@ -34,10 +34,10 @@ BATTLES = Table(
             [
                 n_rows(1, "a battle passes the filters"),
                 *known("battle_id", "question_id", "cluster_id", "model_a", "model_b"),
-                unique("battle_id", note="battle_id is unique"),
+                unique("battle_id"),
                 different("model_a", "model_b", "a battle is between two models"),
                 among("human_outcome", [0.0, 0.5, 1.0], "human_outcome is 1, 0.5, 0 or null"),
-                within("n_turns", 1, note="n_turns is at least 1 or null"),
+                within("n_turns", 1),
             ],
             remedy="Such rows belong in quarantine: correct the reader, or loosen the filters.",
             blocking=True,
@@ -45,8 +45,5 @@ BATTLES = Table(
     ],
 )
 SAMPLED_BATTLES = Table("sampled_battles", [*_BATTLE, "selection_order"], key=["battle_id"])
-RECORDED_VERDICTS = Table(
-    "recorded_verdicts",
-    list(VERDICT_DTYPES),
-    key=["battle_id", "judge", "order", "replicate"],
-)
+_CALL = ["battle_id", "judge", "order", "replicate"]
+RECORDED_VERDICTS = Table("recorded_verdicts", list(VERDICT_DTYPES), key=_CALL)

@@ -14,8 +14,8 @@ JUDGE_DIAGNOSTICS = Table(
             "A diagnostic without a value leaves a question about the judge open.",
             [
                 n_rows(1, "there is a diagnostic"),
-                unique("diagnostic", "level", note="a diagnostic has one value per level"),
-                *known("value", note="a diagnostic has a value"),
+                unique("diagnostic", "level"),
+                *known("value"),
             ],
             remedy="Most need more scored battles, or more voted models, than there are.",
             warns=True,

@@ -11,11 +11,7 @@ from resources.tables.schema import Check, Table
 
 MORE_MODELS = "Calibrate on more models that people rated, or raise miscoverage."
 
-CONFORMAL_CALIBRATION = Table(
-    "conformal_calibration",
-    ConformalCalibration,
-    key=["method"],
-)
+CONFORMAL_CALIBRATION = Table("conformal_calibration", ConformalCalibration, key=["method"])
 
 
 def _in_order(board: pd.DataFrame) -> Any:
@@ -28,9 +24,11 @@ def _shown(board: pd.DataFrame) -> pd.DataFrame:
     return board[~board["flags"].str.startswith(WITHHELD)]
 
 
-def well_founded(board: pd.DataFrame) -> pd.Series:
-    """Return which models have a rating, and battles enough for its standard error."""
-    return board["rating"].notna() & ~board["flags"].str.contains("few-battles|no-spread")
+WELL_FOUNDED = holds(
+    "well_founded",
+    lambda board: board["rating"].notna() & ~board["flags"].str.contains("few-battles|no-spread"),
+    "a model has a rating, and battles enough to say how uncertain it is",
+)
 
 
 LEADERBOARD = Table(
@@ -43,13 +41,8 @@ LEADERBOARD = Table(
             "One row per model, and a better rank for a higher rating.",
             [
                 n_rows(2, "at least two models are ranked"),
-                unique("model", note="a model has one row"),
-                within(
-                    "rank",
-                    1,
-                    lambda board: max(len(board), 1),
-                    note="rank counts from 1 to the number of models",
-                ),
+                unique("model"),
+                within("rank", 1, lambda t: max(len(t), 1), note="rank counts the models from 1"),
                 holds("in_order", _in_order, "a higher rating has a better rank"),
                 holds(
                     "explained",
@@ -63,13 +56,7 @@ LEADERBOARD = Table(
         Check(
             "ratings_are_well_founded",
             "A model with few battles, or none that count, is known badly or not at all.",
-            [
-                holds(
-                    "well_founded",
-                    well_founded,
-                    "a model has a rating, and battles enough to say how uncertain it is",
-                )
-            ],
+            [WELL_FOUNDED],
             remedy="Sample and judge more battles of these models against voted ones.",
             warns=True,
             rows=_shown,

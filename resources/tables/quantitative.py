@@ -2,31 +2,25 @@
 
 import pandas as pd
 
-from resources.tables.rules import among, holds, known, within
+from resources.tables.rules import holds, known, within
 from resources.tables.schema import Check, Table
 
 _ANSWER = ["source", "key", "order", "replicate"]
 
 RATIONALE_EMBEDDINGS = Table(
     "rationale_embeddings",
-    "source key order replicate embedding",
+    f"{' '.join(_ANSWER)} embedding",
     key=_ANSWER,
     checks=[
         Check(
             "embeddings_are_unique",
             "A reason has one vector, and all vectors of a table have one length.",
             [
-                among(
-                    "is_repeated",
-                    [False],
-                    "an answer has one vector",
-                    of=lambda t: t.duplicated(_ANSWER),
-                ),
-                among(
-                    "has_another_length",
-                    [False],
+                holds("is_single", lambda t: ~t.duplicated(_ANSWER), "an answer has one vector"),
+                holds(
+                    "has_the_length",
+                    lambda t: t["length"].eq(t["length"].iloc[0] if len(t) else 0),
                     "vectors have one length",
-                    of=lambda t: t["length"].ne(t["length"].iloc[0] if len(t) else 0),
                 ),
             ],
             remedy="Remake verdicts, or set a 'revision' in config/embeddings.yaml if the "
@@ -51,15 +45,13 @@ QUANTITATIVE_OUTCOMES = Table(
     checks=[
         Check(
             "every_model_has_every_battle",
-            "Ratings without a model need the outcome of every battle, by judges that never saw "
-            "it.",
+            "Ratings without a model need the outcome of every battle, by judges that lacked it.",
             [
                 holds("complete", _complete, "a battle has one row per held-out model"),
-                *known("outcome", note="every outcome is known"),
-                within("outcome", 0, 1, note="outcome lies in [0, 1]"),
+                *known("outcome"),
+                within("outcome", 0, 1),
             ],
-            remedy="Remake rationale_embeddings and quantitative_outcomes: they belong to "
-            "different battles.",
+            remedy="Remake rationale_embeddings and quantitative_outcomes: their battles differ.",
             blocking=True,
         )
     ],
@@ -71,8 +63,7 @@ WARN_WORSE = 1.02
 
 def _largest_training_sets(table: pd.DataFrame) -> pd.DataFrame:
     errors = table[table["metric"].eq("mse")]
-    most = errors.groupby("method")["n_train"].transform("max")
-    return errors[errors["n_train"].eq(most)]
+    return errors[errors["n_train"].eq(errors.groupby("method")["n_train"].transform("max"))]
 
 
 QUANTITATIVE_JUDGES = Table(
@@ -89,8 +80,7 @@ QUANTITATIVE_JUDGES = Table(
                     "ratio",
                     high=WARN_WORSE,
                     of=lambda t: t["value"] / t["score_only"],
-                    note=f"the squared error is at most {WARN_WORSE:g} times that of the scores "
-                    "alone",
+                    note=f"the squared error is at most {WARN_WORSE:g} times that of scores alone",
                 )
             ],
             remedy="Use calibrated scores (method soft), another embedding, or more votes.",

@@ -5,6 +5,8 @@ import numpy as np
 from resources.tables.rules import holds, unique
 from resources.tables.schema import Check, Table
 
+_NUMBERS = ["gap", "lower", "upper", "std_error"]
+
 REFERENCE_RATINGS = Table(
     "reference_ratings",
     "rank model reference_model source n_prompts wins ties losses mean_preference win_share gap "
@@ -13,15 +15,12 @@ REFERENCE_RATINGS = Table(
     checks=[
         Check(
             "gaps_are_finite",
-            "A gap is a number within its interval: without one nothing that follows means "
-            "anything.",
+            "A gap is a number within its interval; without one nothing after it means anything.",
             [
                 unique("model", note="a model has one gap"),
                 holds(
                     "finite",
-                    lambda t: np.isfinite(
-                        t[["gap", "lower", "upper", "std_error"]].to_numpy(dtype=float)
-                    ).all(axis=1),
+                    lambda t: np.isfinite(t[_NUMBERS].to_numpy(dtype=float)).all(axis=1),
                     "gap, bounds and error are finite",
                 ),
                 holds(

@@ -1,6 +1,6 @@
 """Declared tables of trust: outcomes of single scores and choices, and their consistency."""
 
-from resources.tables.rules import among, known, unique, within
+from resources.tables.rules import among, holds, known, unique, within
 from resources.tables.schema import Check, Table
 
 SOURCES = ("likelihood", "perplexity", "choice", "score", "score-plain")
@@ -14,15 +14,14 @@ SOFT_OUTCOMES = Table(
             "soft_outcomes_are_shares",
             "Outcomes and score differences lie on their scales, one row per battle and source.",
             [
-                unique("battle_id", "source", note="a battle has one row per source"),
-                among("source", SOURCES, f"source is one of {', '.join(SOURCES)}"),
+                unique("battle_id", "source"),
+                among("source", SOURCES),
                 *known("outcome"),
                 among("outcome", [0.0, 0.5, 1.0], "outcome is 1, 0.5 or 0"),
-                within("soft_outcome", 0, 1, note="soft_outcome lies in [0, 1]"),
-                within("score_difference", -9, 9, note="score_difference lies in [-9, 9]"),
+                within("soft_outcome", 0, 1),
+                within("score_difference", -9, 9),
             ],
-            remedy="Remake score_verdicts, choice_verdicts and soft_outcomes; one of them is "
-            "stale.",
+            remedy="Remake score_verdicts, choice_verdicts and soft_outcomes; one of them is old.",
             blocking=True,
         )
     ],
@@ -36,18 +35,16 @@ CONSISTENCY = Table(
             "consistency_is_sound",
             "A ratio is a share of what was counted, and no kind of violation exceeds the whole.",
             [
-                within("ratio", 0, 1, note="ratio lies in [0, 1]"),
-                within(
-                    "surplus",
-                    high=0,
-                    of=lambda t: (t[["circular", "equality"]].max(axis=1) - t["ratio"]).fillna(0.0),
-                    note="circular and equality are parts of the ratio",
+                within("ratio", 0, 1),
+                holds(
+                    "is_part",
+                    lambda t: ~t[["circular", "equality"]].max(axis=1).gt(t["ratio"]),
+                    "circular and equality are parts of the ratio",
                 ),
-                among(
-                    "unfounded",
-                    [False],
+                holds(
+                    "founded",
+                    lambda t: t["ratio"].notna().eq(t["n"].gt(0)),
                     "there is a ratio where, and only where, something was counted",
-                    of=lambda t: t["ratio"].notna() != t["n"].gt(0),
                 ),
             ],
             remedy="Remake soft_outcomes and consistency together; they are of different samples.",
