@@ -210,7 +210,7 @@ def test_the_null_model_says_the_text_of_a_file(shelf, tmp_path_factory):
         assert found.refused["reason"].tolist() == ["no-text"]
         assert sentence in found.refused["detail"].iloc[0]
     text.unlink()
-    assert "cannot read" in shelf.accept(**options).refused["detail"].iloc[0]
+    assert "cannot be read" in shelf.accept(**options).refused["detail"].iloc[0]
 
 
 def test_a_carrier_is_kept_while_it_is_an_anchor(shelf: Shelf) -> None:

@@ -23,7 +23,8 @@ from assets.candidates.predictions import (
     strangeness,
     typed_record,
 )
-from judgeline.elo import RatingSettings, code_battles, human_anchors, rate
+from judgeline.elo import RatingSettings, rate
+from judgeline.io import as_coded
 from resources.config.corpora import RatingOptions
 from resources.tables.candidates import PREDICTIONS
 
@@ -287,33 +288,27 @@ def test_further_ratings_are_those_of_a_model_on_which_nobody_else_voted():
     own = table["model_a"].eq("m2") | table["model_b"].eq("m2")
     seen = own & (np.arange(900) < 400)
 
-    def coded(outcome: pd.Series):
-        return code_battles(
-            table["model_a"],
-            table["model_b"],
-            human_outcome=outcome,
-            judge_outcome=(np.sign(b - a) + 1) / 2,
-            score_difference=b - a + 0.5 * rng.standard_normal(900),
-        )
-
-    voted, strengths = human_anchors(coded(table["human_outcome"]), l2=0.01)
-    anchors = pd.DataFrame(strengths, index=names, columns=names[voted])
-    waiting = pd.DataFrame(
-        {
-            "model": ["m2", "gone"],
-            "used_votes": [json.dumps(table["battle_id"][seen].tolist()), "[]"],
-        }
+    table = table.assign(
+        judge_outcome=(np.sign(b - a) + 1) / 2,
+        recorded_outcome=np.nan,
+        score_difference=b - a + 0.5 * rng.standard_normal(900),
     )
-    found = further_ratings(waiting, table, anchors, l2=0.01)
-    only_further = rate(coded(table["human_outcome"].mask(seen)), RatingSettings(n_resamples=0))
-    (oracle,) = only_further.human_rating[
-        (only_further.model == "m2") & (only_further.method == "human")
-    ]
+    used = [json.dumps(table["battle_id"][seen].tolist()), "[]", "[]"]
+    record = pd.DataFrame({"model": ["m2", "gone", "m3"], "used_votes": used})
+    record = record.assign(
+        method=[JUDGE_AND_VOTES, JUDGE_AND_VOTES, "soft"], scored_at=pd.Series(None, dtype="str")
+    )
+    found = further_ratings(record, table, RatingOptions())
+    unseen = table.assign(human_outcome=table["human_outcome"].mask(seen))
+    alone = rate(as_coded(unseen, "derived"), RatingSettings(n_resamples=0))
+    (oracle,) = alone.human_rating[(alone.model == "m2") & (alone.method == "human")]
     assert found.index.tolist() == ["m2"]
     assert found.loc["m2", "human_rating"] == pytest.approx(oracle, abs=1e-6)
     assert found.loc["m2", "n_votes"] == (own & ~seen).sum()
     lied = table.assign(human_outcome=table["human_outcome"].mask(seen, 1.0))
-    pd.testing.assert_frame_equal(further_ratings(waiting, lied, anchors, l2=0.01), found)
+    again = further_ratings(record, lied, RatingOptions())
+    pd.testing.assert_frame_equal(again, found)
+    assert further_ratings(record.assign(scored_at=THEN), table, RatingOptions()).empty
 
 
 # what the record is worth
@@ -354,9 +349,8 @@ def test_models_that_were_predicted_do_not_calibrate_their_own_test():
 def test_coverage_counts_what_promised_something():
     record = scored_record([10.0, -80.0, 20.0])
     record.loc[2, ["lower", "upper"]] = [-math.inf, math.inf]
-    coverage, n_left_out = coverage_of(record, POOL)
+    coverage = coverage_of(record, POOL)
     assert coverage[["n_predictions", "n_covered"]].to_numpy().tolist() == [[2, 1]]
-    assert n_left_out == 1
     assert predictions_cover(record, POOL).passed  # one of two is no surprise
     assert predictions_cover(NONE, POOL).passed
 
@@ -366,7 +360,7 @@ def test_the_two_predictions_of_a_model_are_counted_apart():
         method=JUDGE_AND_VOTES, vote_std_error=math.nan
     )
     record = pd.concat([scored_record([10.0, -80.0]), together], ignore_index=True)
-    coverage, _ = coverage_of(record, POOL)
+    coverage = coverage_of(record, POOL)
     counts = coverage[["method", "n_predictions", "n_covered"]].to_numpy().tolist()
     assert counts == [[JUDGE_AND_VOTES, 3, 2], ["soft", 2, 1]]
     assert coverage["nominal"].tolist() == pytest.approx([0.9, 0.9])  # 18 of 20: 19 calibrate both
@@ -442,5 +436,5 @@ def test_a_prediction_stored_without_the_parts_of_its_spread_is_not_ranked_and_s
         assert (check.passed, check.metadata["n_scored"].value) == (True, n_scored)
         assert "2 stored before vote_std_error was" in check.description
         assert sentence in check.description
-    coverage, _ = coverage_of(record, POOL)
+    coverage = coverage_of(record, POOL)
     assert coverage["n_predictions"].tolist() == [3]
