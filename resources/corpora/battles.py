@@ -162,9 +162,8 @@ _NEEDED = ("battle_id", "judge", "order", "status")
 
 def _with_verdicts(found: CorpusRead, paths: Sequence[Path]) -> CorpusRead:
     """Return a corpus with the verdicts beside its files; a missing column is empty."""
-    beside = [path.with_name(VERDICTS) for path in paths if path.name == BATTLES]
     verdicts, quarantines = [found.verdicts], [found.quarantine]
-    for path in beside:
+    for path in (path.with_name(VERDICTS) for path in paths if path.name == BATTLES):
         if path.is_file():
             table = _read_verdicts(path)
             kept, quarantine = set_aside(table, _verdict_faults(table, found.battles))

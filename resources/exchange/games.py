@@ -1,8 +1,4 @@
-"""Stored verdicts of one judge as games: a battle's outcome in each order.
-
-What belongs here: what every format is written from, and the account of what is left out. What
-does not: labels, coding and files of one format (its writer).
-"""
+"""Stored verdicts of one judge as games: a battle's outcome in each order, for every format."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -99,8 +95,7 @@ def judged_battles(
 
 def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
     """Return the rows of a table, None where a cell is null."""
-    rows: list[dict[Any, Any]]
-    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    rows: list[dict[Any, Any]] = table.astype(object).where(table.notna(), None).to_dict("records")
     return rows
 
 
@@ -133,13 +128,11 @@ def per_order(judged: JudgedBattle, account: Account) -> tuple[Game, Game] | Non
 def one_outcome(judged: JudgedBattle, account: Account) -> float | None:
     """Return A's share over both orders, published or their mean; None where an order failed."""
     games = [judged.games["mean"]] if "mean" in judged.games else list(judged.pair)
-    failed = [game.status for game in games if not game.is_ok]
-    if failed:
-        account.changed[
-            f"failed battles ({', '.join(sorted(set(failed)))}), written as failed"
-        ] += 1
-        return None
+    failed = sorted({game.status for game in games if not game.is_ok})
     outcomes = [game.outcome for game in games if game.outcome is not None]
+    if failed:
+        account.changed[f"failed battles ({', '.join(failed)}), written as failed"] += 1
+        return None
     if len(outcomes) < len(games):
         account.changed["verdicts without an outcome, written as failed"] += 1
         return None
