@@ -123,11 +123,7 @@ def listed(candidates: pd.DataFrame | None) -> pd.DataFrame:
 
 
 def place_newcomer(
-    scored_battles: pd.DataFrame,
-    model: str,
-    rating: RatingOptions,
-    corpus: str,
-    own: pd.DataFrame,
+    scored_battles: pd.DataFrame, model: str, rating: RatingOptions, corpus: str, own: pd.DataFrame
 ) -> HeldOutRatings:
     """Return the ratings of a model without votes, placed as one of the corpus would be."""
     battles = with_newcomer(scored_battles, model, own)

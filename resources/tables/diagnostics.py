@@ -12,11 +12,7 @@ JUDGE_DIAGNOSTICS = Table(
         Check(
             "diagnostics_could_be_computed",
             "A diagnostic without a value leaves a question about the judge open.",
-            [
-                n_rows(1, "there is a diagnostic"),
-                unique("diagnostic", "level"),
-                *known("value"),
-            ],
+            [n_rows(1, "there is a diagnostic"), unique("diagnostic", "level"), *known("value")],
             remedy="Most need more scored battles, or more voted models, than there are.",
             warns=True,
         )
