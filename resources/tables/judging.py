@@ -9,7 +9,7 @@ from resources.judges.judge import FAILURES
 from resources.judges.remedies import reasons_of, remedies_text
 from resources.tables.corpus import RECORDED_VERDICTS
 from resources.tables.rules import Rule, among, has_columns, holds, known, n_rows, unique, within
-from resources.tables.schema import Check, Table
+from resources.tables.schema import Check, Table, stops, table, warns
 
 MIN_PARSED = 0.5
 WARN_PARSED = 0.95
@@ -70,87 +70,75 @@ def _orders_shown(verdicts: pd.DataFrame) -> pd.DataFrame:
     return shown.assign(complete=np.where(shown["mean"], ~either, both)).reset_index()
 
 
-VERDICTS = Table(
+VERDICTS = table(
     "verdicts",
     RECORDED_VERDICTS.columns,
-    key=_CALL,
-    checks=[
-        Check(
-            "verdicts_are_well_formed",
-            "Each answer is stored once, as an answer to a known presentation with a known fate.",
-            [
-                has_columns(
-                    [c for c in RECORDED_VERDICTS.columns if c not in REPLY_DTYPES],
-                    "no column is missing",
-                    exact=False,
-                ),
-                n_rows(1, "there is at least one verdict"),
-                *known("battle_id", "judge", "order", "replicate", "status", "identity"),
-                unique("battle_id", "judge", "order", "replicate", note=_ONCE),
-                _ORDER,
-                _STATUS,
-            ],
-            remedy="Correct the judge or the reader that made these rows, and remake verdicts.",
-            blocking=True,
-            ids=["battle_id", "order"],
+    _CALL,
+    stops(
+        "verdicts_are_well_formed",
+        "Each answer is stored once, as an answer to a known presentation with a known fate.",
+        "Correct the judge or the reader that made these rows, and remake verdicts.",
+        has_columns(
+            [c for c in RECORDED_VERDICTS.columns if c not in REPLY_DTYPES],
+            "no column is missing",
+            exact=False,
         ),
-        Check(
-            "answers_have_their_scores",
-            "An answer that is ok has every score of the rubric, and any other has none. Verdicts "
-            "that came with a corpus may have a published outcome instead of scores.",
-            [
-                among(
-                    "surplus_scores",
-                    [0],
-                    "an answer that is ok has all twelve scores, or none and a published outcome; "
-                    "any other has none",
-                    of=_surplus_marks,
-                ),
-                within("lowest_score", 1, of=lambda t: _marks(t).min(axis=1)),
-                within("highest_score", 1, 10, of=lambda t: _marks(t).max(axis=1)),
-            ],
-            remedy="Look at `answer` of these rows: the parser or the reader let them through.",
-            blocking=True,
-            ids=["battle_id", "order"],
+        n_rows(1, "there is at least one verdict"),
+        *known("battle_id", "judge", "order", "replicate", "status", "identity"),
+        unique("battle_id", "judge", "order", "replicate", note=_ONCE),
+        _ORDER,
+        _STATUS,
+        ids=["battle_id", "order"],
+    ),
+    stops(
+        "answers_have_their_scores",
+        "An answer that is ok has every score of the rubric, and any other has none. Verdicts "
+        "that came with a corpus may have a published outcome instead of scores.",
+        "Look at `answer` of these rows: the parser or the reader let them through.",
+        among(
+            "surplus_scores",
+            [0],
+            "an answer that is ok has all twelve scores, or none and a published outcome; "
+            "any other has none",
+            of=_surplus_marks,
         ),
-        Check(
-            "both_orders_are_present",
-            "A battle shown in one order only carries the judge's position bias undiluted.",
-            [holds("complete", None, "a battle has both orders, or the published mean of both")],
-            remedy="Materialise verdicts again: the judge stopped before it had seen every order.",
-            blocking=True,
-            rows=_orders_shown,
-            ids=["battle_id", "replicate"],
+        within("lowest_score", 1, of=lambda t: _marks(t).min(axis=1)),
+        within("highest_score", 1, 10, of=lambda t: _marks(t).max(axis=1)),
+        ids=["battle_id", "order"],
+    ),
+    stops(
+        "both_orders_are_present",
+        "A battle shown in one order only carries the judge's position bias undiluted.",
+        "Materialise verdicts again: the judge stopped before it had seen every order.",
+        holds("complete", None, "a battle has both orders, or the published mean of both"),
+        rows=_orders_shown,
+        ids=["battle_id", "replicate"],
+    ),
+    parse_check(
+        "most_answers_parse",
+        "What a judge says of the few battles it can answer does not stand for the others.",
+        MIN_PARSED,
+    ),
+    parse_check(
+        "nearly_all_answers_parse",
+        "Unusable answers are rarely missing at random: long and hard battles go first.",
+    ),
+    warns(
+        "sampled_battles_were_judged",
+        "Battles without any verdict leave the sample less balanced than it was chosen to be.",
+        "Materialise verdicts again, or ask the publisher of recorded ones.",
+        among(
+            "judged",
+            [True],
+            f"at least {_WARN_JUDGED:.0%} of the sampled battles have a verdict",
+            mostly=_WARN_JUDGED,
         ),
-        parse_check(
-            "most_answers_parse",
-            "What a judge says of the few battles it can answer does not stand for the others.",
-            MIN_PARSED,
+        rows=lambda verdicts, sample: sample[["battle_id"]].assign(
+            judged=sample["battle_id"].isin(verdicts["battle_id"])
         ),
-        parse_check(
-            "nearly_all_answers_parse",
-            "Unusable answers are rarely missing at random: long and hard battles go first.",
-        ),
-        Check(
-            "sampled_battles_were_judged",
-            "Battles without any verdict leave the sample less balanced than it was chosen to be.",
-            [
-                among(
-                    "judged",
-                    [True],
-                    f"at least {_WARN_JUDGED:.0%} of the sampled battles have a verdict",
-                    mostly=_WARN_JUDGED,
-                )
-            ],
-            remedy="Materialise verdicts again, or ask the publisher of recorded ones.",
-            warns=True,
-            rows=lambda verdicts, sample: sample[["battle_id"]].assign(
-                judged=sample["battle_id"].isin(verdicts["battle_id"])
-            ),
-            ids=["battle_id"],
-            beside="sampled_battles",
-        ),
-    ],
+        ids=["battle_id"],
+        beside="sampled_battles",
+    ),
 )
 
 
@@ -186,13 +174,12 @@ def _in_one_word(
         ),
     ]
     checks = [
-        Check(
+        stops(
             f"{word}s_are_well_formed",
             f"Each {word} is stored once, with a known fate, and its numbers lie on their scales.",
-            [*well_formed, *rules],
-            remedy="Look at `answer` and `log_probabilities` of these rows: the reader let them "
-            "through.",
-            blocking=True,
+            "Look at `answer` and `log_probabilities` of these rows: the reader let them through.",
+            *well_formed,
+            *rules,
             ids=ids,
         ),
         parse_check(
@@ -200,29 +187,26 @@ def _in_one_word(
             f"{word.capitalize()}s that could be read do not stand for those that could not.",
             asked=False,
         ),
-        Check(
+        warns(
             f"{word}s_are_covered",
             "An expectation over half of what a judge could have said is that of another judge.",
-            [
-                within(
-                    "covered",
-                    _LEAST_COVERED,
-                    note=f"at least {_WARN_COVERED:.0%} of the answers tell {_LEAST_COVERED:.0%} "
-                    "of the probability, or more",
-                    mostly=_WARN_COVERED,
-                )
-            ],
-            remedy="Look at `log_probabilities` of these rows: the endpoint lists too few "
+            "Look at `log_probabilities` of these rows: the endpoint lists too few "
             "alternatives for the scale, or the judge begins with other words. A coarser "
             "'score.scale' or samples (log_probabilities: off) help.",
-            warns=True,
+            within(
+                "covered",
+                _LEAST_COVERED,
+                note=f"at least {_WARN_COVERED:.0%} of the answers tell {_LEAST_COVERED:.0%} "
+                "of the probability, or more",
+                mostly=_WARN_COVERED,
+            ),
             rows=lambda verdicts: verdicts[verdicts["covered"].notna()],
             ids=ids,
         ),
     ]
     account = "evidence answer log_probabilities prompt_tokens completion_tokens identity "
     account += "reply_model system_fingerprint said"
-    return Table(name, f"{columns} {account}", key=key, checks=[*checks, *more])
+    return table(name, f"{columns} {account}", key, *checks, *more)
 
 
 _CHANCES = ["p_a", "p_tie", "p_b"]
@@ -258,20 +242,17 @@ CHOICE_VERDICTS = _in_one_word(
             note="p_a, p_tie and p_b add up to 1, or none is known",
         ),
     ],
-    Check(
+    warns(
         "choices_survive_a_swap",
         "A judge whose choice mostly changes with the order chooses places, not completions.",
-        [
-            among(
-                "agree",
-                [True],
-                f"in at least {_MIN_AGREEMENT:.0%} of the battles both orders agree",
-                mostly=_MIN_AGREEMENT,
-            )
-        ],
-        remedy="Prefer the sources 'likelihood' and 'score' of soft_outcomes for this judge, in "
+        "Prefer the sources 'likelihood' and 'score' of soft_outcomes for this judge, in "
         "which a bias for a place cancels or has none.",
-        warns=True,
+        among(
+            "agree",
+            [True],
+            f"in at least {_MIN_AGREEMENT:.0%} of the battles both orders agree",
+            mostly=_MIN_AGREEMENT,
+        ),
         rows=_said_in_both_orders,
         ids=["battle_id"],
     ),
@@ -319,58 +300,51 @@ def _of_models(name: str, guards: str, rule: Rule, remedy: str, *, blocking: boo
     return Check(name, guards, [rule], remedy, blocking, not blocking, _models, ["model"])
 
 
-SCORED_BATTLES = Table(
+SCORED_BATTLES = table(
     "scored_battles",
     SCORED_COLUMNS,
-    key=["battle_id"],
-    checks=[
-        Check(
-            "scores_are_in_range",
-            "Score differences and outcomes lie on their scales, one row per battle.",
-            [
-                n_rows(1, "at least one battle is scored"),
-                unique("battle_id"),
-                *known("model_a", "model_b", "score_difference", "judge_outcome"),
-                within("score_difference", -9, 9),
-                within("difference_ab", -9, 9),
-                within("difference_ba", -9, 9),
-                among("judge_outcome", [0.5, 0.0, 1.0], "judge_outcome is 1, 0.5 or 0"),
-                among("recorded_outcome", [0.0, 0.25, 0.5, 0.75, 1.0]),
-            ],
-            remedy="Remake verdicts and scored_battles; a score outside the rubric got through.",
-            blocking=True,
+    ["battle_id"],
+    stops(
+        "scores_are_in_range",
+        "Score differences and outcomes lie on their scales, one row per battle.",
+        "Remake verdicts and scored_battles; a score outside the rubric got through.",
+        n_rows(1, "at least one battle is scored"),
+        unique("battle_id"),
+        *known("model_a", "model_b", "score_difference", "judge_outcome"),
+        within("score_difference", -9, 9),
+        within("difference_ab", -9, 9),
+        within("difference_ba", -9, 9),
+        among("judge_outcome", [0.5, 0.0, 1.0], "judge_outcome is 1, 0.5 or 0"),
+        among("recorded_outcome", [0.0, 0.25, 0.5, 0.75, 1.0]),
+    ),
+    _of_models(
+        "models_are_connected",
+        "Ratings of models with no chain of battles between them have no common scale.",
+        among("component", [0], "a chain of scored battles leads from each model to the others"),
+        "Judge battles that connect these models to the others, or leave them out.",
+        blocking=True,
+    ),
+    _of_models(
+        "no_model_holds_others_together",
+        "A model that alone links others is held out of a graph that falls apart without it.",
+        among(
+            "holds_others_together",
+            [False],
+            "the other models stay connected when one is held out",
         ),
-        _of_models(
-            "models_are_connected",
-            "Ratings of models with no chain of battles between them have no common scale.",
-            among(
-                "component", [0], "a chain of scored battles leads from each model to the others"
-            ),
-            "Judge battles that connect these models to the others, or leave them out.",
-            blocking=True,
+        "Judge battles between the models that meet only through these.",
+    ),
+    _of_models(
+        "no_model_is_undefeated",
+        "The rating of a model that wins, or loses, every battle rests on the penalty alone.",
+        within(
+            "share_of_wins",
+            0,
+            1,
+            strict_min=True,
+            strict_max=True,
+            note="a model neither wins nor loses all of its battles in the judge's eyes",
         ),
-        _of_models(
-            "no_model_holds_others_together",
-            "A model that alone links others is held out of a graph that falls apart without it.",
-            among(
-                "holds_others_together",
-                [False],
-                "the other models stay connected when one is held out",
-            ),
-            "Judge battles between the models that meet only through these.",
-        ),
-        _of_models(
-            "no_model_is_undefeated",
-            "The rating of a model that wins, or loses, every battle rests on the penalty alone.",
-            within(
-                "share_of_wins",
-                0,
-                1,
-                strict_min=True,
-                strict_max=True,
-                note="a model neither wins nor loses all of its battles in the judge's eyes",
-            ),
-            "Judge battles of these models against closer opponents.",
-        ),
-    ],
+        "Judge battles of these models against closer opponents.",
+    ),
 )

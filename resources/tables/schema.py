@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -11,6 +12,9 @@ from resources.tables.words import WORDS
 
 if TYPE_CHECKING:  # judges read the columns of their forms, and need no orchestrator
     import dagster as dg
+
+
+Remedy = str | Callable[[pd.DataFrame], str]
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Check:
     name: str
     guards: str
     rules: Sequence[Rule]
-    remedy: str | Callable[[pd.DataFrame], str]
+    remedy: Remedy
     blocking: bool = False
     warns: bool = False
     rows: Callable[..., pd.DataFrame] | None = None
@@ -113,3 +117,23 @@ class Table:
     def beside(self) -> set[str]:
         """Names of the tables that checks read beside this one."""
         return {name for check in self.checks for name in check.beside.split()}
+
+
+def table(
+    name: str,
+    fields: str | Sequence[str] | type[NamedTuple],
+    key: Sequence[str],
+    *checks: Check,
+    types: Mapping[str, str] | None = None,
+) -> Table:
+    """Return a table with its checks."""
+    return Table(name, fields, key, checks, types or {})
+
+
+def fails(name: str, guards: str, remedy: Remedy, *rules: Rule, **how: Any) -> Check:
+    """Return a check; `stops` one that stops what follows, `warns` one that fails nothing."""
+    return Check(name, guards, rules, remedy, **how)
+
+
+stops = partial(fails, blocking=True)
+warns = partial(fails, warns=True)
