@@ -116,11 +116,8 @@ def _default_carrier(battles: pd.DataFrame, anchors: AnchorAnswers) -> str:
     won = won[won["model"].isin(anchors.answers["model"])].dropna()
     shares = won.groupby("model", as_index=False)["won"].mean().sort_values(["won", "model"])
     if shares.empty:
-        raise RefusedError(
-            "no-carrier",
-            "injected-instruction needs a model with votes and answers to carry it, and there is "
-            "none; switch it off",
-        )
+        detail = "injected-instruction needs an anchor to carry it, and has none; switch it off"
+        raise RefusedError("no-carrier", detail)
     return str(shares["model"].iloc[(len(shares) - 1) // 4])
 
 
@@ -279,10 +276,8 @@ class _Corpus:
                 raise PermissionError
             content = (folder / seen.name).read_bytes()
         except PermissionError as error:
-            raise RefusedError(
-                "no-permission",
-                "it may not be read by the user that runs this; let it be (chmod a+r)",
-            ) from error
+            detail = "it may not be read by the user that runs this; let it be (chmod a+r)"
+            raise RefusedError("no-permission", detail) from error
         _, file = self._history.named.get(seen.content_hash, (None, name))
         found = read_candidate(file, content)
         self.require_texts()
@@ -303,11 +298,8 @@ class _Corpus:
     def require_texts(self) -> None:
         """Raise RefusedError if the corpus publishes no texts."""
         if not self.anchors.has_texts:
-            raise RefusedError(
-                "no-texts",
-                "the battles of this corpus have no texts, so that nobody can judge a new answer "
-                "against theirs; use a corpus that publishes them",
-            )
+            detail = "nobody can judge battles without texts; use a corpus that publishes them"
+            raise RefusedError("no-texts", detail)
 
     def _require_new(self, model: str) -> None:
         rated = self.anchors.voted if self._history.rated is None else self._history.rated
@@ -318,11 +310,8 @@ class _Corpus:
                 "now, and its prediction is held against that; remove the file when you like",
             )
         if model in rated:
-            raise RefusedError(
-                "has-votes",
-                f"it is of {quoted(model)}, which has votes in this corpus: it is rated there; "
-                "remove the file, or name the model differently if it is another one",
-            )
+            detail = f"{quoted(model)} has votes in this corpus; remove the file, or rename it"
+            raise RefusedError("has-votes", detail)
 
     def _matched(self, name: str, found: CandidateFile) -> dict[str, Answered]:
         """Return the answers by question, of the questions that an anchor answered too."""
@@ -334,21 +323,16 @@ class _Corpus:
             for question in questions:
                 first = matched.setdefault(question, answer)
                 if first.completion != answer.completion:
-                    raise RefusedError(
-                        "two-answers",
-                        f"{first.place} answers question {quoted(question)} with "
-                        f"{quoted(first.completion)}, {answer.place} with "
-                        f"{quoted(answer.completion)}; keep one of them",
-                    )
+                    both = (f"{one.place}: {quoted(one.completion)}" for one in (first, answer))
+                    detail = f"question {quoted(question)} has two, {', '.join(both)}; keep one"
+                    raise RefusedError("two-answers", detail)
         if unknown:
             first, n_answers = unknown[0], len(found.answers)
             example = quoted(first.question_id or first.instruction)
             if not matched:
-                raise RefusedError(
-                    "no-known-question",
-                    f"no anchor answered any of its {n_answers} questions, the first is {example}; "
-                    "take those of `judgeline candidates questions`",
-                )
+                detail = f"no anchor answered its {n_answers} questions, such as {example}; take"
+                detail += " those of `judgeline candidates questions`"
+                raise RefusedError("no-known-question", detail)
             self.notes.append(
                 f"{quoted(name)}: {len(unknown)} of {n_answers} answers are to questions that no "
                 f"anchor answered, such as {example} in {first.place}; they are left out"
@@ -363,12 +347,10 @@ class _Corpus:
             return []
         text = self._asked.loc[answer.question_id, "instruction"]
         if answer.instruction is not None and _text_key(answer.instruction) != _text_key(text):
-            raise RefusedError(
-                "other-instruction",
-                f"{answer.place}: question {quoted(answer.question_id)} reads "
-                f"{quoted(answer.instruction)} here and {quoted(text)} in the corpus; the answers "
-                "may be to another revision: correct question_id, or leave one of the columns out",
-            )
+            both = f"{quoted(answer.instruction)} here and {quoted(text)} in the corpus"
+            detail = f"{answer.place}: question {quoted(answer.question_id)} reads {both}; correct "
+            detail += "question_id, or leave one of the columns out"
+            raise RefusedError("other-instruction", detail)
         return [answer.question_id]
 
 

@@ -63,11 +63,9 @@ class Rows(NamedTuple):
                 texts.setdefault(text, place)
         if len(texts) > 1:
             (one, first), (other, second), *_ = texts.items()
-            raise RefusedError(
-                reason,
-                f"column {column!r} is {quoted(one)} in {first} and {quoted(other)} in {second}; "
-                "write one file per model",
-            )
+            found = f"{quoted(one)} in {first} and {quoted(other)} in {second}"
+            detail = f"column {column!r} is {found}; write one file per model"
+            raise RefusedError(reason, detail)
         return next(iter(texts), None)
 
 
@@ -95,22 +93,16 @@ def read_candidate(name: str, content: bytes) -> CandidateFile:
     stem, dot, ending = name.rpartition(".")
     suffix = f"{dot}{ending.lower()}" if dot else ""
     if suffix not in readers:
-        raise RefusedError(
-            "unknown-format",
-            f"its name ends in {quoted(suffix)}; write one JSON object a line into a file that "
-            "ends in .jsonl, or a .parquet file",
-        )
+        detail = f"its name ends in {quoted(suffix)}; write JSON lines (.jsonl) or a .parquet file"
+        raise RefusedError("unknown-format", detail)
     rows = readers[suffix](content) if content.strip() else Rows({}, [])
     if not rows.places:
         raise RefusedError("empty-file", "it holds nothing; write it again")
     has_question = {"question_id", "instruction"} & rows.columns.keys()
     if "completion" not in rows.columns or not has_question:
-        raise RefusedError(
-            "missing-column",
-            "the answers are 'completion', and 'question_id' or 'instruction' says what each "
-            f"answers; it has {', '.join(map(quoted, rows.columns))}: add the column that is "
-            "missing",
-        )
+        found = ", ".join(map(quoted, rows.columns))
+        detail = f"it needs 'completion' and 'question_id' or 'instruction'; add one to {found}"
+        raise RefusedError("missing-column", detail)
     model = rows.constant("model", "two-models") or stem
     _require_model(model)
     answers = [_answer(rows, row) for row in range(len(rows.places))]
@@ -123,8 +115,7 @@ def require_at_most(n: int, most: int, unit: str) -> None:
         raise RefusedError(
             "too-large",
             f"it has {n:,} {unit}, at most {most:,} are read; leave out columns that are no "
-            "metadata, and questions that no anchor answered (`judgeline candidates questions` "
-            "lists those that count)",
+            "metadata, and questions that `judgeline candidates questions` does not list",
         )
 
 
@@ -137,9 +128,7 @@ def _require_extent(n_rows: int, n_columns: int = 1) -> None:
 def _json(content: bytes) -> Rows:
     if not content.endswith((b"\n", b"\r")):
         raise RefusedError(
-            "no-end",
-            "it does not end with a newline, as if its writer had been stopped; write the last "
-            "line whole, with a newline after it",
+            "no-end", "it ends without a newline, as if cut off; write it again whole"
         )
     _require_extent(content.count(b"\n"))
     try:
@@ -147,9 +136,8 @@ def _json(content: bytes) -> Rows:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         found = quoted(content[error.start : error.start + 1])
-        raise RefusedError(
-            "not-utf-8", f"line {line}: byte {found} is not UTF-8; save the file in that encoding"
-        ) from None
+        detail = f"line {line}: byte {found} is not UTF-8; save the file in that encoding"
+        raise RefusedError("not-utf-8", detail) from None
     places = {f"line {n}": line for n, line in enumerate(lines, start=1) if line.strip()}
     records = [_record(place, line) for place, line in places.items()]
     columns = list(dict.fromkeys(key for record in records for key in record))
@@ -218,28 +206,19 @@ def _require_model(model: str) -> None:
 def _answer(rows: Rows, row: int) -> Answered:
     place, value = rows.places[row], rows.columns["completion"][row]
     if value is None or (isinstance(value, str) and not value.strip()):
-        raise RefusedError(
-            "empty-completion",
-            f"{place}, column 'completion': found {quoted(value)}; write the model's answer, or "
-            "leave the row out if it gave none",
-        )
+        fault = f"found {quoted(value)}; write the model's answer, or leave the row out"
+        raise RefusedError("empty-completion", f"{place}, column 'completion': {fault}")
     completion = str(rows.text(row, "completion"))
     if len(completion) > LONGEST_COMPLETION:
-        raise RefusedError(
-            "too-large",
-            f"{place}, column 'completion': {len(completion):,} characters, at most "
-            f"{LONGEST_COMPLETION:,} are shown to a judge; leave the row out",
-        )
+        fault = f"{len(completion):,} characters, at most {LONGEST_COMPLETION:,} are judged"
+        raise RefusedError("too-large", f"{place}, column 'completion': {fault}; leave the row out")
     number = rows.columns["question_id"][row] if "question_id" in rows.columns else None
     is_number = isinstance(number, int) and not isinstance(number, bool)
     question = str(number) if is_number else rows.text(row, "question_id")
     instruction = rows.text(row, "instruction")
     if not question and not instruction:
-        raise RefusedError(
-            "no-question",
-            f"{place}: question_id and instruction are empty; say what this answers, or leave the "
-            "row out",
-        )
+        detail = f"{place}: question_id and instruction are empty; write one, or leave the row out"
+        raise RefusedError("no-question", detail)
     return Answered(place, question or None, instruction or None, completion)
 
 

@@ -71,15 +71,14 @@ def _record(value: Any, *, is_line: bool = False) -> Record:
 def name_of(record: Mapping[str, Any], key: str, reason: str) -> str:
     """Return the name under a key, without blanks around it."""
     value = record.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise RowError(reason, f"{key} is {quoted(value)}, expected a name")
-    return readable(value.strip())
+    if isinstance(value, str) and value.strip():
+        return readable(value.strip())
+    raise RowError(reason, f"{key} is {quoted(value)}, expected a name")
 
 
 def id_of(record: Mapping[str, Any], *keys: str) -> str:
     """Return the first of some keys that holds a number or text that names a question."""
-    for key in keys:
-        value = record.get(key)
+    for value in map(record.get, keys):
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if isinstance(value, str) and value.strip():
@@ -89,10 +88,8 @@ def id_of(record: Mapping[str, Any], *keys: str) -> str:
 
 def text_of(value: Any) -> str | None:
     """Return a JSON value as text: strings unchanged, null as None, others as compact JSON."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return readable(value)
+    if value is None or isinstance(value, str):
+        return value and readable(value)
     return readable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
@@ -176,8 +173,8 @@ def _row(battle: str, judge: str, told: Told) -> dict[str, Any]:
     call = {"judge": judge, "order": told.order}
     said = {"outcome": repr(told.outcome), "answer": told.answer or ""}
     return {
-        "battle_id": battle,
         **call,
+        "battle_id": battle,
         "replicate": 0,
         "status": FAILED if told.outcome is None else "ok",
         "recorded_outcome": told.outcome,
@@ -273,12 +270,11 @@ def _baseline(record: Mapping[str, Any], options: ArenaHardOptions) -> str:
     if isinstance(options.baseline, str):
         return options.baseline
     category = record.get("category")
-    if not isinstance(category, str) or category not in options.baseline:
-        known = ", ".join(options.baseline)
-        raise RowError(
-            "unknown-baseline", f"category is {category!r}; baselines are known of {known}"
-        )
-    return options.baseline[category]
+    if isinstance(category, str) and category in options.baseline:
+        return options.baseline[category]
+    known = ", ".join(options.baseline)
+    detail = f"category is {category!r}; baselines are known of {known}"
+    raise RowError("unknown-baseline", detail)
 
 
 def _game(game: Any, order: str) -> Told:

@@ -103,12 +103,12 @@ IN_SAMPLE = History(placed={"new"}, rated=rated_models(BATTLES))
 FEW, MANY = voted_on("new", 1), voted_on("new", 25)
 ODD: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str | None, str]] = {
     "an unknown question": (
-        [{"question_id": "q99", "completion": "?"}], {}, "no-known-question", "first is 'q99'"),
+        [{"question_id": "q99", "completion": "?"}], {}, "no-known-question", "such as 'q99'"),
     "two answers": (
-        [*answers(1), *answers(1, "other")], {}, "two-answers", "line 1 answers question 'q00'"),
+        [*answers(1), *answers(1, "other")], {}, "two-answers", "question 'q00' has two, line 1: 'new 0'"),
     "another text": (
         [{**answers(1)[0], "instruction": "What?"}], {}, "other-instruction", "reads 'What?' here"),
-    "votes": (answers(2, model="ant"), {}, "has-votes", "which has votes in this corpus"),
+    "votes": (answers(2, model="ant"), {}, "has-votes", "'ant' has votes in this corpus"),
     "votes since": (answers(model="ant"), {"history": PLACED}, "has-votes-now", "since it was"),
     "a handful of votes": (answers(model="new"), {"history": PLACED, "battles": FEW}, None, ""),
     "enough votes": (

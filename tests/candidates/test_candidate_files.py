@@ -72,7 +72,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "a list": (lines([1, 2]), "broken-json", r"line 1: found '\[1, 2\]': expected one"),
     "a deep one": (b"[" * 100_000 + b"\n", "broken-json", "line 1: .*nested too deeply"),
     "a key twice": (b'{"a": 1, "a": 2}\n', "broken-json", "'a' occurs twice"),
-    "no newline": (lines(GOOD)[:-1], "no-end", "does not end with a newline"),
+    "no newline": (lines(GOOD)[:-1], "no-end", "ends without a newline"),
     "nothing": (b" \n", "empty-file", "holds nothing"),
     "no completion": (lines({"question_id": "q1", "text": "x"}), "missing-column", "'q.*', 'text'"),
     "no question": (lines({"completion": "x"}), "missing-column", "'question_id' or 'instruction'"),
@@ -101,7 +101,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
 
 
 NAMED: dict[str, tuple[bytes, str, str]] = {
-    "answers.csv": (lines(GOOD), "unknown-format", "'.csv'; write one JSON object a line"),
+    "answers.csv": (lines(GOOD), "unknown-format", "'.csv'; write JSON lines"),
     "answers.json": (lines(GOOD), "unknown-format", "'.json'"),
     "README": (lines(GOOD), "unknown-format", "''"),
     "mark.parquet": (b"PAR1 nonsense PAR1", "broken-parquet", "write it again"),
