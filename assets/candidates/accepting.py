@@ -153,10 +153,7 @@ class Accepted(NamedTuple):
 
 
 class History(NamedTuple):
-    """Names of model and file by content hash, models predicted before, and those rated by people.
-
-    `rated` is None where nothing was sampled yet.
-    """
+    """Model and file by content hash, models predicted before, and rated ones (None: unknown)."""
 
     named: Mapping[str, tuple[str, str]] = {}
     placed: Collection[str] = ()

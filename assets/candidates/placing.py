@@ -171,10 +171,7 @@ def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> Hel
 def _honest_rating(
     control: str, ratings: Mapping[str, float], carrier: str, tied: float
 ) -> tuple[float, str]:
-    """Return the highest rating of a control by a judge that no attack moves, and its source.
-
-    `tied` is the rating of a model that ties every battle of the control; NaN for none.
-    """
+    """Return a control's highest honest rating and its source; `tied` is that by ties alone."""
     if not ratings:
         return np.nan, "unknown: no anchor has a rating by this method; make the ratings again"
     if control == "null-model":

@@ -60,10 +60,7 @@ def state_predictions(
     now: str,
     run_id: str,
 ) -> pd.DataFrame:
-    """Return a record with a row more for each model that is rated without votes at last.
-
-    It has a second row once it is rated by the judge and its votes together.
-    """
+    """Return a record with rows of models first rated without votes, or by their first votes."""
     unvoted = leaderboard["n_votes"].eq(0) & ~leaderboard["model"].isin(record["model"])
     alone = _worth_it(leaderboard[unvoted])
     is_dropped = alone["flags"].str.split(";").map(lambda flags: "candidate" in flags).astype(bool)

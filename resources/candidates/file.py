@@ -24,10 +24,7 @@ _KEYS = ("question_id", "instruction", "completion", "model", "family")
 
 
 class RefusedError(ValueError):
-    """A candidate file that is set aside: a slug of the reason, and a sentence with the remedy.
-
-    The name of the file stands beside them wherever they are shown.
-    """
+    """A candidate file that is set aside: a slug of the reason, and a sentence with the remedy."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)

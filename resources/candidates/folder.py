@@ -47,10 +47,7 @@ def folder_of(corpus: str) -> UPath:
 def list_files(
     folder: UPath, known: Mapping[str, Seen] | None = None, *, now: float | None = None
 ) -> list[Seen]:
-    """Return the files of a folder by name, with a content hash where they are complete.
-
-    A file in `known` of the same name, size and time of change (seconds) is not read again.
-    """
+    """Return the files of a folder by name; those in `known` that rest are not read again."""
     if not folder.exists():
         if known and folder.protocol in ("", "file") and not folder.parent.exists():
             raise OSError(

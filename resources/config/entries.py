@@ -133,10 +133,7 @@ class EntryKind(Generic[M]):
         return {head[1]: part for head, part in zip(heads, parts, strict=True) if head}
 
     def load(self, path: Path | None = None, text: str | None = None) -> dict[str, M]:
-        """Return the checked entries of a file, or of a text for it, by slug in its order.
-
-        Without a path they are those of the configuration folder, and one's own in their place.
-        """
+        """Return the checked entries of a file, or of a text for it; by default all there are."""
         if path is None:
             return {**self.load(config_dir() / f"{self.plural}.yaml"), **self.load(self.own_file)}
         if text is None and path == self.own_file:  # which may be missing, or of comments alone

@@ -130,10 +130,7 @@ def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
 def read_each(
     table: pd.DataFrame, column: str, read: Callable[[Any], T], default: T
 ) -> tuple[list[T], Fault]:
-    """Return each value of a column as `read` has it, and the fault of those that it refuses.
-
-    A null is the default, and no fault.
-    """
+    """Return a column as `read` has it, nulls as `default`, and the fault of what it refuses."""
     values, wrong, reasons = [], np.zeros(len(table), dtype=bool), []
     for place, published in enumerate(table[column]):
         is_null = published is None or (isinstance(published, float) and np.isnan(published))
@@ -169,10 +166,7 @@ def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def filter_battles(battles: pd.DataFrame, filters: Filters) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the battles that pass the filters, renumbered, and how many did not, by first reason.
-
-    An unknown language or length passes no filter that asks for it.
-    """
+    """Return the battles that pass, and counts of the others by reason, the unknown first."""
     language, n_turns = battles["language"], battles["n_turns"]
     rules: dict[str, pd.Series] = {}
     if filters.languages is not None:

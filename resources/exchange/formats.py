@@ -1,7 +1,4 @@
-"""Writes verdicts in the formats of other programs, which `resources.corpora` reads.
-
-One section for each format; what all share is in `games`.
-"""
+"""Writes verdicts in the formats of other programs, which `resources.corpora` reads."""
 
 import csv
 import io
@@ -30,10 +27,7 @@ _PLAIN_LABEL = {1.0: "A>B", 0.5: "A=B", 0.0: "B>A"}
 def write_arena_hard(
     judged: Sequence[JudgedBattle], account: Account, judge: str, options: ArenaHardOptions | None
 ) -> str:
-    """Return a JSON line per battle against the baseline, its games in the program's order.
-
-    A label that came from such a file is written as it was, any other without strength.
-    """
+    """Return a JSON line per battle against the baseline; labels are as published, or plain."""
     if options is None or not isinstance(options.baseline, str):
         raise ValueError(
             "an Arena-Hard file is about one baseline; name the model that all others met: "
@@ -125,10 +119,7 @@ PROMPT = "judgeline"
 
 
 def write_mt_bench(judged: Sequence[JudgedBattle], account: Account, judge: str) -> str:
-    """Return a JSON line per battle with a winner per order; a failed game is ``error``.
-
-    ``tstamp`` is null: the tables do not say when a judge answered.
-    """
+    """Return a JSON line per battle with a winner per order, ``error`` for a failed game."""
     rows = [_bench_row(one, account, judge) for one in judged]
     return _json_lines(_counted(rows, ("question_id", "turn", "model_1", "model_2"), account))
 

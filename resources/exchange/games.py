@@ -19,11 +19,7 @@ NO_RESULT = "an outcome that is no win, loss or tie"
 
 
 class Game(NamedTuple):
-    """One order of one battle.
-
-    `outcome` is A's share of the win, None where there is none; `scores` are A's six and B's
-    six, None where the verdict failed or came without.
-    """
+    """One order of a battle: A's share of the win, and A's six scores and B's, or None."""
 
     status: str
     outcome: float | None
@@ -69,11 +65,7 @@ class Account:
 def judged_battles(
     battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> tuple[list[JudgedBattle], Account]:
-    """Return the battles that have a verdict of one judge, in their order, and an account.
-
-    Formats hold one verdict per order: of replicates the first that was read counts, or the first
-    of all where none was.
-    """
+    """Return the judged battles and an account; the first replicate that was read counts."""
     known = verdicts.reset_index(drop=True)
     known = known[known["battle_id"].isin(battles["battle_id"])]
     ranked = known.assign(failed=known["status"].ne("ok")).sort_values(

@@ -26,10 +26,7 @@ _ONCE = "a presentation has one verdict per replicate"
 
 
 def parse_check(name: str, guards: str, least: float = WARN_PARSED, *, asked: bool = True) -> Check:
-    """Return the check that a share of the answers could be read, with the remedies of the others.
-
-    A table of a form in which a judge need not be `asked` may be empty.
-    """
+    """Return the check that answers were read; a table not `asked` for may be empty."""
 
     def rates(verdicts: pd.DataFrame) -> pd.DataFrame:
         counts = verdicts["status"].value_counts()

@@ -11,10 +11,7 @@ Limit = float | Callable[[pd.DataFrame], float] | None
 
 
 class Rule(NamedTuple):
-    """One sentence about a table, as an expectation; made when a check runs.
-
-    `of` derives the column that is tested, if the table has none.
-    """
+    """One sentence about a table, as an expectation; `of` derives the column that is tested."""
 
     note: str
     expectation: str

@@ -60,10 +60,7 @@ class ParquetStore(dg.UPathIOManager):
         super().handle_output(context, obj)
 
     def dump_to_path(self, context: dg.OutputContext, obj: Any, path: UPath) -> None:
-        """Write the table so that other processes see the old one or the new one.
-
-        The data version of the materialisation is a hash of the file: equal content is no change.
-        """
+        """Write the table at once; the hash of its file is the version of its data."""
         if not isinstance(obj, pd.DataFrame):
             raise dg.Failure(
                 f"{context.asset_key.to_user_string()} returned {type(obj).__name__}; the table "
