@@ -218,13 +218,9 @@ def votes_on(scored_battles: pd.DataFrame, model: str) -> pd.DataFrame:
     own = scored_battles["human_outcome"].notna() & (is_a | scored_battles["model_b"].eq(model))
     votes, is_a = scored_battles[own], is_a[own]
     outcome = votes["human_outcome"].astype(float)
-    return pd.DataFrame(
-        {
-            "battle_id": votes["battle_id"],
-            "opponent": votes["model_b"].where(is_a, votes["model_a"]),
-            "share": outcome.where(is_a, 1 - outcome),
-        }
-    )
+    opponent = votes["model_b"].where(is_a, votes["model_a"])
+    share = outcome.where(is_a, 1 - outcome)
+    return pd.DataFrame({"battle_id": votes["battle_id"], "opponent": opponent, "share": share})
 
 
 def further_ratings(

@@ -87,10 +87,7 @@ def unset_variables(text: str) -> list[str]:
 def _refuse_secrets(location: str) -> str:
     parts = urlsplit(location) if "://" in location else None
     if location.startswith("sk-") or (parts and "@" in parts.netloc):
-        raise ValueError(
-            "it holds a key or a password, which never belong into this file; the program that "
-            "opens it reads them from the environment"
-        )
+        raise ValueError("it holds a key or a password, which belong into the environment alone")
     return location
 
 
@@ -145,8 +142,8 @@ class CorpusDefinition(options.Options):
                 raise ValueError(f"the key {key!r} needs 'reader: battles'; remove it")
         if (fields.get("arena_hard") is not None) != (reader == "arena-hard"):
             raise ValueError(
-                "'reader: arena-hard' and a 'baseline' under 'arena_hard' go together, since an "
-                "Arena-Hard file does not name the model it compares with; add or remove the latter"
+                "'reader: arena-hard' and a 'baseline' under 'arena_hard' go together, since the "
+                "file does not name it; add or remove the latter"
             )
         return {"display_name": fields.get("slug"), **fields}
 

@@ -52,10 +52,8 @@ def _local_files(location: str, slug: str) -> list[Path]:
         found = [file for file in path.rglob("*") if file.suffix.lower() in _IN_FOLDERS]
         kinds = sorted({SUFFIXES[file.suffix.lower()] for file in found})
         if len(kinds) > 1:  # they would be read twice, or mixed
-            raise ValueError(
-                f"{path} holds {' and '.join(kinds)} files; name one kind in its location, such as "
-                f"{path}/*.{kinds[0]}"
-            )
+            one = f"name one kind in its location, such as {path}/*.{kinds[0]}"
+            raise ValueError(f"{path} holds {' and '.join(kinds)} files; {one}")
     else:
         found = [Path(name) for name in glob.glob(str(path), recursive=True)]
     if files := sorted(file for file in found if file.is_file()):
@@ -63,10 +61,8 @@ def _local_files(location: str, slug: str) -> list[Path]:
     there = [] if _WILD.search(path.name) or not path.parent.is_dir() else path.parent.iterdir()
     close = difflib.get_close_matches(path.name, [one.name for one in there], n=1)
     near = f" (is {close[0]} meant?)" if close else ""
-    raise FileNotFoundError(
-        f"corpus {slug!r}: nothing to read at {path}{near}; correct its location in "
-        f"{_CONFIG}, or put the file there"
-    )
+    fault = f"corpus {slug!r}: nothing to read at {path}{near}"
+    raise FileNotFoundError(f"{fault}; correct its location in {_CONFIG}, or put the file there")
 
 
 def _hub_address(definition: CorpusDefinition) -> HubAddress | None:
@@ -77,8 +73,7 @@ def _hub_address(definition: CorpusDefinition) -> HubAddress | None:
     for key in ("location", "revision"):
         for unset in unset_variables(getattr(definition, key) or "")[:1]:
             raise ValueError(
-                f"the {key} of {here} needs the environment variable {unset}, which is not "
-                f"set; set it, or write the {key} itself there"
+                f"the {key} of {here} needs {unset}, which is not set; set it, or write the {key}"
             )
     if "://" not in location:
         return None
@@ -90,16 +85,13 @@ def _hub_address(definition: CorpusDefinition) -> HubAddress | None:
         )
     written = unquote(found["revision"]) if found["revision"] else None
     if written and definition.revision and written != definition.revision:
-        raise ValueError(
-            f"{here} asks for two revisions, {written!r} in its location and "
-            f"{definition.revision!r} as revision; keep one"
-        )
+        both = f"{written!r} in its location and {definition.revision!r} as revision"
+        raise ValueError(f"{here} asks for two revisions, {both}; keep one")
     revision = written or definition.revision
     if revision is None:
         raise ValueError(
-            f"{here} has no revision, so it could change between two runs; open "
-            f"https://huggingface.co/datasets/{found['repo']}/commits/main, copy the commit's "
-            "hash, and set it as revision"
+            f"{here} has no revision, so it could change; copy the commit's hash from "
+            f"https://huggingface.co/datasets/{found['repo']}/commits/main, and set it as revision"
         )
     return HubAddress(found["repo"], found["pattern"], revision)
 
@@ -122,9 +114,8 @@ def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
     except _hub_errors() as error:
         raise ConnectionError(
             f"corpus {slug!r}: dataset {address.repo} at revision {address.revision} could not be "
-            f"downloaded: {error}. Check the network, repository, revision and path; for a gated "
-            "dataset accept its terms on its page and set HF_TOKEN; to work without a network set "
-            "HF_HUB_OFFLINE=1 after downloading it once."
+            f"downloaded: {error}. Check network, repository, revision and path; for a gated one "
+            "accept its terms and set HF_TOKEN; without a network HF_HUB_OFFLINE=1 reads the cache."
         ) from error
 
 

@@ -157,8 +157,5 @@ def write_together(writers: Mapping[Path, Callable[[Path], object]]) -> None:
     try:
         io.write_together(writers)
     except OSError as error:
-        raise ArgumentError(
-            f"cannot write {', '.join(map(str, writers))} ({error.strerror or error}); name "
-            "another place with 'out'",
-            "out",
-        ) from error
+        fault = f"cannot write {', '.join(map(str, writers))} ({error.strerror or error})"
+        raise ArgumentError(f"{fault}; name another place with 'out'", "out") from error

@@ -91,7 +91,7 @@ def test_paths_folders_and_globs_give_files_in_order(tmp_path: Path) -> None:
         (None, None, "has no location; set it"),
         ("${NOT_SET_ANYWHERE}/x.csv", None, "NOT_SET_ANYWHERE, which is not set"),
         (HUB, "${NOT_SET_ANYWHERE}", "the revision of .* NOT_SET_ANYWHERE"),
-        (HUB, None, r"no revision.*datasets/owner/name/commits/main, copy the commit's hash"),
+        (HUB, None, r"no revision.*copy the commit's hash from .*datasets/owner/name/commits/main"),
         (f"hf://datasets/owner/name@{COMMIT}/x.csv", "v1", "two revisions"),
         ("hf://owner/name/x.csv", "v1", "no address of the form hf://datasets/owner/name/path"),
         ("s3://bucket/x.csv", None, "no address of the form"),
