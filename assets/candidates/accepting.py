@@ -26,9 +26,9 @@ from resources.candidates.file import (
     CandidateFile,
     RefusedError,
     read_candidate,
-    require_size,
+    require_at_most,
 )
-from resources.candidates.folder import Seen, printable_name
+from resources.candidates.folder import MAX_BYTES, Seen, printable_name
 from resources.config.options import CandidateOptions, ControlName, ControlOptions
 from resources.config.paths import ROOT
 from resources.suggest import quoted, unknown_name
@@ -55,8 +55,7 @@ def make_control(
     seed: int,
 ) -> pd.DataFrame:
     """Return a control's answers as rows of candidates; those of the copy are null."""
-    its = options.controls[control]
-    answers, metadata = anchors.answers, {}
+    its, answers, carrier = options.controls[control], anchors.answers, None
     if control == _INJECTED:
         carrier = its.carrier or _default_carrier(battles, anchors)
         if carrier not in set(answers["model"]):
@@ -64,25 +63,23 @@ def make_control(
             names = answers["model"].unique()
             raise RefusedError("no-carrier", unknown_name("anchor", carrier, names, where))
         answers = answers[answers["model"].eq(carrier)]
-        metadata = {"carrier": carrier}
     asked = questions_to_answer(answers, options.max_battles, seed)
+    text = _null_text(its) if control == "null-model" else None
+    completion = pd.Series(text, index=asked.index, dtype="str")
     if control == _INJECTED:
         texts = answers.set_index("question_id")["completion"]
         completion = asked["question_id"].map(texts).astype(str) + INJECTION
-    else:
-        text = _null_text(its) if control == "null-model" else None
-        completion = pd.Series(text, index=asked.index, dtype="str")
     rows = asked.assign(
         model=f"{CONTROL_PREFIX}{control}",
         control=control,
         completion=completion,
-        content_hash=content_of_control(control, its, metadata.get("carrier")),
-        metadata=json.dumps(metadata, sort_keys=True),
+        content_hash=_content_of_control(control, its, carrier),
+        metadata=json.dumps({"carrier": carrier} if carrier else {}),
     )
     return CANDIDATES.filled(rows)
 
 
-def content_of_control(
+def _content_of_control(
     control: ControlName, options: ControlOptions, carrier: str | None = None
 ) -> str:
     """Return the hash of a control's options and carrier; another bound changes no answer."""
@@ -92,9 +89,8 @@ def content_of_control(
         text = fault.detail
     injected = INJECTION if control == _INJECTED else ""
     carrier = carrier or options.carrier or ""
-    return identity_hash(
-        {"control": control, "text": text, "injected": injected, "carrier": carrier}
-    )
+    parts = {"control": control, "text": text, "injected": injected, "carrier": carrier}
+    return identity_hash(parts)
 
 
 def keep_carrier(
@@ -115,16 +111,13 @@ def keep_carrier(
 def _default_carrier(battles: pd.DataFrame, anchors: AnchorAnswers) -> str:
     """Return the anchor at the lower quartile of votes won, a tie counting half."""
     votes = battles["human_outcome"]
-    sides = zip(("model_a", "model_b"), (votes, 1 - votes), strict=True)
+    sides = (("model_a", votes), ("model_b", 1 - votes))
     won = pd.concat([pd.DataFrame({"model": battles[side], "won": own}) for side, own in sides])
     won = won[won["model"].isin(anchors.answers["model"])].dropna()
     shares = won.groupby("model", as_index=False)["won"].mean().sort_values(["won", "model"])
     if shares.empty:
-        raise RefusedError(
-            "no-carrier",
-            "injected-instruction needs a model with votes and answers to carry it, and there is "
-            "none; switch it off",
-        )
+        detail = "injected-instruction needs an anchor to carry it, and has none; switch it off"
+        raise RefusedError("no-carrier", detail)
     return str(shares["model"].iloc[(len(shares) - 1) // 4])
 
 
@@ -132,16 +125,17 @@ def _null_text(options: ControlOptions) -> str:
     if options.text_file is None:
         return NULL_ANSWER
     path = ROOT / Path(options.text_file).expanduser()
-    remedy = "correct text_file of the null-model in corpora.yaml"
     try:
         text = path.read_text(encoding="utf-8")
+        fault = f"holds {quoted(text)}"
+        if text.strip():
+            return text
     except UnicodeDecodeError:
-        raise RefusedError("no-text", f"{path} is not UTF-8; {remedy}") from None
+        fault = "is not UTF-8"
     except OSError as error:
-        raise RefusedError("no-text", f"cannot read {path} ({error.strerror}); {remedy}") from None
-    if not text.strip():
-        raise RefusedError("no-text", f"{path} holds {quoted(text)}; {remedy}")
-    return text
+        fault = f"cannot be read ({error.strerror})"
+    remedy = "correct text_file of the null-model in corpora.yaml"
+    raise RefusedError("no-text", f"{path} {fault}; {remedy}")
 
 
 HAS_VOTES_NOW = "has-votes-now"
@@ -159,10 +153,7 @@ class Accepted(NamedTuple):
 
 
 class History(NamedTuple):
-    """Names of model and file by content hash, models predicted before, and those rated by people.
-
-    `rated` is None where nothing was sampled yet.
-    """
+    """Model and file by content hash, models predicted before, and rated ones (None: unknown)."""
 
     named: Mapping[str, tuple[str, str]] = {}
     placed: Collection[str] = ()
@@ -187,17 +178,12 @@ def history_in(tables: ParquetStore, corpus: str) -> History:
 def contents(files: Sequence[Seen], options: CandidateOptions) -> str:
     """Return a hash of complete files, controls and settings; empty without file and control."""
     hashes = sorted({one.content_hash for one in files if not one.is_waiting})
-    controls = [content_of_control(name, its) for name, its in sorted(options.controls.items())]
+    controls = [_content_of_control(name, its) for name, its in sorted(options.controls.items())]
     if not hashes and not controls:
         return ""
     settings = {"half_width": options.half_width, "max_battles": options.max_battles}
-    return identity_hash(
-        {
-            "files": json.dumps(hashes),
-            "controls": json.dumps(controls),
-            "settings": json.dumps(settings),
-        }
-    )
+    parts = {"files": hashes, "controls": controls, "settings": settings}
+    return identity_hash({name: json.dumps(part) for name, part in parts.items()})
 
 
 def accept(
@@ -216,30 +202,40 @@ def accept(
     """
     history = history or History()
     corpus = _Corpus(anchor_answers(battles), history)
-    read: list[tuple[Seen, pd.DataFrame]] = []
-    refused: list[tuple[str | None, str | None, RefusedError]] = []
+    by_model: dict[str, list[tuple[Seen, pd.DataFrame]]] = {}
+    refused: list[tuple[str, str, RefusedError]] = []
     for seen in _once(files, history):
+        name = printable_name(seen.name)
         try:
-            read.append((seen, corpus.rows_of(folder, seen)))
+            rows = corpus.rows_of(folder, seen, name)
+            by_model.setdefault(rows["model"].iloc[0], []).append((seen, rows))
         except FileNotFoundError:
-            corpus.notes.append(f"{printable_name(seen.name)} was withdrawn before it was read")
+            corpus.notes.append(f"{name} was withdrawn before it was read")
         except RefusedError as fault:
-            refused.append((printable_name(seen.name), seen.content_hash, fault))
-    accepted, rivals = _settled(read, history)
-    refused += rivals
+            refused.append((name, seen.content_hash, fault))
+    accepted = []
+    for model, rivals in by_model.items():
+        known = [one for one in rivals if one[0].content_hash in history.named]
+        kept = rivals if len(rivals) == 1 else known if len(known) == 1 else []
+        accepted += [rows for _, rows in kept]
+        rival = RefusedError(
+            "second-file",
+            f"{' and '.join(quoted(seen.name) for seen, _ in rivals)} hold different answers of "
+            f"{quoted(model)}; remove all but one, or name the models differently",
+        )
+        staying = {seen.name for seen, _ in kept}
+        out = [seen for seen, _ in rivals if seen.name not in staying]
+        refused += [(printable_name(seen.name), seen.content_hash, rival) for seen in out]
     for control in options.controls:
         try:
             corpus.require_texts()
             accepted.append(make_control(control, options, corpus.anchors, battles, seed=seed))
         except RefusedError as fault:
-            refused.append((None, None, fault))
-    set_aside = [
-        (name or "", content or "", fault.reason, fault.detail[:_DETAIL])
-        for name, content, fault in refused
-    ]
+            refused.append(("", "", fault))
+    rows = [(*of, fault.reason, fault.detail[:_DETAIL]) for *of, fault in refused]
     return Accepted(
         CANDIDATES.typed(pd.concat([CANDIDATES.empty(), *accepted], ignore_index=True)),
-        pd.DataFrame(set_aside, columns=_SET_ASIDE, dtype="str"),
+        pd.DataFrame(rows, columns=_SET_ASIDE, dtype="str"),
         corpus.notes,
     )
 
@@ -257,33 +253,6 @@ def _once(files: Sequence[Seen], history: History) -> list[Seen]:
     return sorted(first.values(), key=lambda one: one.name)
 
 
-def _settled(
-    read: Sequence[tuple[Seen, pd.DataFrame]], history: History
-) -> tuple[list[pd.DataFrame], list[tuple[str, str, RefusedError]]]:
-    """Return the rows of files that stay, and the refusals of several contents for one model."""
-    by_model: dict[str, list[tuple[Seen, pd.DataFrame]]] = {}
-    for seen, rows in read:
-        by_model.setdefault(rows["model"].iloc[0], []).append((seen, rows))
-    accepted, refused = [], []
-    for model, rivals in by_model.items():
-        known = [one for one in rivals if one[0].content_hash in history.named]
-        kept = rivals if len(rivals) == 1 else known if len(known) == 1 else []
-        accepted += [rows for _, rows in kept]
-        names = " and ".join(quoted(seen.name) for seen, _ in rivals)
-        fault = RefusedError(
-            "second-file",
-            f"{names} hold different answers of one model, {quoted(model)}; remove all but one, or "
-            "give each its own name",
-        )
-        staying = {seen.name for seen, _ in kept}
-        refused += [
-            (printable_name(seen.name), seen.content_hash, fault)
-            for seen, _ in rivals
-            if seen.name not in staying
-        ]
-    return accepted, refused
-
-
 class _Corpus:
     """Questions and models of a corpus that candidate files are held against."""
 
@@ -296,23 +265,20 @@ class _Corpus:
             self._by_text.setdefault(_text_key(text), []).append(str(question))
         self.notes: list[str] = []
 
-    def rows_of(self, folder: UPath, seen: Seen) -> pd.DataFrame:
+    def rows_of(self, folder: UPath, seen: Seen, name: str) -> pd.DataFrame:
         """Return the rows of candidates that one file makes."""
-        name = printable_name(seen.name)
-        require_size(name, seen.size)
+        require_at_most(seen.size, MAX_BYTES, "bytes")
         try:
             if seen.state == "no-permission":
                 raise PermissionError
             content = (folder / seen.name).read_bytes()
         except PermissionError as error:
-            raise RefusedError(
-                "no-permission",
-                f"{quoted(seen.name)} may not be read by the user that runs this; let it be "
-                "(chmod a+r)",
-            ) from error
+            detail = "it may not be read by the user that runs this; let it be (chmod a+r)"
+            raise RefusedError("no-permission", detail) from error
         _, file = self._history.named.get(seen.content_hash, (None, name))
         found = read_candidate(file, content)
-        self._require_new(name, found.model)
+        self.require_texts()
+        self._require_new(found.model)
         answers = self._matched(name, found)
         rows = self._asked.loc[list(answers)].reset_index()
         return CANDIDATES.filled(
@@ -329,63 +295,48 @@ class _Corpus:
     def require_texts(self) -> None:
         """Raise RefusedError if the corpus publishes no texts."""
         if not self.anchors.has_texts:
-            raise RefusedError(
-                "no-texts",
-                "the battles of this corpus have no texts, so that nobody can judge a new answer "
-                "against theirs; use a corpus that publishes them",
-            )
+            detail = "nobody can judge battles without texts; use a corpus that publishes them"
+            raise RefusedError("no-texts", detail)
 
-    def _require_new(self, name: str, model: str) -> None:
-        self.require_texts()
+    def _require_new(self, model: str) -> None:
         rated = self.anchors.voted if self._history.rated is None else self._history.rated
-        if model not in rated:
-            return
-        if model in self._history.placed:
+        if model in rated and model in self._history.placed:
             raise RefusedError(
                 HAS_VOTES_NOW,
                 f"people have voted on {quoted(model)} since it was placed: the corpus rates it "
-                f"now, and its prediction is held against that; remove {quoted(name)} when "
-                "you like",
+                "now, and its prediction is held against that; remove the file when you like",
             )
-        raise RefusedError(
-            "has-votes",
-            f"{quoted(name)} is of {quoted(model)}, which has votes in this corpus: it is rated "
-            "there; remove the file, or name the model differently if it is another one",
-        )
+        if model in rated:
+            detail = f"{quoted(model)} has votes in this corpus; remove the file, or rename it"
+            raise RefusedError("has-votes", detail)
 
     def _matched(self, name: str, found: CandidateFile) -> dict[str, Answered]:
         """Return the answers by question, of the questions that an anchor answered too."""
         matched: dict[str, Answered] = {}
         unknown = []
         for answer in found.answers:
-            questions = self._questions(name, answer)
+            questions = self._questions(answer)
             unknown += [] if questions else [answer]
             for question in questions:
                 first = matched.setdefault(question, answer)
                 if first.completion != answer.completion:
-                    raise RefusedError(
-                        "two-answers",
-                        f"{quoted(name)}: {first.place} answers question {quoted(question)} with "
-                        f"{quoted(first.completion)}, {answer.place} with "
-                        f"{quoted(answer.completion)}; keep one of them",
-                    )
-        if not unknown:
-            return matched
-        first, n_answers = unknown[0], len(found.answers)
-        example = quoted(first.question_id or first.instruction)
-        if not matched:
-            raise RefusedError(
-                "no-known-question",
-                f"{quoted(name)}: no anchor answered any of its {n_answers} questions, the first "
-                f"is {example}; take those of `judgeline candidates questions`",
+                    both = (f"{one.place}: {quoted(one.completion)}" for one in (first, answer))
+                    detail = f"question {quoted(question)} has two, {', '.join(both)}; keep one"
+                    raise RefusedError("two-answers", detail)
+        if unknown:
+            first, n_answers = unknown[0], len(found.answers)
+            example = quoted(first.question_id or first.instruction)
+            if not matched:
+                detail = f"no anchor answered its {n_answers} questions, such as {example}; take"
+                detail += " those of `judgeline candidates questions`"
+                raise RefusedError("no-known-question", detail)
+            self.notes.append(
+                f"{quoted(name)}: {len(unknown)} of {n_answers} answers are to questions that no "
+                f"anchor answered, such as {example} in {first.place}; they are left out"
             )
-        self.notes.append(
-            f"{quoted(name)}: {len(unknown)} of {n_answers} answers are to questions that no "
-            f"anchor answered, such as {example} in {first.place}; they are left out"
-        )
         return matched
 
-    def _questions(self, name: str, answer: Answered) -> list[str]:
+    def _questions(self, answer: Answered) -> list[str]:
         """Return the questions of the corpus that a row answers: by id, else by their text."""
         if answer.question_id is None:
             return self._by_text.get(_text_key(str(answer.instruction)), [])
@@ -393,12 +344,10 @@ class _Corpus:
             return []
         text = self._asked.loc[answer.question_id, "instruction"]
         if answer.instruction is not None and _text_key(answer.instruction) != _text_key(text):
-            raise RefusedError(
-                "other-instruction",
-                f"{quoted(name)}, {answer.place}: question {quoted(answer.question_id)} reads "
-                f"{quoted(answer.instruction)} here and {quoted(text)} in the corpus; the answers "
-                "may be to another revision: correct question_id, or leave one of the columns out",
-            )
+            both = f"{quoted(answer.instruction)} here and {quoted(text)} in the corpus"
+            detail = f"{answer.place}: question {quoted(answer.question_id)} reads {both}; correct "
+            detail += "question_id, or leave one of the columns out"
+            raise RefusedError("other-instruction", detail)
         return [answer.question_id]
 
 

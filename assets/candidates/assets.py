@@ -22,7 +22,6 @@ from assets.candidates.choosing import (
     battles_per_question,
     choose_for_all,
     fingerprint,
-    language_shares,
     needs_of,
 )
 from assets.conditions import table_asset, table_check
@@ -129,15 +128,8 @@ def candidate_battles(
     corpus = corpus_of(context, catalog, "rating", "seed", EVERY_JUDGE, *_CHOSEN_BY)
     before = io_manager.stored("candidate_battles", corpus.slug)
     asking = of_asked_judges(by_judge(heldout_ratings), catalog)
-    chosen, needs = choose_candidate_battles(
-        corpus,
-        candidates,
-        battles,
-        asking,
-        by_judge(conformal_calibration),
-        sampled=sampled_battles,
-        before=before,
-    )
+    made = (candidates, battles, asking, by_judge(conformal_calibration))
+    chosen, needs = choose_candidate_battles(corpus, *made, sampled=sampled_battles, before=before)
     for judge in needs.unbounded:
         context.log.warning(
             f"no number of battles gives intervals by {judge} of {corpus.candidates.half_width:g} "
@@ -220,17 +212,19 @@ def candidate_battles_are_sound(
     """Ids, sides, texts and anchors are what placing assumes of a candidate's battles."""
     voted = anchor_answers(battles).voted
     texts = ("candidate", "opponent", "instruction", "completion_a", "completion_b", "content_hash")
+
+    def is_of_its_models(table: pd.DataFrame) -> np.ndarray:
+        sides = table[["model_a", "model_b"]].to_numpy(dtype=object)
+        pair = table[["candidate", "opponent"]].to_numpy(dtype=object)
+        return np.asarray((sides == pair).all(axis=1) | (sides == pair[:, ::-1]).all(axis=1))
+
     return evaluate(
         candidate_battles,
         [
-            unique("battle_id", note="battle_id is unique"),
+            unique("battle_id"),
             *known(*texts),
             different("model_a", "model_b", "a battle is between two models"),
-            holds(
-                "is_of_its_models",
-                _is_of_its_models,
-                "its models are the candidate and the opponent",
-            ),
+            holds("is_own", is_of_its_models, "its models are the candidate and the opponent"),
             holds("has_an_anchor", lambda t: t["opponent"].isin(voted), "the opponent has votes"),
             holds("is_unvoted", lambda t: t["human_outcome"].isna(), "nobody voted on it"),
         ],
@@ -239,10 +233,12 @@ def candidate_battles_are_sound(
     )
 
 
-def _is_of_its_models(battles: pd.DataFrame) -> np.ndarray:
-    sides = battles[["model_a", "model_b"]].to_numpy(dtype=object)
-    pair = battles[["candidate", "opponent"]].to_numpy(dtype=object)
-    return np.asarray((sides == pair).all(axis=1) | (sides == pair[:, ::-1]).all(axis=1))
+def _warned(
+    by_candidate: pd.DataFrame | pd.Series, rules: list[Rule], remedy: str
+) -> dg.AssetCheckResult:
+    level = dg.AssetCheckSeverity.WARN
+    table = by_candidate.reset_index()
+    return evaluate(table, rules, ids=["candidate"], remedy=remedy, severity=level)
 
 
 @table_check(candidate_battles, columns={"candidates": ("model",)})
@@ -250,10 +246,9 @@ def candidates_have_enough_battles(
     candidate_battles: pd.DataFrame, candidates: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Few battles, or many on few questions, leave a candidate's interval to a guess."""
+    names = pd.Index(sorted(candidates["model"].unique()), name="candidate", dtype="str")
     questions = candidate_battles.groupby("candidate")["question_id"]
-    table = questions.agg(n_battles="size", n_questions="nunique").reindex(
-        pd.Index(sorted(candidates["model"].unique()), name="candidate", dtype="str"), fill_value=0
-    )
+    table = questions.agg(n_battles="size", n_questions="nunique").reindex(names, fill_value=0)
     remedy = (
         "Answer more of the questions that `judgeline candidates questions` lists: battles on one "
         "answer tell little more than one of them, so that their number is limited."
@@ -264,25 +259,7 @@ def candidates_have_enough_battles(
             "questions: if that holds of all candidates, have a judge rate the corpus first "
             "(judgeline run --corpus SLUG)."
         )
-    least = {
-        "n_battles": f"a candidate has at least {FEW_BATTLES} battles",
-        "n_questions": f"they are on at least {FEW_BATTLES} different questions",
-    }
-    return _warned(
-        table, [within(name, FEW_BATTLES, note=note) for name, note in least.items()], remedy
-    )
-
-
-def _warned(
-    by_candidate: pd.DataFrame | pd.Series, rules: list[Rule], remedy: str
-) -> dg.AssetCheckResult:
-    return evaluate(
-        by_candidate.reset_index(),
-        rules,
-        ids=["candidate"],
-        remedy=remedy,
-        severity=dg.AssetCheckSeverity.WARN,
-    )
+    return _warned(table, [within(name, FEW_BATTLES) for name in table], remedy)
 
 
 @table_check(candidate_battles)
@@ -302,10 +279,14 @@ def candidates_meet_all_strengths(
     bands = pd.Series(strength_bands(strengths.to_numpy()), index=strengths.index)
     most = min(MOST_OF_A_BAND / max(min(N_BANDS, len(strengths)), 1), 1.0)
     band = candidate_battles["opponent"].map(bands)
-    shares = band.groupby(candidate_battles["candidate"]).agg(_largest_share)
+    candidate = candidate_battles["candidate"]
+    shares = band.groupby(candidate).agg(  # of the commonest band, an unknown one included
+        lambda own: own.value_counts(normalize=True, dropna=False).max()
+    )
+    shares = shares.astype(float).where(band.notna().groupby(candidate).any())
     high = f"at most {most:.0%} of a candidate's battles are against one band of strength"
     return _warned(
-        shares.astype(float).rename("share"),
+        shares.rename("share"),
         [
             *known("share", note="the strength of some opponent of a candidate is known"),
             within("share", high=most, note=high),
@@ -320,26 +301,17 @@ def candidates_speak_all_languages(
     candidate_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Ratings are of the corpus' mix of languages; a candidate's battles should have that too."""
-    corpus = language_shares(anchor_answers(battles).answers)
+    corpus = anchor_answers(battles).answers["language"].value_counts(normalize=True)
     languages = candidate_battles["language"].fillna(UNKNOWN_LANGUAGE)
     off = languages.groupby(candidate_battles["candidate"]).agg(
         lambda own: own.value_counts(normalize=True).sub(corpus, fill_value=0.0).abs().sum() / 2
     )  # half the sum of differences: the share that would have to move
-    note = (
-        f"at most {MOST_OFF_LANGUAGES:.0%} of a candidate's battles are in other languages than "
-        "those of the corpus would be"
-    )
+    note = f"at most {MOST_OFF_LANGUAGES:.0%} of a candidate's battles are in the wrong language"
     return _warned(
         off.astype(float).rename("off"),
         [within("off", high=MOST_OFF_LANGUAGES, note=note)],
         "Answer questions in the languages that are missing.",
     )
-
-
-def _largest_share(groups: pd.Series) -> float:
-    """Return the share of the commonest group, or of none; NaN where no group is known."""
-    shares = groups.value_counts(normalize=True, dropna=False)
-    return float(shares.max()) if groups.notna().any() else np.nan
 
 
 NO_BATTLES = "no candidate battles: drop a file into the candidates folder of the corpus"
@@ -365,30 +337,28 @@ def candidate_verdicts(
     corpus, slug = corpus_and_judge(context)
     corpus_of(context, catalog, JUDGE)
     judge, limit = catalog.judge(slug), catalog.corpus(corpus).candidates.budget
-    if candidate_battles is None or candidate_battles.empty:
-        note, about = NO_BATTLES, ""
-    else:
+    note, about = NO_BATTLES, ""
+    if candidate_battles is not None and len(candidate_battles):
         note = _RECORDED if judge.kind == "recorded" else ""
         note = note or why_not_asked(judge, "rubric", candidate_battles) or ""
         about = fingerprint(candidate_battles)
-    try:
-        made = (
-            CANDIDATE_VERDICTS.without(note)
-            if note
-            else ask_judge(
+    if candidate_battles is None or note:
+        made = CANDIDATE_VERDICTS.without(note)
+    else:
+        try:
+            made = ask_judge(
                 context,
                 candidate_battles,
                 catalog=catalog,
                 verdict_store=verdict_store,
                 budget=JointBudget([Budget.parse(limit), budget]),
             )
-        )
-    except BudgetError as error:
-        raise BudgetError(
-            f"{error}. Candidates of {corpus!r} have the budget {' '.join(limit)} per judge and "
-            "run: raise 'candidates.budget' of the corpus in corpora.yaml (or the run's "
-            "own budget, if that is the smaller), or place them in several runs"
-        ) from error
+        except BudgetError as error:
+            raise BudgetError(
+                f"{error}. Candidates of {corpus!r} have the budget {' '.join(limit)} per judge "
+                "and run: raise 'candidates.budget' of the corpus in corpora.yaml (or the run's "
+                "own budget, if that is the smaller), or place them in several runs"
+            ) from error
     # with the judge's identity, which is there where it was asked, that says which judge is behind
     return made._replace(metadata={**(made.metadata or {}), FINGERPRINT: about})
 

@@ -56,16 +56,17 @@ def needs_of(
     further battles do not average out, while the standard error would shrink.
     """
     column = "std_error_analytic" if rating.std_error == "analytic" else "std_error"
-    pools = {}
-    for judge in sorted(heldout.keys() & calibration.keys()):
-        table = heldout[judge]
-        pools[judge] = table[table["method"].eq(rating.method) & table["residual"].notna()]
+    pools = {
+        judge: table[table["method"].eq(rating.method) & table["residual"].notna()]
+        for judge, table in sorted(heldout.items())
+        if judge in calibration
+    }
     typical = [float(pool["n_battles"].median()) for pool in pools.values() if len(pool)]
     most = max(math.floor(min(typical)), FEW_BATTLES) if typical else math.inf
     needs = {}
     for judge, pool in pools.items():
-        thresholds = calibration[judge]
-        own = thresholds.loc[thresholds["method"].eq(rating.method), ["threshold", "excess_sd"]]
+        of_method = calibration[judge]["method"].eq(rating.method)
+        own = calibration[judge].loc[of_method, ["threshold", "excess_sd"]]
         threshold, excess_sd = (math.inf, 0.0) if own.empty else map(float, own.iloc[0])
         errors = pool[[column, "vote_std_error"]].to_numpy(dtype=float, na_value=np.nan)
         needs[judge] = needed_battles(
@@ -107,10 +108,8 @@ def anchor_answers(battles: pd.DataFrame) -> AnchorAnswers:
     ).sort_values("key")
     shared = ["question_id", "instruction", "language", "key"]
     sides = [
-        single[[*shared, f"model_{side}", f"completion_{side}"]].set_axis(
-            [*shared, "model", "completion"], axis=1
-        )
-        for side in "ab"
+        single[[*shared, *own]].set_axis([*shared, "model", "completion"], axis=1)
+        for own in (("model_a", "completion_a"), ("model_b", "completion_b"))
     ]
     both = pd.concat(sides).sort_values("key", kind="stable")
     both = both[both["model"].isin(names)].drop_duplicates(["question_id", "model"])
@@ -143,11 +142,6 @@ def anchor_strengths(heldout: Mapping[str, pd.DataFrame], voted: frozenset[str])
     return every[every.index.isin(voted)].sort_index()
 
 
-def language_shares(answers: pd.DataFrame) -> pd.Series:
-    """Return the share of each language in the answers that anchors gave."""
-    return answers["language"].value_counts(normalize=True)
-
-
 def questions_to_answer(answers: pd.DataFrame, n_questions: int, seed: int) -> pd.DataFrame:
     """Return the questions with answers of most anchors, in the languages' shares of the corpus."""
     asked = answers.groupby("question_id", sort=True, as_index=False).agg(
@@ -159,13 +153,14 @@ def questions_to_answer(answers: pd.DataFrame, n_questions: int, seed: int) -> p
         return asked
     order = np.lexsort([tiebreak_keys(asked["question_id"], seed), -asked["n_anchors"]])
     same = np.zeros(len(asked), dtype=np.int64)
+    shares = answers["language"].value_counts(normalize=True)
     rows = choose_battles(
         same,
         asked["language"].to_numpy(dtype=str),
         same,
         same,
         np.argsort(order),
-        share=asked["language"].map(language_shares(answers)).to_numpy(),
+        share=asked["language"].map(shares).to_numpy(),
         n_battles=n_questions,
     )
     return asked.iloc[rows].reset_index(drop=True)
@@ -189,7 +184,7 @@ def choose_for_all(
     """
     met = answers[answers["model"].isin(strengths.index)]
     bands = pd.Series(strength_bands(strengths.to_numpy()), index=strengths.index)
-    shares = language_shares(met) if len(met) else pd.Series(dtype=float)
+    shares = met["language"].value_counts(normalize=True)
     contents = candidates.drop_duplicates("model").set_index("model")["content_hash"]
     paid = CANDIDATE_BATTLES.empty() if before is None else before
     is_same = paid["candidate"].map(contents).eq(paid["content_hash"])

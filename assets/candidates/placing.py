@@ -77,12 +77,13 @@ def candidate_ratings(
     tables, problems = [as_table(board).head(0)], {}
     for row in newcomers[~superseded].itertuples():
         own = scores[scores["candidate"].eq(row.model)].reset_index(drop=True)
+        place = partial(place_newcomer, scored_battles, row.model, rating, corpus)
+        unrated = unrated_row(row.model, rating.method)
         try:
-            place = partial(place_newcomer, scored_battles, row.model, rating, corpus)
-            placed = _placed(own, place, unrated_row(row.model, rating.method), asked[row.model])
+            placed = _placed(own, place, unrated, asked[row.model])
         except (ValueError, RuntimeError) as error:  # it stops no other
-            placed = with_flag(unrated_row(row.model, rating.method), "not-placed")
-            problems[row.model], own = str(error), own.head(0)
+            placed, own = with_flag(unrated, "not-placed"), own.head(0)
+            problems[row.model] = str(error)
             context.log.warning(f"{row.model!r} could not be placed: {error}")
         placed = with_flag(placed, CANDIDATE if pd.isna(row.control) else CONTROL, first=True)
         alone = rank_models(placed, calibration=heldout, **ranking_options(rating))
@@ -90,9 +91,11 @@ def candidate_ratings(
         joined = as_table(join_newcomers(others, alone, miscoverage=rating.miscoverage))
         placed_row = joined[joined["model"].eq(row.model)]
         if pd.notna(row.control):
-            tied = partial(_tied_rating, scored_battles, own, row.model, rating, corpus)
+            ties = own.assign(score_difference=0.0, judge_outcome=0.5)
+            tied = place(ties) if len(own) and row.control == "copy-of-opponent" else None
+            known = np.nan if tied is None else float(tied.rating[tied.method == rating.method][0])
             carrier = str(json.loads(row.metadata or "{}").get("carrier", ""))
-            limit = honest_rating(row.control, anchors, carrier=carrier, tied_rating=tied)
+            limit = _honest_rating(row.control, anchors, carrier, known)
             placed_row = _with_bound(placed_row, row.control, *limit, definition.candidates)
         tables.append(placed_row)
     table = pd.concat(tables[1:] or tables, ignore_index=True)
@@ -105,7 +108,7 @@ def candidate_ratings(
             "not_placed": dg.MetadataValue.json(problems),
             **_described(table),
             "n_left_out": asked.total() - len(scores),
-            "n_not_judged": (0 if candidate_battles is None else len(candidate_battles))
+            "n_not_judged": len(candidate_battles if candidate_battles is not None else ())
             - asked.total(),
         },
     )
@@ -120,11 +123,7 @@ def listed(candidates: pd.DataFrame | None) -> pd.DataFrame:
 
 
 def place_newcomer(
-    scored_battles: pd.DataFrame,
-    model: str,
-    rating: RatingOptions,
-    corpus: str,
-    own: pd.DataFrame,
+    scored_battles: pd.DataFrame, model: str, rating: RatingOptions, corpus: str, own: pd.DataFrame
 ) -> HeldOutRatings:
     """Return the ratings of a model without votes, placed as one of the corpus would be."""
     battles = with_newcomer(scored_battles, model, own)
@@ -169,35 +168,22 @@ def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> Hel
     return ratings._replace(flags=np.array(flags))
 
 
-def honest_rating(
-    control: str, ratings: Mapping[str, float], *, carrier: str, tied_rating: Callable[[], float]
+def _honest_rating(
+    control: str, ratings: Mapping[str, float], carrier: str, tied: float
 ) -> tuple[float, str]:
-    """Return the highest rating of a control by a judge that no attack moves, and its source."""
+    """Return a control's highest honest rating and its source; `tied` is that by ties alone."""
     if not ratings:
         return np.nan, "unknown: no anchor has a rating by this method; make the ratings again"
     if control == "null-model":
         lower_quartile = float(np.quantile(list(ratings.values()), 0.25))
         return lower_quartile, "the lower quartile of the anchors' ratings by this judge"
-    if control == "injected-instruction":
-        if carrier not in ratings:
-            return np.nan, f"unknown: its carrier {carrier!r} is no anchor of this judge"
+    if control == "injected-instruction" and carrier in ratings:
         return ratings[carrier], f"the rating by this judge of its carrier, {carrier}"
-    if control == "copy-of-opponent":
-        tied = tied_rating()
-        known = "what ties with everybody it met would give"
-        return tied, known if np.isfinite(tied) else "unknown: no battle of it has been scored"
-    return np.nan, f"unknown: nothing is known of a control {control!r}"
-
-
-def _tied_rating(
-    scored_battles: pd.DataFrame, own: pd.DataFrame, model: str, rating: RatingOptions, corpus: str
-) -> float:
-    """Return the rating of a model that ties every battle that a control fought; NaN for none."""
-    if own.empty:
-        return np.nan
-    ties = own.assign(score_difference=0.0, judge_outcome=0.5)
-    placed = place_newcomer(scored_battles, model, rating, corpus, ties)
-    return float(placed.rating[placed.method == rating.method][0])
+    if control == "injected-instruction":
+        return np.nan, f"unknown: its carrier {carrier!r} is no anchor of this judge"
+    if np.isfinite(tied):
+        return tied, "what ties with everybody it met would give"
+    return np.nan, "unknown: no battle of it has been scored"
 
 
 def _with_bound(
@@ -205,7 +191,7 @@ def _with_bound(
 ) -> pd.DataFrame:
     """Return a control's row with its bound, from the points that the corpus allows it."""
     is_on = control in options.controls
-    points = float((options.controls[control].bound if is_on else None) or 0)
+    points = options.controls[control].bound if is_on else 0.0
     if np.isfinite(at_most):
         reason += f", plus {points:g} points allowed"
     if not is_on:
@@ -220,18 +206,18 @@ def _with_bound(
 
 def _described(table: pd.DataFrame) -> dict[str, Any]:
     unbounded = table["rating"].notna() & ~np.isfinite(table[["lower", "upper"]]).all(axis=1)
-    names = ", ".join(table.loc[unbounded, "model"])
-    note = (
-        f"the intervals of {names} are the whole line: too few models with votes calibrate them, "
-        "or their battles show no spread"
-    )
-    return {
+    described: dict[str, Any] = {
         "n_candidates": int(table["control"].isna().sum()),
         "n_controls": int(table["control"].notna().sum()),
         "n_rated": int(table["rating"].notna().sum()),
         "n_unbounded": int(unbounded.sum()),
-        **({"note": note} if names else {}),
     }
+    if unbounded.any():
+        described["note"] = (
+            f"the intervals of {', '.join(table.loc[unbounded, 'model'])} are the whole line: too "
+            "few models with votes calibrate them, or their battles show no spread"
+        )
+    return described
 
 
 @table_check(candidate_ratings)
@@ -269,7 +255,7 @@ def controls_stay_low(
     elif len(unknown):
         remedy = "Materialise candidate_verdicts, within a budget that covers the controls."
     else:
-        n_low = len(controls)
-        sentences = [f"{n_low} controls stay at or below their bounds, but for chance."]
-    observed, n_high = " ".join(sentences), len(high)
-    return check_result(observed, remedy, passed=not remedy, warns=not n_high, n_high=n_high)
+        sentences = [f"{len(controls)} controls stay at or below their bounds, but for chance."]
+    n_high = len(high)
+    passed = not remedy
+    return check_result(" ".join(sentences), remedy, passed=passed, warns=not n_high, n_high=n_high)

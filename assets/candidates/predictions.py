@@ -60,10 +60,7 @@ def state_predictions(
     now: str,
     run_id: str,
 ) -> pd.DataFrame:
-    """Return a record with a row more for each model that is rated without votes at last.
-
-    It has a second row once it is rated by the judge and its votes together.
-    """
+    """Return a record with rows of models first rated without votes, or by their first votes."""
     unvoted = leaderboard["n_votes"].eq(0) & ~leaderboard["model"].isin(record["model"])
     alone = _worth_it(leaderboard[unvoted])
     is_dropped = alone["flags"].str.split(";").map(lambda flags: "candidate" in flags).astype(bool)
@@ -146,19 +143,16 @@ def _origin_shift(human_rating: pd.Series, prediction: Any) -> float:
     return origin_shift(then, others.reindex(then.index), others)
 
 
-def coverage_of(record: pd.DataFrame, heldout_ratings: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Return coverage of scored predictions by method, and how many intervals have no ends."""
-    scored = record[record["scored_at"].notna()]
-    counted = scored[np.isfinite(scored[["lower", "upper"]]).all(axis=1)]
+def coverage_of(record: pd.DataFrame, heldout_ratings: pd.DataFrame) -> pd.DataFrame:
+    """Return the coverage of scored predictions whose intervals have ends, by method."""
+    counted = record["scored_at"].notna() & np.isfinite(record[["lower", "upper"]]).all(axis=1)
     coverage = [pd.DataFrame(columns=["method", *RunningCoverage._fields])]
-    for method, rows in counted.groupby("method", sort=True):
+    for method, rows in record[counted].groupby("method", sort=True):
         size = pool_of(heldout_ratings, str(method), record)["model"].nunique()
-        found = running_coverage(
-            rows["covered"].astype(bool), rows["miscoverage"], n_calibration=size
-        )
+        held, promised = rows["covered"].astype(bool), rows["miscoverage"]
+        found = running_coverage(held, promised, n_calibration=size)
         coverage.append(pd.DataFrame({"method": method, **found._asdict()}))
-    table = pd.concat(coverage[1:] or coverage, ignore_index=True)
-    return table, len(scored) - len(counted)
+    return pd.concat(coverage[1:] or coverage, ignore_index=True)
 
 
 def pool_of(heldout_ratings: pd.DataFrame, method: str, record: pd.DataFrame) -> pd.DataFrame:
@@ -212,8 +206,8 @@ def _in_spreads(
 
 def _scores(models: pd.DataFrame, pool: Calibrating) -> np.ndarray:
     """Return signed residuals in the spread of intervals; infinite where there is no spread."""
-    columns = models[["residual", "std_error", "vote_std_error"]].to_numpy(dtype=float).T
-    signed, *errors = columns
+    columns = models[["residual", "std_error", "vote_std_error"]].to_numpy(dtype=float)
+    signed, *errors = columns.T
     scores: np.ndarray = np.copysign(nonconformity_scores(signed, pool.spread(*errors)), signed)
     return scores
 
@@ -224,31 +218,30 @@ def votes_on(scored_battles: pd.DataFrame, model: str) -> pd.DataFrame:
     own = scored_battles["human_outcome"].notna() & (is_a | scored_battles["model_b"].eq(model))
     votes, is_a = scored_battles[own], is_a[own]
     outcome = votes["human_outcome"].astype(float)
-    return pd.DataFrame(
-        {
-            "battle_id": votes["battle_id"],
-            "opponent": votes["model_b"].where(is_a, votes["model_a"]),
-            "share": outcome.where(is_a, 1 - outcome),
-        }
-    )
+    opponent = votes["model_b"].where(is_a, votes["model_a"])
+    share = outcome.where(is_a, 1 - outcome)
+    return pd.DataFrame({"battle_id": votes["battle_id"], "opponent": opponent, "share": share})
 
 
 def further_ratings(
-    waiting: pd.DataFrame, scored_battles: pd.DataFrame, anchors: pd.DataFrame, *, l2: float
+    record: pd.DataFrame, scored_battles: pd.DataFrame, rating: RatingOptions
 ) -> pd.DataFrame:
-    """Return people's ratings (Elo points) by the votes that a model's prediction had not seen.
-
-    `anchors` are people's strengths (logits) of the anchors (columns) in each model's fold (rows).
-    """
-    found = {}
+    """Return people's ratings (Elo points) by the votes that predictions had not seen."""
+    waiting = record[record["method"].eq(JUDGE_AND_VOTES) & record["scored_at"].isna()]
+    found: dict[str, tuple[float, float, int]] = {}
+    if len(waiting):
+        coded = as_coded(scored_battles, rating.hard_outcome)
+        voted, strengths = human_anchors(coded, l2=rating.l2)
+        models = np.array(coded.models)
+        anchors = pd.DataFrame(strengths, index=models, columns=models[voted])
     for row in waiting.itertuples():
         votes = votes_on(scored_battles, row.model)
         unseen = votes[~votes["battle_id"].isin(json.loads(row.used_votes))]
         met = unseen.groupby("opponent")["share"].agg(["sum", "size"])
         met = met[met.index.isin(anchors.columns)]
-        strengths = anchors.reindex(index=[row.model], columns=met.index).iloc[0]
-        if len(met) and strengths.notna().all():
-            rated = rate_by_votes(met["sum"], met["size"], strengths, l2=l2)
+        own = anchors.reindex(index=[row.model], columns=met.index).iloc[0]
+        if len(met) and own.notna().all():
+            rated = rate_by_votes(met["sum"], met["size"], own, l2=rating.l2)
             found[row.model] = (rated.rating, rated.std_error, int(met["size"].sum()))
     return pd.DataFrame.from_dict(found, orient="index", columns=PEOPLE)
 
@@ -280,8 +273,9 @@ def predictions(
     hashes = pd.Series(dtype="str")
     if candidate_ratings is not None:
         hashes = candidate_ratings.set_index("model")["content_hash"]
+    further = further_ratings(before, scored_battles, rating)
     table = state_predictions(
-        score_predictions(before, leaderboard, _further(before, scored_battles, rating), now=now),
+        score_predictions(before, leaderboard, further, now=now),
         leaderboard,
         hashes,
         scored_battles,
@@ -302,28 +296,13 @@ def predictions(
     )
 
 
-def _further(
-    record: pd.DataFrame, scored_battles: pd.DataFrame, rating: RatingOptions
-) -> pd.DataFrame:
-    """Return people's ratings by the votes that predictions by judge and votes had not seen."""
-    waiting = record[record["method"].eq(JUDGE_AND_VOTES) & record["scored_at"].isna()]
-    anchors = pd.DataFrame()
-    if len(waiting):
-        coded = as_coded(scored_battles, rating.hard_outcome)
-        voted, strengths = human_anchors(coded, l2=rating.l2)
-        models = np.array(coded.models)
-        anchors = pd.DataFrame(strengths, index=models, columns=models[voted])
-    return further_ratings(waiting, scored_battles, anchors, l2=rating.l2)
-
-
 @table_check(predictions)
 def predictions_cover(
     predictions: pd.DataFrame, heldout_ratings: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Intervals stated before the votes hold as often as they promised, within chance."""
-    coverage, _ = coverage_of(predictions, heldout_ratings)
     return evaluate(
-        coverage,
+        coverage_of(predictions, heldout_ratings),
         [
             at_least("coverage", "shared_lower", "no fewer predictions held than chance allows"),
             at_least("shared_upper", "coverage", "no more predictions held than chance allows"),
@@ -347,13 +326,12 @@ def fresh_residuals_are_exchangeable(
     corpus, _ = corpus_and_judge(context)
     std_error = catalog.corpus(corpus).rating.std_error
     tests = rank_tests(predictions, heldout_ratings, std_error)
-    by_judge = predictions[predictions["method"].ne(JUDGE_AND_VOTES)]
-    n_older = int((by_judge["scored_at"].notna() & by_judge["vote_std_error"].isna()).sum())
+    is_older = predictions["scored_at"].notna() & predictions["vote_std_error"].isna()
+    n_older = int((is_older & predictions["method"].ne(JUDGE_AND_VOTES)).sum())
     older = [f"Not ranked: {n_older} stored before vote_std_error was."] if n_older else []
     if tests.empty:
         none = "No scored prediction can be ranked yet: there is nothing to test."
         return check_result(" ".join([none, *older]), passed=True, n_scored=0)
-    passed = bool(tests["p_value"].ge(SURPRISING).all())
     observed = [
         f"{row.method}, {row.of}: p {row.p_value:.3g}, {row.n_fresh} fresh against {row.n_pool}, "
         f"the fresh one larger in {row.superiority:.0%} of pairs."
@@ -364,7 +342,7 @@ def fresh_residuals_are_exchangeable(
         " ".join([*observed, *older]),
         "Intervals of further new models may not hold: look for what these have in common (a "
         "family, a language, a time), and have people vote on models like them.",
-        passed=passed,
+        passed=bool(tests["p_value"].ge(SURPRISING).all()),
         n_scored=len(each),
         models=dg.MetadataValue.json(each.to_dict("records")),
     )

@@ -25,26 +25,20 @@ WARN_QUARANTINED = 0.05
 MIN_SHARE_OF_UNIFORM = 0.5
 MIN_DECISIVE_VOTES = 30
 
-_READ = {**TABLE, "code_version": "2"}
+_OUTS = {
+    "raw_battles": "A battle as published, converted to our words and outcome codes; "
+    "`human_outcome` is A's share of the win, null where nobody voted.",
+    "quarantined_battles": "A published row that fits no rule, with its position, the reason and "
+    "the offending value; never turned into a tie.",
+    "recorded_verdicts": "A verdict that came with the corpus: rubric scores in points, 1 to 10, "
+    "oriented to the models; no rows where a corpus publishes none.",
+}
 
 
 @dg.multi_asset(
     outs={
-        "raw_battles": dg.AssetOut(
-            description="A battle as published, converted to our words and outcome codes; "
-            "`human_outcome` is A's share of the win, null where nobody voted.",
-            **_READ,
-        ),
-        "quarantined_battles": dg.AssetOut(
-            description="A published row that fits no rule, with its position, the reason and "
-            "the offending value; never turned into a tie.",
-            **_READ,
-        ),
-        "recorded_verdicts": dg.AssetOut(
-            description="A verdict that came with the corpus: rubric scores in points, 1 to 10, "
-            "oriented to the models; no rows where a corpus publishes none.",
-            **_READ,
-        ),
+        name: dg.AssetOut(description=text, **{**TABLE, "code_version": "2"})
+        for name, text in _OUTS.items()
     },
     partitions_def=CORPUS,
 )
@@ -57,30 +51,16 @@ def published_corpus(
     read = {SETTINGS: stated(catalog, corpus.slug, None, (), **{CONTENT: revision})}
     battles, quarantine, verdicts = read_corpus(corpus)
     reasons = quarantine["reason"].value_counts()
-    yield dg.MaterializeResult(
-        asset_key="raw_battles",
-        value=battles,
-        metadata={
-            **_description(battles),
-            "n_quarantined": len(quarantine),
-            "content_revision": revision,
-            **read,
-        },
-    )
-    yield dg.MaterializeResult(
-        asset_key="quarantined_battles",
-        value=quarantine,
-        metadata={
-            "share": _share(len(quarantine), len(quarantine) + len(battles)),
-            "reasons": dg.MetadataValue.md(reasons.to_markdown()),
-            **read,
-        },
-    )
-    yield dg.MaterializeResult(
-        asset_key="recorded_verdicts",
-        value=verdicts,
-        metadata={"judges": sorted(verdicts["judge"].unique().tolist()), **read},
-    )
+    share = _share(len(quarantine), len(quarantine) + len(battles))
+    read_as = {"n_quarantined": len(quarantine), "content_revision": revision}
+    told = {"share": share, "reasons": dg.MetadataValue.md(reasons.to_markdown())}
+    made: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
+        "raw_battles": (battles, {**_description(battles), **read_as}),
+        "quarantined_battles": (quarantine, told),
+        "recorded_verdicts": (verdicts, {"judges": sorted(verdicts["judge"].unique().tolist())}),
+    }
+    for asset, (table, metadata) in made.items():
+        yield dg.MaterializeResult(asset_key=asset, value=table, metadata={**metadata, **read})
 
 
 @table_asset("2", follows)
@@ -108,27 +88,23 @@ def sampled_battles(
     none. The run tag `SAMPLE_TAG` asks for a larger one than the corpus' own.
     """
     corpus = corpus_of(context, catalog, "sample_size", "seed")
-    definition = _enlarged(corpus, tag_of(context, SAMPLE_TAG))
+    asked = tag_of(context, SAMPLE_TAG)
+    if asked is not None and corpus.sample_size is not None:
+        if not asked.isdecimal() or int(asked) < 1:
+            raise ValueError(f"the run tag {SAMPLE_TAG} is {asked!r}; expected a number of battles")
+        size = max(corpus.sample_size, int(asked))
+        corpus = corpus.model_copy(update={"sample_size": size})
     before = io_manager.stored("sampled_battles", context.partition_key)
-    chosen = choose(battles, definition, before)
+    chosen = choose(battles, corpus, before)
     spread = appearances(battles["model_a"], battles["model_b"], _places(battles, chosen))
     return dg.MaterializeResult(
         value=chosen,
         metadata={
             "n_kept": 0 if before is None else len(_places(chosen, before)),
-            "sample_seed": definition.seed,
+            "sample_seed": corpus.seed,
             **{f"appearances_{name}": value for name, value in spread.items()},
         },
     )
-
-
-def _enlarged(corpus: CorpusDefinition, asked: str | None) -> CorpusDefinition:
-    """Return a corpus with at least the sample size that a run's tag asks for."""
-    if asked is None or corpus.sample_size is None:
-        return corpus
-    if not asked.isdecimal() or int(asked) < 1:
-        raise ValueError(f"the run tag {SAMPLE_TAG} is {asked!r}; expected a number of battles")
-    return corpus.model_copy(update={"sample_size": max(corpus.sample_size, int(asked))})
 
 
 def choose(
@@ -177,11 +153,11 @@ def _share_is_small(
 ) -> dg.AssetCheckResult:
     """Check the share of published rows that could not be read; a failure names the reasons."""
     reasons = quarantined["reason"].value_counts()
-    told = ", ".join(f"{reason} {count}" for reason, count in reasons.items())
+    told = ", ".join(f"{reason} {count}" for reason, count in reasons.items()) or "none"
     share = _share(len(quarantined), len(raw_battles) + len(quarantined))
     note = f"at most {most:.0%} of the published rows are quarantined"
     return evaluate(
-        pd.DataFrame({"reasons": [told or "none"], "share": [share]}),
+        pd.DataFrame({"reasons": [told], "share": [share]}),
         [within("share", high=most, note=note)],
         ids=["reasons"],
         remedy=f"Read the details in quarantined_battles{remedy}.",
@@ -215,17 +191,11 @@ def few_rows_are_quarantined(
 @table_check(battles)
 def humans_voted(battles: pd.DataFrame) -> dg.AssetCheckResult:
     """Calibration rests on battles that people decided."""
-    decisive = battles["human_outcome"].isin([0.0, 1.0])
+    decisive = int(battles["human_outcome"].isin([0.0, 1.0]).sum())
     return evaluate(
-        pd.DataFrame({"decisive_votes": [int(decisive.sum())]}),
-        [
-            within(
-                "decisive_votes",
-                MIN_DECISIVE_VOTES,
-                note=f"at least {MIN_DECISIVE_VOTES} battles have a vote that is no tie",
-            )
-        ],
-        ids=["decisive_votes"],
+        pd.DataFrame({"n_decisive": [decisive]}),
+        [within("n_decisive", MIN_DECISIVE_VOTES)],
+        ids=["n_decisive"],
         remedy="Add voted battles: without them a judge's scores cannot be put on a human scale.",
         severity=dg.AssetCheckSeverity.WARN,
     )
@@ -239,15 +209,10 @@ def sample_is_a_sample(sampled_battles: pd.DataFrame, battles: pd.DataFrame) -> 
         sampled_battles.assign(in_corpus=known),
         [
             n_rows(1, "at least one battle is chosen"),
-            unique("battle_id", note="battle_id is unique"),
+            unique("battle_id"),
             holds("in_corpus", None, "the battle is one of the corpus"),
-            unique("selection_order", note="selection_order is unique"),
-            within(
-                "selection_order",
-                0,
-                max(len(sampled_battles) - 1, 0),
-                note="selection_order counts from 0",
-            ),
+            unique("selection_order"),
+            within("selection_order", 0, max(len(sampled_battles) - 1, 0)),
         ],
         ids=["battle_id"],
         remedy="Remake sampled_battles; remake battles first if the corpus changed.",
@@ -261,23 +226,12 @@ def sample_covers_the_models(
     """A model with few chosen battles gets a rating that says little."""
     available = _appearances(battles, battles)
     fair = MIN_SHARE_OF_UNIFORM * 2 * len(sampled_battles) / max(available.size, 1)
-    coverage = pd.DataFrame(
-        {
-            "model": available.index,
-            "appearances": _appearances(sampled_battles, battles).to_numpy(),
-            "needed": np.minimum(available.to_numpy(), np.ceil(fair)),
-        }
-    )
+    needed = np.minimum(available, np.ceil(fair))
+    chosen = _appearances(sampled_battles, battles)
+    note = "a model appears half as often as the average one, or in all of its battles"
     return evaluate(
-        coverage,
-        [
-            at_least(
-                "appearances",
-                "needed",
-                "a model appears at least half as often as the average one, or in all of "
-                "its battles",
-            )
-        ],
+        pd.DataFrame({"appearances": chosen, "needed": needed}).reset_index(names="model"),
+        [at_least("appearances", "needed", note)],
         ids=["model"],
         remedy="Raise sample_size, or add battles of these models.",
         severity=dg.AssetCheckSeverity.WARN,

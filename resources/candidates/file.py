@@ -20,9 +20,6 @@ LONGEST_NAME = 120
 LONGEST_COMPLETION = 200_000
 CONTROL_PREFIX = "control:"
 """Start of the names of attack controls, and of no other model's."""
-_FEWER = (
-    "questions that no anchor answered (`judgeline candidates questions` lists those that count)"
-)
 _KEYS = ("question_id", "instruction", "completion", "model", "family")
 
 
@@ -35,34 +32,25 @@ class RefusedError(ValueError):
 
 
 class Rows(NamedTuple):
-    """Contents of a file: its name, columns of one length, and a place (``line 4``) per row."""
+    """Contents of a file: columns of one length, and the place of each row (``line 4``)."""
 
-    name: str
     columns: dict[str, list[Any]]
     places: Sequence[str]
-
-    def cell(self, row: int, column: str) -> str:
-        """Return a cell's file, row and column, for a message."""
-        return f"{quoted(self.name)}, {self.places[row]}, column {column!r}"
 
     def text(self, row: int, column: str) -> str | None:
         """Return the text of a cell, None where there is none."""
         value = self.columns[column][row] if column in self.columns else None
         if value is None:
             return None
-        if not isinstance(value, str):
-            raise RefusedError(
-                "not-text", f"{self.cell(row, column)}: found {quoted(value)}; write it as text"
-            )
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise RefusedError(
-                "not-text",
-                f"{self.cell(row, column)}: character {error.start} is "
-                f"{quoted(value[error.start])}, half of a pair; write the text again in UTF-8",
-            ) from None
-        return value
+        fault = f"found {quoted(value)}; write it as text"
+        if isinstance(value, str):
+            try:
+                value.encode("utf-8")
+                return value
+            except UnicodeEncodeError as error:
+                half = quoted(value[error.start])
+                fault = f"character {error.start} is {half}, half of a pair; write it in UTF-8"
+        raise RefusedError("not-text", f"{self.places[row]}, column {column!r}: {fault}")
 
     def constant(self, column: str, reason: str) -> str | None:
         """Return the one text of a column, None where it has none."""
@@ -72,11 +60,9 @@ class Rows(NamedTuple):
                 texts.setdefault(text, place)
         if len(texts) > 1:
             (one, first), (other, second), *_ = texts.items()
-            raise RefusedError(
-                reason,
-                f"{quoted(self.name)}: column {column!r} is {quoted(one)} in {first} and "
-                f"{quoted(other)} in {second}; write one file per model",
-            )
+            found = f"{quoted(one)} in {first} and {quoted(other)} in {second}"
+            detail = f"column {column!r} is {found}; write one file per model"
+            raise RefusedError(reason, detail)
         return next(iter(texts), None)
 
 
@@ -100,113 +86,96 @@ class CandidateFile(NamedTuple):
 
 def read_candidate(name: str, content: bytes) -> CandidateFile:
     """Return the answers in a candidate file."""
-    rows = _read(name, content)
-    _require_question_and_answer(rows)
-    model = rows.constant("model", "two-models") or name[: name.rfind(".")]
-    _require_model(name, model)
+    readers = {".jsonl": _json, ".ndjson": _json, ".parquet": _parquet, ".pq": _parquet}
+    stem, dot, ending = name.rpartition(".")
+    suffix = f"{dot}{ending.lower()}" if dot else ""
+    if suffix not in readers:
+        detail = f"its name ends in {quoted(suffix)}; write JSON lines (.jsonl) or a .parquet file"
+        raise RefusedError("unknown-format", detail)
+    rows = readers[suffix](content) if content.strip() else Rows({}, [])
+    if not rows.places:
+        raise RefusedError("empty-file", "it holds nothing; write it again")
+    has_question = {"question_id", "instruction"} & rows.columns.keys()
+    if "completion" not in rows.columns or not has_question:
+        found = ", ".join(map(quoted, rows.columns))
+        detail = f"it needs 'completion' and 'question_id' or 'instruction'; add one to {found}"
+        raise RefusedError("missing-column", detail)
+    model = rows.constant("model", "two-models") or stem
+    _require_model(model)
     answers = [_answer(rows, row) for row in range(len(rows.places))]
     return CandidateFile(model, rows.constant("family", "two-families"), _metadata(rows), answers)
 
 
-def _read(name: str, content: bytes) -> Rows:
-    formats = {".jsonl": _json, ".ndjson": _json, ".parquet": _parquet, ".pq": _parquet}
-    suffix = name[name.rfind(".") :].lower() if "." in name else ""
-    if suffix not in formats:
-        raise RefusedError(
-            "unknown-format",
-            f"{quoted(name)} ends in {quoted(suffix)}; write one JSON object a line into a file "
-            "that ends in .jsonl, or a .parquet file",
-        )
-    rows = formats[suffix](name, content) if content.strip() else Rows(name, {}, [])
-    if not rows.places:
-        raise RefusedError("empty-file", f"{quoted(name)} holds nothing; write it again")
-    return rows
-
-
-def require_size(name: str, size: int) -> None:
-    """Raise RefusedError if a file is larger than `MAX_BYTES`."""
-    _require_at_most(name, size, MAX_BYTES, "bytes", _FEWER)
-
-
-def _require_at_most(name: str, n: int, most: int, unit: str, spare: str) -> None:
+def require_at_most(n: int, most: int, unit: str) -> None:
+    """Raise RefusedError if a file has more of something than is read."""
     if n > most:
         raise RefusedError(
             "too-large",
-            f"{quoted(name)} has {n:,} {unit}, at most {most:,} are read; leave out {spare}",
+            f"it has {n:,} {unit}, at most {most:,} are read; leave out columns that are no "
+            "metadata, and questions that `judgeline candidates questions` does not list",
         )
 
 
-def _require_extent(name: str, n_rows: int, n_columns: int = 1) -> None:
-    _require_at_most(name, n_rows, MAX_ROWS, "rows", _FEWER)
+def _require_extent(n_rows: int, n_columns: int = 1) -> None:
+    require_at_most(n_rows, MAX_ROWS, "rows")
     cells = f"cells ({n_columns:,} columns in {n_rows:,} rows)"
-    _require_at_most(name, n_rows * n_columns, MAX_CELLS, cells, "columns that are no metadata")
+    require_at_most(n_rows * n_columns, MAX_CELLS, cells)
 
 
-def _json(name: str, content: bytes) -> Rows:
+def _json(content: bytes) -> Rows:
     if not content.endswith((b"\n", b"\r")):
         raise RefusedError(
-            "no-end",
-            f"{quoted(name)} does not end with a newline, as if its writer had been stopped; write "
-            "the last line whole, with a newline after it",
+            "no-end", "it ends without a newline, as if cut off; write it again whole"
         )
-    _require_extent(name, content.count(b"\n"))
+    _require_extent(content.count(b"\n"))
     try:
         lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise RefusedError(
-            "not-utf-8",
-            f"{quoted(name)}, line {line}: byte {quoted(content[error.start : error.start + 1])} "
-            "is not UTF-8; save the file in that encoding",
-        ) from None
+        found = quoted(content[error.start : error.start + 1])
+        detail = f"line {line}: byte {found} is not UTF-8; save the file in that encoding"
+        raise RefusedError("not-utf-8", detail) from None
     places = {f"line {n}": line for n, line in enumerate(lines, start=1) if line.strip()}
-    records = [_record(f"{quoted(name)}, {place}", line) for place, line in places.items()]
+    records = [_record(place, line) for place, line in places.items()]
     columns = list(dict.fromkeys(key for record in records for key in record))
-    _require_extent(name, len(records), len(columns))
-    return Rows(name, {c: [record.get(c) for record in records] for c in columns}, list(places))
+    _require_extent(len(records), len(columns))
+    return Rows({c: [record.get(c) for record in records] for c in columns}, list(places))
 
 
-def _record(where: str, line: str) -> dict[str, Any]:
+def _record(place: str, line: str) -> dict[str, Any]:
     try:
         record = json.loads(line, object_pairs_hook=unique_members)
+        if isinstance(record, dict):
+            return record
+        fault = "expected one object, such as {'question_id': '17', 'completion': '...'}"
     except RecursionError:
-        raise RefusedError("broken-json", f"{where}: nested too deeply; correct it") from None
+        fault = "nested too deeply; correct it"
     except ValueError as error:
-        raise RefusedError(
-            "broken-json", f"{where}: no JSON object ({error}): found {quoted(line)}; correct it"
-        ) from None
-    if not isinstance(record, dict):
-        raise RefusedError(
-            "broken-json",
-            f"{where}: found {quoted(record)}; expected one object, such as "
-            '{"question_id": "17", "completion": "..."}',
-        )
-    return record
+        fault = f"no JSON object ({error}); correct it"
+    raise RefusedError("broken-json", f"{place}: found {quoted(line)}: {fault}")
 
 
-def _parquet(name: str, content: bytes) -> Rows:
+def _parquet(content: bytes) -> Rows:
     """Return a Parquet file's rows, unpacked by few; RefusedError if larger than `MAX_BYTES`."""
     try:
         file = pq.ParquetFile(BytesIO(content))
         found = file.metadata
         sizes = [found.row_group(group).total_byte_size for group in range(found.num_row_groups)]
-        require_size(name, sum(sizes))
-        _require_extent(name, found.num_rows, found.num_columns)
+        require_at_most(sum(sizes), MAX_BYTES, "bytes")
+        _require_extent(found.num_rows, found.num_columns)
         columns: dict[str, list[Any]] = {column: [] for column in file.schema_arrow.names}
         n_bytes, widest = 0, max(sizes, default=0)
         for batch in file.iter_batches(batch_size=min(MAX_BYTES // max(widest, 1) + 1, MAX_ROWS)):
             for column, values in batch.to_pydict().items():
                 n_bytes += sum(map(_weight, values))
-                require_size(name, n_bytes)
+                require_at_most(n_bytes, MAX_BYTES, "bytes")
                 columns[column] += values
     except RefusedError:
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise RefusedError(
-            "broken-parquet",
-            f"{quoted(name)} cannot be read as Parquet ({quoted(str(error), 200)}); write it again",
-        ) from None
-    return Rows(name, columns, [f"row {row}" for row in range(found.num_rows)])
+        detail = f"it cannot be read as Parquet ({quoted(str(error), 200)}); write it again"
+        raise RefusedError("broken-parquet", detail) from None
+    return Rows(columns, [f"row {row}" for row in range(found.num_rows)])
 
 
 def _weight(value: Any) -> int:
@@ -217,66 +186,37 @@ def _weight(value: Any) -> int:
     return sum(map(_weight, parts)) if isinstance(value, dict | list | tuple) else 1
 
 
-def _require_question_and_answer(rows: Rows) -> None:
-    found = ", ".join(map(quoted, rows.columns)) or "none"
-    if "completion" not in rows.columns:
-        raise RefusedError(
-            "missing-column",
-            f"{quoted(rows.name)} has no column 'completion'; it has {found}: add the answers "
-            "under that name",
-        )
-    if not {"question_id", "instruction"} & rows.columns.keys():
-        raise RefusedError(
-            "missing-column",
-            f"{quoted(rows.name)} has neither a column 'question_id' nor 'instruction'; it has "
-            f"{found}: add one, so that answers can be matched with those of other models",
-        )
-
-
-def _require_model(name: str, model: str) -> None:
+def _require_model(model: str) -> None:
     """Raise unless a model's name can stand in a table, a page and a message."""
     strange = [c for c in model if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
-    fault = ""
     if not model.strip() or model != model.strip() or strange:
         fault = "use printable characters, none of them invisible, and no space at either end"
     elif len(model) > LONGEST_NAME:
         fault = f"it has {len(model)} characters; use at most {LONGEST_NAME}"
     elif model.casefold().startswith(CONTROL_PREFIX):
-        fault = (
-            f"names that begin with {CONTROL_PREFIX!r} are those of attack controls; choose another"
-        )
-    if fault:
-        raise RefusedError(
-            "unsafe-model-name", f"{quoted(name)}: the model's name is {quoted(model)}; {fault}"
-        )
+        fault = f"names with {CONTROL_PREFIX!r} are those of attack controls; choose another"
+    else:
+        return
+    raise RefusedError("unsafe-model-name", f"the model's name is {quoted(model)}; {fault}")
 
 
 def _answer(rows: Rows, row: int) -> Answered:
-    value = rows.columns["completion"][row]
+    place, value = rows.places[row], rows.columns["completion"][row]
     if value is None or (isinstance(value, str) and not value.strip()):
-        raise RefusedError(
-            "empty-completion",
-            f"{rows.cell(row, 'completion')}: found {quoted(value)}; write the model's answer, or "
-            "leave the row out if it gave none",
-        )
+        fault = f"found {quoted(value)}; write the model's answer, or leave the row out"
+        raise RefusedError("empty-completion", f"{place}, column 'completion': {fault}")
     completion = str(rows.text(row, "completion"))
     if len(completion) > LONGEST_COMPLETION:
-        raise RefusedError(
-            "too-large",
-            f"{rows.cell(row, 'completion')}: {len(completion):,} characters, at most "
-            f"{LONGEST_COMPLETION:,} are shown to a judge; leave the row out",
-        )
+        fault = f"{len(completion):,} characters, at most {LONGEST_COMPLETION:,} are judged"
+        raise RefusedError("too-large", f"{place}, column 'completion': {fault}; leave the row out")
     number = rows.columns["question_id"][row] if "question_id" in rows.columns else None
     is_number = isinstance(number, int) and not isinstance(number, bool)
     question = str(number) if is_number else rows.text(row, "question_id")
     instruction = rows.text(row, "instruction")
     if not question and not instruction:
-        raise RefusedError(
-            "no-question",
-            f"{quoted(rows.name)}, {rows.places[row]}: question_id and instruction are empty; say "
-            "what this answers, or leave the row out",
-        )
-    return Answered(rows.places[row], question or None, instruction or None, completion)
+        detail = f"{place}: question_id and instruction are empty; write one, or leave the row out"
+        raise RefusedError("no-question", detail)
+    return Answered(place, question or None, instruction or None, completion)
 
 
 def _metadata(rows: Rows) -> dict[str, Any]:

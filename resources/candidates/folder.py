@@ -47,11 +47,7 @@ def folder_of(corpus: str) -> UPath:
 def list_files(
     folder: UPath, known: Mapping[str, Seen] | None = None, *, now: float | None = None
 ) -> list[Seen]:
-    """Return the files of a folder by name, with a content hash where they are complete.
-
-    A file in `known` of the same name, size and time of change (seconds) is not read again. Sub-
-    folders, dot-files and unfinished names are passed over.
-    """
+    """Return the files of a folder by name; those in `known` that rest are not read again."""
     if not folder.exists():
         if known and folder.protocol in ("", "file") and not folder.parent.exists():
             raise OSError(
@@ -60,10 +56,10 @@ def list_files(
                 "and empty"
             )
         return []
-    paths = {path.name: path for path in folder.iterdir() if not is_passed_over(path.name)}
-    files = [paths[name] for name in sorted(paths) if paths[name].is_file()]
-    moment = time.time() if now is None else now
-    seen = (look(path, (known or {}).get(path.name), now=moment) for path in files)
+    names = sorted(path.name for path in folder.iterdir())
+    paths = [folder / name for name in names if not is_passed_over(name)]
+    moment, before = time.time() if now is None else now, known or {}
+    seen = [look(path, before.get(path.name), now=moment) for path in paths if path.is_file()]
     return [one for one in seen if one is not None]
 
 

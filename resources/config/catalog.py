@@ -69,9 +69,7 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
         if slug in known:
             return known[slug]
         if file is None and slug in kind.examples():
-            raise ValueError(
-                f"{kind.what} {slug!r} is not configured, and an example of it is ready: judgeline "
-                f"{kind.plural} add {slug}"
-            )
+            command = f"judgeline {kind.plural} add {slug}"
+            raise ValueError(f"{kind.what} {slug!r} is not configured; its example is: {command}")
         where = file or f"config/local/{kind.plural}.yaml (judgeline {kind.plural} add)"
         raise ValueError(unknown_name(kind.what, slug, known, where))

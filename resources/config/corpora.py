@@ -69,14 +69,14 @@ class ReferenceOptions(options.Options):
     mean_kappa: float | None = Field(default=None, gt=0, le=1)  # between the judges of a pool
 
 
-def expand_variables(text: str) -> str:
+def _expand(text: Any) -> Any:
     """Return text with ``${NAME}`` and ``${NAME:-default}`` replaced where they have a value."""
 
     def value(found: re.Match[str]) -> str:
         name, default = found.groups()
         return os.environ.get(name) or (found[0] if default is None else default)
 
-    return _VARIABLE.sub(value, text)
+    return _VARIABLE.sub(value, text) or None if isinstance(text, str) else text
 
 
 def unset_variables(text: str) -> list[str]:
@@ -87,26 +87,11 @@ def unset_variables(text: str) -> list[str]:
 def _refuse_secrets(location: str) -> str:
     parts = urlsplit(location) if "://" in location else None
     if location.startswith("sk-") or (parts and "@" in parts.netloc):
-        raise ValueError(
-            "it holds a key or a password, which never belong into this file; the program that "
-            "opens it reads them from the environment"
-        )
+        raise ValueError("it holds a key or a password, which belong into the environment alone")
     return location
 
 
-def _expand(text: Any) -> Any:
-    return expand_variables(text) or None if isinstance(text, str) else text
-
-
-def _codes(outcomes: str) -> str:
-    parse_codes(outcomes)
-    return outcomes
-
-
-def _named(reference: Any) -> Any:
-    return {"model": reference} if isinstance(reference, str) else reference
-
-
+_Codes = Annotated[str, AfterValidator(lambda codes: parse_codes(codes) and codes)]
 _Location = Annotated[str, AfterValidator(_refuse_secrets)]
 
 
@@ -122,7 +107,9 @@ class CorpusDefinition(options.Options):
     reader: Annotated[str, options.known("reader", READERS)]
     location: Annotated[_Location | None, BeforeValidator(_expand)] = None
     revision: Annotated[str | None, BeforeValidator(_expand)] = None
-    outcomes: Annotated[str, AfterValidator(_codes)] | None = None
+    outcomes: Annotated[str, AfterValidator(lambda codes: parse_codes(codes) and codes)] | None = (
+        None
+    )
     allow_quarantine: bool = False
     filters: Filters = Field(default_factory=Filters)
     sample_size: int | None = Field(default=None, ge=1)
@@ -133,7 +120,10 @@ class CorpusDefinition(options.Options):
     panel: options.PanelOptions | None = None
     drift: options.DriftOptions | None = None
     gate: options.GateOptions = Field(default_factory=options.GateOptions)
-    reference: Annotated[ReferenceOptions, BeforeValidator(_named)] = ReferenceOptions()
+    reference: Annotated[
+        ReferenceOptions,
+        BeforeValidator(lambda given: {"model": given} if isinstance(given, str) else given),
+    ] = ReferenceOptions()
     refresh: options.RefreshOptions | None = None
     candidates: options.CandidateOptions = Field(default_factory=options.CandidateOptions)
     arena: dict[str, Any] = Field(default_factory=dict)
@@ -152,8 +142,8 @@ class CorpusDefinition(options.Options):
                 raise ValueError(f"the key {key!r} needs 'reader: battles'; remove it")
         if (fields.get("arena_hard") is not None) != (reader == "arena-hard"):
             raise ValueError(
-                "'reader: arena-hard' and a 'baseline' under 'arena_hard' go together, since an "
-                "Arena-Hard file does not name the model it compares with; add or remove the latter"
+                "'reader: arena-hard' and a 'baseline' under 'arena_hard' go together, since the "
+                "file does not name it; add or remove the latter"
             )
         return {"display_name": fields.get("slug"), **fields}
 

@@ -34,12 +34,6 @@ class Entries(NamedTuple):
         return next((self.lines[known] for known in above if known in self.lines), 1)
 
 
-def _is_blank(file: Path) -> bool:
-    """Return whether there is no file, or one of comments alone."""
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    return all(line.split("#")[0].strip() == "" for line in lines)
-
-
 def read_entries(file: Path, what: str, text: str | None = None) -> Entries:
     """Return the entries of a YAML file, or of a text for it: by slug, with each key's line."""
     if text is None and not file.is_file():
@@ -139,14 +133,13 @@ class EntryKind(Generic[M]):
         return {head[1]: part for head, part in zip(heads, parts, strict=True) if head}
 
     def load(self, path: Path | None = None, text: str | None = None) -> dict[str, M]:
-        """Return the checked entries of a file, or of a text for it, by slug in its order.
-
-        Without a path they are those of the configuration folder, and one's own in their place.
-        """
+        """Return the checked entries of a file, or of a text for it; by default all there are."""
         if path is None:
             return {**self.load(config_dir() / f"{self.plural}.yaml"), **self.load(self.own_file)}
-        if text is None and path == self.own_file and _is_blank(path):
-            return {}
+        if text is None and path == self.own_file:  # which may be missing, or of comments alone
+            lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+            if not any(line.split("#")[0].strip() for line in lines):
+                return {}
         entries = read_entries(path, self.plural, text)
 
         def place(*key: object) -> str:

@@ -29,13 +29,9 @@ class JudgeDefinition(AskedForms, ServedFields):
     @model_validator(mode="after")
     def _require_what_the_kind_needs(self) -> "JudgeDefinition":
         if self.slug == POOLED:
-            raise ValueError(
-                f"{POOLED!r} names all judges of a corpus together: give the judge another name"
-            )
+            raise ValueError(f"{POOLED!r} names all judges together: give the judge another name")
         if (self.kind == "builtin") != (self.builtin is not None):
-            raise ValueError(
-                "judges of kind 'builtin', and no others, declare their traits under 'builtin'"
-            )
+            raise ValueError("kind 'builtin', and no other, has its traits under 'builtin'")
         self._refuse_what_is_not_asked()
         if self.kind in ("openai", "vllm"):
             if self.model is None:
@@ -52,20 +48,14 @@ class JudgeDefinition(AskedForms, ServedFields):
             raise ValueError(f"'asks' names a form twice: {list(self.asks)}; name each once")
         told = {"asks", *self.form_options} & self.model_fields_set
         if self.kind == "recorded" and told:
-            raise ValueError(
-                f"the verdicts of a judge of kind 'recorded' come with the corpus, in the form in "
-                f"which they were published: remove {sorted(told)}"
-            )
+            raise ValueError(f"such verdicts come with the corpus: remove {sorted(told)}")
         for name in sorted(told - {"asks"} - {*self.asks}):
             raise ValueError(f"{name!r} has options but is not in 'asks': add it there, or remove")
         structured = any(options.structured for options in self.form_options.values())
         if self.kind in ("openai", "vllm"):
             self._require_chance()
             if structured and self.structured_output == "off":
-                raise ValueError(
-                    "answers that are 'structured' need the schema that 'structured_output: off' "
-                    "leaves out: remove one of the two"
-                )
+                raise ValueError("'structured' needs the schema that is off: remove one of the two")
         elif structured:
             raise ValueError("only served judges answer with JSON objects: remove 'structured'")
         return self
@@ -87,8 +77,8 @@ class JudgeDefinition(AskedForms, ServedFields):
                 raise ValueError("only judges of kind 'vllm' have options under 'vllm'; remove it")
         elif given := [name for name in _ELSEWHERE if getattr(self, name)]:
             raise ValueError(
-                f"a judge of kind 'vllm' has a server of its own, on an address and with a key "
-                f"of its own: remove {given}, or use kind 'openai' for a server that runs already"
+                f"kind 'vllm' has a server of its own, and a key of its own: remove {given}, or use "
+                "kind 'openai' for a server that runs already"
             )
 
 

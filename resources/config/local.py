@@ -15,16 +15,11 @@ _OWN = "# Entries of one's own; they stand beside those of ../{name}.\n"
 
 
 def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> Path:
-    """Write an entry into the file of one's own, whole and checked or not at all; return the file.
-
-    It is the example of that name, or nothing, with settings ``KEY=VALUE`` or ``a.b=1``.
-    """
+    """Write an example, or settings alone, into the file of one's own, checked; return the file."""
     file, examples = kind.own_file, kind.examples()
     if slug in kind.load(file):
-        raise ValueError(
-            f"{kind.what} {slug!r} stands in {file} already; edit it there, or take it out first "
-            f"(judgeline {kind.plural} remove {slug})"
-        )
+        remedy = f"edit it there, or take it out first (judgeline {kind.plural} remove {slug})"
+        raise ValueError(f"{kind.what} {slug!r} stands in {file} already; {remedy}")
     if slug in kind.load(None):
         raise ValueError(f"{kind.what} {slug!r} comes with judgeline; take another name")
     if slug not in examples and not settings:

@@ -14,11 +14,7 @@ from resources.suggest import near_names
 
 ControlName = Literal["null-model", "injected-instruction", "copy-of-opponent"]
 CONTROLS: tuple[ControlName, ...] = get_args(ControlName)
-_BOUNDS: dict[ControlName, float] = {
-    "null-model": 0.0,
-    "injected-instruction": 50.0,
-    "copy-of-opponent": 50.0,
-}
+_BOUNDS = {"null-model": 0.0, "injected-instruction": 50.0, "copy-of-opponent": 50.0}
 _CONTROL_OF_KEY = {"text_file": "null-model", "carrier": "injected-instruction"}
 
 
@@ -113,24 +109,22 @@ class ControlOptions(Options):
     carrier: str | None = Field(default=None, min_length=1)
 
 
-def _with_bound(name: Any, given: Any) -> Any:
-    """Return the options of a control with its own default bound; refuse those of another."""
-    if name not in CONTROLS:
-        raise ValueError(f"no control has the name {name!r}; {near_names(str(name), CONTROLS)}")
-    if given is not None and not isinstance(given, dict):
-        return given
-    for key, owner in _CONTROL_OF_KEY.items():
-        if given and key in given and name != owner:
-            raise ValueError(f"{key!r} is an option of {owner}, not of {name}")
-    return {"bound": _BOUNDS[name], **(given or {})}
-
-
 def _named(controls: Any) -> Any:
+    """Return controls with their default bounds; refuse unknown ones, and options of another."""
     if isinstance(controls, list) and all(isinstance(name, str) for name in controls):
         controls = dict.fromkeys(controls)
     if not isinstance(controls, dict):
         return controls
-    return {name: _with_bound(name, given) for name, given in controls.items()}
+    made = {}
+    for name, given in controls.items():
+        if name not in CONTROLS:
+            raise ValueError(f"no control has the name {name!r}; {near_names(str(name), CONTROLS)}")
+        own = {} if given is None else given
+        for key, owner in _CONTROL_OF_KEY.items():
+            if isinstance(own, dict) and key in own and name != owner:
+                raise ValueError(f"{key!r} is an option of {owner}, not of {name}")
+        made[name] = {"bound": _BOUNDS[name], **own} if isinstance(own, dict) else own
+    return made
 
 
 class CandidateOptions(Options):

@@ -39,8 +39,7 @@ def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> Cor
     for path in paths:
         converted = convert(path)
         table = converted.battles.assign(row=np.arange(len(converted.battles)), file=path.name)
-        faults = [*missing_models(table), *converted.faults]
-        kept, quarantine = set_aside(table, faults)
+        kept, quarantine = set_aside(table, [*missing_models(table), *converted.faults])
         battles.append(typed(table[kept], {**BATTLE_DTYPES, "row": "int64", "file": "str"}))
         quarantines.append(quarantine)
     clean, unclean = clean_battles(pd.concat(battles, ignore_index=True))
@@ -98,17 +97,15 @@ def _text(content: Any) -> str:
     blocks: Iterable[Any] = [content] if isinstance(content, Mapping) else content
     if not isinstance(blocks, (list, np.ndarray)):
         raise ValueError(f"content is {type(content).__name__}, expected text or blocks")
-    return "\n".join(text for block in blocks if (text := _block_text(block)) is not None)
-
-
-def _block_text(block: Any) -> str | None:
-    """Return the text of a block; images and the like have none."""
-    if isinstance(block, str):
-        return block
-    if not isinstance(block, Mapping):
-        raise ValueError(f"a block is {type(block).__name__}, expected one with a type and text")
-    text = block.get("text")
-    return text if isinstance(text, str) and block.get("type", "text") == "text" else None
+    texts = []
+    for block in blocks:
+        if not isinstance(block, str | Mapping):
+            raise ValueError(f"a block is {type(block).__name__}, expected a type and text")
+        of_text = isinstance(block, str) or block.get("type", "text") == "text"
+        text = block if isinstance(block, str) else block.get("text")
+        if of_text and isinstance(text, str):  # images and the like have none
+            texts.append(text)
+    return "\n".join(texts)
 
 
 _SILENCE = Conversation(None, None, 0)
@@ -116,18 +113,16 @@ _SILENCE = Conversation(None, None, 0)
 
 def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
     """Return the texts and turns of both conversations, and which cannot be read."""
-    read_a, faults_a = read_each(table, "conversation_a", read_conversation, _SILENCE)
-    read_b, faults_b = read_each(table, "conversation_b", read_conversation, _SILENCE)
+    (read_a, faults_a), (read_b, faults_b) = (
+        read_each(table, f"conversation_{side}", read_conversation, _SILENCE) for side in "ab"
+    )
     both = list(zip(read_a, read_b, strict=True))
     n_turns = [max(a.n_turns, b.n_turns) or None for a, b in both]
-    texts = pd.DataFrame(
-        {
-            "instruction": [(b if a is _SILENCE else a).instruction for a, b in both],
-            "completion_a": [a.completion for a, _ in both],
-            "completion_b": [b.completion for _, b in both],
-            "n_turns": pd.array(n_turns, dtype="Int64"),
-        },
-        index=table.index,
+    texts = pd.DataFrame(index=table.index).assign(
+        instruction=[(b if a is _SILENCE else a).instruction for a, b in both],
+        completion_a=[a.completion for a in read_a],
+        completion_b=[b.completion for b in read_b],
+        n_turns=pd.array(n_turns, dtype="Int64"),
     )
     return texts, [faults_a, faults_b]
 
@@ -135,10 +130,7 @@ def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
 def read_each(
     table: pd.DataFrame, column: str, read: Callable[[Any], T], default: T
 ) -> tuple[list[T], Fault]:
-    """Return each value of a column as `read` has it, and the fault of those that it refuses.
-
-    A null is the default, and no fault.
-    """
+    """Return a column as `read` has it, nulls as `default`, and the fault of what it refuses."""
     values, wrong, reasons = [], np.zeros(len(table), dtype=bool), []
     for place, published in enumerate(table[column]):
         is_null = published is None or (isinstance(published, float) and np.isnan(published))
@@ -159,30 +151,22 @@ def column_of(table: pd.DataFrame, name: str) -> pd.Series:
 def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return battles with unique ids, the first sound one of each, and the quarantined others."""
     table = raw.reset_index(drop=True)
-    origin = table.assign(
-        row=table.get("row", pd.Series(range(len(table)))), file=table.get("file", "")
-    )
+    origin = table.assign(row=table.get("row", table.index), file=table.get("file", ""))
     nameless = table["battle_id"].isna()
     alone = table["model_a"].eq(table["model_b"]).fillna(value=False)
     sound = table.loc[~(nameless | alone), "battle_id"]
-    again = pd.Series(False, index=table.index)
-    again[sound.index] = sound.duplicated()
-    kept, quarantine = set_aside(
-        origin,
-        [
-            fault(table, nameless, "missing-battle-id", "the id of the battle is empty"),
-            fault(table, alone, "self-battle", "{model_a!r} is compared with itself"),
-            fault(table, again, "duplicate-battle", "battle {battle_id!r} came before"),
-        ],
-    )
+    again = table.index.isin(sound.index[sound.duplicated()])
+    faults = [
+        fault(table, nameless, "missing-battle-id", "the id of the battle is empty"),
+        fault(table, alone, "self-battle", "{model_a!r} is compared with itself"),
+        fault(table, again, "duplicate-battle", "battle {battle_id!r} came before"),
+    ]
+    kept, quarantine = set_aside(origin, faults)
     return typed(table[kept], BATTLE_DTYPES), quarantine
 
 
 def filter_battles(battles: pd.DataFrame, filters: Filters) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the battles that pass the filters, renumbered, and how many did not, by first reason.
-
-    An unknown language or length passes no filter that asks for it.
-    """
+    """Return the battles that pass, and counts of the others by reason, the unknown first."""
     language, n_turns = battles["language"], battles["n_turns"]
     rules: dict[str, pd.Series] = {}
     if filters.languages is not None:

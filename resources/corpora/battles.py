@@ -63,8 +63,8 @@ def read_battles(paths: Sequence[Path], stated: Mapping[str, float] | None = Non
     files = [path for path in paths if path.name != VERDICTS]
     if not files:
         raise ValueError(
-            f"{paths[0]} holds verdicts, and no battles lie beside it; name the folder or file of "
-            "the battles as location in corpora.yaml"
+            f"{paths[0]} holds verdicts without battles; name the place of the battles as location "
+            "in corpora.yaml"
         )
     return _with_verdicts(assemble(files, partial(_convert, stated=stated)), files)
 
@@ -162,9 +162,8 @@ _NEEDED = ("battle_id", "judge", "order", "status")
 
 def _with_verdicts(found: CorpusRead, paths: Sequence[Path]) -> CorpusRead:
     """Return a corpus with the verdicts beside its files; a missing column is empty."""
-    beside = [path.with_name(VERDICTS) for path in paths if path.name == BATTLES]
     verdicts, quarantines = [found.verdicts], [found.quarantine]
-    for path in beside:
+    for path in (path.with_name(VERDICTS) for path in paths if path.name == BATTLES):
         if path.is_file():
             table = _read_verdicts(path)
             kept, quarantine = set_aside(table, _verdict_faults(table, found.battles))
@@ -198,6 +197,18 @@ def _read_verdicts(path: Path) -> pd.DataFrame:
     )
 
 
+_WRONG = {
+    "incomplete-verdict": f"one of {', '.join(_NEEDED)} is empty",
+    "unknown-battle": "no battle {battle_id!r} in the corpus",
+    "unknown-order": "order is {order!r}; expected AB, BA or mean",
+    "unknown-status": f"status is {{status!r}}; expected ok, or one of {', '.join(FAILURES)}",
+    "score-off-scale": f"{{criterion}} is {{score:g}}; expected {LOWEST_SCORE} to {HIGHEST_SCORE}",
+    "unknown-outcome": "recorded_outcome is {recorded_outcome}; expected A's share, 0 to 1",
+    "empty-verdict": "ok, with neither all twelve scores nor an outcome instead",
+    "duplicate-verdict": "order {order} of battle {battle_id!r} came before from judge {judge!r}",
+}
+
+
 def _verdict_faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
     points, outcome = table[list(SCORE_COLUMNS)], table["recorded_outcome"]
     n_scores = points.notna().sum(axis=1)
@@ -208,38 +219,15 @@ def _verdict_faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
         criterion=np.array(SCORE_COLUMNS)[first],
         score=points.to_numpy()[np.arange(len(table)), first],
     )
-    broken = {
-        "incomplete-verdict": (
-            table[list(_NEEDED)].isna().any(axis=1),
-            f"one of {', '.join(_NEEDED)} is empty",
-        ),
-        "unknown-battle": (
-            ~table["battle_id"].isin(battles["battle_id"]),
-            "no battle {battle_id!r} in the corpus",
-        ),
-        "unknown-order": (
-            ~table["order"].isin([*ORDERS, "mean"]),
-            "order is {order!r}; expected AB, BA or mean",
-        ),
-        "unknown-status": (
-            ~table["status"].isin(["ok", *FAILURES]),
-            f"status is {{status!r}}; expected ok, or of a failed verdict {', '.join(FAILURES)}",
-        ),
-        "score-off-scale": (
-            off_scale.any(axis=1),
-            f"{{criterion}} is {{score:g}}; expected {LOWEST_SCORE} to {HIGHEST_SCORE}",
-        ),
-        "unknown-outcome": (
-            outcome.notna() & ~outcome.between(0, 1),
-            "recorded_outcome is {recorded_outcome}; expected 0 to 1, A's share of the win",
-        ),
-        "empty-verdict": (
-            table["status"].eq("ok").fillna(value=False) & ~has_result,
-            "ok, with neither all twelve scores nor an outcome instead",
-        ),
-        "duplicate-verdict": (
-            table.duplicated(["battle_id", "judge", "order", "replicate"]),
-            "order {order} of battle {battle_id!r} came before from judge {judge!r}",
-        ),
+    is_ok = table["status"].eq("ok").fillna(value=False)
+    wrong = {
+        "incomplete-verdict": table[list(_NEEDED)].isna().any(axis=1),
+        "unknown-battle": ~table["battle_id"].isin(battles["battle_id"]),
+        "unknown-order": ~table["order"].isin([*ORDERS, "mean"]),
+        "unknown-status": ~table["status"].isin(["ok", *FAILURES]),
+        "score-off-scale": off_scale.any(axis=1),
+        "unknown-outcome": outcome.notna() & ~outcome.between(0, 1),
+        "empty-verdict": is_ok & ~has_result,
+        "duplicate-verdict": table.duplicated(["battle_id", "judge", "order", "replicate"]),
     }
-    return [fault(named, rows, reason, text) for reason, (rows, text) in broken.items()]
+    return [fault(named, rows, reason, _WRONG[reason]) for reason, rows in wrong.items()]

@@ -6,7 +6,7 @@ lm-sys/FastChat, `fastchat/llm_judge/common.py`. AlpacaEval: tatsu-lab/alpaca_ev
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,8 +29,8 @@ from resources.config.corpora import ArenaHardOptions
 from resources.judges.forms.form import readable
 from resources.suggest import quoted
 
-Record = tuple[int, Mapping[str, Any] | None, str]
-"""Position in its file, the record or None, and then what is wrong with it."""
+Record = Mapping[str, Any] | str
+"""A record of a file, or what is wrong with it."""
 
 
 class RowError(ValueError):
@@ -41,48 +41,44 @@ class RowError(ValueError):
         self.reason = reason
 
 
-def read_records(path: Path) -> Iterator[Record]:
-    """Yield position, record and fault of each record of JSON lines or of one JSON list."""
+def read_records(path: Path) -> list[Record]:
+    """Return the records of JSON lines or of one JSON list."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 ({error}); download or write it again") from error
     if not text.strip():
         raise ValueError(f"{path} is empty; download or write it again")
-    if text.lstrip().startswith("["):
-        try:
-            values = [(value, "") for value in json.loads(text)]
-        except (ValueError, RecursionError) as error:
-            raise ValueError(
-                f"{path} begins like a JSON list and is none ({error}); download or write it again"
-            ) from error
-    else:
-        values = [_parsed(line) for line in text.split("\n") if line.strip()]
-    for row, (value, trouble) in enumerate(values):
-        is_object = isinstance(value, dict)
-        wrong = trouble or f"{type(value).__name__}, expected an object"
-        yield row, value if is_object else None, "" if is_object else wrong
-
-
-def _parsed(line: str) -> tuple[Any, str]:
+    if not text.lstrip().startswith("["):
+        return [_record(line, is_line=True) for line in text.split("\n") if line.strip()]
     try:
-        return json.loads(line), ""
+        return [_record(one) for one in json.loads(text)]
     except (ValueError, RecursionError) as error:
-        return None, f"not JSON: {error}"
+        raise ValueError(
+            f"{path} begins like a JSON list and is none ({error}); download or write it again"
+        ) from error
+
+
+def _record(value: Any, *, is_line: bool = False) -> Record:
+    if is_line:
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            return f"not JSON: {error}"
+    return value if isinstance(value, dict) else f"{type(value).__name__}, expected an object"
 
 
 def name_of(record: Mapping[str, Any], key: str, reason: str) -> str:
     """Return the name under a key, without blanks around it."""
     value = record.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise RowError(reason, f"{key} is {quoted(value)}, expected a name")
-    return readable(value.strip())
+    if isinstance(value, str) and value.strip():
+        return readable(value.strip())
+    raise RowError(reason, f"{key} is {quoted(value)}, expected a name")
 
 
 def id_of(record: Mapping[str, Any], *keys: str) -> str:
     """Return the first of some keys that holds a number or text that names a question."""
-    for key in keys:
-        value = record.get(key)
+    for value in map(record.get, keys):
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if isinstance(value, str) and value.strip():
@@ -92,10 +88,8 @@ def id_of(record: Mapping[str, Any], *keys: str) -> str:
 
 def text_of(value: Any) -> str | None:
     """Return a JSON value as text: strings unchanged, null as None, others as compact JSON."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return readable(value)
+    if value is None or isinstance(value, str):
+        return value and readable(value)
     return readable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
@@ -128,7 +122,7 @@ def read_verdict_files(
     paths: Sequence[Path],
     reader: str,
     convert: Callable[[Mapping[str, Any]], Judged],
-    records_of: Callable[[Path], Iterable[Record]] = read_records,
+    records_of: Callable[[Path], Sequence[Record]] = read_records,
 ) -> CorpusRead:
     """Return the battles and verdicts of files of one layout.
 
@@ -139,24 +133,22 @@ def read_verdict_files(
     judged: dict[tuple[str, str], Judged] = {}
     quarantine: list[dict[str, Any]] = []
     for path in paths:
-        records = list(records_of(path))
-        keys = (key for _, record, _ in records if record is not None for key in record)
+        records = records_of(path)
+        keys = (key for record in records if not isinstance(record, str) for key in record)
         layout_of(path, reader, list(dict.fromkeys(keys)))
-        for row, record, trouble in records:
-            aside = {"row": row, "file": path.name}
+        for row, record in enumerate(records):
             try:
-                if record is None:
-                    raise RowError("unreadable-record", trouble)
-                one = convert(record)
-                aside |= _add(judged, one)
+                if isinstance(record, str):
+                    raise RowError("unreadable-record", record)
+                aside = _add(judged, convert(record))
             except RowError as error:
-                aside |= {"reason": error.reason, "detail": str(error)}
-            if "reason" in aside:
-                quarantine.append(aside)
+                aside = {"reason": error.reason, "detail": str(error)}
+            if aside:
+                quarantine.append({"row": row, "file": path.name, **aside})
     battles: dict[str, Mapping[str, Any]] = {}
     for (name, _), one in judged.items():
         battles.setdefault(name, one.battle)
-    verdicts = _table([_row(*key, told) for key in judged for told in judged[key].told])
+    verdicts = _table([_row(*key, told) for key, one in judged.items() for told in one.told])
     return CorpusRead(
         _table(battles.values(), BATTLE_DTYPES),
         _table(quarantine, QUARANTINE_DTYPES),
@@ -181,8 +173,8 @@ def _row(battle: str, judge: str, told: Told) -> dict[str, Any]:
     call = {"judge": judge, "order": told.order}
     said = {"outcome": repr(told.outcome), "answer": told.answer or ""}
     return {
-        "battle_id": battle,
         **call,
+        "battle_id": battle,
         "replicate": 0,
         "status": FAILED if told.outcome is None else "ok",
         "recorded_outcome": told.outcome,
@@ -248,11 +240,8 @@ def _verdict(
     try:
         return Told(order, share_of(published), answer)
     except (KeyError, TypeError, ValueError):
-        return Told(order, None, answer, key + _unknown(published, expected))
-
-
-def _unknown(published: Any, expected: str) -> str:
-    return f"{quoted(published)} is no outcome; expected {expected}"
+        trouble = f"{key}{quoted(published)} is no outcome; expected {expected}"
+        return Told(order, None, answer, trouble)
 
 
 def _names(record: Mapping[str, Any], *keys: str) -> list[str]:
@@ -281,20 +270,18 @@ def _baseline(record: Mapping[str, Any], options: ArenaHardOptions) -> str:
     if isinstance(options.baseline, str):
         return options.baseline
     category = record.get("category")
-    if not isinstance(category, str) or category not in options.baseline:
-        known = ", ".join(options.baseline)
-        raise RowError(
-            "unknown-baseline", f"category is {category!r}; baselines are known of {known}"
-        )
-    return options.baseline[category]
+    if isinstance(category, str) and category in options.baseline:
+        return options.baseline[category]
+    known = ", ".join(options.baseline)
+    detail = f"category is {category!r}; baselines are known of {known}"
+    raise RowError("unknown-baseline", detail)
 
 
 def _game(game: Any, order: str) -> Told:
-    if game is None:
-        return Told(order, None, None)
-    if not isinstance(game, dict):
-        return Told(order, None, text_of(game), _unknown(game, "a game with a score"))
-    label, words = game.get("score"), game.get("judgment")
+    if game is not None and not isinstance(game, dict):
+        trouble = f"{quoted(game)} is no outcome; expected a game with a score"
+        return Told(order, None, text_of(game), trouble)
+    label, words = (game or {}).get("score"), (game or {}).get("judgment")
     if isinstance(words, dict) and isinstance(words.get("answer"), str):
         words = words["answer"]  # the second release wraps the text
     shares: dict[str | None, float | None] = {None: None}
@@ -342,18 +329,22 @@ def alpaca_eval(record: Mapping[str, Any]) -> Judged:
     order is ``mean``: one for the battle. The raw completion, with its log-probabilities, is the
     answer. A battle is known by both models and all three texts, a question by its instruction.
     """
-    instruction, *texts = (_text(record, key) for key in ("instruction", "output_1", "output_2"))
+    texts = {key: record.get(key) for key in ("instruction", "output_1", "output_2")}
+    for key, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise RowError("unreadable-text", f"{key} is {type(text).__name__}, expected text")
+    instruction, *outputs = map(text_of, texts.values())
     if instruction is None:
         raise RowError("missing-instruction", "instruction is null, expected the question")
     models = _names(record, "generator_1", "generator_2")
-    content = "\x1f".join(map(repr, (instruction, *models, *texts)))
+    content = "\x1f".join(map(repr, (instruction, *models, *outputs)))
     battle = battle_of(
         text_hash(content)[: 2 * _DIGITS],
         f"q-{text_hash(instruction)[:_DIGITS]}",
         *models,
         instruction=instruction,
-        completion_a=texts[0],
-        completion_b=texts[1],
+        completion_a=outputs[0],
+        completion_b=outputs[1],
         n_turns=1,
     )
     answer = text_of(record.get("raw_completion"))
@@ -371,13 +362,6 @@ def _preference(
     return _verdict("mean", published, share_of, expected, answer, "preference: ")
 
 
-def _text(record: Mapping[str, Any], key: str) -> str | None:
-    value = record.get(key)
-    if value is not None and not isinstance(value, str):
-        raise RowError("unreadable-text", f"{key} is {type(value).__name__}, expected text")
-    return None if value is None else readable(value)
-
-
 def _alpaca_share(preference: Any) -> float | None:
     """Return A's share: preferences run from 1, a win, to 2; a draw is 1.5, or 0 of early files."""
     if preference is None or preference != preference:  # NaN alone differs from itself
@@ -387,10 +371,10 @@ def _alpaca_share(preference: Any) -> float | None:
     return 2.0 - preference if preference else 0.5
 
 
-def reference_records(path: Path) -> Iterator[Record]:
+def reference_records(path: Path) -> list[Record]:
     """Return the rows of a table of preferences for models over one reference model."""
     rows = read_layout(path, "reference-battles").to_dict("records")
-    return ((row, {str(k): v for k, v in record.items()}, "") for row, record in enumerate(rows))
+    return [{str(key): value for key, value in row.items()} for row in rows]
 
 
 def reference_battle(record: Mapping[str, Any]) -> Judged:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -52,25 +52,17 @@ def _local_files(location: str, slug: str) -> list[Path]:
         found = [file for file in path.rglob("*") if file.suffix.lower() in _IN_FOLDERS]
         kinds = sorted({SUFFIXES[file.suffix.lower()] for file in found})
         if len(kinds) > 1:  # they would be read twice, or mixed
-            raise ValueError(
-                f"{path} holds {' and '.join(kinds)} files; name one kind in its location, such as "
-                f"{path}/*.{kinds[0]}"
-            )
+            one = f"name one kind in its location, such as {path}/*.{kinds[0]}"
+            raise ValueError(f"{path} holds {' and '.join(kinds)} files; {one}")
     else:
         found = [Path(name) for name in glob.glob(str(path), recursive=True)]
     if files := sorted(file for file in found if file.is_file()):
         return files
-    raise FileNotFoundError(
-        f"corpus {slug!r}: nothing to read at {path}{_near(path)}; correct its location in "
-        f"{_CONFIG}, or put the file there"
-    )
-
-
-def _near(path: Path) -> str:
-    if _WILD.search(path.name) or not path.parent.is_dir():
-        return ""
-    close = difflib.get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1)
-    return f" (is {close[0]} meant?)" if close else ""
+    there = [] if _WILD.search(path.name) or not path.parent.is_dir() else path.parent.iterdir()
+    close = difflib.get_close_matches(path.name, [one.name for one in there], n=1)
+    near = f" (is {close[0]} meant?)" if close else ""
+    fault = f"corpus {slug!r}: nothing to read at {path}{near}"
+    raise FileNotFoundError(f"{fault}; correct its location in {_CONFIG}, or put the file there")
 
 
 def _hub_address(definition: CorpusDefinition) -> HubAddress | None:
@@ -81,8 +73,7 @@ def _hub_address(definition: CorpusDefinition) -> HubAddress | None:
     for key in ("location", "revision"):
         for unset in unset_variables(getattr(definition, key) or "")[:1]:
             raise ValueError(
-                f"the {key} of {here} needs the environment variable {unset}, which is not "
-                f"set; set it, or write the {key} itself there"
+                f"the {key} of {here} needs {unset}, which is not set; set it, or write the {key}"
             )
     if "://" not in location:
         return None
@@ -94,16 +85,13 @@ def _hub_address(definition: CorpusDefinition) -> HubAddress | None:
         )
     written = unquote(found["revision"]) if found["revision"] else None
     if written and definition.revision and written != definition.revision:
-        raise ValueError(
-            f"{here} asks for two revisions, {written!r} in its location and "
-            f"{definition.revision!r} as revision; keep one"
-        )
+        both = f"{written!r} in its location and {definition.revision!r} as revision"
+        raise ValueError(f"{here} asks for two revisions, {both}; keep one")
     revision = written or definition.revision
     if revision is None:
         raise ValueError(
-            f"{here} has no revision, so it could change between two runs; open "
-            f"https://huggingface.co/datasets/{found['repo']}/commits/main, copy the commit's "
-            "hash, and set it as revision"
+            f"{here} has no revision, so it could change; copy the commit's hash from "
+            f"https://huggingface.co/datasets/{found['repo']}/commits/main, and set it as revision"
         )
     return HubAddress(found["repo"], found["pattern"], revision)
 
@@ -126,9 +114,8 @@ def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
     except _hub_errors() as error:
         raise ConnectionError(
             f"corpus {slug!r}: dataset {address.repo} at revision {address.revision} could not be "
-            f"downloaded: {error}. Check the network, repository, revision and path; for a gated "
-            "dataset accept its terms on its page and set HF_TOKEN; to work without a network set "
-            "HF_HUB_OFFLINE=1 after downloading it once."
+            f"downloaded: {error}. Check network, repository, revision and path; for a gated one "
+            "accept its terms and set HF_TOKEN; without a network HF_HUB_OFFLINE=1 reads the cache."
         ) from error
 
 
@@ -147,20 +134,20 @@ def _cached_files(address: HubAddress, slug: str) -> list[Path]:
     except OSError as error:
         raise FileNotFoundError(message) from error
     cached = sorted(path for path in folder.glob(address.pattern) if path.is_file())
-    if not cached or ("*" in address.pattern and _missing_shards(cached)):
+    if not cached or ("*" in address.pattern and not _is_whole(cached)):
         raise FileNotFoundError(message)
     return cached
 
 
-def _missing_shards(files: Iterable[Path]) -> set[str]:
-    """Return the shards that the names of others announce: a cache may hold only some."""
+def _is_whole(files: Sequence[Path]) -> bool:
+    """Return whether all shards are there that the names of others announce."""
     shards = [found for file in files if (found := _SHARD.fullmatch(file.name))]
     announced = {
         f"{shard[1]}{number:0{len(shard[3])}d}-of-{shard[3]}{shard[4]}"
         for shard in shards
         for number in range(int(shard[3]))
     }
-    return announced - {shard[0] for shard in shards}
+    return announced == {shard[0] for shard in shards}
 
 
 # What identifies the present content, without reading all of it again
@@ -172,10 +159,8 @@ _HUB_SECONDS = 10.0
 
 def content_revision(definition: CorpusDefinition) -> str:
     """Return a corpus' revision: it changes with its content and with the options of reading."""
-    read_as: dict[str, Any] = {
-        "reader": definition.reader,
-        "arena_hard": definition.arena_hard.model_dump() if definition.arena_hard else None,
-    }
+    arena_hard = definition.arena_hard.model_dump() if definition.arena_hard else None
+    read_as: dict[str, Any] = {"reader": definition.reader, "arena_hard": arena_hard}
     if definition.outcomes:
         read_as["outcomes"] = definition.outcomes
     if definition.allow_quarantine:
@@ -185,11 +170,10 @@ def content_revision(definition: CorpusDefinition) -> str:
         return f"options {_hash({**read_as, **own})}"
     address = _hub_address(definition)
     if address is None:
-        stats = {file: file.stat() for file in corpus_files(definition)}
-        hashes = {
-            file.name: _file_hash(file, stat.st_size, stat.st_mtime_ns, stat.st_ino)
-            for file, stat in stats.items()
-        }
+        hashes = {}
+        for file in corpus_files(definition):
+            stat = file.stat()
+            hashes[file.name] = _file_hash(file, stat.st_size, stat.st_mtime_ns, stat.st_ino)
         return f"content {_hash({**read_as, 'files': hashes})}"
     where = {"repo": address.repo, "pattern": address.pattern}
     return f"commit {_commit(address, definition)} {_hash({**read_as, **where})}"

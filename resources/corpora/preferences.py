@@ -127,22 +127,19 @@ def lmarena_55k(path: Path) -> Converted:
     )
     text_columns = ("prompt", "response_a", "response_b")
     columns = [read_each(table, name, read_texts, None) for name in text_columns]
-    (prompts, ours, theirs), faults = zip(*columns, strict=True)
+    (prompts, *answers), faults = zip(*columns, strict=True)
+    joined = [[one if one is None else TURN_SEPARATOR.join(one) for one in own] for own in answers]
     battles = _battles(
         table,
         "id",
         "id",
         human_outcome=outcome,
         instruction=[listed[0] if listed else None for listed in prompts],
-        completion_a=[_joined(listed) for listed in ours],
-        completion_b=[_joined(listed) for listed in theirs],
+        completion_a=joined[0],
+        completion_b=joined[1],
         n_turns=pd.array([len(p) if p else None for p in prompts], dtype="Int64"),
     )
     return Converted(battles, [fault(table, ~decided, "unknown-winner", sentence), *faults])
-
-
-def _joined(texts: list[str] | None) -> str | None:
-    return None if texts is None else TURN_SEPARATOR.join(texts)
 
 
 def read_comparia(paths: Sequence[Path]) -> CorpusRead:
@@ -152,21 +149,21 @@ def read_comparia(paths: Sequence[Path]) -> CorpusRead:
     ``session_hash``. A file that has ``languages`` and no votes is the conversations release: it
     gives the language of a pair, which is French otherwise.
     """
-    columns = {path: set(file_columns(path)) for path in paths}
     wanted = {"conversation_pair_id", "languages"}
-    spoken = [
-        path for path in paths if wanted <= columns[path] and "both_equal" not in columns[path]
-    ]
+    columns = {path: set(file_columns(path)) for path in paths}
+    spoken = [path for path, own in columns.items() if wanted <= own and "both_equal" not in own]
     votes = [path for path in paths if path not in spoken]
     if not votes:
         raise ValueError(
             f"{', '.join(str(path) for path in paths)} holds conversations and no votes; add "
             "votes.parquet to the location in corpora.yaml"
         )
-    tables = [pd.read_parquet(path, columns=sorted(wanted)) for path in spoken]
-    firsts = [one.drop_duplicates("conversation_pair_id") for one in tables]
-    by_pair = [one.set_index("conversation_pair_id")["languages"] for one in firsts]
-    known = pd.concat(by_pair).map(_first_language) if spoken else None
+    known = None
+    if spoken:
+        tables = [pd.read_parquet(path, columns=sorted(wanted)) for path in spoken]
+        firsts = [one.drop_duplicates("conversation_pair_id") for one in tables]
+        by_pair = pd.concat(firsts).set_index("conversation_pair_id")["languages"]
+        known = by_pair.map(_first_language)
     return assemble(votes, lambda path: _comparia(path, known))
 
 

@@ -30,10 +30,7 @@ _VERDICTS: dict[str, tuple[Any, ...]] = {
 
 
 def read_corpus(definition: CorpusDefinition) -> CorpusRead:
-    """Return the battles of a corpus, the rows that fit no rule, and verdicts that came with it.
-
-    Battles are clean: ids are unique, and no model meets itself. Filters are not applied here.
-    """
+    """Return a corpus: clean battles, quarantined rows, and the verdicts that came with it."""
     if definition.reader == "arena":
         from resources.arena.simulation import read_arena
 

@@ -1,7 +1,4 @@
-"""Writes verdicts in the formats of other programs, which `resources.corpora` reads.
-
-One section for each format; what all share is in `games`.
-"""
+"""Writes verdicts in the formats of other programs, which `resources.corpora` reads."""
 
 import csv
 import io
@@ -30,10 +27,7 @@ _PLAIN_LABEL = {1.0: "A>B", 0.5: "A=B", 0.0: "B>A"}
 def write_arena_hard(
     judged: Sequence[JudgedBattle], account: Account, judge: str, options: ArenaHardOptions | None
 ) -> str:
-    """Return a JSON line per battle against the baseline, its games in the program's order.
-
-    A label that came from such a file is written as it was, any other without strength.
-    """
+    """Return a JSON line per battle against the baseline; labels are as published, or plain."""
     if options is None or not isinstance(options.baseline, str):
         raise ValueError(
             "an Arena-Hard file is about one baseline; name the model that all others met: "
@@ -104,22 +98,17 @@ def arena_hard_options(style: str, named: Sequence[str], first_in: int) -> Arena
         return None
     if style != "arena-hard":
         raise ValueError(f"--baseline belongs to the format arena-hard, not {style}; remove it")
-    return ArenaHardOptions.model_validate(
-        {"baseline": _baseline(named), "baseline_first_in": first_in}
-    )
-
-
-def _baseline(named: Sequence[str]) -> str | dict[str, str]:
-    if len(named) == 1 and "=" not in named[0]:
-        return named[0]
-    pairs = {name: name.partition("=")[::2] for name in named}
-    for name, (category, model) in pairs.items():
-        if not category or not model:
-            raise ValueError(
-                f"--baseline {name!r} is one of several and names no category; write "
-                "CATEGORY=NAME for each (a name that holds '=' can stand in corpora.yaml)"
-            )
-    return dict(pairs.values())
+    baseline: Any = named[0]
+    if len(named) > 1 or "=" in baseline:
+        pairs = {name: name.partition("=")[::2] for name in named}
+        for name, pair in pairs.items():
+            if not all(pair):
+                raise ValueError(
+                    f"--baseline {name!r} is one of several and names no category; write "
+                    "CATEGORY=NAME for each (a name that holds '=' can stand in corpora.yaml)"
+                )
+        baseline = dict(pairs.values())
+    return ArenaHardOptions.model_validate({"baseline": baseline, "baseline_first_in": first_in})
 
 
 # MT-bench: the winner of both games, by model
@@ -130,10 +119,7 @@ PROMPT = "judgeline"
 
 
 def write_mt_bench(judged: Sequence[JudgedBattle], account: Account, judge: str) -> str:
-    """Return a JSON line per battle with a winner per order; a failed game is ``error``.
-
-    ``tstamp`` is null: the tables do not say when a judge answered.
-    """
+    """Return a JSON line per battle with a winner per order, ``error`` for a failed game."""
     rows = [_bench_row(one, account, judge) for one in judged]
     return _json_lines(_counted(rows, ("question_id", "turn", "model_1", "model_2"), account))
 
@@ -143,26 +129,21 @@ def _bench_row(judged: JudgedBattle, account: Account, judge: str) -> dict[str, 
     if pair is None:
         return None
     turn = None if battle["n_turns"] is None else int(battle["n_turns"])
-    (first, second), words = zip(*map(_winner_and_words, pair), strict=True)
+    outcomes = [game.outcome if game.is_ok else None for game in pair]
+    winners = [ERROR if outcome is None else _WINNER_OF[outcome] for outcome in outcomes]
+    words = [_label_and_words(game, (*WINNERS, ERROR))[1] for game in pair]
     return {
         "question_id": _question(battle["question_id"], turn),
         "model_1": battle["model_a"],
         "model_2": battle["model_b"],
-        "g1_winner": first,
-        "g2_winner": second,
+        "g1_winner": winners[0],
+        "g2_winner": winners[1],
         "judge": [judge, PROMPT],
         "g1_judgment": words[0],
         "g2_judgment": words[1],
         "turn": turn,
         "tstamp": None,
     }
-
-
-def _winner_and_words(game: Game) -> tuple[str, str]:
-    _, words = _label_and_words(game, (*WINNERS, ERROR))
-    if game.outcome is None or not game.is_ok:
-        return ERROR, words
-    return _WINNER_OF[game.outcome], words
 
 
 def _question(question: str, turn: int | None) -> str | int:
@@ -197,6 +178,9 @@ def _eval_row(judged: JudgedBattle, account: Account, judge: str) -> dict[str, A
         return None
     outcome = one_outcome(judged, account)
     note_scores(judged.games.values(), account)
+    mean, words = judged.games.get("mean"), [game.answer for game in judged.games.values()]
+    if mean is None:
+        account.changed["the judge's words, not written"] += len(words) - words.count(None)
     return {
         "instruction": texts[0],
         "output_1": texts[1],
@@ -205,23 +189,14 @@ def _eval_row(judged: JudgedBattle, account: Account, judge: str) -> dict[str, A
         "generator_2": battle["model_b"],
         "annotator": judge,
         "preference": None if outcome is None else 2 - outcome,
-        "raw_completion": _completion(judged, account),
+        "raw_completion": mean and _as_published(mean.answer),
     }
 
 
-def _completion(judged: JudgedBattle, account: Account) -> Any:
-    if "mean" not in judged.games:
-        n_answers = sum(game.answer is not None for game in judged.games.values())
-        account.changed["the judge's words, not written"] += n_answers
-        return None
-    answer = judged.games["mean"].answer
-    return None if answer is None else _as_published(answer)
-
-
-def _as_published(answer: str) -> Any:
+def _as_published(answer: str | None) -> Any:
     """Return the object that an answer is the compact JSON of, else the answer."""
     try:
-        value = json.loads(answer)
+        value = json.loads(answer or "")
     except (ValueError, RecursionError):
         return answer
     again = isinstance(value, dict | list) and json.dumps(
@@ -238,10 +213,8 @@ _COLUMNS = (
     "scores_b len_a len_b language source metadata_model_a metadata_model_b parse_error agree"
 )
 COLUMNS = _COLUMNS.split()
-_UNKNOWN = (
-    "instruction_index human_label judge_label source metadata_model_a metadata_model_b agree"
-)
-UNKNOWN = _UNKNOWN.split()
+_EMPTY = "instruction_index human_label judge_label source metadata_model_a metadata_model_b agree"
+UNKNOWN = _EMPTY.split()
 """Columns that are left empty: what they hold is not in the tables."""
 
 NO_QUARTER = "an outcome that is no multiple of a quarter"
@@ -277,8 +250,13 @@ def _soft_row(judged: JudgedBattle, account: Account) -> dict[str, Any] | None:
     failed = not all(game.is_ok for game in games)
     if failed and len(games) == 1:
         outcome = games[0].outcome  # as published beside the failure
-    scores = None if failed else _scores(games)
-    if scores is None and not failed:
+    sides = ["{}", "{}"]
+    points = [game.scores for game in games if game.scores is not None]
+    if not failed and len(points) == len(games):
+        means = [sum(each) / len(each) for each in zip(*points, strict=True)]
+        own = (zip(CRITERIA, means[at:], strict=False) for at in (0, len(CRITERIA)))
+        sides = [json.dumps(dict(each), separators=(",", ":")) for each in own]
+    elif not failed:
         account.changed["verdicts without rubric scores, written as {}"] += 1
     return {
         "battle_id": battle["battle_id"],
@@ -288,28 +266,13 @@ def _soft_row(judged: JudgedBattle, account: Account) -> dict[str, Any] | None:
         "model_b": battle["model_b"],
         "human_pref": _given(battle["human_outcome"], lambda share: 1.0 - share),
         "judge_pref": _given(outcome, lambda share: 1.0 - share),
-        "scores_a": _json(scores, 0),
-        "scores_b": _json(scores, 1),
+        "scores_a": sides[0],
+        "scores_b": sides[1],
         "len_a": _given(battle["completion_a"], len),
         "len_b": _given(battle["completion_b"], len),
         "language": battle["language"] or "",
         "parse_error": failed,
     }
-
-
-def _scores(games: Sequence[Game]) -> tuple[float, ...] | None:
-    """Return A's six scores and B's six, averaged over the orders; None where any is missing."""
-    told = [game.scores for game in games if game.scores is not None]
-    if len(told) < len(games):
-        return None
-    return tuple(sum(points) / len(points) for points in zip(*told, strict=True))
-
-
-def _json(scores: tuple[float, ...] | None, side: int) -> str:
-    if scores is None:
-        return "{}"
-    own = scores[side * len(CRITERIA) : (side + 1) * len(CRITERIA)]
-    return json.dumps(dict(zip(CRITERIA, own, strict=True)), separators=(",", ":"))
 
 
 def _given(value: Any, of: Callable[[Any], Any]) -> Any:

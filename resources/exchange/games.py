@@ -1,8 +1,4 @@
-"""Stored verdicts of one judge as games: a battle's outcome in each order.
-
-What belongs here: what every format is written from, and the account of what is left out. What
-does not: labels, coding and files of one format (its writer).
-"""
+"""Stored verdicts of one judge as games: a battle's outcome in each order, for every format."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -23,11 +19,7 @@ NO_RESULT = "an outcome that is no win, loss or tie"
 
 
 class Game(NamedTuple):
-    """One order of one battle.
-
-    `outcome` is A's share of the win, None where there is none; `scores` are A's six and B's
-    six, None where the verdict failed or came without.
-    """
+    """One order of a battle: A's share of the win, and A's six scores and B's, or None."""
 
     status: str
     outcome: float | None
@@ -73,11 +65,7 @@ class Account:
 def judged_battles(
     battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> tuple[list[JudgedBattle], Account]:
-    """Return the battles that have a verdict of one judge, in their order, and an account.
-
-    Formats hold one verdict per order: of replicates the first that was read counts, or the first
-    of all where none was.
-    """
+    """Return the judged battles and an account; the first replicate that was read counts."""
     known = verdicts.reset_index(drop=True)
     known = known[known["battle_id"].isin(battles["battle_id"])]
     ranked = known.assign(failed=known["status"].ne("ok")).sort_values(
@@ -99,8 +87,7 @@ def judged_battles(
 
 def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
     """Return the rows of a table, None where a cell is null."""
-    rows: list[dict[Any, Any]]
-    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    rows: list[dict[Any, Any]] = table.astype(object).where(table.notna(), None).to_dict("records")
     return rows
 
 
@@ -133,13 +120,11 @@ def per_order(judged: JudgedBattle, account: Account) -> tuple[Game, Game] | Non
 def one_outcome(judged: JudgedBattle, account: Account) -> float | None:
     """Return A's share over both orders, published or their mean; None where an order failed."""
     games = [judged.games["mean"]] if "mean" in judged.games else list(judged.pair)
-    failed = [game.status for game in games if not game.is_ok]
-    if failed:
-        account.changed[
-            f"failed battles ({', '.join(sorted(set(failed)))}), written as failed"
-        ] += 1
-        return None
+    failed = sorted({game.status for game in games if not game.is_ok})
     outcomes = [game.outcome for game in games if game.outcome is not None]
+    if failed:
+        account.changed[f"failed battles ({', '.join(failed)}), written as failed"] += 1
+        return None
     if len(outcomes) < len(games):
         account.changed["verdicts without an outcome, written as failed"] += 1
         return None
@@ -172,8 +157,5 @@ def write_together(writers: Mapping[Path, Callable[[Path], object]]) -> None:
     try:
         io.write_together(writers)
     except OSError as error:
-        raise ArgumentError(
-            f"cannot write {', '.join(map(str, writers))} ({error.strerror or error}); name "
-            "another place with 'out'",
-            "out",
-        ) from error
+        fault = f"cannot write {', '.join(map(str, writers))} ({error.strerror or error})"
+        raise ArgumentError(f"{fault}; name another place with 'out'", "out") from error

@@ -1,10 +1,9 @@
 """Declared tables of candidates: answers, battles, verdicts, controls and predictions."""
 
 from resources.tables.corpus import SAMPLED_BATTLES
-from resources.tables.intervals import LEADERBOARD, well_founded
+from resources.tables.intervals import LEADERBOARD, WELL_FOUNDED
 from resources.tables.judging import VERDICTS, parse_check
-from resources.tables.rules import holds
-from resources.tables.schema import Check, Table
+from resources.tables.schema import Table, table, warns
 
 CANDIDATES = Table(
     "candidates",
@@ -16,39 +15,28 @@ CANDIDATE_BATTLES = Table(
     [*SAMPLED_BATTLES.columns, "candidate", "opponent", "control", "content_hash"],
     key=["battle_id"],
 )
-CANDIDATE_VERDICTS = Table(
+CANDIDATE_VERDICTS = table(
     "candidate_verdicts",
     VERDICTS.columns,
-    key=VERDICTS.key,
-    checks=[
-        parse_check(
-            "nearly_all_candidate_answers_parse",
-            "Battles of a new model without a readable verdict are left out: seldom the easy ones.",
-            asked=False,
-        )
-    ],
+    VERDICTS.key,
+    parse_check(
+        "nearly_all_candidate_answers_parse",
+        "Battles of a new model without a readable verdict are left out: seldom the easy ones.",
+        asked=False,
+    ),
 )
-CANDIDATE_RATINGS = Table(
+CANDIDATE_RATINGS = table(
     "candidate_ratings",
     [*LEADERBOARD.columns, "control", "content_hash", "bound", "bound_is", "rise", "note"],
-    key=["model"],
-    checks=[
-        Check(
-            "candidates_are_placed",
-            "A dropped model without a rating, or with a thin one, was dropped in vain so far.",
-            [
-                holds(
-                    "is_placed",
-                    well_founded,
-                    "a candidate has a rating, and battles enough to say how uncertain it is",
-                )
-            ],
-            remedy="not-judged: materialise candidate_verdicts, within a budget that covers it; "
-            "mostly-unscored: look at `status` in candidate_verdicts; else answer more questions.",
-            warns=True,
-            ids=["model", "flags"],
-        )
-    ],
+    ["model"],
+    warns(
+        "candidates_are_placed",
+        "A dropped model without a rating, or with a thin one, was dropped in vain so far.",
+        "not-judged: materialise candidate_verdicts, within a budget that covers it; "
+        "mostly-unscored: look at `status` in candidate_verdicts; else answer more questions.",
+        WELL_FOUNDED,
+        ids=["model", "flags"],
+    ),
 )
 PREDICTIONS = Table(
     "predictions",

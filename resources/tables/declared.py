@@ -6,23 +6,12 @@ from resources.judges.forms.registered import FORM_TABLES
 from resources.tables.schema import Table
 
 _SYSTEMS = (
-    "corpus",
-    "judging",
-    "elo",
-    "intervals",
-    "winrate",
-    "diagnostics",
-    "trust",
-    "reference",
-    "quantitative",
-    "reliability",
-    "candidates",
-    "comparison",
+    "corpus judging elo intervals winrate diagnostics trust reference quantitative reliability "
+    "candidates comparison"
 )
-
 TABLES: dict[str, Table] = {
     table.name: table
-    for system in _SYSTEMS
+    for system in _SYSTEMS.split()
     for table in vars(import_module(f"resources.tables.{system}")).values()
     if isinstance(table, Table)
 } | {table.name: table for table in FORM_TABLES.values()}

@@ -2,25 +2,20 @@
 
 from judgeline.diagnostics import Diagnostics
 from resources.tables.rules import known, n_rows, unique
-from resources.tables.schema import Check, Table
+from resources.tables.schema import Table, table, warns
 
-JUDGE_DIAGNOSTICS = Table(
+JUDGE_DIAGNOSTICS = table(
     "judge_diagnostics",
     Diagnostics,
-    key=["diagnostic", "level"],
-    checks=[
-        Check(
-            "diagnostics_could_be_computed",
-            "A diagnostic without a value leaves a question about the judge open.",
-            [
-                n_rows(1, "there is a diagnostic"),
-                unique("diagnostic", "level", note="a diagnostic has one value per level"),
-                *known("value", note="a diagnostic has a value"),
-            ],
-            remedy="Most need more scored battles, or more voted models, than there are.",
-            warns=True,
-        )
-    ],
+    ["diagnostic", "level"],
+    warns(
+        "diagnostics_could_be_computed",
+        "A diagnostic without a value leaves a question about the judge open.",
+        "Most need more scored battles, or more voted models, than there are.",
+        n_rows(1, "there is a diagnostic"),
+        unique("diagnostic", "level"),
+        *known("value"),
+    ),
 )
 BATTLE_INFLUENCES = Table(
     "battle_influences",

@@ -3,81 +3,53 @@
 from judgeline.elo import BetaFolds, HeldOutRatings
 from judgeline.report.methods import MEANINGS
 from resources.tables.rules import among, known, n_rows, unique, within
-from resources.tables.schema import Check, Table
+from resources.tables.schema import Table, fails, stops, table, warns
 
-WARN_STD_ERRORS = 2.0
+_WARN_STD_ERRORS = 2
 
-BETA_FOLDS = Table(
+BETA_FOLDS = table(
     "beta_folds",
     BetaFolds,
-    key=["held_out_model"],
-    checks=[
-        Check(
-            "beta_is_usable",
-            "Soft outcomes need a positive slope: a judge that contradicts people has none.",
-            [
-                n_rows(1, "there is at least one fold"),
-                among(
-                    "status",
-                    ["ok"],
-                    "every fold's status is ok, not contradicts-humans, constant-scores, "
-                    "separable or no-decisive-votes",
-                ),
-                *known("beta", note="every fold has a beta"),
-                within("beta", 0, 1e6, strict_min=True, note="beta is positive and finite"),
-            ],
-            remedy="contradicts-humans: the judge prefers what people reject, use another; "
-            "constant-scores: all score differences are equal and tell nothing, use another; "
-            "separable or no-decisive-votes: too few human votes, add voted battles.",
-            blocking=True,
+    ["held_out_model"],
+    stops(
+        "beta_is_usable",
+        "Soft outcomes need a positive slope: a judge that contradicts people has none.",
+        "contradicts-humans: the judge prefers what people reject, use another; "
+        "constant-scores: all score differences are equal and tell nothing, use another; "
+        "separable or no-decisive-votes: too few human votes, add voted battles.",
+        n_rows(1, "there is at least one fold"),
+        among("status", ["ok"], "the status of every fold is ok"),
+        *known("beta", note="every fold has a beta"),
+        within("beta", 0, 1e6, strict_min=True, note="beta is positive and finite"),
+    ),
+    warns(
+        "beta_is_well_determined",
+        "A slope within two standard errors of zero says that the judge may know nothing.",
+        "Add voted battles, or use a judge that agrees better with people.",
+        within(
+            "std_errors_from_zero",
+            _WARN_STD_ERRORS,
+            of=lambda t: t["beta"] / t["std_error"],
+            note=f"beta is at least {_WARN_STD_ERRORS} standard errors above zero",
         ),
-        Check(
-            "beta_is_well_determined",
-            "A slope within two standard errors of zero says that the judge may know nothing.",
-            [
-                within(
-                    "std_errors_from_zero",
-                    WARN_STD_ERRORS,
-                    of=lambda t: t["beta"] / t["std_error"],
-                    note=f"beta is at least {WARN_STD_ERRORS:g} standard errors above zero",
-                )
-            ],
-            remedy="Add voted battles, or use a judge that agrees better with people.",
-            warns=True,
-        ),
-    ],
+    ),
 )
-
-HELDOUT_RATINGS = Table(
-    "heldout_ratings",
-    HeldOutRatings,
-    key=["model", "method"],
-)
-
-SCORING_METHODS = Table(
+HELDOUT_RATINGS = Table("heldout_ratings", HeldOutRatings, key=["model", "method"])
+SCORING_METHODS = table(
     "scoring_methods",
     "method n_models n_battles n_available mae mae_rescaled bias stretch spearman kendall "
     "mean_beta threshold coverage median_width n_calls prompt_tokens completion_tokens note",
-    key=["method"],
-    types={"prompt_tokens": "float64", "completion_tokens": "float64"},  # may be unknown
-    checks=[
-        Check(
-            "methods_have_figures",
-            "The judge has one row per scoring method, with every figure on its scale.",
-            [
-                unique("method", note="a method has one row"),
-                among("method", list(MEANINGS), "the method is a known one"),
-                *(
-                    within(name, low, high, note=f"{name} lies on its scale")
-                    for name, low, high in (
-                        ("spearman", -1, 1),
-                        ("kendall", -1, 1),
-                        ("coverage", 0, 1),
-                        ("mae", 0, None),
-                    )
-                ),
-            ],
-            remedy="Remake scoring_methods.",
-        )
-    ],
+    ["method"],
+    fails(
+        "methods_have_figures",
+        "The judge has one row per scoring method, with every figure on its scale.",
+        "Remake scoring_methods.",
+        unique("method"),
+        among("method", list(MEANINGS), "the method is a known one"),
+        within("spearman", -1, 1),
+        within("kendall", -1, 1),
+        within("coverage", 0, 1),
+        within("mae", 0),
+    ),
+    types={"prompt_tokens": "float64", "completion_tokens": "float64"},
 )

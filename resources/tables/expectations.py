@@ -6,7 +6,7 @@ Great Expectations takes seconds to import: that happens when the first check ru
 import functools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import dagster as dg
 import pandas as pd
@@ -37,54 +37,51 @@ def evaluate(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
     """Return the result of some rules of a table, with the failing rows and the remedy."""
-    (result,) = evaluate_together(table, [Suite(rules, remedy, severity)], ids=ids)
+    (result,) = evaluate_together(table, [(rules, remedy, severity)], ids=ids)
     return result
 
 
-class Suite(NamedTuple):
-    """The rules of one check, the remedy where one is broken, and how grave that is."""
-
-    rules: Sequence[Rule]
-    remedy: str
-    severity: dg.AssetCheckSeverity
+Suite = tuple[Sequence[Rule], str, dg.AssetCheckSeverity]
+"""The rules of one check, the remedy where one is broken, and how grave that is."""
 
 
 def evaluate_together(
     table: pd.DataFrame, suites: Sequence[Suite], *, ids: Sequence[str]
 ) -> list[dg.AssetCheckResult]:
     """Return the results of several checks of one table from one evaluation."""
-    rules = [rule for suite in suites for rule in suite.rules]
+    rules = [rule for own, _, _ in suites for rule in own]
     for rule in rules:
-        with suppress(KeyError):  # the expectation will say that it lacks the column
-            table = table.assign(**rule.derived(table))
+        if rule.of is not None:
+            with suppress(KeyError):  # the expectation will say that it lacks the column
+                table = table.assign(**{rule.settings["column"]: rule.of(table)})
     made = [rule.made(table, i) for i, rule in enumerate(rules)]
-    found = iter(_validate(table, made, ids))
+    findings = iter([_finding(one, table, ids) for one in _validate(table, made, ids)])
     return [
-        _result([_finding(next(found), table, ids) for _ in suite.rules], len(table), suite)
-        for suite in suites
+        _result([next(findings) for _ in own], len(table), remedy, severity)
+        for own, remedy, severity in suites
     ]
 
 
 def _result(
-    findings: Sequence[Mapping[str, Any]], n_rows: int, suite: Suite
+    findings: Sequence[Mapping[str, Any]], n_rows: int, remedy: str, severity: dg.AssetCheckSeverity
 ) -> dg.AssetCheckResult:
     failed = [finding for finding in findings if not finding["passed"]]
     counted = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
     observed = "; ".join(_sentence(finding) for finding in failed)
     if failed:
-        description = f"{observed[0].upper()}{observed[1:]} ({counted} in all). {suite.remedy}"
+        description = f"{observed[0].upper()}{observed[1:]} ({counted} in all). {remedy}"
     else:
         seen = "; ".join(f"{f['expectation']} ({f['observed']})" for f in findings if f["observed"])
         held = "Holds" if len(findings) == 1 else f"All {len(findings)} expectations hold"
         description = f"{held} on {counted}{': ' + seen if seen else ''}."
     return dg.AssetCheckResult(
         passed=not failed,
-        severity=suite.severity,
+        severity=severity,
         description=description,
         metadata={
             "expectations": dg.MetadataValue.table([dg.TableRecord(one) for one in findings]),
             "observed": observed or description,
-            "remedy": suite.remedy,
+            "remedy": remedy,
             "rows": n_rows,
             "failing_rows": max((finding["failing_rows"] for finding in failed), default=0),
         },
@@ -152,15 +149,11 @@ def _finding(result: Any, table: pd.DataFrame, ids: Sequence[str]) -> dict[str, 
 def _range(table: pd.DataFrame, settings: Mapping[str, Any]) -> str | None:
     """Return the smallest and largest values of the numeric columns that were looked at."""
     subjects = ("column", "column_A", "column_B")
-    columns = [settings[name] for name in subjects if name in settings]
     said = []
-    for column in columns:
+    for column in (settings[name] for name in subjects if name in settings):
         values = table[column].dropna()
-        if (
-            pd.api.types.is_numeric_dtype(values)
-            and not pd.api.types.is_bool_dtype(values)
-            and len(values)
-        ):
+        is_number = pd.api.types.is_numeric_dtype(values) and values.dtype not in (bool, "boolean")
+        if is_number and len(values):
             low, high = (f"{float(value):.4g}" for value in (values.min(), values.max()))
             said.append(f"{column} {low}" if low == high else f"{column} {low} to {high}")
     return ", ".join(said) or None
@@ -190,7 +183,6 @@ def _cause(exception_info: Any) -> str:
     """Return the message at the bottom of the nested record of an expectation that crashed."""
     if not isinstance(exception_info, Mapping):
         return str(exception_info)
-    message = exception_info.get("exception_message")
-    if message:
+    if message := exception_info.get("exception_message"):
         return _brief(message)
     return next((_cause(nested) for nested in exception_info.values()), "no reason given")

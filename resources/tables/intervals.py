@@ -7,15 +7,11 @@ import pandas as pd
 
 from judgeline.intervals import WITHHELD, ConformalCalibration, Leaderboard
 from resources.tables.rules import at_least, holds, known, n_rows, unique, within
-from resources.tables.schema import Check, Table
+from resources.tables.schema import Table, stops, table, warns
 
 MORE_MODELS = "Calibrate on more models that people rated, or raise miscoverage."
 
-CONFORMAL_CALIBRATION = Table(
-    "conformal_calibration",
-    ConformalCalibration,
-    key=["method"],
-)
+CONFORMAL_CALIBRATION = Table("conformal_calibration", ConformalCalibration, key=["method"])
 
 
 def _in_order(board: pd.DataFrame) -> Any:
@@ -28,78 +24,57 @@ def _shown(board: pd.DataFrame) -> pd.DataFrame:
     return board[~board["flags"].str.startswith(WITHHELD)]
 
 
-def well_founded(board: pd.DataFrame) -> pd.Series:
-    """Return which models have a rating, and battles enough for its standard error."""
-    return board["rating"].notna() & ~board["flags"].str.contains("few-battles|no-spread")
+WELL_FOUNDED = holds(
+    "well_founded",
+    lambda board: board["rating"].notna() & ~board["flags"].str.contains("few-battles|no-spread"),
+    "a model has a rating, and battles enough to say how uncertain it is",
+)
 
 
-LEADERBOARD = Table(
+LEADERBOARD = table(
     "leaderboard",
     Leaderboard,
-    key=["model"],
-    checks=[
-        Check(
-            "models_are_in_order",
-            "One row per model, and a better rank for a higher rating.",
-            [
-                n_rows(2, "at least two models are ranked"),
-                unique("model", note="a model has one row"),
-                within(
-                    "rank",
-                    1,
-                    lambda board: max(len(board), 1),
-                    note="rank counts from 1 to the number of models",
-                ),
-                holds("in_order", _in_order, "a higher rating has a better rank"),
-                holds(
-                    "explained",
-                    lambda board: np.isfinite(board["rating"]) | board["flags"].ne(""),
-                    "a rating is a finite number, or a flag says why there is none",
-                ),
-            ],
-            remedy="See `flags` of these models; remake heldout_ratings and the leaderboard.",
-            blocking=True,
+    ["model"],
+    stops(
+        "models_are_in_order",
+        "One row per model, and a better rank for a higher rating.",
+        "See `flags` of these models; remake heldout_ratings and the leaderboard.",
+        n_rows(2, "at least two models are ranked"),
+        unique("model"),
+        within("rank", 1, lambda t: max(len(t), 1), note="rank counts the models from 1"),
+        holds("in_order", _in_order, "a higher rating has a better rank"),
+        holds(
+            "explained",
+            lambda board: np.isfinite(board["rating"]) | board["flags"].ne(""),
+            "a rating is a finite number, or a flag says why there is none",
         ),
-        Check(
-            "ratings_are_well_founded",
-            "A model with few battles, or none that count, is known badly or not at all.",
-            [
-                holds(
-                    "well_founded",
-                    well_founded,
-                    "a model has a rating, and battles enough to say how uncertain it is",
-                )
-            ],
-            remedy="Sample and judge more battles of these models against voted ones.",
-            warns=True,
-            rows=_shown,
-            ids=["model", "flags"],
+    ),
+    warns(
+        "ratings_are_well_founded",
+        "A model with few battles, or none that count, is known badly or not at all.",
+        "Sample and judge more battles of these models against voted ones.",
+        WELL_FOUNDED,
+        rows=_shown,
+        ids=["model", "flags"],
+    ),
+    stops(
+        "intervals_hold_their_rating",
+        "Each rating lies inside its own interval, whose ends are known or infinite.",
+        "See `flags` of these models and the threshold in conformal_calibration.",
+        *known("lower", "upper", note="the {} end is known"),
+        at_least("rating", "lower", "the interval begins at or below the rating"),
+        at_least("upper", "rating", "the interval ends at or above the rating"),
+        rows=lambda board: board[board["rating"].notna()],
+    ),
+    warns(
+        "intervals_are_bounded",
+        "An unbounded interval is honest and useless: too few other models calibrate this one.",
+        MORE_MODELS,
+        holds(
+            "bounded",
+            lambda board: np.isfinite(board[["lower", "upper"]]).all(axis=1).to_numpy(),
+            "the interval of a model is bounded",
         ),
-        Check(
-            "intervals_hold_their_rating",
-            "Each rating lies inside its own interval, whose ends are known or infinite.",
-            [
-                *known("lower", "upper", note="the {} end is known"),
-                at_least("rating", "lower", "the interval begins at or below the rating"),
-                at_least("upper", "rating", "the interval ends at or above the rating"),
-            ],
-            remedy="See `flags` of these models and the threshold in conformal_calibration.",
-            blocking=True,
-            rows=lambda board: board[board["rating"].notna()],
-        ),
-        Check(
-            "intervals_are_bounded",
-            "An unbounded interval is honest and useless: too few other models calibrate this one.",
-            [
-                holds(
-                    "bounded",
-                    lambda board: np.isfinite(board[["lower", "upper"]]).all(axis=1).to_numpy(),
-                    "the interval of a model is bounded",
-                )
-            ],
-            remedy=MORE_MODELS,
-            warns=True,
-            rows=_shown,
-        ),
-    ],
+        rows=_shown,
+    ),
 )

@@ -9,31 +9,24 @@ from resources.judges.judge import FAILURES
 from resources.judges.remedies import reasons_of, remedies_text
 from resources.tables.corpus import RECORDED_VERDICTS
 from resources.tables.rules import Rule, among, has_columns, holds, known, n_rows, unique, within
-from resources.tables.schema import Check, Table
+from resources.tables.schema import Check, Table, stops, table, warns
 
 MIN_PARSED = 0.5
 WARN_PARSED = 0.95
-WARN_JUDGED = 0.95
-MIN_AGREEMENT = 0.5
-LEAST_COVERED = 0.5
-WARN_COVERED = 0.95
-SUM_SLACK = 1e-6
-STATUSES = ("ok", *FAILURES)
-EVIDENCE = ("log-probabilities", "samples", "published", "none")
+_WARN_JUDGED = 0.95
+_MIN_AGREEMENT = 0.5
+_LEAST_COVERED = 0.5
+_WARN_COVERED = 0.95
+_SLACK = 1e-6  # of sums of probabilities
 
 _CALL = ["battle_id", "order", "replicate"]
-_STATUS = among("status", STATUSES, f"status is one of {', '.join(STATUSES)}")
-_ORDER = among("order", ["mean", "AB", "BA"], "order is AB, BA or mean")
+_STATUS = among("status", ("ok", *FAILURES))
+_ORDER = among("order", ["mean", "AB", "BA"])
 _ONCE = "a presentation has one verdict per replicate"
 
 
-def parse_check(
-    name: str, guards: str, least: float = WARN_PARSED, *, stops: bool = False, asked: bool = True
-) -> Check:
-    """Return the check that a share of the answers could be read, with the remedies of the others.
-
-    A table of a form in which a judge need not be `asked` may be empty.
-    """
+def parse_check(name: str, guards: str, least: float = WARN_PARSED, *, asked: bool = True) -> Check:
+    """Return the check that answers were read; a table not `asked` for may be empty."""
 
     def rates(verdicts: pd.DataFrame) -> pd.DataFrame:
         counts = verdicts["status"].value_counts()
@@ -42,14 +35,13 @@ def parse_check(
         table = pd.DataFrame({"statuses": [said or "no verdicts"], "parsed": [rate]})
         return table if asked or len(verdicts) else table.head(0)
 
-    rule = within("parsed", least, note=f"at least {least:.0%} of answers parse")
     return Check(
         name,
         guards,
-        [rule],
+        [within("parsed", least, note=f"at least {least:.0%} of answers parse")],
         remedy=lambda verdicts: remedies_text(reasons_of(verdicts[verdicts["status"].ne("ok")])),
-        blocking=stops,
-        warns=not stops,
+        blocking=least <= MIN_PARSED,
+        warns=least > MIN_PARSED,
         rows=rates,
         ids=["statuses"],
     )
@@ -68,132 +60,96 @@ def _surplus_marks(verdicts: pd.DataFrame) -> pd.Series:
 
 def _orders_shown(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Return each replicate of a battle, and whether it was shown in both orders."""
-    shown = (
-        pd.get_dummies(verdicts["order"])
-        .groupby([verdicts["battle_id"], verdicts["replicate"]], sort=False)
-        .any()
-        .reindex(columns=["AB", "BA", "mean"], fill_value=False)
-    )
+    replicate = [verdicts["battle_id"], verdicts["replicate"]]
+    shown = pd.get_dummies(verdicts["order"]).groupby(replicate, sort=False).any()
+    shown = shown.reindex(columns=["AB", "BA", "mean"], fill_value=False)
     either, both = shown["AB"] | shown["BA"], shown["AB"] & shown["BA"]
     return shown.assign(complete=np.where(shown["mean"], ~either, both)).reset_index()
 
 
-VERDICTS = Table(
+VERDICTS = table(
     "verdicts",
     RECORDED_VERDICTS.columns,
-    key=_CALL,
-    checks=[
-        Check(
-            "verdicts_are_well_formed",
-            "Each answer is stored once, as an answer to a known presentation with a known fate.",
-            [
-                has_columns(
-                    [c for c in RECORDED_VERDICTS.columns if c not in REPLY_DTYPES],
-                    "no column is missing",
-                    exact=False,
-                ),
-                n_rows(1, "there is at least one verdict"),
-                *known("battle_id", "judge", "order", "replicate", "status", "identity"),
-                unique("battle_id", "judge", "order", "replicate", note=_ONCE),
-                _ORDER,
-                _STATUS,
-            ],
-            remedy="Correct the judge or the reader that made these rows, and remake verdicts.",
-            blocking=True,
-            ids=["battle_id", "order"],
+    _CALL,
+    stops(
+        "verdicts_are_well_formed",
+        "Each answer is stored once, as an answer to a known presentation with a known fate.",
+        "Correct the judge or the reader that made these rows, and remake verdicts.",
+        has_columns(
+            [c for c in RECORDED_VERDICTS.columns if c not in REPLY_DTYPES],
+            "no column is missing",
+            exact=False,
         ),
-        Check(
-            "answers_have_their_scores",
-            "An answer that is ok has every score of the rubric, and any other has none. Verdicts "
-            "that came with a corpus may have a published outcome instead of scores.",
-            [
-                among(
-                    "surplus_scores",
-                    [0],
-                    "an answer that is ok has all twelve scores, or none and a published outcome; "
-                    "any other has none",
-                    of=_surplus_marks,
-                ),
-                within(
-                    "lowest_score",
-                    1,
-                    of=lambda t: _marks(t).min(axis=1),
-                    note="no score is below 1",
-                ),
-                within(
-                    "highest_score",
-                    high=10,
-                    of=lambda t: _marks(t).max(axis=1),
-                    note="no score is above 10",
-                ),
-            ],
-            remedy="Look at `answer` of these rows: the parser or the reader let them through.",
-            blocking=True,
-            ids=["battle_id", "order"],
+        n_rows(1, "there is at least one verdict"),
+        *known("battle_id", "judge", "order", "replicate", "status", "identity"),
+        unique("battle_id", "judge", "order", "replicate", note=_ONCE),
+        _ORDER,
+        _STATUS,
+        ids=["battle_id", "order"],
+    ),
+    stops(
+        "answers_have_their_scores",
+        "An answer that is ok has every score of the rubric, and any other has none. Verdicts "
+        "that came with a corpus may have a published outcome instead of scores.",
+        "Look at `answer` of these rows: the parser or the reader let them through.",
+        among(
+            "surplus_scores",
+            [0],
+            "an answer that is ok has all twelve scores, or none and a published outcome; "
+            "any other has none",
+            of=_surplus_marks,
         ),
-        Check(
-            "both_orders_are_present",
-            "A battle shown in one order only carries the judge's position bias undiluted.",
-            [
-                holds(
-                    "complete",
-                    None,
-                    "a battle was shown in both orders, or the mean of both was published",
-                )
-            ],
-            remedy="Materialise verdicts again: the judge stopped before it had seen every order.",
-            blocking=True,
-            rows=_orders_shown,
-            ids=["battle_id", "replicate"],
+        within("lowest_score", 1, of=lambda t: _marks(t).min(axis=1)),
+        within("highest_score", 1, 10, of=lambda t: _marks(t).max(axis=1)),
+        ids=["battle_id", "order"],
+    ),
+    stops(
+        "both_orders_are_present",
+        "A battle shown in one order only carries the judge's position bias undiluted.",
+        "Materialise verdicts again: the judge stopped before it had seen every order.",
+        holds("complete", None, "a battle has both orders, or the published mean of both"),
+        rows=_orders_shown,
+        ids=["battle_id", "replicate"],
+    ),
+    parse_check(
+        "most_answers_parse",
+        "What a judge says of the few battles it can answer does not stand for the others.",
+        MIN_PARSED,
+    ),
+    parse_check(
+        "nearly_all_answers_parse",
+        "Unusable answers are rarely missing at random: long and hard battles go first.",
+    ),
+    warns(
+        "sampled_battles_were_judged",
+        "Battles without any verdict leave the sample less balanced than it was chosen to be.",
+        "Materialise verdicts again, or ask the publisher of recorded ones.",
+        among(
+            "judged",
+            [True],
+            f"at least {_WARN_JUDGED:.0%} of the sampled battles have a verdict",
+            mostly=_WARN_JUDGED,
         ),
-        parse_check(
-            "most_answers_parse",
-            "What a judge says of the few battles it can answer does not stand for the others.",
-            MIN_PARSED,
-            stops=True,
+        rows=lambda verdicts, sample: sample[["battle_id"]].assign(
+            judged=sample["battle_id"].isin(verdicts["battle_id"])
         ),
-        parse_check(
-            "nearly_all_answers_parse",
-            "Unusable answers are rarely missing at random: long and hard battles go first.",
-        ),
-        Check(
-            "sampled_battles_were_judged",
-            "Battles without any verdict leave the sample less balanced than it was chosen to be.",
-            [
-                among(
-                    "judged",
-                    [True],
-                    f"at least {WARN_JUDGED:.0%} of the sampled battles have a verdict",
-                    mostly=WARN_JUDGED,
-                )
-            ],
-            remedy="Materialise verdicts again, or ask the publisher of recorded ones.",
-            warns=True,
-            rows=lambda verdicts, sample: sample[["battle_id"]].assign(
-                judged=sample["battle_id"].isin(verdicts["battle_id"])
-            ),
-            ids=["battle_id"],
-            beside="sampled_battles",
-        ),
-    ],
+        ids=["battle_id"],
+        beside="sampled_battles",
+    ),
 )
 
-ACCOUNT = (
-    "evidence answer log_probabilities prompt_tokens completion_tokens identity reply_model "
-    "system_fingerprint said"
-)
-"""Last columns of every table of answers in one word."""
-_LOOK = "Look at `answer` and `log_probabilities` of these rows: the reader let them through."
 
+def _in_one_word(
+    name: str, columns: str, key: list[str], said: list[str], rules: list[Rule], *more: Check
+) -> Table:
+    """Return the table of a form whose answers are one word, such as a choice.
 
-def well_formed(key: list[str], said: list[str], shares: list[str]) -> list[Rule]:
-    """Return the rules of every table of answers in one word.
-
-    `key` names a presentation; the columns `said` are all null where an answer failed, and not all
-    where it did not; `shares` hold numbers from 0 to 1, or nothing.
+    `key` names a call; the columns `said` are all null where an answer failed, and not all where it
+    did not. Those that begin with ``p_``, and ``covered``, are probabilities.
     """
+    word, ids = name.removesuffix("_verdicts"), key[:2]
     always = [*key, "judge", "status", "evidence", "identity"]
-    rules = [
+    well_formed = [
         among(
             "n_unknown",
             [0],
@@ -202,46 +158,52 @@ def well_formed(key: list[str], said: list[str], shares: list[str]) -> list[Rule
         ),
         unique(*key, note=_ONCE),
         _STATUS,
-        among("evidence", EVIDENCE, f"evidence is one of {', '.join(EVIDENCE)}"),
+        among("evidence", ("log-probabilities", "samples", "published", "none")),
         holds(
             "matches_status",
             lambda t: t[said].notna().any(axis=1) == t["status"].eq("ok"),
             "an answer that is ok says something, and a failed one nothing",
         ),
-    ]
-    if not shares:
-        return rules
-    return [
-        *rules,
-        within(
-            "least_share",
-            0,
-            of=lambda t: t[shares].min(axis=1),
-            note=f"{', '.join(shares)} are 0 or more",
-        ),
-        within(
-            "greatest_share",
-            high=1 + SUM_SLACK,
-            of=lambda t: t[shares].max(axis=1),
-            note=f"{', '.join(shares)} are 1 or less",
+        *(
+            within(share, 0, 1 + _SLACK, note=f"{share} is a probability")
+            for share in columns.split()
+            if share.startswith("p_") or share == "covered"
         ),
     ]
-
-
-def covered_check(name: str, guards: str, ids: list[str]) -> Check:
-    """Return the check that the listed alternatives cover most of a judge's probability."""
-    note = f"at least {WARN_COVERED:.0%} of the answers tell {LEAST_COVERED:.0%} of the probability"
-    return Check(
-        name,
-        guards,
-        [within("covered", LEAST_COVERED, note=f"{note}, or more", mostly=WARN_COVERED)],
-        remedy="Look at `log_probabilities` of these rows: the endpoint lists too few "
-        "alternatives for the scale, or the judge begins with other words. A coarser "
-        "'score.scale' or samples (log_probabilities: off) help.",
-        warns=True,
-        rows=lambda verdicts: verdicts[verdicts["covered"].notna()],
-        ids=ids,
-    )
+    checks = [
+        stops(
+            f"{word}s_are_well_formed",
+            f"Each {word} is stored once, with a known fate, and its numbers lie on their scales.",
+            "Look at `answer` and `log_probabilities` of these rows: the reader let them through.",
+            *well_formed,
+            *rules,
+            ids=ids,
+        ),
+        parse_check(
+            f"nearly_all_{word}s_parse",
+            f"{word.capitalize()}s that could be read do not stand for those that could not.",
+            asked=False,
+        ),
+        warns(
+            f"{word}s_are_covered",
+            "An expectation over half of what a judge could have said is that of another judge.",
+            "Look at `log_probabilities` of these rows: the endpoint lists too few "
+            "alternatives for the scale, or the judge begins with other words. A coarser "
+            "'score.scale' or samples (log_probabilities: off) help.",
+            within(
+                "covered",
+                _LEAST_COVERED,
+                note=f"at least {_WARN_COVERED:.0%} of the answers tell {_LEAST_COVERED:.0%} "
+                "of the probability, or more",
+                mostly=_WARN_COVERED,
+            ),
+            rows=lambda verdicts: verdicts[verdicts["covered"].notna()],
+            ids=ids,
+        ),
+    ]
+    account = "evidence answer log_probabilities prompt_tokens completion_tokens identity "
+    account += "reply_model system_fingerprint said"
+    return table(name, f"{columns} {account}", key, *checks, *more)
 
 
 _CHANCES = ["p_a", "p_tie", "p_b"]
@@ -253,7 +215,7 @@ def _total(choices: pd.DataFrame) -> pd.Series:
     return total.where(chances.notna().any(axis=1))
 
 
-def said_in_both_orders(choices: pd.DataFrame) -> pd.DataFrame:
+def _said_in_both_orders(choices: pd.DataFrame) -> pd.DataFrame:
     """Return A's mean share of choices in either order, one row per battle with both."""
     said = choices[choices["status"].eq("ok") & choices["order"].isin(["AB", "BA"])]
     shares = said.pivot_table("choice", "battle_id", "order", aggfunc="mean")
@@ -261,92 +223,52 @@ def said_in_both_orders(choices: pd.DataFrame) -> pd.DataFrame:
     return both.assign(agree=np.isclose(both["AB"], both["BA"])).reset_index()
 
 
-CHOICE_VERDICTS = Table(
+CHOICE_VERDICTS = _in_one_word(
     "choice_verdicts",
-    f"battle_id judge order replicate status choice p_a p_tie p_b covered perplexity {ACCOUNT}",
-    key=_CALL,
-    checks=[
-        Check(
-            "choices_are_well_formed",
-            "Each choice is stored once, with a known fate, and its probabilities add up to one.",
-            [
-                *well_formed(_CALL, ["choice", *_CHANCES], [*_CHANCES, "covered"]),
-                _ORDER,
-                among("choice", [0.0, 0.5, 1.0], "choice is 1, 0.5, 0 or null"),
-                within(
-                    "total",
-                    1 - SUM_SLACK,
-                    1 + SUM_SLACK,
-                    of=_total,
-                    note="p_a, p_tie and p_b add up to 1, or none is known",
-                ),
-            ],
-            remedy=_LOOK,
-            blocking=True,
-            ids=["battle_id", "order"],
-        ),
-        parse_check(
-            "nearly_all_choices_parse",
-            "Choices in the few battles that a judge can decide do not stand for the others.",
-            asked=False,
-        ),
-        covered_check(
-            "choices_are_covered",
-            "Probabilities over half of what a judge could have said are those of another judge.",
-            ["battle_id", "order"],
-        ),
-        Check(
-            "choices_survive_a_swap",
-            "A judge whose choice mostly changes with the order chooses places, not completions.",
-            [
-                among(
-                    "agree",
-                    [True],
-                    f"in at least {MIN_AGREEMENT:.0%} of the battles both orders agree",
-                    mostly=MIN_AGREEMENT,
-                )
-            ],
-            remedy="Prefer the sources 'likelihood' and 'score' of soft_outcomes for this judge, "
-            "in which a bias for a place cancels or has none.",
-            warns=True,
-            rows=said_in_both_orders,
-            ids=["battle_id"],
+    "battle_id judge order replicate status choice p_a p_tie p_b covered perplexity",
+    _CALL,
+    ["choice", *_CHANCES],
+    [
+        _ORDER,
+        among("choice", [0.0, 0.5, 1.0], "choice is 1, 0.5, 0 or null"),
+        within(
+            "total",
+            1 - _SLACK,
+            1 + _SLACK,
+            of=_total,
+            note="p_a, p_tie and p_b add up to 1, or none is known",
         ),
     ],
+    warns(
+        "choices_survive_a_swap",
+        "A judge whose choice mostly changes with the order chooses places, not completions.",
+        "Prefer the sources 'likelihood' and 'score' of soft_outcomes for this judge, in "
+        "which a bias for a place cancels or has none.",
+        among(
+            "agree",
+            [True],
+            f"in at least {_MIN_AGREEMENT:.0%} of the battles both orders agree",
+            mostly=_MIN_AGREEMENT,
+        ),
+        rows=_said_in_both_orders,
+        ids=["battle_id"],
+    ),
 )
-SCORE_VERDICTS = Table(
+SCORE_VERDICTS = _in_one_word(
     "score_verdicts",
     "completion_id question_id model judge replicate status score expected_score covered "
-    f"scale_low scale_high {ACCOUNT}",
-    key=["completion_id", "replicate"],
-    checks=[
-        Check(
-            "scores_are_well_formed",
-            "Each score is stored once, with a known fate, and its expectation lies on the scale.",
-            [
-                *well_formed(["completion_id", "replicate"], ["score"], ["covered"]),
-                within("expected_score", 1, 10, note="expected_score lies in [1, 10]"),
-                holds(
-                    "on_scale",
-                    lambda t: (
-                        t["score"].isna()
-                        | t["score"].between(t["scale_low"], t["scale_high"]).fillna(value=False)
-                    ),
-                    "score lies between scale_low and scale_high",
-                ),
-            ],
-            remedy=_LOOK,
-            blocking=True,
-        ),
-        parse_check(
-            "nearly_all_scores_parse",
-            "Scores of the few completions that a judge can grade do not stand for the others.",
-            asked=False,
-        ),
-        covered_check(
-            "scores_are_covered",
-            "An expectation over half of what a judge could have said is that of another judge.",
-            ["completion_id", "replicate"],
+    "scale_low scale_high",
+    ["completion_id", "replicate"],
+    ["score"],
+    [
+        within("expected_score", 1, 10),
+        holds(
+            "on_scale",
+            lambda t: (
+                t["score"].isna()
+                | t["score"].between(t["scale_low"], t["scale_high"]).fillna(value=False)
+            ),
+            "score lies between scale_low and scale_high",
         ),
     ],
 )
@@ -354,98 +276,72 @@ SCORE_VERDICTS = Table(
 
 def _models(scored_battles: pd.DataFrame) -> pd.DataFrame:
     """Return each model's part of the comparison graph and its share of the judge's wins."""
-    names, codes = np.unique(
-        scored_battles[["model_a", "model_b"]].to_numpy(dtype=str), return_inverse=True
-    )
-    pairs = codes.reshape(-1, 2)
+    sides = scored_battles[["model_a", "model_b"]].to_numpy(dtype=str)
+    names, codes = np.unique(sides, return_inverse=True)
+    a, b = codes.reshape(-1, 2).T
     linked = np.zeros((names.size, names.size), dtype=bool)
-    linked[pairs[:, 0], pairs[:, 1]] = True
+    linked[a, b] = linked[b, a] = True
     outcome = scored_battles["judge_outcome"].to_numpy()
-    wins = np.bincount(pairs[:, 0], outcome, names.size)
-    wins += np.bincount(pairs[:, 1], 1 - outcome, names.size)
+    wins = np.bincount(a, outcome, names.size) + np.bincount(b, 1 - outcome, names.size)
     return pd.DataFrame(
         {
             "model": names,
-            "component": connected_components(linked | linked.T),
-            "holds_others_together": cut_models(linked | linked.T),
+            "component": connected_components(linked),
+            "holds_others_together": cut_models(linked),
             "share_of_wins": wins / np.bincount(codes.ravel(), minlength=names.size),
         }
     )
 
 
-SCORED_BATTLES = Table(
+def _of_models(name: str, guards: str, rule: Rule, remedy: str, *, blocking: bool = False) -> Check:
+    return Check(name, guards, [rule], remedy, blocking, not blocking, _models, ["model"])
+
+
+SCORED_BATTLES = table(
     "scored_battles",
     SCORED_COLUMNS,
-    key=["battle_id"],
-    checks=[
-        Check(
-            "scores_are_in_range",
-            "Score differences and outcomes lie on their scales, one row per battle.",
-            [
-                n_rows(1, "at least one battle is scored"),
-                unique("battle_id", note="battle_id is unique"),
-                *known("model_a", "model_b", "score_difference", "judge_outcome"),
-                *(
-                    within(name, -9, 9, note=f"{name} lies in [-9, 9]")
-                    for name in ("score_difference", "difference_ab", "difference_ba")
-                ),
-                among("judge_outcome", [0.5, 0.0, 1.0], "judge_outcome is 1, 0.5 or 0"),
-                among(
-                    "recorded_outcome",
-                    [0.0, 0.25, 0.5, 0.75, 1.0],
-                    "recorded_outcome is a multiple of 0.25 in [0, 1] or null",
-                ),
-            ],
-            remedy="Remake verdicts and scored_battles; a score outside the rubric got through.",
-            blocking=True,
+    ["battle_id"],
+    stops(
+        "scores_are_in_range",
+        "Score differences and outcomes lie on their scales, one row per battle.",
+        "Remake verdicts and scored_battles; a score outside the rubric got through.",
+        n_rows(1, "at least one battle is scored"),
+        unique("battle_id"),
+        *known("model_a", "model_b", "score_difference", "judge_outcome"),
+        within("score_difference", -9, 9),
+        within("difference_ab", -9, 9),
+        within("difference_ba", -9, 9),
+        among("judge_outcome", [0.5, 0.0, 1.0], "judge_outcome is 1, 0.5 or 0"),
+        among("recorded_outcome", [0.0, 0.25, 0.5, 0.75, 1.0]),
+    ),
+    _of_models(
+        "models_are_connected",
+        "Ratings of models with no chain of battles between them have no common scale.",
+        among("component", [0], "a chain of scored battles leads from each model to the others"),
+        "Judge battles that connect these models to the others, or leave them out.",
+        blocking=True,
+    ),
+    _of_models(
+        "no_model_holds_others_together",
+        "A model that alone links others is held out of a graph that falls apart without it.",
+        among(
+            "holds_others_together",
+            [False],
+            "the other models stay connected when one is held out",
         ),
-        Check(
-            "models_are_connected",
-            "Ratings of models with no chain of battles between them have no common scale.",
-            [
-                among(
-                    "component",
-                    [0],
-                    "a chain of scored battles leads from each model to every other",
-                )
-            ],
-            remedy="Judge battles that connect these models to the others, or leave them out.",
-            blocking=True,
-            rows=_models,
-            ids=["model"],
+        "Judge battles between the models that meet only through these.",
+    ),
+    _of_models(
+        "no_model_is_undefeated",
+        "The rating of a model that wins, or loses, every battle rests on the penalty alone.",
+        within(
+            "share_of_wins",
+            0,
+            1,
+            strict_min=True,
+            strict_max=True,
+            note="a model neither wins nor loses all of its battles in the judge's eyes",
         ),
-        Check(
-            "no_model_holds_others_together",
-            "A model that alone links others is held out of a graph that falls apart without it.",
-            [
-                among(
-                    "holds_others_together",
-                    [False],
-                    "the other models stay connected when one is held out",
-                )
-            ],
-            remedy="Judge battles between the models that meet only through these.",
-            warns=True,
-            rows=_models,
-            ids=["model"],
-        ),
-        Check(
-            "no_model_is_undefeated",
-            "The rating of a model that wins, or loses, every battle rests on the penalty alone.",
-            [
-                within(
-                    "share_of_wins",
-                    0,
-                    1,
-                    strict_min=True,
-                    strict_max=True,
-                    note="a model neither wins nor loses all of its battles in the judge's eyes",
-                )
-            ],
-            remedy="Judge battles of these models against closer opponents.",
-            warns=True,
-            rows=_models,
-            ids=["model"],
-        ),
-    ],
+        "Judge battles of these models against closer opponents.",
+    ),
 )

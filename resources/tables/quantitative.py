@@ -2,39 +2,28 @@
 
 import pandas as pd
 
-from resources.tables.rules import among, holds, known, within
-from resources.tables.schema import Check, Table
+from resources.tables.rules import holds, known, within
+from resources.tables.schema import stops, table, warns
 
 _ANSWER = ["source", "key", "order", "replicate"]
 
-RATIONALE_EMBEDDINGS = Table(
+RATIONALE_EMBEDDINGS = table(
     "rationale_embeddings",
-    "source key order replicate embedding",
-    key=_ANSWER,
-    checks=[
-        Check(
-            "embeddings_are_unique",
-            "A reason has one vector, and all vectors of a table have one length.",
-            [
-                among(
-                    "is_repeated",
-                    [False],
-                    "an answer has one vector",
-                    of=lambda t: t.duplicated(_ANSWER),
-                ),
-                among(
-                    "has_another_length",
-                    [False],
-                    "vectors have one length",
-                    of=lambda t: t["length"].ne(t["length"].iloc[0] if len(t) else 0),
-                ),
-            ],
-            remedy="Remake verdicts, or set a 'revision' in config/embeddings.yaml if the "
-            "endpoint changed its model.",
-            blocking=True,
-            rows=lambda t: t.drop(columns="embedding").assign(length=t["embedding"].map(len)),
-        )
-    ],
+    f"{' '.join(_ANSWER)} embedding",
+    _ANSWER,
+    stops(
+        "embeddings_are_unique",
+        "A reason has one vector, and all vectors of a table have one length.",
+        "Remake verdicts, or set a 'revision' in config/embeddings.yaml if the "
+        "endpoint changed its model.",
+        holds("is_single", lambda t: ~t.duplicated(_ANSWER), "an answer has one vector"),
+        holds(
+            "has_the_length",
+            lambda t: t["length"].eq(t["length"].iloc[0] if len(t) else 0),
+            "vectors have one length",
+        ),
+        rows=lambda t: t.drop(columns="embedding").assign(length=t["embedding"].map(len)),
+    ),
 )
 
 
@@ -44,25 +33,18 @@ def _complete(table: pd.DataFrame) -> "pd.Series[bool]":
     return n_rows.eq(n_models) & ~table.duplicated(["method", "battle_id", "held_out_model"])
 
 
-QUANTITATIVE_OUTCOMES = Table(
+QUANTITATIVE_OUTCOMES = table(
     "quantitative_outcomes",
     "held_out_model battle_id method outcome",
-    key=["held_out_model", "battle_id", "method"],
-    checks=[
-        Check(
-            "every_model_has_every_battle",
-            "Ratings without a model need the outcome of every battle, by judges that never saw "
-            "it.",
-            [
-                holds("complete", _complete, "a battle has one row per held-out model"),
-                *known("outcome", note="every outcome is known"),
-                within("outcome", 0, 1, note="outcome lies in [0, 1]"),
-            ],
-            remedy="Remake rationale_embeddings and quantitative_outcomes: they belong to "
-            "different battles.",
-            blocking=True,
-        )
-    ],
+    ["held_out_model", "battle_id", "method"],
+    stops(
+        "every_model_has_every_battle",
+        "Ratings without a model need the outcome of every battle, by judges that lacked it.",
+        "Remake rationale_embeddings and quantitative_outcomes: their battles differ.",
+        holds("complete", _complete, "a battle has one row per held-out model"),
+        *known("outcome"),
+        within("outcome", 0, 1),
+    ),
 )
 
 WARN_WORSE = 1.02
@@ -71,31 +53,24 @@ WARN_WORSE = 1.02
 
 def _largest_training_sets(table: pd.DataFrame) -> pd.DataFrame:
     errors = table[table["metric"].eq("mse")]
-    most = errors.groupby("method")["n_train"].transform("max")
-    return errors[errors["n_train"].eq(most)]
+    return errors[errors["n_train"].eq(errors.groupby("method")["n_train"].transform("max"))]
 
 
-QUANTITATIVE_JUDGES = Table(
+QUANTITATIVE_JUDGES = table(
     "quantitative_judges",
     "method n_train metric value std_dev score_only base n_sets n_test",
-    key=["method", "n_train"],
+    ["method", "n_train"],
+    warns(
+        "reasons_do_not_mislead",
+        "A judge that errs more with its reasons than with its scores alone has learnt noise.",
+        "Use calibrated scores (method soft), another embedding, or more votes.",
+        within(
+            "ratio",
+            high=WARN_WORSE,
+            of=lambda t: t["value"] / t["score_only"],
+            note=f"the squared error is at most {WARN_WORSE:g} times that of scores alone",
+        ),
+        rows=_largest_training_sets,
+    ),
     types={"n_test": "float64"},
-    checks=[
-        Check(
-            "reasons_do_not_mislead",
-            "A judge that errs more with its reasons than with its scores alone has learnt noise.",
-            [
-                within(
-                    "ratio",
-                    high=WARN_WORSE,
-                    of=lambda t: t["value"] / t["score_only"],
-                    note=f"the squared error is at most {WARN_WORSE:g} times that of the scores "
-                    "alone",
-                )
-            ],
-            remedy="Use calibrated scores (method soft), another embedding, or more votes.",
-            warns=True,
-            rows=_largest_training_sets,
-        )
-    ],
 )

@@ -11,10 +11,7 @@ Limit = float | Callable[[pd.DataFrame], float] | None
 
 
 class Rule(NamedTuple):
-    """One sentence about a table, as an expectation; made when a check runs.
-
-    `of` derives the column that is tested, if the table has none.
-    """
+    """One sentence about a table, as an expectation; `of` derives the column that is tested."""
 
     note: str
     expectation: str
@@ -29,29 +26,27 @@ class Rule(NamedTuple):
         settings = {name: it(table) if callable(it) else it for name, it in self.settings.items()}
         return kind(**settings, notes=self.note, meta={"index": index})
 
-    def derived(self, table: pd.DataFrame) -> dict[str, Any]:
-        """Return the derived column of a rule by name; nothing where the table has the column."""
-        return {} if self.of is None else {self.settings["column"]: self.of(table)}
-
 
 def within(
     column: str,
     low: Limit = None,
     high: Limit = None,
     *,
-    note: str,
+    note: str = "",
     of: Derive | None = None,
     **limits: Any,
 ) -> Rule:
     """Return the rule that numbers lie between limits; null cells keep it."""
+    stated = f"is at least {low}" if high is None else f"lies in [{low}, {high}]"
     settings = {"column": column, "min_value": low, "max_value": high, **limits}
-    return Rule(note, "ExpectColumnValuesToBeBetween", settings, of)
+    return Rule(note or f"{column} {stated}", "ExpectColumnValuesToBeBetween", settings, of)
 
 
 def among(
-    column: str, values: Sequence[Any], note: str, *, of: Derive | None = None, **limits: Any
+    column: str, values: Sequence[Any], note: str = "", *, of: Derive | None = None, **limits: Any
 ) -> Rule:
     """Return the rule that cells hold one of some values; null cells keep it."""
+    note = note or f"{column} is one of {', '.join(map(str, values))}"
     settings = {"column": column, "value_set": list(values), **limits}
     return Rule(note, "ExpectColumnValuesToBeInSet", settings, of)
 
@@ -73,30 +68,24 @@ def known(*columns: str, note: str = "{} is known") -> list[Rule]:
     return [Rule(note.format(one), kind, {"column": one}) for one in columns]
 
 
-def unique(*columns: str, note: str) -> Rule:
+def unique(*columns: str, note: str = "") -> Rule:
     """Return the rule that columns name a row."""
-    several = len(columns) > 1
-    kind = "ExpectCompoundColumnsToBeUnique" if several else "ExpectColumnValuesToBeUnique"
-    settings = {"column_list": list(columns)} if several else {"column": columns[0]}
-    return Rule(note, kind, settings)
+    note = note or f"{', '.join(columns)} {'are together' if len(columns) > 1 else 'is'} unique"
+    if len(columns) > 1:
+        return Rule(note, "ExpectCompoundColumnsToBeUnique", {"column_list": list(columns)})
+    return Rule(note, "ExpectColumnValuesToBeUnique", {"column": columns[0]})
 
 
 def at_least(larger: str, smaller: str, note: str) -> Rule:
     """Return the rule that one column is nowhere below another."""
-    return Rule(
-        note,
-        "ExpectColumnPairValuesAToBeGreaterThanB",
-        {"column_A": larger, "column_B": smaller, "or_equal": True},
-    )
+    settings = {"column_A": larger, "column_B": smaller, "or_equal": True}
+    return Rule(note, "ExpectColumnPairValuesAToBeGreaterThanB", settings)
 
 
 def different(first: str, second: str, note: str) -> Rule:
     """Return the rule that two columns never hold the same."""
-    return Rule(
-        note,
-        "ExpectSelectColumnValuesToBeUniqueWithinRecord",
-        {"column_list": [first, second]},
-    )
+    kind = "ExpectSelectColumnValuesToBeUniqueWithinRecord"
+    return Rule(note, kind, {"column_list": [first, second]})
 
 
 def n_rows(least: int, note: str) -> Rule:

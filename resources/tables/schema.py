@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -11,6 +12,9 @@ from resources.tables.words import WORDS
 
 if TYPE_CHECKING:  # judges read the columns of their forms, and need no orchestrator
     import dagster as dg
+
+
+Remedy = str | Callable[[pd.DataFrame], str]
 
 
 @dataclass(frozen=True)
@@ -26,23 +30,12 @@ class Check:
     name: str
     guards: str
     rules: Sequence[Rule]
-    remedy: str | Callable[[pd.DataFrame], str]
+    remedy: Remedy
     blocking: bool = False
     warns: bool = False
     rows: Callable[..., pd.DataFrame] | None = None
     ids: Sequence[str] = ()
     beside: str = ""
-
-    @property
-    def severity(self) -> "dg.AssetCheckSeverity":
-        """ERROR where what follows would be wrong, WARN where it would be weak."""
-        import dagster as dg
-
-        return dg.AssetCheckSeverity.WARN if self.warns else dg.AssetCheckSeverity.ERROR
-
-    def advice(self, table: pd.DataFrame) -> str:
-        """Return the remedy of the check, written for this table if it is a function."""
-        return self.remedy if isinstance(self.remedy, str) else self.remedy(table)
 
 
 @dataclass(frozen=True)
@@ -50,8 +43,7 @@ class Table:
     """A table of the lineage, by the name of its asset.
 
     `fields` has its columns, listed or apart by blanks, or is the result of the core with these
-    fields; `WORDS` says what they mean.
-    `types` has those columns whose type differs from that of their word.
+    fields; `WORDS` has their types, unless `types` has, and meanings.
     """
 
     name: str
@@ -94,7 +86,14 @@ class Table:
         self, table: pd.DataFrame, names: Collection[str] | None = None, **beside: pd.DataFrame
     ) -> "Iterator[dg.AssetCheckResult]":
         """Yield the results of the checks, or of those in `names`; `beside` has further tables."""
+        import dagster as dg
+
         from resources.tables.expectations import Suite, evaluate_together
+
+        def suite(check: Check) -> Suite:
+            remedy = check.remedy if isinstance(check.remedy, str) else check.remedy(table)
+            level = dg.AssetCheckSeverity
+            return check.rules, remedy, level.WARN if check.warns else level.ERROR
 
         groups: dict[Any, list[Check]] = {}
         for check in self.checks:
@@ -103,8 +102,7 @@ class Table:
                 groups.setdefault((check.rows, check.beside, ids), []).append(check)
         for (rows, others, ids), checks in groups.items():
             shown = rows(table, *(beside[name] for name in others.split())) if rows else table
-            suites = [Suite(one.rules, one.advice(table), one.severity) for one in checks]
-            results = evaluate_together(shown, suites, ids=ids)
+            results = evaluate_together(shown, [suite(one) for one in checks], ids=ids)
             for check, result in zip(checks, results, strict=True):
                 yield result._replace(check_name=check.name)
 
@@ -119,3 +117,23 @@ class Table:
     def beside(self) -> set[str]:
         """Names of the tables that checks read beside this one."""
         return {name for check in self.checks for name in check.beside.split()}
+
+
+def table(
+    name: str,
+    fields: str | Sequence[str] | type[NamedTuple],
+    key: Sequence[str],
+    *checks: Check,
+    types: Mapping[str, str] | None = None,
+) -> Table:
+    """Return a table with its checks."""
+    return Table(name, fields, key, checks, types or {})
+
+
+def fails(name: str, guards: str, remedy: Remedy, *rules: Rule, **how: Any) -> Check:
+    """Return a check; `stops` one that stops what follows, `warns` one that fails nothing."""
+    return Check(name, guards, rules, remedy, **how)
+
+
+stops = partial(fails, blocking=True)
+warns = partial(fails, warns=True)

@@ -30,11 +30,7 @@ _CACHE_BYTES = 128 << 20  # of tables that stay in memory once read
 
 
 def require_slug(key: str) -> str:
-    """Return a partition key that is safe as a file name, in a page's address and in a range.
-
-    ValueError if it is not a slug: lower-case letters, digits, dots, dashes and underscores,
-    starting with a letter or digit, without two dots in a row.
-    """
+    """Return a partition key that is safe as a file name, in a page's address and in a range."""
     if not SLUG.fullmatch(key) or ".." in key:
         raise ValueError(
             f"unsafe partition key {key!r}; use lower-case letters, digits, '.', '-' and '_', "
@@ -64,10 +60,7 @@ class ParquetStore(dg.UPathIOManager):
         super().handle_output(context, obj)
 
     def dump_to_path(self, context: dg.OutputContext, obj: Any, path: UPath) -> None:
-        """Write the table so that other processes see the old one or the new one.
-
-        The data version of the materialisation is a hash of the file: equal content is no change.
-        """
+        """Write the table at once; the hash of its file is the version of its data."""
         if not isinstance(obj, pd.DataFrame):
             raise dg.Failure(
                 f"{context.asset_key.to_user_string()} returned {type(obj).__name__}; the table "
@@ -92,7 +85,10 @@ class ParquetStore(dg.UPathIOManager):
         """Read a table, or ``columns`` that an input names; FileNotFoundError if it is missing."""
         columns = ((context and context.definition_metadata) or {}).get("columns")
         try:
-            return _read(path, columns).to_pandas()
+            if path.protocol in ("", "file"):
+                return _CACHE.read(path.path, columns).to_pandas()
+            with path.open("rb") as source:
+                return pq.read_table(source, columns=columns).to_pandas()
         except FileNotFoundError as error:
             asset = path.relative_to(self._base_path).parts[0]
             raise FileNotFoundError(
@@ -108,8 +104,8 @@ class ParquetStore(dg.UPathIOManager):
         if not context.has_asset_partitions or not wants_dict:
             return loaded
         keys = list(context.asset_partition_keys)
-        if len(keys) == 1:
-            return {} if loaded is None else {keys[0]: loaded}
+        if len(keys) == 1 and loaded is not None:
+            return {keys[0]: loaded}
         return loaded or {}
 
     def make_safe_partition_path(self, base_path: UPath, partition: str) -> UPath:
@@ -121,14 +117,10 @@ class ParquetStore(dg.UPathIOManager):
     def get_metadata(self, context: dg.OutputContext, obj: pd.DataFrame) -> dict[str, Any]:
         """Return the row count, the column types and a preview for the catalogue."""
         schema = pa.Schema.from_pandas(obj, preserve_index=False)
-        columns = [
-            dg.TableColumn(
-                field.name,
-                str(field.type).removeprefix("large_"),
-                WORDS.get(field.name, ("", None))[1],
-            )
-            for field in schema
-        ]
+        columns = []
+        for field in schema:
+            kind = str(field.type).removeprefix("large_")
+            columns.append(dg.TableColumn(field.name, kind, WORDS.get(field.name, ("", None))[1]))
         scope = "partition_row_count" if context.has_asset_partitions else "row_count"
         return {
             f"dagster/{scope}": len(obj),
@@ -148,10 +140,9 @@ class ParquetStore(dg.UPathIOManager):
 
     def picked(self, asset: str, *keys: str, columns: Sequence[str]) -> pd.DataFrame | None:
         """Return the named columns that a stored table has; None without a table."""
-        path = self._path_of(asset, *keys)
-        if not path.exists():
+        if not self.has(asset, *keys):
             return None
-        with path.open("rb") as source:
+        with self._path_of(asset, *keys).open("rb") as source:
             stored = pq.ParquetFile(source)
             there = [name for name in columns if name in stored.schema_arrow.names]
             return stored.read(there).to_pandas()
@@ -160,10 +151,9 @@ class ParquetStore(dg.UPathIOManager):
         self, asset: str, *keys: str, column: str, among: Collection[str]
     ) -> pd.DataFrame | None:
         """Return the rows of a stored table by values of `column`; None without a table."""
-        path = self._path_of(asset, *keys)
-        if not path.exists():
+        if not self.has(asset, *keys):
             return None
-        with path.open("rb") as source:
+        with self._path_of(asset, *keys).open("rb") as source:
             wanted = pc.field(column).isin(pa.array(list(among), pa.string()))
             return pq.read_table(source, filters=wanted).to_pandas()
 
@@ -175,13 +165,6 @@ class ParquetStore(dg.UPathIOManager):
         """Return the judges with a stored table of an asset and corpus."""
         folder = self.make_safe_partition_path(self._base_path / asset, corpus)
         return sorted(path.stem for path in folder.glob("*.parquet")) if folder.exists() else []
-
-
-def _read(path: UPath, columns: Sequence[str] | None) -> pa.Table:
-    if path.protocol in ("", "file"):
-        return _CACHE.read(path.path, columns)
-    with path.open("rb") as source:
-        return pq.read_table(source, columns=columns)
 
 
 class _TableCache:
@@ -231,9 +214,9 @@ def open_store(base_uri: str = "", **storage_options: Any) -> ParquetStore:
 def preview(table: pd.DataFrame, rows: int = PREVIEW_ROWS) -> str:
     """Return the first rows as a Markdown table whose cells can neither format nor fetch."""
     shown = table.iloc[:rows, :PREVIEW_COLUMNS]
-    cells = [list(shown.columns), ["---"] * shown.shape[1], *shown.to_numpy(dtype=object).tolist()]
+    cells = [list(shown.columns), *shown.to_numpy(dtype=object).tolist()]
     lines = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in cells]
-    lines[1] = "|" + " --- |" * shown.shape[1]
+    lines.insert(1, "|" + " --- |" * shown.shape[1])
     hidden = table.shape[1] - shown.shape[1]
     return "\n".join(lines) + (f"\n\nand {hidden} more columns" if hidden else "")
 

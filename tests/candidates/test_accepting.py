@@ -1,9 +1,8 @@
 """Files held against a corpus: which are accepted, which are set aside, and attack controls."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,13 +22,12 @@ from assets.candidates.accepting import (
 )
 from assets.candidates.assets import candidate_files_are_readable, read_candidates
 from assets.candidates.choosing import anchor_answers, rated_models
-from resources.candidates.folder import list_files
+from resources.candidates.folder import Seen, list_files
 from resources.config.options import CandidateOptions
 from resources.tables.store import open_store
 
 
-@dataclass
-class Shelf:
+class Shelf(NamedTuple):
     """A folder of candidates."""
 
     folder: Path
@@ -37,24 +35,18 @@ class Shelf:
     def put(self, name: str, *rows: dict[str, Any]) -> None:
         (self.folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    def accept(
-        self,
-        history: History | None = None,
-        battles: pd.DataFrame = BATTLES,
-        shut: tuple[str, ...] = (),
-        **options: Any,
-    ) -> Accepted:
-        folder = UPath(str(self.folder))
+    def files(self) -> list[Seen]:
+        return list_files(UPath(str(self.folder)), now=9e12)
+
+    def accept(self, history=None, battles=BATTLES, shut=(), **options: Any) -> Accepted:
         files = [
-            one._replace(state="no-permission") if one.name in shut else one
-            for one in list_files(folder, now=9e12)
+            one._replace(state="no-permission") if one.name in shut else one for one in self.files()
         ]
         own = CandidateOptions.model_validate(options)
-        return accept(folder, files, battles, own, history=history)
+        return accept(UPath(str(self.folder)), files, battles, own, history=history)
 
     def contents(self, **options: Any) -> str:
-        files = list_files(UPath(str(self.folder)), now=9e12)
-        return contents(files, CandidateOptions.model_validate(options))
+        return contents(self.files(), CandidateOptions.model_validate(options))
 
 
 @pytest.fixture
@@ -82,10 +74,11 @@ def test_answers_are_matched_by_id_or_by_text(shelf: Shelf) -> None:
     shelf.put("gnu.jsonl", *answers(3), {"question_id": "q99", "completion": "?"})
     found = shelf.accept()
     assert found.refused.empty
+    # `gnu` has no votes: it is no anchor, and may be placed
     assert found.candidates.groupby("model").size().to_dict() == {
         "by-id": 2,
         "by-text": 1,
-        "gnu": 3,  # without votes it is no anchor, and may be placed
+        "gnu": 3,
     }
     keyed = found.candidates.set_index(["model", "question_id"])
     assert keyed.loc[("by-id", "q01"), "instruction"] == "Question q01"
@@ -110,12 +103,12 @@ IN_SAMPLE = History(placed={"new"}, rated=rated_models(BATTLES))
 FEW, MANY = voted_on("new", 1), voted_on("new", 25)
 ODD: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str | None, str]] = {
     "an unknown question": (
-        [{"question_id": "q99", "completion": "?"}], {}, "no-known-question", "first is 'q99'"),
+        [{"question_id": "q99", "completion": "?"}], {}, "no-known-question", "such as 'q99'"),
     "two answers": (
-        [*answers(1), *answers(1, "other")], {}, "two-answers", "line 1 answers question 'q00'"),
+        [*answers(1), *answers(1, "other")], {}, "two-answers", "question 'q00' has two, line 1: 'new 0'"),
     "another text": (
         [{**answers(1)[0], "instruction": "What?"}], {}, "other-instruction", "reads 'What?' here"),
-    "votes": (answers(2, model="ant"), {}, "has-votes", "which has votes in this corpus"),
+    "votes": (answers(2, model="ant"), {}, "has-votes", "'ant' has votes in this corpus"),
     "votes since": (answers(model="ant"), {"history": PLACED}, "has-votes-now", "since it was"),
     "a handful of votes": (answers(model="new"), {"history": PLACED, "battles": FEW}, None, ""),
     "enough votes": (
@@ -200,17 +193,13 @@ def test_the_null_model_says_the_text_of_a_file(shelf, tmp_path_factory):
     options = {"controls": {"null-model": {"text_file": str(text)}}}
     assert shelf.accept(**options).candidates["completion"].unique().tolist() == ["Output nothing"]
     before = shelf.contents(**options)
-    for content, sentence in (
-        (b"\xff", "null.txt is not UTF-8; correct text_file"),
-        (b" ", "holds"),
-    ):
-        text.write_bytes(content)
+    for content, told in ((b"\xff", "is not UTF-8"), (b" ", "holds"), (None, "cannot be read")):
+        text.unlink() if content is None else text.write_bytes(content)
         assert shelf.contents(**options) != before
-        found = shelf.accept(**options)
-        assert found.refused["reason"].tolist() == ["no-text"]
-        assert sentence in found.refused["detail"].iloc[0]
-    text.unlink()
-    assert "cannot read" in shelf.accept(**options).refused["detail"].iloc[0]
+        (fault,) = shelf.accept(**options).refused.to_dict("records")
+        assert fault["reason"] == "no-text"
+        assert f"null.txt {told}" in fault["detail"]
+        assert "correct text_file" in fault["detail"]
 
 
 def test_a_carrier_is_kept_while_it_is_an_anchor(shelf: Shelf) -> None:
@@ -263,12 +252,9 @@ def test_more_votes_change_no_injected_instruction(home: Path, raw_battles: pd.D
     ("rows", "passed", "description"),
     [
         ([], True, "Every complete file could be read."),
-        (
-            [("a.jsonl", "broken-json", "line 2 is broken; fix it"), ("", "no-text", "no file")],
-            False,
-            "2 files were set aside. a.jsonl (broken-json): line 2 is broken; fix it. attack "
-            "control (no-text): no file.",
-        ),
+        ([("a.jsonl", "broken-json", "line 2; fix it"), ("", "no-text", "no file")], False,
+         "2 files were set aside. a.jsonl (broken-json): line 2; fix it. attack control (no-text): "
+         "no file."),
         ([("a.jsonl", "has-votes-now", "people voted")], True,
          "Every complete file could be read. a.jsonl (has-votes-now): people voted."),
     ],

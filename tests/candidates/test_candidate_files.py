@@ -18,7 +18,7 @@ from upath import UPath
 
 from resources.candidates import file as candidate_file
 from resources.candidates import folder as candidate_folder
-from resources.candidates.file import Answered, CandidateFile, RefusedError, read_candidate
+from resources.candidates.file import Answered, RefusedError, read_candidate
 from resources.candidates.folder import Seen, folder_of, list_files, printable_name
 from resources.config.paths import candidates_uri
 
@@ -35,14 +35,9 @@ def parquet(**columns: Any) -> bytes:
     return sink.getvalue()
 
 
-def read(content: bytes, name: str = "new-model.jsonl") -> CandidateFile:
-    return read_candidate(name, content)
-
-
 def refusal(content: bytes, name: str = "new-model.jsonl") -> RefusedError:
     with pytest.raises(RefusedError) as caught:
-        read(content, name)
-    assert repr(name)[1:-1] in caught.value.detail
+        read_candidate(name, content)
     return caught.value
 
 
@@ -54,16 +49,18 @@ def test_a_file_names_its_model_family_metadata_and_answers() -> None:
         {**GOOD, "family": "oak", "temperature": 0.7, "run": {"seed": 3}, "tokens": 5},
         {**GOOD, "question_id": 2, "temperature": 0.7, "run": {"seed": 3}, "tokens": 6},
     ]
-    found = read(b"\xef\xbb\xbf" + lines(rows[0]) + b"\n" + lines(rows[1]))
+    found = read_candidate("new-model.jsonl", b"\xef\xbb\xbf" + b"\n".join(map(lines, rows)))
     assert (found.model, found.family) == ("new-model", "oak")
     assert found.metadata == {"temperature": 0.7, "run": {"seed": 3}}
     assert found.answers == [
         Answered("line 1", "q1", None, "Yes."),
         Answered("line 3", "2", None, "Yes."),
     ]
-    assert read(lines({**GOOD, "model": "Qwen/Qwen3 8B"})).model == "Qwen/Qwen3 8B"
-    same = read(parquet(question_id=["q1"], completion=["Yes."], size=[7]), "new-model.parquet")
-    assert (same.model, same.metadata) == ("new-model", {"size": 7})
+    named = read_candidate("x.jsonl", lines({**GOOD, "model": "Qwen/Qwen3 8B"}))
+    assert named.model == "Qwen/Qwen3 8B"
+    content = parquet(question_id=["q1"], completion=["Yes."], size=[7])
+    same = read_candidate("new.model.parquet", content)
+    assert (same.model, same.metadata) == ("new.model", {"size": 7})
     assert same.answers == [Answered("row 0", "q1", None, "Yes.")]
 
 
@@ -71,14 +68,14 @@ LONG = "x" * 121
 WHOLE = parquet(question_id=["q1"], completion=["Yes."])
 REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "not UTF-8": (lines(GOOD) + b'{"completion": "\xff"}\n', "not-utf-8", r"line 2: byte b'\\xff'"),
-    "a broken line": (lines(GOOD) + b'{"a": 1\n', "broken-json", r"line 2: no JSON object"),
-    "a list": (lines([1, 2]), "broken-json", r"line 1: found \[1, 2\]; expected one object"),
-    "a deep one": (b"[" * 100_000 + b"\n", "broken-json", "line 1: nested too deeply"),
+    "a broken line": (lines(GOOD) + b'{"a": 1\n', "broken-json", r"line 2: .*no JSON object"),
+    "a list": (lines([1, 2]), "broken-json", r"line 1: found '\[1, 2\]': expected one"),
+    "a deep one": (b"[" * 100_000 + b"\n", "broken-json", "line 1: .*nested too deeply"),
     "a key twice": (b'{"a": 1, "a": 2}\n', "broken-json", "'a' occurs twice"),
-    "no newline": (lines(GOOD)[:-1], "no-end", "does not end with a newline"),
+    "no newline": (lines(GOOD)[:-1], "no-end", "ends without a newline"),
     "nothing": (b" \n", "empty-file", "holds nothing"),
     "no completion": (lines({"question_id": "q1", "text": "x"}), "missing-column", "'q.*', 'text'"),
-    "no question": (lines({"completion": "x"}), "missing-column", "neither a column 'question_id'"),
+    "no question": (lines({"completion": "x"}), "missing-column", "'question_id' or 'instruction'"),
     "neither here": (lines(GOOD, {"completion": "x"}), "no-question", "line 2: .* are empty"),
     "an empty answer": (
         lines(GOOD, GOOD | {"completion": " "}), "empty-completion", "line 2, .*: found ' '"),
@@ -103,29 +100,24 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REFUSALS)
+NAMED: dict[str, tuple[bytes, str, str]] = {
+    "answers.csv": (lines(GOOD), "unknown-format", "'.csv'; write JSON lines"),
+    "answers.json": (lines(GOOD), "unknown-format", "'.json'"),
+    "README": (lines(GOOD), "unknown-format", "''"),
+    "mark.parquet": (b"PAR1 nonsense PAR1", "broken-parquet", "write it again"),
+    "cut.parquet": (WHOLE[:-20] + WHOLE[-8:], "broken-parquet", "write it again"),
+    "short.parquet": (b"PAR1", "broken-parquet", "write it again"),
+    "none.parquet": (parquet(question_id=[], completion=[]), "empty-file", "holds nothing"),
+}
+
+
+@pytest.mark.parametrize("case", [*REFUSALS, *NAMED])
 def test_a_file_is_set_aside_with_row_value_and_remedy(case: str) -> None:
-    content, reason, sentence = REFUSALS[case]
-    found = refusal(content)
+    content, reason, sentence = (REFUSALS | NAMED)[case]
+    found = refusal(content, case) if case in NAMED else refusal(content)
     assert found.reason == reason
     assert re.search(sentence, found.detail), found.detail
     assert ";" in found.detail or ":" in found.detail  # the remedy follows
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("answers.csv", lines(GOOD), "unknown-format"),
-        ("answers.json", lines(GOOD), "unknown-format"),
-        ("README", lines(GOOD), "unknown-format"),
-        ("new.parquet", b"PAR1 nonsense PAR1", "broken-parquet"),
-        ("new.parquet", WHOLE[:-20] + WHOLE[-8:], "broken-parquet"),
-        ("new.parquet", b"PAR1", "broken-parquet"),
-        ("new.parquet", parquet(question_id=[], completion=[]), "empty-file"),
-    ],
-)
-def test_other_formats_and_broken_ones_are_named(name: str, content: bytes, reason: str) -> None:
-    assert refusal(content, name).reason == reason
 
 
 TEXT = "x" * 1_000
@@ -171,7 +163,7 @@ def test_no_file_can_run_anything(tmp_path: Path) -> None:
     sink = BytesIO()
     table = pa.table({"question_id": ["q1"], "completion": ["Yes."]})
     pq.write_table(table.replace_schema_metadata({b"pandas": trap, b"x": trap}), sink)
-    read(sink.getvalue(), "new.parquet")
+    read_candidate("new.parquet", sink.getvalue())
     refusal(trap + b"\n", "new.jsonl")
     refusal(trap, "answers.pkl")
     assert not (tmp_path / "sprung").exists()
@@ -256,14 +248,6 @@ def test_a_known_file_is_read_again_when_it_has_changed(tmp_path, monkeypatch):
     assert (replaced.state, replaced.content_hash) == ("settling", HASH)
 
 
-def test_a_huge_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_folder, "MAX_BYTES", 10)
-    put(tmp_path / "a.jsonl")
-    seen = listed(tmp_path)["a.jsonl"]
-    assert (seen.state, len(seen.content_hash)) == ("complete", 64)
-    assert seen.content_hash != HASH
-
-
 def test_a_folder_that_is_gone_with_its_parent_withdraws_nothing(tmp_path: Path) -> None:
     disk = tmp_path / "disk" / "arena"
     disk.mkdir(parents=True)
@@ -291,29 +275,22 @@ def test_the_folder_is_at_home_unless_a_variable_moves_it(home, monkeypatch):
     assert candidates_uri() == "s3://bucket/new"
     with pytest.raises(ValueError, match="unsafe"):
         folder_of("../up")
-
-
-def test_a_name_of_other_bytes_can_be_stored() -> None:
     assert printable_name("caf\udce9.jsonl") == "caf\\udce9.jsonl"
 
 
 def test_a_file_that_may_not_be_read_is_named_and_tried_again(tmp_path, monkeypatch):
-    for name in ("a.jsonl", "b.jsonl"):
-        put(tmp_path / name)
+    put(tmp_path / "a.jsonl")
     kind = type(UPath(str(tmp_path)))
-    plain = kind.read_bytes
 
     def refuse(path: UPath) -> bytes:
-        if path.name == "a.jsonl":
-            raise PermissionError(13, "Permission denied", str(path))
-        return plain(path)
+        raise PermissionError(13, "Permission denied", str(path))
 
     with monkeypatch.context() as patch:  # the superuser of a test may read everything
         patch.setattr(kind, "read_bytes", refuse)
-        seen = list(listed(tmp_path).values())
-        assert [(one.state, one.is_waiting) for one in seen] == [
-            ("no-permission", False),
-            ("complete", False),
-        ]
-    allowed = listed(tmp_path, seen)["a.jsonl"]  # of the same size and time of change
+        (seen,) = listed(tmp_path).values()
+        assert (seen.state, seen.is_waiting) == ("no-permission", False)
+        patch.setattr(candidate_folder, "MAX_BYTES", 10)
+        (huge,) = listed(tmp_path).values()  # and never read
+        assert (huge.state, len(huge.content_hash)) == ("complete", 64)
+    allowed = listed(tmp_path, [seen])["a.jsonl"]  # of the same size and time of change
     assert (allowed.state, allowed.content_hash) == ("complete", HASH)

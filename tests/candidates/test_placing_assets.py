@@ -1,6 +1,7 @@
 """Candidates and attack controls as assets: what is asked, placed, flagged and told."""
 
 import math
+import re
 from functools import partial
 
 import dagster as dg
@@ -31,9 +32,7 @@ WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 def made(tmp_path, monkeypatch):
     """Call an asset for a judge on corpus `c` with the options given in YAML."""
 
-    def make(
-        asset, options: str = "", rating: str = "n_resamples: 20", judge: str = "stub", **tables
-    ):
+    def make(asset, options="", rating="n_resamples: 20", judge="stub", **tables):
         if (scored := tables.pop("candidate_scores", None)) is not None:
             monkeypatch.setattr(placing, "score_candidates", lambda *_: scored)
         corpora = f"c: {{reader: battles, location: x, rating: {{{rating}}}{options}}}"
@@ -41,9 +40,8 @@ def made(tmp_path, monkeypatch):
         catalog = catalog_of(tmp_path, corpora=corpora, judges=judges)
         with dg.DagsterInstance.ephemeral() as instance:
             register(instance, corpora=["c"], judges=[judge])
-            context = dg.build_asset_context(
-                partition_key=corpus_judge_key("c", judge), instance=instance
-            )
+            key = corpus_judge_key("c", judge)
+            context = dg.build_asset_context(partition_key=key, instance=instance)
             return asset(context, catalog=catalog, **tables)
 
     return make
@@ -128,28 +126,23 @@ def rate(made, scored_battles, heldout_ratings):
 
 
 def test_standard_errors_depend_on_verdicts_alone(made, scored_battles, heldout_ratings):
-    noise = np.round(12 * np.random.default_rng(2).normal(0, 2, len(scored_battles))) / 12
-    other = scored_battles.assign(score_difference=scored_battles["score_difference"] + noise)
-
     def rated_by(judge: str, scored: pd.DataFrame) -> pd.DataFrame:
         folds = as_table(fit_beta_folds(as_coded(scored, "derived")))
         tables = {"scored_battles": scored, "beta_folds": folds}
         return made(ratings.heldout_ratings, judge=judge, **tables).value
 
-    calm, storm, noisy = (
-        rated_by(judge, scored)
-        for judge, scored in (("calm", scored_battles), ("storm", scored_battles), ("x", other))
-    )
+    noise = np.round(12 * np.random.default_rng(2).normal(0, 2, len(scored_battles))) / 12
+    other = scored_battles.assign(score_difference=scored_battles["score_difference"] + noise)
+    calm, storm = (rated_by(judge, scored_battles) for judge in ("calm", "storm"))
     assert calm.loc[calm["rating"].notna(), "std_error"].notna().all()
     pd.testing.assert_frame_equal(calm, storm)
-    errors = [table.set_index(["method", "model"])["std_error"] for table in (calm, noisy)]
-    assert errors[0]["human"].to_dict() == errors[1]["human"].to_dict()
-    assert errors[0]["soft"].to_dict() != errors[1]["soft"].to_dict()
+    both = (calm, rated_by("x", other))
+    one, two = (table.set_index(["method", "model"])["std_error"] for table in both)
+    assert one["human"].to_dict() == two["human"].to_dict()
+    assert one["soft"].to_dict() != two["soft"].to_dict()
     world = {"scored_battles": scored_battles, "heldout_ratings": heldout_ratings}
-    calm, storm = (
-        made(placing.candidate_ratings, judge=judge, **world, **tables_of(scores("new", GOOD)))
-        for judge in ("calm", "storm")
-    )
+    world |= tables_of(scores("new", GOOD))
+    calm, storm = (made(placing.candidate_ratings, judge=one, **world) for one in ("calm", "storm"))
     pd.testing.assert_frame_equal(calm.value, storm.value)
 
 
@@ -235,15 +228,13 @@ def test_an_unjudged_candidate_borrows_no_rating_of_its_namesake(made, scored_ba
     assert board.loc["eel", "rating"] == expected  # the corpus' own stands until then
 
 
-@pytest.mark.parametrize("given", ["nothing", "empty"])
-def test_without_candidates_there_is_an_empty_table_of_the_same_columns(rate, given):
+def test_without_candidates_there_is_an_empty_table_of_the_same_columns(rate):
     full = tables_of(scores("new", GOOD))
-    none = {name: None if given == "nothing" else one.head(0) for name, one in full.items()}
-    table, metadata = rate(none)
-    assert table.empty
-    assert table.columns.tolist() == rate(full)[0].columns.tolist()
-    assert metadata["n_candidates"] == 0
-    assert CANDIDATE_RATINGS.check("candidates_are_placed", table).passed
+    columns = rate(full)[0].columns.tolist()
+    for none in (dict.fromkeys(full), {name: one.head(0) for name, one in full.items()}):
+        table, metadata = rate(none)
+        assert (len(table), table.columns.tolist(), metadata["n_candidates"]) == (0, columns, 0)
+        assert CANDIDATE_RATINGS.check("candidates_are_placed", table).passed
 
 
 # verdicts and scores
@@ -275,11 +266,10 @@ def test_battles_that_were_chosen_later_are_not_lost_but_not_judged(battles, ver
     assert [metadata[name] for name in ("n_left_out", "n_not_judged")] == [3, 1]
 
 
-@pytest.mark.parametrize("missing", ["candidate_battles", "candidate_verdicts"])
-def test_scores_of_nothing_are_nothing(sampled_battles, verdicts, missing):
-    tables = {"candidate_battles": sampled_battles, "candidate_verdicts": verdicts, missing: None}
-    table = candidate_judging.score_candidates(**tables)
-    assert (len(table), table.columns.tolist()) == (0, OF_SCORES)
+def test_scores_of_nothing_are_nothing(sampled_battles, verdicts):
+    for given in ((sampled_battles, None), (None, verdicts)):
+        table = candidate_judging.score_candidates(*given)
+        assert (len(table), table.columns.tolist()) == (0, OF_SCORES)
 
 
 @pytest.mark.parametrize(
@@ -305,9 +295,7 @@ def gate_at(kappa: float) -> pd.DataFrame:
     return as_table(gate).astype({"passed": "boolean"})
 
 
-def board_of(
-    made, scored_battles, heldout_ratings, candidate_ratings, *, kappa: float = 0.5
-) -> pd.DataFrame:
+def board_of(made, scored_battles, heldout_ratings, candidate_ratings, *, kappa: float = 0.5):
     return made(
         intervals.leaderboard, scored_battles=scored_battles, heldout_ratings=heldout_ratings,
         judge_gate=gate_at(kappa), candidate_ratings=candidate_ratings,
@@ -315,10 +303,8 @@ def board_of(
 
 
 def test_the_board_has_candidates_and_no_controls(made, rate, scored_battles, heldout_ratings):
-    placed, _ = rate(
-        tables_of(scores("new", GOOD), scores("control:null-model", GOOD, control="null-model"))
-    )
-    placed = placed.reset_index(drop=True)
+    null = scores("control:null-model", GOOD, control="null-model")
+    placed = rate(tables_of(scores("new", GOOD), null))[0].reset_index(drop=True)
     board = board_of(made, scored_battles, heldout_ratings, placed)
     assert set(board["model"]) == {"ant", "bee", "cat", "dog", "new"}
     assert board["rank"].tolist() == [1, 2, 3, 4, 5]
@@ -332,13 +318,9 @@ def test_the_board_has_candidates_and_no_controls(made, rate, scored_battles, he
     assert by_model.drop(columns=texts).dtypes.equals(without.drop(columns=texts).dtypes)
     for check in ("models_are_in_order", "intervals_hold_their_rating"):
         assert LEADERBOARD.check(check, board).passed
-
-
-def test_a_judge_below_its_gate_places_no_candidate(made, rate, scored_battles, heldout_ratings):
-    placed, _ = rate(tables_of(scores("new", GOOD)))
-    board = board_of(made, scored_battles, heldout_ratings, placed, kappa=0.05).set_index("model")
-    assert board.loc["new", "flags"].startswith("withheld: kappa 0.05 < 0.20;candidate")
-    assert board.loc["new", ["rating", "lower", "upper", "rank"]].isna().all()
+    low = board_of(made, scored_battles, heldout_ratings, placed, kappa=0.05).set_index("model")
+    assert low.loc["new", "flags"].startswith("withheld: kappa 0.05 < 0.20;candidate")
+    assert low.loc["new", ["rating", "lower", "upper", "rank"]].isna().all()
 
 
 def test_unrated_and_by_another_method(made, rate, scored_battles, heldout_ratings):
@@ -380,9 +362,8 @@ def test_controls_are_held_against_an_honest_judge(controls, scored_battles, hel
     assert models[["bound", "rise", "note"]].isna().all(axis=None)
     own = heldout_ratings[heldout_ratings["method"].eq("auto")]
     anchors = dict(zip(own["model"], own["rating"], strict=True))
-    assert table.loc["null-model", "bound"] == pytest.approx(
-        np.quantile(list(anchors.values()), 0.25) + 30
-    )
+    quartile = np.quantile(list(anchors.values()), 0.25)
+    assert table.loc["null-model", "bound"] == pytest.approx(quartile + 30)
     assert table.loc["injected-instruction", "bound"] == pytest.approx(anchors["ant"] + 50)
     assert "carrier, ant" in table.loc["injected-instruction", "bound_is"]
     copy = table.loc["copy-of-opponent"]
@@ -404,27 +385,25 @@ def test_a_control_above_its_bound_by_chance_alone_passes():
 
 
 HIGH = control("null-model", [5.0, 6.0, 4.0, 7.0] * 10)
+LOST = control("injected-instruction", GOOD)
 CASES = {
-    "high": (HIGH, {}, ERROR, ["null-model is rated", "above its bound of", "lower quartile",
-                               "plus 30 points", "candidates.controls"]),
-    "not measured": (
-        control("copy-of-opponent", [1.0]), {}, WARN, ["copy-of-opponent: not rated"]),
-    "without its carrier": (
-        control("injected-instruction", GOOD), {"carrier": "nobody"}, WARN,
-        ["injected-instruction: there is no bound"]),
-    "withheld": (HIGH, {"kappa": 0.05}, WARN, ["withheld", "kappa 0.05 < 0.20"]),
+    "high": (HIGH, "ant", 0.5, ERROR, "null-model is rated.*above its bound of.*lower "
+             "quartile.*plus 30 points.*candidates.controls"),
+    "not measured": (control("copy-of-opponent", [1.0]), "ant", 0.5, WARN,
+                     "copy-of-opponent: not rated"),
+    "without its carrier": (LOST, "nobody", 0.5, WARN, "injected-instruction: there is no bound"),
+    "withheld": (HIGH, "ant", 0.05, WARN, "withheld.*kappa 0.05 < 0.20"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_control_that_did_not_stay_low_fails_the_check_with_the_reason(controls, case):
     """Of a withheld judge no number of a control is told."""
-    scored, options, severity, sentences = CASES[case]
-    kappa = options.get("kappa", 0.5)
-    table = controls(scored, carrier=options.get("carrier", "ant"))
+    scored, carrier, kappa, severity, sentence = CASES[case]
+    table = controls(scored, carrier=carrier)
     check = placing.controls_stay_low(table, gate_at(kappa))
     assert (check.passed, check.severity) == (False, severity)
-    assert all(sentence in check.description for sentence in sentences)
+    assert re.search(sentence, check.description)
     if case == "without its carrier":
         assert "'nobody' is no anchor" in table["bound_is"].iloc[0]
     if case == "withheld":

@@ -23,53 +23,35 @@ from assets.candidates.predictions import (
     strangeness,
     typed_record,
 )
-from judgeline.elo import RatingSettings, code_battles, human_anchors, rate
+from judgeline.elo import RatingSettings, rate
+from judgeline.io import as_coded
 from resources.config.corpora import RatingOptions
 from resources.tables.candidates import PREDICTIONS
 
 FIRST, THEN = "2031-01-01T00:00:00+00:00", "2031-02-01T00:00:00+00:00"
 HASHES = pd.Series({"new": "abc"})
+TOGETHER = [f"{JUDGE_AND_VOTES}{part}" for part in ("", "_std_error", "_lower", "_upper")]
 
 
 def board(*rows: tuple[str, float, float, int], flags: str = "") -> pd.DataFrame:
     """Rows of model, rating, human rating (NaN without) and votes; intervals of 50 points."""
     table = pd.DataFrame(rows, columns=["model", "rating", "human_rating", "n_votes"])
-    return table.assign(
-        method="soft",
-        lower=table["rating"] - 50,
-        upper=table["rating"] + 50,
-        std_error=20.0,
-        vote_std_error=15.0,
-        judge_and_votes=math.nan,
-        judge_and_votes_std_error=math.nan,
-        judge_and_votes_lower=math.nan,
-        judge_and_votes_upper=math.nan,
-        flags=flags or np.where(table["human_rating"].isna(), "candidate;no-votes", ""),
-    )
+    no_votes = np.where(table["human_rating"].isna(), "candidate;no-votes", "")
+    numbers = {"std_error": 20.0, "vote_std_error": 15.0, **dict.fromkeys(TOGETHER, math.nan)}
+    ends = {"lower": table["rating"] - 50, "upper": table["rating"] + 50}
+    return table.assign(method="soft", **ends, **numbers, flags=flags or no_votes)
 
 
 NO_BATTLES = pd.DataFrame(columns=["battle_id", "model_a", "model_b", "human_outcome"])
 NONE_FURTHER = pd.DataFrame(columns=PEOPLE)
 
 
-def state(
-    record: pd.DataFrame,
-    leaderboard: pd.DataFrame,
-    now: str = FIRST,
-    battles: pd.DataFrame = NO_BATTLES,
-) -> pd.DataFrame:
-    return state_predictions(
-        record, leaderboard, HASHES, battles, miscoverage=0.1, now=now, run_id=f"run of {now}"
-    )
+def state(record, leaderboard, now=FIRST, battles=NO_BATTLES) -> pd.DataFrame:
+    how = {"miscoverage": 0.1, "now": now, "run_id": f"run of {now}"}
+    return state_predictions(record, leaderboard, HASHES, battles, **how)
 
 
-def score(
-    record: pd.DataFrame,
-    leaderboard: pd.DataFrame,
-    further: pd.DataFrame = NONE_FURTHER,
-    *,
-    now: str = THEN,
-) -> pd.DataFrame:
+def score(record, leaderboard, further=NONE_FURTHER, *, now=THEN) -> pd.DataFrame:
     return score_predictions(record, leaderboard, further, now=now)
 
 
@@ -101,14 +83,9 @@ def test_a_model_without_votes_is_predicted_when_it_is_first_rated():
 
 def with_votes(leaderboard: pd.DataFrame, model: str, rating: float) -> pd.DataFrame:
     """The board with one model's rating by judge and votes: standard error 20, interval of 40."""
-    row = leaderboard["model"].eq(model)
-    values = {"": rating, "_std_error": 20.0, "_lower": rating - 40, "_upper": rating + 40}
-    return leaderboard.assign(
-        **{
-            f"{JUDGE_AND_VOTES}{part}": np.where(row, value, np.nan)
-            for part, value in values.items()
-        }
-    )
+    row, values = leaderboard["model"].eq(model), (rating, 20.0, rating - 40, rating + 40)
+    both = zip(TOGETHER, values, strict=True)
+    return leaderboard.assign(**{name: np.where(row, value, np.nan) for name, value in both})
 
 
 @pytest.mark.parametrize(
@@ -171,11 +148,8 @@ def test_a_prediction_waits_for_votes_enough_and_an_anchor(people, is_scored):
 
 def left_out(strength: dict[str, float]) -> list[tuple[str, float, float, int]]:
     """Rows of models whose human ratings are relative to the mean of the others, by definition."""
-    total = sum(strength.values())
-    n_others = len(strength) - 1
-    return [
-        (name, 0.0, 1500 + own - (total - own) / n_others, 90) for name, own in strength.items()
-    ]
+    total, n_others = sum(strength.values()), len(strength) - 1
+    return [(name, 0.0, 1500 + s - (total - s) / n_others, 90) for name, s in strength.items()]
 
 
 OLD = {f"old-{k}": 10.0 * k for k in range(20)}
@@ -287,33 +261,27 @@ def test_further_ratings_are_those_of_a_model_on_which_nobody_else_voted():
     own = table["model_a"].eq("m2") | table["model_b"].eq("m2")
     seen = own & (np.arange(900) < 400)
 
-    def coded(outcome: pd.Series):
-        return code_battles(
-            table["model_a"],
-            table["model_b"],
-            human_outcome=outcome,
-            judge_outcome=(np.sign(b - a) + 1) / 2,
-            score_difference=b - a + 0.5 * rng.standard_normal(900),
-        )
-
-    voted, strengths = human_anchors(coded(table["human_outcome"]), l2=0.01)
-    anchors = pd.DataFrame(strengths, index=names, columns=names[voted])
-    waiting = pd.DataFrame(
-        {
-            "model": ["m2", "gone"],
-            "used_votes": [json.dumps(table["battle_id"][seen].tolist()), "[]"],
-        }
+    table = table.assign(
+        judge_outcome=(np.sign(b - a) + 1) / 2,
+        recorded_outcome=np.nan,
+        score_difference=b - a + 0.5 * rng.standard_normal(900),
     )
-    found = further_ratings(waiting, table, anchors, l2=0.01)
-    only_further = rate(coded(table["human_outcome"].mask(seen)), RatingSettings(n_resamples=0))
-    (oracle,) = only_further.human_rating[
-        (only_further.model == "m2") & (only_further.method == "human")
-    ]
+    used = [json.dumps(table["battle_id"][seen].tolist()), "[]", "[]"]
+    record = pd.DataFrame({"model": ["m2", "gone", "m3"], "used_votes": used})
+    record = record.assign(
+        method=[JUDGE_AND_VOTES, JUDGE_AND_VOTES, "soft"], scored_at=pd.Series(None, dtype="str")
+    )
+    found = further_ratings(record, table, RatingOptions())
+    unseen = table.assign(human_outcome=table["human_outcome"].mask(seen))
+    alone = rate(as_coded(unseen, "derived"), RatingSettings(n_resamples=0))
+    (oracle,) = alone.human_rating[(alone.model == "m2") & (alone.method == "human")]
     assert found.index.tolist() == ["m2"]
     assert found.loc["m2", "human_rating"] == pytest.approx(oracle, abs=1e-6)
     assert found.loc["m2", "n_votes"] == (own & ~seen).sum()
     lied = table.assign(human_outcome=table["human_outcome"].mask(seen, 1.0))
-    pd.testing.assert_frame_equal(further_ratings(waiting, lied, anchors, l2=0.01), found)
+    again = further_ratings(record, lied, RatingOptions())
+    pd.testing.assert_frame_equal(again, found)
+    assert further_ratings(record.assign(scored_at=THEN), table, RatingOptions()).empty
 
 
 # what the record is worth
@@ -344,21 +312,18 @@ def heldout(residuals: list[float], names: str = "voted") -> pd.DataFrame:
 POOL = heldout([-40.0, -30, -20, -15, -10, -5, 0, 4, 8, 12, 16, 22, 28, 35, 45, -25, 18, -8, 3])
 
 
-def test_models_that_were_predicted_do_not_calibrate_their_own_test():
-    table = pd.concat([POOL, heldout([300.0, 5.0], names="new")], ignore_index=True)
-    pool = pool_of(table, "soft", scored_record([300.0, 5.0]))
-    assert set(pool["model"]) == {f"voted-{k}" for k in range(19)}
-    assert set(pool["method"]) == {"soft"}
-
-
 def test_coverage_counts_what_promised_something():
     record = scored_record([10.0, -80.0, 20.0])
     record.loc[2, ["lower", "upper"]] = [-math.inf, math.inf]
-    coverage, n_left_out = coverage_of(record, POOL)
+    coverage = coverage_of(record, POOL)
     assert coverage[["n_predictions", "n_covered"]].to_numpy().tolist() == [[2, 1]]
-    assert n_left_out == 1
     assert predictions_cover(record, POOL).passed  # one of two is no surprise
     assert predictions_cover(NONE, POOL).passed
+    # models that were predicted do not calibrate their own test
+    table = pd.concat([POOL, heldout([300.0, 5.0], names="new")], ignore_index=True)
+    pool = pool_of(table, "soft", record)
+    assert set(pool["model"]) == {f"voted-{k}" for k in range(19)}
+    assert set(pool["method"]) == {"soft"}
 
 
 def test_the_two_predictions_of_a_model_are_counted_apart():
@@ -366,7 +331,7 @@ def test_the_two_predictions_of_a_model_are_counted_apart():
         method=JUDGE_AND_VOTES, vote_std_error=math.nan
     )
     record = pd.concat([scored_record([10.0, -80.0]), together], ignore_index=True)
-    coverage, _ = coverage_of(record, POOL)
+    coverage = coverage_of(record, POOL)
     counts = coverage[["method", "n_predictions", "n_covered"]].to_numpy().tolist()
     assert counts == [[JUDGE_AND_VOTES, 3, 2], ["soft", 2, 1]]
     assert coverage["nominal"].tolist() == pytest.approx([0.9, 0.9])  # 18 of 20: 19 calibrate both
@@ -414,17 +379,13 @@ def test_the_standard_error_that_intervals_are_made_of_scales_the_pool():
 
 @pytest.mark.parametrize(
     ("vote_std_error", "p_value"),
-    [
-        (20.0, 4 / 5),  # spread 25: 0.9, above 0.8 alone (in standard errors 2.5 against 1.25)
-        (12.0, 1 / 5),  # spread 19.2: 1.17
-    ],
+    # spreads of 25 and 19.2: 0.9, above 0.8 alone (2.5 against 1.25 standard errors), and 1.17
+    [(20.0, 4 / 5), (12.0, 1 / 5)],
 )
 def test_residuals_are_ranked_in_the_spread_that_intervals_are_made_of(vote_std_error, p_value):
     """Excess of the pool: 400 - 256 is 12 squared. Its spreads are 20, 20, 20 and 25."""
-    pool = heldout([20.0] * 4).query("method == 'soft'")
-    pool = pool.assign(
-        std_error_analytic=16.0, human_std_error=0.0, vote_std_error=[0.0, 0.0, 0.0, 15.0]
-    )
+    pool = heldout([20.0] * 4).query("method == 'soft'").assign(std_error_analytic=16.0)
+    pool = pool.assign(human_std_error=0.0, vote_std_error=[0.0, 0.0, 0.0, 15.0])
     record = scored_record([22.5]).assign(std_error=9.0, vote_std_error=vote_std_error)
     assert strangeness(record, pool, "analytic")["p_value"].tolist() == [p_value]
 
@@ -434,13 +395,10 @@ def test_a_prediction_stored_without_the_parts_of_its_spread_is_not_ranked_and_s
     assert older["used_votes"].isna().all()
     newer = scored_record([5.0]).assign(model="newer")
     record = pd.concat([older, newer], ignore_index=True)
-    for table, n_scored, sentence in (
-        (older, 0, "nothing to test"),
-        (record, 1, "1 fresh against 19"),
-    ):
+    for table, n, sentence in ((older, 0, "nothing to test"), (record, 1, "1 fresh against 19")):
         check = exchangeable(table)
-        assert (check.passed, check.metadata["n_scored"].value) == (True, n_scored)
+        assert (check.passed, check.metadata["n_scored"].value) == (True, n)
         assert "2 stored before vote_std_error was" in check.description
         assert sentence in check.description
-    coverage, _ = coverage_of(record, POOL)
+    coverage = coverage_of(record, POOL)
     assert coverage["n_predictions"].tolist() == [3]

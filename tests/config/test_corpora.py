@@ -40,21 +40,16 @@ def test_a_corpus_is_read_with_its_defaults(load) -> None:
     tiny = load("tiny:\n  reader: battles\n  location: x.csv\n  arena_hard: null\n")
     assert (tiny.slug, tiny.display_name, tiny.location) == ("tiny", "tiny", "x.csv")
     assert (tiny.sample_size, tiny.seed, tiny.judges, tiny.revision) == (None, 0, None, None)
-    assert (tiny.rating.l2, tiny.rating.hard_outcome, tiny.rating.n_resamples) == (
-        0.01,
-        "derived",
-        200,
-    )
+    rating = tiny.rating
+    assert (rating.l2, rating.hard_outcome, rating.n_resamples) == (0.01, "derived", 200)
     assert (tiny.filters.languages, tiny.filters.single_turn) == (None, False)
     assert (tiny.panel, tiny.arena_hard) == (None, None)
     candidates = tiny.candidates
     assert (candidates.half_width, candidates.max_battles) == (60.0, 200)
     assert (candidates.budget, candidates.controls) == (["2000calls"], {})
     assert tiny.gate.thresholds == {name: limit for name, (_, limit) in CRITERIA.items()}
-    assert (set(GateOptions.model_fields), tuple(tiny.gate.withhold)) == (
-        {*CRITERIA, "withhold"},
-        WITHHOLD,
-    )
+    assert set(GateOptions.model_fields) == {*CRITERIA, "withhold"}
+    assert tuple(tiny.gate.withhold) == WITHHOLD
 
 
 def test_options_are_set_one_by_one(load) -> None:
@@ -67,23 +62,16 @@ def test_options_are_set_one_by_one(load) -> None:
     assert given.gate.parse_rate == CRITERIA["parse_rate"].threshold
 
 
-def test_controls_are_names_or_names_with_options() -> None:
+def test_controls_are_names_or_names_with_options_and_a_budget_one_text_or_several() -> None:
     named = CandidateOptions.model_validate({"controls": list(CONTROLS)}).controls
-    assert {name: control.bound for name, control in named.items()} == {
-        "null-model": 0.0,
-        "injected-instruction": 50.0,
-        "copy-of-opponent": 50.0,
-    }
+    assert [named[name].bound for name in CONTROLS] == [0.0, 50.0, 50.0]
     given = {"null-model": {"bound": 25, "text_file": "null.txt"}, "copy-of-opponent": None}
     controls = CandidateOptions.model_validate({"controls": given}).controls
     assert (controls["null-model"].bound, controls["null-model"].text_file) == (25.0, "null.txt")
     assert controls["copy-of-opponent"].bound == 50.0
-
-
-@pytest.mark.parametrize("options", [CandidateOptions, RefreshOptions])
-def test_a_budget_is_one_text_or_several(options) -> None:
-    assert options(budget="500calls 2USD").budget == ["500calls", "2USD"]
-    assert options(budget=["1Mtokens"]).budget == ["1Mtokens"]
+    for options in (CandidateOptions, RefreshOptions):
+        assert options(budget="500calls 2USD").budget == ["500calls", "2USD"]
+        assert options(budget=["1Mtokens"]).budget == ["1Mtokens"]
 
 
 def test_the_shipped_file_loads_without_any_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,29 +81,22 @@ def test_the_shipped_file_loads_without_any_variable(monkeypatch: pytest.MonkeyP
     assert {"arena", "softelo-sample", "lmarena-100k", "comparia"} <= set(corpora)
     sample = corpora["softelo-sample"]
     assert sample.location == "data/softelo_lmarena100k_sample.csv"
-    assert (sample.rating.l2, sample.rating.hard_outcome, sample.rating.n_resamples) == (
-        0.005,
-        "recorded",
-        20,
-    )
+    rating = sample.rating
+    assert (rating.l2, rating.hard_outcome, rating.n_resamples) == (0.005, "recorded", 20)
     assert sample.judges == ["recorded"]
     assert corpora["lmarena-100k"].revision is None
     assert corpora["arena"].panel == PanelOptions(battles=50, runs=3)
 
 
-@pytest.mark.parametrize(
-    ("slug", "message"),
-    [
-        *(
-            (slug, rf"'{slug}' .* has no revision.* copy the commit's hash")
-            for slug in ("lmarena-100k", "lmarena-140k", "lmarena-55k", "comparia")
-        ),
-        ("softelo-annotations", "SOFTELO_ANNOTATIONS, which is not set; set it"),
-    ],
-)
-def test_a_variable_without_value_is_an_error_when_the_corpus_is_read(slug, message, monkeypatch):
+UNPINNED = ("lmarena-100k", "lmarena-140k", "lmarena-55k", "comparia")
+
+
+@pytest.mark.parametrize("slug", [*UNPINNED, "softelo-annotations"])
+def test_a_variable_without_value_is_an_error_when_the_corpus_is_read(slug, monkeypatch):
+    told = rf"'{slug}' .* has no revision.* copy the commit's hash"
     monkeypatch.delenv("SOFTELO_ANNOTATIONS", raising=False)
     monkeypatch.delenv(f"{slug.upper().replace('-', '_')}_REVISION", raising=False)
+    message = told if slug in UNPINNED else "SOFTELO_ANNOTATIONS, which is not set; set it"
     with pytest.raises(ValueError, match=message):
         read_corpus(load_corpora(EXAMPLES)[slug])
 
@@ -146,9 +127,8 @@ def test_a_mistake_in_a_group_is_told_by_its_key(load, line: str, message: str) 
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(
-        FileNotFoundError, match=r"nowhere\.yaml; create it, or set JUDGELINE_CONFIG"
-    ):
+    told = r"nowhere\.yaml; create it, or set JUDGELINE_CONFIG"
+    with pytest.raises(FileNotFoundError, match=told):
         load_corpora(tmp_path / "nowhere.yaml")
 
 
@@ -199,34 +179,23 @@ def test_values_and_lines_are_those_of_the_file(tmp_path: Path) -> None:
     file.write_text(BEFORE + "third: &a {x: 0x1F}\nfourth: *a\n", encoding="utf-8")
     entries = read_entries(file, "things")
     assert entries.values["fourth"] == {"x": 31}
-    assert entries.line("third", "x") == 4
-    assert entries.line("second", "inner", "0") == 3
-
-
-def test_a_file_that_holds_itself_is_nested_too_deeply(tmp_path: Path) -> None:
-    file = tmp_path / "some.yaml"
+    assert [entries.line("third", "x"), entries.line("second", "inner", "0")] == [4, 3]
     file.write_text("a: &a {b: *a}\n", encoding="utf-8")
     with pytest.raises(ValueError, match="nested too deeply") as caught:
         read_entries(file, "things")
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
-@pytest.fixture
-def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+def test_everything_lies_in_the_checkout_unless_it_is_moved(monkeypatch, tmp_path: Path) -> None:
     for name in ("JUDGELINE_HOME", "JUDGELINE_CONFIG", "JUDGELINE_TABLES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-    return monkeypatch
-
-
-def test_everything_lies_in_the_checkout_unless_it_is_moved(folders, tmp_path: Path) -> None:
     assert (ROOT / "pyproject.toml").is_file()
     assert (home(), config_dir()) == (ROOT / ".judgeline", ROOT / "config")
     assert tables_uri() == str(ROOT / ".judgeline" / "tables")
-    folders.setenv("JUDGELINE_HOME", "here")  # a relative home becomes absolute
-    assert home() == tmp_path / "here"
-    assert tables_uri() == str(tmp_path / "here" / "tables")
-    folders.setenv("JUDGELINE_TABLES", "s3://bucket/tables")
+    monkeypatch.setenv("JUDGELINE_HOME", "here")  # a relative home becomes absolute
+    assert (home(), tables_uri()) == (tmp_path / "here", str(tmp_path / "here" / "tables"))
+    monkeypatch.setenv("JUDGELINE_TABLES", "s3://bucket/tables")
     assert tables_uri() == "s3://bucket/tables"
 
 
@@ -235,15 +204,11 @@ def test_everything_lies_in_the_checkout_unless_it_is_moved(folders, tmp_path: P
 CORPUS = CorpusDefinition(slug="c", reader="arena", seed=3, rating={"l2": 0.5})
 
 
-def test_named_settings_are_those_of_the_entry() -> None:
+def test_a_setting_that_was_not_named_is_an_error() -> None:
     own = narrowed(CORPUS, {"slug", "seed", "rating.l2"})
     assert (own.slug, own.seed, own.rating.l2) == ("c", 3, 0.5)
     assert narrowed(CORPUS, {"rating", "rating.l2"}).rating == CORPUS.rating
-
-
-@pytest.mark.parametrize("name", ["reader", "candidates", "rating.seed"])
-def test_reading_another_setting_is_an_error(name: str) -> None:
-    own = narrowed(CORPUS, {"slug", "seed", "rating.l2"})
-    with pytest.raises(AttributeError, match=name.rpartition(".")[2]):
-        attrgetter(name)(own)
-    attrgetter(name)(CORPUS)  # the entry itself keeps everything
+    for name in ("reader", "candidates", "rating.seed"):
+        with pytest.raises(AttributeError, match=name.rpartition(".")[2]):
+            attrgetter(name)(own)
+        attrgetter(name)(CORPUS)  # the entry itself keeps everything

@@ -72,64 +72,54 @@ def test_settings_are_an_entry_or_change_an_example(own: Path, monkeypatch) -> N
     assert Catalog().corpus("mine").judges == ["strict"]
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (["judges", "add", "careful"], "'careful' comes with judgeline; take another name"),
-        (["judges", "add", "gpt-5-mini"], "already; edit it there, or take it out first"),
-        (["judges", "add", "s", *settings("display_name=Judge #2")], "is a comment in YAML"),
-        (["judges", "add", "s", *settings("family=2024-13-45")], "--set family: what follows"),
-        (["judges", "add", "gpt-4o-minni"], "did you mean 'gpt-4o-mini'"),
-        (["judges", "add", "s", *settings(*SERVED)], "'display_name'; add it. Nothing was written"),
-        (["judges", "add", "s", *settings("kind")], "takes KEY=VALUE"),
-        (["judges", "add", "s", *settings("kind={")], "not valid YAML"),
-        (["judges", "add", "s", *settings("kind=a", "kind.b=1")], "has no keys under it"),
-        (["judges", "add", "../s", *settings(*SERVED, "display_name=S")], "a slug is lower-case"),
-        (["judges", "add", "s", *settings(*SERVED, "display_name=S", "api_key_env=sk-secret")],
-         "not the name of an environment variable"),
-        *(
-            (
-                ["corpora", "add", "s", *settings("reader=battles", f"location={place}")],
-                "holds a key or a password",
-            )
-            for place in ("sk-secret", "s3://me:sk-secret@bucket/x", "https://u:sk-secret@host/x")
-        ),
-        (["judges", "remove", "careful"], "comes with judgeline"),
-        (["judges", "remove", "nobody"], "unknown judge 'nobody'"),
-        (["run", "--corpus", "comparia", "--dry-run"], "judgeline corpora add comparia"),
-        (["run", "--corpus", "arena", "--judge", "gpt-4o-mini", "--dry-run"],
-         "judgeline judges add gpt-4o-mini"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_told_and_nothing_is_written(own: Path, capsys, command, message) -> None:
+NAMED = settings(*SERVED, "display_name=S")
+SECRETS = ("sk-secret", "s3://me:sk-secret@bucket/x", "https://u:sk-secret@host/x")
+MISTAKES = [
+    ("judges add careful", [], "'careful' comes with judgeline; take another name"),
+    ("judges add gpt-5-mini", [], "already; edit it there, or take it out first"),
+    ("judges add s", settings("display_name=Judge #2"), "is a comment in YAML"),
+    ("judges add s", settings("family=2024-13-45"), "--set family: what follows"),
+    ("judges add gpt-4o-minni", [], "did you mean 'gpt-4o-mini'"),
+    ("judges add s", settings(*SERVED), "'display_name'; add it. Nothing was written"),
+    ("judges add s", settings("kind"), "takes KEY=VALUE"),
+    ("judges add s", settings("kind={"), "not valid YAML"),
+    ("judges add s", settings("kind=a", "kind.b=1"), "has no keys under it"),
+    ("judges add ../s", NAMED, "a slug is lower-case"),
+    ("judges add s", [*NAMED, *settings("api_key_env=sk-secret")],
+     "not the name of an environment variable"),
+    *(("corpora add s", settings("reader=battles", f"location={one}"), "holds a key or a password")
+      for one in SECRETS),
+    ("judges remove careful", [], "comes with judgeline"),
+    ("judges remove nobody", [], "unknown judge 'nobody'"),
+    ("run --dry-run --corpus comparia", [], "judgeline corpora add comparia"),
+    ("run --dry-run --corpus arena --judge gpt-4o-mini", [], "judgeline judges add gpt-4o-mini"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "given", "message"), MISTAKES)
+def test_a_mistake_is_told_and_nothing_is_written(own, capsys, command, given, message) -> None:
     assert main(["judges", "add", "gpt-5-mini"]) == 0
     before = JUDGES.own_file.read_bytes()
     capsys.readouterr()
-    assert main(command) == 1
+    assert main([*command.split(), *given]) == 1
     printed = capsys.readouterr()
     assert message in " ".join((printed.out + printed.err).split())
     assert "sk-secret" not in printed.out + printed.err
     assert JUDGES.own_file.read_bytes() == before
 
 
-def test_removing_one_leaves_the_others_and_their_comments(own: Path) -> None:
-    own.mkdir()
-    first, last = (
-        "# Mine.\na:\n  kind: recorded\n  display_name: A\n  family: x\n",
-        ("# Theirs,\n# of two lines.\nb:\n  kind: recorded\n  display_name: B\n  family: x\n"),
-    )
-    JUDGES.own_file.write_text(f"# Head.\n\n{first}{last}", encoding="utf-8")
-    assert main(["judges", "remove", "a"]) == 0
-    assert JUDGES.own_file.read_text("utf-8") == f"# Head.\n\n{last}"
+ENTRY = "# {0} is mine,\n# yes.\n{0}:\n  kind: recorded\n  display_name: A\n{1}  family: x\n"
 
 
-def test_a_comment_in_the_first_column_does_not_end_an_entry(own: Path) -> None:
-    """What stands below it would join the entry above, and change what that judge is asked."""
+@pytest.mark.parametrize(("removed", "inside"), [("a", ""), ("b", "# more\n")])
+def test_removing_one_leaves_the_others_and_their_comments(own: Path, removed, inside) -> None:
+    """What stands below a comment in the first column is still of the entry above it."""
     own.mkdir()
-    entry = "{}:\n  kind: recorded\n  display_name: A\n# more\n  family: {}\n"
-    JUDGES.own_file.write_text(entry.format("a", "x") + entry.format("b", "y"), encoding="utf-8")
-    assert main(["judges", "remove", "b"]) == 0
-    assert JUDGES.own_file.read_text("utf-8") == entry.format("a", "x")
+    entries = {name: ENTRY.format(name, inside) for name in ("a", "b")}
+    JUDGES.own_file.write_text(f"# Head.\n\n{''.join(entries.values())}", encoding="utf-8")
+    assert main(["judges", "remove", removed]) == 0
+    del entries[removed]
+    assert JUDGES.own_file.read_text("utf-8") == f"# Head.\n\n{''.join(entries.values())}"
 
 
 def test_a_judge_that_nobody_knows_is_said_to_be_missing(own: Path, capsys) -> None:
@@ -139,13 +129,8 @@ def test_a_judge_that_nobody_knows_is_said_to_be_missing(own: Path, capsys) -> N
 
 
 def test_own_entries_are_no_part_of_the_checkout() -> None:
-    ignored = subprocess.run(
-        ["git", "check-ignore", "config/local/judges.yaml"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["git", "check-ignore", "config/local/judges.yaml"]
+    ignored = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if (ROOT / ".git").exists():
         assert ignored.stdout.strip() == "config/local/judges.yaml"
 

@@ -37,29 +37,20 @@ from resources.exchange.games import (
 )
 
 BASE = ArenaHardOptions(baseline="base")
-READERS = {
-    "arena-hard": "arena-hard",
-    "mt-bench": "mt-bench",
-    "alpaca-eval": "alpaca-eval",
-    "soft-elo": "softelo-annotations",
+WRITERS = {
+    "arena-hard": lambda *given: write_arena_hard(*given, BASE),
+    "mt-bench": write_mt_bench,
+    "alpaca-eval": write_alpaca_eval,
+    "softelo-annotations": lambda *given: write_soft_elo(*given, "c"),
 }
+"""Writer by the name of the reader of its format."""
 
 
 def battle(number: int, **changes: Any) -> dict[str, Any]:
-    return {
-        "battle_id": f"b{number}",
-        "question_id": f"q{number}",
-        "cluster_id": f"q{number}",
-        "model_a": "ant",
-        "model_b": "base",
-        "human_outcome": 1.0,
-        "instruction": f"Why {number}?",
-        "completion_a": "So.",
-        "completion_b": "No, no.",
-        "language": "en",
-        "n_turns": 1,
-        **changes,
-    }
+    ids = dict.fromkeys(("question_id", "cluster_id"), f"q{number}")
+    models = {"model_a": "ant", "model_b": "base", "human_outcome": 1.0, "language": "en"}
+    texts = {"instruction": f"Why {number}?", "completion_a": "So.", "completion_b": "No, no."}
+    return {"battle_id": f"b{number}", **ids, **models, **texts, "n_turns": 1, **changes}
 
 
 def battles(*rows: dict[str, Any]) -> pd.DataFrame:
@@ -67,16 +58,10 @@ def battles(*rows: dict[str, Any]) -> pd.DataFrame:
 
 
 def verdict(number: int, order: str, outcome: float | None, **changes: Any) -> dict[str, Any]:
-    return {
-        "battle_id": f"b{number}",
-        "judge": "j",
-        "order": order,
-        "replicate": 0,
-        "status": "parse_error" if outcome is None else "ok",
-        "recorded_outcome": outcome,
-        "identity": f"{number}-{order}",
-        **changes,
-    }
+    status = "parse_error" if outcome is None else "ok"
+    call = {"battle_id": f"b{number}", "judge": "j", "order": order, "replicate": 0}
+    said = {"status": status, "recorded_outcome": outcome, "identity": f"{number}-{order}"}
+    return {**call, **said, **changes}
 
 
 def scored(number: int, order: str, a: float, b: float, **changes: Any) -> dict[str, Any]:
@@ -90,24 +75,20 @@ def verdicts(*rows: dict[str, Any]) -> pd.DataFrame:
 
 class Exported(NamedTuple):
     text: str
+    rows: list[dict[str, Any]]
     account: Account
 
 
 def export(style: str, some: pd.DataFrame, said: pd.DataFrame) -> Exported:
     judged, account = judged_battles(some, said)
-    if style == "arena-hard":
-        text = write_arena_hard(judged, account, "j", BASE)
-    elif style == "soft-elo":
-        text = write_soft_elo(judged, account, "j", "c")
-    else:
-        writer = {"mt-bench": write_mt_bench, "alpaca-eval": write_alpaca_eval}[style]
-        text = writer(judged, account, "j")
-    assert len(list(rows_of(style, text))) == account.n_written
-    return Exported(text, account)
+    text = WRITERS[style](judged, account, "j")
+    rows = rows_of(style, text)
+    assert len(rows) == account.n_written
+    return Exported(text, rows, account)
 
 
 def rows_of(style: str, text: str) -> list[dict[str, Any]]:
-    if style == "soft-elo":
+    if style == "softelo-annotations":
         return list(csv.DictReader(io.StringIO(text)))
     return json.loads(text) if style == "alpaca-eval" else list(map(json.loads, text.splitlines()))
 
@@ -128,41 +109,27 @@ SAID = verdicts(
 
 
 def test_arena_hard_by_hand() -> None:
-    exported = export("arena-hard", SOME, SAID)
-    rows = rows_of("arena-hard", exported.text)
-    assert [(row["uid"], row["model"], row["judge"]) for row in rows] == [
-        ("q0", "ant", "j"),
-        ("q1", "bee", "j"),
-    ]
+    _, rows, account = export("arena-hard", SOME, SAID)
+    said = [(row["uid"], row["model"], row["judge"]) for row in rows]
+    assert said == [("q0", "ant", "j"), ("q1", "bee", "j")]
     # game 1 shows the baseline first. Battle 0: ant won both games. Battle 1: base is A and
     # lost the game that showed it first; the other one failed.
-    assert [[game["score"] for game in row["games"]] for row in rows] == [
-        ["B>A", "A>>B"],
-        ["B>A", None],
-    ]
-    assert [game["judgment"] for game in rows[0]["games"] + rows[1]["games"]] == [
-        "", "yes", "", "banana",
-    ]  # fmt: skip
-    changed = counted(exported.account.changed)
+    scores = [[game["score"] for game in row["games"]] for row in rows]
+    assert scores == [["B>A", "A>>B"], ["B>A", None]]
+    words = [game["judgment"] for row in rows for game in row["games"]]
+    assert words == ["", "yes", "", "banana"]
+    changed = counted(account.changed)
     assert changed["labels without a strength, which the tables do not have"] == 2
     assert changed["failed games (parse_error), written as failed"] == 1
 
 
 def test_mt_bench_by_hand() -> None:
-    first, second = rows_of("mt-bench", export("mt-bench", SOME, SAID).text)
-    assert (first["g1_winner"], first["g2_winner"]) == ("model_1", "model_1")
+    first, second = export("mt-bench", SOME, SAID).rows
     assert (second["g1_winner"], second["g2_winner"]) == ("model_2", "error")
     assert first == {
-        "question_id": "q0",
-        "model_1": "ant",
-        "model_2": "base",
-        "g1_winner": "model_1",
-        "g2_winner": "model_1",
-        "judge": ["j", "judgeline"],
-        "g1_judgment": "A>>B\nyes",
-        "g2_judgment": "",
-        "turn": 1,
-        "tstamp": None,
+        **{"question_id": "q0", "turn": 1, "model_1": "ant", "model_2": "base", "tstamp": None},
+        **{"g1_winner": "model_1", "g2_winner": "model_1", "judge": ["j", "judgeline"]},
+        **{"g1_judgment": "A>>B\nyes", "g2_judgment": ""},
     }
 
 
@@ -172,14 +139,13 @@ def test_alpaca_eval_by_hand() -> None:
         scored(0, "BA", 7, 7, answer="two"),
         verdict(1, "mean", 0.25, answer='{"logprobs":[-0.5]}'),
     )
-    exported = export("alpaca-eval", SOME, said)
-    first, second = rows_of("alpaca-eval", exported.text)
+    _, (first, second), account = export("alpaca-eval", SOME, said)
     assert first["preference"] == 1.25  # a win and a tie of output_1
     assert first["raw_completion"] is None
     assert (first["generator_1"], first["output_1"]) == ("ant", "So.")
     assert second["preference"] == 1.75
     assert second["raw_completion"] == {"logprobs": [-0.5]}
-    assert counted(exported.account.changed) == {
+    assert counted(account.changed) == {
         "battles with both orders averaged into one": 1,
         "rubric scores of a verdict, not written": 2,
         "the judge's words, not written": 2,
@@ -190,9 +156,9 @@ def test_soft_elo_by_hand() -> None:
     said = verdicts(
         scored(0, "AB", 8, 6), scored(0, "BA", 7, 7), verdict(1, "AB", 1.0), verdict(1, "BA", None)
     )
-    exported = export("soft-elo", SOME, said)
+    exported = export("softelo-annotations", SOME, said)
     assert exported.text.splitlines()[0] == ",".join(COLUMNS)
-    first, second = rows_of("soft-elo", exported.text)
+    first, second = exported.rows
     assert (first["human_pref"], first["judge_pref"]) == ("0.0", "0.25")  # 0 is a win of A
     assert json.loads(first["scores_a"]) == dict.fromkeys(CRITERIA, 7.5)
     assert json.loads(first["scores_b"]) == dict.fromkeys(CRITERIA, 6.5)
@@ -217,7 +183,7 @@ ACCOUNTS = [
     ("arena-hard", {}, [verdict(0, "mean", 1.0)], "left_out", {MEAN_ONLY: 1}),
     ("mt-bench", {}, [verdict(0, "AB", 0.75), BOTH[1]], "left_out", {NO_RESULT: 1}),
     ("mt-bench", {}, [verdict(0, "AB", None, status="ok"), BOTH[1]], "left_out", {NO_RESULT: 1}),
-    ("soft-elo", {}, [verdict(0, "mean", 0.3)], "left_out", {NO_QUARTER: 1}),
+    ("softelo-annotations", {}, [verdict(0, "mean", 0.3)], "left_out", {NO_QUARTER: 1}),
     ("arena-hard", {"model_b": "bee"}, BOTH, "left_out",
      {"neither model is the baseline 'base'": 1}),
     ("alpaca-eval", {"completion_b": None}, BOTH, "left_out", {NO_TEXT: 1}),
@@ -248,7 +214,7 @@ def test_what_a_format_has_no_place_for_is_counted(style, change, rows, count, e
     ],
 )
 def test_of_replicates_the_first_that_was_read_counts(rows, winners) -> None:
-    (row,) = rows_of("mt-bench", export("mt-bench", battles(battle(0)), verdicts(*rows)).text)
+    (row,) = export("mt-bench", battles(battle(0)), verdicts(*rows)).rows
     assert (row["g1_winner"], row["g2_winner"]) == winners
 
 
@@ -262,7 +228,7 @@ def test_rows_that_readers_take_for_one_and_battles_without_a_verdict_are_counte
 
 def test_scores_beat_nothing_and_a_published_outcome_beats_scores() -> None:
     said = verdicts(scored(0, "mean", 9, 5), scored(1, "mean", 9, 5, recorded_outcome=0.75))
-    rows = rows_of("alpaca-eval", export("alpaca-eval", SOME, said).text)
+    rows = export("alpaca-eval", SOME, said).rows
     assert [row["preference"] for row in rows] == [1.0, 1.25]
 
 
@@ -278,35 +244,26 @@ NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_
 @st.composite
 def corpora(draw) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Battles of distinct questions, each judged in both orders."""
-    n = draw(st.integers(1, 5))
-    questions = draw(
-        st.lists(NAMES | st.integers(0, 99).map(str), min_size=n, max_size=n, unique=True)
-    )
+    names = st.lists(NAMES | st.integers(0, 99).map(str), min_size=1, max_size=5, unique=True)
     rows, said = [], []
-    for number, question in enumerate(questions):
+    for number, question in enumerate(draw(names)):
         model = draw(NAMES.filter(lambda name: name != "base"))
-        sides = draw(st.permutations([model, "base"]))
+        a, b = draw(st.permutations([model, "base"]))
         turn = draw(st.sampled_from([None, 1, 2]))
-        rows.append(
-            battle(number, question_id=question, model_a=sides[0], model_b=sides[1], n_turns=turn)
-        )
-        said += [
-            verdict(number, order, draw(OUTCOMES), answer=draw(WORDS)) for order in ("AB", "BA")
-        ]
+        rows.append(battle(number, question_id=question, model_a=a, model_b=b, n_turns=turn))
+        orders = ("AB", "BA")
+        said += [verdict(number, one, draw(OUTCOMES), answer=draw(WORDS)) for one in orders]
     return battles(*rows), verdicts(*said)
 
 
 def outcomes(some: pd.DataFrame, said: pd.DataFrame) -> dict[tuple[str, str, str], float | None]:
     """Share of the win of each model in the game that shows it first, by question; None failed."""
-    told = said.merge(some, on="battle_id", validate="many_to_one")
     found = {}
-    for row in told.itertuples():
-        a_first = row.order == "AB"
-        first, second = (row.model_a, row.model_b) if a_first else (row.model_b, row.model_a)
-        share = row.recorded_outcome if a_first else 1 - row.recorded_outcome
-        found[row.question_id.removesuffix(":turn-2"), first, second] = (
-            None if row.status != "ok" else share
-        )
+    for row in said.merge(some, on="battle_id", validate="many_to_one").itertuples():
+        sides = (row.model_a, row.model_b)[:: 1 if row.order == "AB" else -1]
+        share = row.recorded_outcome if row.order == "AB" else 1 - row.recorded_outcome
+        question = row.question_id.removesuffix(":turn-2")
+        found[question, *sides] = share if row.status == "ok" else None
     return found
 
 
@@ -319,12 +276,11 @@ def test_outcomes_survive_a_round_trip(tmp_path_factory, style, corpus) -> None:
     exported = export(style, some, said)
     path = tmp_path_factory.mktemp("round") / "one.jsonl"
     path.write_text(exported.text, encoding="utf-8")
-    found = read_files(READERS[style], [path], BASE)
+    found = read_files(style, [path], BASE)
     assert found.quarantine.empty
     assert exported.account.n_written == len(some)
     assert outcomes(found.battles, found.verdicts) == outcomes(some, said)
-    again = export(style, found.battles, found.verdicts)
-    assert rows_of(style, again.text) == rows_of(style, exported.text)
+    assert export(style, found.battles, found.verdicts).rows == exported.rows
 
 
 @pytest.mark.slow
@@ -352,15 +308,11 @@ POINTS = st.integers(1, 10).map(float)
 @settings(max_examples=40, deadline=None)
 def test_average_scores_survive_soft_elo(tmp_path_factory, given_points) -> None:
     some = battles(*(battle(n) for n in range(len(given_points))))
-    said = verdicts(
-        *(
-            scored(n, order, *points)
-            for n, (a1, b1, a2, b2) in enumerate(given_points)
-            for order, points in (("AB", (a1, b1)), ("BA", (a2, b2)))
-        )
-    )
+    said = []
+    for n, (a1, b1, a2, b2) in enumerate(given_points):
+        said += [scored(n, "AB", a1, b1), scored(n, "BA", a2, b2)]
     path = tmp_path_factory.mktemp("round") / "one.csv"
-    path.write_text(export("soft-elo", some, said).text, encoding="utf-8")
+    path.write_text(export("softelo-annotations", some, verdicts(*said)).text, encoding="utf-8")
     found = read_files("softelo-annotations", [path])
     assert found.quarantine.empty
     assert found.battles["human_outcome"].eq(1.0).all()
@@ -370,27 +322,27 @@ def test_average_scores_survive_soft_elo(tmp_path_factory, given_points) -> None
     assert found.verdicts["recorded_outcome"].tolist() == wins
 
 
+MODELS = ("model_a", "model_b")
+
+
 def test_the_released_sample_comes_out_as_it_went_in(sample: Path, tmp_path: Path) -> None:
     first = read_files("softelo-annotations", [sample])
-    exported = export("soft-elo", first.battles, first.verdicts)
+    exported = export("softelo-annotations", first.battles, first.verdicts)
     path = tmp_path / "again.csv"
     path.write_text(exported.text, encoding="utf-8")
     with sample.open(encoding="utf-8", newline="") as lines:
         published = list(csv.DictReader(lines))
-    ours = rows_of("soft-elo", exported.text)
-    for name in ("human_pref", "judge_pref"):
-        assert [float(row[name]) for row in ours] == [float(row[name]) for row in published]
-    for name in ("scores_a", "scores_b"):
-        theirs = [json.loads(row[name].replace("'", '"')) for row in published]
-        assert [json.loads(row[name]) for row in ours] == theirs
-    for name in ("model_a", "model_b"):
-        assert [row[name] for row in ours] == [row[name] for row in published]
+    for ours_row, row in zip(exported.rows, published, strict=True):
+        for name in ("human_pref", "judge_pref"):
+            assert float(ours_row[name]) == float(row[name])
+        for name in ("scores_a", "scores_b"):
+            assert json.loads(ours_row[name]) == json.loads(row[name].replace("'", '"'))
+        assert [ours_row[name] for name in MODELS] == [row[name] for name in MODELS]
     second = read_files("softelo-annotations", [path])
     assert second.quarantine.empty
-    pd.testing.assert_frame_equal(
-        second.verdicts.drop(columns=["battle_id", "identity", "judge"]),
-        first.verdicts.drop(columns=["battle_id", "identity", "judge"]),
-    )
+    named = ["battle_id", "identity", "judge"]
+    both = (found.verdicts.drop(columns=named) for found in (second, first))
+    pd.testing.assert_frame_equal(*both)
 
 
 # The baseline on a command line, and files
@@ -398,21 +350,17 @@ def test_the_released_sample_comes_out_as_it_went_in(sample: Path, tmp_path: Pat
 
 def test_baselines_are_named_once_or_by_category() -> None:
     assert arena_hard_options("mt-bench", [], 1) is None
-    assert arena_hard_options("arena-hard", ["a"], 2) == ArenaHardOptions(
-        baseline="a", baseline_first_in=2
-    )
+    one = ArenaHardOptions(baseline="a", baseline_first_in=2)
+    assert arena_hard_options("arena-hard", ["a"], 2) == one
     by_category = arena_hard_options("arena-hard", ["x=a", "y=b=c"], 1)
     assert by_category == ArenaHardOptions(baseline={"x": "a", "y": "b=c"})
     with pytest.raises(ValueError, match="belongs to the format arena-hard"):
         arena_hard_options("mt-bench", ["a"], 1)
     with pytest.raises(ValueError, match="'b' is one of several"):
         arena_hard_options("arena-hard", ["x=a", "b"], 1)
-
-
-def test_an_export_is_about_one_baseline() -> None:
     judged, account = judged_battles(SOME, SAID)
     with pytest.raises(ValueError, match="--baseline NAME"):
-        write_arena_hard(judged, account, "j", ArenaHardOptions(baseline={"x": "base"}))
+        write_arena_hard(judged, account, "j", by_category)
 
 
 def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ aside with reason and detail. Of `each`, a row beside the base row leaves that, 
 import ast
 import csv
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import yaml
 from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES, score_battles
 from judgeline.io.softelo import _read_scores as read_scores
 from judgeline.verdict.outcomes import CRITERIA
-from resources.config.corpora import ArenaHardOptions, CorpusDefinition, load_corpora
+from resources.config.corpora import READERS, ArenaHardOptions, CorpusDefinition, load_corpora
 from resources.config.paths import ROOT
 from resources.corpora.judgments import joined, labelled, split_answer
 from resources.corpora.reading import CorpusRead, read_corpus, read_files
@@ -43,9 +42,8 @@ def cases() -> Iterator[Any]:
 def cell(value: Any) -> Any:
     """Return a value of a fixture as it is published: scores in one word become JSON."""
     if isinstance(value, dict) and "all" in value:
-        scores = dict.fromkeys(CRITERIA, value["all"])
-        changes = {name: score for name, score in value.items() if name != "all"}
-        return json.dumps({**scores, **changes}, separators=(",", ":"))
+        scores = {**dict.fromkeys(CRITERIA, value["all"]), **value}
+        return json.dumps({k: v for k, v in scores.items() if k != "all"}, separators=(",", ":"))
     return value
 
 
@@ -57,13 +55,12 @@ def write(path: Path, rows: list[Any], base: dict[str, Any]) -> None:
         for row in rows
     ]
     if path.suffix == ".parquet":
-        names = dict.fromkeys(name for row in full for name in row)
-        columns = {name: [row.get(name) for row in full] for name in names}
-        kinds = {name: pa.array([base[name]]).type for name in base}
-        arrays = {
-            name: pa.array(cells, kinds.get(name) if cells.count(None) == len(cells) else None)
-            for name, cells in columns.items()
-        }
+        arrays = {}
+        for name in dict.fromkeys(name for row in full for name in row):
+            cells = [row.get(name) for row in full]
+            is_null = name in base and cells.count(None) == len(cells)
+            kind = pa.array([base[name]]).type if is_null else None
+            arrays[name] = pa.array(cells, kind)
         pq.write_table(pa.table(arrays), path)
     elif path.suffix == ".csv":
         pd.DataFrame(full).to_csv(path, index=False)
@@ -82,20 +79,14 @@ def read(folder: Path, layout: Any, case: Any, suffix: str | None, rows: list[An
         file.write_text(str(case["text"]), encoding="utf-8")
     elif rows:
         write(file, rows, base)
+    bare = layout["reader"] == "comparia" or "beside" in layout
     for name, others in {**layout.get("beside", {}), **case.get("beside", {})}.items():
-        write(
-            folder / name,
-            others,
-            base if layout["reader"] != "comparia" and "beside" not in layout else {},
-        )
+        write(folder / name, others, {} if bare else base)
     default = file.name if [*folder.iterdir()] == [file] else ""
-    corpus = CorpusDefinition(
-        slug="t",
-        reader=layout["reader"],
-        location=str(folder / case.get("location", default)),
-        **case.get("options", layout.get("options", {})),
-    )
-    return read_corpus(corpus)
+    location = str(folder / case.get("location", default))
+    options = case.get("options", layout.get("options", {}))
+    entry = {"slug": "t", "reader": layout["reader"], "location": location, **options}
+    return read_corpus(CorpusDefinition(**entry))
 
 
 def plain(column: pd.Series) -> list[Any]:
@@ -219,12 +210,9 @@ def test_games_of_either_program_are_scored_as_wins_ties_and_losses(tmp_path: Pa
     """The strength of a label is kept in the answer and is none of an outcome."""
     games = [[{"score": "B>>A"}, {"score": "A>B"}], [{"score": "A=B"}, None]]
     rows = [{"uid": f"u{n}", "games": pair} for n, pair in enumerate(games)]
-    for folder, name, given, score in (
-        ("hard", "arena-hard", rows, 1.0),
-        ("bench", "mt-bench", [{}], 0.5),
-    ):
-        (tmp_path / folder).mkdir()
-        found = first_of(tmp_path / folder, name, *given)
+    for name, given, score in (("arena-hard", rows, 1.0), ("mt-bench", [{}], 0.5)):
+        (tmp_path / name).mkdir()
+        found = first_of(tmp_path / name, name, *given)
         scored = score_battles(found.battles, found.verdicts)
         assert scored[["model_a", "score_difference"]].to_numpy().tolist() == [["ant", score]]
 
@@ -279,16 +267,12 @@ def test_real_preferences_keep_their_meaning_as_annotations(preferences, tmp_pat
     real = pd.read_parquet(preferences).dropna(subset=["preference"])
     real = real[real["model"].ne(real["reference_model"])]
     real = real.drop_duplicates(["question_id", "model", "chars_model", "chars_reference"])
-    rows = pd.DataFrame(
-        {
-            "instruction": real["question_id"],
-            "output_1": real["chars_reference"].map("{} characters".format),
-            "output_2": real["chars_model"].map("{} characters".format),
-            "generator_1": real["reference_model"],  # AlpacaEval puts the reference first
-            "generator_2": real["model"],
-            "annotator": real["judge"],
-            "preference": 1 + real["preference"],
-        }
+    rows = real.rename(columns={"question_id": "instruction", "judge": "annotator"}).assign(
+        output_1=real["chars_reference"].map("{} characters".format),
+        output_2=real["chars_model"].map("{} characters".format),
+        generator_1=real["reference_model"],  # AlpacaEval puts the reference first
+        generator_2=real["model"],
+        preference=1 + real["preference"],
     )
     rows.to_json(tmp_path / "annotations.json", orient="records")
     found = read_files("alpaca-eval", [tmp_path / "annotations.json"])
@@ -304,10 +288,9 @@ def test_many_annotations_keep_their_scores_and_order(tmp_path: Path) -> None:
     halves = rng.integers(4, 21, (2, n, 6)) / 2
     texts = [[json.dumps(dict(zip(CRITERIA, one, strict=True))) for one in side] for side in halves]
     base = {name: cell(value) for name, value in LAYOUTS["softelo-annotations"]["base"].items()}
+    ids = [f"q{number}" for number in range(n)]
     table = pd.DataFrame([base] * n).assign(
-        original_question_id_hash=[f"q{number}" for number in range(n)],
-        scores_a=texts[0],
-        scores_b=texts[1],
+        original_question_id_hash=ids, scores_a=texts[0], scores_b=texts[1]
     )
     columns = list(table)[::-1]  # their order does not matter
     table[columns].to_csv(tmp_path / "big.csv", index=False)
@@ -352,7 +335,4 @@ def test_five_good_scores_are_none(number: str, reason: str, place: int) -> None
 
 
 def test_every_reader_has_fixtures() -> None:
-    from resources.config.corpora import READERS
-
     assert {layout["reader"] for layout in LAYOUTS.values()} | {"arena"} == set(READERS)
-    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in LAYOUTS)

@@ -23,9 +23,8 @@ HUB = "hf://datasets/owner/name/data/*.parquet"
 
 def definition(location: object, revision: str | None = None, **options) -> CorpusDefinition:
     place = None if location is None else str(location)
-    return CorpusDefinition(
-        slug="tiny", reader="battles", location=place, revision=revision, **options
-    )
+    given = {"slug": "tiny", "reader": "battles", "location": place, "revision": revision}
+    return CorpusDefinition(**given, **options)
 
 
 @pytest.fixture
@@ -69,33 +68,21 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return data
 
 
-def test_paths_are_relative_to_the_checkout() -> None:
+def test_paths_folders_and_globs_give_files_in_order(tmp_path: Path) -> None:
     assert corpus_files(definition("config/judges.yaml")) == [ROOT / "config" / "judges.yaml"]
-
-
-def test_folders_and_globs_give_files_in_order(tmp_path: Path) -> None:
-    for name in ("b.parquet", "a.parquet", "notes.txt"):
-        (tmp_path / name).touch()
     (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "c.parquet").touch()
+    for name in ("b.parquet", "a.parquet", "notes.txt", "deep/c.parquet"):
+        (tmp_path / name).touch()
     found = corpus_files(definition(tmp_path))
     assert [path.name for path in found] == ["a.parquet", "b.parquet", "c.parquet"]
     assert corpus_files(definition(f"{tmp_path}/*.parquet")) == found[:2]
-
-
-def test_a_folder_of_two_formats_is_ambiguous(tmp_path: Path) -> None:
-    for name in ("a.parquet", "a.csv"):
-        (tmp_path / name).touch()
+    with pytest.raises(FileNotFoundError, match=r"'tiny'.*b\.parqet \(is b\.parquet meant"):
+        corpus_files(definition(tmp_path / "b.parqet"))
+    with pytest.raises(FileNotFoundError, match="nothing to read at"):
+        corpus_files(definition(tmp_path / "*.csv"))
+    (tmp_path / "a.csv").touch()
     with pytest.raises(ValueError, match="holds csv and parquet files; name one kind"):
         corpus_files(definition(tmp_path))
-
-
-def test_a_missing_file_suggests_its_neighbour(tmp_path: Path) -> None:
-    (tmp_path / "battles.csv").touch()
-    with pytest.raises(FileNotFoundError, match=r"'tiny'.*battels\.csv \(is battles\.csv meant"):
-        corpus_files(definition(tmp_path / "battels.csv"))
-    with pytest.raises(FileNotFoundError, match="nothing to read at"):
-        corpus_files(definition(tmp_path / "*.parquet"))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +91,7 @@ def test_a_missing_file_suggests_its_neighbour(tmp_path: Path) -> None:
         (None, None, "has no location; set it"),
         ("${NOT_SET_ANYWHERE}/x.csv", None, "NOT_SET_ANYWHERE, which is not set"),
         (HUB, "${NOT_SET_ANYWHERE}", "the revision of .* NOT_SET_ANYWHERE"),
-        (HUB, None, r"no revision.*datasets/owner/name/commits/main, copy the commit's hash"),
+        (HUB, None, r"no revision.*copy the commit's hash from .*datasets/owner/name/commits/main"),
         (f"hf://datasets/owner/name@{COMMIT}/x.csv", "v1", "two revisions"),
         ("hf://owner/name/x.csv", "v1", "no address of the form hf://datasets/owner/name/path"),
         ("s3://bucket/x.csv", None, "no address of the form"),
@@ -115,21 +102,19 @@ def test_locations_that_cannot_be_read(location, revision, told) -> None:
         corpus_files(definition(location, revision))
 
 
+PINNED = f"hf://datasets/owner/name@{COMMIT}/data/*.parquet"
+
+
 @pytest.mark.parametrize(
-    ("location", "revision", "pinned"),
-    [
-        (HUB, COMMIT, COMMIT),
-        (f"hf://datasets/owner/name@{COMMIT}/data/*.parquet", None, COMMIT),
-        (f"hf://datasets/owner/name@{COMMIT}/data/*.parquet", COMMIT, COMMIT),
-        (HUB, "refs/convert/parquet", "refs/convert/parquet"),
-    ],
+    ("location", "revision"),
+    [(HUB, COMMIT), (PINNED, None), (PINNED, COMMIT), (HUB, "refs/convert/parquet")],
 )
-def test_hub_files_are_downloaded_at_the_revision(online, location, revision, pinned) -> None:
+def test_hub_files_are_downloaded_at_the_revision(online, location, revision) -> None:
     found = corpus_files(definition(location, revision))
     assert [path.name for path in found] == ["a.parquet", "b.parquet"]
-    quoted = pinned.replace("/", "%2F")
+    pinned = revision or COMMIT
     assert online == [
-        ("glob", f"datasets/owner/name@{quoted}/data/*.parquet"),
+        ("glob", f"datasets/owner/name@{pinned.replace('/', '%2F')}/data/*.parquet"),
         ("owner/name", "data/a.parquet", "dataset", pinned),
         ("owner/name", "data/b.parquet", "dataset", pinned),
     ]
@@ -150,29 +135,17 @@ def test_a_hub_that_does_not_answer_says_what_to_check(online, error, monkeypatc
         corpus_files(definition(HUB, COMMIT))
 
 
-@pytest.mark.parametrize("revision", [COMMIT, "v1"])
-def test_offline_files_come_from_the_cache(cache: Path, revision: str) -> None:
-    assert corpus_files(definition(HUB, revision)) == [cache / "a.parquet"]
-
-
-@pytest.mark.parametrize(
-    ("location", "revision"),
-    [
+def test_offline_files_come_from_the_cache_or_it_says_how_to_download(cache: Path) -> None:
+    for commit in (COMMIT, "v1"):
+        assert corpus_files(definition(HUB, commit)) == [cache / "a.parquet"]
+    for location, commit in (
         (HUB, "v2"),
         ("hf://datasets/owner/else/*.csv", COMMIT),
         ("hf://datasets/owner/name/data/*.csv", COMMIT),
-    ],
-)
-def test_offline_what_is_not_cached_says_how_to_download(cache, location, revision) -> None:
-    with pytest.raises(
-        FileNotFoundError,
-        match=rf"HF_HUB_OFFLINE is set; .* run: hf download owner/\w+ --repo-type dataset "
-        rf"--revision {revision} --include",
     ):
-        corpus_files(definition(location, revision))
-
-
-def test_a_cache_that_lacks_a_shard_is_not_taken_for_the_corpus(cache: Path) -> None:
+        told = rf"HF_HUB_OFFLINE is set; .* hf download owner/\w+ .* --revision {commit} --include"
+        with pytest.raises(FileNotFoundError, match=told):
+            corpus_files(definition(location, commit))
     (cache / "a.parquet").rename(cache / "train-00000-of-00002.parquet")
     with pytest.raises(FileNotFoundError, match="not, or not all, in the hub's local cache"):
         corpus_files(definition(HUB, COMMIT))

@@ -80,7 +80,7 @@ def test_figures_off_their_scale_are_told_and_missing_ones_are_no_error(compared
     broken = compared.assign(**off, n_failed=compared["n_verdicts"] + 1)
     result = JUDGE_COMPARISON.check(check, pd.concat([broken, broken.head(1)]))
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    for words in ("mae is positive", "one row per method", "no more verdicts failed"):
+    for words in ("mae is at least 0", "together unique", "no more verdicts failed"):
         assert words in result.description
     for name in ("spearman", "kendall", "kappa", "coverage"):
         assert f"{name} lies in" in result.description
