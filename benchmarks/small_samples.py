@@ -1,15 +1,21 @@
-"""Whether two statistics hold their promise where prompts or votes are few.
+"""Whether statistics hold their promise where prompts, votes or models of one kind are few.
 
 Coverage of reference-anchored intervals, and false alarms of the surrogacy diagnostic, each
 beside what it would be if the error of the pseudo-prompts, or of the strengths, were left out.
+Then three simulations in which jackknife+, bands and weights hold and one threshold does not.
 """
 
 import argparse
 import json
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+
+from judgeline.report.drawing import Chart
+from judgeline.report.figures import Illustration, picture
 
 # The simulations are those of the tests.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "reference"))
@@ -18,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 from test_gaps import coverage_of_draws
 from test_surrogacy import false_alarms
+from unlike_models import MISCOVERAGE, Trials, try_bands, try_jackknife_plus, try_weights
 
 
 def coverage_rows(battles: Path, n_draws: int) -> list[dict[str, float]]:
@@ -41,18 +48,92 @@ def alarm_rows(n_arenas: int) -> list[dict[str, float]]:
     ]
 
 
+class Promise(NamedTuple):
+    """How often intervals held (`se`: standard error), by a method and by one threshold for all.
+
+    `price` is the median over trials of the method's width over that of the one threshold.
+    """
+
+    method: str
+    scenario: str
+    held: float
+    se: float
+    one_threshold_held: float
+    one_threshold_se: float
+    price: float
+    trials: int
+
+
+def promise_rows(n_trials: int) -> list[Promise]:
+    """Return coverage and price of jackknife+, bands and weights; seeds are fixed."""
+    rows = []
+    for n_models in (11, 19):
+        tried = try_jackknife_plus(n_models, n_trials=n_trials, rng=np.random.default_rng(n_models))
+        rows += promises_of("jackknife+", [f"{n_models} models, unstable fits"], tried)
+    tried = try_bands(19, n_trials=n_trials, rng=np.random.default_rng(6))
+    rows += promises_of("bands", ["band judged well", "band judged badly"], tried)
+    tried = try_weights(60, n_trials=n_trials, rng=np.random.default_rng(8))
+    return [*rows, *promises_of("weights", ["new models shifted"], tried)]
+
+
+def promises_of(method: str, scenarios: list[str], tried: Trials) -> list[Promise]:
+    """Return one row for each scenario, which is a column of the trials."""
+    columns = [np.reshape(column, (-1, len(scenarios))).T for column in tried]
+    rows = []
+    for name, held, width, plain_held, plain_width in zip(scenarios, *columns, strict=True):
+        shares = [(one.mean(), one.std() / np.sqrt(one.size)) for one in (held, plain_held)]
+        price = np.median(width / plain_width)
+        rows.append(Promise(method, name, *shares[0], *shares[1], float(price), held.size))
+    return rows
+
+
+def as_markdown(rows: list[Promise]) -> str:
+    """Return a table of the rows, with standard errors in brackets."""
+    cells = [
+        {
+            "method": row.method,
+            "scenario": row.scenario,
+            "held": f"{row.held:.3f} ({row.se:.3f})",
+            "one threshold held": f"{row.one_threshold_held:.3f} ({row.one_threshold_se:.3f})",
+            "price": f"{row.price:.2f}",
+        }
+        for row in rows
+    ]
+    return pd.DataFrame(cells).to_markdown(index=False, disable_numparse=True)
+
+
+def draw(rows: list[Promise], path: Path) -> None:
+    """Draw the coverage of each method beside that of one threshold."""
+    names = [row.scenario for row in rows]
+    title = "share of new models whose 90 % interval held"
+    chart = Chart(title, names=names, x_range=(0.5, 1.01))
+    chart.lines([1 - MISCOVERAGE] * 2, [-0.6, len(rows) - 0.4], "muted", dash="3 3")
+    for held, role, mark, label in (
+        ([row.held for row in rows], "headline", "^", "jackknife+, bands or weights"),
+        ([row.one_threshold_held for row in rows], "hard", "s", "one threshold"),
+    ):
+        chart.marks(held, np.arange(len(rows)), role, mark, label=label)
+    svg = chart.svg(key="promises", title=title, description=f"By scenario: {'; '.join(names)}.")
+    path.write_text(picture(Illustration(title, "", svg)), encoding="utf-8")
+
+
 def main() -> None:
     """Simulate and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("battles", type=Path, nargs="?", help="preferences over a reference")
     parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
     parser.add_argument("--json", action="store_true", help="print rows as JSON")
+    parser.add_argument("--figure", type=Path, help="SVG to write of the last table")
     chosen = parser.parse_args()
     n = 60 if chosen.quick else 600
     coverage = coverage_rows(chosen.battles, n) if chosen.battles else []
     alarms = alarm_rows(n)
+    promises = promise_rows(1000 if chosen.quick else 10_000)
+    if chosen.figure:
+        draw(promises, chosen.figure)
     if chosen.json:
-        print(json.dumps({"coverage": coverage, "false_alarms": alarms}, indent=1))
+        found = {"coverage": coverage, "false_alarms": alarms}
+        print(json.dumps(found | {"promises": [row._asdict() for row in promises]}, indent=1))
         return
     if coverage:
         print(f"90 % intervals of gaps to the reference, {n} draws per model: share that hold\n")
@@ -63,6 +144,9 @@ def main() -> None:
     print("models   strengths taken as known   jackknife over models")
     for row in alarms:
         print(f"{row['n_models']:>6}{row['known']:>27.1%}{row['jackknife']:>24.1%}")
+    n = promises[0].trials
+    print(f"\n90 % intervals of {n:,} new models: share that hold, and the price in width\n")
+    print(as_markdown(promises))
 
 
 if __name__ == "__main__":

@@ -20,8 +20,11 @@ import pandas as pd
 from scipy.special import expit
 
 from assets.candidates.predictions import SURPRISING
+from assets.comparison.assets import compare_systems, systems_agree_on_the_order
 from assets.diagnostics.missing import MAX_CHANCE
 from assets.elo.ratings import MEDIAN_STD_ERROR_RATIO, STD_ERROR_RATIO, WORSE_BY
+from assets.reference.assets import LIKELIHOOD, diagnose, errors_result, rate_against, reach_result
+from assets.winrate.assets import adjustment_coverage, covered
 from judgeline.diagnostics import bound_missing, diagnose_judge, excess_p_values, width_limit
 from judgeline.elo import (
     ELO_ORIGIN,
@@ -53,6 +56,8 @@ from judgeline.intervals import (
     refit_errors,
     running_coverage,
 )
+from judgeline.io.anchoring import against, meetings
+from judgeline.io.systems import rate_by_systems
 from judgeline.reliability import (
     Judgement,
     Measurement,
@@ -64,11 +69,13 @@ from judgeline.report.drawing import Chart
 from judgeline.report.figures import Illustration, picture
 from judgeline.trust import count_violations, outcome_matrices, score_conflicts, violation_rates
 from judgeline.verdict.outcomes import hard_outcome
+from resources.config.corpora import RatingOptions, ReferenceOptions
 
 MISCOVERAGE, NEW, OWN_BATTLES, REFITS = 0.1, 4, 30, 10
 FLAGS = (
     "few-battles", "anchors-disconnected", "no-slope", "no-ruler", "no-weights",
     "judge-always-prefers", "judge-never-prefers", "humans-always-prefer", "humans-never-prefer",
+    "no-battles-with-anchors", "no-spread",
 )  # fmt: skip
 FAMILIES = ("alpha", "beta", "gamma")  # the judge is of the first
 Floats = np.ndarray
@@ -84,7 +91,9 @@ class Kind(NamedTuple):
     `family` for models of its own; `uneven` makes some models harder to judge. `stranger` is a
     bias of every new model, `drift` the share of its points that is lost, `failing` the share of
     unreadable answers about two of the models, `halo` the share by which gaps between models, but
-    not between answers, are exaggerated, `blind` a further bias in the strongest third.
+    not between answers, are exaggerated, `blind` a further bias in the strongest third. `stray`
+    leaves one new model without battles against voted ones, and another with one; `reference` is
+    the rank by strength of the model that all others meet, from 0 (weakest) to 1.
     """
 
     unseen: float = 0.0
@@ -104,6 +113,8 @@ class Kind(NamedTuple):
     failing: float = 0.0
     halo: float = 0.0
     blind: float = 0.0
+    stray: bool = False
+    reference: float = 0.5
     battles: int = 120
 
 
@@ -129,6 +140,8 @@ SIGNAL_KINDS = {  # for signals alone: what none of the judges above does
     "halo": Kind(unseen=0.9, noise=0.1, halo=0.8),
     "eight models": Kind(),
     "blind to the strong": Kind(blind=1.5),
+    "stray models": Kind(stray=True),
+    "strongest is reference": Kind(unseen=0.9, noise=0.1, reference=1.0),
 }
 
 
@@ -174,6 +187,9 @@ def make_arena(kind: Kind, size: int, rng: np.random.Generator) -> Arena:
     a = rng.integers(0, whole, n)
     b = (a + rng.integers(1, whole, n)) % whole
     a[:whole], b[:whole] = np.arange(whole), np.roll(np.arange(whole), 1)
+    if kind.stray:
+        a, b = without_battles_of_two(a, b, is_new)
+        n = a.size
 
     def seen_by(first: Floats, second: Floats, length: Floats, unseen: Floats) -> Floats:
         """Return the gap that the judge sees in a battle, in every call alike."""
@@ -213,6 +229,16 @@ def make_arena(kind: Kind, size: int, rng: np.random.Generator) -> Arena:
     truth = ELO_ORIGIN + ELO_PER_LOGIT * (told - told[~is_new].mean())
     pairs = np.column_stack([a, b])
     return Arena(kind, *coded, truth, is_new, runs, length, failed, pairs, seen_by)
+
+
+def without_battles_of_two(a: Floats, b: Floats, is_new: Floats) -> tuple[Floats, Floats]:
+    """Return battles without those of a new model with voted ones, all but one of another's."""
+    none, once = np.flatnonzero(is_new)[:2]
+    settled = is_new[a] ^ is_new[b]
+    of_none, of_once = (settled & ((a == k) | (b == k)) for k in (none, once))
+    of_once[np.flatnonzero(of_once)[0]] = False
+    kept = ~of_none & ~of_once
+    return a[kept], b[kept]
 
 
 def call(kind: Kind, seen: Floats, rng: np.random.Generator) -> Floats:
@@ -448,7 +474,9 @@ def warnings_of(
         yield "signal:standard errors disagree", float(middle or apart)
     yield from predictions_of(arena, heldout)
     yield from missing_of(arena, heldout, folds)
-    raised = set(";".join(heldout.flags.tolist()).split(";"))
+    yield "signal:intervals of win rates miss in a third", win_rates_miss(arena)
+    flags = [*heldout.flags.tolist(), *rank_models(heldout).flags.tolist()]
+    raised = set(";".join(flags).split(";"))
     for flag in FLAGS:
         yield f"signal:flag {flag}", float(flag in raised)
 
@@ -498,6 +526,65 @@ def missing_of(
     yield "signal:missing battles matter", float(wide)
 
 
+def scored_battles(arena: Arena) -> pd.DataFrame:
+    """Return the battles of an arena as the lineage has them, with votes on voted models."""
+    battles, names = arena.before, np.array(arena.before.models)
+    ids = np.arange(battles.model_a.size).astype(str)
+    columns = {
+        "battle_id": ids,
+        "question_id": ids,
+        "model_a": names[battles.model_a],
+        "model_b": names[battles.model_b],
+        "human_outcome": np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2),
+        "judge_outcome": battles.judge_outcome / 4,
+        "score_difference": battles.score_difference,
+    }
+    return pd.DataFrame(columns)
+
+
+def win_rates_miss(arena: Arena) -> float:
+    """Return 1 if intervals of the strongest or weakest third hold too seldom, else 0."""
+    coverage = adjustment_coverage(scored_battles(arena), RatingOptions(miscoverage=MISCOVERAGE))
+    return 1.0 - covered(coverage).passed
+
+
+def reference_of(arena: Arena, rng: np.random.Generator) -> Iterator[tuple[str, float]]:
+    """Yield the checks of a reference that every model meets, and of rating systems.
+
+    There is a prompt for each battle that a model has in the arena. The judge's probabilities are
+    its points at 1.5 to the logit, which is right for most kinds.
+    """
+    kind, names = arena.kind, np.array(arena.before.models)
+    reference = np.argsort(arena.truth)[int(kind.reference * (names.size - 1))]
+    others = np.delete(np.arange(names.size), reference)
+    prompt, row = np.divmod(np.arange(kind.battles * others.size), others.size)
+    first, second = others[row], np.full(row.size, reference)
+    unseen = rng.normal(0, kind.unseen, row.size)
+    calls = call(kind, arena.seen(first, second, np.zeros(row.size), unseen), rng)
+    columns = {
+        "battle_id": [f"reference-{k}" for k in range(row.size)],
+        "question_id": [f"prompt-{k}" for k in prompt.tolist()],
+        "model_a": names[first],
+        "model_b": names[second],
+        "judge_outcome": hard_outcome(*calls),
+    }
+    battles, name = pd.DataFrame(columns), str(names[reference])
+    chance = pd.Series(expit(calls.mean(axis=0) / Kind().points), battles["battle_id"])
+    met = meetings(battles, chance)
+    table = against(met, name)
+    ratings = rate_against(table, name, LIKELIHOOD, ReferenceOptions(), miscoverage=MISCOVERAGE)
+    runs = np.empty((*table.shape, 0))
+    found = diagnose(table, ratings, met, runs, seed=1, stream=("study",))
+    yield "signal:reference lacks reach", 1.0 - reach_result(found).passed
+    yield "signal:errors are not those of resampling", 1.0 - errors_result(found).passed
+    every = pd.concat([scored_battles(arena), battles], ignore_index=True)
+    every = every.assign(outcome=every["judge_outcome"])
+    systems = compare_systems(
+        {"judge": rate_by_systems(every, name, l2=0.01, seed=1, stream=("study",))}
+    )
+    yield "signal:systems differ on the order", 1.0 - systems_agree_on_the_order(systems).passed
+
+
 # ------------------------------------------------------------------ arenas
 
 
@@ -517,7 +604,9 @@ def measure(task: tuple[str, int, int], seed: int) -> Row:
             plus = again or (size <= 12 and number < 100)
             found |= measure_ratings(arena, heldout)
             found |= measure_intervals(arena, heldout, rng, plus=plus, refits=again)
-        return found | dict(measure_signals(arena, heldout, rng))
+        found |= measure_signals(arena, heldout, rng)
+        own = keyed_rng(seed, "study", name, str(size), str(number), "reference")
+        return found | dict(reference_of(arena, own))
     except (ValueError, RuntimeError) as reason:
         return found | {"refused": str(reason)}
 
@@ -630,9 +719,8 @@ def draw(found: pd.DataFrame, folder: Path, size: int) -> None:
         (folder / f"study-{key}.svg").write_text(drawing, encoding="utf-8")
 
 
-def report(rows: list[Row], page: Path) -> None:
+def report(found: pd.DataFrame, page: Path) -> None:
     """Write the tables into their places on the page, the summary and the drawings beside it."""
-    found = summarise_rows(rows)
     found.round(4).to_csv(page.with_suffix(".csv"))
     draw(found, page.parent / "images", 12)
     text = page.read_text(encoding="utf-8")
@@ -653,7 +741,7 @@ def main() -> None:
     parser.add_argument("--report", type=Path, help="page to write, as docs/study.md")
     chosen = parser.parse_args()
     if chosen.report:
-        report(read_rows(chosen.rows), chosen.report)
+        report(summarise_rows(read_rows(chosen.rows)), chosen.report)
     else:
         run(chosen.rows, chosen.sizes, chosen.arenas, chosen.jobs, chosen.seed)
 
