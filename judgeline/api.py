@@ -25,6 +25,7 @@ from judgeline.elo import (
     HeldOutRatings,
     RatingSettings,
     Ties,
+    connected_components,
     fit_beta_folds,
     rate,
     require_connected,
@@ -318,6 +319,7 @@ def rank(
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
     allow_quarantine: bool = False,
+    component: int | None = None,
 ) -> Board:
     """Rate the models of judged battles.
 
@@ -340,6 +342,9 @@ def rank(
         The file's own name of a column, such as ``{"human_outcome": "label"}``.
     allow_quarantine : bool
         Whether to rate what is left where many outcomes are unknown or scores NaN.
+    component : int, optional
+        Which set of models to rate, where votes tie them to several sets; 0 is the largest. A model
+        without votes belongs to each set that it met.
 
     Returns
     -------
@@ -357,6 +362,8 @@ def rank(
     """
     lenient = {"allow_quarantine": allow_quarantine, "counted": True}
     read = readable(battles, judge, outcomes, columns, **lenient)
+    if component is not None:
+        read = _connected(read, component)
     ranking = rank_battles(read.scored, settings)
     if isinstance(battles, pd.DataFrame):
         return Board(ranking, read, settings, "a table")
@@ -558,6 +565,7 @@ def rank_file(
     force: bool = False,
     counts: bool = False,
     plain: Ties | None = None,
+    component: int | None = None,
 ) -> Board:
     """Rate the models of a file as `rank` does, and write tables and report into a folder.
 
@@ -576,6 +584,8 @@ def rank_file(
             f"yours to {COUNT}, or leave out 'counts' if each row is one battle",
             "counts",
         )
+    if component is not None:
+        battles = _connected(battles, component)
     ranking = _rank_or_explain(battles, settings, out)
     board = Board(ranking, battles, settings, path.name, _digest(path))
     tables = {
@@ -598,6 +608,34 @@ def rank_file(
         raise _is_taken(
             f"another run wrote a leaderboard into {out} since this one began"
         ) from error
+
+
+def _connected(battles: JudgedBattles, component: int) -> JudgedBattles:
+    """Return the battles of one set of models that votes tie together; 0 is the largest.
+
+    A model without votes belongs to each set that it met.
+    """
+    coded = with_settled_votes(as_coded(battles.scored, "derived", every_vote=True))
+    tied = np.zeros((len(coded.models), len(coded.models)), dtype=bool)
+    voted = coded.human_outcome >= 0
+    tied[coded.model_a[voted], coded.model_b[voted]] = True
+    part, lone = connected_components(tied), ~coded.voted_models()
+    sizes = [size for size in np.bincount(part).tolist() if size > 1]
+    if not 0 <= component < len(sizes):
+        raise ArgumentError(
+            f"component is {component}; votes tie the models to {len(sizes)} sets, numbered from "
+            f"0, of {', '.join(map(str, sizes))} models",
+            "component",
+        )
+    within = part == component
+    one, other = coded.model_a, coded.model_b
+    kept = (within[one] | within[other]) & (within | lone)[one] & (within | lone)[other]
+    rated = np.union1d(one[kept], other[kept])
+    left_out = np.delete(coded.models, rated)
+    note = f"component {component} of {len(sizes)}: {rated.size} models; left out: "
+    names = ", ".join(left_out[:10].tolist()) + ", ..." * (left_out.size > 10)
+    notes = (*battles.notes, note + (names or "none"))
+    return battles._replace(scored=battles.scored[kept].reset_index(drop=True), notes=notes)
 
 
 def _digest(source: Path) -> str:

@@ -195,6 +195,13 @@ def rank(
             "--plain",
         ),
     ] = None,
+    component: Annotated[
+        int | None,
+        option(
+            "Rate one set of models, where votes tie them to several: 0 is the largest.",
+            min=0,
+        ),
+    ] = None,
     force: Annotated[bool, option("Replace the results that the folder holds.", "--force")] = False,
 ) -> None:
     """Rate the models of one file of judged battles; no server, no configuration.
@@ -242,6 +249,7 @@ def rank(
             force=force,
             counts=counts,
             plain=plain_ties,
+            component=component,
         )
     except QualityGateError as error:
         complain("Quality gate failed", str(error))

@@ -86,7 +86,8 @@ def require_connected(battles: CodedBattles) -> None:
     size = len(battles.models)
     linked = np.zeros((size, size), dtype=bool)
     linked[battles.model_a, battles.model_b] = True
-    require_chains(linked, battles.models, "", "add battles that connect them or leave them out")
+    remedy = "add battles that connect them, or rank one connected set by itself (component 0)"
+    require_chains(linked, battles.models, "", remedy)
 
 
 def require_chains(linked: NDArray[Any], models: Sequence[str], kind: str, remedy: str) -> None:

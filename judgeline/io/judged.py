@@ -61,7 +61,7 @@ from judgeline.io.programs import JUDGE_ARENA, from_judge_arena, read_logs
 from judgeline.io.published import categories
 from judgeline.io.schema import Fault, fault, set_aside
 from judgeline.io.scoring import score_battles
-from judgeline.io.softelo import read_softelo
+from judgeline.io.softelo import annotations, battles_and_verdicts
 from judgeline.verdict import hard_outcome, sign_outcome
 
 NEEDED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")
@@ -475,10 +475,15 @@ def _annotations(source: _Source, judge: str | None) -> JudgedBattles:
         raise ValueError(
             "the table holds Soft-Elo annotations, which are read from their file: name its path"
         )
-    battles, quarantine, verdicts = read_softelo(source.files)
+    rows = annotations(source.files)
+    battles, quarantine, verdicts = battles_and_verdicts(rows, source.files)
     chosen = _choose(judge, sorted(verdicts["judge"].unique()), source.path)
     answers = verdicts[verdicts["judge"].eq(chosen)]
+    published = rows.drop_duplicates("battle_id").set_index("battle_id")
     scored = score_battles(battles, answers)
+    scored = scored.assign(
+        **{name: scored["battle_id"].map(published[name]).astype("Int64") for name in LENGTHS}
+    )
     last = int(quarantine["row"].max()) if len(quarantine) else -1
     n_rows = max(len(battles), last + 1)
     return JudgedBattles(chosen, scored, quarantine, len(answers) - len(scored), n_rows)
