@@ -50,6 +50,7 @@ class Binned(NamedTuple):
 
 
 _SLOPE, _POINTS = "logits per rubric point", "rubric points"
+_Votes = tuple[Floats, Floats, Ints | None]  # score differences, human outcomes, battles of each
 _Row = tuple[str, str, float, str, int]
 
 
@@ -90,15 +91,14 @@ def diagnose_judge(
         One row per diagnostic and level. Of counted battles, which may have been turned so that
         alike ones are one, only slopes, reliability and residuals.
     """
-    score, human, count = _by_score(battles)
-    pooled = fit_beta(score, human, count)
-    is_single = count is None
+    votes = score, human, count = _by_score(battles)
+    pooled, is_single = fit_beta(*votes), count is None
     columns = (difference_ab, difference_ba, length_a, length_b)
     return _table(
         [
             *(_agreement(battles, score, human) if is_single else ()),
-            *_slopes(score, human, count, pooled, beta_folds),
-            *_reliability(score, human, count, pooled),
+            *_slopes(votes, pooled, beta_folds),
+            *_reliability(votes, pooled),
             *_residuals(heldout),
             *_surrogacy(battles, l2, seed),
             *(_budgets(battles, score, human, seed) if is_single else ()),
@@ -108,7 +108,7 @@ def diagnose_judge(
     )
 
 
-def _by_score(battles: CodedBattles) -> tuple[Floats, Floats, Ints | None]:
+def _by_score(battles: CodedBattles) -> _Votes:
     """Return score differences and votes, and of counted battles how many have the same two."""
     if battles.count is None:
         human = np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
@@ -167,13 +167,8 @@ def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[
         yield "score_agreement_correlation", "", correlation, "Pearson r", int(decisive.sum())
 
 
-def _slopes(
-    score: Floats,
-    human: Floats,
-    count: Ints | None,
-    pooled: BetaFit,
-    folds: BetaFolds,
-) -> Iterator[_Row]:
+def _slopes(votes: _Votes, pooled: BetaFit, folds: BetaFolds) -> Iterator[_Row]:
+    score, human, count = votes
     yield "beta_pooled", "", pooled.beta, _SLOPE, pooled.n_battles
     # a tie is half of a win for either side: each vote stands there twice
     voted = np.isfinite(human)
@@ -181,17 +176,16 @@ def _slopes(
     sides = np.concatenate([np.where(tie, 1.0, human[voted]), np.where(tie, 0.0, human[voted])])
     with_ties = fit_beta(doubled, sides, None if count is None else np.tile(count[voted], 2))
     yield "beta_with_ties", "", with_ties.beta, _SLOPE, with_ties.n_battles // 2
-    known = np.isfinite(folds.beta)
-    if known.any():
-        spread = float(folds.beta[known].std(ddof=1)) if known.sum() > 1 else float("nan")
-        yield "beta_fold_sd", "", spread, _SLOPE, int(known.sum())
+    known = folds.beta[np.isfinite(folds.beta)]
+    if known.size:
+        spread = float(known.std(ddof=1)) if known.size > 1 else float("nan")
+        yield "beta_fold_sd", "", spread, _SLOPE, known.size
 
 
-def _reliability(
-    score: Floats, human: Floats, count: Ints | None, pooled: BetaFit
-) -> Iterator[_Row]:
+def _reliability(votes: _Votes, pooled: BetaFit) -> Iterator[_Row]:
     if pooled.status != "ok":
         return
+    score, human, count = votes
     bins = reliability_curve(score, human, pooled.beta, count)
     for _, _, predicted, observed, n in zip(*map(np.ndarray.tolist, bins), strict=True):
         yield "reliability", f"{predicted:.4f}", observed, "share", n
@@ -240,15 +234,12 @@ def _budgets(battles: CodedBattles, score: Floats, human: Floats, seed: int) -> 
             yield "beta_sd_at_budget", f"{budget}", spread, _SLOPE, size
 
 
-def _biases(
-    score: Floats,
-    difference_ab: ArrayLike | None,
-    difference_ba: ArrayLike | None,
-    length_a: ArrayLike | None,
-    length_b: ArrayLike | None,
-) -> Iterator[_Row]:
-    if difference_ab is not None and difference_ba is not None:
-        first, second = np.asarray(difference_ab, float), np.asarray(difference_ba, float)
+def _biases(score: Floats, *columns: ArrayLike | None) -> Iterator[_Row]:
+    """Yield the rows that both orders' differences, and both completions' lengths, allow."""
+    first, second, length_a, length_b = (
+        None if column is None else np.asarray(column, float) for column in columns
+    )
+    if first is not None and second is not None:
         both = np.isfinite(first) & np.isfinite(second)
         first, second = first[both], second[both]
         towards_first = np.concatenate([first, -second])
@@ -261,7 +252,7 @@ def _biases(
         if flips.size:
             yield "position_flip_rate", "", float(flips.mean()), "share", flips.size
     if length_a is not None and length_b is not None:
-        more = np.asarray(length_a, float) - np.asarray(length_b, float)
+        more = length_a - length_b
         near = (np.abs(score) <= NEAR_TIE) & (score != 0) & (more != 0) & np.isfinite(more)
         if near.any():
             longer = (score[near] > 0) == (more[near] > 0)

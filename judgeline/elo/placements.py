@@ -160,7 +160,7 @@ def place(
     for name, method in (methods or {}).items():
         outcomes, slopes = _outcomes(name, method, battles)
         targets[name] = outcome_target(battles, judge, outcomes, voted)
-        shares[name] = lambda model, own, by_fold=outcomes: own.turned(by_fold(model))
+        shares[name] = _turned(outcomes)
         beta |= {} if slopes is None else {name: slopes}
     placed = place_targets(targets, voted, l2, np.array(battles.models)[voted])
     mixed = mixtures(placed, voted, (*_RULED, *(methods or {})))
@@ -181,6 +181,10 @@ def human_target(battles: CodedBattles, tally: OutcomeTally, voted: Bools) -> Ta
 def human_shares(_: int, own: OwnBattles) -> Floats:
     """Return a model's share of the vote in each of its own battles; NaN where nobody voted."""
     return np.where(own.human >= 0, own.human / 2, np.nan)
+
+
+def _turned(outcomes: FoldOutcomes) -> OwnShares:
+    return lambda model, own: own.turned(outcomes(model))
 
 
 def _outcomes(

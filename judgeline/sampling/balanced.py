@@ -85,8 +85,12 @@ def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> d
     available = np.bincount(models.ravel())
     counts = np.bincount(models[:, rows].ravel(), minlength=available.size)
     parts = {"": counts, "uniform_": available * rows.size / n}
-    of = {"minimum": np.min, "median": np.median, "maximum": np.max}
-    return {kind + name: float(of[name](part)) for kind, part in parts.items() for name in of}
+    of = {"minimum": 0.0, "median": 0.5, "maximum": 1.0}
+    return {
+        kind + name: float(np.quantile(part, level))
+        for kind, part in parts.items()
+        for name, level in of.items()
+    }
 
 
 def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:
