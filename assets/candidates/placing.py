@@ -38,11 +38,13 @@ ABOVE_CHANCE = 2.33
 """Standard errors of its rating that a control must lie above its bound to fail: chance alone
 takes one of a hundred controls that stand at their bound so high."""
 
+_WHOSE = ["model", "control", "content_hash", "metadata"]
+
 
 @table_asset(
     "6",
     follows_judged_candidates,
-    columns={"candidates": ("model", "control", "content_hash", "metadata")},
+    columns={"candidates": _WHOSE},
     deps=["judge_gate"],  # of the check
 )
 def candidate_ratings(
@@ -65,12 +67,16 @@ def candidate_ratings(
     rating = definition.rating
     heldout = as_columns(HeldOutRatings, heldout_ratings)
     board = rank_models(heldout, **ranking_options(rating))
-    newcomers = listed(candidates)
+    whose = pd.DataFrame(columns=_WHOSE, dtype="str") if candidates is None else candidates[_WHOSE]
+    newcomers = whose.drop_duplicates("model").reset_index(drop=True)
     if newcomers.empty:
         none = CANDIDATE_RATINGS.empty()
         return dg.MaterializeResult(value=none, metadata={"n_candidates": 0, "note": NO_BATTLES})
     superseded = newcomers["model"].isin(heldout.model[np.isfinite(heldout.human_rating)])
-    asked = _asked(candidate_battles, candidate_verdicts)
+    asked: Counter[str] = Counter()  # battles of each candidate that the judge was asked about
+    if candidate_battles is not None and candidate_verdicts is not None:
+        was_asked = candidate_battles["battle_id"].isin(candidate_verdicts["battle_id"])
+        asked.update(candidate_battles.loc[was_asked, "candidate"])
     scores = score_candidates(candidate_battles, candidate_verdicts)
     voted = heldout_ratings["method"].eq(rating.method) & heldout_ratings["residual"].notna()
     anchors = dict(heldout_ratings[voted].set_index("model")["rating"].astype(float))
@@ -92,7 +98,8 @@ def candidate_ratings(
         placed_row = joined[joined["model"].eq(row.model)]
         if pd.notna(row.control):
             ties = own.assign(score_difference=0.0, judge_outcome=0.5)
-            tied = place(ties) if len(own) and row.control == "copy-of-opponent" else None
+            is_copy = row.control == "copy-of-opponent" and anchors
+            tied = place(ties) if is_copy and len(own) else None
             known = np.nan if tied is None else float(tied.rating[tied.method == rating.method][0])
             carrier = str(json.loads(row.metadata or "{}").get("carrier", ""))
             limit = _honest_rating(row.control, anchors, carrier, known)
@@ -114,14 +121,6 @@ def candidate_ratings(
     )
 
 
-def listed(candidates: pd.DataFrame | None) -> pd.DataFrame:
-    """Return the candidates and controls there are, a row each; `control` is null of a model."""
-    columns = ["model", "control", "content_hash", "metadata"]
-    if candidates is None:
-        return pd.DataFrame(columns=columns, dtype="str")
-    return candidates[columns].drop_duplicates("model").reset_index(drop=True)
-
-
 def place_newcomer(
     scored_battles: pd.DataFrame, model: str, rating: RatingOptions, corpus: str, own: pd.DataFrame
 ) -> HeldOutRatings:
@@ -129,13 +128,6 @@ def place_newcomer(
     battles = with_newcomer(scored_battles, model, own)
     coded, cluster = as_coded(battles, rating.hard_outcome), clusters_of(rating, battles)
     return rate(coded, settings_of(rating, corpus), cluster=cluster, models=[model])
-
-
-def _asked(battles: pd.DataFrame | None, verdicts: pd.DataFrame | None) -> Counter[str]:
-    """Return how many battles of each candidate the judge was asked about."""
-    if battles is None or verdicts is None:
-        return Counter()
-    return Counter(battles.loc[battles["battle_id"].isin(verdicts["battle_id"]), "candidate"])
 
 
 def _placed(

@@ -45,7 +45,11 @@ def read_entries(file: Path, what: str, text: str | None = None) -> Entries:
         values = _values(text, file)
         lines = dict(_lines(yaml.compose(text, Loader=yaml.SafeLoader), (), file))
     except yaml.YAMLError as error:
-        problem = _problem(error, file)
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        fault = getattr(error, "problem", None) or type(error).__name__
+        told = "" if "'" in fault or '"' in fault else f" ({fault})"  # it may quote the file
+        problem = f"{file}{where}: this is not valid YAML{told}; correct that line"
     except UnicodeDecodeError as error:
         problem = f"{file} is not UTF-8 at byte {error.start}; save it in that encoding"
     except RecursionError:
@@ -80,14 +84,6 @@ def _values(text: str, file: Path) -> Any:
         f"{file}, line {line}: a value here is not the date, number or text that it is written "
         "as; correct it, or put it in quotes"
     )
-
-
-def _problem(error: yaml.YAMLError, file: Path) -> str:
-    mark = getattr(error, "problem_mark", None)
-    where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    problem = getattr(error, "problem", None) or type(error).__name__
-    told = "" if "'" in problem or '"' in problem else f" ({problem})"  # it may quote the file
-    return f"{file}{where}: this is not valid YAML{told}; correct that line"
 
 
 def _lines(node: Any, path: tuple[str, ...], file: Path) -> Iterator[tuple[tuple[str, ...], int]]:

@@ -77,8 +77,8 @@ class JudgeDefinition(AskedForms, ServedFields):
                 raise ValueError("only judges of kind 'vllm' have options under 'vllm'; remove it")
         elif given := [name for name in _ELSEWHERE if getattr(self, name)]:
             raise ValueError(
-                f"kind 'vllm' has a server of its own, and a key of its own: remove {given}, or use "
-                "kind 'openai' for a server that runs already"
+                f"kind 'vllm' has a server of its own, and a key of its own: remove {given}, or "
+                "use kind 'openai' for a server that runs already"
             )
 
 

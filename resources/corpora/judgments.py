@@ -98,11 +98,7 @@ FAILED = "parse_error"
 
 
 class Told(NamedTuple):
-    """A published verdict on one presentation.
-
-    `outcome` is A's share of the win, None where it failed; `answer` its words as far as the
-    file has them; `trouble` says what is wrong with an outcome that fits no rule.
-    """
+    """A published verdict: A's share of the win (None: failed), the words, and what is wrong."""
 
     order: str
     outcome: float | None
@@ -348,18 +344,9 @@ def alpaca_eval(record: Mapping[str, Any]) -> Judged:
         n_turns=1,
     )
     answer = text_of(record.get("raw_completion"))
-    verdict = _preference(record, _alpaca_share, "1 to 2, or null", answer)
+    published, expected = record.get("preference"), "1 to 2, or null"
+    verdict = _verdict("mean", published, _alpaca_share, expected, answer, "preference: ")
     return Judged(battle, name_of(record, "annotator", "missing-judge"), (verdict,))
-
-
-def _preference(
-    record: Mapping[str, Any],
-    share_of: Callable[[Any], float | None],
-    expected: str,
-    answer: str | None = None,
-) -> Told:
-    published = record.get("preference")
-    return _verdict("mean", published, share_of, expected, answer, "preference: ")
 
 
 def _alpaca_share(preference: Any) -> float | None:
@@ -381,7 +368,8 @@ def reference_battle(record: Mapping[str, Any]) -> Judged:
     """Return a battle of ``model`` (A) against ``reference_model`` (B), with one verdict on it."""
     question, models = id_of(record, "question_id"), _names(record, "model", "reference_model")
     battle = battle_of(joined(question, *models), question, *models, n_turns=1)
-    verdict = _preference(record, _probability, "0 to 1, or null")
+    published, expected = record.get("preference"), "0 to 1, or null"
+    verdict = _verdict("mean", published, _probability, expected, None, "preference: ")
     return Judged(battle, name_of(record, "judge", "missing-judge"), (verdict,))
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -134,20 +134,16 @@ def _cached_files(address: HubAddress, slug: str) -> list[Path]:
     except OSError as error:
         raise FileNotFoundError(message) from error
     cached = sorted(path for path in folder.glob(address.pattern) if path.is_file())
-    if not cached or ("*" in address.pattern and not _is_whole(cached)):
-        raise FileNotFoundError(message)
-    return cached
-
-
-def _is_whole(files: Sequence[Path]) -> bool:
-    """Return whether all shards are there that the names of others announce."""
-    shards = [found for file in files if (found := _SHARD.fullmatch(file.name))]
-    announced = {
+    shards = [found for file in cached if (found := _SHARD.fullmatch(file.name))]
+    announced = {  # a cache may hold only some of the shards
         f"{shard[1]}{number:0{len(shard[3])}d}-of-{shard[3]}{shard[4]}"
         for shard in shards
         for number in range(int(shard[3]))
     }
-    return announced == {shard[0] for shard in shards}
+    is_partial = announced != {shard[0] for shard in shards}
+    if not cached or ("*" in address.pattern and is_partial):
+        raise FileNotFoundError(message)
+    return cached
 
 
 # What identifies the present content, without reading all of it again
