@@ -591,7 +591,8 @@ def reference_of(arena: Arena, rng: np.random.Generator) -> Iterator[tuple[str, 
 def measure(task: tuple[str, int, int], seed: int) -> Row:
     """Return everything that is measured on one arena."""
     name, size, number = task
-    rng = keyed_rng(seed, "study", name, str(size), str(number))
+    stream = partial(keyed_rng, seed, "study", name, str(size), str(number))
+    rng = stream()
     kind = (KINDS | SIGNAL_KINDS)[name]
     arena = make_arena(kind, size, rng)
     draws = 30 if number % 4 == 0 else 0  # resamples are for one signal alone
@@ -605,8 +606,8 @@ def measure(task: tuple[str, int, int], seed: int) -> Row:
             found |= measure_ratings(arena, heldout)
             found |= measure_intervals(arena, heldout, rng, plus=plus, refits=again)
         found |= measure_signals(arena, heldout, rng)
-        own = keyed_rng(seed, "study", name, str(size), str(number), "reference")
-        return found | dict(reference_of(arena, own))
+        fresh = make_arena(kind, size, stream())  # its judge has drawn nothing further
+        return found | dict(reference_of(fresh, stream("reference")))
     except (ValueError, RuntimeError) as reason:
         return found | {"refused": str(reason)}
 
