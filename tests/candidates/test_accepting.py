@@ -105,7 +105,7 @@ ODD: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str | None, str]] = {
     "an unknown question": (
         [{"question_id": "q99", "completion": "?"}], {}, "no-known-question", "such as 'q99'"),
     "two answers": (
-        [*answers(1), *answers(1, "other")], {}, "two-answers", "question 'q00' has two, line 1: 'new 0'"),
+        [*answers(1), *answers(1, "other")], {}, "two-answers", "'q00' has two, line 1: 'new 0'"),
     "another text": (
         [{**answers(1)[0], "instruction": "What?"}], {}, "other-instruction", "reads 'What?' here"),
     "votes": (answers(2, model="ant"), {}, "has-votes", "'ant' has votes in this corpus"),
