@@ -116,6 +116,14 @@ HELDOUT_COLUMNS = (
     "flags",
 )
 
+_CHOICES = {
+    "hard_outcome": ("derived", "recorded"),
+    "std_error": ("analytic", "bootstrap"),
+    "bands": (None, "strength", "family"),
+    "intervals": ("threshold", "jackknife+"),
+}
+_WHOLE = ("n_splits", "seed")
+
 MOST_RESAMPLED = 100_000
 """Battles beyond which resamples add nothing to the closed form of their standard error."""
 
@@ -163,8 +171,15 @@ class RankSettings:
     methods: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a share of misses that no interval can have, and bands without a threshold."""
+        """Refuse values that no setting can have, and bands without a threshold."""
         require_miscoverage(self.miscoverage)
+        for name in (*_CHOICES, *_WHOLE):
+            value = getattr(self, name)
+            known = " or ".join(map(repr, _CHOICES.get(name, ())))
+            is_known = value in _CHOICES[name] if known else isinstance(value, int | np.integer)
+            if not is_known:
+                expected = known or "a whole number"
+                raise ArgumentError(f"{name} is {value!r}; expected {expected}", name)
         if self.bands and self.intervals != "threshold":
             raise ArgumentError(
                 f"bands={self.bands} give models thresholds, and {self.intervals} intervals have "

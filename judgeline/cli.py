@@ -115,7 +115,7 @@ def _front_door(
 )
 def rank(
     file: FileArgument,
-    out: Annotated[Path, option("Folder for the results; made if missing.")],
+    out: Annotated[str, option("Folder for the results; made if missing.", metavar="<path>")],
     l2: Annotated[float, typer.Option(min=0, help="Penalty on squared strengths.")] = 0.01,
     hard_outcome: Annotated[
         Literal["derived", "recorded"],
@@ -224,6 +224,8 @@ def rank(
     """
     from judgeline.api import QualityGateError, RankSettings, rank_file
 
+    if not out.strip():
+        raise typer.BadParameter("'--out' is empty; name a folder, such as --out ratings")
     settings = RankSettings(
         l2=l2,
         hard_outcome=hard_outcome,
@@ -239,7 +241,7 @@ def rank(
     try:
         board = rank_file(
             file,
-            out,
+            Path(out),
             settings,
             judge=judge,
             report=report,
@@ -257,8 +259,8 @@ def rank(
     show_ranked(open_console(), board)
     written = {path.name for path in board.files.values()}
     for name in ("report.html", "plain.csv", "style.csv"):
-        if name not in written and (out / name).exists():
-            complain("Note", f"{out / name} is of an earlier run", style="yellow")
+        if name not in written and (old := Path(out) / name).exists():
+            complain("Note", f"{old} is of an earlier run", style="yellow")
 
 
 @app.command(epilog=examples("doctor battles.csv"))

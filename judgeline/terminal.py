@@ -212,9 +212,10 @@ def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:
     """Print the number of battles read from a file, and the rows left out with their reasons."""
     from judgeline.io import battles_by
 
+    rows = "row" if battles.n_quarantined == 1 else "rows"
     console.print(
         f"{battles.n_battles:,} battles of {plain(source)}, judged by "
-        f"{plain(battles.judge)}; {battles.n_quarantined:,} rows quarantined, "
+        f"{plain(battles.judge)}; {battles.n_quarantined:,} {rows} quarantined, "
         f"{battles.n_unscored:,} battles without usable scores"
     )
     for note in filter(None, (battles.plain, *battles.notes)):
@@ -270,6 +271,12 @@ def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> N
     for estimator in dict.fromkeys(rates.loc[rates["headline"], "estimator"]):
         console.print(f"{estimator}: {RATES[estimator]}.", soft_wrap=True)
     console.print(RATE_RULE, soft_wrap=True)
+    if chance := rates.loc[rates["status"].eq("chance"), "system"].tolist():
+        console.print(
+            f"[yellow]Note[/]: by the labels the judge is no better than chance on "
+            f"{plain(', '.join(map(str, chance[:5])))}: look at its codes of pass and fail.",
+            soft_wrap=True,
+        )
     if {*rates["system"]} == {ONE_SYSTEM}:
         console.print("All answers are of one system: no column names another.", soft_wrap=True)
 

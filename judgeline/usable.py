@@ -10,6 +10,7 @@ import pandas as pd
 from judgeline.elo import CONSTANT, BetaFolds, fit_beta
 from judgeline.io import (
     COUNT,
+    ArgumentError,
     JudgedBattles,
     MissingColumnsError,
     as_numbers,
@@ -59,6 +60,13 @@ def readable(
     """Return the battles of a file or table; QualityGateError if too many rows are unusable."""
     source = source if isinstance(source, pd.DataFrame) else Path(source)
     place = "the table" if isinstance(source, pd.DataFrame) else str(source)
+    for name, value, kind, example in (
+        ("columns", columns, Mapping, '{"human_outcome": "label"}'),
+        ("outcomes", outcomes, str, '"1/-1/0"'),
+        ("judge", judge, str, '"gpt-4"'),
+    ):
+        if not (value is None or isinstance(value, kind)):
+            raise ArgumentError(f"{name} is {value!r}; expected such as {name}={example}", name)
     try:
         battles = read_judged_battles(
             source,

@@ -139,7 +139,7 @@ def _whole_counts(count: NDArray[Any]) -> Ints:
     good = (values >= 1) & (values <= MOST_BATTLES)
     good &= values == (values if is_integer else np.floor(values))
     require(good, "count", count, "a whole number of battles, from 1 on")
-    total, remedy = float(values.sum(dtype=float)), "divide the counts by a common factor"
+    total, remedy = float(values.sum(dtype=float)), "look for a count that is wrong"
     require(
         total <= MOST_BATTLES, "the sum of count", total, f"{MOST_BATTLES:.3g} at most; {remedy}"
     )

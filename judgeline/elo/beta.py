@@ -131,7 +131,8 @@ def _solve(
         highs[below] *= 2
         if highs.max() > _LARGEST:
             raise RuntimeError(
-                f"beta has no upper bound below {_LARGEST:.0e} logits per rubric point"
+                f"beta has no upper bound below {_LARGEST:.0e} logits per rubric point: "
+                "score_difference is nearly 0 everywhere; give scores in rubric points"
             )
     roots = _newton(derivatives, fit, np.full(fit.size, low), highs)
     beta[fit], std_error[fit] = roots[fit], 1 / np.sqrt(derivatives(roots)[1][fit])

@@ -59,7 +59,8 @@ _UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
 _CHUNK = 1 << 20
 _LONGEST_ROW = 1 << 26  # bytes
 _SAMPLE_ROWS = 1000
-_MISSING = ("", "nan", "NaN", "NA", "null", "None")
+MISSING = ("", "nan", "NaN", "NA", "N/A", "n/a", "null", "None", "none")
+"""Texts of an empty cell."""
 
 
 def files_of(path: Path) -> list[Path]:
@@ -84,11 +85,15 @@ def files_of(path: Path) -> list[Path]:
     neighbours = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, neighbours, n=1)
     hint = f"did you mean {path.with_name(near[0])}?" if near else "check the path"
+    if path.exists():
+        raise ValueError(f"{path} is no file on a disk; write its content into one and name that")
     raise ValueError(f"no file at {path}; {hint}")
 
 
 def kind_of(path: Path) -> str:
     """Return the format of a file; ValueError if its name tells none, or it is empty."""
+    if not path.exists():
+        files_of(path)
     if path.exists() and path.stat().st_size == 0:
         raise ValueError(f"{path} is empty (0 bytes); download or write it again")
     is_packed = path.suffix.lower() in _PACKED
@@ -152,7 +157,7 @@ def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) 
                 usecols=list(columns),
                 dtype=dict.fromkeys(texts, str),
                 keep_default_na=False,
-                na_values={n: [""] if n in texts else list(_MISSING) for n in columns},
+                na_values={n: [""] if n in texts else list(MISSING) for n in columns},
             )
     return pd.DataFrame.from_records(list(_records(path, kind)), columns=list(columns))
 

@@ -104,6 +104,8 @@ _COUNTS = {
     "count", "counts", "cnt", "n", "num", "battles", "games", "matches", "num_battles", "n_games",
     "n_matches", "weight", "weights", "frequency", "freq",
 }  # fmt: skip
+_ABSURD = 20.0  # times the 90 % quantile of absolute score differences
+_ROUNDED = 0.051  # difference of two columns that rounding to one digit explains
 _GIVEN = Path("table")  # how messages name a table that came as one
 
 
@@ -162,7 +164,8 @@ class JudgedBattles(NamedTuple):
         """Return the sentence on repeated rows; empty where there are none."""
         by_chance = ", as plain verdicts may by chance," * bool(self.plain)
         return (
-            f"{self.n_repeated:,} rows equal an earlier row{by_chance} and count again; a "
+            f"{self.n_repeated:,} row{'s equal' if self.n_repeated > 1 else ' equals'} an earlier "
+            f"row{by_chance} and count{'s' * (self.n_repeated == 1)} again; a "
             "battle_id column tells repeats from other battles."
         ) * bool(self.n_repeated)
 
@@ -272,6 +275,8 @@ def _opened(
     path = _GIVEN if isinstance(source, pd.DataFrame) else source
     files = () if isinstance(source, pd.DataFrame) else files_of(source)
     if isinstance(source, pd.DataFrame):
+        if source.columns.nlevels > 1:
+            raise ValueError("the table's columns have several levels: give each one name")
         named = source.rename(columns=str)
         own, read = list(named.columns), partial(_given, named)
     elif any(one.suffix == LOG for one in files):
@@ -315,7 +320,9 @@ def _read_files(files: Sequence[Path], columns: list[str], texts: list[str]) -> 
 def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str, str]:
     """Return the source's own name of each column: as stated, as it is, or in other letters."""
     require_columns(path, found, stated, _KNOWN)
-    if len({*stated.values()}) < len(stated) or len({*found}) < len(found):
+    again = {name for name in found if f"{name}.1" in found}  # pandas names the second of two so
+    is_twice = len({*found}) < len(found) or again & {*_KNOWN, *stated.values()}
+    if is_twice or len({*stated.values()}) < len(stated):
         raise ArgumentError(
             f"{path}: two columns share a name, in the file or in 'columns'; name each once",
             "columns",
@@ -361,6 +368,42 @@ def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
             f"{'; '.join(pairs[:5])}{more}"
         )
     yield from _rare_names(scored)
+    yield from _contradictions(source, scored)
+    size = scored["score_difference"].astype(float).abs()
+    usual = float(size.quantile(0.9))
+    if usual and size.max() > _ABSURD * usual:
+        row = int(size.to_numpy().argmax())
+        yield (
+            f"score_difference is {scored['score_difference'].iloc[row]} between "
+            f"{scored['model_a'].iloc[row]} and {scored['model_b'].iloc[row]}, and 90 % are within "
+            f"{usual:g} of 0: look at it, since one such score moves ratings"
+        )
+
+
+def _contradictions(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence on two columns that say different things of the same battle."""
+    if COUNT in scored or source.stated is not None or "score_difference" not in scored:
+        return
+    found: list[tuple[str, pd.Series, pd.Series]] = []
+    for sides in _SIDES:
+        if {"score_difference", *sides} <= source.columns.keys():
+            table = source.take(["score_difference", *sides])
+            numbers = table.apply(pd.to_numeric, errors="coerce")
+            gap = numbers[sides[0]] - numbers[sides[1]]
+            found.append((" - ".join(sides), numbers["score_difference"], gap))
+    if {"human_outcome", VOTE} <= source.columns.keys():
+        table = source.take(["model_a", "model_b", "human_outcome", VOTE])
+        vote = pd.to_numeric(table["human_outcome"], errors="coerce")
+        found.append((VOTE, vote, outcomes_by_winner(table[VOTE], table)))
+    for other, first, second in found:
+        apart = (first - second).abs().gt(_ROUNDED).to_numpy()
+        if apart.any():
+            column = "human_outcome" if other == VOTE else "score_difference"
+            row = int(apart.argmax())
+            yield (
+                f"{column} and {other} differ in {int(apart.sum()):,} rows, the first is row {row} "
+                f"({first.iloc[row]:g} and {second.iloc[row]:g}); {column} counts"
+            )
 
 
 def _rare_names(scored: pd.DataFrame) -> Iterator[str]:
@@ -432,8 +475,7 @@ def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
     near = {
         name: close[0]
         for name in lacking
-        if (close := difflib.get_close_matches(name, columns, n=1))
-        and close[0] not in NEEDED_COLUMNS
+        if (close := difflib.get_close_matches(name, columns, n=1)) and close[0] not in _KNOWN
     }
     hints = [f"is {own!r} meant as {name!r}?" for name, own in near.items()]
     named = {name: near.get(name, "NAME") for name in lacking}
@@ -455,6 +497,8 @@ def _nothing_scored(path: Path, read: JudgedBattles) -> str:
         return f"{path} holds a header and no rows; write the battles into it again"
     example = f" For instance: {read.quarantine['detail'].iloc[0]}." if read.reasons else ""
     remedy = "Outcomes are A's share of the win: 1, 0.5, 0, or empty for no vote."
+    if "no-number" in read.reasons:
+        remedy = "Correct the column, or leave it out."
     if path is _GIVEN and "nan-score" in read.reasons:
         remedy = "Decimal commas of a file are read by its path, or by pandas with decimal=','."
     return (
@@ -735,10 +779,12 @@ def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iter
                 scale = f"{EXPECTED_WINNERS}, or empty"
             sentence = f"{source.shown(name)} is {{{name}!r}}, expected {{expected}}"
             yield fault(table, wrong, "unknown-outcome", sentence, expected=source.stated or scale)
-    for name in (*ORDERS, *LENGTHS):
+    for name in (*ORDERS, *_AMOUNTS):
         if name in table:
-            wrong = table[name].notna() & numbers[name].isna()
-            yield fault(table, wrong, "no-number", _sentence(name), expected="a number or nothing")
+            least, words = (0, "0 or more") if name in _AMOUNTS else (-np.inf, "a number")
+            wrong = table[name].notna() & ~(numbers[name] >= least)
+            sentence = _sentence(name)
+            yield fault(table, wrong, "no-number", sentence, expected=f"{words} or nothing")
     if "battle_id" in table:
         again = table["battle_id"].notna() & table["battle_id"].duplicated()
         yield fault(table, again, "duplicate-battle", "battle {battle_id!r} came before")

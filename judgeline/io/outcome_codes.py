@@ -96,13 +96,15 @@ class ArgumentError(ValueError):
         if not self.argument:
             return str(self)
         option = f"--{self.argument.replace('_', '-')}"
-        text = str(self).replace(f"'{self.argument}'", option)
+        message, *code = str(self).partition("python -c ")  # which stays as it is
+        text = message.replace(f"'{self.argument}'", option)
         text = re.sub(  # a mapping of Python, ={'a': 'b', 'c': 'd'}, as ='a=b,c=d'
             r"=\{('[^{}]*')\}",
             lambda pairs: "=" + pairs[1].replace("': '", "=").replace("', '", ","),
             text,
         )
-        return re.sub(rf"\b{self.argument}=", f"{option} ", text).replace(f"{option} True", option)
+        text = re.sub(rf"\b{self.argument}=", f"{option} ", text).replace(f"{option} True", option)
+        return text + "".join(code)
 
 
 def require_columns(

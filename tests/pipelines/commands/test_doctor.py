@@ -128,6 +128,13 @@ def test_what_looks_wrong_is_said_and_what_chance_explains_is_not() -> None:
     assert "\x1b" not in repr(judgeline.doctor(named)) + repr(judgeline.rank(named))
     with pytest.raises(ValueError, match="miscoverage is 0; it lies between 0 and 1"):
         judgeline.doctor(BATTLES, miscoverage=0)
+    absurd = score.where(np.arange(len(score)) != 7, 999_999.0)
+    assert "score_difference is 999999.0 between" in concerns(score_difference=absurd)
+    sides = {"judge_score_a": score + 1, "judge_score_b": np.where(np.arange(len(score)) < 9, 5, 1)}
+    assert "differ in 9 rows, the first is row 0" in concerns(**sides)
+    winner = np.where(BATTLES["human_outcome"] == 1, "model_a", "model_b")
+    assert "human_outcome and winner differ" not in concerns(winner=winner)
+    assert "human_outcome and winner differ" in concerns(winner=winner[::-1])
     repeats = int(BATTLES.duplicated().sum())
     assert f"{repeats} rows equal an earlier row and" in str(judgeline.doctor(BATTLES))
     assert "rows equal an earlier row, as plain verdicts may" in str(judgeline.doctor(VERDICTS))

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from softelo_release import write_release
 
 import judgeline
 from judgeline.api import (
@@ -577,6 +578,53 @@ def test_a_remedy_names_the_argument_in_python_and_the_option_in_a_terminal(
     out = ["--out", str(tmp_path / "out")]
     assert main(["rank", str(tmp_path / "x.csv"), *out, *given]) == 1
     assert in_terminal in " ".join(capsys.readouterr().err.split())
+
+
+def test_each_set_of_connected_models_has_a_board_of_its_own(tmp_path: Path, capsys) -> None:
+    large, small = simulated_battles(), simulated_battles(n_models=10, n_battles=400, seed=5)
+    apart = small.replace(r"^model", "other", regex=True)
+    met = {"model_a": "newcomer", "model_b": ["model-03", "other-03"] * 10}
+    unvoted = pd.DataFrame(met).assign(score_difference=[2.0, -2.0] * 10, human_outcome=math.nan)
+    both = pd.concat([large, apart, unvoted], ignore_index=True)
+    for component, own in ((0, large), (1, apart)):
+        alone = pd.concat([own, unvoted[unvoted["model_b"].isin(own["model_b"])]])
+        board = judgeline.rank(both, QUICK, component=component)
+        expected = judgeline.rank(alone, QUICK).leaderboard
+        pd.testing.assert_frame_equal(board.leaderboard, expected)
+        assert "newcomer" in set(board.leaderboard["model"])
+    with pytest.raises(ValueError, match="component is 2; votes tie the models to 2 sets"):
+        judgeline.rank(both, QUICK, component=2)
+    both.to_csv(tmp_path / "two.csv", index=False)
+    call = ["rank", str(tmp_path / "two.csv"), "--out", str(tmp_path / "out"), "--no-report"]
+    assert main(call) == 1
+    assert "component 0" in capsys.readouterr().err
+    assert main([*call, "--component", "1"]) == 0
+    assert "component 1 of 2: 11 models; left out: model-00" in capsys.readouterr().out
+    assert main([*call[:2], "--out", " "]) == 1
+    assert "'--out' is empty" in capsys.readouterr().err
+
+
+def test_lengths_of_released_annotations_control_style(tmp_path: Path) -> None:
+    (path,) = write_release(tmp_path, n_battles=600, judges=["Qwen3-32B"], corpora=["lmarena-100k"])
+    published = pd.read_csv(path)
+    scored = read_judged_battles(path).scored
+    assert scored["length_a"].tolist() == published["len_a"].tolist()
+    assert scored["length_b"].tolist() == published["len_b"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "message"),
+    [
+        ({"intervals": "jack"}, {}, "intervals is 'jack'; expected 'threshold' or 'jackknife+'"),
+        ({"hard_outcome": "foo"}, {}, "hard_outcome is 'foo'; expected 'derived' or 'recorded'"),
+        ({"seed": 1.5}, {}, "seed is 1.5; expected a whole number"),
+        ({}, {"columns": ["label"]}, "columns is ['label']; expected such as"),
+        ({}, {"outcomes": [1, 0]}, "outcomes is [1, 0]; expected such as"),
+    ],
+)
+def test_settings_of_other_kinds_are_refused(settings: dict, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        judgeline.rank(simulated_battles(), RankSettings(**settings), **options)
 
 
 @pytest.mark.parametrize(("in_checkout", "told"), [(True, "'.[app]'"), (False, "judgeline rank")])
