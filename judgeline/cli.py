@@ -223,6 +223,8 @@ def rank(
     report.html, with --plain also plain.csv and style.csv; all of them, or none.
     """
     from judgeline.api import QualityGateError, RankSettings, rank_file
+    from judgeline.io.counting import is_large
+    from judgeline.io.formats import files_of
 
     if not out.strip():
         raise typer.BadParameter("'--out' is empty; name a folder, such as --out ratings")
@@ -238,6 +240,9 @@ def rank(
         intervals=intervals,
         methods=tuple(method or ()),
     )
+    if plain_ties and is_large(files_of(file)):
+        said = "--plain needs single battles: this large file is read row by row, in minutes and GB"
+        complain("Note", said, style="yellow")
     try:
         board = rank_file(
             file,

@@ -190,9 +190,8 @@ def _intervals_text(
     """Return how intervals are made, where it is not by one threshold; else nothing."""
     if settings.bands:
         return (
-            f"Each model has the threshold of its band by {settings.bands}, or that of all where "
-            "too few of the band have votes, which may be in every band; the table below has that "
-            "of all."
+            f"Each model has the threshold of its own band by {settings.bands}. A band in which too "
+            "few models have votes has the threshold of all models, which the table below shows."
         )
     if settings.intervals == "threshold":
         return ""
