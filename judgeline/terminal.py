@@ -190,8 +190,8 @@ def _intervals_text(
     """Return how intervals are made, where it is not by one threshold; else nothing."""
     if settings.bands:
         return (
-            f"Each model has the threshold of its own band by {settings.bands}. A band in which too "
-            "few models have votes has the threshold of all models, which the table below shows."
+            f"Each model has the threshold of its own band by {settings.bands}. A band in which "
+            "too few models have votes has that of all models, which the table below shows."
         )
     if settings.intervals == "threshold":
         return ""
