@@ -92,6 +92,14 @@ def _published(path: Path) -> pd.DataFrame:
     missing = pd.Series(None, index=raw.index, dtype="str")
     position = pd.Series([f"row-{row:06d}" for row in raw.index], index=raw.index)
     is_full = "judge" in raw
+    lengths = {f"length_{s}": raw.get(f"len_{s}", missing) for s in "ab"}
+    for name, given in lengths.items():
+        lengths[name] = pd.to_numeric(given, errors="coerce")
+        if (wrong := (lengths[name].isna() & given.notna()).to_numpy()).any():
+            row = int(wrong.argmax())
+            raise ValueError(
+                f"{path}: len_{name[-1]} is {given.iloc[row]!r} in row {row}; expected a number"
+            )
     return pd.DataFrame(
         {
             "row": np.arange(len(raw)),
@@ -106,7 +114,7 @@ def _published(path: Path) -> pd.DataFrame:
             "source_dataset": names(raw.get("source_dataset", missing)),
             "instruction_id_hash": names(raw.get("instruction_id_hash", missing)),
             "parse_error": truths(raw.get("parse_error", missing)),
-            **{f"length_{s}": pd.to_numeric(raw.get(f"len_{s}", missing), "coerce") for s in "ab"},
+            **lengths,
         }
     )
 

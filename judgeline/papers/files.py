@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.io import SUFFIXES, file_columns
+from judgeline.io import SUFFIXES, file_columns, require_few_lost
 from judgeline.io.formats import read_columns, unpacked
 
 Say = Callable[[str], None]
@@ -156,3 +156,18 @@ def require_once(table: pd.DataFrame, keys: Sequence[str], remedy: str = "leave 
             f"{first['file']}: row {first['row']} ({again.size} such rows) is there already: "
             f"{names}; {remedy}"
         )
+
+
+def tell_set_aside(path: Path, quarantine: pd.DataFrame, n_rows: int, say: Say) -> None:
+    """Say how many rows of a file cannot be used; ValueError if they are more than `rank` takes.
+
+    A judge's empty answer is no fault of the file.
+    """
+    if quarantine.empty:
+        return
+    counts = quarantine["reason"].value_counts()
+    reasons = ", ".join(f"{n:,} {reason}" for reason, n in counts.items())
+    example = quarantine["detail"].iloc[0]
+    say(f"{path.name}: set aside {reasons} of {n_rows:,} rows, such as: {example}")
+    faults = [reason for reason in counts.index if reason != "no-scores"]
+    require_few_lost(quarantine, n_rows, faults, str(path), "Correct the file")

@@ -38,7 +38,7 @@ from judgeline.io import (
     score_battles,
 )
 from judgeline.io.softelo import annotations, battles_and_verdicts
-from judgeline.papers.files import Say, telling_files
+from judgeline.papers.files import Say, tell_set_aside, telling_files
 from judgeline.papers.tables import Cell, in_print, mean_of, plain_name, reduction
 from judgeline.verdict import CRITERIA
 
@@ -228,7 +228,7 @@ def read(data: Path | None, say: Say) -> ByCorpus:
     judged: ByCorpus = defaultdict(list)
     for number, (kind, path) in enumerate(files, start=1):
         say(f"reading {number} of {len(files)}: {path.name}")
-        for one in readers[kind](path):
+        for one in readers[kind](path, say):
             if one.judge in [other.judge for other in judged[one.corpus]]:
                 raise ValueError(
                     f"{path} holds judge {one.judge} on {one.corpus} again; leave one file of "
@@ -240,16 +240,18 @@ def read(data: Path | None, say: Say) -> ByCorpus:
     return judged
 
 
-def _with_both_orders(path: Path) -> Iterator[Judged]:
+def _with_both_orders(path: Path, say: Say) -> Iterator[Judged]:
     battles = read_judged_battles(path)
+    tell_set_aside(path, battles.quarantine, battles.n_rows, say)
     scored = battles.scored.dropna(subset=list(ORDERS)).reset_index(drop=True)
     if len(scored):
         yield Judged(BOTH_ORDERS, in_print(battles.judge, JUDGES, inside=True), scored)
 
 
-def _annotated(path: Path) -> Iterator[Judged]:
+def _annotated(path: Path, say: Say) -> Iterator[Judged]:
     rows = annotations([path])
     release = battles_and_verdicts(rows, [path])
+    tell_set_aside(path, release.quarantine, len(rows), say)
     lengths = rows.drop_duplicates("battle_id").set_index("battle_id")[["length_a", "length_b"]]
     named = rows["source_dataset"].dropna()
     corpus = _corpus(path, str(named.iloc[0]) if len(named) else "")

@@ -318,6 +318,23 @@ def test_judge_that_contradicts_people_has_hard_numbers_only(tmp_path: Path) -> 
     assert absent["within"].isna().all()
 
 
+def test_rows_set_aside_are_said_and_many_are_refused(tmp_path: Path) -> None:
+    [path] = write_release(tmp_path, n_battles=200, judges=["Qwen3-32B"], corpora=["comparia"])
+    table, said = pd.read_csv(path, dtype=str), []
+    for n_bad, message in ((3, ""), (9, r"4\.5% of 200 rows are lost \(9 missing-score\)")):
+        bad = table.assign(scores_a=table["scores_a"].where(table.index >= n_bad, '{"clarity": 9}'))
+        bad.to_csv(path, index=False)
+        if message:
+            with pytest.raises(ValueError, match=message):
+                read(tmp_path, said.append)
+        else:
+            read(tmp_path, said.append)
+        assert f"set aside {n_bad} missing-score of 200 rows" in said[1 if n_bad == 3 else -1]
+    table.assign(len_a="long").to_csv(path, index=False)
+    with pytest.raises(ValueError, match="len_a is 'long' in row 0; expected a number"):
+        read(tmp_path, print)
+
+
 def test_files_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
     [path] = write_release(tmp_path, n_battles=60, judges=["Qwen3-32B"], corpora=["comparia"])
     (tmp_path / "again.csv").write_bytes(path.read_bytes())
