@@ -89,6 +89,7 @@ ASKING = (*(table.name for table in FORM_TABLES.values()), *_MORE)
 """Tables of answers: what a judge is asked for."""
 
 _TEXTS = {False: ("sampled_battles", "verdicts"), True: ("candidate_battles", "candidate_verdicts")}
+_WIDTH = "variance_of_intervals"  # metadata of a leaderboard: its shares by source
 _SHOWN = ["method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens"]
 _COUNTED = ["status", "prompt_tokens", "completion_tokens"]
 
@@ -183,6 +184,8 @@ def runs_behind(
     columns = ["asset", "made_at", "run_id", "code_version"]
     said = said_of(made)
     plain = {name: said[name] for name in SAID if isinstance(said.get(name), str | int)}
+    if shares := next((one.said[_WIDTH] for one in made if one.said.get(_WIDTH)), ""):
+        plain[_WIDTH] = shares
     words = {name.replace("_", " "): str(value) for name, value in plain.items()}
     return words, pd.DataFrame(runs, columns=columns)
 

@@ -120,6 +120,7 @@ def leaderboard(
             metadata={"withheld": reason, MADE_FROM: origin},
         )
     table = as_table(board)
+    variance = _variance(scored_battles, heldout, rating)
     shown = with_texts(table[_SHOWN].round(0), in_markdown)
     return dg.MaterializeResult(
         value=table,
@@ -127,7 +128,8 @@ def leaderboard(
             "board": dg.MetadataValue.md(shown.to_markdown(index=False)),
             "plot": intervals(table),
             "kept": kept_text(board, rating.miscoverage),
-            "variance": dg.MetadataValue.md(_variance(scored_battles, heldout, rating)),
+            "variance": dg.MetadataValue.md(variance.to_markdown(index=False)),
+            "variance_of_intervals": _in_words(variance),
             "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
             "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
             MADE_FROM: origin,
@@ -135,8 +137,10 @@ def leaderboard(
     )
 
 
-def _variance(scored_battles: pd.DataFrame, heldout: HeldOutRatings, rating: RatingOptions) -> str:
-    """Return as Markdown what the width of the intervals comes from; questions are resampled."""
+def _variance(
+    scored_battles: pd.DataFrame, heldout: HeldOutRatings, rating: RatingOptions
+) -> pd.DataFrame:
+    """Return what the width of the intervals comes from; questions are resampled."""
     question = scored_battles["question_id"].fillna(scored_battles["battle_id"])
     refits = refit_errors(
         as_coded(scored_battles, rating.hard_outcome),
@@ -148,8 +152,14 @@ def _variance(scored_battles: pd.DataFrame, heldout: HeldOutRatings, rating: Rat
     )
     shares = variance_by_source(heldout, refits, method=rating.method, std_error=rating.std_error)
     table = as_table(shares)
-    shown = table.assign(elo=table["elo"].round(1), share=table["share"].map("{:.0%}".format))
-    return str(shown.to_markdown(index=False))
+    return table.assign(elo=table["elo"].round(1), share=table["share"].map("{:.0%}".format))
+
+
+def _in_words(variance: pd.DataFrame) -> str:
+    """Return the shares of the variance as a phrase by source; empty where unknown."""
+    known = variance[variance["elo"] > 0]
+    rows = zip(known["share"], known["meaning"], known["elo"], strict=True)
+    return "; ".join(f"{share} from {meaning} ({elo:g} Elo)" for share, meaning, elo in rows)
 
 
 def _with_candidates(

@@ -43,13 +43,13 @@ def conformal_quantile(
         Ratio of the density of the fresh model's population to that of the calibrating one, at each
         calibrating model, divided by the same ratio at the fresh model; it may not use votes. True
         within the fresh model's band and False elsewhere is Mondrian conformal: coverage then
-        holds within the band. Where the weighted scores are too few all count alike, and the
-        weighted promise is lost.
+        holds within the band.
 
     Returns
     -------
     float
-        Threshold in the unit of the scores; ``inf`` when ``n < 1 / miscoverage - 1``.
+        Threshold in the unit of the scores; ``inf`` when ``n < 1 / miscoverage - 1``, n being the
+        sum of the weights if there are any.
 
     Raises
     ------
@@ -80,8 +80,7 @@ def conformal_quantile(
         order = np.argsort(scores, kind="stable")
         below = np.cumsum(weights[order]) + 1e-9  # as exact as the rank of equal weights
         enough = below >= (1 - miscoverage) * (weights.sum() + 1)
-        if enough.any():
-            return float(scores[order[int(np.argmax(enough))]])
+        return float(scores[order[int(np.argmax(enough))]]) if enough.any() else math.inf
     n_above = n_above_threshold(scores.size, miscoverage)
     return math.inf if n_above < 0 else float(np.sort(scores)[scores.size - 1 - n_above])
 
@@ -267,8 +266,16 @@ class Calibrating(NamedTuple):
         return nonconformity_scores(self.residual, self.spread(self.std_error, self.vote_std_error))
 
     def threshold(self, miscoverage: float, weight: ArrayLike | None = None) -> float:
-        """Return the conformal quantile of the scores, weighted if that is finite."""
-        return conformal_quantile(self.scores(), miscoverage=miscoverage, weight=weight)
+        """Return the conformal quantile of the scores.
+
+        Where the weighted one is infinite, it is the common one of all, unweighted: bands with few
+        models then have an interval, and the promise within the band is lost.
+        """
+        scores = self.scores()
+        weighted = conformal_quantile(scores, miscoverage=miscoverage, weight=weight)
+        if weight is None or math.isfinite(weighted):
+            return weighted
+        return conformal_quantile(scores, miscoverage=miscoverage)
 
 
 def calibrate_intervals(

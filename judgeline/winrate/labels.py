@@ -274,8 +274,8 @@ def _fewest_labels(
     budget = (half_width / quantile) ** 2 - sampling
     if budget <= 0:
         raise ValueError(
-            f"half-width {half_width:.4g} is out of reach: the test battles alone leave "
-            f"{quantile * math.sqrt(sampling):.4g}; have the judge call more battles"
+            f"a half-width of {_points(half_width)} is out of reach: the test battles alone leave "
+            f"{_points(quantile * math.sqrt(sampling))}; have the judge call more battles"
         )
 
     def variance(more: tuple[int, int]) -> float:
@@ -294,10 +294,14 @@ def _fewest_labels(
         more = min(enough, key=variance)
 
 
+def _points(share: float) -> str:
+    return f"{100 * share:.1f} percentage points"
+
+
 def plan_text(plan: LabelPlan, *, said_by: str, won: str, lost: str) -> str:
     """Return a plan as a sentence: labels where `said_by` said `won`, and where it said `lost`."""
     total = plan.n_won + plan.n_lost
-    reach = f"a half-width of {100 * plan.half_width:.1f} points of the win rate in per cent"
+    reach = f"a half-width of {_points(plan.half_width)}"
     if not total:
         return f"No more labels are needed for {reach}."
     return (
@@ -344,10 +348,10 @@ def _plan_row(
             sensitivity=rates.sensitivity,
             labels_per_test_battle=float((counts.n_lost + counts.n_won) / counts.n_test),
         )
-        better = "beats" if worth > 1 else "loses to"
+        cheaper = "the judge with labels is" if worth > 1 else "people alone are"
         notes.append(
-            f"a label that calibrates the judge is worth {worth:.2g} without it: the judge with "
-            f"labels {better} humans alone"
+            f"a label that corrects the judge counts as much as {worth:.2g} labels averaged alone: "
+            f"{cheaper} cheaper"
         )
     row = (at_hand, half_width, plan.half_width, plan.n_won, plan.n_lost)
     return *row, words, "ok", "; ".join(notes)

@@ -157,7 +157,11 @@ def power_tuned_half_width(variance: float, n_labels: int, *, miscoverage: float
 
 
 def conformal_spread(
-    models: HeldOutModels, calibrates: Bools, *, miscoverage: float
+    models: HeldOutModels,
+    calibrates: Bools,
+    *,
+    miscoverage: float,
+    n_meant: NDArray[np.int64] | None = None,
 ) -> ConformalSpread:
     """Return the half-widths of difference estimates, calibrated on errors of voted models.
 
@@ -167,7 +171,8 @@ def conformal_spread(
     beyond sampling. If a model is exchangeable with those that calibrate it, its interval holds
     its human win rate about as often as promised; calibrating estimates share votes, so that
     this is no theorem. The human win rate is one of as many votes as the model has or, without
-    votes, of as many as the median calibrating model. `calibrates` (M, M) has in row m the models
+    votes, of as many as the median calibrating model; `n_meant` (M,) are other numbers of votes
+    that it is to be about. `calibrates` (M, M) has in row m the models
     that calibrate m; half-widths are infinite where these are too few.
     """
     error = models.win_rate - models.human_win_rate
@@ -182,16 +187,23 @@ def conformal_spread(
         scores = np.divide(size, scale, out=np.full(size.shape, np.inf), where=scale > 0)
         threshold = conformal_quantile(scores, miscoverage=miscoverage)
         typical = votes[at] if models.n_votes[at] or not size.size else np.median(votes[others])
+        typical = typical if n_meant is None else n_meant[at]
         spread = math.sqrt(models.variance[at] + share[at] * (1 - share[at]) / typical + between)
         rows.append((math.inf if math.isinf(threshold) else threshold * spread, spread))
     half_width, std_error = np.array(rows, dtype=float).reshape(-1, 2).T
     return ConformalSpread(half_width, std_error)
 
 
-def transported(models: HeldOutModels, kind: str, *, miscoverage: float) -> list[Estimate]:
+def transported(
+    models: HeldOutModels,
+    kind: str,
+    *,
+    miscoverage: float,
+    n_meant: NDArray[np.int64] | None = None,
+) -> list[Estimate]:
     """Return each model's difference estimate, its interval calibrated on the other models."""
     calibrates = ~np.eye(models.win_rate.size, dtype=bool) & models.calibrating
-    spread = conformal_spread(models, calibrates, miscoverage=miscoverage)
+    spread = conformal_spread(models, calibrates, miscoverage=miscoverage, n_meant=n_meant)
     needed = math.ceil(1 / miscoverage - 1 - 1e-9)
     few = "{} other {} calibrate the interval; {} are needed, until then it is [0, 1]"
     counts = calibrates.sum(axis=1).tolist()

@@ -119,7 +119,12 @@ def pass_rates(
     cells = (code * 3 + 2 * (1 - judged)) * 4 + by_label
     counts = np.bincount(cells.astype(np.int64), minlength=systems.size * 12).reshape(-1, 3, 4)
     tables, rest = counts[..., :NO_VOTE], counts[..., NO_VOTE]
-    given = transported(_held_out(tables, rest), "labelled systems", miscoverage=miscoverage)
+    given = transported(
+        _held_out(tables, rest),
+        "labelled systems",
+        miscoverage=miscoverage,
+        n_meant=counts.sum(axis=(1, 2)),
+    )
     everybody = tables.sum(axis=0)
     rows = [
         (name, *row)

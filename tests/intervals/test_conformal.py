@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ratings_by_hand import Rated, heldout_of
 from scipy import stats
 from twins import conformal_threshold
+from unlike_models import try_bands, try_weights
 
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import (
@@ -86,7 +87,8 @@ def test_bad_input_names_the_value(act, message: str) -> None:
 def test_a_band_has_the_threshold_of_its_own_scores_if_they_are_enough() -> None:
     scores, low = np.r_[np.arange(1.0, 10), 100 + np.arange(1.0, 20)], np.arange(28) < 9
     assert (threshold(scores, ~low), threshold(scores, low)) == (118, 9)  # 18th of 19, 9th of 9
-    assert threshold(scores, np.arange(28) < 8) == conformal_quantile(scores, miscoverage=0.1)
+    assert threshold(scores, np.arange(28) < 8) == math.inf
+    assert threshold(scores, np.full(28, 1e-6)) == math.inf, "a fresh model unlike all of these"
     assert threshold([1.0], [True]) == math.inf
     assert threshold(scores, scores > 0, 0.2) == conformal_quantile(scores, miscoverage=0.2)
     assert bands_of([30.0, 10.0, 20.0, 40.0], n_bands=2).tolist() == ["2", "1", "1", "2"]
@@ -94,30 +96,20 @@ def test_a_band_has_the_threshold_of_its_own_scores_if_they_are_enough() -> None
 
 
 def test_coverage_holds_in_every_band_where_one_threshold_for_all_misses_in_one() -> None:
-    rng, n_trials, n = np.random.default_rng(6), 1000, 19
-    wild = np.repeat([False, True], n)
-    draws = np.abs(rng.normal(size=(n_trials, 2 * n)) * np.where(wild, 3.0, 1.0))
-    fresh = np.abs(rng.normal(size=(n_trials, 2)) * [1.0, 3.0])
-    own = np.array([[threshold(row, ~wild), threshold(row, wild)] for row in draws])
-    pooled = np.array([conformal_quantile(row, miscoverage=0.1) for row in draws])
-    error = math.sqrt(0.9 * 0.1 / n_trials)
+    found = try_bands(19, n_trials=1000, rng=np.random.default_rng(6))
+    error = math.sqrt(0.9 * 0.1 / 1000)
     for band in (0, 1):
-        assert np.mean(fresh[:, band] <= own[:, band]) == pytest.approx(18 / 20, abs=4 * error)
-    assert np.mean(fresh[:, 1] <= pooled) < 0.9 - 4 * error
+        assert np.mean(found.held[:, band]) == pytest.approx(18 / 20, abs=4 * error)
+    assert np.mean(found.plain_held[:, 1]) < 0.9 - 4 * error
 
 
 def test_weights_keep_the_promise_under_a_known_shift_where_equal_ones_break_it() -> None:
-    """Residuals grow with x; x is uniform where calibrated, and has the density 2 x later on."""
-    rng, n_trials, n = np.random.default_rng(8), 1000, 60
-    x, fresh = rng.random((n_trials, n)), np.sqrt(rng.random(n_trials))
-    scores = np.abs(rng.normal(size=(n_trials, n))) * x
-    score = np.abs(rng.normal(size=n_trials)) * fresh
-    plain = [conformal_quantile(row, miscoverage=0.1) for row in scores]
-    weighted = [threshold(row, near / own) for row, near, own in zip(scores, x, fresh, strict=True)]
-    error = math.sqrt(0.9 * 0.1 / n_trials)
-    assert np.mean(score <= plain) < 0.9 - 4 * error
-    assert np.mean(score <= weighted) >= 0.9 - 3 * error
-    assert 1.05 < np.median(weighted) / np.median(plain) < 1.5, "the price in width"
+    found = try_weights(60, n_trials=1000, rng=np.random.default_rng(8))
+    error = math.sqrt(0.9 * 0.1 / 1000)
+    assert np.mean(found.plain_held) < 0.9 - 4 * error
+    assert np.mean(found.held) >= 0.9 - 3 * error
+    ratio = np.median(found.width) / np.median(found.plain_width)
+    assert 1.05 < ratio < 1.5, "the price in width"
 
 
 def test_a_board_with_bands_gives_each_model_the_threshold_of_its_band() -> None:

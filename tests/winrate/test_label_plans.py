@@ -117,7 +117,7 @@ def test_the_plan_speaks() -> None:
     ours = {"said_by": "the judge", "won": "A", "lost": "B"}
     assert plan_text(LabelPlan(90, 50, 0.0299), **ours) == (
         "Label 140 more battles, 90 where the judge said A and 50 where the judge said B, "
-        "for a half-width of 3.0 points of the win rate in per cent."
+        "for a half-width of 3.0 percentage points."
     )
     assert plan_text(LabelPlan(0, 1, 0.1), **ours).startswith("Label 1 more battle, 0 where")
 
@@ -163,7 +163,9 @@ def test_the_worth_of_a_label_is_that_of_a_large_simulation() -> None:
 
 @pytest.mark.parametrize("plan", [plan_by_human_outcome, plan_by_verdict])
 def test_what_no_label_can_reach_is_refused(plan) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(ValueError, match=r"out of reach: the test battles alone leave 0\.0"):
+    with pytest.raises(
+        ValueError, match=r"out of reach: the test battles alone leave \d\.\d percentage points"
+    ):
         plan(PILOT, half_width=0.01, quantile=Z)
     for wanted in (0, -0.1, math.nan, math.inf):
         with pytest.raises(ValueError, match=r"half_width is .*; expected a positive share"):
@@ -222,7 +224,7 @@ def test_plans_of_models_and_of_the_corpus() -> None:
         said = "humans" if found.chosen_by[row] == "human outcome" else "the judge"
         assert found.plan[row].startswith(f"Label {more[row]:.0f} more battles, ")
         assert f"{found.n_more_won[row]:.0f} where {said} said that it won" in found.plan[row]
-    worth = ["a label that calibrates the judge is worth" in note for note in found.note]
+    worth = ["a label that corrects the judge counts as much as" in note for note in found.note]
     assert worth == [True, False] * 9
 
 

@@ -80,6 +80,18 @@ def test_without_labels_of_its_own_it_is_the_judge_less_its_error_on_other_syste
     )
 
 
+def test_a_few_labels_of_its_own_leave_the_interval_from_other_systems_as_it_is() -> None:
+    rng = np.random.default_rng(9)
+    systems = [answers(rng.uniform(0.5, 0.8), 400, 60, rng, f"s{i:02}") for i in range(12)]
+    every = pd.concat([*systems, answers(0.65, 400, 4, rng, "new")], ignore_index=True)
+    labels = every.index[every["system"].eq("new") & every["label"].notna()]
+    tables = [every.assign(label=every["label"].drop(labels[m:])) for m in range(5)]
+    found = [row_of(pass_rates(*(t[name] for name in t)), "new", "difference") for t in tables]
+    width = [row["upper"] - row["lower"] for row in found]
+    assert width == pytest.approx([width[0]] * 5, rel=0.05), "the share of all its answers"
+    assert width[0] < 0.5
+
+
 def test_labels_help_more_the_better_the_judge_is() -> None:
     rng = np.random.default_rng(3)
     table = answers(0.7, 2_000, 200, rng)

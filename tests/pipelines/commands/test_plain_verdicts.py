@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -228,6 +229,7 @@ def test_a_run_rates_plain_verdicts_on_battles_with_votes(
     assert board["rating"].notna().all()
     origin, _ = runs_behind(workshop.instance, "tiny", "recorded")
     assert origin["score basis"] == SAID  # which the report shows
+    assert re.match(r"\d+% from the judge.s verdicts .* Elo\); ", origin["variance of intervals"])
     tables = workshop.tables.create_io_manager(None)
     influences = workshop.stored("battle_influences", "tiny", "recorded")
     evidence = battles_behind(tables, "tiny", "recorded", influences)[0]
