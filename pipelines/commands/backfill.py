@@ -96,7 +96,18 @@ def run_backfill(
         return OK
     if here:
         _confirm(plan, yes=yes)
-        return _run_here(catalog, pairs, cap, console)
+        codes = [
+            run_lineage(
+                corpus=slug,
+                judges=[pair.judge.slug for pair in pairs if pair.corpus.slug == slug],
+                select=[WITHOUT_CORPUS],
+                catalog=catalog,
+                budget=cap,
+                console=console,
+            ).exit_code
+            for slug in dict.fromkeys(pair.corpus.slug for pair in pairs)
+        ]
+        return COULD_NOT_RUN if COULD_NOT_RUN in codes else max(codes)
     with open_instance() as instance:
         require_daemon(instance)
         steps = zip(pairs, plan, strict=True)
@@ -213,22 +224,6 @@ def _confirm(plan: Sequence[JudgePlan], *, yes: bool) -> None:
         typer.confirm(f"Go on ({together(plan)})?", abort=True, err=True)
 
 
-def _run_here(catalog: Catalog, pairs: Sequence[Pair], cap: Budget | None, console: Console) -> int:
-    """Do the work corpus by corpus in this process, and return the worst exit code."""
-    codes = [
-        run_lineage(
-            corpus=slug,
-            judges=[pair.judge.slug for pair in pairs if pair.corpus.slug == slug],
-            select=[WITHOUT_CORPUS],
-            catalog=catalog,
-            budget=cap,
-            console=console,
-        ).exit_code
-        for slug in dict.fromkeys(pair.corpus.slug for pair in pairs)
-    ]
-    return COULD_NOT_RUN if COULD_NOT_RUN in codes else max(codes)
-
-
 def require_daemon(instance: dg.DagsterInstance) -> None:
     """Check that a daemon of the instance is at work, which a backfill needs."""
     heartbeats = instance.get_daemon_heartbeats()
@@ -339,8 +334,14 @@ class Watcher:
             outcome.failed_checks += [
                 terminal.failed_check(one, _partition(run)) for one in found if not one.passed
             ]
-            if run.status == dg.DagsterRunStatus.FAILURE:
-                outcome.errors += self._errors(run)
+            if run.status != dg.DagsterRunStatus.FAILURE:
+                continue
+            failures = list(self._events(run, dg.DagsterEventType.STEP_FAILURE))
+            outcome.errors += terminal.errors_of(failures, _partition(run))
+            if not failures:
+                ends = list(self._events(run, dg.DagsterEventType.RUN_FAILURE))
+                why = ends[-1].message if ends else "its process ended"
+                outcome.errors.append(f"{_partition(run)}: {why}")
         backfill = self._instance.get_backfill(self._id)
         if backfill is not None and backfill.error is not None:
             error = " ".join(backfill.error.message.split())
@@ -356,27 +357,17 @@ class Watcher:
         for run in runs:
             if self._seen.get(run.run_id) != run.status:
                 self._seen[run.run_id] = run.status
-                self._print(run)
+                if run.status in _STATES:
+                    mark, style, state = _STATES[run.status]
+                    again = " again" if run.parent_run_id and state == "started" else ""
+                    made = f"{len(run.asset_selection or ())} tables, run {run.run_id[:8]}"
+                    text = f"{_partition(run)}: {state}{again} ({made})"
+                    terminal.marked(self._console, mark, style, text)
         n_ended = sum(run.status == dg.DagsterRunStatus.SUCCESS for run in runs)
         self._progress.update(self._task, completed=n_ended)
         for run in runs:
             if run.status == dg.DagsterRunStatus.STARTED:
                 self._progress.update(self._task, description=plain(_partition(run)))
-
-    def _print(self, run: dg.DagsterRun) -> None:
-        if run.status in _STATES:
-            mark, style, state = _STATES[run.status]
-            again = " again" if run.parent_run_id and state == "started" else ""
-            made = f"{len(run.asset_selection or ())} tables, run {run.run_id[:8]}"
-            text = f"{_partition(run)}: {state}{again} ({made})"
-            terminal.marked(self._console, mark, style, text)
-
-    def _errors(self, run: dg.DagsterRun) -> list[str]:
-        failures = list(self._events(run, dg.DagsterEventType.STEP_FAILURE))
-        if failures:
-            return terminal.errors_of(failures, _partition(run))
-        events = list(self._events(run, dg.DagsterEventType.RUN_FAILURE))
-        return [f"{_partition(run)}: {events[-1].message if events else 'its process ended'}"]
 
     def _events(self, run: dg.DagsterRun, kind: dg.DagsterEventType) -> Iterator[Any]:
         for record in self._instance.get_records_for_run(run.run_id, of_type=kind).records:

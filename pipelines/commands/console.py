@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import dagster as dg
 from rich import progress
@@ -130,7 +130,11 @@ class RunReporter(logging.Handler):
         if event.is_step_start:
             self._progress.update(self._task, description=plain(step))
         elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-            self._check(event.asset_check_evaluation_data)
+            found = event.asset_check_evaluation_data
+            gate = found.severity == dg.AssetCheckSeverity.ERROR
+            mark = "ok" if found.passed else "FAIL" if gate else "warn"
+            name = f"{found.asset_key.to_user_string()}: {found.check_name}"
+            self.line(mark, name.replace("_", " "), found.description)
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
             self._materialization(event.step_materialization_data.materialization)
         elif event.is_step_failure and not (blocked(event) or interrupted(event)):
@@ -150,12 +154,6 @@ class RunReporter(logging.Handler):
         if not self.console.is_terminal and time.monotonic() - self._last_line >= _PAUSE_S:
             self._last_line = time.monotonic()
             said(self.console, f"  ...  {news}")
-
-    def _check(self, evaluation: Any) -> None:
-        name = f"{evaluation.asset_key.to_user_string()}: {evaluation.check_name}"
-        gate = evaluation.severity == dg.AssetCheckSeverity.ERROR
-        mark = "ok" if evaluation.passed else "FAIL" if gate else "warn"
-        self.line(mark, name.replace("_", " "), evaluation.description)
 
     def _materialization(self, materialization: dg.AssetMaterialization) -> None:
         rows = materialization.metadata.get("dagster/partition_row_count")

@@ -4,7 +4,7 @@ What belongs here: options and help. Anything heavy is imported by the command t
 """
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,30 +20,26 @@ Texts = list[str] | None
 
 def of_judge(text: str) -> Any:
     """Return an option that takes a judge, whose slug a shell completes."""
-    return option(text, autocompletion=_judges)
+
+    def complete(incomplete: str) -> list[str]:
+        return _slugs("judges", incomplete)
+
+    return option(text, autocompletion=complete)
 
 
 def of_corpus(text: str) -> Any:
     """Return an option that takes a corpus, whose slug a shell completes."""
-    return option(text, autocompletion=_corpora)
+
+    def complete(incomplete: str) -> list[str]:
+        return _slugs("corpora", incomplete)
+
+    return option(text, autocompletion=complete)
 
 
-def _judges(incomplete: str) -> list[str]:
-    from resources.config.judges import load_judges
-
-    return _beginning(incomplete, load_judges)
-
-
-def _corpora(incomplete: str) -> list[str]:
-    from resources.config.corpora import load_corpora
-
-    return _beginning(incomplete, load_corpora)
-
-
-def _beginning(incomplete: str, load: Callable[[], Mapping[str, object]]) -> list[str]:
+def _slugs(plural: str, incomplete: str) -> list[str]:
     """Return the configured slugs that begin so; none of a configuration that cannot be read."""
     with contextlib.suppress(ValueError, OSError):
-        return [slug for slug in load() if slug.startswith(incomplete)]
+        return [slug for slug in _kind(plural).load() if slug.startswith(incomplete)]
     return []
 
 

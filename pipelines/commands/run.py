@@ -94,7 +94,8 @@ def run_lineage(
         store = tables.create_io_manager(None)
         buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))
         served = [judge for judge in chosen if judge.kind == "openai"]
-        asks = _asks(tables, select) if dry_run or served else ()
+        selected = _selected(build_definitions(tables=tables), select) if dry_run or served else ()
+        asks = [name for name in ASKED if dg.AssetKey(name) in selected]
         if dry_run:
             n_battles, plan = plan_run(definition, chosen, store, buyer, asks=asks)
             names = tuple(judge.slug for judge in chosen)
@@ -343,12 +344,6 @@ def _stopped(
 def _tags_of(placing: Sequence[str]) -> dict[str, str]:
     """Return the tags by which the sensor leaves these judges' candidates to this process."""
     return {PLACES_TAG: ",".join(placing)} if placing else {}
-
-
-def _asks(tables: ParquetTables, select: Sequence[str] | None) -> list[str]:
-    """Return the chosen tables that are made by asking judges."""
-    chosen = _selected(build_definitions(tables=tables), select)
-    return [name for name in ASKED if dg.AssetKey(name) in chosen]
 
 
 def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.AssetKey]:

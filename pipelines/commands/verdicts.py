@@ -148,7 +148,7 @@ def verdicts_of_battle(
         same_battle = pc.equal(table["battle_id"], battle_id)
         same_question = pc.match_substring(table["parts"], parts["instruction"])
         rows = table.filter(pc.or_(same_battle, same_question)).to_pandas()
-        own = [set(_texts(json.loads(text))) == texts for text in rows["parts"]]
+        own = [{json.loads(text)[name] for name in _TEXTS} == texts for text in rows["parts"]]
         found.append(rows[rows["battle_id"].eq(battle_id) | pd.Series(own, rows.index, dtype=bool)])
     empty = pa.table({name: pa.array([], pa.string()) for name in _COLUMNS}).to_pandas()
     return pd.concat(found, ignore_index=True) if found else empty
@@ -159,9 +159,11 @@ def nearest(stored: pd.DataFrame, order: str, parts: Mapping[str, str]) -> Neare
 
     None where nothing is stored of the battle.
     """
-    candidates = [
-        (row, _differences(json.loads(row["parts"]), parts)) for row in stored.to_dict("records")
-    ]
+    candidates = []
+    for row in stored.to_dict("records"):
+        was = json.loads(row["parts"])
+        names = [n for n in sorted({*was, *parts}) if was.get(n) != parts.get(n)]
+        candidates.append((row, tuple(_told(n, was.get(n), parts.get(n)) for n in names)))
     if not candidates:
         return None
 
@@ -171,15 +173,6 @@ def nearest(stored: pd.DataFrame, order: str, parts: Mapping[str, str]) -> Neare
 
     row, differences = min(candidates, key=distance)
     return Nearest(row["judge"], row["battle_id"], row["order"], row["status"], differences)
-
-
-def _differences(stored: Mapping[str, str], parts: Mapping[str, str]) -> tuple[str, ...]:
-    names = sorted({*stored, *parts})
-    return tuple(
-        _told(name, stored.get(name), parts.get(name))
-        for name in names
-        if stored.get(name) != parts.get(name)
-    )
 
 
 def _told(name: str, was: str | None, now: str | None) -> str:
@@ -205,10 +198,6 @@ def _object(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _texts(parts: Mapping[str, str]) -> list[str]:
-    return [parts[name] for name in _TEXTS]
 
 
 NOTES: dict[str, str] = {
@@ -308,13 +297,12 @@ def _commands(found: CorpusRead, battles: Path) -> list[str]:
     if not here:
         fields = {"reader": "battles", "location": place, "judges": judges}
         entries.append(("corpora", name, fields))
-    return [*(_command(*entry) for entry in entries), f"judgeline run --corpus {name}"]
-
-
-def _command(group: str, name: str, settings: Mapping[str, object]) -> str:
-    values = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items())
-    stated = " ".join(f"--set {shlex.quote(value)}" for value in values)
-    return f"judgeline {group} add {name} {stated}"
+    commands = []
+    for group, entry, settings in entries:
+        values = [f"{key}={json.dumps(x, ensure_ascii=False)}" for key, x in settings.items()]
+        stated = " ".join(f"--set {shlex.quote(value)}" for value in values)
+        commands.append(f"judgeline {group} add {entry} {stated}")
+    return [*commands, f"judgeline run --corpus {name}"]
 
 
 def export_verdicts(

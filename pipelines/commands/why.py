@@ -131,7 +131,16 @@ class _Rating:
         if judge != POOLED:
             Catalog().judge(judge)
         self._store, self._model, self._corpus, self._judge = store, model, corpus, judge
-        board = self._board(method)
+        board = self._read("leaderboard")
+        if judge == POOLED and (board is None or board.empty):
+            raise ValueError(no_pooled(corpus))
+        if judge == POOLED and method not in (None, POOLED):
+            raise ValueError(
+                f"all judges together rate by {POOLED!r} alone; leave out --method {method}, or "
+                "name a judge"
+            )
+        if board is None:
+            raise ValueError(no_leaderboard(self._definition, judge))
         self.row, self._is_candidate = self._row_of(board)
         self.method = method or str(self.row.get("method") or self._definition.rating.method)
         self.withheld = withheld_reason(str(self.row["flags"]))
@@ -168,14 +177,16 @@ class _Rating:
             f"{shlex.quote(self._model)} --corpus {self._corpus}",
             self.row["judges"].split(", "),
         )
-        return {
-            judge: {
-                **self._shown_by(judge),
+        ratings: dict[str, Mapping[str, Any]] = {}
+        for judge in judges:
+            own = self._row_in(self._store.stored("leaderboard", self._corpus, judge))
+            shown = ("rating", "lower", "upper", "method", "flags")
+            ratings[judge] = {
+                **{name: _plain(own.get(name)) for name in shown},
                 "weight": 1 / len(judges),
                 "next": f"judgeline why {of} --judge {judge}",
             }
-            for judge in judges
-        }
+        return ratings
 
     def influences(self) -> pd.DataFrame:
         """Return the model's rows of `battle_influences`; made here for another method."""
@@ -252,19 +263,6 @@ class _Rating:
         failed = own[own["status"].ne("ok") & own["n_battles"].gt(0)]
         return dict(zip(failed["status"], map(int, failed["n_battles"]), strict=True))
 
-    def _board(self, method: str | None) -> pd.DataFrame:
-        board = self._read("leaderboard")
-        if self._judge == POOLED and (board is None or board.empty):
-            raise ValueError(no_pooled(self._corpus))
-        if self._judge == POOLED and method not in (None, POOLED):
-            raise ValueError(
-                f"all judges together rate by {POOLED!r} alone; leave out --method {method}, or "
-                "name a judge"
-            )
-        if board is None:
-            raise ValueError(no_leaderboard(self._definition, self._judge))
-        return board
-
     def _row_of(self, board: pd.DataFrame) -> tuple[dict[str, Any], bool]:
         """Return the model's row of the leaderboard or candidates, and if it is a candidate."""
         if row := self._row_in(board):
@@ -284,13 +282,6 @@ class _Rating:
     def _row_in(self, table: pd.DataFrame | None) -> dict[str, Any]:
         rows = [] if table is None else table[table["model"].eq(self._model)].to_dict("records")
         return dict(rows[0]) if rows else {}
-
-    def _shown_by(self, judge: str) -> dict[str, Any]:
-        """Return the model's rating, interval and flags on a judge's leaderboard, or None."""
-        own = self._row_in(self._store.stored("leaderboard", self._corpus, judge))
-        return {
-            name: _plain(own.get(name)) for name in ("rating", "lower", "upper", "method", "flags")
-        }
 
     def _interval(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parts of an interval: threshold, spread and its parts, calibrating models.

@@ -201,14 +201,14 @@ def show_why(console: Console, lines: Iterable[Line]) -> None:
 
 def markdown_of(lines: Iterable[Line]) -> str:
     """Return the origin of a rating as Markdown; no text from outside can format, link or fetch."""
-    return "".join(map(_as_markdown, lines)).lstrip("\n")
-
-
-def _as_markdown(line: Line) -> str:
-    label = in_markdown(line.label)
-    if line.level > 0:
-        return f"\n{'#' * line.level} {label}\n\n"
-    if line.level == 0:
-        return f"- {label}: {in_markdown(line.value)}\n"
-    block = "\n".join(f"    {row}" for row in line.value.split("\n"))
-    return f"\n{label}:\n\n{block}\n\n"
+    page = ""
+    for line in lines:
+        label = in_markdown(line.label)
+        if line.level > 0:
+            page += f"\n{'#' * line.level} {label}\n\n"
+        elif line.level == 0:
+            page += f"- {label}: {in_markdown(line.value)}\n"
+        else:
+            block = "\n".join(f"    {row}" for row in line.value.split("\n"))
+            page += f"\n{label}:\n\n{block}\n\n"
+    return page.lstrip("\n")

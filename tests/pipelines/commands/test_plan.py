@@ -139,6 +139,7 @@ def test_stored_answers_are_subtracted_and_tell_what_the_others_take(desk: Desk)
     done = desk.plan()
     assert (done.n_calls, done.n_stored, done.tokens, done.money) == (0, 120, None, None)
     assert told(done) == ["c|j: no calls (120 answered already)"]
+    assert desk.plan(revision="2").n_calls == 2 * N_BATTLES  # another setting
 
 
 def test_failures_are_planned_as_they_are_bought(desk: Desk) -> None:
@@ -148,11 +149,6 @@ def test_failures_are_planned_as_they_are_bought(desk: Desk) -> None:
     assert kept.tokens.completion_tokens == 10 * 80  # failures are billed like answers
     desk.buy(40, "truncated")  # another attempt at the first half, the first at the second
     assert desk.plan().n_calls == 80
-
-
-def test_another_setting_starts_from_nothing(desk: Desk) -> None:
-    desk.buy(N_BATTLES)
-    assert desk.plan(revision="2").n_calls == 2 * N_BATTLES
 
 
 def test_without_a_price_there_is_no_money(desk: Desk) -> None:
@@ -238,11 +234,6 @@ TOKENS = TokenEstimate(900, 100, 5000, 2000, "by hand")
 STEP = JudgePlan("j", "c|j", 10, 2, TOKENS, 0.25, 1.5, "EUR")
 
 
-@pytest.mark.parametrize("cap", ["2ktokens", "0.50EUR", "20calls"])
-def test_what_is_expected_fits(cap: str) -> None:
-    require_covered([STEP, STEP], Budget.parse([cap]))
-
-
 @pytest.mark.parametrize(
     ("cap", "message"),
     [
@@ -257,7 +248,8 @@ def test_what_is_expected_above_the_cap_is_refused(cap: str, message: str) -> No
         require_covered([STEP, STEP], Budget.parse([cap]))
 
 
-def test_a_judge_with_nothing_to_ask_needs_no_price() -> None:
+def test_what_is_expected_fits_and_nothing_to_ask_needs_no_price() -> None:
+    require_covered([STEP, STEP], Budget.parse(["2ktokens", "0.50EUR", "20calls"]))
     require_covered([JudgePlan("j", "c|j", 0, 5)], Budget.parse(["1USD"]))
 
 
@@ -302,10 +294,8 @@ def known(desk: Desk, *, logs: bool = True, alternatives: int | None = 20) -> No
 def plan_of(desk: Desk, **fields: object) -> JudgePlan:
     """The plan of a judge that is read as a file would be."""
     given = desk.judge.model_dump(exclude_unset=True) | fields
-    _, (step,) = plan_run(
-        desk.corpus, [JudgeDefinition.model_validate(given)], desk.tables, desk.buyer
-    )
-    return step
+    judge = JudgeDefinition.model_validate(given)
+    return plan_run(desk.corpus, [judge], desk.tables, desk.buyer)[1][0]
 
 
 def test_calls_and_price_are_those_of_all_forms(desk: Desk) -> None:
