@@ -11,7 +11,7 @@ import pandas as pd
 from judgeline.elo import VOTES_WAIT
 from judgeline.intervals import kept_intervals, kept_text, missed
 from judgeline.report.battles import MOST_PER_PAGE, browser_of, lead_text
-from judgeline.report.companions import PLACING, companions_of
+from judgeline.report.companions import PLACING, companions_of, missing_section
 from judgeline.report.figures import (
     beta_figure,
     error_figure,
@@ -23,7 +23,6 @@ from judgeline.report.figures import (
 from judgeline.report.grid import Grid, make_grid
 from judgeline.report.inert import inert
 from judgeline.report.judge_tables import JudgeTables
-from judgeline.report.missing import missing_section
 from judgeline.report.wording import (
     basis_text,
     count,
@@ -71,7 +70,7 @@ def standings_of(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
     for row, is_missed, (left, right, dot, diamond) in zip(
         leaderboard.to_dict("records"), missed(leaderboard).tolist(), places, strict=True
     ):
-        unbounded = left is None or right is None
+        bar = None if left is None or right is None else (left, round(right - left, 2))
         flags = [word for word in flag_words(row["flags"]) if word != _NO_VOTES]  # it has a badge
         waits = VOTES_WAIT in row["flags"].split(";")
         standings.append(
@@ -83,9 +82,9 @@ def standings_of(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
                 "missed": is_missed,
                 "flag_text": ", ".join(flags),
                 "dot": dot,
-                "bar": (0.0, 100.0) if unbounded else (left, round(right - left, 2)),
+                "bar": bar or (0.0, 100.0),
                 "diamond": diamond,
-                "unbounded": unbounded,
+                "unbounded": bar is None,
             }
         )
     return standings
