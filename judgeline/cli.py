@@ -226,8 +226,7 @@ def rank(
     from judgeline.io.counting import is_large
     from judgeline.io.formats import files_of
 
-    if not out.strip():
-        raise typer.BadParameter("'--out' is empty; name a folder, such as --out ratings")
+    folder = _folder(out)
     settings = RankSettings(
         l2=l2,
         hard_outcome=hard_outcome,
@@ -246,7 +245,7 @@ def rank(
     try:
         board = rank_file(
             file,
-            Path(out),
+            folder,
             settings,
             judge=judge,
             report=report,
@@ -264,7 +263,7 @@ def rank(
     show_ranked(open_console(), board)
     written = {path.name for path in board.files.values()}
     for name in ("report.html", "plain.csv", "style.csv"):
-        if name not in written and (old := Path(out) / name).exists():
+        if name not in written and (old := folder / name).exists():
             complain("Note", f"{old} is of an earlier run", style="yellow")
 
 
@@ -342,8 +341,7 @@ def paper(
         option("Folder with the data of the paper."),
     ] = None,
     out: Annotated[
-        Path | None,
-        option("Folder for a CSV per table; made if missing."),
+        str | None, option("Folder for a CSV per table; made if missing.", metavar="<path>")
     ] = None,
 ) -> None:
     """Make the tables and figures of a paper again, each cell beside its printed value.
@@ -356,13 +354,20 @@ def paper(
     from judgeline.papers import reproduce
     from judgeline.papers.tables import require_folder, write_table
 
-    if out is not None:
-        require_folder(out)
+    folder = None if out is None else _folder(out)
+    if folder is not None:
+        require_folder(folder)
     errors, console = open_console(stderr=True), open_console()
     for made in reproduce(name, data, say=lambda line: errors.print(plain(line))):
         console.print(plain(made.line), soft_wrap=True)
-        if out is not None:
-            write_table(made, out)
+        if folder is not None:
+            write_table(made, folder)
+
+
+def _folder(out: str) -> Path:
+    if not out.strip():
+        raise typer.BadParameter("'--out' is empty; name a folder, such as --out ratings")
+    return Path(out)
 
 
 def _mapping(columns: str | None) -> dict[str, str]:

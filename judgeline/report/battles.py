@@ -134,54 +134,49 @@ def evidence_of(
     answers: dict[str, list[dict[str, Any]]] = {}
     for row in sorted(_records(verdicts), key=lambda row: (row["replicate"], row["order"])):
         answers.setdefault(row["battle_id"], []).append(row)
-    return [
-        _evidence(row, texts.get(row["battle_id"], {}), answers.get(row["battle_id"], []))
-        for row in _records(influences)
-    ]
+    found = []
+    for row in _records(influences):
+        battle = texts.get(row["battle_id"], {})
+        as_b = battle.get("model_b") == row["model"] and battle.get("model_a") != row["model"]
+        own, other = ("b", "a") if as_b else ("a", "b")
+        vote, sides = battle.get("human_outcome"), (row["model"], row["opponent"])
+        first = dict(zip(("BA", "AB") if as_b else ("AB", "BA"), sides, strict=True))
+        readings: list[Reading] = []
+        for answer in answers.get(row["battle_id"], []):
+            difference, unit = _difference(answer)
+            said: dict[str, Any] = {name: answer.get(name) for name in _OF_ANSWERS}
+            readings.append(
+                Reading(
+                    **said,
+                    shown_first=first.get(answer["order"]),
+                    difference=-difference if difference and as_b else difference,
+                    unit=unit,
+                )
+            )
+        evidence = Evidence(
+            **{name: row[name] for name in _OF_INFLUENCES},
+            human_outcome=vote if vote is None or not as_b else 1 - vote,
+            language=battle.get("language"),
+            instruction=battle.get("instruction"),
+            completion=battle.get(f"completion_{own}"),
+            opponent_completion=battle.get(f"completion_{other}"),
+            readings=tuple(readings),
+        )
+        found.append(evidence)
+    return found
 
 
 def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
     """Return the rows of a table, None where a cell is null."""
-    rows: list[dict[Any, Any]]
-    rows = table.astype(object).where(table.notna(), None).to_dict("records")
-    return rows
-
-
-def _evidence(
-    row: Mapping[str, Any], battle: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
-) -> Evidence:
-    as_b = battle.get("model_b") == row["model"] and battle.get("model_a") != row["model"]
-    own, other = ("b", "a") if as_b else ("a", "b")
-    vote, sides = battle.get("human_outcome"), (row["model"], row["opponent"])
-    first = dict(zip(("BA", "AB") if as_b else ("AB", "BA"), sides, strict=True))
-    return Evidence(
-        **{name: row[name] for name in _OF_INFLUENCES},
-        human_outcome=vote if vote is None or not as_b else 1 - vote,
-        language=battle.get("language"),
-        instruction=battle.get("instruction"),
-        completion=battle.get(f"completion_{own}"),
-        opponent_completion=battle.get(f"completion_{other}"),
-        readings=tuple(_reading(answer, first, -1 if as_b else 1) for answer in answers),
-    )
-
-
-def _reading(answer: Mapping[str, Any], first: Mapping[str, str], sign: int) -> Reading:
-    difference, unit = _difference(answer)
-    said: dict[str, Any] = {name: answer.get(name) for name in _OF_ANSWERS}
-    return Reading(
-        **said,
-        shown_first=first.get(answer["order"]),
-        difference=sign * difference if difference else difference,
-        unit=unit,
-    )
+    return list(table.astype(object).where(table.notna(), None).to_dict("records"))
 
 
 def _difference(row: Mapping[str, Any]) -> tuple[float | None, str]:
     """Return the score of A minus that of B and its unit; None where the answer has none."""
-    sides = [[row.get(f"{name}_{side}") for name in CRITERIA] for side in "ab"]
-    scores = [score for side in sides for score in side if score is not None]
-    if len(scores) == 2 * len(CRITERIA):
-        half = len(CRITERIA)
+    half = len(CRITERIA)
+    cells = [row.get(f"{name}_{side}") for side in "ab" for name in CRITERIA]
+    scores = [score for score in cells if score is not None]
+    if len(scores) == 2 * half:
         return sum(scores[:half]) / half - sum(scores[half:]) / half, RUBRIC_POINTS
     share = None if scores or row["status"] != "ok" else row.get("recorded_outcome")
     return (None, RUBRIC_POINTS) if share is None else (2 * share - 1, PLAIN_POINTS)
@@ -214,40 +209,31 @@ class Browser:
 
 
 def browser_of(battles: Sequence[Evidence], *, room: int = MOST_PER_PAGE) -> Browser | None:
-    """Return the browser of a judge, or None where there are no battles to show."""
+    """Return the browser of a judge, or None where there are no battles to show.
+
+    Every model's strongest battles have room first, then the second ones, and so on.
+    """
     if not battles:
         return None
-    kept = _within(_by_strength(battles), room)
-    models = sorted({one.model for one in kept}, key=str.casefold)
-    shown = sorted(kept, key=lambda one: (models.index(one.model), one.influence <= 0))
-    return Browser(models, shown, _sentences(len(shown), len(battles)))
-
-
-def _by_strength(battles: Sequence[Evidence]) -> list[Evidence]:
-    """Return every model's strongest battles first, then their second ones, and so on."""
     seen: Counter[tuple[str, bool]] = Counter()
     ranked = []
     for place, one in enumerate(battles):
         side = (one.model, one.influence > 0)
         ranked.append((seen[side], place))
         seen[side] += 1
-    return [battles[place] for _, place in sorted(ranked)]
-
-
-def _within(battles: Sequence[Evidence], room: int) -> list[Evidence]:
-    sizes = accumulate(one.size for one in battles)
-    return [one for one, used in zip(battles, sizes, strict=True) if used <= room]
-
-
-def _sentences(n_shown: int, n_found: int) -> list[str]:
+    strongest_first = [battles[place] for _, place in sorted(ranked)]
+    used = accumulate(one.size for one in strongest_first)
+    kept = [one for one, size in zip(strongest_first, used, strict=True) if size <= room]
+    models = sorted({one.model for one in kept}, key=str.casefold)
+    kept.sort(key=lambda one: (models.index(one.model), one.influence <= 0))
     told = [
         "Of each model the battles that raise its rating most and those that lower it most, with "
         "what it would lose without each (by one Newton step, the other models and the slope as "
         f"they are). Texts end after {count(MOST_TEXT)} characters."
     ]
-    if n_shown < n_found:
+    if len(kept) < len(battles):
         told.append(
-            f"{count(n_shown)} of {count(n_found)} such battles are shown: the others did not fit. "
-            "The command judgeline why shows those of any model in full."
+            f"{count(len(kept))} of {count(len(battles))} such battles are shown: the others did "
+            "not fit. The command judgeline why shows those of any model in full."
         )
-    return told
+    return Browser(models, kept, told)

@@ -1,4 +1,4 @@
-"""Sections of the companion methods and the table of costs, each from its own tables.
+"""Sections of the companion methods, missing verdicts and costs, each from its own tables.
 
 A part of the page has a title, sentences, tables and figures.
 """
@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from judgeline.diagnostics import MAX_WIDTH, SCORED, width_limit
 from judgeline.report.figures import Illustration
-from judgeline.report.grid import Grid, make_grid
-from judgeline.report.wording import count, method_words, percent
+from judgeline.report.grid import FORMATS, Grid, make_grid
+from judgeline.report.wording import count, method_words, number, percent, status_words
 from judgeline.winrate import HEADLINE_RULE
 
 FOLDED_FROM = 15
@@ -270,26 +271,32 @@ def companions_of(
     tables: Mapping[str, pd.DataFrame], key: str, *, withheld: bool = False
 ) -> list[Companion]:
     """Return the companion sections of a judge, those of which it has tables."""
-    shown = [section for section in SECTIONS if not (withheld and section.places_models)]
-    made = [(section, _tables(section.parts, tables, key)) for section in shown]
-    return [
-        Companion(section.title, _sentences(section, tables), grids)
-        for section, grids in made
-        if grids
-    ]
+    shown = []
+    for section in (one for one in SECTIONS if not (withheld and one.places_models)):
+        grids = []
+        for part in section.parts:
+            table = tables.get(part.asset)
+            rows = None if table is None or table.empty else part.rows(table)
+            if rows is not None and len(rows):
+                name = f"{key}-{part.asset.replace('_', '-')}{part.suffix}"
+                grid = make_grid(rows, part.caption, part.columns, marked=part.marked, mark="warns")
+                grids.append(Table(name, grid))
+        if grids:
+            shown.append(Companion(section.title, _sentences(section, tables), grids))
+    return shown
 
 
 def _sentences(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Return the sentence of a section, the tables it lacks, and how this corpus fared."""
-    said, asset = [section.sentence], section.parts[0].asset
+    said, table = [section.sentence], tables.get(section.parts[0].asset)
     missing = dict.fromkeys(part.asset for part in section.parts if part.asset not in tables)
     if missing:
         said.append(f"Not here, since not made or deleted: {', '.join(missing)}.")
-    if asset == "reference_ratings" and asset in tables:
-        names = ", ".join(tables[asset]["reference_model"].unique())
+    if table is not None and section.title == "Against a reference":
+        names = ", ".join(table["reference_model"].unique())
         said.append(f"The reference is {names}; another one gives other gaps.")
-    if asset == "predictions" and asset in tables:
-        by_method = tables[asset].groupby("method", sort=True)
+    if table is not None and section.title == "Predictions kept":
+        by_method = table.groupby("method", sort=True)
         said.append(" ".join(_coverage_by(method_words(str(n)), rows) for n, rows in by_method))
     return said
 
@@ -306,22 +313,6 @@ def _coverage_by(method: str, table: pd.DataFrame) -> str:
     )
 
 
-def _tables(parts: Sequence[_Part], tables: Mapping[str, pd.DataFrame], key: str) -> list[Table]:
-    found = [
-        (part, part.rows(tables[part.asset]))
-        for part in parts
-        if part.asset in tables and len(tables[part.asset])
-    ]
-    return [
-        Table(
-            f"{key}-{part.asset.replace('_', '-')}{part.suffix}",
-            make_grid(rows, part.caption, part.columns, marked=part.marked, mark="warns"),
-        )
-        for part, rows in found
-        if len(rows)
-    ]
-
-
 def cost_grid(costs: pd.DataFrame | None) -> Grid | None:
     """Return the grid of calls, tokens and cost; None where no judge was asked."""
     if costs is None or costs.empty:
@@ -332,3 +323,100 @@ def cost_grid(costs: pd.DataFrame | None) -> Grid | None:
         "judge; asset: Asked for; n_calls; n_failed | of them; prompt_tokens; "
         "completion_tokens: Answer tokens; price; currency; n_bought",
     )
+
+
+# Battles without a score, and what they could change
+
+_TITLE = "Missing verdicts"
+_CLASSES = "status: Class; n_battles | without a score; share; n_verdicts | of that class"
+_LEVELS = "grouping: By; level: Group; n_battles | sampled; n_missing; share; classes | battles"
+_BOUNDS = (
+    "model; method; rating; worst_rating; best_rating; width; half_width; "
+    "n_missing | against voted models; n_battles: Scored | against voted models"
+)
+
+
+def missing_section(
+    missingness: pd.DataFrame | None, missing_bounds: pd.DataFrame | None, key: str
+) -> list[Companion]:
+    """Return the section on a judge's missing verdicts; nothing without their table."""
+    if missingness is None:
+        return []
+    whole = missingness[missingness["grouping"] == "all"]
+    n_battles = int(whole["n_battles"].sum())
+    failed = whole[whole["status"] != SCORED].sort_values("n_battles", ascending=False)
+    n_missing, n_failed = int(failed["n_battles"].sum()), int(failed["n_verdicts"].sum())
+    if not n_missing:
+        said = f"Every one of the {count(n_battles)} sampled battles has a score"
+        stood_in = f"; {count(n_failed)} verdicts failed and another replicate stood in"
+        return [Companion(_TITLE, [f"{said}{stood_in if n_failed else ''}."])]
+    told = [
+        f"{count(n_missing)} of {count(n_battles)} sampled battles "
+        f"({FORMATS['share'](n_missing / n_battles)}) have no score. They count as nothing, "
+        "neither a tie nor a loss; a battle takes the class of its first order that failed."
+    ]
+    absent = {"language", "length"} - set(missingness["grouping"])
+    if absent:
+        told.append(f"The corpus publishes no {' and no '.join(sorted(absent))} to count them by.")
+    classes = make_grid(failed, "One row per class of battles without a score", _CLASSES)
+    tables = [Table(f"{key}-missing", classes, is_central=True)]
+    if missing_bounds is not None and (missing_bounds["n_missing"] > 0).any():
+        bounds = missing_bounds[missing_bounds["n_missing"] > 0]
+        bounds = bounds.assign(
+            width=bounds["best_rating"] - bounds["worst_rating"],
+            limit=width_limit(bounds["half_width"]),
+        ).sort_values(["width", "model"], ascending=[False, True], na_position="first")
+        told += _bound_sentences(bounds)
+        is_wide = bounds["width"].isna() | (bounds["width"] > bounds["limit"])
+        grid = make_grid(
+            bounds.assign(is_wide=is_wide),
+            "One row per model with missing battles, by hard and by soft ratings; marked where the "
+            "range exceeds what the interval reaches to either side, or "
+            f"{MAX_WIDTH:g} Elo where that is unbounded",
+            _BOUNDS,
+            marked=lambda row: bool(row.is_wide),
+            mark="warns",
+        )
+        tables.append(Table(f"{key}-bounds", grid))
+    tables.append(Table(f"{key}-missing-levels", _levels(missingness)))
+    return [Companion(_TITLE, told, tables)]
+
+
+def _levels(missingness: pd.DataFrame) -> Grid:
+    """Return groups in which battles are missing, the classes of each in one cell."""
+    grouped = missingness[missingness["grouping"] != "all"]
+    failed = grouped[(grouped["status"] != SCORED) & (grouped["n_battles"] > 0)]
+    words = [
+        f"{status_words(status)} {count(n)}"
+        for status, n in zip(failed["status"], failed["n_battles"], strict=True)
+    ]
+    keys = ["grouping", "level"]
+    totals = grouped.groupby(keys)["n_battles"].sum()
+    rows = failed.assign(classes=words).groupby(keys, sort=False)
+    table = rows.agg(n_missing=("n_battles", "sum"), classes=("classes", ", ".join))
+    table = table.join(totals).reset_index()
+    table = table.assign(share=table["n_missing"] / table["n_battles"])
+    caption = "One row per group with missing battles; by model, a battle counts for both models"
+    return make_grid(table, caption, _LEVELS)
+
+
+def _bound_sentences(bounds: pd.DataFrame) -> list[str]:
+    told = [
+        "Had they a score, whatever it were, a model's rating would lie between its worst case "
+        "(all of its missing battles lost, as clearly as a verdict can say) and its best (all "
+        "won), with the models it is placed among and the slope as they are. Where one order of a "
+        "battle was read, that verdict is not used: the range holds, and may be wider than needed. "
+        "Ranges are of hard and soft ratings; a board ranked by another method, such as auto, has "
+        "none of its own."
+    ]
+    known = bounds[bounds["width"].notna()]
+    if len(known):
+        widest = known.iloc[0]
+        told.append(
+            f"The widest such range is {number(widest['width'], 1)} Elo, of {widest['model']} "
+            f"({method_words(widest['method'])})."
+        )
+    unrated = sorted(set(bounds.loc[bounds["width"].isna(), "model"]))
+    if unrated:
+        told.append(f"No rating to bound: {', '.join(unrated)}.")
+    return told

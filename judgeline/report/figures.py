@@ -22,15 +22,7 @@ from judgeline.report.wording import method_words, number, status_words
 
 RULERS = {"hard": ("hard", "s"), "soft": ("soft", "o"), HEADLINE: ("headline", "^")}
 """The methods that figures compare, with their colours and markers."""
-
-
-def straight_line(rated: pd.DataFrame, column: str) -> tuple[float, float] | None:
-    """Return least-squares slope and intercept over human rating; None where there is no line."""
-    x, y = rated["human_rating"].to_numpy(float), rated[column].to_numpy(float)
-    if x.size < 3 or np.ptp(x) == 0:
-        return None
-    slope, intercept = np.polyfit(x - x.mean(), y, 1)
-    return float(slope), float(intercept - slope * x.mean())
+_NO_HUMAN_RATING = "Not drawn: no model has a human rating."
 
 
 def draw_intervals(leaderboard: pd.DataFrame) -> Chart:
@@ -44,19 +36,18 @@ def draw_intervals(leaderboard: pd.DataFrame) -> Chart:
     shown = shown[np.isfinite(shown)]
     margin = 0.04 * max(float(np.ptp(shown)), 50.0)
     limits = float(shown.min()) - margin, float(shown.max()) + margin
-    names = table["model"].astype(str).tolist()
     chart = Chart(
         "rating (Elo points)",
-        names=names,
+        names=table["model"].astype(str).tolist(),
         name_roles=dict.fromkeys(np.flatnonzero(new).tolist(), "new"),
         x_range=limits,
     )
     rows = np.arange(len(table))[:, None].repeat(2, axis=1)
+    whole = np.tile(limits, (len(table), 1))
     for name in ("headline", "missed", "new"):
-        held, open_ended = (role == name) & bounded, (role == name) & ~bounded
+        held, unbounded = (role == name) & bounded, (role == name) & ~bounded
         chart.lines(ends[held], rows[held], name, width=2.2, opacity=0.45)
-        whole = np.tile(limits, (int(open_ended.sum()), 1))
-        chart.lines(whole, rows[open_ended], name, width=1.0, dash="3 3", opacity=0.7)
+        chart.lines(whole[unbounded], rows[unbounded], name, width=1.0, dash="3 3", opacity=0.7)
     for name, mark, size, label in (
         ("headline", "o", 5, "judge"),
         ("missed", "X", 8, "judge, missed"),
@@ -65,17 +56,8 @@ def draw_intervals(leaderboard: pd.DataFrame) -> Chart:
         group = table[role == name]
         chart.marks(group["rating"], group.index, name, mark, size=size, label=label)
     rated = table[~new]
-    chart.marks(
-        rated["human_rating"], rated.index, "ink", "D", size=5.5, hollow=True, label="human"
-    )
+    chart.marks(rated["human_rating"], rated.index, "ink", "D", hollow=True, label="human")
     return chart
-
-
-def _draw_marks(chart: Chart, rated: pd.DataFrame, column: str) -> None:
-    for method, (role, mark) in RULERS.items():
-        group = rated[rated["method"] == method]
-        label = method_words(method)
-        chart.marks(group["human_rating"], group[column], role, mark, label=label)
 
 
 class Illustration(NamedTuple):
@@ -83,12 +65,14 @@ class Illustration(NamedTuple):
 
     title: str
     caption: str
-    svg: str
+    svg: str = ""
 
-
-def _drawn(chart: Chart, key: str, title: str, caption: str, description: str) -> Illustration:
-    svg = chart.svg(key=key, title=title, description=description)
-    return Illustration(title, caption, svg)
+    @classmethod
+    def of(
+        cls, chart: Chart, key: str, title: str, caption: str, description: str
+    ) -> "Illustration":
+        """Return a chart with its texts."""
+        return cls(title, caption, chart.svg(key=key, title=title, description=description))
 
 
 class Picture(str):
@@ -114,7 +98,7 @@ def interval_figure(leaderboard: pd.DataFrame, *, key: str, coverage: str) -> Il
     title = "Ratings and their intervals"
     rated = leaderboard[leaderboard["rating"].notna()]
     if rated.empty:
-        return Illustration(title, "Not drawn: no model has a rating by this method.", "")
+        return Illustration(title, "Not drawn: no model has a rating by this method.")
     caption = (
         f"Filled: the judge's rating with its {coverage} interval. Hollow diamonds: the human "
         "rating. Stars: models without human votes. Crosses: the interval missed the human rating."
@@ -127,28 +111,27 @@ def interval_figure(leaderboard: pd.DataFrame, *, key: str, coverage: str) -> Il
         f"{len(leaderboard)} models from {best['model']} at {number(best['rating'])} Elo down to "
         f"{worst['model']} at {number(worst['rating'])} Elo."
     )
-    return _drawn(draw_intervals(leaderboard), key, title, caption, description)
+    return Illustration.of(draw_intervals(leaderboard), key, title, caption, description)
 
 
 def ruler_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
     """Return judge rating against human rating, one mark per voted model and ruler."""
     title = "Judge rating by human rating"
-    rated = _rated(heldout)
-    if rated.empty:
-        return Illustration(title, "Not drawn: no model has a human rating.", "")
     caption = (
         "Where the judge's preferences put a model (hard), where calibrated scores put it (soft), "
         "and where the headline does. On the line, judge and humans agree."
     )
-
+    rated = _rated(heldout)
+    if rated.empty:
+        return Illustration(title, _NO_HUMAN_RATING)
     chart = Chart("human rating (Elo points)", "judge rating (Elo points)", height=317)
     ends = rated.groupby("human_rating")["rating"].agg(["min", "max"])
     chart.lines(np.column_stack([ends.index, ends.index]), ends, "grid")
     edges = [rated["human_rating"].min(), rated["human_rating"].max()]
     chart.lines(edges, edges, "muted", width=1, dash="4 3", label="agreement")
-    _draw_marks(chart, rated, "rating")
-    description = f"Scatter of judge rating against human rating. {_slopes(rated, 'rating')}"
-    return _drawn(chart, key, title, caption, description)
+    slopes = _draw_methods(chart, rated, "rating", with_lines=False)
+    description = f"Scatter of judge rating against human rating. {slopes}"
+    return Illustration.of(chart, key, title, caption, description)
 
 
 def residual_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
@@ -156,24 +139,40 @@ def residual_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
     title = "Residual by human rating"
     rated = _rated(heldout)
     if rated.empty:
-        return Illustration(title, "Not drawn: no model has a human rating.", "")
-    slopes = _slopes(rated, "residual")
+        return Illustration(title, _NO_HUMAN_RATING)
+    chart = Chart("human rating (Elo points)", "residual (Elo points)", height=259)
+    edges = [rated["human_rating"].min(), rated["human_rating"].max()]
+    chart.lines(edges, 0, "muted", width=1, dash="4 3")
+    slopes = _draw_methods(chart, rated, "residual", with_lines=True)
     caption = (
         "Judge rating minus human rating: a rising line means a stretched scale, a falling one "
         f"a compressed scale. {slopes}"
     )
-
-    chart = Chart("human rating (Elo points)", "residual (Elo points)", height=259)
-    ends = np.array([rated["human_rating"].min(), rated["human_rating"].max()])
-    chart.lines(ends, 0, "muted", width=1, dash="4 3")
-    for method, (role, _) in RULERS.items():
-        group = rated[rated["method"] == method]
-        if line := straight_line(group, "residual"):
-            x = np.array([group["human_rating"].min(), group["human_rating"].max()])
-            chart.lines(x, line[0] * x + line[1], role, opacity=0.6)
-    _draw_marks(chart, rated, "residual")
     description = f"Scatter of residuals around zero with straight lines. {slopes}"
-    return _drawn(chart, key, title, caption, description)
+    return Illustration.of(chart, key, title, caption, description)
+
+
+def _rated(heldout: pd.DataFrame) -> pd.DataFrame:
+    return heldout[heldout["method"].isin(RULERS) & heldout["residual"].notna()]
+
+
+def _draw_methods(chart: Chart, rated: pd.DataFrame, column: str, *, with_lines: bool) -> str:
+    """Draw the marks of every ruler; return the sentence on their least-squares slopes."""
+    groups = [(*style, rated[rated["method"] == name], name) for name, style in RULERS.items()]
+    said = []
+    for role, _, group, method in groups:
+        x, y = group["human_rating"].to_numpy(float), group[column].to_numpy(float)
+        if x.size < 3 or np.ptp(x) == 0:
+            continue
+        slope, level = np.polyfit(x - x.mean(), y, 1)
+        said.append(f"{method_words(method)} {number(100 * slope, 1, signed=True)}")
+        if with_lines:
+            edges = np.array([x.min(), x.max()])
+            chart.lines(edges, slope * edges + (level - slope * x.mean()), role, opacity=0.6)
+    for role, mark, group, method in groups:
+        label = method_words(method)
+        chart.marks(group["human_rating"], group[column], role, mark, label=label)
+    return f"Slopes in Elo per 100 human Elo: {', '.join(said)}." if said else ""
 
 
 def reliability_figure(scored_battles: pd.DataFrame, *, key: str) -> Illustration:
@@ -187,8 +186,7 @@ def reliability_figure(scored_battles: pd.DataFrame, *, key: str) -> Illustratio
     count = scored_battles.get("n_battles")
     fit = fit_beta(score, outcome, count)
     if fit.status != "ok":
-        reason = f"Not drawn: beta has no value ({status_words(fit.status)})."
-        return Illustration(title, reason, "")
+        return Illustration(title, f"Not drawn: beta has no value ({status_words(fit.status)}).")
     bins = reliability_curve(score, outcome, fit.beta, count)
     gap = number(100 * expected_calibration_error(bins), 1)
     caption = (
@@ -196,13 +194,12 @@ def reliability_figure(scored_battles: pd.DataFrame, *, key: str) -> Illustratio
         f"beta = {number(fit.beta, 3)} logits per rubric point from all votes; bars are 95 % "
         f"Wilson intervals. Mean gap to the line: {gap} percentage points."
     )
-    bounds = wilson_interval(bins.mean_y, bins.n)
-
     chart = Chart("predicted share of votes with the judge", "observed share", x_range=(0.48, 1.02))
     chart.lines([0.5, 1], [0.5, 1], "muted", width=1, dash="4 3", label="agreement")
+    bounds = wilson_interval(bins.mean_y, bins.n)
     chart.lines(np.column_stack([bins.mean_x, bins.mean_x]), bounds.T, "soft", width=1)
     chart.marks(bins.mean_x, bins.mean_y, "soft", label="votes")
-    return _drawn(chart, key, title, caption, caption)
+    return Illustration.of(chart, key, title, caption, caption)
 
 
 def wilson_interval(
@@ -221,7 +218,7 @@ def beta_figure(beta_folds: pd.DataFrame, *, key: str) -> Illustration:
     title = "Beta of every fold"
     usable = beta_folds[beta_folds["status"] == "ok"]
     if usable.empty:
-        return Illustration(title, "Not drawn: no fold has a slope; see the flags.", "")
+        return Illustration(title, "Not drawn: no fold has a slope; see the flags.")
     caption = (
         "The slope from score difference to log-odds, fitted without the named model's votes; "
         "bars span one standard error either way. The vertical line is the median."
@@ -229,7 +226,6 @@ def beta_figure(beta_folds: pd.DataFrame, *, key: str) -> Illustration:
     failed = len(beta_folds) - len(usable)
     if failed:
         caption += f" Crosses: {failed} of {len(beta_folds)} folds have no slope."
-    low, high = usable["beta"].min(), usable["beta"].max()
     table = beta_folds.sort_values("held_out_model").reset_index(drop=True)
     fitted = table[table["status"] == "ok"]
     chart = Chart("beta (logits per rubric point)", names=table["held_out_model"].tolist())
@@ -240,10 +236,9 @@ def beta_figure(beta_folds: pd.DataFrame, *, key: str) -> Illustration:
     chart.marks(beta, fitted.index, "soft", size=5)
     without = table.index[table["status"] != "ok"]
     chart.marks(np.full(len(without), (beta - error).min()), without, "hard", "X", size=7)
-    description = (
-        f"{len(usable)} slopes from {number(low, 3)} to {number(high, 3)} logits per rubric point."
-    )
-    return _drawn(chart, key, title, caption, description)
+    reach = f"{number(beta.min(), 3)} to {number(beta.max(), 3)}"
+    description = f"{len(usable)} slopes from {reach} logits per rubric point."
+    return Illustration.of(chart, key, title, caption, description)
 
 
 def error_figure(summary: pd.DataFrame, *, key: str, ranking_method: str) -> Illustration:
@@ -251,37 +246,21 @@ def error_figure(summary: pd.DataFrame, *, key: str, ranking_method: str) -> Ill
     title = "Error of every way to rate"
     table = summary[summary["mae"].notna()].sort_values("mae", kind="stable", ignore_index=True)
     if table.empty:
-        return Illustration(title, "Not drawn: no model has a human rating.", "")
+        return Illustration(title, _NO_HUMAN_RATING)
     caption = (
         "Mean absolute distance between judge rating and human rating, best first; the filled "
         f"dot ranks the leaderboard: {method_words(ranking_method)}."
     )
-    said = ", ".join(
-        f"{method_words(row.method)} {number(row.mae, 1)}" for row in table.itertuples()
-    )
-
-    worst = float(table["mae"].max())
-    names = table["method"].map(method_words).tolist()
-    chart = Chart("mean absolute error (Elo points)", names=names, x_range=(0, 1.08 * worst or 1.0))
+    errors, names = table["mae"].tolist(), table["method"].map(method_words).tolist()
+    said = ", ".join(f"{name} {number(mae, 1)}" for name, mae in zip(names, errors, strict=True))
+    reach = 0.0, 1.08 * max(errors) or 1.0
+    chart = Chart("mean absolute error (Elo points)", names=names, x_range=reach)
     ends = np.column_stack([np.zeros(len(table)), table["mae"]])
     chart.lines(ends, np.column_stack([table.index, table.index]), "grid")
     ranking = table["method"] == ranking_method
     for rows, hollow in ((ranking, False), (~ranking, True)):
         group = table[rows]
         chart.marks(group["mae"], group.index, "headline", size=6, hollow=hollow)
-    return _drawn(chart, key, title, caption, f"Mean absolute error in Elo points: {said}.")
-
-
-def _rated(heldout: pd.DataFrame) -> pd.DataFrame:
-    return heldout[heldout["method"].isin(RULERS) & heldout["residual"].notna()]
-
-
-def _slopes(rated: pd.DataFrame, column: str) -> str:
-    """Return the sentence on the slope of every ruler, in Elo points per 100 human Elo points."""
-    said = []
-    for method in RULERS:
-        line = straight_line(rated[rated["method"] == method], column)
-        if line is not None:
-            slope = number(100 * line[0], 1, signed=True)
-            said.append(f"{method_words(method)} {slope}")
-    return f"Slopes in Elo per 100 human Elo: {', '.join(said)}." if said else ""
+    return Illustration.of(
+        chart, key, title, caption, f"Mean absolute error in Elo points: {said}."
+    )

@@ -1,9 +1,9 @@
 """The page's section on one judge: its standings, findings, tables as grids, and figures."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,8 @@ import pandas as pd
 from judgeline.elo import VOTES_WAIT
 from judgeline.intervals import kept_intervals, kept_text, missed
 from judgeline.report.battles import MOST_PER_PAGE, browser_of, lead_text
-from judgeline.report.companions import PLACING, companions_of
+from judgeline.report.companions import PLACING, companions_of, missing_section
 from judgeline.report.figures import (
-    Illustration,
     beta_figure,
     error_figure,
     interval_figure,
@@ -24,7 +23,6 @@ from judgeline.report.figures import (
 from judgeline.report.grid import Grid, make_grid
 from judgeline.report.inert import inert
 from judgeline.report.judge_tables import JudgeTables
-from judgeline.report.missing import missing_section
 from judgeline.report.wording import (
     basis_text,
     count,
@@ -62,142 +60,116 @@ _SEPARATORS = re.compile("[;|~:]")  # of a list of columns
 def standings_of(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a leaderboard, each with its places on a scale from 0 to 100."""
     shown = leaderboard[["lower", "upper", "rating", "human_rating"]].to_numpy(float)
-    shown = shown[np.isfinite(shown)]
-    low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 0.0)
-    reach = (high - low) or 1.0
-    rows = zip(leaderboard.to_dict("records"), missed(leaderboard).tolist(), strict=True)
-    return [_standing(row, is_missed, low, reach) for row, is_missed in rows]
-
-
-def _standing(row: Mapping[Any, Any], is_missed: bool, low: float, reach: float) -> dict[str, Any]:
-    def place(rating: float) -> float | None:
-        return round(100 * (rating - low) / reach, 2) if np.isfinite(rating) else None
-
-    left, right = place(row["lower"]), place(row["upper"])
-    flags = [word for word in flag_words(row["flags"]) if word != _NO_VOTES]  # it has a badge
-    return {
-        **dict.fromkeys(_TOGETHER, np.nan),  # not of earlier versions
-        **row,
-        "rank_text": rank_text(row),
-        "new": bool(pd.isna(row["human_rating"])) and VOTES_WAIT not in row["flags"].split(";"),
-        "missed": is_missed,
-        "flag_text": ", ".join(flags),
-        "dot": place(row["rating"]),
-        "bar": (0.0, 100.0) if left is None or right is None else (left, round(right - left, 2)),
-        "diamond": place(row["human_rating"]),
-        "unbounded": left is None or right is None,
-    }
-
-
-class Finding(NamedTuple):
-    """A sentence that a reader must not miss, and whether it warns."""
-
-    text: str
-    warns: bool
-
-
-def findings_of(tables: JudgeTables) -> list[Finding]:
-    """Return the sentences that stand above a judge's leaderboard."""
-    if tables.withheld:
-        withheld = Finding(
-            f"The ratings of this judge are withheld, since it failed its gate: {tables.withheld}. "
-            "Nothing below places a model by this judge.",
-            warns=True,
-        )
-        return [withheld, *_failed_folds(tables), *_failed_checks(tables)]
-    surrogacy = surrogacy_text(tables.judge_diagnostics)
-    return [
-        *_nearer_methods(tables),
-        *([Finding(surrogacy, warns=False)] if surrogacy else []),
-        *(Finding(f"{lead_text(lead)}.", warns=False) for lead in tables.leads),
-        *_failed_folds(tables),
-        *_wide_thresholds(tables),
-        *_failed_checks(tables),
+    finite = shown[np.isfinite(shown)]
+    low, reach = (float(finite.min()), float(np.ptp(finite)) or 1.0) if finite.size else (0.0, 1.0)
+    places = [
+        [round(100 * (one - low) / reach, 2) if np.isfinite(one) else None for one in row]
+        for row in shown.tolist()
     ]
-
-
-def _nearer_methods(tables: JudgeTables) -> list[Finding]:
-    ranking = tables.ranking_method
-    known = tables.summary.set_index("method")["mae"].to_dict()
-    errors = {name: known.get(name, np.nan) for name in ("hard", "soft", ranking)}
-    nearer = [name for name in ("hard", "soft") if errors[name] < errors[ranking]]
-    if not nearer:
-        return []
-    said = ", ".join(f"{method_words(name)} {number(errors[name], 1)} Elo" for name in nearer)
-    return [
-        Finding(
-            f"Another method is nearer to people here: the mean absolute error is {said}, and "
-            f"{number(errors[ranking], 1)} Elo by {method_words(ranking)}, which ranks.",
-            warns=False,
+    standings = []
+    for row, is_missed, (left, right, dot, diamond) in zip(
+        leaderboard.to_dict("records"), missed(leaderboard).tolist(), places, strict=True
+    ):
+        bar = None if left is None or right is None else (left, round(right - left, 2))
+        flags = [word for word in flag_words(row["flags"]) if word != _NO_VOTES]  # it has a badge
+        waits = VOTES_WAIT in row["flags"].split(";")
+        standings.append(
+            {
+                **dict.fromkeys(_TOGETHER, np.nan),  # not of earlier versions
+                **row,
+                "rank_text": rank_text(row),
+                "new": bool(pd.isna(row["human_rating"])) and not waits,
+                "missed": is_missed,
+                "flag_text": ", ".join(flags),
+                "dot": dot,
+                "bar": bar or (0.0, 100.0),
+                "diamond": diamond,
+                "unbounded": bar is None,
+            }
         )
-    ]
+    return standings
 
 
-def _failed_folds(tables: JudgeTables) -> list[Finding]:
-    folds = tables.beta_folds
+def findings_of(tables: JudgeTables) -> list[tuple[str, bool]]:
+    """Return the sentences above a judge's leaderboard, and whether each warns."""
+    folds, checks = tables.beta_folds, tables.checks
+    warnings = []
     failed = folds[folds["status"] != "ok"]
-    if failed.empty:
-        return []
-    reasons = ", ".join(sorted({status_words(str(status)) for status in failed["status"]}))
-    return [
-        Finding(
+    if len(failed):
+        reasons = ", ".join(sorted({status_words(str(status)) for status in failed["status"]}))
+        warnings.append(
             f"Beta has no value in {len(failed)} of {len(folds)} folds ({reasons}): soft ratings "
-            "of those models are missing.",
-            warns=True,
+            "of those models are missing."
         )
+    warnings += [] if tables.withheld else _threshold_warnings(tables)
+    if checks is not None and not checks["passed"].all():
+        n_failed = int((~checks["passed"].astype(bool)).sum())
+        warnings.append(f"{n_failed} of {len(checks)} quality checks failed; see below.")
+    if tables.withheld:
+        said = [
+            (
+                "The ratings of this judge are withheld, since it failed its gate: "
+                f"{tables.withheld}. Nothing below places a model by this judge.",
+                True,
+            )
+        ]
+    else:
+        leads = (f"{lead_text(lead)}." for lead in tables.leads)
+        sentences = [_nearer_methods(tables), surrogacy_text(tables.judge_diagnostics), *leads]
+        said = [(sentence, False) for sentence in sentences if sentence]
+    return [*said, *((warning, True) for warning in warnings)]
+
+
+def _threshold_warnings(tables: JudgeTables) -> list[str]:
+    table, ranking = tables.conformal_calibration, tables.ranking_method
+    unbounded = table[(table["method"] == ranking) & np.isinf(table["threshold"])]
+    few = "models are too few for this coverage"
+    said = [
+        f"Intervals are unbounded: {row.note or f'{row.n_models} {few}'}."
+        for row in unbounded.itertuples()
     ]
+    groups = groups_text(table, ranking)
+    return [*said, groups] if groups else said
 
 
-def _wide_thresholds(tables: JudgeTables) -> list[Finding]:
-    table = tables.conformal_calibration
-    said = []
-    for row in table[table["method"] == tables.ranking_method].itertuples():
-        why = row.note or f"{row.n_models} models are too few for this coverage"
-        if np.isinf(row.threshold):
-            said.append(Finding(f"Intervals are unbounded: {why}.", warns=True))
-    if groups := groups_text(table, tables.ranking_method):
-        said.append(Finding(groups, warns=True))
-    return said
-
-
-def _failed_checks(tables: JudgeTables) -> list[Finding]:
-    if tables.checks is None or tables.checks["passed"].all():
-        return []
-    failed = int((~tables.checks["passed"].astype(bool)).sum())
-    return [
-        Finding(f"{failed} of {len(tables.checks)} quality checks failed; see below.", warns=True)
-    ]
+def _nearer_methods(tables: JudgeTables) -> str:
+    """Return the sentence on methods with smaller errors than the ranking one; empty if none."""
+    ranking = tables.ranking_method
+    errors = tables.summary.set_index("method")["mae"]
+    errors = errors.reindex(list(dict.fromkeys(("hard", "soft", ranking))))
+    nearer = [name for name in ("hard", "soft") if errors[name] < errors[ranking]]
+    said = ", ".join(f"{method_words(name)} {number(errors[name], 1)} Elo" for name in nearer)
+    return said and (
+        f"Another method is nearer to people here: the mean absolute error is {said}, and "
+        f"{number(errors[ranking], 1)} Elo by {method_words(ranking)}, which ranks."
+    )
 
 
 def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> SimpleNamespace:
     """Return the section of a judge; a part without data is None."""
-    coverage, withheld = _target(tables), tables.withheld
-    diagnostics = tables.judge_diagnostics.assign(
-        level=tables.judge_diagnostics["level"].fillna("").astype(str)
-    )
-    single = diagnostics["level"] == ""
+    withheld, ranking, runs = tables.withheld, tables.ranking_method, tables.runs
+    board, conformal = tables.leaderboard, tables.conformal_calibration
+    asked = 1 - conformal.loc[conformal["method"] == ranking, "miscoverage"]
+    coverage = percent(asked.iloc[0]) if len(asked) else "conformal"
+    noted = conformal[conformal["note"] != ""].groupby("note", sort=False)["method"]
+    levels = tables.judge_diagnostics["level"].fillna("").astype(str)
+    diagnostics, single = tables.judge_diagnostics.assign(level=levels), levels == ""
     checks = pd.DataFrame({"passed": []}) if tables.checks is None else tables.checks
     if withheld and "asset" in checks:  # observations of assets that place models hold ratings
         hidden = checks["observed"].mask(checks["asset"].isin(PLACING), "ratings are withheld")
         checks = checks.assign(observed=hidden)
     failed = checks[~checks["passed"].astype(bool)]
-    caption = "One row per quality check; failed ones are marked"
-    return SimpleNamespace(
+    section = SimpleNamespace(
         key=key,
         name=tables.display_name,
         slug=tables.judge,
         coverage=coverage,
-        basis=basis_text(tables.leaderboard),
+        basis=basis_text(board),
         findings=findings_of(tables),
-        headline=[] if withheld else _judge_headline(tables, coverage),
-        standings=standings_of(tables.leaderboard),
-        illustrations=[] if withheld else _illustrations(tables, key),
-        intervals=None
-        if withheld
-        else interval_figure(tables.leaderboard, key=f"{key}-intervals", coverage=coverage),
-        methods=_methods(tables),
-        conformal=_conformal(tables),
-        notes=_notes(tables.conformal_calibration),
+        standings=standings_of(board),
+        headline=[],
+        intervals=None,
+        browser=None,
         betas=make_grid(tables.beta_folds, "One row per fold", _BETAS),
         diagnostics=make_grid(
             diagnostics[single].drop(columns="level"), "One row per number", _DIAGNOSTICS
@@ -207,35 +179,41 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
             *missing_section(tables.missingness, None if withheld else tables.missing_bounds, key),
             *companions_of(tables.companions, key, withheld=bool(withheld)),
         ],
-        checks=make_grid(checks, caption, _CHECKS, marked=lambda row: not row.passed, mark="warns"),
+        checks=make_grid(
+            checks,
+            "One row per quality check; failed ones are marked",
+            _CHECKS,
+            marked=lambda row: not row.passed,
+            mark="warns",
+        ),
         failed=make_grid(failed, "One row per check that failed", _CHECKS),
-        browser=None if withheld else browser_of(tables.battles, room=room),
         origin={name: inert(value) for name, value in tables.origin.items()},
         runs=None
-        if tables.runs is None or tables.runs.empty
-        else make_grid(
-            tables.runs, "One row per table: when it was made last, and by which run", _RUNS
-        ),
+        if runs is None or runs.empty
+        else make_grid(runs, "One row per table: when it was made last, and by which run", _RUNS),
         withheld=withheld,
     )
-
-
-def _target(tables: JudgeTables) -> str:
-    """Coverage that the leaderboard's intervals promise, such as "90 %"."""
-    rows = tables.conformal_calibration
-    rows = rows[rows["method"] == tables.ranking_method]
-    return percent(1 - rows["miscoverage"].iloc[0]) if len(rows) else "conformal"
-
-
-def _illustrations(tables: JudgeTables, key: str) -> list[Illustration]:
-    heldout, scored = tables.heldout_ratings, tables.scored_battles
-    return [
-        ruler_figure(heldout, key=f"{key}-ruler"),
-        residual_figure(heldout, key=f"{key}-residual"),
-        reliability_figure(scored, key=f"{key}-reliability"),
-        error_figure(tables.summary, key=f"{key}-error", ranking_method=tables.ranking_method),
+    if withheld:
+        return section
+    section.headline = _judge_headline(tables, coverage)
+    section.intervals = interval_figure(board, key=f"{key}-intervals", coverage=coverage)
+    section.illustrations = [
+        ruler_figure(tables.heldout_ratings, key=f"{key}-ruler"),
+        residual_figure(tables.heldout_ratings, key=f"{key}-residual"),
+        reliability_figure(tables.scored_battles, key=f"{key}-reliability"),
+        error_figure(tables.summary, key=f"{key}-error", ranking_method=ranking),
         beta_figure(tables.beta_folds, key=f"{key}-beta"),
     ]
+    section.methods = make_grid(
+        tables.summary,
+        "One row per way to rate; the marked one ranks the leaderboard",
+        f"method; {_ERRORS}",
+        marked=lambda row: row.method == ranking,
+    )
+    section.conformal = _conformal(tables)
+    section.notes = [f"{', '.join(map(method_words, names))}: {note}." for note, names in noted]
+    section.browser = browser_of(tables.battles, room=room)
+    return section
 
 
 def _judge_headline(tables: JudgeTables, coverage: str) -> list[tuple[str, str, str]]:
@@ -254,15 +232,6 @@ def _judge_headline(tables: JudgeTables, coverage: str) -> list[tuple[str, str, 
         what = f"intervals hold the human rating ({coverage} promised)"
         said.insert(1, (f"{n_held} of {n_counted}", "", what))
     return said
-
-
-def _methods(tables: JudgeTables) -> Grid:
-    return make_grid(
-        tables.summary,
-        "One row per way to rate; the marked one ranks the leaderboard",
-        f"method; {_ERRORS}",
-        marked=lambda row: row.method == tables.ranking_method,
-    )
 
 
 def _conformal(tables: JudgeTables) -> Grid:
@@ -287,12 +256,6 @@ def _conformal(tables: JudgeTables) -> Grid:
         _COVERAGE,
         marked=lambda row: row.method == tables.ranking_method,
     )
-
-
-def _notes(conformal: pd.DataFrame) -> list[str]:
-    """Return each note on the intervals once, after the names of its methods."""
-    noted = conformal[conformal["note"] != ""].groupby("note", sort=False)["method"]
-    return [f"{', '.join(method_words(name) for name in names)}: {note}." for note, names in noted]
 
 
 def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> SimpleNamespace:

@@ -600,8 +600,9 @@ def test_each_set_of_connected_models_has_a_board_of_its_own(tmp_path: Path, cap
     assert "component 0" in capsys.readouterr().err
     assert main([*call, "--component", "1"]) == 0
     assert "component 1 of 2: 11 models; left out: model-00" in capsys.readouterr().out
-    assert main([*call[:2], "--out", " "]) == 1
-    assert "'--out' is empty" in capsys.readouterr().err
+    for command in (call[:2], ["paper", "soft-elo"]):
+        assert main([*command, "--out", " "]) == 1
+        assert "'--out' is empty" in capsys.readouterr().err
 
 
 def test_lengths_of_released_annotations_control_style(tmp_path: Path) -> None:
