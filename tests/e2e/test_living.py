@@ -131,7 +131,9 @@ def test_a_further_judge_is_backfilled_from_the_command_line_and_again_for_nothi
 
 def test_a_judge_that_leaves_the_configuration_leaves_the_comparison_and_keeps_its_verdicts(alive):
     def table(*place: str) -> pd.DataFrame:
-        return pd.read_parquet(alive.home.joinpath("tables", *place).with_suffix(".parquet"))
+        path = alive.home.joinpath("tables", *place).with_suffix(".parquet")
+        with path.open("rb") as whole:  # opened once: the table may be replaced meanwhile
+            return pd.read_parquet(whole)
 
     judges = set(alive.keys("judge"))
     left = judges - {FROM_COMMAND_LINE}
