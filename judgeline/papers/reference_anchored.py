@@ -177,6 +177,9 @@ def anchors(data: Compared) -> Cells:
     table = rated(data.compared).pivot_table(
         index=["judge", "model"], columns="reference_model", values="gap"
     )
+    model = table.index.get_level_values("model")
+    for name in table:  # a reference stands at 0 on its own board, unless it was set against itself
+        table.loc[(model == name) & table[name].isna(), name] = 0.0
     known = [name for name in TARGETS if name in table]
     for pair in combinations([*known, *table.columns.difference(known)], 2):
         groups = table[list(pair)].dropna().groupby("judge")
