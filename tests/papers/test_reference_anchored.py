@@ -70,6 +70,12 @@ def test_shares_and_errors_are_those_of_beta_posteriors(tmp_path: Path) -> None:
     assert anchors["kendall_tau"] == pytest.approx(tau)
     assert anchors["mean_abs_centred_elo_shift"] == pytest.approx(np.abs(centred).mean())
     away = table[table["model"].ne(table["reference_model"])]
+    (tmp_path / "away").mkdir()
+    away.to_csv(tmp_path / "away" / "preferences.csv", index=False)
+    at_zero = [[[0 if m == r else gaps[j, m, r] for m in "xyz"] for r in "rx"] for j in "ab"]
+    tau = np.mean([kendalltau(*side).statistic for side in at_zero])
+    anchors = made(tmp_path / "away")["table5"].loc["r <-> x", "value"]
+    assert anchors["kendall_tau"] == pytest.approx(tau)
     share = away.groupby(["judge", "model", "reference_model", "question_id"])["preference"].mean()
     kappa = cohen_kappa_score(share["a"] > 0.5, share["b"] > 0.5)  # of three runs, no tie
     sizes = found["table9"].loc["n=16", "value"]
