@@ -109,7 +109,9 @@ def plan_lines(corpus: str, judge: str) -> tuple[list[tuple[str, str, str]], lis
         (
             "the corpus" if row["grouping"] == "all" else str(row["level"]),
             str(row["chosen_by"]),
-            "; ".join(filter(None, (str(row["plan"]), "" if note in common else note))),
+            str(row["plan"])
+            if not note or note in common
+            else f"{str(row['plan']).removesuffix('.')}; {note}",
         )
         for (_, row), note in zip(plans.iterrows(), notes, strict=True)
     ]
