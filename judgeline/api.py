@@ -381,8 +381,9 @@ def rank(
         read = _connected(read, component)
     ranking = rank_battles(read.scored, settings)
     if isinstance(battles, pd.DataFrame):
-        return Board(ranking, read, settings, "a table")
-    return Board(ranking, read, settings, Path(battles).name, _digest(Path(battles)))
+        return Board(ranking, read, settings, _source("a table", component))
+    path = Path(battles)
+    return Board(ranking, read, settings, _source(path.name, component), _digest(path))
 
 
 def win_rates(
@@ -602,7 +603,7 @@ def rank_file(
     if component is not None:
         battles = _connected(battles, component)
     ranking = _rank_or_explain(battles, settings, out)
-    board = Board(ranking, battles, settings, path.name, _digest(path))
+    board = Board(ranking, battles, settings, _source(path.name, component), _digest(path))
     tables = {
         "heldout.csv": board.heldout,
         "conformal.csv": ranking.conformal_calibration,
@@ -625,6 +626,10 @@ def rank_file(
         ) from error
 
 
+def _source(name: str, component: int | None) -> str:
+    return name if component is None else f"{name}, component {component}"
+
+
 def _connected(battles: JudgedBattles, component: int) -> JudgedBattles:
     """Return the battles of one set of models that votes tie together; 0 is the largest.
 
@@ -636,15 +641,18 @@ def _connected(battles: JudgedBattles, component: int) -> JudgedBattles:
     tied[coded.model_a[voted], coded.model_b[voted]] = True
     part, lone = connected_components(tied), ~coded.voted_models()
     sizes = [size for size in np.bincount(part).tolist() if size > 1]
-    if not 0 <= component < len(sizes):
+    if not isinstance(component, int) or not 0 <= component < max(len(sizes), 1):
         raise ArgumentError(
-            f"component is {component}; votes tie the models to {len(sizes)} sets, numbered from "
-            f"0, of {', '.join(map(str, sizes))} models",
+            f"component is {component!r}; votes split the models into {len(sizes)} sets, numbered "
+            f"from 0, of {', '.join(map(str, sizes))} models",
             "component",
         )
-    within = part == component
     one, other = coded.model_a, coded.model_b
-    kept = (within[one] | within[other]) & (within | lone)[one] & (within | lone)[other]
+    within = part == component
+    met = np.zeros_like(within)
+    met[one[within[other]]] = met[other[within[one]]] = True
+    member = within | (lone & met)
+    kept = member[one] & member[other]
     rated = np.union1d(one[kept], other[kept])
     left_out = np.delete(coded.models, rated)
     note = f"component {component} of {len(sizes)}: {rated.size} models; left out: "

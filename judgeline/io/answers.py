@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.io.formats import MISSING, file_columns, read_columns
+from judgeline.io.formats import file_columns, read_columns
 from judgeline.io.outcome_codes import ArgumentError, by_value, code_of, require_columns
 
 NAMES = {
@@ -21,6 +21,7 @@ _CODES = {**dict.fromkeys(_PASSED, 1.0), **dict.fromkeys(_FAILED, 0.0)}
 ONE_SYSTEM = "all answers"
 """Name of the system where no column names one."""
 _COUNTS = ("n_answers", "n_battles", "count")
+_BLANK = ("", "nan", "na", "n/a", "none", "null")
 
 
 def read_answers(answers: pd.DataFrame | Path | str, columns: Mapping[str, str]) -> pd.DataFrame:
@@ -76,12 +77,11 @@ def _named(place: str, own: list[str], columns: Mapping[str, str]) -> dict[str, 
         for ours, usual in NAMES.items()
     }
     repeated = [name for name in own if f"{name}.1" in own or own.count(name) > 1]
-    if (name := named["verdict"]) == named["label"] != "" or {*repeated} & {*named.values()}:
-        raise ArgumentError(
-            f"{place}: column {name!r} is both verdict and label, or there are two of one name "
-            f"({', '.join(repeated) or 'none'}): name each once",
-            "columns",
-        )
+    if twice := {*repeated} & {*named.values()}:
+        raise ArgumentError(f"{place} has two columns {min(twice)!r}: rename one", "columns")
+    if named["verdict"] == named["label"] != "":
+        same = f"{place}: column {named['label']!r} is both verdict and label"
+        raise ArgumentError(f"{same}; name the column of each with 'columns'", "columns")
     if lacking := [ours for ours in ("verdict", "label") if not named[ours]]:
         raise ArgumentError(
             f"{place} has the columns {', '.join(own[:30])}; none is {lacking[0]!r} (or "
@@ -107,9 +107,9 @@ def _passed(place: str, values: pd.Series) -> pd.Series:
         return None if pd.isna(value) else _CODES.get(code_of(value).casefold())
 
     found = by_value(values, share).astype("float64")
-    blank = by_value(values, lambda value: pd.isna(value) or str(value).strip() in MISSING).astype(
-        bool
-    )
+    blank = by_value(
+        values, lambda value: pd.isna(value) or str(value).strip().casefold() in _BLANK
+    ).astype(bool)
     unknown = found.isna() & ~blank
     if unknown.any():
         row = int(unknown.to_numpy().argmax())

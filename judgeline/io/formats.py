@@ -59,8 +59,7 @@ _UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
 _CHUNK = 1 << 20
 _LONGEST_ROW = 1 << 26  # bytes
 _SAMPLE_ROWS = 1000
-MISSING = ("", "nan", "NaN", "NA", "N/A", "n/a", "null", "None", "none")
-"""Texts of an empty cell."""
+_MISSING = ("", "nan", "NaN", "NA", "null", "None")
 
 
 def files_of(path: Path) -> list[Path]:
@@ -157,7 +156,7 @@ def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) 
                 usecols=list(columns),
                 dtype=dict.fromkeys(texts, str),
                 keep_default_na=False,
-                na_values={n: [""] if n in texts else list(MISSING) for n in columns},
+                na_values={n: [""] if n in texts else list(_MISSING) for n in columns},
             )
     return pd.DataFrame.from_records(list(_records(path, kind)), columns=list(columns))
 

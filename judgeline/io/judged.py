@@ -382,7 +382,7 @@ def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
 
 def _contradictions(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence on two columns that say different things of the same battle."""
-    if COUNT in scored or source.stated is not None or "score_difference" not in scored:
+    if COUNT in scored or source.stated is not None:
         return
     found: list[tuple[str, pd.Series, pd.Series]] = []
     for sides in _SIDES:
@@ -779,12 +779,10 @@ def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iter
                 scale = f"{EXPECTED_WINNERS}, or empty"
             sentence = f"{source.shown(name)} is {{{name}!r}}, expected {{expected}}"
             yield fault(table, wrong, "unknown-outcome", sentence, expected=source.stated or scale)
-    for name in (*ORDERS, *_AMOUNTS):
+    for name in (*ORDERS, *LENGTHS):
         if name in table:
-            least, words = (0, "0 or more") if name in _AMOUNTS else (-np.inf, "a number")
-            wrong = table[name].notna() & ~(numbers[name] >= least)
-            sentence = _sentence(name)
-            yield fault(table, wrong, "no-number", sentence, expected=f"{words} or nothing")
+            wrong = table[name].notna() & numbers[name].isna()
+            yield fault(table, wrong, "no-number", _sentence(name), expected="a number or nothing")
     if "battle_id" in table:
         again = table["battle_id"].notna() & table["battle_id"].duplicated()
         yield fault(table, again, "duplicate-battle", "battle {battle_id!r} came before")

@@ -147,7 +147,7 @@ def _record(place: str, line: str) -> dict[str, Any]:
         record = json.loads(line, object_pairs_hook=unique_members)
         if isinstance(record, dict):
             return record
-        fault = "expected one object, such as {'question_id': '17', 'completion': '...'}"
+        fault = 'expected one object, such as {"question_id": "17", "completion": "..."}'
     except RecursionError:
         fault = "nested too deeply; correct it"
     except ValueError as error:

@@ -592,14 +592,24 @@ def test_each_set_of_connected_models_has_a_board_of_its_own(tmp_path: Path, cap
         expected = judgeline.rank(alone, QUICK).leaderboard
         pd.testing.assert_frame_equal(board.leaderboard, expected)
         assert "newcomer" in set(board.leaderboard["model"])
-    with pytest.raises(ValueError, match="component is 2; votes tie the models to 2 sets"):
+    with pytest.raises(ValueError, match="component is 2; votes split the models into 2 sets"):
         judgeline.rank(both, QUICK, component=2)
     both.to_csv(tmp_path / "two.csv", index=False)
     call = ["rank", str(tmp_path / "two.csv"), "--out", str(tmp_path / "out"), "--no-report"]
     assert main(call) == 1
-    assert "component 0" in capsys.readouterr().err
+    assert "rank one connected set by itself" in capsys.readouterr().err
     assert main([*call, "--component", "1"]) == 0
     assert "component 1 of 2: 11 models; left out: model-00" in capsys.readouterr().out
+    new = {"model_a": "newcomer", "model_b": "latest", "score_difference": 1.0}
+    apart_new = pd.concat(
+        [large, unvoted.head(1), pd.DataFrame([new, new | {"model_a": "model-01"}])]
+    )
+    whole = judgeline.rank(apart_new, QUICK).leaderboard
+    pd.testing.assert_frame_equal(judgeline.rank(apart_new, QUICK, component=0).leaderboard, whole)
+    twice = (tmp_path / "two.csv").read_text(encoding="utf-8").replace("model_b", "model_a", 1)
+    (tmp_path / "twice.csv").write_text(twice, encoding="utf-8")
+    assert main(["rank", str(tmp_path / "twice.csv"), *call[2:], "--force"]) == 1
+    assert "two columns share a name" in capsys.readouterr().err
     for command in (call[:2], ["paper", "soft-elo"]):
         assert main([*command, "--out", " "]) == 1
         assert "'--out' is empty" in capsys.readouterr().err
