@@ -174,7 +174,7 @@ def test_bands_have_thresholds_of_their_own(bands: str, tmp_path: Path, capsys: 
     capsys.readouterr()
     assert rank(battles, tmp_path / "banded", *options, "--bands", bands) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"Each model has the threshold of its band by {bands}, or that of all" in shown
+    assert f"Each model has the threshold of its own band by {bands}. A band in which" in shown
     plain, banded = (pd.read_csv(tmp_path / n / "leaderboard.csv") for n in ("plain", "banded"))
     assert banded["rating"].equals(plain["rating"])
     assert not banded["upper"].equals(plain["upper"])
