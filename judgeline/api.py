@@ -641,7 +641,9 @@ def _connected(battles: JudgedBattles, component: int) -> JudgedBattles:
     tied[coded.model_a[voted], coded.model_b[voted]] = True
     part, lone = connected_components(tied), ~coded.voted_models()
     sizes = [size for size in np.bincount(part).tolist() if size > 1]
-    if not isinstance(component, int) or not 0 <= component < max(len(sizes), 1):
+    if not sizes:
+        raise ValueError("votes tie no two models, so that no set can be rated: have people vote")
+    if type(component) is not int or not 0 <= component < len(sizes):
         raise ArgumentError(
             f"component is {component!r}; votes split the models into {len(sizes)} sets, numbered "
             f"from 0, of {', '.join(map(str, sizes))} models",

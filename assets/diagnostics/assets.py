@@ -31,7 +31,7 @@ from resources.tables.rules import holds, known, within
 from resources.tables.store import preview
 
 
-@table_asset("1", follows)
+@table_asset("2", follows)
 def judge_diagnostics(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,

@@ -151,8 +151,11 @@ def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[
     both = (np.concatenate([side, 1 - side]) for side in (judge, human[voted]))
     yield "kappa_both_ways", "", cohen_kappa(*both), "kappa", n
     yield "mean_absolute_score", "", float(np.abs(score).mean()), _POINTS, score.size
-    signs = np.sign(judge - 0.5), np.sign(score[voted])
-    yield "verdict_score_disagreement", "", float((signs[0] * signs[1] < 0).mean()), "share", n
+    verdict = battles.judge_outcome / 4 - 0.5
+    decided = verdict != 0
+    if decided.any():
+        apart = float((verdict * score < 0)[decided].mean())
+        yield "verdict_score_disagreement", "", apart, "share", int(decided.sum())
     decisive = voted & (human != 0.5)
     if not decisive.any():
         return

@@ -107,9 +107,7 @@ class CorpusDefinition(options.Options):
     reader: Annotated[str, options.known("reader", READERS)]
     location: Annotated[_Location | None, BeforeValidator(_expand)] = None
     revision: Annotated[str | None, BeforeValidator(_expand)] = None
-    outcomes: Annotated[str, AfterValidator(lambda codes: parse_codes(codes) and codes)] | None = (
-        None
-    )
+    outcomes: _Codes | None = None
     allow_quarantine: bool = False
     filters: Filters = Field(default_factory=Filters)
     sample_size: int | None = Field(default=None, ge=1)

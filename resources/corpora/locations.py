@@ -73,7 +73,8 @@ def _hub_address(definition: CorpusDefinition) -> HubAddress | None:
     for key in ("location", "revision"):
         for unset in unset_variables(getattr(definition, key) or "")[:1]:
             raise ValueError(
-                f"the {key} of {here} needs {unset}, which is not set; set it, or write the {key}"
+                f"the {key} of {here} needs the environment variable {unset}, which is not set; "
+                f"set it, or write the {key}"
             )
     if "://" not in location:
         return None

@@ -73,6 +73,7 @@ def test_named_figures_agree_with_their_definitions(found) -> None:
     battles = arena()
     voted = [b for b in battles if b.human is not None]
     decisive = [b for b in voted if b.human != 0.5]
+    decided = [b for b in battles if b.judge != 0.5]
     kappa = cohen_kappa_score([str(b.judge) for b in voted], [str(b.human) for b in voted])
     turned = [*voted, *(b.swapped() for b in voted)]
     both = cohen_kappa_score([str(b.judge) for b in turned], [str(b.human) for b in turned])
@@ -82,6 +83,10 @@ def test_named_figures_agree_with_their_definitions(found) -> None:
     folds = fit_beta_folds(code(battles))
     expected = {
         "cohen_kappa": (kappa, len(voted)),
+        "verdict_score_disagreement": (
+            np.mean([(b.judge - 0.5) * b.score < 0 for b in decided]),
+            len(decided),
+        ),
         "kappa_both_ways": (both, len(voted)),
         "mean_absolute_score": (np.mean([abs(b.score) for b in battles]), len(battles)),
         "decisive_agreement": (np.mean(agreement), len(decisive)),

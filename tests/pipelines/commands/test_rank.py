@@ -594,6 +594,10 @@ def test_each_set_of_connected_models_has_a_board_of_its_own(tmp_path: Path, cap
         assert "newcomer" in set(board.leaderboard["model"])
     with pytest.raises(ValueError, match="component is 2; votes split the models into 2 sets"):
         judgeline.rank(both, QUICK, component=2)
+    with pytest.raises(ValueError, match="component is True"):
+        judgeline.rank(both, QUICK, component=True)
+    with pytest.raises(ValueError, match="votes tie no two models"):
+        judgeline.rank(both.assign(human_outcome=math.nan), QUICK, component=0)
     both.to_csv(tmp_path / "two.csv", index=False)
     call = ["rank", str(tmp_path / "two.csv"), "--out", str(tmp_path / "out"), "--no-report"]
     assert main(call) == 1
