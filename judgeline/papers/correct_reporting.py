@@ -14,8 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from judgeline.elo import keyed_rng
-from judgeline.io import read_judged_battles
-from judgeline.papers.files import Say, named_files, tell_set_aside
+from judgeline.papers.files import Say, named_files, read_battles
 from judgeline.papers.tables import Cell, Items, Paper, in_print, printed_names, row_of
 from judgeline.winrate import NoWinRateError, adjusted_mean, judge_or_humans
 from judgeline.winrate.labels import JudgeCounts, judge_rates
@@ -237,9 +236,7 @@ def read(data: Path | None, say: Say) -> pd.DataFrame:
     sides = [pd.DataFrame(columns=["model", "human", "judge"])]
     for _, path in named_files(data, [FILE]):
         say(f"reading {path.name}")
-        found = read_judged_battles(path)
-        tell_set_aside(path, found.quarantine, found.n_rows, say)
-        scored = found.scored.dropna(subset="human_outcome")
+        scored = read_battles(path, say).scored.dropna(subset="human_outcome")
         scored = scored[scored["human_outcome"].ne(0.5) & scored["judge_outcome"].ne(0.5)]
         sides = [
             pd.DataFrame(

@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.io import SUFFIXES, file_columns, require_few_lost
+from judgeline.io import (
+    SUFFIXES,
+    ArgumentError,
+    JudgedBattles,
+    file_columns,
+    read_judged_battles,
+    require_few_lost,
+)
 from judgeline.io.formats import read_columns, unpacked
 
 Say = Callable[[str], None]
@@ -156,6 +163,18 @@ def require_once(table: pd.DataFrame, keys: Sequence[str], remedy: str = "leave 
             f"{first['file']}: row {first['row']} ({again.size} such rows) is there already: "
             f"{names}; {remedy}"
         )
+
+
+def read_battles(path: Path, say: Say) -> JudgedBattles:
+    """Return the judged battles of a file, as `rank` reads them without any setting."""
+    try:
+        found = read_judged_battles(path)
+    except ArgumentError as error:
+        raise ValueError(
+            f"{error} (a setting of `rank`; `paper` has none: mend the file)"
+        ) from error
+    tell_set_aside(path, found.quarantine, found.n_rows, say)
+    return found
 
 
 def tell_set_aside(path: Path, quarantine: pd.DataFrame, n_rows: int, say: Say) -> None:

@@ -162,8 +162,11 @@ def penalties(source: Source) -> Iterator[Cell]:
     fits = zip(source.full.fits, source.full.n_train, strict=True)
     choices = [fit.choice for fit, size in fits if fit.choice and size == source.size]
     loss = np.mean([choice.losses for choice in choices], axis=0)
-    for penalty, value in zip(DESIGN.penalties, loss.tolist(), strict=True):
-        yield Cell(row, f"{source.dataset} / loss at gamma={penalty:g}", value)
+    best = int(np.argmin(loss))
+    note = "least of all, at an end of the penalties" if best in (0, loss.size - 1) else ""
+    for place, (penalty, value) in enumerate(zip(DESIGN.penalties, loss.tolist(), strict=True)):
+        column = f"{source.dataset} / loss at gamma={penalty:g}"
+        yield Cell(row, column, value, note if place == best else "")
 
 
 def confusion(source: Source) -> Iterator[Cell]:

@@ -40,7 +40,7 @@ def by_judge(
         names = columns or printed_names(f"soft_elo.{table}", "column")
         for one in (one for corpus in corpora for one in judged[corpus]):
             row = one.judge if len(corpora) == 1 else f"{one.corpus} / {one.judge}"
-            yield from row_of(row, **{name: one.numbers[name] for name in names})
+            yield from one.cells(row, names)
 
     return make
 
@@ -50,8 +50,7 @@ def calibration_errors(judged: ByCorpus) -> Iterator[Cell]:
     for corpus in CORPORA.values():
         found = judged[corpus]
         for one in found:
-            values = {f"{corpus} / {name}": one.numbers[name] for name in ("ece", "beta_star")}
-            yield from row_of(one.judge, **values)
+            yield from one.cells(one.judge, ("ece", "beta_star"), f"{corpus} / ")
         mean = Cell("Mean", f"{corpus} / ece", mean_of(one.numbers["ece"] for one in found))
         yield from over_judges(found, [mean])
 

@@ -34,11 +34,10 @@ from judgeline.io import (
     as_coded,
     as_numbers,
     as_table,
-    read_judged_battles,
     score_battles,
 )
 from judgeline.io.softelo import annotations, battles_and_verdicts
-from judgeline.papers.files import Say, tell_set_aside, telling_files
+from judgeline.papers.files import Say, read_battles, tell_set_aside, telling_files
 from judgeline.papers.tables import Cell, in_print, mean_of, plain_name, reduction
 from judgeline.verdict import CRITERIA
 
@@ -134,6 +133,14 @@ class Judged:
             numbers |= {f"{name}_{method}": value for name, value in split.items()}
         before, after = (numbers[f"median_width_{m}"] for m in ("hard", "soft"))
         return numbers | {"width_reduction": reduction(before, after)}
+
+    def cells(self, row: str, names: Iterable[str], prefix: str = "") -> Iterator[Cell]:
+        """Yield columns of `numbers`; one without a value notes why the judge has no slope."""
+        why = ", ".join(sorted({*self.folds.status} - {"ok"}))
+        for name in names:
+            value = self.numbers[name]
+            note = f"no slope: {why}" if why and np.isnan(value) else ""
+            yield Cell(row, prefix + name, value, note)
 
     def ratings(self, method: str) -> pd.DataFrame:
         """Return the models with votes: human_rating and residual, in Elo points, by model."""
@@ -235,14 +242,14 @@ def read(data: Path | None, say: Say) -> ByCorpus:
                     "each judge and corpus in the folder"
                 )
             judged[one.corpus].append(one)
-    counts = ", ".join(f"{corpus} {len(own)}" for corpus, own in judged.items())
-    say(f"judges: {counts or 'none'}")
+    if files:
+        counts = ", ".join(f"{corpus} {len(own)}" for corpus, own in judged.items())
+        say(f"judges: {counts or 'none'}")
     return judged
 
 
 def _with_both_orders(path: Path, say: Say) -> Iterator[Judged]:
-    battles = read_judged_battles(path)
-    tell_set_aside(path, battles.quarantine, battles.n_rows, say)
+    battles = read_battles(path, say)
     scored = battles.scored.dropna(subset=list(ORDERS)).reset_index(drop=True)
     if len(scored):
         yield Judged(BOTH_ORDERS, in_print(battles.judge, JUDGES, inside=True), scored)

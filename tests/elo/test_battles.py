@@ -1,6 +1,8 @@
 """Battles in codes, the chains that connect models, and whose votes count yet."""
 
 import math
+from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -190,3 +192,7 @@ def test_who_has_votes_enough_beside_ten_models_with_200_each(more, counts) -> N
     assert settled.voted_models().tolist() == [*[True] * 10, *counts]
     assert (settled is battles) is all(counts)
     assert settled.human_outcome[:1000].tolist() == [1] * 1000
+    rows = Counter(pairs)
+    counted = battles_of([(f"m{a:02d}", f"m{b:02d}") for a, b in rows])
+    counted = replace(counted, count=np.array([*rows.values()]))
+    assert with_settled_votes(counted).voted_models().tolist() == [*[True] * 10, *counts]

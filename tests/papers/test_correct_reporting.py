@@ -159,6 +159,14 @@ def test_intervals_on_splits_hold_where_the_judge_errs_alike(tmp_path: Path) -> 
     assert by_name(bias_by_model(models))["other", "naive bias"] == pytest.approx(-bias)
 
 
+def test_refusal_of_a_file_does_not_offer_settings_of_rank(tmp_path: Path) -> None:
+    battles = pd.DataFrame({"model_a": "x", "model_b": "y", "judge_outcome": 1.0}, index=range(60))
+    battles["human_outcome"] = np.resize([1.0, -1.0, 2.0], 60)
+    battles.to_csv(tmp_path / f"{FILE}.csv", index=False)
+    with pytest.raises(ValueError, match=r"a setting of `rank`; `paper` has none: mend the file"):
+        read(tmp_path, print)
+
+
 def test_real_battles_give_a_row_per_model(data_dir: Path, tmp_path: Path) -> None:
     (tmp_path / f"{FILE}.csv").symlink_to(data_dir / "real" / "mtbench_gpt4.csv")
     table2 = next(reproduce("correct-reporting", tmp_path))

@@ -169,7 +169,10 @@ def test_earlier_table_of_an_item_without_data_is_removed(tmp_path: Path) -> Non
 def test_command_without_data_and_with_a_wrong_folder(tmp_path: Path, capsys) -> None:
     assert get_args(PaperName) == NAMES
     assert main(["paper", "soft-elo"]) == 0
-    assert all(": needs annotations" in line for line in capsys.readouterr().out.splitlines())
+    out, err = capsys.readouterr()
+    assert all(": needs annotations" in line for line in out.splitlines())
+    assert "without --data DIR; its files and their columns" in err
+    assert "judges:" not in err
     for name in NAMES:
         assert main(["paper", name, "--data", str(tmp_path / "none")]) == 1
         assert "is no folder; name the one" in capsys.readouterr().err

@@ -314,7 +314,7 @@ def test_judge_that_contradicts_people_has_hard_numbers_only(tmp_path: Path) -> 
     own = cells[cells["item"].eq("soft_elo.table2") & cells["row"].eq(JUDGES[0])]
     assert own.loc[own["value"].notna(), "column"].tolist() == ["elo_mae_hard"]
     absent = own[own["value"].isna()]
-    assert set(absent["note"]) == {"the data give no value"}
+    assert set(absent["note"]) == {"no slope: contradicts-humans"}
     assert absent["within"].isna().all()
 
 
