@@ -62,7 +62,8 @@ def _local_files(location: str, slug: str) -> list[Path]:
     close = difflib.get_close_matches(path.name, [one.name for one in there], n=1)
     near = f" (is {close[0]} meant?)" if close else ""
     fault = f"corpus {slug!r}: nothing to read at {path}{near}"
-    raise FileNotFoundError(f"{fault}; correct its location in {_CONFIG}, or put the file there")
+    remedy = "or a variable in it such as JUDGELINE_DATA, or put the file there"
+    raise FileNotFoundError(f"{fault}; correct its location in {_CONFIG}, {remedy}")
 
 
 def _hub_address(definition: CorpusDefinition) -> HubAddress | None:
