@@ -180,6 +180,12 @@ class RankSettings:
             if not is_known:
                 expected = known or "a whole number"
                 raise ArgumentError(f"{name} is {value!r}; expected {expected}", name)
+        if self.n_resamples == 0 and self.std_error == "bootstrap":
+            raise ArgumentError(
+                "n_resamples=0 leaves no bootstrap standard error: leave out 'n_resamples', or "
+                "name 2 or more",
+                "n_resamples",
+            )
         if self.bands and self.intervals != "threshold":
             raise ArgumentError(
                 f"bands={self.bands} give models thresholds, and {self.intervals} intervals have "

@@ -80,9 +80,10 @@ def battles_and_verdicts(rows: pd.DataFrame, paths: Sequence[Path]) -> CorpusRea
     """Return what rows of `annotations` say of battles and judges: see `read_softelo`."""
     table = rows.assign(human_outcome=_outcome(rows["human_pref"], (0.0, 0.5, 1.0)))
     is_known = table["human_outcome"].notna()
-    require_known_codes(table["human_pref"], is_known, "column human_pref", _FIXED_CODES)
+    place = f"{paths[0]}{f' and {len(paths) - 1} more' * (len(paths) > 1)}: column"
+    require_known_codes(table["human_pref"], is_known, f"{place} human_pref", _FIXED_CODES)
     sound, broken = _sound(table)
-    verdicts, unread = _verdicts(sound)
+    verdicts, unread = _verdicts(sound, f"{place} judge_pref")
     return CorpusRead(_battles(sound), in_file_order([*broken, unread], paths), verdicts)
 
 
@@ -176,12 +177,12 @@ def _battles(rows: pd.DataFrame) -> pd.DataFrame:
     return typed(rows.assign(**told).drop_duplicates("battle_id"), BATTLE_DTYPES)
 
 
-def _verdicts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _verdicts(rows: pd.DataFrame, place: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return verdicts, and the quarantined rows without readable scores or preference."""
     recorded = _outcome(rows["judge_pref"], (0.0, 0.25, 0.5, 0.75, 1.0))
     marked = rows["parse_error"].to_numpy()
     unmarked = rows["judge_pref"].mask(marked)
-    require_known_codes(unmarked, recorded.notna(), "column judge_pref", _FIXED_CODES)
+    require_known_codes(unmarked, recorded.notna(), place, _FIXED_CODES)
     points, faults = [], []
     for side in "ab":
         scores, reasons = _parsed(rows[f"scores_{side}"])

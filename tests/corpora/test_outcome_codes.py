@@ -170,7 +170,9 @@ def test_codes_that_another_coding_uses_are_refused_in_annotations(tmp_path: Pat
     preferences = {"human_pref": column(USUAL), "judge_pref": column(("1", "2", "0"))}
     sides = {"scores_a": [scores] * 100, "scores_b": [scores] * 100}
     path = write(tmp_path / "x.csv", **preferences, **sides)
-    with pytest.raises(ValueError, match=r"judge_pref holds.*'2' \(40 rows\).*convert the column"):
+    with pytest.raises(
+        ValueError, match=r"x\.csv: column judge_pref holds.*'2' \(40 rows\).*convert the column"
+    ):
         read_softelo([path])
     with pytest.raises(ValueError, match=r"annotations.*Leave out 'outcomes'"):
         read_judged_battles(path, outcomes="1/2/0")

@@ -211,6 +211,8 @@ def test_rank_takes_them_and_ranks_follow() -> None:
     assert ((found["lower"] < found["rating"]) & (found["rating"] < found["upper"])).all()
     with pytest.raises(ArgumentError, match=r"bands=family.*leave out 'bands'"):
         RankSettings(bands="family", intervals="jackknife+")
+    with pytest.raises(ArgumentError, match="n_resamples=0 leaves no bootstrap standard error"):
+        RankSettings(std_error="bootstrap", n_resamples=0)
 
 
 def test_a_model_without_a_rating_has_no_interval() -> None:

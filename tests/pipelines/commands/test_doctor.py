@@ -132,6 +132,8 @@ def test_what_looks_wrong_is_said_and_what_chance_explains_is_not() -> None:
     assert "score_difference is 999999.0 between" in concerns(score_difference=absurd)
     sides = {"judge_score_a": score + 1, "judge_score_b": np.where(np.arange(len(score)) < 9, 5, 1)}
     assert "differ in 9 rows, the first is row 0" in concerns(**sides)
+    rounded = {"judge_score_a": (score + 1).round(1), "judge_score_b": 1.0}
+    assert "differ in" not in concerns(**rounded)
     winner = np.where(BATTLES["human_outcome"] == 1, "model_a", "model_b")
     assert "human_outcome and winner differ" not in concerns(winner=winner)
     assert "human_outcome and winner differ" in concerns(winner=winner[::-1])
