@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import judgeline
 from judgeline.api import Board, RankSettings, doctor, pool, rank, reference_ratings, win_rates
 from judgeline.cli import main
-from judgeline.io import COUNT, ArgumentError, counting, read_judged_battles
+from judgeline.io import COUNT, ArgumentError, by_score, counting, read_judged_battles, scoring
 from judgeline.io.judged import count_rows
 
 QUICK = RankSettings(n_resamples=0)
@@ -386,6 +386,16 @@ def test_counts_are_those_of_a_group_by(tmp_path: Path, monkeypatch: pytest.Monk
         assert kinds[COUNT].iloc[place] == len(rows)
     assert len(kinds) == slow.ngroups
     assert (found.scores[found.mirror] == -found.scores).all()
+
+
+@pytest.mark.parametrize("kind", ["category", "float64"])
+def test_votes_and_scores_are_counted_as_a_group_by_counts_them(kind, monkeypatch) -> None:
+    monkeypatch.setattr(scoring, "_BLOCK", 7)
+    rng, keys = np.random.default_rng(2), ["human_outcome", "score_difference"]
+    columns = {keys[0]: rng.choice([0, 0.5, 1, np.nan], 60), keys[1]: rng.integers(-3, 3, 60) / 12}
+    table = pd.DataFrame(columns).astype(kind).assign(**{COUNT: rng.integers(1, 9, 60)})
+    slow = table.astype(float).groupby(keys, dropna=False)[COUNT].sum().reset_index()
+    pd.testing.assert_frame_equal(by_score(table), slow, check_dtype=False)
 
 
 @pytest.mark.usefixtures("small_batches")
