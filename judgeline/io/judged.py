@@ -663,7 +663,7 @@ def _require_no_count(source: _Source, *, counted: bool, is_many: bool) -> None:
 def _may_count(numbers: NDArray[np.float64]) -> bool:
     """Return whether numbers are whole, not all 0 and 1, and do not number the rows."""
     numbers = numbers[~np.isnan(numbers)]
-    is_whole = bool(((numbers >= 0) & (numbers % 1 == 0)).all())
+    is_whole = bool(((numbers >= 0) & np.isfinite(numbers)).all() and (numbers % 1 == 0).all())
     is_number = numbers.size > 2 and bool((np.diff(numbers) == 1).all())
     return is_whole and bool((numbers > 1).any()) and not is_number
 

@@ -179,7 +179,11 @@ def outcomes_by_winner(published: pd.Series, sides: pd.DataFrame) -> pd.Series:
     codes = {code: share for code, share in WINNERS.items() if code not in models}
     shares = by_value(published, lambda name: codes.get(code_of(name).casefold()))
     shares = shares.astype("float64").where(published.notna())
-    won, lost = (published.eq(sides[side]) for side in ("model_a", "model_b"))
+    names, first, second = (  # as texts: a winner may be a number where models are texts
+        by_value(one, lambda name: name.strip() if isinstance(name, str) else code_of(name))
+        for one in (published, sides["model_a"], sides["model_b"])
+    )
+    won, lost = (names.eq(side) & published.notna() for side in (first, second))
     return shares.mask(won & ~lost, 1.0).mask(lost & ~won, 0.0)
 
 

@@ -1,5 +1,6 @@
 """Outcome codes of users' files: what is read, what is refused, and which option reads it."""
 
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -7,6 +8,7 @@ import pytest
 
 from judgeline.cli import COULD_NOT_RUN, main
 from judgeline.io import outcomes_by_code, parse_codes, read_judged_battles, read_softelo
+from judgeline.io.outcome_codes import outcomes_by_winner
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.locations import content_revision
 from resources.corpora.reading import CorpusRead, read_corpus
@@ -176,6 +178,17 @@ def test_codes_that_another_coding_uses_are_refused_in_annotations(tmp_path: Pat
         read_softelo([path])
     with pytest.raises(ValueError, match=r"annotations.*Leave out 'outcomes'"):
         read_judged_battles(path, outcomes="1/2/0")
+
+
+def test_a_winner_of_any_type_is_a_name_or_none() -> None:
+    winner = pd.Series(
+        ["x", True, 7, 7.0, None, math.nan, 10**30, " y ", " 7", "tie"], dtype=object
+    )
+    model_b = ["7", "x", "7", "7", "nan", "None", "y", "y", "7", "y"]
+    winner, sides = pd.Series(published, dtype=object), pd.DataFrame({"model_b": model_b})
+    found = outcomes_by_winner(winner, sides.assign(model_a="x"))
+    expected = [1, None, 0, 0, None, None, None, 0, 0, 0.5]
+    assert found.astype(object).where(found.notna(), None).tolist() == expected
 
 
 @pytest.mark.parametrize("text", ["1", "1/1", "1/-1/", "1/1.0/0", ""])
