@@ -181,9 +181,7 @@ def test_codes_that_another_coding_uses_are_refused_in_annotations(tmp_path: Pat
 
 
 def test_a_winner_of_any_type_is_a_name_or_none() -> None:
-    winner = pd.Series(
-        ["x", True, 7, 7.0, None, math.nan, 10**30, " y ", " 7", "tie"], dtype=object
-    )
+    published = ["x", True, 7, 7.0, None, math.nan, 10**30, " y ", " 7", "tie"]
     model_b = ["7", "x", "7", "7", "nan", "None", "y", "y", "7", "y"]
     winner, sides = pd.Series(published, dtype=object), pd.DataFrame({"model_b": model_b})
     found = outcomes_by_winner(winner, sides.assign(model_a="x"))
