@@ -39,7 +39,7 @@ def read_answers(answers: pd.DataFrame | Path | str, columns: Mapping[str, str])
     read = found[[*named.values()]].set_axis([*named], axis="columns")
     if not len(read):
         raise ValueError(f"{place} holds a header and no answers")
-    if "judge" in read and len(judges := read["judge"].dropna().unique()) > 1:
+    if "judge" in read and len(judges := read["judge"].dropna().astype("str").unique()) > 1:
         raise ValueError(
             f"{place} holds verdicts of {len(judges)} judges, {judges[0]!r} and {judges[1]!r} "
             "among them, and each answer counts once: keep the rows of one"

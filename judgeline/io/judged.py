@@ -200,7 +200,10 @@ class _Source(NamedTuple):
         table = table.rename(columns=dict(zip(own, names, strict=True)))
         if "category" in table:
             table["category"] = categories(table["category"])
-        return table
+        texts = pd.StringDtype, pd.CategoricalDtype
+        ids = [one for one in OPTIONAL_TEXT if one in table]
+        ids = [one for one in ids if not isinstance(table[one].dtype, texts)]
+        return table.assign(**{one: _id_texts(table[one]) for one in ids})
 
     def place(self, column: str) -> str:
         """Return how messages name a column of outcomes."""
@@ -210,6 +213,12 @@ class _Source(NamedTuple):
         """Return the source's own name of a column."""
         name = self.vote if column == "human_outcome" else column
         return self.columns.get(name, name)
+
+
+def _id_texts(ids: pd.Series) -> pd.Series:
+    """Return numbers, lists and objects of a table as texts, as a file would hold them."""
+    texts = by_value(ids, lambda one: f"{one:.17g}" if isinstance(one, float) else str(one))
+    return texts.astype("str").where(ids.notna())
 
 
 def read_judged_battles(
@@ -663,9 +672,10 @@ def _require_no_count(source: _Source, *, counted: bool, is_many: bool) -> None:
 def _may_count(numbers: NDArray[np.float64]) -> bool:
     """Return whether numbers are whole, not all 0 and 1, and do not number the rows."""
     numbers = numbers[~np.isnan(numbers)]
-    is_whole = bool(((numbers >= 0) & np.isfinite(numbers)).all() and (numbers % 1 == 0).all())
+    if not (np.isfinite(numbers) & (numbers >= 0)).all() or (numbers % 1 > 0).any():
+        return False
     is_number = numbers.size > 2 and bool((np.diff(numbers) == 1).all())
-    return is_whole and bool((numbers > 1).any()) and not is_number
+    return bool((numbers > 1).any()) and not is_number
 
 
 def _whole_numbers(count: pd.Series, source: _Source) -> pd.Series:
@@ -755,7 +765,11 @@ def _plain_text(column: str, scores: pd.Series, table: pd.DataFrame) -> str:
 
 
 def _given(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.DataFrame:
-    return table[columns].reset_index(drop=True).assign(file=str(_GIVEN), row=range(len(table)))
+    """Return columns of a table; those of nullable types as objects, whose nulls are None."""
+    given = table[columns].reset_index(drop=True)
+    nullable = [name for name in columns if getattr(given[name].dtype, "na_value", 0) is pd.NA]
+    objects = given[nullable].astype(object).where(given[nullable].notna(), None)
+    return given.assign(**dict(objects.items()), file=str(_GIVEN), row=range(len(table)))
 
 
 def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iterator[Fault]:

@@ -148,8 +148,15 @@ def code_of(value: Any) -> str:
 
 
 def by_value(published: pd.Series, function: Callable[[Any], Any]) -> pd.Series:
-    """Return a function of each cell, which is computed once for each distinct value."""
-    codes, values = pd.factorize(published, use_na_sentinel=False)
+    """Return a function of each cell, which is computed once for each distinct value.
+
+    A list or an object is told by its text.
+    """
+    try:
+        codes, values = pd.factorize(published, use_na_sentinel=False)
+    except TypeError:
+        published = published.map(str, na_action="ignore")
+        codes, values = pd.factorize(published, use_na_sentinel=False)
     found = pd.Series([function(value) for value in values.tolist()])
     return found.take(codes).set_axis(published.index)
 

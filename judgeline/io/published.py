@@ -84,8 +84,11 @@ def truths(published: pd.Series) -> pd.Series:
 
 def categories(published: pd.Series) -> pd.Series:
     """Return the categories of each battle as text, ``math;code`` for a list of two."""
-    is_list = published.map(lambda cell: isinstance(cell, (list, tuple, np.ndarray)))
-    return names(published.where(~is_list, published[is_list].map(lambda c: ";".join(map(str, c)))))
+
+    def text(cell: Any) -> Any:
+        return ";".join(map(str, cell)) if isinstance(cell, list | tuple | np.ndarray) else cell
+
+    return names(published.astype(object).map(text))
 
 
 def each_category(published: pd.Series) -> pd.Series:

@@ -10,6 +10,7 @@ import uuid
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -85,6 +86,28 @@ def test_a_table_is_the_same_in_every_format(name: str, tmp_path: Path) -> None:
     assert read.judge == f"the judge of {name}"
     note = "western.csv is not UTF-8 and was read as cp1252: look at its names"
     assert read.notes == ((note,) if name == "western.csv" else ())
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_a_table_of_nullable_types_is_read_as_a_plain_one(backend: Any) -> None:
+    ids = {"battle_id": range(len(LONG)), "question_id": [1.5, None, 2.0, None] * (len(LONG) // 4)}
+    table = LONG.assign(**ids, judge_score_a=LONG["score_difference"] + 2.0, judge_score_b=2.0)
+    expected = read_judged_battles(table)
+    read = read_judged_battles(table.convert_dtypes(dtype_backend=backend))
+    pd.testing.assert_frame_equal(read.scored, expected.scored)
+    assert read.scored["question_id"].tolist()[::2] == ["1.5", "2"] * (len(LONG) // 4)
+    assert read.notes == ()
+
+
+def test_ids_of_any_type_are_texts() -> None:
+    large = 10**17
+    for ids in ([large, large + 1, 2, 3], [[1], [2], {"a": 1}, None]):
+        read = read_judged_battles(BATTLES.assign(battle_id=ids, question_id=ids))
+        assert read.quarantine.empty
+        expected = [None if one is None else str(one) for one in ids]
+        found = read.scored["question_id"].astype(object)
+        assert found.where(found.notna(), None).tolist() == expected
+    assert read_judged_battles(BATTLES.assign(question_id=[["a"]] * 4)).n_battles == 4
 
 
 def test_an_encoding_that_is_not_western_is_told_by_its_letters(tmp_path: Path) -> None:
