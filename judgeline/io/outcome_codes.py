@@ -180,16 +180,14 @@ def outcomes_by_winner(published: pd.Series, sides: pd.DataFrame) -> pd.Series:
     `sides` has the columns model_a and model_b. Any other name gives null, as does a code that is
     the name of a model elsewhere.
     """
-    models = {
-        code_of(name).casefold() for side in ("model_a", "model_b") for name in sides[side].unique()
-    }
-    codes = {code: share for code, share in WINNERS.items() if code not in models}
-    shares = by_value(published, lambda name: codes.get(code_of(name).casefold()))
-    shares = shares.astype("float64").where(published.notna())
     names, first, second = (  # as texts: a winner may be a number where models are texts
         by_value(one, lambda name: name.strip() if isinstance(name, str) else code_of(name))
         for one in (published, sides["model_a"], sides["model_b"])
     )
+    models = {code_of(name).casefold() for side in (first, second) for name in side.unique()}
+    codes = {code: share for code, share in WINNERS.items() if code not in models}
+    shares = by_value(published, lambda name: codes.get(code_of(name).casefold()))
+    shares = shares.astype("float64").where(published.notna())
     won, lost = (names.eq(side) & published.notna() for side in (first, second))
     return shares.mask(won & ~lost, 1.0).mask(lost & ~won, 0.0)
 

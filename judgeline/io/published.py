@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from judgeline.io.outcome_codes import by_value
 from judgeline.verdict import slug
 
 _LANGUAGES = Path(__file__).with_name("languages.txt").read_text(encoding="utf-8")
@@ -68,13 +69,12 @@ def judge_slugs(published: pd.Series) -> pd.Series:
 
 def languages(published: pd.Series) -> pd.Series:
     """Return ISO codes of languages given by name or tag, null where unknown."""
-    codes = {value: language_code(value) for value in published.dropna().unique()}
-    return published.map(codes).astype("str")
+    return by_value(published, language_code).astype("str")
 
 
 def outcomes(published: pd.Series, codes: Mapping[Any, float]) -> pd.Series:
     """Return A's share of the win by its published code, null for any other code."""
-    return published.map(dict(codes)).astype("float64")
+    return by_value(published, codes.get).astype("float64")
 
 
 def truths(published: pd.Series) -> pd.Series:

@@ -143,6 +143,28 @@ def read_each(
     return values, Fault(wrong, "unreadable-text", reasons)
 
 
+def read_text(published: Any) -> str:
+    """Return a text; ValueError for anything else."""
+    if not isinstance(published, str):
+        raise ValueError(f"{type(published).__name__} instead of a text")
+    return readable(published)
+
+
+def read_times(table: pd.DataFrame) -> tuple[pd.Series, Fault]:
+    """Return the times in ``timestamp``, null where there is none, and the fault of any other."""
+    published = column_of(table, "timestamp")
+    is_read = pd.api.types.is_datetime64_any_dtype(published)
+    texts = published if is_read else published.astype("str")
+    time = pd.to_datetime(texts, utc=True, errors="coerce", format="ISO8601")
+    wrong = published.notna() & time.isna()
+    return time, fault(table, wrong, "unreadable-time", "timestamp is {timestamp!r}, not ISO 8601")
+
+
+def is_count(numbers: pd.Series) -> pd.Series:
+    """Return which numbers are whole and of a size that turns can have."""
+    return numbers.between(1, 1e9) & numbers.mod(1).eq(0)
+
+
 def column_of(table: pd.DataFrame, name: str) -> pd.Series:
     """Return a column, of nulls where the table lacks it."""
     return table[name] if name in table else pd.Series(None, index=table.index, dtype=object)

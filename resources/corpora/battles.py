@@ -32,8 +32,15 @@ from judgeline.io import (
     without_blanks,
 )
 from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
-from resources.corpora.assemble import Converted, assemble, column_of
-from resources.judges.forms.form import readable
+from resources.corpora.assemble import (
+    Converted,
+    assemble,
+    column_of,
+    is_count,
+    read_each,
+    read_text,
+    read_times,
+)
 from resources.judges.judge import FAILURES, ORDERS
 
 _STATE_CODES = (
@@ -77,38 +84,30 @@ def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
         )
     table = read_layout(path, "battles", _OPTIONAL)
     columns = {name: column_of(table, name) for name in _OPTIONAL.split()}
-    texts = {name: columns[name].map(readable, na_action="ignore") for name in _TEXTS}
+    given = pd.DataFrame(columns, dtype=object)
+    read, unreadable = zip(
+        *(read_each(given, name, read_text, None) for name in _TEXTS), strict=True
+    )
     outcome, vote = _outcomes(table, path, stated)
     n_turns = pd.to_numeric(columns["n_turns"], errors="coerce")
-    time = pd.to_datetime(columns["timestamp"], utc=True, errors="coerce", format="ISO8601")
+    time, untimely = read_times(table)
     battles = pd.DataFrame(
         {
             "model_a": names(table["model_a"]),
             "model_b": names(table["model_b"]),
             "human_outcome": outcome,
-            **texts,
+            **dict(zip(_TEXTS, read, strict=True)),
             "language": languages(columns["language"]),
             "category": categories(columns["category"]),
-            "n_turns": n_turns.where(_is_count(n_turns)),
+            "n_turns": n_turns.where(is_count(n_turns)),
             "timestamp": time,
         }
     )
-    given = {name: names(columns[name]) for name in ("battle_id", "question_id", "cluster_id")}
-    battles = battles.assign(**_identified(battles, given))
-    turns_wrong = columns["n_turns"].notna() & ~_is_count(n_turns)
-    time_wrong = columns["timestamp"].notna() & time.isna()
-    return Converted(
-        battles,
-        [
-            vote,
-            fault(table, turns_wrong, "unreadable-turns", "n_turns is {n_turns!r}, no count"),
-            fault(table, time_wrong, "unreadable-time", "timestamp is {timestamp!r}, not ISO 8601"),
-        ],
-    )
-
-
-def _is_count(numbers: pd.Series) -> pd.Series:
-    return numbers.ge(1) & numbers.mod(1).eq(0)
+    ids = {name: names(columns[name]) for name in ("battle_id", "question_id", "cluster_id")}
+    battles = battles.assign(**_identified(battles, ids))
+    wrong = columns["n_turns"].notna() & ~is_count(n_turns)
+    turns = fault(table, wrong, "unreadable-turns", "n_turns is {n_turns!r}, no count")
+    return Converted(battles, [vote, turns, untimely, *unreadable])
 
 
 def _outcomes(

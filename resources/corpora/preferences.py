@@ -27,8 +27,10 @@ from resources.corpora.assemble import (
     assemble,
     column_of,
     conversations,
+    is_count,
     read_each,
     read_texts,
+    read_times,
 )
 
 _WINNERS = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
@@ -53,7 +55,8 @@ def lmarena_100k(path: Path) -> Converted:
     table = read_layout(path, "lmarena-100k", f"dedup_tag {_TAGS}")
     sentence = "dedup_tag of {question_id!r} is not sampled: its prompt is asked very often"
     left_out = column_of(table, "dedup_tag").map(_is_not_sampled)
-    time = pd.to_datetime(pd.to_numeric(table["tstamp"], errors="coerce"), unit="s", utc=True)
+    seconds = pd.to_numeric(table["tstamp"], errors="coerce").astype(float)
+    time = pd.to_datetime(seconds, unit="s", utc=True, errors="coerce")
     battles = _battles(table, "question_id", "question_id", timestamp=time)
     frequent = fault(table, left_out, "frequent-prompt", sentence)
     return _with_winners(table, battles, "tie (bothbad)", frequent)
@@ -91,9 +94,9 @@ def _category(tag: dict[str, Any], is_code: bool) -> str | None:
 def lmarena_140k(path: Path) -> Converted:
     """Return the 140k release: language by code, and sessions of several battles as clusters."""
     table = read_layout(path, "lmarena-140k", _TAGS)
-    time = pd.to_datetime(table["timestamp"], utc=True)
+    time, untimely = read_times(table)
     battles = _battles(table, "id", "evaluation_session_id", timestamp=time)
-    return _with_winners(table, battles, "both_bad")
+    return _with_winners(table, battles, "both_bad", untimely)
 
 
 def _with_winners(
@@ -120,7 +123,8 @@ def lmarena_55k(path: Path) -> Converted:
     table = read_layout(path, "lmarena-55k")
     marks = table[list(_SIDES_55K)].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
     decided = np.isin(marks, (0, 1)).all(axis=1) & (marks.sum(axis=1) == 1)
-    outcome = np.where(decided, marks @ np.array(list(_SIDES_55K.values())), np.nan)
+    outcome = np.full(len(table), np.nan)
+    outcome[decided] = marks[decided] @ np.array(list(_SIDES_55K.values()))
     sentence = (
         "winner_model_a, winner_model_b and winner_tie are {winner_model_a!r}, "
         "{winner_model_b!r} and {winner_tie!r}; expected one 1 and two 0"
@@ -180,6 +184,8 @@ def _comparia(path: Path, known: pd.Series | None) -> Converted:
     table = read_layout(path, "comparia", optional)
     given = {name: column_of(table, name) for name in optional.split()}
     texts, faults = conversations(table)
+    n_turns = pd.to_numeric(given["conv_turns"], errors="coerce").astype(float)
+    time, untimely = read_times(table)
     battles = _battles(
         table,
         "conversation_pair_id",
@@ -187,10 +193,10 @@ def _comparia(path: Path, known: pd.Series | None) -> Converted:
         "model_a_name model_b_name",
         **texts.assign(
             instruction=given["opening_msg"].fillna(texts["instruction"]),
-            n_turns=given["conv_turns"].fillna(texts["n_turns"]),
+            n_turns=n_turns.where(is_count(n_turns)).fillna(texts["n_turns"]),
         ),
         category=categories(given["selected_category"]),
-        timestamp=pd.to_datetime(given["timestamp"], utc=True),
+        timestamp=time,
     )
     language = given["languages"].map(_first_language)
     if known is not None:
@@ -210,4 +216,4 @@ def _comparia(path: Path, known: pd.Series | None) -> Converted:
         fault(table, outcome.isna(), "unknown-winner", sentence),
     ]
     battles = battles.assign(human_outcome=outcome, language=language.fillna("fr"))
-    return Converted(battles, [*undecided, *faults])
+    return Converted(battles, [*undecided, untimely, *faults])
