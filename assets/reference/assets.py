@@ -1,7 +1,7 @@
 """Ratings against a reference, from a judge's preferences; with their diagnostics and checks."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import dagster as dg
 import numpy as np
@@ -166,9 +166,18 @@ def diagnose(
     """
     reference, source = (str(ratings[name].iloc[0]) for name in ("reference_model", "source"))
     plain = rate_against(table, reference, source, ReferenceOptions(), miscoverage=0.1)
-    rows = [
-        *_reach(table),
-        _agreement(ratings),
+    found = diagnose_reference(table.to_numpy(dtype=float))
+    rows: list[_Row] = []
+    for of, reach in (("models", found.models), ("prompts", found.prompts)):
+        note = "" if reach.is_adequate else "gaps beyond reach rest on a handful of prompts"
+        row = (f"{of}_within_reach", "{:g}-{:g}".format(*REACH), reach.share, "share")
+        rows.append((*row, reach.within.size, note, LEAST_WITHIN, reach.is_adequate))
+    gap, mean, n = ratings["gap"], ratings["mean_preference"], len(ratings)
+    differ = gap.nunique() > 1 and mean.nunique() > 1
+    note = "" if differ else "fewer than two models that differ"
+    rank = spearman(gap, mean) if differ else np.nan
+    rows += [
+        ("spearman_with_mean_preference", "", rank, "correlation", n, note),
         *_std_errors(table, plain.set_index("model")["std_error"], seed, stream),
         *_abstention(runs),
         *_other_references(met, reference),
@@ -178,28 +187,11 @@ def diagnose(
     return REFERENCE_DIAGNOSTICS.typed(pd.DataFrame(filled, columns=names))
 
 
-def _reach(table: pd.DataFrame) -> Iterator[_Row]:
-    found = diagnose_reference(table.to_numpy(dtype=float))
-    level = "{:g}-{:g}".format(*REACH)
-    for of, reach in (("models", found.models), ("prompts", found.prompts)):
-        note = "" if reach.is_adequate else "gaps beyond reach rest on a handful of prompts"
-        row = (f"{of}_within_reach", level, reach.share, "share", reach.within.size, note)
-        yield *row, LEAST_WITHIN, reach.is_adequate
-
-
-def _agreement(ratings: pd.DataFrame) -> _Row:
-    gap, mean = ratings["gap"], ratings["mean_preference"]
-    name, n = "spearman_with_mean_preference", len(ratings)
-    if n < 2 or gap.nunique() < 2 or mean.nunique() < 2:
-        return name, "", np.nan, "correlation", n, "fewer than two models that differ"
-    return name, "", spearman(gap, mean), "correlation", n, ""
-
-
 def _std_errors(
     table: pd.DataFrame, closed: "pd.Series[float]", seed: int, stream: tuple[str, ...]
 ) -> Iterator[_Row]:
     """Yield each model's closed standard error over its bootstrap twin, then the furthest ratio."""
-    worst, furthest, n_worst = np.nan, "", 0
+    measured = []
     for model, values in zip(map(str, table.index), table.to_numpy(dtype=float), strict=True):
         rng = keyed_rng(seed, *stream, model, "reference")
         twin = bootstrap_gap_std_error(values, n_resamples=N_RESAMPLES, rng=rng)
@@ -207,12 +199,12 @@ def _std_errors(
         note = "" if twin else "all preferences are equal: resampling shows no spread"
         n = int(np.isfinite(values).sum())
         yield "std_error_ratio", model, ratio, "ratio to bootstrap", n, note
-        n_worst += bool(twin)
-        if twin and not abs(ratio - 1) <= worst:
-            worst = abs(ratio - 1)
-            furthest = f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts"
-    passed = worst <= STD_ERROR_TOLERANCE if n_worst else pd.NA
-    row = ("std_error_difference", "", worst, "share of bootstrap", n_worst, furthest)
+        if twin:
+            text = f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts"
+            measured.append((abs(ratio - 1), text))
+    worst, furthest = max(measured, key=lambda one: one[0], default=(np.nan, ""))
+    passed = worst <= STD_ERROR_TOLERANCE if measured else pd.NA
+    row = ("std_error_difference", "", worst, "share of bootstrap", len(measured), furthest)
     yield *row, STD_ERROR_TOLERANCE, passed
 
 
@@ -306,6 +298,9 @@ def reference_ratings(
             table, ratings, met, stacked.astype(float), seed=rating.seed, stream=(corpus.slug,)
         )
     shown = ratings[["rank", "model", "n_prompts", "win_share", "gap", "lower", "upper", "flags"]]
+    is_shown = diagnostics["diagnostic"].isin(_SHOWN) & diagnostics["value"].notna()
+    overall, cells = diagnostics[is_shown], diagnostics.astype(object)
+    unknown = {"note": NO_PREFERENCES}
     page = with_texts(shown.round(3), in_markdown).to_markdown(index=False)
     return dg.MaterializeResult(
         value=ratings,
@@ -316,23 +311,11 @@ def reference_ratings(
             "finite_population": options.n_population or "not asked for: prompts at large",
             "mean_kappa": options.mean_kappa or "not asked for: errors of one judge",
             "n_beyond_reach": int(ratings["flags"].str.contains("beyond-reach").sum()),
-            **(
-                {"leaderboard": dg.MetadataValue.md(page)}
-                if len(ratings)
-                else {"note": NO_PREFERENCES}
-            ),
-            **_described(diagnostics),
+            **({"leaderboard": dg.MetadataValue.md(page)} if len(ratings) else unknown),
+            **dict(zip(overall["diagnostic"], overall["value"].astype(float), strict=True)),
+            DIAGNOSTICS: dg.MetadataValue.json(cells.where(cells.notna(), None).to_dict("records")),
         },
     )
-
-
-def _described(diagnostics: pd.DataFrame) -> dict[str, Any]:
-    names, cells = diagnostics["diagnostic"], diagnostics.astype(object)
-    overall = diagnostics[names.isin(_SHOWN) & diagnostics["value"].notna()]
-    return {
-        **dict(zip(overall["diagnostic"], overall["value"].astype(float), strict=True)),
-        DIAGNOSTICS: dg.MetadataValue.json(cells.where(cells.notna(), None).to_dict("records")),
-    }
 
 
 def diagnostics_of(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.DataFrame | None:

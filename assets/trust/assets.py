@@ -39,7 +39,6 @@ COMPARISONS = ("likelihood", "choice", "rubric")
 SIZES = (3, 4, 5)
 OVERALL, ALL = "overall", "all"
 
-_UNKNOWN = "unknown"
 _Row = dict[str, Any]
 
 
@@ -80,62 +79,48 @@ def consistency_table(
     scored and compared, or subsets of ``size`` answers whose pairs were all compared; it is 0, and
     the ratio null, where a question has over `MOST_SUBSETS`.
     """
-    keyed = _keyed(battles)
-    rows = [*_conflicts(keyed, outcomes, score_differences, tolerance)]
-    for (source, dimension), outcome in outcomes.items():
-        rows += [
-            {"measure": VIOLATION, "source": source, "dimension": dimension, **row}
-            for row in _violations(keyed, outcome)
-        ]
-    return CONSISTENCY.typed(pd.DataFrame(rows, columns=CONSISTENCY.columns))
-
-
-def _keyed(battles: pd.DataFrame) -> pd.DataFrame:
-    """Return question and models of every battle as numbers, the lower model first, by its id."""
+    # Questions and models are numbers, the lower model first.
     question, _ = pd.factorize(battles["question_id"])
     models = battles[["model_a", "model_b"]].to_numpy(dtype=object)
     first, second = pd.factorize(models.ravel())[0].reshape(-1, 2).T
     column = "category" if battles["category"].notna().any() else "language"
-    return pd.DataFrame(
+    keyed = pd.DataFrame(
         {
             "question": question,
             "low": np.minimum(first, second),
             "high": np.maximum(first, second),
             "swapped": first > second,
-            "category": battles[column].fillna(_UNKNOWN).to_numpy(dtype=object),
+            "category": battles[column].fillna("unknown").to_numpy(dtype=object),
         },
         index=battles["battle_id"].to_numpy(dtype=object),
     )
+    rows = []
+    for (source, dimension), outcome in outcomes.items():
+        place = {"measure": CONFLICT, "source": source, "dimension": dimension}
+        for scores in SCORE_SOURCES if dimension == OVERALL else ():
+            if scores in score_differences:
+                both = pd.DataFrame({"outcome": outcome, "gap": score_differences[scores]}).dropna()
+                found = _conflicts(both, keyed["category"].reindex(both.index), tolerance)
+                rows += [{**place, "scores": scores, **row} for row in found]
+    for (source, dimension), outcome in outcomes.items():
+        place = {"measure": VIOLATION, "source": source, "dimension": dimension}
+        rows += [{**place, **row} for row in _violations(keyed, outcome)]
+    return CONSISTENCY.typed(pd.DataFrame(rows, columns=CONSISTENCY.columns))
 
 
-def _conflicts(
-    keyed: pd.DataFrame,
-    outcomes: Mapping[tuple[str, str], pd.Series],
-    score_differences: Mapping[str, pd.Series],
-    tolerance: float,
-) -> Iterator[_Row]:
-    overall = {source: one for (source, dimension), one in outcomes.items() if dimension == OVERALL}
-    for source, outcome in overall.items():
-        for scores in (name for name in SCORE_SOURCES if name in score_differences):
-            both = pd.DataFrame({"outcome": outcome, "gap": score_differences[scores]}).dropna()
-            conflicts = score_conflicts(
-                both["gap"], np.zeros(len(both)), both["outcome"], tolerance=tolerance
-            )
-            place = {"measure": CONFLICT, "source": source, "scores": scores, "dimension": OVERALL}
-            yield {**place, "category": ALL, **_share(pd.Series(conflicts))}
-            named = _each(keyed["category"].reindex(both.index))
-            parts = pd.Series(conflicts[named.index]).groupby(named.to_numpy())
-            if parts.ngroups > 1:
-                yield from ({**place, "category": name, **_share(part)} for name, part in parts)
+def _conflicts(both: pd.DataFrame, categories: pd.Series, tolerance: float) -> Iterator[_Row]:
+    """Yield the conflict ratio over all battles, then by category where there are several."""
+    zero = np.zeros(len(both))
+    conflicts = pd.Series(score_conflicts(both["gap"], zero, both["outcome"], tolerance=tolerance))
+    named = _each(categories)
+    parts = list(conflicts[named.index].groupby(named.to_numpy()))
+    for name, part in [(ALL, conflicts), *(parts if len(parts) > 1 else [])]:
+        yield {"category": name, "n": len(part), "ratio": part.astype(float).mean()}
 
 
 def _each(categories: pd.Series) -> pd.Series:
     """Return the categories one a row; one called all is told from the whole."""
     return each_category(categories).replace(ALL, f"{ALL} (category)")
-
-
-def _share(conflicts: pd.Series) -> _Row:
-    return {"n": len(conflicts), "ratio": conflicts.astype(float).mean()}
 
 
 def _violations(keyed: pd.DataFrame, outcome: pd.Series) -> Iterator[_Row]:
@@ -147,20 +132,16 @@ def _violations(keyed: pd.DataFrame, outcome: pd.Series) -> Iterator[_Row]:
     pairs = pairs.assign(outcome=sign_outcome(pairs["outcome"] - 0.5))
     categories = keyed.drop_duplicates("question").set_index("question")["category"]
     for size in SIZES:
-        pairs = _dense(pairs, size)
+        is_dense = False
+        while not is_dense:  # an answer that met fewer than size - 1 others is in no subset
+            ends = [
+                pairs[["question", end]].set_axis(["q", "a"], axis=1) for end in ("low", "high")
+            ]
+            met = pd.concat(ends).groupby(["q", "a"])["a"].transform("size").to_numpy()
+            kept = (met.reshape(2, -1) >= size - 1).all(axis=0)
+            pairs, is_dense = pairs[kept], kept.all()
         found = list(_rates(pairs, categories, size))
         yield from found or [{"size": size, "category": ALL, "n": 0}]
-
-
-def _dense(pairs: pd.DataFrame, size: int) -> pd.DataFrame:
-    """Leave out answers that met fewer than size - 1 others: no complete subset holds them."""
-    while True:
-        ends = [pairs[["question", end]].set_axis(["q", "a"], axis=1) for end in ("low", "high")]
-        met = pd.concat(ends).groupby(["q", "a"])["a"].transform("size").to_numpy()
-        kept = (met.reshape(2, -1) >= size - 1).all(axis=0)
-        if kept.all():
-            return pairs
-        pairs = pairs[kept]
 
 
 def _rates(dense: pd.DataFrame, categories: pd.Series, size: int) -> Iterator[_Row]:
@@ -179,12 +160,9 @@ def _rates(dense: pd.DataFrame, categories: pd.Series, size: int) -> Iterator[_R
         of_each = ViolationCounts(counts.sizes, *(column[named.index] for column in counts[1:]))
         found.append(violation_rates(of_each, named.to_numpy(dtype=object)))
     for rates in found:
-        columns = (rates.n_subsets, rates.ratio, rates.circular, rates.equality)
-        values = zip(*(column[:, 0].tolist() for column in columns), strict=True)
-        for category, (n, *shares) in zip(rates.categories, values, strict=True):
-            if n:
-                ratios = dict(zip(("ratio", "circular", "equality"), shares, strict=True))
-                yield {"size": size, "category": category, "n": n, **ratios}
+        shares = {name: getattr(rates, name)[:, 0] for name in ("ratio", "circular", "equality")}
+        table = pd.DataFrame({"category": rates.categories, "n": rates.n_subsets[:, 0], **shares})
+        yield from table[table["n"].gt(0)].assign(size=size).to_dict("records")
 
 
 NOT_ASKED = (
@@ -244,9 +222,7 @@ def consistency(
     """
     _, slug = corpus_and_judge(context)
     corpus_of(context, catalog, "judge.choice.tolerance")
-    by_source = {
-        source: table.set_index("battle_id") for source, table in soft_outcomes.groupby("source")
-    }
+    by_source = {name: of.set_index("battle_id") for name, of in soft_outcomes.groupby("source")}
     compared = {
         (source, OVERALL): by_source[source]["outcome"]
         for source in COMPARISONS
@@ -254,16 +230,9 @@ def consistency(
     }
     for name, outcome in rubric_outcomes(sampled_battles, verdicts).items():
         compared |= {("rubric", name): outcome} if len(outcome) else {}
-    table = consistency_table(
-        sampled_battles,
-        compared,
-        {
-            source: by_source[source]["score_difference"]
-            for source in SCORE_SOURCES
-            if source in by_source
-        },
-        tolerance=catalog.judge(slug).choice.tolerance,
-    )
+    differences = {name: of["score_difference"] for name, of in by_source.items()}
+    tolerance = catalog.judge(slug).choice.tolerance
+    table = consistency_table(sampled_battles, compared, differences, tolerance=tolerance)
     note = {"note": NOT_ASKED} if soft_outcomes.empty else {}
     return dg.MaterializeResult(value=table, metadata=note)
 
