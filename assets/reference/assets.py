@@ -173,7 +173,7 @@ def diagnose(
         row = (f"{of}_within_reach", "{:g}-{:g}".format(*REACH), reach.share, "share")
         rows.append((*row, reach.within.size, note, LEAST_WITHIN, reach.is_adequate))
     gap, mean, n = ratings["gap"], ratings["mean_preference"], len(ratings)
-    differ = gap.nunique() > 1 and mean.nunique() > 1
+    differ = all(len({*one.dropna()}) > 1 for one in (gap, mean))
     note = "" if differ else "fewer than two models that differ"
     rank = spearman(gap, mean) if differ else np.nan
     rows += [
