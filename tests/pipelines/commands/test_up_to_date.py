@@ -144,11 +144,7 @@ def test_a_run_cut_short_at_a_table_without_gates_leaves_its_judge_out(make_work
 
 @pytest.mark.parametrize(
     ("later", "is_due"),
-    [
-        ((), False),
-        ((("a", "ok", "one"),), True),
-        ((("a", "transport", None),), True),
-    ],
+    [((), False), ((("a", "ok", "one"),), True), ((("a", "transport", None),), True)],
 )
 def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later, is_due):
     """As after kill -9 between the last answer and its table."""
