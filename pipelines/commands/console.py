@@ -137,7 +137,7 @@ class RunReporter(logging.Handler):
             self.line(mark, name.replace("_", " "), found.description)
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
             self._materialization(event.step_materialization_data.materialization)
-        elif event.is_step_failure and not (blocked(event) or interrupted(event)):
+        elif event.is_step_failure and error_name(event) not in (BLOCKED, INTERRUPTED):
             self.line("FAIL", step)
         if event.is_step_success or event.is_step_failure or event.is_step_skipped:
             self._progress.advance(self._task)
@@ -177,17 +177,12 @@ def progress_bar(console: Console) -> progress.Progress:
     )
 
 
-def blocked(event: dg.DagsterEvent) -> bool:
-    """Return whether a step failed only because a blocking check did; the check says why."""
-    return _kind(event) == "DagsterAssetCheckFailedError"
+BLOCKED, INTERRUPTED = "DagsterAssetCheckFailedError", "DagsterExecutionInterruptedError"
+"""Errors of a step that a blocking check stopped, which says why, or a signal to the process."""
 
 
-def interrupted(event: dg.DagsterEvent) -> bool:
-    """Return whether a step ended because a person, or the system, stopped the process."""
-    return _kind(event) == "DagsterExecutionInterruptedError"
-
-
-def _kind(event: dg.DagsterEvent) -> str | None:
+def error_name(event: dg.DagsterEvent) -> str | None:
+    """Return the class of the error that a step failed with."""
     error = event.step_failure_data.error
     return error.cls_name if error is not None else None
 
@@ -208,11 +203,8 @@ def cause(event: dg.DagsterEvent) -> str:
 
 def errors_of(failures: Iterable[dg.DagsterEvent], partition: str) -> list[str]:
     """Return why steps of a partition failed, but for those that a blocking check stopped."""
-    return [
-        f"{event.step_key} of {partition}: {cause(event)}"
-        for event in failures
-        if not blocked(event)
-    ]
+    stated = [event for event in failures if error_name(event) != BLOCKED]
+    return [f"{event.step_key} of {partition}: {cause(event)}" for event in stated]
 
 
 def marked(console: Console, mark: str, style: str, text: str) -> None:
@@ -275,11 +267,6 @@ class RunOutcome:
         return COULD_NOT_RUN if self.errors else failed
 
     @property
-    def n_made(self) -> int:
-        """Number of tables that were made."""
-        return len(self.made)
-
-    @property
     def n_up_to_date(self) -> int:
         """Number of tables that were found as they have to be."""
         return len(self.up_to_date - self.made)
@@ -319,8 +306,8 @@ def print_outcome(outcome: RunOutcome, console: Console) -> None:
     if n := outcome.n_up_to_date:
         tables = "1 table is" if n == 1 else f"{n} tables are"
         end = f"{tables} up to date. Nothing was made; judgeline run --force makes them again."
-        if outcome.n_made:
-            end = f"{outcome.n_made} made; {tables} up to date."
+        if outcome.made:
+            end = f"{len(outcome.made)} made; {tables} up to date."
         console.print(f"\n{end}", highlight=False, soft_wrap=True)
     if outcome.report is not None:
         said(console, f"\nReport: {outcome.report.absolute().as_uri()}")

@@ -139,7 +139,7 @@ def print_conclusion(console: Console, corpus: str) -> None:
     known = errors.loc[nearest].dropna()
     by_method = [f"{known[name]:.0f} by {words[name]}" for name in words if name in known]
     for sentence in (
-        *(_beside_truth(board, definition) if definition.reader == "arena" else ()),
+        *([_beside_truth(board, definition)] if definition.reader == "arena" else []),
         f"Nearest to people is {nearest}: {ranked[nearest]:.0f} Elo off on average, each model "
         f"rated without its own votes{also}.",
         f"It would be {' and '.join(by_method)}.",
@@ -150,7 +150,7 @@ def print_conclusion(console: Console, corpus: str) -> None:
         console.print(plain(sentence), highlight=False, soft_wrap=True)
 
 
-def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> list[str]:
+def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> str:
     """Return the sentence on a simulated board's error against its known truth."""
     from resources.arena.simulation import arena_options, build_arena, true_ratings
 
@@ -158,7 +158,7 @@ def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> list[str
     true = board["model"].map(true_ratings(build_arena(options)))
     off, votes = ((board[name] - true).abs().mean() for name in ("rating", "human_rating"))
     held = int(true.between(board["lower"], board["upper"]).sum())
-    return [
+    return (
         f"This is a simulation, whose truth is known: the board is {off:.0f} Elo off on average "
         f"(the votes alone {votes:.0f}), and {held} of {len(board)} intervals hold it."
-    ]
+    )

@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,13 @@ from assets.judging.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from pipelines.commands.beside import beside, n_processes
 from pipelines.commands.console import (
+    INTERRUPTED,
     FailedCheck,
     RunOutcome,
     RunReporter,
+    error_name,
     errors_of,
     failed_check,
-    interrupted,
     print_outcome,
     said,
 )
@@ -45,7 +46,7 @@ from pipelines.commands.plan import (
     require_reachable,
     supported_part,
 )
-from pipelines.commands.up_to_date import Record, first_wave, following
+from pipelines.commands.up_to_date import Record, first_wave
 from pipelines.definitions import build_definitions
 from pipelines.instance.homes import HOST_TAG, open_instance, recover
 from pipelines.instance.internals import AssetGraph
@@ -102,7 +103,10 @@ def run_lineage(
             outcome = RunOutcome(corpus, names, n_battles=n_battles, plan=plan)
         else:
             require_reachable(asked_judges(definition, served, store, buyer, asks))
-            with _opened(instance) as recorded, RunReporter(console, verbose=verbose) as reporter:
+            opened = nullcontext(instance) if instance else open_instance()
+            with opened as recorded, RunReporter(console, verbose=verbose) as reporter:
+                if instance is None:
+                    recover(recorded)
                 defs = build_definitions(
                     catalog=catalog,
                     tables=tables,
@@ -129,14 +133,14 @@ def run_lineage(
         raise KeyboardInterrupt from None
     except (ValueError, OSError) as error:
         outcome = RunOutcome(corpus, tuple(judges or ()), errors=[str(error)])
-    failed = outcome.failed_checks
-    counted = [] if verbose else [one for one in failed if _is_simulated(one, corpus, catalog)]
-    if counted:
-        text = f"{len(counted)}, all of this simulation and none of data of yours; -v prints them"
+    others = [
+        one for one in outcome.failed_checks if verbose or not _is_simulated(one, corpus, catalog)
+    ]
+    if n_counted := len(outcome.failed_checks) - len(others):
+        text = f"{n_counted}, all of this simulation and none of data of yours; -v prints them"
         said(console, f"\nWarnings: {text}")
-    others = [one for one in failed if one not in counted]
     print_outcome(replace(outcome, failed_checks=others), console)
-    if not verbose and outcome.report is not None and outcome.n_made and not outcome.errors:
+    if not verbose and outcome.report is not None and outcome.made and not outcome.errors:
         print_conclusion(console, corpus)
     return outcome
 
@@ -144,9 +148,8 @@ def run_lineage(
 def _is_simulated(check: FailedCheck, corpus: str, catalog: Catalog) -> bool:
     """Return whether a warning is of the arena alone, or of a simulated judge there."""
     judge = check.partition.partition("|")[2]
-    if check.is_gate or catalog.corpus(corpus).reader != "arena":
-        return False
-    return not judge or catalog.judge(judge).kind == "builtin"
+    is_warning_of_arena = not check.is_gate and catalog.corpus(corpus).reader == "arena"
+    return is_warning_of_arena and (not judge or catalog.judge(judge).kind == "builtin")
 
 
 @dataclass
@@ -226,9 +229,8 @@ class _Lineage:
         corpus = definition.slug
         if not has_candidates(definition, self.store):
             return
-        if not self._job("candidate_job", corpus, tags=_tags_of(judges)):
-            return
-        battles = self.store.stored("candidate_battles", corpus)
+        is_read = self._job("candidate_job", corpus, tags=_tags_of(judges))
+        battles = self.store.stored("candidate_battles", corpus) if is_read else None
         if battles is None:
             return
         about = fingerprint(battles)
@@ -268,24 +270,17 @@ class _Lineage:
         due = left if self.force else self.record.stale(left, partition) | (again & left)
         while wave := first_wave(self.graph, left, due):
             result = self._execute(job, wave, partition, tags or {})
-            self._take(result, partition)
             succeeded &= result.success
-            left -= wave | _stopped(self.graph, wave, result)
+            left -= wave | self._stopped(wave, result)
             due = self.record.stale(left, partition) if left else set()
-        self._take_over(left, partition)
-        return succeeded
-
-    def _take_over(self, keys: Set[dg.AssetKey], partition: str) -> None:
-        """Count the tables that are up to date, and repeat which of their checks failed."""
-        counted = (
-            self.outcome.made | self.outcome.up_to_date
-        )  # by a job before: two share the leaderboard
-        new = {key for key in keys if (key, partition) not in counted}
+        counted = self.outcome.made | self.outcome.up_to_date  # two jobs share the leaderboard
+        new = {key for key in left if (key, partition) not in counted}
         self.outcome.up_to_date |= {(key, partition) for key in new}
-        self.outcome.there |= keys
+        self.outcome.there |= left
         self.outcome.failed_checks += self.record.failed_checks(new, partition)
-        if _REPORT in keys:
+        if _REPORT in left:
             self.outcome.report = Path(self.record.metadata(_REPORT, partition)["path"])
+        return succeeded
 
     def _execute(
         self, job: dg.JobDefinition, keys: Set[dg.AssetKey], partition: str, tags: Mapping[str, str]
@@ -304,16 +299,13 @@ class _Lineage:
                 run_config={"loggers": {"console": {"config": {}}}},
             )
         self.reporter.end(title)
-        return result
-
-    def _take(self, result: dg.ExecuteInProcessResult, partition: str) -> None:
         self.outcome.failed_checks += [
             failed_check(evaluation, partition)
             for evaluation in result.get_asset_check_evaluations()
             if not evaluation.passed
         ]
         failures = [event for event in result.all_events if event.is_step_failure]
-        if any(interrupted(event) for event in failures):
+        if any(error_name(event) == INTERRUPTED for event in failures):
             raise KeyboardInterrupt
         self.outcome.errors += errors_of(failures, partition)
         if not result.success and not failures:
@@ -324,21 +316,22 @@ class _Lineage:
             self.outcome.made.add((made.asset_key, partition))
             if made.asset_key == _REPORT:
                 self.outcome.report = Path(str(made.metadata["path"].value))
+        return result
 
-
-def _stopped(
-    graph: AssetGraph, tried: Set[dg.AssetKey], result: dg.ExecuteInProcessResult
-) -> set[dg.AssetKey]:
-    """Return the assets downstream of a failed table or of a failed blocking check."""
-    made = {event.asset_key for event in result.get_asset_materialization_events()}
-    gates = {
-        evaluation.asset_key
-        for evaluation in result.get_asset_check_evaluations()
-        if not evaluation.passed
-        and evaluation.severity == dg.AssetCheckSeverity.ERROR
-        and graph.get(evaluation.asset_check_key).blocking
-    }
-    return following(graph, (tried - made) | gates)
+    def _stopped(
+        self, tried: Set[dg.AssetKey], result: dg.ExecuteInProcessResult
+    ) -> set[dg.AssetKey]:
+        """Return the assets downstream of a failed table or of a failed blocking check."""
+        made = {event.asset_key for event in result.get_asset_materialization_events()}
+        gates = {
+            evaluation.asset_key
+            for evaluation in result.get_asset_check_evaluations()
+            if not evaluation.passed
+            and evaluation.severity == dg.AssetCheckSeverity.ERROR
+            and self.graph.get(evaluation.asset_check_key).blocking
+        }
+        selection = dg.AssetSelection.assets(*(tried - made), *gates).downstream()
+        return {*selection.resolve(self.graph)}
 
 
 def _tags_of(placing: Sequence[str]) -> dict[str, str]:
@@ -367,17 +360,6 @@ def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.Asse
             f"cannot select {', '.join(map(repr, select))}: {error}; write asset names, or such "
             "as 'verdicts+' (and what follows), '+report' (and what precedes), 'group:judging'"
         ) from error
-
-
-@contextmanager
-def _opened(instance: dg.DagsterInstance | None) -> Iterator[dg.DagsterInstance]:
-    """Yield the instance of a run; one that is opened here is cleared up and closed here."""
-    if instance is not None:
-        yield instance
-        return
-    with open_instance() as own:
-        recover(own)
-        yield own
 
 
 @contextmanager

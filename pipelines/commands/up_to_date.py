@@ -22,9 +22,7 @@ from resources.judges.buying import RETRIED, is_retried
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetStore
 
-_ENDED = ("SUCCEEDED", "FAILED")
 _REPORT = dg.AssetKey("report")
-
 
 Place = tuple[str, ...]
 """A corpus, and the judge where a partition has one."""
@@ -74,6 +72,7 @@ class Record:
             return True
         node, tags, place = self._graph.get(key), made.tags or {}, tuple(str(partition).split("|"))
         metadata = metadata_of(record)
+        judges = metadata.get("judges", []) if len(place) == 1 else []
         is_there = (
             Path(str(metadata.get("path"))).is_file()
             if key == _REPORT
@@ -89,7 +88,8 @@ class Record:
             or self._has_other_settings(key, place, metadata)
             or self._is_asked_again(key, place, metadata)
             or bool(_left_out(key, place, metadata))
-            or self._has_stopped_judges(place, metadata)
+            # a check has stopped a judge of a comparison or report since
+            or bool(settled_judges(self._instance, place[0], judges)[1])
             or self._is_unsettled(key, checks)
         )
 
@@ -115,22 +115,21 @@ class Record:
         corpus, slug = place
         judge = self._catalog.judge(slug)
         now = identity_now(judge, self._catalog.corpus(corpus), FORM_OF[asset])
-        if now not in ("", metadata["judge_identity"]):
-            return True
-        return judge.kind != "builtin" and self._has_other_answers(
-            asset, place, str(metadata["judge_identity"])
-        )
+        before = str(metadata["judge_identity"])
+        if judge.kind == "builtin" or now not in ("", before):
+            return now not in ("", before)
+        return self._has_other_answers(asset, place, before)
 
     def _is_unsettled(self, key: dg.AssetKey, checks: Mapping[dg.AssetCheckKey, Any]) -> bool:
         """Return whether a check is new or cut off, or stops what follows."""
         for check in self._graph.get_check_keys_for_assets({key}):
-            if (record := checks.get(check)) is None or record.status.value not in _ENDED:
-                return True
-            if record.status.value == "SUCCEEDED":
-                continue
-            evaluation = record.event.dagster_event.asset_check_evaluation_data
-            is_error = evaluation.severity == dg.AssetCheckSeverity.ERROR
-            if is_error and self._graph.get(check).blocking:
+            record: Any = checks.get(check)
+            status = record.status.value if record else ""
+            if status == "FAILED" and self._graph.get(check).blocking:
+                found = record.event.dagster_event.asset_check_evaluation_data
+                if found.severity == dg.AssetCheckSeverity.ERROR:
+                    return True
+            elif status not in ("SUCCEEDED", "FAILED"):
                 return True
         return False
 
@@ -165,11 +164,6 @@ class Record:
             self._versions[parent, place] = version
         return self._versions[parent, place]
 
-    def _has_stopped_judges(self, place: Place, metadata: Mapping[str, Any]) -> bool:
-        """Return whether a check has stopped a judge of a comparison or report since."""
-        judges = metadata.get("judges", []) if len(place) == 1 else []
-        return bool(settled_judges(self._instance, place[0], judges)[1])
-
     def _checks(self, keys: Iterable[dg.AssetKey], partition: str) -> dict[dg.AssetCheckKey, Any]:
         wanted = self._graph.get_check_keys_for_assets({*keys})
         return check_records(self._instance, wanted, partition)
@@ -200,8 +194,3 @@ def first_wave(
         elif key in due or parents & (wave | open_):
             open_.add(key)
     return wave
-
-
-def following(graph: internals.AssetGraph, keys: Collection[dg.AssetKey]) -> set[dg.AssetKey]:
-    """Return assets and all assets downstream of them."""
-    return {*dg.AssetSelection.assets(*keys).downstream().resolve(graph)}

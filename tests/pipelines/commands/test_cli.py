@@ -4,6 +4,7 @@ import html
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,10 @@ def test_a_missing_file_exits_with_1_and_no_traceback(tmp_path: Path, capsys: Ca
     (tmp_path / "empty").mkdir()
     assert rank(tmp_path / "empty", tmp_path / "out") == 1
     assert "holds no file that ends in one of" in complaint(capsys)
+    assert rank(tmp_path / "battles.csv", tmp_path / "battles.csv" / "out") == 1
+    message = complaint(capsys)
+    assert "cannot write into" in message  # before any work
+    assert "--out" in message
 
 
 @pytest.mark.parametrize(
@@ -124,14 +129,6 @@ def test_bad_input_is_named_with_a_remedy(name, content, told, tmp_path, capsys)
     assert [part for part in told if part not in message] == [], message
 
 
-def test_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, capsys):
-    battles = write_battles(tmp_path / "battles.csv")
-    assert rank(battles, battles / "out") == 1
-    message = complaint(capsys)
-    assert "cannot write into" in message
-    assert "--out" in message
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -164,15 +161,12 @@ def test_bands_have_thresholds_of_their_own(bands: str, tmp_path: Path, capsys: 
     gap, side = (first - second) / 12, taste[first] - taste[second]
     names = np.array([f"{('calm', 'wild')[k % 2]}-{k}" for k in range(24)])
     vote = rng.random(3000) < 1 / (1 + np.exp(-gap))
-    columns = {"model_a": names[first], "model_b": names[second], "human_outcome": vote.astype(int)}
-    table = pd.DataFrame(
-        {**columns, "score_difference": np.rint(gap + side + rng.normal(size=3000))}
-    )
-    table.to_csv(battles, index=False)
-    options = ("--miscoverage", "0.2")
-    assert rank(battles, tmp_path / "plain", *options) == 0
+    scores = np.rint(gap + side + rng.normal(size=3000))
+    rows = np.array([names[first], names[second], scores, vote.astype(int)], dtype=object).T
+    pd.DataFrame(rows, columns=HEADER.strip().split(",")).to_csv(battles, index=False)
+    assert rank(battles, tmp_path / "plain", "--miscoverage=0.2") == 0
     capsys.readouterr()
-    assert rank(battles, tmp_path / "banded", *options, "--bands", bands) == 0
+    assert rank(battles, tmp_path / "banded", "--miscoverage=0.2", "--bands", bands) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert f"Each model has the threshold of its own band by {bands}. A band in which" in shown
     plain, banded = (pd.read_csv(tmp_path / n / "leaderboard.csv") for n in ("plain", "banded"))
@@ -186,7 +180,7 @@ def test_bands_have_thresholds_of_their_own(bands: str, tmp_path: Path, capsys: 
     assert wild > others if bands == "family" else wild != others
 
 
-def test_quarantined_rows_are_counted_by_reason(tmp_path: Path, capsys: Capture) -> None:
+def test_quarantined_rows_and_infinite_thresholds_are_explained(tmp_path, capsys) -> None:
     battles = write_battles(tmp_path / "battles.csv")
     with battles.open("a") as file:
         file.write("m1,m1,1,1\nm1,m2,1,both\nm1,m2,1,neither\n")
@@ -197,11 +191,7 @@ def test_quarantined_rows_are_counted_by_reason(tmp_path: Path, capsys: Capture)
     assert any({"self-battle", "1"} <= set(line) for line in lines)
     assert any({"unknown-outcome", "2"} <= set(line) for line in lines)
     assert pd.read_csv(tmp_path / "out" / "quarantine.csv")["row"].tolist() == [400, 401, 402]
-
-
-def test_an_infinite_threshold_is_explained(tmp_path: Path, capsys: Capture) -> None:
-    battles = write_battles(tmp_path / "battles.csv")
-    assert rank(battles, tmp_path / "out", "--miscoverage", "0.05") == 0
+    assert rank(battles, tmp_path / "out", "--miscoverage", "0.05", "--force") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "every threshold is infinite" in shown
     assert "at least 19 models" in shown
@@ -265,22 +255,13 @@ def stored_board(home: Path) -> pd.DataFrame:
     """One stored leaderboard of the built-in arena, with an infinite bound and a missing vote."""
     board = pd.DataFrame(
         {
-            "rank": [1, 2],
-            "model": ["[b]old", "plain"],
-            "method": "soft",
-            "rating": [1510.25, 1489.75],
-            "std_error": [5.0, 6.0],
-            "lower": [-np.inf, 1480.0],
-            "upper": [np.inf, 1500.0],
-            "best_rank": [1, 1],
-            "worst_rank": [2, 2],
-            "basis": "",
-            "human_rating": [np.nan, 1490.0],
-            "n_battles": [10, 12],
-            "n_votes": [0, 12],
+            "rank": [1, 2], "model": ["[b]old", "plain"], "method": "soft",
+            "rating": [1510.25, 1489.75], "std_error": [5.0, 6.0], "lower": [-np.inf, 1480.0],
+            "upper": [np.inf, 1500.0], "best_rank": [1, 1], "worst_rank": [2, 2], "basis": "",
+            "human_rating": [np.nan, 1490.0], "n_battles": [10, 12], "n_votes": [0, 12],
             "flags": ["no-votes", ""],
         }
-    )
+    )  # fmt: skip
     folder = home / "tables" / "leaderboard" / "arena"
     folder.mkdir(parents=True)
     board.to_parquet(folder / "careful.parquet")
@@ -317,8 +298,6 @@ def test_configured_names_are_listed(capsys: Capture) -> None:
 
 
 def test_the_interface_refuses_a_port_that_is_taken(home: Path, capsys: Capture) -> None:
-    import socket
-
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()

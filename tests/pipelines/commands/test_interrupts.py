@@ -132,13 +132,10 @@ def test_a_short_command_ends_quietly_with_its_own_code(arguments: list[str], co
     assert len(done.stderr.strip().splitlines()) == code, done.stderr
 
 
-def test_a_run_goes_on_to_its_end(home: Path) -> None:
+def test_a_run_goes_on_to_its_end_and_a_failing_one_says_so_by_its_code(home: Path) -> None:
+    assert unread("run", "--corpus", "arena", "--judge", "nobody").returncode == 1
+    assert not (home / "tables").exists()
     done = unread("run", "--corpus", "arena", "--judge", "careful", "--select", "group:corpus")
     assert done.returncode == 0, done.stderr
     assert (home / "tables" / "sampled_battles" / "arena.parquet").exists()
     assert "Error" not in done.stderr
-
-
-def test_a_run_that_fails_says_so_by_its_code(home: Path) -> None:
-    assert unread("run", "--corpus", "arena", "--judge", "nobody").returncode == 1
-    assert not (home / "tables").exists()

@@ -37,24 +37,27 @@ def test_the_whole_lineage_is_made_and_stored_as_declared(finished):
     }
 
 
-def test_every_contestant_is_on_the_leaderboard_the_new_ones_without_votes(finished):
+def test_every_contestant_is_on_the_board_and_the_comparison_has_both_judges(finished):
     board = finished.stored("leaderboard", "tiny", "careful")
     assert len(board) == 14
     assert board["human_rating"].isna().sum() == 2
     assert board["n_votes"].eq(0).sum() == 2
-
-
-def test_comparison_has_both_judges(finished):
     table = finished.stored("judge_comparison", "tiny")
     assert set(table["judge"]) == {"careful", "hasty", "pooled"}
     assert table.loc[table["judge"].ne("pooled"), "n_verdicts"].eq(600).all()
     assert set(table["method"]) >= {"hard", "soft"}
 
 
-def test_judges_together_have_a_board_in_table_report_and_terminal(finished, monkeypatch, capsys):
+@pytest.fixture
+def found(finished, monkeypatch):
+    """The same as commands find it."""
     assert finished.catalog  # its files lie in the home
     monkeypatch.setenv("JUDGELINE_HOME", str(finished.home))
     monkeypatch.setenv("JUDGELINE_CONFIG", str(finished.home))
+
+
+@pytest.mark.usefixtures("found")
+def test_judges_together_have_a_board_in_table_report_and_terminal(finished, capsys):
     pooled = finished.stored("pooled_leaderboard", "tiny")
     assert len(pooled) == 14
     assert pooled["rating"].is_monotonic_decreasing
@@ -74,10 +77,8 @@ def test_judges_together_have_a_board_in_table_report_and_terminal(finished, mon
     assert basis in printed
 
 
-def test_it_ends_with_the_board_of_the_judge_that_is_nearest_to_people(finished, monkeypatch):
-    assert finished.catalog  # its files lie in the home
-    monkeypatch.setenv("JUDGELINE_HOME", str(finished.home))
-    monkeypatch.setenv("JUDGELINE_CONFIG", str(finished.home))
+@pytest.mark.usefixtures("found")
+def test_it_ends_with_the_board_of_the_judge_that_is_nearest_to_people(finished):
     out = io.StringIO()
     print_conclusion(Console(file=out, width=120), "tiny")
     errors = finished.stored("judge_comparison", "tiny").set_index(["method", "judge"])["mae"]
@@ -101,6 +102,8 @@ def test_a_line_is_printed_per_step_and_check(finished):
     assert "ok   verdicts: both orders are present" in printed
     assert "Traceback" not in printed
     assert f"Report: {report_of(finished).as_uri()}" in printed
+    runs = sorted(run.job_name for run in finished.instance.get_runs())
+    assert runs == ["comparison_job", "corpus_job", "judge_job", "judge_job"]
 
 
 def test_warnings_of_a_simulation_are_a_count_unless_more_is_asked_for(finished_workshop):
@@ -113,13 +116,6 @@ def test_warnings_of_a_simulation_are_a_count_unless_more_is_asked_for(finished_
     printed = finished_workshop.printed
     assert f"Warnings: {len(warned)}, all of this simulation and none of data" in printed
     assert not any(text in printed for text in warned)
-
-
-def test_runs_are_on_record_in_the_instance(finished):
-    runs = finished.instance.get_runs()
-    assert sorted(run.job_name for run in runs) == [
-        "comparison_job", "corpus_job", "judge_job", "judge_job",
-    ]  # fmt: skip
 
 
 def test_metadata_carries_plain_numbers_tables_and_a_picture(finished):
@@ -219,10 +215,8 @@ def test_dry_run_counts_and_writes_nothing(workshop):
     outcome = workshop.run("careful", "hasty", dry_run=True)
     assert outcome.exit_code == 0
     assert outcome.n_battles == 300
-    assert {(step.partition, step.n_calls) for step in outcome.plan} == {
-        ("tiny|careful", 600),
-        ("tiny|hasty", 600),
-    }
+    planned = {step.partition: step.n_calls for step in outcome.plan}
+    assert planned == {"tiny|careful": 600, "tiny|hasty": 600}
     assert "tiny|careful: 600 calls" in workshop.printed
     assert workshop.files() == {}
     assert workshop.instance.get_runs() == []
@@ -233,9 +227,8 @@ def test_selection_makes_what_was_named(workshop):
     workshop.run("careful", select=["battles"])
     assert workshop.files() == {}  # its input is not there
     workshop.run("careful", select=["+battles"])
-    assert {name.split("/")[0] for name in workshop.files()} == {
-        "raw_battles", "quarantined_battles", "recorded_verdicts", "battles",
-    }  # fmt: skip
+    names = {name.split("/")[0] for name in workshop.files()}
+    assert names == {"raw_battles", "quarantined_battles", "recorded_verdicts", "battles"}
 
 
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
