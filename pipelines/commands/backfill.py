@@ -85,7 +85,12 @@ def run_backfill(
     cap = Budget.parse(list(budget)) if budget else None
     catalog, store = Catalog(), open_store()
     pairs = choose_pairs(catalog, store, judges, corpora)
-    plan = plan_backfill(pairs, store, Buyer(StoredVerdicts().open()))
+    require_environment()
+    plan, buyer = [], Buyer(StoredVerdicts().open())
+    for corpus, judge in pairs:
+        _require_read(corpus, store)
+        sample, came = (store.stored(asset, corpus.slug) for asset in _READ)
+        plan.append(plan_judge(judge, corpus, sample, came, store, buyer))
     terminal.print_plan(plan, console)
     for line in (f"Together: {together(plan)}", *_left_to_sensor(pairs, store)):
         terminal.said(console, line)
@@ -172,19 +177,6 @@ def _can_judge(judge: JudgeDefinition, corpus: CorpusDefinition, store: ParquetS
     sample = store.stored("sampled_battles", corpus.slug)
     texts = ["instruction", "completion_a", "completion_b"]
     return sample is not None and bool(sample[texts].notna().all(axis=None))
-
-
-def plan_backfill(
-    pairs: Iterable[Pair], store: ParquetStore, buyer: Buyer
-) -> tuple[JudgePlan, ...]:
-    """Return the plan of each judge's calls on the present sample."""
-    require_environment()
-    plans = []
-    for corpus, judge in pairs:
-        _require_read(corpus, store)
-        sample, came = (store.stored(asset, corpus.slug) for asset in _READ)
-        plans.append(plan_judge(judge, corpus, sample, came, store, buyer))
-    return tuple(plans)
 
 
 def together(plan: Sequence[JudgePlan]) -> str:

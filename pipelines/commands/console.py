@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import dagster as dg
 from rich import progress
@@ -155,11 +155,10 @@ class RunReporter(logging.Handler):
             self._last_line = time.monotonic()
             said(self.console, f"  ...  {news}")
 
-    def _materialization(self, materialization: dg.AssetMaterialization) -> None:
-        rows = materialization.metadata.get("dagster/partition_row_count")
+    def _materialization(self, made: dg.AssetMaterialization) -> None:
+        rows, kept = map(made.metadata.get, ("dagster/partition_row_count", "kept"))
         count = f" ({rows.value:,} row{'' if rows.value == 1 else 's'})" if rows else ""
-        kept = materialization.metadata.get("kept")  # of a leaderboard
-        name = materialization.asset_key.to_user_string()
+        name = made.asset_key.to_user_string()
         self.line("done", f"{name}{count}", str(kept.value) if kept else None)
 
 
@@ -217,8 +216,7 @@ def said(console: Console, text: str) -> None:
     console.print(plain(text), highlight=False, soft_wrap=True)
 
 
-@dataclass(frozen=True)
-class FailedCheck:
+class FailedCheck(NamedTuple):
     """A quality check that did not pass; a gate stops what follows, a warning does not."""
 
     asset: str
@@ -228,15 +226,10 @@ class FailedCheck:
     description: str
 
 
-def failed_check(evaluation: dg.AssetCheckEvaluation, partition: str) -> FailedCheck:
+def failed_check(found: dg.AssetCheckEvaluation, partition: str) -> FailedCheck:
     """Return a failed check with its observation and remedy."""
-    return FailedCheck(
-        evaluation.asset_key.to_user_string(),
-        evaluation.check_name,
-        partition,
-        evaluation.severity == dg.AssetCheckSeverity.ERROR,
-        evaluation.description or "",
-    )
+    asset, is_gate = found.asset_key.to_user_string(), found.severity == dg.AssetCheckSeverity.ERROR
+    return FailedCheck(asset, found.check_name, partition, is_gate, found.description or "")
 
 
 @dataclass
@@ -265,11 +258,6 @@ class RunOutcome:
         """Exit code: 1 if there are errors, else 2 if a gate failed, else 0."""
         failed = GATE_FAILED if any(check.is_gate for check in self.failed_checks) else OK
         return COULD_NOT_RUN if self.errors else failed
-
-    @property
-    def n_up_to_date(self) -> int:
-        """Number of tables that were found as they have to be."""
-        return len(self.up_to_date - self.made)
 
     def add(self, other: "RunOutcome") -> None:
         """Add the results of further jobs; those make no report."""
@@ -303,7 +291,7 @@ def print_outcome(outcome: RunOutcome, console: Console) -> None:
             console.print(Text("  ") + description, soft_wrap=True)
     for error in outcome.errors:
         console.print(f"\n[bold red]Could not run[/bold red]: {plain(error)}", highlight=False)
-    if n := outcome.n_up_to_date:
+    if n := len(outcome.up_to_date - outcome.made):
         tables = "1 table is" if n == 1 else f"{n} tables are"
         end = f"{tables} up to date. Nothing was made; judgeline run --force makes them again."
         if outcome.made:

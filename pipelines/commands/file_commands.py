@@ -75,10 +75,8 @@ def explain(
     from pipelines.commands.verdicts import explain_battle
 
     where, rows = explain_battle(battle, judge, corpus)
-    columns = ("order", "replicate", "store", "why")
-    console = open_console()
-    console.print(f"{plain(battle)} of {plain(where)}, judged by {plain(judge)}", soft_wrap=True)
-    console.print(plain_table("", columns, rows))
+    _say(f"{plain(battle)} of {plain(where)}, judged by {plain(judge)}")
+    open_console().print(plain_table("", ("order", "replicate", "store", "why"), rows))
 
 
 FormatOption = Annotated[
@@ -175,9 +173,7 @@ def questions(
     from pipelines.commands.candidates import write_questions
 
     n_written, n_there = write_questions(corpus, out, n, force=force)
-    open_console().print(
-        f"{n_written:,} of {n_there:,} questions are in {plain(out)}", soft_wrap=True
-    )
+    _say(f"{n_written:,} of {n_there:,} questions are in {plain(out)}")
 
 
 @candidates_app.command(
@@ -194,7 +190,7 @@ def check(
     from pipelines.commands.candidates import check_file
 
     is_taken, lines = check_file(file, corpus)
-    open_console().print(plain("\n".join(lines)), soft_wrap=True)
+    _say(plain("\n".join(lines)))
     if not is_taken:
         raise typer.Exit(GATE_FAILED)
 
@@ -206,13 +202,12 @@ def list_candidates(corpus: CorpusOption) -> None:
     from pipelines.commands.candidates import candidate_rows
     from resources.candidates.folder import folder_of
 
-    console = open_console()
     rows, notes = candidate_rows(corpus)
     columns = ("file", "model", "state", "battles", "rating")
-    console.print(plain_table(f"Candidates of {corpus}", columns, rows))
+    open_console().print(plain_table(f"Candidates of {corpus}", columns, rows))
     for note in notes:
-        console.print(f"[bold red]{plain(note)}[/]", soft_wrap=True)
-    console.print(f"Drop files into {plain(folder_of(corpus))}", soft_wrap=True)
+        _say(f"[bold red]{plain(note)}[/]")
+    _say(f"Drop files into {plain(folder_of(corpus))}")
 
 
 if TYPE_CHECKING:

@@ -96,7 +96,6 @@ def _require_rest(instance: dg.DagsterInstance) -> None:
 
 
 def _account(found: _Forgotten) -> Iterator[str]:
-    """Yield a line for each kind of data to delete."""
     by_asset = Counter(one.asset for one in found.tables)
     counts = ", ".join(f"{asset} {n}" for asset, n in sorted(by_asset.items()))
     yield f"{len(found.tables):,} tables{': ' if counts else ''}{counts}"
@@ -191,7 +190,6 @@ def _names_judge(path: UPath, judge: str) -> bool:
 
 
 def _identities(tables: Iterable[_Stored]) -> set[str]:
-    """Return the identities of the answers that stand in some tables."""
     found: set[str] = set()
     for one in tables:
         with one.path.open("rb") as content:

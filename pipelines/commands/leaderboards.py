@@ -151,7 +151,6 @@ def print_conclusion(console: Console, corpus: str) -> None:
 
 
 def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> str:
-    """Return the sentence on a simulated board's error against its known truth."""
     from resources.arena.simulation import arena_options, build_arena, true_ratings
 
     options = arena_options(definition.arena, definition.seed, definition.slug)

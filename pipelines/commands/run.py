@@ -49,7 +49,6 @@ from pipelines.commands.plan import (
 from pipelines.commands.up_to_date import Record, first_wave
 from pipelines.definitions import build_definitions
 from pipelines.instance.homes import HOST_TAG, open_instance, recover
-from pipelines.instance.internals import AssetGraph
 from pipelines.instance.processes import this_host
 from pipelines.sensors.candidates import PLACES_TAG, has_candidates, placing_of
 from resources.config.catalog import Catalog
@@ -59,7 +58,7 @@ from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
 from resources.store.resource import StoredVerdicts
 from resources.suggest import unknown_name
-from resources.tables.store import ParquetStore, ParquetTables
+from resources.tables.store import ParquetTables
 
 _REPORT = dg.AssetKey("report")
 _ASKED_ABOUT_THEM = dg.AssetKey("candidate_verdicts")
@@ -114,20 +113,11 @@ def run_lineage(
                     budget=budget,
                     loggers={"console": reporter.logger()},
                 )
-                graph = defs.resolve_asset_graph()
-                outcome = RunOutcome(corpus)
-                lineage = _Lineage(
-                    outcome,
-                    recorded,
-                    reporter,
-                    defs,
-                    graph,
-                    store,
-                    Record(recorded, graph, store, catalog, verdict_store),
-                    _selected(defs, select),
-                    force=force,
-                    may_fork=budget is None and recorded.is_persistent,
-                )
+                outcome, graph = RunOutcome(corpus), defs.resolve_asset_graph()
+                record = Record(recorded, graph, store, catalog.frozen(), verdict_store)
+                may_fork = budget is None and recorded.is_persistent
+                known = (outcome, reporter, defs, record, _selected(defs, select))
+                lineage = _Lineage(*known, force=force, may_fork=may_fork)
                 lineage.run(definition, partial(judges_of, definition, catalog, judges))
     except dg.DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
@@ -157,11 +147,8 @@ class _Lineage:
     """The jobs of one corpus, and their results so far."""
 
     outcome: RunOutcome
-    instance: dg.DagsterInstance
     reporter: RunReporter
     defs: dg.Definitions
-    graph: AssetGraph
-    store: ParquetStore
     record: Record
     selected: Set[dg.AssetKey]
     force: bool
@@ -172,13 +159,15 @@ class _Lineage:
     ) -> None:
         """Run the corpus, each judge, the candidates, and the comparison of those that passed."""
         corpus = definition.slug
-        register(self.instance, corpora=[corpus])
+        register(self.record.instance, corpora=[corpus])
         is_read = self._job("corpus_job", corpus)
-        chosen = choose(self.instance if is_read else None)
+        chosen = choose(self.record.instance if is_read else None)
         judges = self.outcome.judges = tuple(judge.slug for judge in chosen)
-        register(self.instance, judges=judges)
+        register(self.record.instance, judges=judges)
         if is_read:
-            parts = {j: supported_part(self.graph, self.store, corpus, j) for j in judges}
+            parts = {
+                j: supported_part(self.record.graph, self.record.store, corpus, j) for j in judges
+            }
             placing = [judge.slug for judge in chosen if judge.kind != "recorded"]
             placing = placing if _ASKED_ABOUT_THEM in self.selected else []
 
@@ -193,7 +182,7 @@ class _Lineage:
             self._place_candidates(definition, [judge for judge in placing if done[judge]])
             part = common_part(parts, done)
             if part is None and not self.outcome.errors:
-                part = methods_part(self.graph, self.outcome.there)
+                part = methods_part(self.record.graph, self.outcome.there)
             if part is not None:
                 self._job("comparison_job", corpus, part)
 
@@ -227,15 +216,15 @@ class _Lineage:
     def _place_candidates(self, definition: CorpusDefinition, judges: Sequence[str]) -> None:
         """Read the dropped files of new models, and place each by each judge; often, nothing."""
         corpus = definition.slug
-        if not has_candidates(definition, self.store):
+        if not has_candidates(definition, self.record.store):
             return
         is_read = self._job("candidate_job", corpus, tags=_tags_of(judges))
-        battles = self.store.stored("candidate_battles", corpus) if is_read else None
+        battles = self.record.store.stored("candidate_battles", corpus) if is_read else None
         if battles is None:
             return
         about = fingerprint(battles)
         for judge in judges:
-            placing = placing_of(self.instance, corpus, judge, about)
+            placing = placing_of(self.record.instance, corpus, judge, about)
             if about or not placing.is_done:
                 key = corpus_judge_key(corpus, judge)
                 again = frozenset() if placing.is_done else frozenset({_ASKED_ABOUT_THEM})
@@ -268,7 +257,7 @@ class _Lineage:
             self.reporter.line("warn", part.told)
         left, succeeded = set(keys), True
         due = left if self.force else self.record.stale(left, partition) | (again & left)
-        while wave := first_wave(self.graph, left, due):
+        while wave := first_wave(self.record.graph, left, due):
             result = self._execute(job, wave, partition, tags or {})
             succeeded &= result.success
             left -= wave | self._stopped(wave, result)
@@ -285,15 +274,17 @@ class _Lineage:
     def _execute(
         self, job: dg.JobDefinition, keys: Set[dg.AssetKey], partition: str, tags: Mapping[str, str]
     ) -> dg.ExecuteInProcessResult:
-        parts = keys | self.graph.get_check_keys_for_assets(keys)
-        steps = {frozenset(self.graph.get_execution_set_asset_and_check_keys(k)) for k in parts}
+        parts = keys | self.record.graph.get_check_keys_for_assets(keys)
+        steps = {
+            frozenset(self.record.graph.get_execution_set_asset_and_check_keys(k)) for k in parts
+        }
         title = f"{job.name.replace('_', ' ')} {partition}"
         self.reporter.begin(title, len(steps))
         with interrupts_raised():
             result = job.execute_in_process(
                 asset_selection=sorted(keys),
                 partition_key=partition,
-                instance=self.instance,
+                instance=self.record.instance,
                 raise_on_error=False,
                 tags={HOST_TAG: this_host(), **tags},
                 run_config={"loggers": {"console": {"config": {}}}},
@@ -328,10 +319,10 @@ class _Lineage:
             for evaluation in result.get_asset_check_evaluations()
             if not evaluation.passed
             and evaluation.severity == dg.AssetCheckSeverity.ERROR
-            and self.graph.get(evaluation.asset_check_key).blocking
+            and self.record.graph.get(evaluation.asset_check_key).blocking
         }
         selection = dg.AssetSelection.assets(*(tried - made), *gates).downstream()
-        return {*selection.resolve(self.graph)}
+        return {*selection.resolve(self.record.graph)}
 
 
 def _tags_of(placing: Sequence[str]) -> dict[str, str]:

@@ -256,7 +256,6 @@ def import_verdicts(
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    """Return a free slug for a recorded judge."""
     numbered = (f"{name}-recorded-{n}" for n in count(2))
     return next(one for one in chain([f"{name}-recorded"], numbered) if one not in taken)
 

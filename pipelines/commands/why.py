@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -170,7 +171,6 @@ class _Rating:
         return {name: _plain(value) for name, value in known.items() if _plain(value) is not None}
 
     def own_ratings(self) -> dict[str, Mapping[str, Any]]:
-        """Return the rating by each judge of a pooled one, its weight, and where to go on."""
         judges, shown = (
             self.row["judges"].split(", "),
             ("rating", "lower", "upper", "method", "flags"),
@@ -213,7 +213,6 @@ class _Rating:
         return leads_beside(self._model, battles, ratings, options, self.method, half_width)
 
     def evidence(self, chosen: pd.DataFrame) -> list[Evidence]:
-        """Return battles by their influences, with texts and answers."""
         ids, tables = chosen["battle_id"].tolist(), ("sampled_battles", "verdicts")
         if self._is_candidate:
             tables = ("candidate_battles", "candidate_verdicts")
@@ -225,7 +224,6 @@ class _Rating:
         return evidence_of(chosen, *(none if table is None else table for table in found))
 
     def every_rating(self) -> dict[str, float]:
-        """Return the ratings of a model by every method that has one."""
         found = self._read("heldout_ratings")
         own = None if found is None else found[found["model"].eq(self._model)].set_index("method")
         if own is None or own.empty:  # a candidate
@@ -335,13 +333,11 @@ def _record(instance: dg.DagsterInstance | None, corpus: str, judge: str) -> tup
     """Return the materialisations on record, or none and why."""
     names = (*OF_CORPUS, *(OF_ALL_JUDGES if judge == POOLED else OF_JUDGE))
     try:
-        if instance is not None:
-            made = last_made(instance, corpus, judge, names)
-        elif "DAGSTER_HOME" in os.environ or (home() / "dagster.yaml").exists():
-            with open_instance() as opened:
-                made = last_made(opened, corpus, judge, names)
-        else:
+        is_here = "DAGSTER_HOME" in os.environ or (home() / "dagster.yaml").exists()
+        if instance is None and not is_here:
             return [], "no runs are recorded here: the tables came without their instance"
+        with nullcontext(instance) if instance else open_instance() as opened:
+            made = last_made(opened, corpus, judge, names)
     except (dg.DagsterError, SQLAlchemyError, OSError) as error:
         return [], f"the record of runs could not be read ({type(error).__name__})"
     return made, "" if made else "no run on record made these tables"

@@ -34,20 +34,19 @@ def test_a_signal_after_the_last_step_of_a_job_is_not_lost(number: signal.Signal
 
     definitions = dg.Definitions([made], loggers={"console": console})
     job = definitions.resolve_implicit_global_asset_job_def()
-    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    logged = {"loggers": {"console": {"config": {}}}}
     try:
         with (
             dg.DagsterInstance.ephemeral() as instance,
             pytest.raises(KeyboardInterrupt),
             interrupts_raised(),
         ):
-            run = job.execute_in_process(
-                instance=instance, run_config={"loggers": {"console": {"config": {}}}}
-            )
+            run = job.execute_in_process(instance=instance, run_config=logged)
         assert run.success
     finally:
-        signal.signal(signal.SIGINT, handlers[0])
-        signal.signal(signal.SIGTERM, handlers[1])
+        for one, handler in handlers.items():
+            signal.signal(one, handler)
 
 
 def test_a_block_that_nothing_interrupts_goes_on() -> None:
@@ -109,10 +108,9 @@ def unread(*arguments: str) -> "subprocess.CompletedProcess[str]":
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "pipelines", *arguments]
+    pipes = {"stdout": writer, "stderr": subprocess.PIPE}
     try:
-        return subprocess.run(
-            command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, check=False
-        )
+        return subprocess.run(command, cwd=ROOT, text=True, check=False, **pipes)
     finally:
         os.close(writer)
 

@@ -277,16 +277,15 @@ def test_the_budget_for_candidates_is_held_against_what_they_take(texts, says):
 # judges that are asked in several forms
 
 ALL = ("rubric", "score", "choice")
-N_RUBRIC = N_CHOICES = 2 * N_BATTLES
-N_SCORES = 2 * N_BATTLES  # every text is another
+N_CALLS = 2 * N_BATTLES  # of each form: two orders, or two texts, every one another
 
 
 def test_calls_and_price_are_those_of_all_forms(desk: Desk) -> None:
     desk.probe()
     each = {form: desk.plan(asks=[form]) for form in ALL}
-    assert [step.n_calls for step in each.values()] == [N_RUBRIC, N_SCORES, N_CHOICES]
+    assert {form: step.n_calls for form, step in each.items()} == dict.fromkeys(ALL, N_CALLS)
     whole = desk.plan(asks=list(ALL))
-    assert whole.by_form == {"rubric": N_RUBRIC, "score": N_SCORES, "choice": N_CHOICES}
+    assert whole.by_form == dict.fromkeys(ALL, N_CALLS)
     assert whole.n_calls == sum(whole.by_form.values())
     assert whole.money == pytest.approx(sum(step.money for step in each.values()))
     assert whole.most_money == pytest.approx(sum(step.most_money for step in each.values()))
@@ -312,12 +311,12 @@ def test_samples_are_counted_where_there_are_no_log_probabilities(desk: Desk) ->
     warm = {"max_tokens": 50, "temperature": 1.0}
     asked = {"asks": ["choice"], "decoding": warm}
     desk.probe(logs=False, alternatives=None)
-    assert desk.plan(**asked).n_calls == 10 * N_CHOICES
-    assert desk.plan(**asked, choice={"samples": 4}).n_calls == 4 * N_CHOICES
+    assert desk.plan(**asked).n_calls == 10 * N_CALLS
+    assert desk.plan(**asked, choice={"samples": 4}).n_calls == 4 * N_CALLS
     desk.probe()
-    assert desk.plan(**asked).n_calls == N_CHOICES
+    assert desk.plan(**asked).n_calls == N_CALLS
     off = desk.plan(**asked, log_probabilities="off")
-    assert off.n_calls == 10 * N_CHOICES
+    assert off.n_calls == 10 * N_CALLS
     assert off.note == ""
 
 
@@ -326,7 +325,7 @@ def test_an_endpoint_that_was_never_asked_says_what_may_come(desk, is_half_known
     if is_half_known:  # by a program that knew the rubric alone
         desk.probe(alternatives=None)
     step = desk.plan(asks=["score", "choice"])
-    assert step.n_calls == N_SCORES + N_CHOICES
+    assert step.n_calls == N_CALLS + N_CALLS
     assert "score: each question 10 times instead if the endpoint has no" in step.note
     assert any(step.note in line for line in told(step))
 
@@ -345,6 +344,6 @@ def test_what_came_with_the_corpus_is_not_asked_and_the_rest_is(desk, has_scores
         lambda corpus: read_corpus(corpus)._replace(verdicts=came),
     )
     step = desk.plan(asks=list(ALL))
-    expected = {"score": N_SCORES} | ({"choice": N_CHOICES} if has_scores else {})
+    expected = {"score": N_CALLS} | ({"choice": N_CALLS} if has_scores else {})
     assert step.by_form == expected
     assert step.n_calls == sum(expected.values())

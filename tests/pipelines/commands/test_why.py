@@ -109,7 +109,7 @@ def test_what_holds_a_place_is_few_battles_of_the_corpus(ask, finished, best):
 def test_an_interval_is_a_threshold_times_a_spread_and_auto_has_a_name(ask, finished, best):
     why = ask(best, top=0)
     own, ratings = why.rating, finished.stored("heldout_ratings", "tiny", "careful")
-    row = ratings[ratings["model"].eq(best) & ratings["method"].eq("auto")].iloc[0]
+    row = ratings.query("model == @best and method == 'auto'").iloc[0]
     assert own["vote_std_error"] == pytest.approx(row["vote_std_error"])
     parts = [own["std_error"], own["vote_std_error"], own["excess_sd"]]
     assert own["spread"] == pytest.approx(np.linalg.norm(parts))
@@ -143,8 +143,7 @@ def test_ratings_carry_their_origin_as_metadata(finished):
 
 
 def test_influences_are_those_of_the_table(ask, finished, best):
-    own = finished.stored("battle_influences", "tiny", "careful")
-    own = own[own["model"].eq(best)]
+    own = finished.stored("battle_influences", "tiny", "careful").query("model == @best")
     why = ask(best, top=50)
     assert why.n_battles == len(own)
     told = {one.battle_id: one.influence for one in (*why.raises, *why.lowers)}
@@ -155,7 +154,7 @@ def test_influences_are_those_of_the_table(ask, finished, best):
 def test_other_methods_are_worked_out_here(ask, finished, best, method):
     why = ask(best, method=method, top=1)
     ratings = finished.stored("heldout_ratings", "tiny", "careful")
-    own = ratings[ratings["model"].eq(best) & ratings["method"].eq(method)]
+    own = ratings.query("model == @best and method == @method")
     assert why.rating["rating"] == pytest.approx(own["rating"].item())
     assert why.n_battles == own["n_battles"].item()
 
@@ -289,18 +288,11 @@ def test_what_cannot_be_explained_is_refused_with_a_remedy(ask, best, asked, gon
 
 def test_texts_from_outside_are_inert_everywhere(ask, best):
     why = ask(best, top=1)
-    battle = why.raises[0]
-    hostile = replace(
-        battle,
-        opponent=HOSTILE[:60],
-        instruction=HOSTILE,
-        completion=HOSTILE,
-        readings=tuple(replace(one, answer=HOSTILE) for one in battle.readings),
-    )
-    why = replace(why, raises=[hostile])
+    readings = tuple(replace(one, answer=HOSTILE) for one in why.raises[0].readings)
+    texts = {"opponent": HOSTILE[:60], "instruction": HOSTILE, "completion": HOSTILE}
+    why = replace(why, raises=[replace(why.raises[0], readings=readings, **texts)])
     text = printed(why)
-    for sign in ("\x1b", "\x07", "\u202e"):
-        assert sign not in text
+    assert not {"\x1b", "\x07", "\u202e"} & {*text}
     assert "[red]bold[/red] :smile:" in text  # shown as it is, not obeyed
     assert "more characters)" in text
     assert "y" * 60 in text
