@@ -105,16 +105,12 @@ def plan_lines(corpus: str, judge: str) -> tuple[list[tuple[str, str, str]], lis
     notes = plans["note"].where(plans["status"].eq("ok"), "").fillna("")  # a plan says why not
     counts = notes[notes.ne("")].value_counts()
     common = counts[counts > 1]
-    rows = [
-        (
-            "the corpus" if row["grouping"] == "all" else str(row["level"]),
-            str(row["chosen_by"]),
-            str(row["plan"])
-            if not note or note in common
-            else f"{str(row['plan']).removesuffix('.')}; {note}",
-        )
-        for (_, row), note in zip(plans.iterrows(), notes, strict=True)
-    ]
+    rows = []
+    for row, note in zip(plans.to_dict("records"), notes, strict=True):
+        plan, of = str(row["plan"]), "the corpus" if row["grouping"] == "all" else str(row["level"])
+        if note and note not in common:
+            plan = f"{plan.removesuffix('.')}; {note}"
+        rows.append((of, str(row["chosen_by"]), plan))
     return rows, [f"{n} of {len(rows)} plans: {note}." for note, n in common.items()]
 
 

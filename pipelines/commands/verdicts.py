@@ -96,12 +96,11 @@ def _fate(
     if row is None:
         parts = calls.call_parts(judge, call)
         near = nearest(verdicts_of_battle(store, call.battle_id, parts), call.order, parts)
-        return "miss", (
-            "no verdict of this battle is stored"
-            if near is None
-            else f"the nearest stored verdict (of {near.judge}, battle {near.battle_id}, order "
-            f"{near.order}) differs in {'; '.join(near.differences)}"
-        )
+        if near is None:
+            return "miss", "no verdict of this battle is stored"
+        of = f"of {near.judge}, battle {near.battle_id}, order {near.order}"
+        differences = "; ".join(near.differences)
+        return "miss", f"the nearest stored verdict ({of}) differs in {differences}"
     status, n_attempts = row["status"], int(row["n_attempts"])
     model, words = (  # of a server, which may have had none
         value if isinstance(value, str) else "" for value in (row["reply_model"], row["said"])

@@ -124,7 +124,7 @@ def test_a_missing_file_exits_with_1_and_no_traceback(tmp_path: Path, capsys: Ca
 )  # fmt: skip
 def test_bad_input_is_named_with_a_remedy(name, content, told, tmp_path, capsys):
     path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.write_text(content)
     assert rank(path, tmp_path / "out") == 1
     message = complaint(capsys)
     assert [part for part in told if part not in message] == [], message
