@@ -152,19 +152,28 @@ def test_bad_settings_exit_with_1(options, told, tmp_path, capsys):
     assert not list(tmp_path.glob("out/*"))
 
 
-def test_bands_have_thresholds_of_their_own(tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize("bands", ["family", "strength"])
+def test_bands_have_thresholds_of_their_own(bands: str, tmp_path: Path, capsys: Capture) -> None:
+    """Every second model is of a family that the judge misjudges."""
     battles = write_battles(tmp_path / "battles.csv")
-    assert rank(battles, tmp_path / "banded", "--miscoverage=0.5", "--bands", "strength") == 0
+    names = {f"m{k}": f"{('calm', 'wild')[k % 2]}-{k}" for k in range(10)}
+    taste = {name: 4 * (-1) ** (k // 2) * (k % 2) for k, name in enumerate(names.values())}
+    table = pd.read_csv(battles).replace({"model_a": names, "model_b": names})
+    table["score_difference"] += table["model_a"].map(taste) - table["model_b"].map(taste)
+    table.to_csv(battles, index=False)
+    assert rank(battles, tmp_path / "banded", "--miscoverage=0.5", "--bands", bands) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "Each model has the threshold of its own band by strength. A band in which" in shown
-    banded = pd.read_csv(tmp_path / "banded" / "leaderboard.csv")["upper"].tolist()
-    plain = api.RankSettings(n_resamples=0, miscoverage=0.5)
-    expected, others = (
-        api.rank(battles, settings).leaderboard["upper"].tolist()
-        for settings in (replace(plain, bands="strength"), plain)
+    assert f"Each model has the threshold of its own band by {bands}. A band in which" in shown
+    board = pd.read_csv(tmp_path / "banded" / "leaderboard.csv")
+    settings = api.RankSettings(n_resamples=0, miscoverage=0.5)
+    expected, plain = (
+        api.rank(battles, one).leaderboard["upper"]
+        for one in (replace(settings, bands=bands), settings)
     )
-    assert banded == pytest.approx(expected)
-    assert banded != pytest.approx(others)
+    assert board["upper"].tolist() == pytest.approx(expected.tolist())
+    wild = board["model"].str.startswith("wild")
+    wider = board["upper"][wild].sum() - plain[wild].sum()
+    assert wider > 0 if bands == "family" else wider != 0
 
 
 def test_quarantined_rows_are_counted_by_reason(tmp_path: Path, capsys: Capture) -> None:
@@ -178,6 +187,14 @@ def test_quarantined_rows_are_counted_by_reason(tmp_path: Path, capsys: Capture)
     assert any({"self-battle", "1"} <= set(line) for line in lines)
     assert any({"unknown-outcome", "2"} <= set(line) for line in lines)
     assert pd.read_csv(tmp_path / "out" / "quarantine.csv")["row"].tolist() == [400, 401, 402]
+
+
+def test_an_infinite_threshold_is_explained(tmp_path: Path, capsys: Capture) -> None:
+    battles = write_battles(tmp_path / "battles.csv")
+    assert rank(battles, tmp_path / "out", "--miscoverage", "0.05") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "every threshold is infinite" in shown
+    assert "at least 19 models" in shown
 
 
 def test_ctrl_c_exits_with_130(tmp_path, capsys, monkeypatch):
