@@ -37,11 +37,7 @@ SENSORS = (
     place_candidates,
     refreshed_corpora,
 )
-SCHEDULES = (
-    drift_watch,
-    weekly_pruning,
-    weekly_refresh,
-)
+SCHEDULES = (drift_watch, weekly_pruning, weekly_refresh)
 """What runs by itself. `verdicts` carries no condition: it costs money, so that only a person, a
 schedule or a sensor that names it asks for it."""
 

@@ -50,12 +50,4 @@ drift_job = dg.define_asset_job(
     DRIFT_ASSETS,
     description="Asks a judge about its panel afresh, and says whether it still judges the same.",
 )
-JOBS = (
-    corpus_job,
-    judge_job,
-    comparison_job,
-    candidate_job,
-    placing_job,
-    drift_job,
-    prune_logs,
-)
+JOBS = (corpus_job, judge_job, comparison_job, candidate_job, placing_job, drift_job, prune_logs)

@@ -6,7 +6,7 @@ judge's verdicts support. The command states what it costs, has it confirmed, an
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import dagster as dg
@@ -53,7 +53,6 @@ _READ = {
     "sampled_battles": "no sampled battles yet; read it first",
     "recorded_verdicts": "no table of recorded verdicts; read it again",
 }
-_NEEDED_DAEMONS = {"BACKFILL", "QUEUED_RUN_COORDINATOR"}
 _LONGEST_SILENCE_S = 120.0  # a daemon gives a sign of life every 30 s
 _STATES = {
     dg.DagsterRunStatus.QUEUED: ("wait", "dim", "waits for its turn"),
@@ -86,7 +85,12 @@ def run_backfill(
     cap = Budget.parse(list(budget)) if budget else None
     catalog, store = Catalog(), open_store()
     pairs = choose_pairs(catalog, store, judges, corpora)
-    plan = plan_backfill(pairs, store, Buyer(StoredVerdicts().open()))
+    require_environment()
+    plan, buyer = [], Buyer(StoredVerdicts().open())
+    for corpus, judge in pairs:
+        _require_read(corpus, store)
+        sample, came = (store.stored(asset, corpus.slug) for asset in _READ)
+        plan.append(plan_judge(judge, corpus, sample, came, store, buyer))
     terminal.print_plan(plan, console)
     for line in (f"Together: {together(plan)}", *_left_to_sensor(pairs, store)):
         terminal.said(console, line)
@@ -175,19 +179,6 @@ def _can_judge(judge: JudgeDefinition, corpus: CorpusDefinition, store: ParquetS
     return sample is not None and bool(sample[texts].notna().all(axis=None))
 
 
-def plan_backfill(
-    pairs: Iterable[Pair], store: ParquetStore, buyer: Buyer
-) -> tuple[JudgePlan, ...]:
-    """Return the plan of each judge's calls on the present sample."""
-    require_environment()
-    plans = []
-    for corpus, judge in pairs:
-        _require_read(corpus, store)
-        sample, came = (store.stored(asset, corpus.slug) for asset in _READ)
-        plans.append(plan_judge(judge, corpus, sample, came, store, buyer))
-    return tuple(plans)
-
-
 def together(plan: Sequence[JudgePlan]) -> str:
     """Return the calls, tokens and money of several judges, by currency."""
     parts = [f"{sum(step.n_calls for step in plan):,} calls"]
@@ -215,19 +206,20 @@ def _left_to_sensor(pairs: Iterable[Pair], store: ParquetStore) -> list[str]:
 
 
 def _confirm(plan: Sequence[JudgePlan], *, yes: bool) -> None:
-    if not yes and not sys.stdin.isatty():
+    if yes:
+        return
+    if not sys.stdin.isatty():
         raise ValueError(
             f"nobody is there to confirm ({together(plan)}), since the input is no terminal; add "
             "--yes to go on without"
         )
-    if not yes:
-        typer.confirm(f"Go on ({together(plan)})?", abort=True, err=True)
+    typer.confirm(f"Go on ({together(plan)})?", abort=True, err=True)
 
 
 def require_daemon(instance: dg.DagsterInstance) -> None:
     """Check that a daemon of the instance is at work, which a backfill needs."""
     heartbeats = instance.get_daemon_heartbeats()
-    for kind in _NEEDED_DAEMONS & {*instance.get_required_daemon_types()}:
+    for kind in {"BACKFILL", "QUEUED_RUN_COORDINATOR"} & {*instance.get_required_daemon_types()}:
         beat = heartbeats.get(kind)
         silent_for = time.time() - beat.timestamp if beat else float("inf")
         if silent_for > _LONGEST_SILENCE_S:
@@ -297,10 +289,8 @@ class Watcher:
             status = self.follow()
         except KeyboardInterrupt as stop:
             stop.is_answered = True  # type: ignore[attr-defined]
-            end = f"judgeline backfill --cancel {self._id}"
-            terminal.said(
-                self._console, f"No longer watching; backfill {self._id} goes on. To end it: {end}"
-            )
+            left = f"No longer watching; backfill {self._id} goes on. To end it: "
+            terminal.said(self._console, f"{left}judgeline backfill --cancel {self._id}")
             return OK
         outcome = self._outcome()
         if status == BulkActionStatus.CANCELED:
@@ -329,19 +319,19 @@ class Watcher:
         runs = self._runs()
         repeated = {run.parent_run_id for run in runs}
         for run in (run for run in runs if run.run_id not in repeated):
-            events = self._events(run, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
-            found = (event.asset_check_evaluation_data for event in events)
-            outcome.failed_checks += [
-                terminal.failed_check(one, _partition(run)) for one in found if not one.passed
-            ]
+            partition = _partition(run)
+            for event in self._events(run, dg.DagsterEventType.ASSET_CHECK_EVALUATION):
+                found = event.asset_check_evaluation_data
+                if not found.passed:
+                    outcome.failed_checks.append(terminal.failed_check(found, partition))
             if run.status != dg.DagsterRunStatus.FAILURE:
                 continue
-            failures = list(self._events(run, dg.DagsterEventType.STEP_FAILURE))
-            outcome.errors += terminal.errors_of(failures, _partition(run))
+            failures = self._events(run, dg.DagsterEventType.STEP_FAILURE)
+            outcome.errors += terminal.errors_of(failures, partition)
             if not failures:
-                ends = list(self._events(run, dg.DagsterEventType.RUN_FAILURE))
+                ends = self._events(run, dg.DagsterEventType.RUN_FAILURE)
                 why = ends[-1].message if ends else "its process ended"
-                outcome.errors.append(f"{_partition(run)}: {why}")
+                outcome.errors.append(f"{partition}: {why}")
         backfill = self._instance.get_backfill(self._id)
         if backfill is not None and backfill.error is not None:
             error = " ".join(backfill.error.message.split())
@@ -355,23 +345,23 @@ class Watcher:
     def _look(self) -> None:
         runs = self._runs()
         for run in runs:
-            if self._seen.get(run.run_id) != run.status:
-                self._seen[run.run_id] = run.status
-                if run.status in _STATES:
-                    mark, style, state = _STATES[run.status]
-                    again = " again" if run.parent_run_id and state == "started" else ""
-                    made = f"{len(run.asset_selection or ())} tables, run {run.run_id[:8]}"
-                    text = f"{_partition(run)}: {state}{again} ({made})"
-                    terminal.marked(self._console, mark, style, text)
-        n_ended = sum(run.status == dg.DagsterRunStatus.SUCCESS for run in runs)
-        self._progress.update(self._task, completed=n_ended)
-        for run in runs:
             if run.status == dg.DagsterRunStatus.STARTED:
                 self._progress.update(self._task, description=plain(_partition(run)))
+            if self._seen.get(run.run_id) == run.status:
+                continue
+            self._seen[run.run_id] = run.status
+            if run.status in _STATES:
+                mark, style, state = _STATES[run.status]
+                again = " again" if run.parent_run_id and state == "started" else ""
+                made = f"{len(run.asset_selection or ())} tables, run {run.run_id[:8]}"
+                text = f"{_partition(run)}: {state}{again} ({made})"
+                terminal.marked(self._console, mark, style, text)
+        n_ended = sum(run.status == dg.DagsterRunStatus.SUCCESS for run in runs)
+        self._progress.update(self._task, completed=n_ended)
 
-    def _events(self, run: dg.DagsterRun, kind: dg.DagsterEventType) -> Iterator[Any]:
-        for record in self._instance.get_records_for_run(run.run_id, of_type=kind).records:
-            yield record.event_log_entry.dagster_event
+    def _events(self, run: dg.DagsterRun, kind: dg.DagsterEventType) -> list[Any]:
+        records = self._instance.get_records_for_run(run.run_id, of_type=kind).records
+        return [record.event_log_entry.dagster_event for record in records]
 
 
 def _partition(run: dg.DagsterRun) -> str:

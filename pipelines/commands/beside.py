@@ -28,9 +28,15 @@ def beside(works: Sequence[Callable[[], T]]) -> Iterator[Iterator[T]]:
 
     A block that fails interrupts all.
     """
+    context = multiprocessing.get_context("fork")
     started: list[tuple[Any, Any]] = []
     try:
-        started.extend(map(_begin, works))
+        for work in works:
+            receiver, sender = context.Pipe(duplex=False)
+            process = context.Process(target=_do, args=(work, sender))
+            process.start()
+            sender.close()
+            started.append((process, receiver))
         yield starmap(_result, started)
     except BaseException:
         for process, _ in started:
@@ -41,15 +47,6 @@ def beside(works: Sequence[Callable[[], T]]) -> Iterator[Iterator[T]]:
     finally:
         for process, _ in started:
             process.join()
-
-
-def _begin(work: Callable[[], Any]) -> tuple[Any, Any]:
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_do, args=(work, sender))
-    process.start()
-    sender.close()
-    return process, receiver
 
 
 def _do(work: Callable[[], Any], sender: Any) -> None:

@@ -1,6 +1,5 @@
 """Command `judgeline candidates`: questions to answer, a check of a file, and the list."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -156,18 +155,15 @@ def candidate_rows(corpus: str) -> tuple[list[tuple[str, ...]], list[str]]:
     ratings: dict[str, list[str]] = {}
     for judge, placed in tables_by_judge(tables, "candidate_ratings", corpus).items():
         for row in placed.to_dict("records"):
-            rating = "withheld" if judge in withheld else _rated(row)
+            rating = f"{row['rating']:.0f} [{row['lower']:.0f}, {row['upper']:.0f}]"
+            if judge in withheld or np.isnan(row["rating"]):
+                rating = "withheld" if judge in withheld else f"not rated ({row['flags']})"
             ratings.setdefault(str(row["model"]), []).append(f"{rating} by {judge}")
-    rows = [
-        (
-            str(file) if pd.notna(file) else "-",
-            str(model),
-            "taken",
-            str(int(counts.get(model, 0))),
-            "; ".join(ratings.get(str(model), ["-"])),
-        )
-        for file, model in found.candidates[["file", "model"]].drop_duplicates().to_numpy()
-    ]
+    rows = []
+    for file, model in found.candidates[["file", "model"]].drop_duplicates().to_numpy():
+        n_battles, rated = str(int(counts.get(model, 0))), ratings.get(str(model), ["-"])
+        name = str(file) if pd.notna(file) else "-"
+        rows.append((name, str(model), "taken", n_battles, "; ".join(rated)))
     states = [
         (file or "-", f"set aside: {reason}")
         for file, reason in found.refused[["file", "reason"]].to_numpy()
@@ -189,15 +185,8 @@ def candidate_rows(corpus: str) -> tuple[list[tuple[str, ...]], list[str]]:
     return sorted(rows), [*notes, *_unasked_notes(definition, tables)]
 
 
-def _rated(row: Mapping[str, Any]) -> str:
-    if np.isnan(row["rating"]):
-        return f"not rated ({row['flags']})"
-    return f"{row['rating']:.0f} [{row['lower']:.0f}, {row['upper']:.0f}]"
-
-
 def _battles(corpus: str) -> tuple[CorpusDefinition, pd.DataFrame]:
-    definition = Catalog().corpus(corpus)
-    battles = open_store().stored("battles", corpus)
+    definition, battles = Catalog().corpus(corpus), open_store().stored("battles", corpus)
     if battles is None:
         raise ValueError(
             f"the battles of {corpus!r} were not read yet; run: judgeline run --corpus {corpus} "

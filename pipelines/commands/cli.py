@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from judgeline.cli import EXIT_CODES, OK, app, complain, examples, option
+from judgeline.cli import EXIT_CODES, app, complain, examples, option
 from judgeline.terminal import open_console, plain
 from pipelines.commands.file_commands import (
     BudgetOption,
@@ -116,7 +116,7 @@ def run(
             stops = any(step.cut_short for step in plan.plan)
             but = ", but candidates.budget stops the run before" if stops else ""
             console.print(f"The budget of {cap} covers what is expected{but}.", soft_wrap=True)
-            raise typer.Exit(OK)
+            return
     done = lineage(dry_run=dry_run, budget=cap, force=force, verbose=verbose)
     raise typer.Exit(done.exit_code)
 
@@ -259,13 +259,11 @@ def backfill(
         with open_instance() as instance:
             work.cancel(instance, cancel)
         open_console().print("The daemon ends it and its runs. What was bought is kept.")
-        raise typer.Exit(OK)
+        return
     if not judge:
         raise ValueError("name a judge: judgeline backfill --judge SLUG; `judgeline judges` lists")
-    asked = (judge, corpus or (), budget or ())
-    raise typer.Exit(
-        work.run_backfill(*asked, open_console(), yes=yes, dry_run=dry_run, here=here, wait=wait)
-    )
+    asked = (judge, corpus or (), budget or (), open_console())
+    raise typer.Exit(work.run_backfill(*asked, yes=yes, dry_run=dry_run, here=here, wait=wait))
 
 
 @app.command(epilog=examples("forget --judge strict --dry-run", "forget --corpus mine --yes"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import dagster as dg
 from rich import progress
@@ -137,7 +137,7 @@ class RunReporter(logging.Handler):
             self.line(mark, name.replace("_", " "), found.description)
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
             self._materialization(event.step_materialization_data.materialization)
-        elif event.is_step_failure and not (blocked(event) or interrupted(event)):
+        elif event.is_step_failure and error_name(event) not in (BLOCKED, INTERRUPTED):
             self.line("FAIL", step)
         if event.is_step_success or event.is_step_failure or event.is_step_skipped:
             self._progress.advance(self._task)
@@ -155,11 +155,10 @@ class RunReporter(logging.Handler):
             self._last_line = time.monotonic()
             said(self.console, f"  ...  {news}")
 
-    def _materialization(self, materialization: dg.AssetMaterialization) -> None:
-        rows = materialization.metadata.get("dagster/partition_row_count")
+    def _materialization(self, made: dg.AssetMaterialization) -> None:
+        rows, kept = map(made.metadata.get, ("dagster/partition_row_count", "kept"))
         count = f" ({rows.value:,} row{'' if rows.value == 1 else 's'})" if rows else ""
-        kept = materialization.metadata.get("kept")  # of a leaderboard
-        name = materialization.asset_key.to_user_string()
+        name = made.asset_key.to_user_string()
         self.line("done", f"{name}{count}", str(kept.value) if kept else None)
 
 
@@ -177,17 +176,12 @@ def progress_bar(console: Console) -> progress.Progress:
     )
 
 
-def blocked(event: dg.DagsterEvent) -> bool:
-    """Return whether a step failed only because a blocking check did; the check says why."""
-    return _kind(event) == "DagsterAssetCheckFailedError"
+BLOCKED, INTERRUPTED = "DagsterAssetCheckFailedError", "DagsterExecutionInterruptedError"
+"""Errors of a step that a blocking check stopped, which says why, or a signal to the process."""
 
 
-def interrupted(event: dg.DagsterEvent) -> bool:
-    """Return whether a step ended because a person, or the system, stopped the process."""
-    return _kind(event) == "DagsterExecutionInterruptedError"
-
-
-def _kind(event: dg.DagsterEvent) -> str | None:
+def error_name(event: dg.DagsterEvent) -> str | None:
+    """Return the class of the error that a step failed with."""
     error = event.step_failure_data.error
     return error.cls_name if error is not None else None
 
@@ -208,11 +202,8 @@ def cause(event: dg.DagsterEvent) -> str:
 
 def errors_of(failures: Iterable[dg.DagsterEvent], partition: str) -> list[str]:
     """Return why steps of a partition failed, but for those that a blocking check stopped."""
-    return [
-        f"{event.step_key} of {partition}: {cause(event)}"
-        for event in failures
-        if not blocked(event)
-    ]
+    stated = [event for event in failures if error_name(event) != BLOCKED]
+    return [f"{event.step_key} of {partition}: {cause(event)}" for event in stated]
 
 
 def marked(console: Console, mark: str, style: str, text: str) -> None:
@@ -225,8 +216,7 @@ def said(console: Console, text: str) -> None:
     console.print(plain(text), highlight=False, soft_wrap=True)
 
 
-@dataclass(frozen=True)
-class FailedCheck:
+class FailedCheck(NamedTuple):
     """A quality check that did not pass; a gate stops what follows, a warning does not."""
 
     asset: str
@@ -236,15 +226,10 @@ class FailedCheck:
     description: str
 
 
-def failed_check(evaluation: dg.AssetCheckEvaluation, partition: str) -> FailedCheck:
+def failed_check(found: dg.AssetCheckEvaluation, partition: str) -> FailedCheck:
     """Return a failed check with its observation and remedy."""
-    return FailedCheck(
-        evaluation.asset_key.to_user_string(),
-        evaluation.check_name,
-        partition,
-        evaluation.severity == dg.AssetCheckSeverity.ERROR,
-        evaluation.description or "",
-    )
+    asset, is_gate = found.asset_key.to_user_string(), found.severity == dg.AssetCheckSeverity.ERROR
+    return FailedCheck(asset, found.check_name, partition, is_gate, found.description or "")
 
 
 @dataclass
@@ -273,16 +258,6 @@ class RunOutcome:
         """Exit code: 1 if there are errors, else 2 if a gate failed, else 0."""
         failed = GATE_FAILED if any(check.is_gate for check in self.failed_checks) else OK
         return COULD_NOT_RUN if self.errors else failed
-
-    @property
-    def n_made(self) -> int:
-        """Number of tables that were made."""
-        return len(self.made)
-
-    @property
-    def n_up_to_date(self) -> int:
-        """Number of tables that were found as they have to be."""
-        return len(self.up_to_date - self.made)
 
     def add(self, other: "RunOutcome") -> None:
         """Add the results of further jobs; those make no report."""
@@ -316,11 +291,11 @@ def print_outcome(outcome: RunOutcome, console: Console) -> None:
             console.print(Text("  ") + description, soft_wrap=True)
     for error in outcome.errors:
         console.print(f"\n[bold red]Could not run[/bold red]: {plain(error)}", highlight=False)
-    if n := outcome.n_up_to_date:
+    if n := len(outcome.up_to_date - outcome.made):
         tables = "1 table is" if n == 1 else f"{n} tables are"
         end = f"{tables} up to date. Nothing was made; judgeline run --force makes them again."
-        if outcome.n_made:
-            end = f"{outcome.n_made} made; {tables} up to date."
+        if outcome.made:
+            end = f"{len(outcome.made)} made; {tables} up to date."
         console.print(f"\n{end}", highlight=False, soft_wrap=True)
     if outcome.report is not None:
         said(console, f"\nReport: {outcome.report.absolute().as_uri()}")

@@ -5,6 +5,7 @@ What belongs here: options and help. Anything heavy is imported by the command t
 
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,29 +19,18 @@ Text = str | None
 Texts = list[str] | None
 
 
-def of_judge(text: str) -> Any:
-    """Return an option that takes a judge, whose slug a shell completes."""
+def of(plural: str, text: str) -> Any:
+    """Return an option that takes a judge or corpus, whose slug a shell completes."""
 
     def complete(incomplete: str) -> list[str]:
-        return _slugs("judges", incomplete)
+        with contextlib.suppress(ValueError, OSError):  # a configuration that cannot be read
+            return [slug for slug in _kind(plural).load() if slug.startswith(incomplete)]
+        return []
 
     return option(text, autocompletion=complete)
 
 
-def of_corpus(text: str) -> Any:
-    """Return an option that takes a corpus, whose slug a shell completes."""
-
-    def complete(incomplete: str) -> list[str]:
-        return _slugs("corpora", incomplete)
-
-    return option(text, autocompletion=complete)
-
-
-def _slugs(plural: str, incomplete: str) -> list[str]:
-    """Return the configured slugs that begin so; none of a configuration that cannot be read."""
-    with contextlib.suppress(ValueError, OSError):
-        return [slug for slug in _kind(plural).load() if slug.startswith(incomplete)]
-    return []
+of_judge, of_corpus = partial(of, "judges"), partial(of, "corpora")
 
 
 CorpusOption = Annotated[str, of_corpus("Slug of a corpus; `judgeline corpora` lists them.")]
@@ -85,10 +75,8 @@ def explain(
     from pipelines.commands.verdicts import explain_battle
 
     where, rows = explain_battle(battle, judge, corpus)
-    columns = ("order", "replicate", "store", "why")
-    console = open_console()
-    console.print(f"{plain(battle)} of {plain(where)}, judged by {plain(judge)}", soft_wrap=True)
-    console.print(plain_table("", columns, rows))
+    _say(f"{plain(battle)} of {plain(where)}, judged by {plain(judge)}")
+    open_console().print(plain_table("", ("order", "replicate", "store", "why"), rows))
 
 
 FormatOption = Annotated[
@@ -136,8 +124,8 @@ def import_files(
     """
     from pipelines.commands.verdicts import import_verdicts, show_imported
 
-    of_arena_hard = (baseline or (), baseline_first_in)
-    show_imported(open_console(), import_verdicts(files, style, out, *of_arena_hard, force=force))
+    done = import_verdicts(files, style, out, baseline or (), baseline_first_in, force=force)
+    show_imported(open_console(), done)
 
 
 @verdicts_app.command(
@@ -160,8 +148,8 @@ def export(
     """
     from pipelines.commands.verdicts import export_verdicts, show_exported
 
-    of_arena_hard = (baseline or (), baseline_first_in)
-    account = export_verdicts(corpus, judge, style, out, *of_arena_hard, force=force)
+    options = (baseline or (), baseline_first_in)
+    account = export_verdicts(corpus, judge, style, out, *options, force=force)
     show_exported(open_console(), account, style, out)
 
 
@@ -185,9 +173,7 @@ def questions(
     from pipelines.commands.candidates import write_questions
 
     n_written, n_there = write_questions(corpus, out, n, force=force)
-    open_console().print(
-        f"{n_written:,} of {n_there:,} questions are in {plain(out)}", soft_wrap=True
-    )
+    _say(f"{n_written:,} of {n_there:,} questions are in {plain(out)}")
 
 
 @candidates_app.command(
@@ -204,7 +190,7 @@ def check(
     from pipelines.commands.candidates import check_file
 
     is_taken, lines = check_file(file, corpus)
-    open_console().print(plain("\n".join(lines)), soft_wrap=True)
+    _say(plain("\n".join(lines)))
     if not is_taken:
         raise typer.Exit(GATE_FAILED)
 
@@ -216,13 +202,12 @@ def list_candidates(corpus: CorpusOption) -> None:
     from pipelines.commands.candidates import candidate_rows
     from resources.candidates.folder import folder_of
 
-    console = open_console()
     rows, notes = candidate_rows(corpus)
     columns = ("file", "model", "state", "battles", "rating")
-    console.print(plain_table(f"Candidates of {corpus}", columns, rows))
+    open_console().print(plain_table(f"Candidates of {corpus}", columns, rows))
     for note in notes:
-        console.print(f"[bold red]{plain(note)}[/]", soft_wrap=True)
-    console.print(f"Drop files into {plain(folder_of(corpus))}", soft_wrap=True)
+        _say(f"[bold red]{plain(note)}[/]")
+    _say(f"Drop files into {plain(folder_of(corpus))}")
 
 
 if TYPE_CHECKING:
@@ -327,8 +312,15 @@ def add_corpus(slug: SlugArgument, settings: SetOption = None) -> None:
     It is checked first, and not read yet. Judges that it names are added too, where there are
     examples of them.
     """
+    from resources.config.paths import ROOT
+
     kind, judges = _kind("corpora"), _kind("judges")
-    _add(kind, slug, [_from_here(setting) for setting in settings or ()])
+    changed = []
+    for setting in settings or ():
+        key, _, place = setting.partition("=")  # a relative location counts from the checkout
+        is_here = key == "location" and Path(place).exists() and not (ROOT / place).exists()
+        changed.append(f"{key}={Path(place).resolve()}" if is_here else setting)
+    _add(kind, slug, changed)
     named = kind.load()[slug].judges or ()
     for judge in sorted({*named} - {*judges.load()}):
         if judge in judges.examples():
@@ -337,18 +329,6 @@ def add_corpus(slug: SlugArgument, settings: SetOption = None) -> None:
         _say(f"Judge {plain(judge)} is not configured yet: judgeline judges add {plain(judge)} ...")
     of_judge = "" if named else " --judge JUDGE"
     _say(f"  judgeline run --corpus {slug}{of_judge} --dry-run    what would be asked, its price")
-
-
-def _from_here(setting: str) -> str:
-    """Return a setting with the full path of a location that is in this folder alone.
-
-    A relative location counts from the checkout.
-    """
-    from resources.config.paths import ROOT
-
-    key, _, place = setting.partition("=")
-    is_here = key == "location" and Path(place).exists() and not (ROOT / place).exists()
-    return f"{key}={Path(place).resolve()}" if is_here else setting
 
 
 def _add(kind: "EntryKind[Any]", slug: str, settings: Sequence[str]) -> None:

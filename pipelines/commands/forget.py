@@ -96,7 +96,6 @@ def _require_rest(instance: dg.DagsterInstance) -> None:
 
 
 def _account(found: _Forgotten) -> Iterator[str]:
-    """Yield a line for each kind of data to delete."""
     by_asset = Counter(one.asset for one in found.tables)
     counts = ", ".join(f"{asset} {n}" for asset, n in sorted(by_asset.items()))
     yield f"{len(found.tables):,} tables{': ' if counts else ''}{counts}"
@@ -147,10 +146,15 @@ def _about_model(
     """Return the tables about a model or its battles, and the records without their rows."""
     tables: list[_Stored] = []
     records: dict[_Stored, pd.DataFrame] = {}
+    in_json = {json.dumps(model), json.dumps(model, ensure_ascii=False)}
     for one in stored:
         table = pd.read_parquet(one.path)
-        is_about = _texts(table).isin({model, *battles}).any(axis=1)
-        if one.asset not in RECORDS and (is_about.any() or _quotes(table, model)):
+        texts = table.select_dtypes(["string", "object"])
+        texts = texts.map(lambda cell: cell if isinstance(cell, str) else "")
+        is_about = texts.isin({model, *battles}).any(axis=1)
+        cells = {cell for column in texts for cell in texts[column].unique()}
+        is_quoted = any(quoted in cell for cell in cells for quoted in in_json)
+        if one.asset not in RECORDS and (is_about.any() or is_quoted):
             tables.append(one)
         elif is_about.any():
             records[one] = table[~is_about]
@@ -185,20 +189,7 @@ def _names_judge(path: UPath, judge: str) -> bool:
     return any(judge in cell.split(", ") for cell in cells)
 
 
-def _texts(table: pd.DataFrame) -> pd.DataFrame:
-    texts = table.select_dtypes(["string", "object"])
-    return texts.map(lambda cell: cell if isinstance(cell, str) else "")
-
-
-def _quotes(table: pd.DataFrame, name: str) -> bool:
-    """Return whether JSON in a cell holds a name."""
-    quoted = {json.dumps(name), json.dumps(name, ensure_ascii=False)}
-    texts = _texts(table)
-    return any(one in cell for column in texts for cell in texts[column].unique() for one in quoted)
-
-
 def _identities(tables: Iterable[_Stored]) -> set[str]:
-    """Return the identities of the answers that stand in some tables."""
     found: set[str] = set()
     for one in tables:
         with one.path.open("rb") as content:

@@ -105,16 +105,12 @@ def plan_lines(corpus: str, judge: str) -> tuple[list[tuple[str, str, str]], lis
     notes = plans["note"].where(plans["status"].eq("ok"), "").fillna("")  # a plan says why not
     counts = notes[notes.ne("")].value_counts()
     common = counts[counts > 1]
-    rows = [
-        (
-            "the corpus" if row["grouping"] == "all" else str(row["level"]),
-            str(row["chosen_by"]),
-            str(row["plan"])
-            if not note or note in common
-            else f"{str(row['plan']).removesuffix('.')}; {note}",
-        )
-        for (_, row), note in zip(plans.iterrows(), notes, strict=True)
-    ]
+    rows = []
+    for row, note in zip(plans.to_dict("records"), notes, strict=True):
+        plan, of = str(row["plan"]), "the corpus" if row["grouping"] == "all" else str(row["level"])
+        if note and note not in common:
+            plan = f"{plan.removesuffix('.')}; {note}"
+        rows.append((of, str(row["chosen_by"]), plan))
     return rows, [f"{n} of {len(rows)} plans: {note}." for note, n in common.items()]
 
 
@@ -139,7 +135,7 @@ def print_conclusion(console: Console, corpus: str) -> None:
     known = errors.loc[nearest].dropna()
     by_method = [f"{known[name]:.0f} by {words[name]}" for name in words if name in known]
     for sentence in (
-        *(_beside_truth(board, definition) if definition.reader == "arena" else ()),
+        *([_beside_truth(board, definition)] if definition.reader == "arena" else []),
         f"Nearest to people is {nearest}: {ranked[nearest]:.0f} Elo off on average, each model "
         f"rated without its own votes{also}.",
         f"It would be {' and '.join(by_method)}.",
@@ -150,15 +146,14 @@ def print_conclusion(console: Console, corpus: str) -> None:
         console.print(plain(sentence), highlight=False, soft_wrap=True)
 
 
-def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> list[str]:
-    """Return the sentence on a simulated board's error against its known truth."""
+def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> str:
     from resources.arena.simulation import arena_options, build_arena, true_ratings
 
     options = arena_options(definition.arena, definition.seed, definition.slug)
     true = board["model"].map(true_ratings(build_arena(options)))
     off, votes = ((board[name] - true).abs().mean() for name in ("rating", "human_rating"))
     held = int(true.between(board["lower"], board["upper"]).sum())
-    return [
+    return (
         f"This is a simulation, whose truth is known: the board is {off:.0f} Elo off on average "
         f"(the votes alone {votes:.0f}), and {held} of {len(board)} intervals hold it."
-    ]
+    )

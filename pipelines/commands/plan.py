@@ -181,10 +181,7 @@ def _battles_of_candidates(
     judges: Sequence[JudgeDefinition],
     tables: ParquetStore,
 ) -> pd.DataFrame:
-    """Return the battles of candidates that a run would judge, by the present residuals.
-
-    Before any judge has ratings that is nothing: then as many as the corpus allows.
-    """
+    """Return the battles of candidates that a run would judge, by the present residuals."""
     wait_until_settled(corpus.slug)  # as the run will
     _, found = read_candidates(corpus, battles, tables)
     heldout, calibration = (
@@ -247,21 +244,13 @@ def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: s
         if battles is None or battles["human_outcome"].notna().any():
             return Part(told=f"judge {judge}: {PLAIN}")
         reason = " and without human votes on their battles"
+    checks = [key for key in graph.asset_check_keys if SCORES in graph.get(key).parent_entity_keys]
+    checked = {check.asset_key for check in checks} - DO_WITHOUT
+    resting = dg.AssetSelection.assets(SCORES, *checked).downstream().resolve(graph)
     return Part(
-        _resting_on_scores(graph),
+        frozenset(resting) - DO_WITHOUT,
         f"recorded preferences without rubric scores{reason}: reference-anchored ratings only",
     )
-
-
-def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
-    """Return the assets downstream of scored battles and of their checks, inclusive."""
-    checked = {
-        check.asset_key
-        for check in graph.asset_check_keys
-        if SCORES in graph.get(check).parent_entity_keys
-    }
-    resting = dg.AssetSelection.assets(SCORES, *checked - DO_WITHOUT).downstream().resolve(graph)
-    return frozenset(resting) - DO_WITHOUT
 
 
 def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | None:

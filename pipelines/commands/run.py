@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,13 @@ from assets.judging.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from pipelines.commands.beside import beside, n_processes
 from pipelines.commands.console import (
+    INTERRUPTED,
     FailedCheck,
     RunOutcome,
     RunReporter,
+    error_name,
     errors_of,
     failed_check,
-    interrupted,
     print_outcome,
     said,
 )
@@ -45,10 +46,9 @@ from pipelines.commands.plan import (
     require_reachable,
     supported_part,
 )
-from pipelines.commands.up_to_date import Record, first_wave, following
+from pipelines.commands.up_to_date import Record, first_wave
 from pipelines.definitions import build_definitions
 from pipelines.instance.homes import HOST_TAG, open_instance, recover
-from pipelines.instance.internals import AssetGraph
 from pipelines.instance.processes import this_host
 from pipelines.sensors.candidates import PLACES_TAG, has_candidates, placing_of
 from resources.config.catalog import Catalog
@@ -58,7 +58,7 @@ from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
 from resources.store.resource import StoredVerdicts
 from resources.suggest import unknown_name
-from resources.tables.store import ParquetStore, ParquetTables
+from resources.tables.store import ParquetTables
 
 _REPORT = dg.AssetKey("report")
 _ASKED_ABOUT_THEM = dg.AssetKey("candidate_verdicts")
@@ -102,7 +102,10 @@ def run_lineage(
             outcome = RunOutcome(corpus, names, n_battles=n_battles, plan=plan)
         else:
             require_reachable(asked_judges(definition, served, store, buyer, asks))
-            with _opened(instance) as recorded, RunReporter(console, verbose=verbose) as reporter:
+            opened = nullcontext(instance) if instance else open_instance()
+            with opened as recorded, RunReporter(console, verbose=verbose) as reporter:
+                if instance is None:
+                    recover(recorded)
                 defs = build_definitions(
                     catalog=catalog,
                     tables=tables,
@@ -110,33 +113,24 @@ def run_lineage(
                     budget=budget,
                     loggers={"console": reporter.logger()},
                 )
-                graph = defs.resolve_asset_graph()
-                outcome = RunOutcome(corpus)
-                lineage = _Lineage(
-                    outcome,
-                    recorded,
-                    reporter,
-                    defs,
-                    graph,
-                    store,
-                    Record(recorded, graph, store, catalog, verdict_store),
-                    _selected(defs, select),
-                    force=force,
-                    may_fork=budget is None and recorded.is_persistent,
-                )
+                outcome, graph = RunOutcome(corpus), defs.resolve_asset_graph()
+                record = Record(recorded, graph, store, catalog.frozen(), verdict_store)
+                may_fork = budget is None and recorded.is_persistent
+                known = (outcome, reporter, defs, record, _selected(defs, select))
+                lineage = _Lineage(*known, force=force, may_fork=may_fork)
                 lineage.run(definition, partial(judges_of, definition, catalog, judges))
     except dg.DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
     except (ValueError, OSError) as error:
         outcome = RunOutcome(corpus, tuple(judges or ()), errors=[str(error)])
-    failed = outcome.failed_checks
-    counted = [] if verbose else [one for one in failed if _is_simulated(one, corpus, catalog)]
-    if counted:
-        text = f"{len(counted)}, all of this simulation and none of data of yours; -v prints them"
+    others = [
+        one for one in outcome.failed_checks if verbose or not _is_simulated(one, corpus, catalog)
+    ]
+    if n_counted := len(outcome.failed_checks) - len(others):
+        text = f"{n_counted}, all of this simulation and none of data of yours; -v prints them"
         said(console, f"\nWarnings: {text}")
-    others = [one for one in failed if one not in counted]
     print_outcome(replace(outcome, failed_checks=others), console)
-    if not verbose and outcome.report is not None and outcome.n_made and not outcome.errors:
+    if not verbose and outcome.report is not None and outcome.made and not outcome.errors:
         print_conclusion(console, corpus)
     return outcome
 
@@ -144,9 +138,8 @@ def run_lineage(
 def _is_simulated(check: FailedCheck, corpus: str, catalog: Catalog) -> bool:
     """Return whether a warning is of the arena alone, or of a simulated judge there."""
     judge = check.partition.partition("|")[2]
-    if check.is_gate or catalog.corpus(corpus).reader != "arena":
-        return False
-    return not judge or catalog.judge(judge).kind == "builtin"
+    is_warning_of_arena = not check.is_gate and catalog.corpus(corpus).reader == "arena"
+    return is_warning_of_arena and (not judge or catalog.judge(judge).kind == "builtin")
 
 
 @dataclass
@@ -154,11 +147,8 @@ class _Lineage:
     """The jobs of one corpus, and their results so far."""
 
     outcome: RunOutcome
-    instance: dg.DagsterInstance
     reporter: RunReporter
     defs: dg.Definitions
-    graph: AssetGraph
-    store: ParquetStore
     record: Record
     selected: Set[dg.AssetKey]
     force: bool
@@ -169,13 +159,15 @@ class _Lineage:
     ) -> None:
         """Run the corpus, each judge, the candidates, and the comparison of those that passed."""
         corpus = definition.slug
-        register(self.instance, corpora=[corpus])
+        register(self.record.instance, corpora=[corpus])
         is_read = self._job("corpus_job", corpus)
-        chosen = choose(self.instance if is_read else None)
+        chosen = choose(self.record.instance if is_read else None)
         judges = self.outcome.judges = tuple(judge.slug for judge in chosen)
-        register(self.instance, judges=judges)
+        register(self.record.instance, judges=judges)
         if is_read:
-            parts = {j: supported_part(self.graph, self.store, corpus, j) for j in judges}
+            parts = {
+                j: supported_part(self.record.graph, self.record.store, corpus, j) for j in judges
+            }
             placing = [judge.slug for judge in chosen if judge.kind != "recorded"]
             placing = placing if _ASKED_ABOUT_THEM in self.selected else []
 
@@ -190,7 +182,7 @@ class _Lineage:
             self._place_candidates(definition, [judge for judge in placing if done[judge]])
             part = common_part(parts, done)
             if part is None and not self.outcome.errors:
-                part = methods_part(self.graph, self.outcome.there)
+                part = methods_part(self.record.graph, self.outcome.there)
             if part is not None:
                 self._job("comparison_job", corpus, part)
 
@@ -224,16 +216,15 @@ class _Lineage:
     def _place_candidates(self, definition: CorpusDefinition, judges: Sequence[str]) -> None:
         """Read the dropped files of new models, and place each by each judge; often, nothing."""
         corpus = definition.slug
-        if not has_candidates(definition, self.store):
+        if not has_candidates(definition, self.record.store):
             return
-        if not self._job("candidate_job", corpus, tags=_tags_of(judges)):
-            return
-        battles = self.store.stored("candidate_battles", corpus)
+        is_read = self._job("candidate_job", corpus, tags=_tags_of(judges))
+        battles = self.record.store.stored("candidate_battles", corpus) if is_read else None
         if battles is None:
             return
         about = fingerprint(battles)
         for judge in judges:
-            placing = placing_of(self.instance, corpus, judge, about)
+            placing = placing_of(self.record.instance, corpus, judge, about)
             if about or not placing.is_done:
                 key = corpus_judge_key(corpus, judge)
                 again = frozenset() if placing.is_done else frozenset({_ASKED_ABOUT_THEM})
@@ -266,54 +257,46 @@ class _Lineage:
             self.reporter.line("warn", part.told)
         left, succeeded = set(keys), True
         due = left if self.force else self.record.stale(left, partition) | (again & left)
-        while wave := first_wave(self.graph, left, due):
+        while wave := first_wave(self.record.graph, left, due):
             result = self._execute(job, wave, partition, tags or {})
-            self._take(result, partition)
             succeeded &= result.success
-            left -= wave | _stopped(self.graph, wave, result)
+            left -= wave | self._stopped(wave, result)
             due = self.record.stale(left, partition) if left else set()
-        self._take_over(left, partition)
-        return succeeded
-
-    def _take_over(self, keys: Set[dg.AssetKey], partition: str) -> None:
-        """Count the tables that are up to date, and repeat which of their checks failed."""
-        counted = (
-            self.outcome.made | self.outcome.up_to_date
-        )  # by a job before: two share the leaderboard
-        new = {key for key in keys if (key, partition) not in counted}
+        counted = self.outcome.made | self.outcome.up_to_date  # two jobs share the leaderboard
+        new = {key for key in left if (key, partition) not in counted}
         self.outcome.up_to_date |= {(key, partition) for key in new}
-        self.outcome.there |= keys
+        self.outcome.there |= left
         self.outcome.failed_checks += self.record.failed_checks(new, partition)
-        if _REPORT in keys:
+        if _REPORT in left:
             self.outcome.report = Path(self.record.metadata(_REPORT, partition)["path"])
+        return succeeded
 
     def _execute(
         self, job: dg.JobDefinition, keys: Set[dg.AssetKey], partition: str, tags: Mapping[str, str]
     ) -> dg.ExecuteInProcessResult:
-        parts = keys | self.graph.get_check_keys_for_assets(keys)
-        steps = {frozenset(self.graph.get_execution_set_asset_and_check_keys(k)) for k in parts}
+        parts = keys | self.record.graph.get_check_keys_for_assets(keys)
+        steps = {
+            frozenset(self.record.graph.get_execution_set_asset_and_check_keys(k)) for k in parts
+        }
         title = f"{job.name.replace('_', ' ')} {partition}"
         self.reporter.begin(title, len(steps))
         with interrupts_raised():
             result = job.execute_in_process(
                 asset_selection=sorted(keys),
                 partition_key=partition,
-                instance=self.instance,
+                instance=self.record.instance,
                 raise_on_error=False,
                 tags={HOST_TAG: this_host(), **tags},
                 run_config={"loggers": {"console": {"config": {}}}},
             )
         self.reporter.end(title)
-        return result
-
-    def _take(self, result: dg.ExecuteInProcessResult, partition: str) -> None:
         self.outcome.failed_checks += [
             failed_check(evaluation, partition)
             for evaluation in result.get_asset_check_evaluations()
             if not evaluation.passed
         ]
         failures = [event for event in result.all_events if event.is_step_failure]
-        if any(interrupted(event) for event in failures):
+        if any(error_name(event) == INTERRUPTED for event in failures):
             raise KeyboardInterrupt
         self.outcome.errors += errors_of(failures, partition)
         if not result.success and not failures:
@@ -324,21 +307,22 @@ class _Lineage:
             self.outcome.made.add((made.asset_key, partition))
             if made.asset_key == _REPORT:
                 self.outcome.report = Path(str(made.metadata["path"].value))
+        return result
 
-
-def _stopped(
-    graph: AssetGraph, tried: Set[dg.AssetKey], result: dg.ExecuteInProcessResult
-) -> set[dg.AssetKey]:
-    """Return the assets downstream of a failed table or of a failed blocking check."""
-    made = {event.asset_key for event in result.get_asset_materialization_events()}
-    gates = {
-        evaluation.asset_key
-        for evaluation in result.get_asset_check_evaluations()
-        if not evaluation.passed
-        and evaluation.severity == dg.AssetCheckSeverity.ERROR
-        and graph.get(evaluation.asset_check_key).blocking
-    }
-    return following(graph, (tried - made) | gates)
+    def _stopped(
+        self, tried: Set[dg.AssetKey], result: dg.ExecuteInProcessResult
+    ) -> set[dg.AssetKey]:
+        """Return the assets downstream of a failed table or of a failed blocking check."""
+        made = {event.asset_key for event in result.get_asset_materialization_events()}
+        gates = {
+            evaluation.asset_key
+            for evaluation in result.get_asset_check_evaluations()
+            if not evaluation.passed
+            and evaluation.severity == dg.AssetCheckSeverity.ERROR
+            and self.record.graph.get(evaluation.asset_check_key).blocking
+        }
+        selection = dg.AssetSelection.assets(*(tried - made), *gates).downstream()
+        return {*selection.resolve(self.record.graph)}
 
 
 def _tags_of(placing: Sequence[str]) -> dict[str, str]:
@@ -367,17 +351,6 @@ def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.Asse
             f"cannot select {', '.join(map(repr, select))}: {error}; write asset names, or such "
             "as 'verdicts+' (and what follows), '+report' (and what precedes), 'group:judging'"
         ) from error
-
-
-@contextmanager
-def _opened(instance: dg.DagsterInstance | None) -> Iterator[dg.DagsterInstance]:
-    """Yield the instance of a run; one that is opened here is cleared up and closed here."""
-    if instance is not None:
-        yield instance
-        return
-    with open_instance() as own:
-        recover(own)
-        yield own
 
 
 @contextmanager

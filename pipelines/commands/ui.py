@@ -30,7 +30,15 @@ _LOOK_EVERY_S = 0.2
 def serve(port: int, console: Console) -> int:
     """Serve the web interface until it is stopped, and return the exit code."""
     sensor_seconds()  # a wrong one is said here, rather than by the interface later
-    _require_free(port)
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise ValueError(
+                f"port {port} on {HOST} is taken ({error.strerror}); stop what listens there or "
+                f"choose another: judgeline ui --port {port + 1 if port < 65535 else 3000}"
+            ) from error
     allowed_hosts()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
@@ -55,7 +63,14 @@ def serve(port: int, console: Console) -> int:
 def _running(port: int) -> Iterator[dict[str, owned.Process]]:
     """Start the servers, the one of the code first; stop them all in the end."""
     servers: dict[str, owned.Process] = {}
-    start = partial(owned.start, folder=ROOT, environment=_environment())
+    environment = {
+        **os.environ,
+        "DAGSTER_HOME": str(prepare_home().absolute()),
+        "DAGSTER_DISABLE_TELEMETRY": "1",
+        "JUDGELINE_HOME": str(home()),
+        "JUDGELINE_TABLES": tables_uri(),
+    }
+    start = partial(owned.start, folder=ROOT, environment=environment)
     with TemporaryDirectory(prefix="judgeline-") as folder:
         address, workspace = Path(folder, "code"), Path(folder, "workspace.yaml")
         server = {"socket": str(address), "location_name": LOCATION}
@@ -77,26 +92,3 @@ def _running(port: int) -> Iterator[dict[str, owned.Process]]:
             yield servers
         finally:
             owned.stop(servers.values(), _PATIENCE_S)
-
-
-def _environment() -> dict[str, str]:
-    """Return this environment with the home spelt out for every process of the interface."""
-    return {
-        **os.environ,
-        "DAGSTER_HOME": str(prepare_home().absolute()),
-        "DAGSTER_DISABLE_TELEMETRY": "1",
-        "JUDGELINE_HOME": str(home()),
-        "JUDGELINE_TABLES": tables_uri(),
-    }
-
-
-def _require_free(port: int) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            raise ValueError(
-                f"port {port} on {HOST} is taken ({error.strerror}); stop what listens there or "
-                f"choose another: judgeline ui --port {port + 1 if port < 65535 else 3000}"
-            ) from error

@@ -5,6 +5,7 @@ its code reads are those that it was made by, its file is there, and its checks 
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,35 +23,29 @@ from resources.judges.buying import RETRIED, is_retried
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetStore
 
-_ENDED = ("SUCCEEDED", "FAILED")
 _REPORT = dg.AssetKey("report")
-
 
 Place = tuple[str, ...]
 """A corpus, and the judge where a partition has one."""
 
 
+@dataclass(frozen=True)
 class Record:
-    """Record of a lineage's tables in the instance, the table store and the configuration."""
+    """Record of a lineage's tables in the instance, the table store and a frozen catalog."""
 
-    def __init__(
-        self,
-        instance: dg.DagsterInstance,
-        graph: internals.AssetGraph,
-        store: ParquetStore,
-        catalog: Catalog,
-        verdict_store: StoredVerdicts,
-    ) -> None:
-        self._instance, self._graph, self._store = instance, graph, store
-        self._catalog, self._verdict_store = catalog.frozen(), verdict_store
-        self._versions: dict[tuple[dg.AssetKey, Place], str] = {}
+    instance: dg.DagsterInstance
+    graph: internals.AssetGraph
+    store: ParquetStore
+    catalog: Catalog
+    verdict_store: StoredVerdicts
+    _versions: dict[tuple[dg.AssetKey, Place], str] = field(default_factory=dict)
 
     def stale(self, keys: Collection[dg.AssetKey], partition: str) -> set[dg.AssetKey]:
         """Return the tables of a partition that are due; those of one step are made together."""
         self._versions.clear()  # others may have made something since
         checks = self._checks(keys, partition)
         due = {key for key in keys if self._is_stale(key, partition, checks)}
-        steps = (self._graph.get(key).execution_set_asset_keys & {*keys} for key in due)
+        steps = (self.graph.get(key).execution_set_asset_keys & {*keys} for key in due)
         return due.union(*steps)
 
     def failed_checks(self, keys: Collection[dg.AssetKey], partition: str) -> list[FailedCheck]:
@@ -63,21 +58,22 @@ class Record:
 
     def metadata(self, key: dg.AssetKey, partition: str) -> Mapping[str, Any]:
         """Return the metadata of the last materialisation, by name; none where there is none."""
-        return metadata_of(latest(self._instance, key.to_user_string(), partition))
+        return metadata_of(latest(self.instance, key.to_user_string(), partition))
 
     def _is_stale(
         self, key: dg.AssetKey, partition: str, checks: Mapping[dg.AssetCheckKey, Any]
     ) -> bool:
-        record = latest(self._instance, key.to_user_string(), partition)
+        record = latest(self.instance, key.to_user_string(), partition)
         made = record.asset_materialization if record else None
         if made is None:
             return True
-        node, tags, place = self._graph.get(key), made.tags or {}, tuple(str(partition).split("|"))
+        node, tags, place = self.graph.get(key), made.tags or {}, tuple(str(partition).split("|"))
         metadata = metadata_of(record)
+        judges = metadata.get("judges", []) if len(place) == 1 else []
         is_there = (
             Path(str(metadata.get("path"))).is_file()
             if key == _REPORT
-            else self._store.has(key.to_user_string(), *place)
+            else self.store.has(key.to_user_string(), *place)
         )
         return (
             not is_there
@@ -89,7 +85,8 @@ class Record:
             or self._has_other_settings(key, place, metadata)
             or self._is_asked_again(key, place, metadata)
             or bool(_left_out(key, place, metadata))
-            or self._has_stopped_judges(place, metadata)
+            # a check has stopped a judge of a comparison or report since
+            or bool(settled_judges(self.instance, place[0], judges)[1])
             or self._is_unsettled(key, checks)
         )
 
@@ -98,10 +95,10 @@ class Record:
     ) -> bool:
         judge = place[1] if len(place) > 1 else None
         if SETTINGS not in metadata:
-            return "catalog" in self._graph.get(key).assets_def.required_resource_keys
+            return "catalog" in self.graph.get(key).assets_def.required_resource_keys
         try:
             return any(
-                value(self._catalog, place[0], judge, name) != before
+                value(self.catalog, place[0], judge, name) != before
                 for name, before in metadata[SETTINGS].items()
             )
         except (AttributeError, ValueError, OSError):  # the table's own run says more
@@ -113,30 +110,29 @@ class Record:
         if asset not in FORM_OF or not metadata.get("judge_identity"):
             return False
         corpus, slug = place
-        judge = self._catalog.judge(slug)
-        now = identity_now(judge, self._catalog.corpus(corpus), FORM_OF[asset])
-        if now not in ("", metadata["judge_identity"]):
-            return True
-        return judge.kind != "builtin" and self._has_other_answers(
-            asset, place, str(metadata["judge_identity"])
-        )
+        judge = self.catalog.judge(slug)
+        now = identity_now(judge, self.catalog.corpus(corpus), FORM_OF[asset])
+        before = str(metadata["judge_identity"])
+        if judge.kind == "builtin" or now not in ("", before):
+            return now not in ("", before)
+        return self._has_other_answers(asset, place, before)
 
     def _is_unsettled(self, key: dg.AssetKey, checks: Mapping[dg.AssetCheckKey, Any]) -> bool:
         """Return whether a check is new or cut off, or stops what follows."""
-        for check in self._graph.get_check_keys_for_assets({key}):
-            if (record := checks.get(check)) is None or record.status.value not in _ENDED:
-                return True
-            if record.status.value == "SUCCEEDED":
-                continue
-            evaluation = record.event.dagster_event.asset_check_evaluation_data
-            is_error = evaluation.severity == dg.AssetCheckSeverity.ERROR
-            if is_error and self._graph.get(check).blocking:
+        for check in self.graph.get_check_keys_for_assets({key}):
+            record: Any = checks.get(check)
+            status = record.status.value if record else ""
+            if status == "FAILED" and self.graph.get(check).blocking:
+                found = record.event.dagster_event.asset_check_evaluation_data
+                if found.severity == dg.AssetCheckSeverity.ERROR:
+                    return True
+            elif status not in ("SUCCEEDED", "FAILED"):
                 return True
         return False
 
     def _has_other_answers(self, asset: str, place: Place, identity: str) -> bool:
         """Return whether failed answers of a table would be asked for again, or were given."""
-        answers = self._store.picked(asset, *place, columns=["status", "identity"])
+        answers = self.store.picked(asset, *place, columns=["status", "identity"])
         if answers is None:
             return False
         if "identity" not in answers:  # a panel, which mends nothing of its own
@@ -144,12 +140,12 @@ class Record:
         failed = set(answers.loc[answers["status"].ne("ok"), "identity"])
         if not failed:
             return False
-        found, _ = self._verdict_store.open().find(identity, failed)
-        retried = RETRIED.union(self._verdict_store.retry_also)
+        found, _ = self.verdict_store.open().find(identity, failed)
+        retried = RETRIED.union(self.verdict_store.retry_also)
         fates = zip(found["status"], found["n_attempts"], strict=True)
         if any(is_retried(status, n, retried) for status, n in fates):
             return True
-        rows: Any = self._store.matching(asset, *place, column="identity", among=failed)
+        rows: Any = self.store.matching(asset, *place, column="identity", among=failed)
         before = rows[["identity", "answer"]].drop_duplicates("identity")
         both = before.merge(found[["identity", "answer"]], on="identity", suffixes=("", "_now"))
         return bool(both["answer"].fillna("").ne(both["answer_now"].fillna("")).any())
@@ -157,22 +153,17 @@ class Record:
     def _version_of(self, parent: dg.AssetKey, place: Place) -> str:
         if (parent, place) not in self._versions:
             corpus, *judges = place
-            known = judges or self._instance.get_dynamic_partitions("judge")
+            known = judges or self.instance.get_dynamic_partitions("judge")
             places: list[str] = [corpus_judge_key(corpus, judge) for judge in known]
-            if self._graph.get(parent).partitions_def == CORPUS:
+            if self.graph.get(parent).partitions_def == CORPUS:
                 places = [corpus]
-            version = internals.data_version(self._instance, parent, places)
+            version = internals.data_version(self.instance, parent, places)
             self._versions[parent, place] = version
         return self._versions[parent, place]
 
-    def _has_stopped_judges(self, place: Place, metadata: Mapping[str, Any]) -> bool:
-        """Return whether a check has stopped a judge of a comparison or report since."""
-        judges = metadata.get("judges", []) if len(place) == 1 else []
-        return bool(settled_judges(self._instance, place[0], judges)[1])
-
     def _checks(self, keys: Iterable[dg.AssetKey], partition: str) -> dict[dg.AssetCheckKey, Any]:
-        wanted = self._graph.get_check_keys_for_assets({*keys})
-        return check_records(self._instance, wanted, partition)
+        wanted = self.graph.get_check_keys_for_assets({*keys})
+        return check_records(self.instance, wanted, partition)
 
 
 def _left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> list[str]:
@@ -200,8 +191,3 @@ def first_wave(
         elif key in due or parents & (wave | open_):
             open_.add(key)
     return wave
-
-
-def following(graph: internals.AssetGraph, keys: Collection[dg.AssetKey]) -> set[dg.AssetKey]:
-    """Return assets and all assets downstream of them."""
-    return {*dg.AssetSelection.assets(*keys).downstream().resolve(graph)}

@@ -40,7 +40,7 @@ from resources.judges import judge as calls
 from resources.judges.buying import is_retried
 from resources.judges.catalog import open_judge, was_probed
 from resources.store.verdicts import VerdictStore
-from resources.tables.store import ParquetStore, open_store
+from resources.tables.store import open_store
 
 Row = tuple[str, int, str, str]
 
@@ -96,12 +96,11 @@ def _fate(
     if row is None:
         parts = calls.call_parts(judge, call)
         near = nearest(verdicts_of_battle(store, call.battle_id, parts), call.order, parts)
-        return "miss", (
-            "no verdict of this battle is stored"
-            if near is None
-            else f"the nearest stored verdict (of {near.judge}, battle {near.battle_id}, order "
-            f"{near.order}) differs in {'; '.join(near.differences)}"
-        )
+        if near is None:
+            return "miss", "no verdict of this battle is stored"
+        of = f"of {near.judge}, battle {near.battle_id}, order {near.order}"
+        differences = "; ".join(near.differences)
+        return "miss", f"the nearest stored verdict ({of}) differs in {differences}"
     status, n_attempts = row["status"], int(row["n_attempts"])
     model, words = (  # of a server, which may have had none
         value if isinstance(value, str) else "" for value in (row["reply_model"], row["said"])
@@ -128,12 +127,8 @@ def _find(battle: str, corpus: str | None) -> tuple[CorpusDefinition, pd.DataFra
     where = f"corpus {corpus!r}" if corpus else "any configured corpus"
     remedy = f"make them first: judgeline run --corpus {corpus or 'SLUG'} --select group:corpus"
     if read:
-        those = (
-            ""
-            if corpus
-            else f", or read its corpus (read so far: {', '.join(dict.fromkeys(read))})"
-        )
-        remedy = f"correct the id{those}"
+        those = f", or read its corpus (read so far: {', '.join(dict.fromkeys(read))})"
+        remedy = f"correct the id{'' if corpus else those}"
     raise ValueError(f"no battle {battle!r} in the tables of {where}; {remedy}")
 
 
@@ -163,16 +158,10 @@ def nearest(stored: pd.DataFrame, order: str, parts: Mapping[str, str]) -> Neare
     for row in stored.to_dict("records"):
         was = json.loads(row["parts"])
         names = [n for n in sorted({*was, *parts}) if was.get(n) != parts.get(n)]
-        candidates.append((row, tuple(_told(n, was.get(n), parts.get(n)) for n in names)))
-    if not candidates:
-        return None
-
-    def distance(candidate: tuple[dict[str, Any], tuple[str, ...]]) -> tuple[int, bool, int]:
-        row, differences = candidate
-        return len(differences), row["order"] != order, -row["answered_at"].value
-
-    row, differences = min(candidates, key=distance)
-    return Nearest(row["judge"], row["battle_id"], row["order"], row["status"], differences)
+        told = tuple(_told(n, was.get(n), parts.get(n)) for n in names)
+        found = Nearest(row["judge"], row["battle_id"], row["order"], row["status"], told)
+        candidates.append((len(told), row["order"] != order, -row["answered_at"].value, found))
+    return min(candidates, key=lambda one: one[:3])[3] if candidates else None
 
 
 def _told(name: str, was: str | None, now: str | None) -> str:
@@ -244,7 +233,14 @@ def import_verdicts(
             f"no row could be read ({reasons or 'the file has none'}), such as: {example}. Correct "
             "the format or the file"
         )
-    found, renamed = _own_slugs(found)
+    judges = found.verdicts["judge"]
+    kinds = {name: yaml.safe_load(text)[name]["kind"] for name, text in JUDGES.examples().items()}
+    kinds |= {name: judge.kind for name, judge in load_judges().items()}
+    asked = {name for name in kinds if kinds[name] != "recorded"}
+    taken = asked.union(judges)
+    renamed = {name: _free(name, taken) for name in sorted(asked.intersection(judges))}
+    renaming = found.verdicts.assign(judge=[renamed.get(name, name) for name in judges])
+    found = found._replace(verdicts=renaming)
     commands = _commands(found, places[BATTLES])
     quarantine = in_csv(found.quarantine)
     battles, verdicts, rest = places.values()
@@ -258,21 +254,7 @@ def import_verdicts(
     return Imported(found, places, commands, renamed)
 
 
-def _own_slugs(found: CorpusRead) -> tuple[CorpusRead, dict[str, str]]:
-    """Rename judges whose slug belongs to a configured judge of another kind."""
-    examples = {
-        name: yaml.safe_load(text)[name]["kind"] for name, text in JUDGES.examples().items()
-    }
-    kinds = {**examples, **{name: judge.kind for name, judge in load_judges().items()}}
-    asked, judges = {name for name in kinds if kinds[name] != "recorded"}, found.verdicts["judge"]
-    taken = asked.union(judges)
-    renamed = {name: _free(name, taken) for name in sorted(asked.intersection(judges))}
-    verdicts = found.verdicts.assign(judge=[renamed.get(name, name) for name in judges])
-    return found._replace(verdicts=verdicts), renamed
-
-
 def _free(name: str, taken: Collection[str]) -> str:
-    """Return a free slug for a recorded judge."""
     numbered = (f"{name}-recorded-{n}" for n in count(2))
     return next(one for one in chain([f"{name}-recorded"], numbered) if one not in taken)
 
@@ -288,20 +270,19 @@ def _commands(found: CorpusRead, battles: Path) -> list[str]:
     here = next((corpus for corpus in known if known[corpus].location == place), "")
     taken = {*known, *CORPORA.examples()}
     name = here or (_free(name, taken) if name in taken else name)
-    recorded = {"kind": "recorded", "family": "unknown"}
-    entries: list[tuple[str, str, Mapping[str, object]]] = [
-        ("judges", judge, {**recorded, "display_name": judge})
+
+    def added(group: str, entry: str, **settings: object) -> str:
+        values = [f"{key}={json.dumps(x, ensure_ascii=False)}" for key, x in settings.items()]
+        stated = " ".join(f"--set {shlex.quote(value)}" for value in values)
+        return f"judgeline {group} add {entry} {stated}"
+
+    commands = [
+        added("judges", judge, kind="recorded", family="unknown", display_name=judge)
         for judge in judges
         if judge not in load_judges()
     ]
     if not here:
-        fields = {"reader": "battles", "location": place, "judges": judges}
-        entries.append(("corpora", name, fields))
-    commands = []
-    for group, entry, settings in entries:
-        values = [f"{key}={json.dumps(x, ensure_ascii=False)}" for key, x in settings.items()]
-        stated = " ".join(f"--set {shlex.quote(value)}" for value in values)
-        commands.append(f"judgeline {group} add {entry} {stated}")
+        commands.append(added("corpora", name, reader="battles", location=place, judges=judges))
     return [*commands, f"judgeline run --corpus {name}"]
 
 
@@ -318,7 +299,15 @@ def export_verdicts(
     """Write a judge's verdicts on a corpus in the format of another program."""
     require_free({"out": out}, force=force)
     options = arena_hard_options(style, baseline, baseline_first_in)
-    battles, verdicts = _stored(open_store(), corpus, judge)
+    tables = open_store()
+    verdicts = tables.stored("verdicts", corpus, judge)
+    battles = tables.stored("sampled_battles", corpus)
+    if verdicts is None or battles is None:
+        Catalog().corpus(corpus), Catalog().judge(judge)  # an unknown name is said first
+        raise ValueError(
+            f"no verdicts of judge {judge!r} on corpus {corpus!r} are stored; make them first: "
+            f"judgeline run --corpus {corpus} --judge {judge} --select '+verdicts'"
+        )
     judged, account = judged_battles(battles, verdicts)
     if style == "arena-hard":
         text = write_arena_hard(judged, account, judge, options)
@@ -337,19 +326,6 @@ def export_verdicts(
 def counted(counts: Counter[str]) -> list[str]:
     """Return the counts above zero, in words."""
     return [f"{count:,} {what}" for what, count in counts.items() if count]
-
-
-def _stored(store: ParquetStore, corpus: str, judge: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    verdicts = store.stored("verdicts", corpus, judge)
-    battles = store.stored("sampled_battles", corpus)
-    if verdicts is not None and battles is not None:
-        return battles, verdicts
-    catalog = Catalog()
-    catalog.corpus(corpus), catalog.judge(judge)  # an unknown name is said first
-    raise ValueError(
-        f"no verdicts of judge {judge!r} on corpus {corpus!r} are stored; make them first: "
-        f"judgeline run --corpus {corpus} --judge {judge} --select '+verdicts'"
-    )
 
 
 def show_imported(console: Console, imported: Imported) -> None:

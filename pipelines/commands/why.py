@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -70,9 +71,7 @@ class Why:
 
     def as_record(self) -> dict[str, Any]:
         """Return plain data; an infinite bound is the text ``"inf"`` or ``"-inf"``."""
-        made = [one._asdict() for one in self.made]
-        for one in made:
-            del one["said"]
+        made = [{k: v for k, v in one._asdict().items() if k != "said"} for one in self.made]
         return dict(json_value({**asdict(replace(self, made=[])), "made": made}))
 
 
@@ -172,20 +171,16 @@ class _Rating:
         return {name: _plain(value) for name, value in known.items() if _plain(value) is not None}
 
     def own_ratings(self) -> dict[str, Mapping[str, Any]]:
-        """Return the rating by each judge of a pooled one, its weight, and where to go on."""
-        of, judges = (
-            f"{shlex.quote(self._model)} --corpus {self._corpus}",
+        judges, shown = (
             self.row["judges"].split(", "),
+            ("rating", "lower", "upper", "method", "flags"),
         )
         ratings: dict[str, Mapping[str, Any]] = {}
         for judge in judges:
             own = self._row_in(self._store.stored("leaderboard", self._corpus, judge))
-            shown = ("rating", "lower", "upper", "method", "flags")
-            ratings[judge] = {
-                **{name: _plain(own.get(name)) for name in shown},
-                "weight": 1 / len(judges),
-                "next": f"judgeline why {of} --judge {judge}",
-            }
+            of = f"{shlex.quote(self._model)} --corpus {self._corpus} --judge {judge}"
+            known = {name: _plain(own.get(name)) for name in shown}
+            ratings[judge] = {**known, "weight": 1 / len(judges), "next": f"judgeline why {of}"}
         return ratings
 
     def influences(self) -> pd.DataFrame:
@@ -193,14 +188,13 @@ class _Rating:
         rating = self._definition.rating
         found = self._read("battle_influences") if self.method == rating.method else None
         if found is None:
+            tables = map(self._read, ("candidate_battles", "candidate_verdicts"))
             found = influence_table(
                 self._need("scored_battles"),
                 self._need("beta_folds"),
                 rating,
                 method=self.method,
-                candidate_scores=score_candidates(
-                    self._read("candidate_battles"), self._read("candidate_verdicts")
-                ),
+                candidate_scores=score_candidates(*tables),
                 candidate_ratings=self._read("candidate_ratings"),
             )
         is_own = found["model"].eq(self._model) & found["is_candidate"].eq(self._is_candidate)
@@ -219,7 +213,6 @@ class _Rating:
         return leads_beside(self._model, battles, ratings, options, self.method, half_width)
 
     def evidence(self, chosen: pd.DataFrame) -> list[Evidence]:
-        """Return battles by their influences, with texts and answers."""
         ids, tables = chosen["battle_id"].tolist(), ("sampled_battles", "verdicts")
         if self._is_candidate:
             tables = ("candidate_battles", "candidate_verdicts")
@@ -231,7 +224,6 @@ class _Rating:
         return evidence_of(chosen, *(none if table is None else table for table in found))
 
     def every_rating(self) -> dict[str, float]:
-        """Return the ratings of a model by every method that has one."""
         found = self._read("heldout_ratings")
         own = None if found is None else found[found["model"].eq(self._model)].set_index("method")
         if own is None or own.empty:  # a candidate
@@ -319,8 +311,8 @@ class _Rating:
         return self._row_in(as_table(rank_models(as_columns(HeldOutRatings, ratings), **options)))
 
     def _keys(self, asset: str) -> tuple[str, ...]:
-        of_corpus = asset in (*OF_CORPUS, *OF_ALL_JUDGES)
-        return (self._corpus,) if of_corpus else (self._corpus, self._judge)
+        own = () if asset in (*OF_CORPUS, *OF_ALL_JUDGES) else (self._judge,)
+        return self._corpus, *own
 
     def _read(self, asset: str) -> pd.DataFrame | None:
         if self._judge == POOLED and asset in ("leaderboard", "heldout_ratings"):
@@ -341,13 +333,11 @@ def _record(instance: dg.DagsterInstance | None, corpus: str, judge: str) -> tup
     """Return the materialisations on record, or none and why."""
     names = (*OF_CORPUS, *(OF_ALL_JUDGES if judge == POOLED else OF_JUDGE))
     try:
-        if instance is not None:
-            made = last_made(instance, corpus, judge, names)
-        elif "DAGSTER_HOME" in os.environ or (home() / "dagster.yaml").exists():
-            with open_instance() as opened:
-                made = last_made(opened, corpus, judge, names)
-        else:
+        is_here = "DAGSTER_HOME" in os.environ or (home() / "dagster.yaml").exists()
+        if instance is None and not is_here:
             return [], "no runs are recorded here: the tables came without their instance"
+        with nullcontext(instance) if instance else open_instance() as opened:
+            made = last_made(opened, corpus, judge, names)
     except (dg.DagsterError, SQLAlchemyError, OSError) as error:
         return [], f"the record of runs could not be read ({type(error).__name__})"
     return made, "" if made else "no run on record made these tables"

@@ -124,13 +124,10 @@ def _fold(fold: Mapping[str, Any]) -> Iterator[Line]:
         "an unknown number" if fold[name] is None else f"{fold[name]:,.3f}"
         for name in ("beta", "std_error")
     )
-    votes = ""
-    if fold["n_battles"] is not None:
-        votes = (
-            f", standard error {error}, from {fold['n_battles']:,} decisive votes on other models"
-        )
-    slope = f"{beta} logits per rubric point{votes} ({fold['status']})"
-    yield Line(0, "slope (beta)", slope)
+    votes, n = "", fold["n_battles"]
+    if n is not None:
+        votes = f", standard error {error}, from {n:,} decisive votes on other models"
+    yield Line(0, "slope (beta)", f"{beta} logits per rubric point{votes} ({fold['status']})")
 
 
 def _judges(why: Why) -> Iterator[Line]:

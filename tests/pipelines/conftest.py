@@ -201,7 +201,7 @@ def finished_home(once: Callable[..., Path]) -> Path:
         assert (outcome.exit_code, outcome.errors) == (0, []), workshop.printed
         assert outcome.judges == ("careful", "hasty")
         assert outcome.report == workshop.home / "reports" / "tiny.html"
-        assert outcome.n_made == len(workshop.files()) + 1  # the report is no table
+        assert len(outcome.made) == len(workshop.files()) + 1  # the report is no table
         told = {"home": str(folder), "printed": workshop.printed}
         (folder / "told.json").write_text(json.dumps(told), encoding="utf-8")
 

@@ -1,6 +1,7 @@
 """A backfill says what it costs, wants a yes, and does the work of exactly the named judges."""
 
 import time
+from contextlib import nullcontext
 
 import dagster as dg
 import pytest
@@ -11,11 +12,10 @@ from newcomers import drop, newcomer
 from assets.settings import BUDGET_TAG
 from judgeline.cli import main
 from pipelines.commands import backfill
-from pipelines.commands.backfill import cancel, choose_pairs, plan_backfill, require_daemon, submit
+from pipelines.commands.backfill import cancel, choose_pairs, require_daemon, submit
 from pipelines.commands.run import _selected
 from pipelines.definitions import build_definitions
-from resources.judges.buying import Buyer
-from resources.store.resource import StoredVerdicts
+from resources.judges.judge_plan import JudgePlan, TokenEstimate
 
 
 @pytest.fixture(scope="module")
@@ -34,35 +34,14 @@ def installed(read, monkeypatch):
 
 def kept(workshop):
     """What opens an instance: the workshop's own, which stays open."""
-
-    class Kept:
-        def __enter__(self):
-            return workshop.instance
-
-        def __exit__(self, *_):
-            return None
-
-    return Kept
-
-
-def store_of(workshop):
-    return workshop.tables.create_io_manager(None)
-
-
-def slugs(pairs):
-    return [(pair.corpus.slug, pair.judge.slug) for pair in pairs]
-
-
-def beat(instance, kind, age=0.0):
-    instance.add_daemon_heartbeat(DaemonHeartbeat(time.time() - age, kind, "one", []))
+    return lambda: nullcontext(workshop.instance)
 
 
 def test_corpora_are_those_that_were_read_and_that_a_judge_can_judge(read):
-    catalog, store = read.catalog, store_of(read)
-    assert slugs(choose_pairs(catalog, store, ["noise", "sloppy"])) == [
-        ("tiny", "noise"),
-        ("tiny", "sloppy"),
-    ]
+    catalog, store = read.catalog, read.tables.create_io_manager(None)
+    pairs = choose_pairs(catalog, store, ["noise", "sloppy"])
+    slugs = [(pair.corpus.slug, pair.judge.slug) for pair in pairs]
+    assert slugs == [("tiny", "noise"), ("tiny", "sloppy")]
     lacks = r"no corpus that judge 'recorded' can judge .*tiny\); read one with its verdicts first"
     with pytest.raises(ValueError, match=lacks):
         choose_pairs(catalog, store, ["recorded"])
@@ -73,40 +52,29 @@ def test_corpora_are_those_that_were_read_and_that_a_judge_can_judge(read):
 
 
 def test_a_corpus_that_was_never_read_is_told_with_the_command(make_workshop):
-    workshop = make_workshop()
+    unread = make_workshop()
     with pytest.raises(ValueError, match="judgeline run --corpus tiny --select group:corpus"):
-        choose_pairs(workshop.catalog, store_of(workshop), ["careful"], ["tiny"])
-
-
-def test_the_plan_is_of_the_stored_sample(installed):
-    store = store_of(installed)
-    pairs = choose_pairs(installed.catalog, store, ["careful", "noise"])
-    plans = plan_backfill(pairs, store, Buyer(StoredVerdicts().open()))
-    assert [(plan.n_calls, plan.n_stored) for plan in plans] == [(0, 600), (600, 0)]
+        choose_pairs(unread.catalog, unread.tables.create_io_manager(None), ["careful"], ["tiny"])
 
 
 @pytest.mark.parametrize(
     ("beats", "told"),
-    [
-        ({}, "backfill: never seen"),
-        ({"BACKFILL": 500.0}, "backfill: silent for 500 s"),
-        ({"BACKFILL": 5.0}, ""),
-    ],
+    [([], "never seen"), ([500.0], "silent for 500 s"), ([5.0], "")],
 )
 def test_a_daemon_that_is_not_at_work_is_told_with_the_remedy(beats, told):
     with dg.DagsterInstance.ephemeral() as one:
         one.get_required_daemon_types = lambda: ["BACKFILL"]  # without a queue
-        for kind, age in beats.items():
-            beat(one, kind, age)
-        if not told:
-            require_daemon(one)
-            return
-        with pytest.raises(RuntimeError, match=rf"{told}\). Start one .*judgeline ui.*--here"):
+        for age in beats:
+            one.add_daemon_heartbeat(DaemonHeartbeat(time.time() - age, "BACKFILL", "one", []))
+        refused = pytest.raises(
+            RuntimeError, match=rf"backfill: {told}\). Start one .*judgeline ui.*--here"
+        )
+        with refused if told else nullcontext():
             require_daemon(one)
 
 
 def test_the_backfill_is_dagsters_own_of_exactly_these_partitions(installed):
-    store, one = store_of(installed), installed.instance
+    store, one = installed.tables.create_io_manager(None), installed.instance
     pairs = choose_pairs(installed.catalog, store, ["noise"])
     found = submit(one, build_definitions(tables=installed.tables), store, pairs, ["90calls"])
     stored = one.get_backfill(found)
@@ -136,6 +104,7 @@ def private(installed, monkeypatch):
     """The command line on the workshop's own instance, without a terminal."""
     monkeypatch.setattr(backfill, "open_instance", kept(installed))
     monkeypatch.setattr("pipelines.instance.homes.open_instance", kept(installed))
+    monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     return installed
 
@@ -149,9 +118,8 @@ def private(installed, monkeypatch):
         ("--budget 599calls --yes", 1, ["about 600 calls would be needed"]),
     ],
 )  # fmt: skip
-def test_the_price_is_stated_and_nothing_starts(private, monkeypatch, capsys, options, code, told):
+def test_the_price_is_stated_and_nothing_starts(private, capsys, options, code, told):
     """Without a terminal a yes has to be written."""
-    monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
     before = len(private.instance.get_backfills())
     assert main(["backfill", "--judge", "noise", *options.split()]) == code
     said = " ".join("".join(capsys.readouterr()).split())
@@ -160,8 +128,7 @@ def test_the_price_is_stated_and_nothing_starts(private, monkeypatch, capsys, op
     assert private.stored("verdicts", "tiny", "noise") is None
 
 
-def test_it_is_handed_over_and_left_alone(private, monkeypatch, capsys):
-    monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
+def test_it_is_handed_over_and_left_alone(private, capsys):
     assert main(["backfill", "--judge", "noise", "--yes", "--no-wait"]) == 0
     said = capsys.readouterr().out
     backfill_id = said.split("Backfill ")[1].split()[0]
@@ -170,8 +137,6 @@ def test_it_is_handed_over_and_left_alone(private, monkeypatch, capsys):
 
 
 def test_leaving_it_says_how_to_end_it(private, monkeypatch, capsys):
-    monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
-
     def interrupted(self, pause=2.0):
         raise KeyboardInterrupt
 
@@ -179,9 +144,6 @@ def test_leaving_it_says_how_to_end_it(private, monkeypatch, capsys):
     assert main(["backfill", "--judge", "noise", "--yes"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "goes on. To end it: judgeline backfill --cancel" in said
-
-
-def test_a_judge_has_to_be_named(capsys):
     assert main(["backfill"]) == 1
     assert "name a judge" in capsys.readouterr().err
 
@@ -230,8 +192,6 @@ def test_here_no_new_model_is_judged_that_was_not_stated(finished_workshop, monk
 
 
 def test_prices_of_several_judges_are_added_by_currency():
-    from resources.judges.judge_plan import JudgePlan, TokenEstimate
-
     tokens = TokenEstimate(10, 5, 20, 10, "")
     priced = JudgePlan("a", "c|a", 2, tokens=tokens, money=1.5, most_money=3, currency="EUR")
     other = JudgePlan("b", "c|b", 1, tokens=tokens, money=0.25, most_money=1, currency="USD")

@@ -37,6 +37,22 @@ def battles_each(judged: Any) -> int:
     return min(40, int(pool["n_battles"].median()))
 
 
+def check(capsys: pytest.CaptureFixture[str], file: Path) -> tuple[int, str]:
+    """Check a file; return the exit code and what was printed, in one line."""
+    capsys.readouterr()
+    code = main(["candidates", "check", str(file), "--corpus", "tiny"])
+    return code, " ".join(capsys.readouterr().out.split())
+
+
+def answered(folder: Path, n: int) -> Path:
+    """Answer as many of the questions that the command writes."""
+    out, answers = folder / "q.jsonl", folder / "another.jsonl"
+    main(["candidates", "questions", "--corpus", "tiny", "--out", str(out), "--n", str(n)])
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    answers.write_text("".join(json.dumps({**row, "completion": "42"}) + "\n" for row in rows))
+    return answers
+
+
 def test_a_run_takes_candidates_along(judged: Any) -> None:
     assert "candidate job tiny" in judged.printed
     assert "broken.jsonl (broken-json)" in judged.printed
@@ -64,35 +80,32 @@ def test_questions_are_those_of_the_corpus(judged: Any, tmp_path: Path, capsys) 
 
 
 def test_the_questions_that_were_written_can_be_answered(judged: Any, tmp_path, capsys) -> None:
-    out = tmp_path / "q.jsonl"
-    main(["candidates", "questions", "--corpus", "tiny", "--out", str(out)])
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    answered = tmp_path / "another.jsonl"
-    answered.write_text("".join(json.dumps({**row, "completion": "42"}) + "\n" for row in rows))
-    capsys.readouterr()
-    assert main(["candidates", "check", str(answered), "--corpus", "tiny"]) == OK
-    told = capsys.readouterr().out
+    code, told = check(capsys, answered(tmp_path, 40))
+    assert code == OK
     assert "would be taken: 40 answers of 'another'" in told
     assert f"{battles_each(judged)} battles; expected half-width about" in told
     assert f"{2 * battles_each(judged)} calls per replicate" in told
 
 
-def test_check_says_what_would_be_set_aside(judged: Any, tmp_path: Path, capsys) -> None:
-    folder = judged.home / "candidates" / "tiny"
-    assert main(["candidates", "check", str(folder / "broken.jsonl"), "--corpus", "tiny"]) == 2
-    assert "set aside (broken-json)" in capsys.readouterr().out
-    there = folder / "sim-cedar-3.jsonl"
-    assert main(["candidates", "check", str(there), "--corpus", "tiny"]) == OK
-    assert "nothing would happen" in capsys.readouterr().out
-    other = tmp_path / "other.jsonl"
-    other.write_text('{"question_id": "q0001", "completion": "1", "model": "sim-cedar-3"}\n')
-    assert main(["candidates", "check", str(other), "--corpus", "tiny"]) == GATE_FAILED
-    assert "second-file" in capsys.readouterr().out
-    part = tmp_path / "new.jsonl.part"
-    part.write_text("")
-    assert main(["candidates", "check", str(part), "--corpus", "tiny"]) == GATE_FAILED
-    assert "passed over" in capsys.readouterr().out
-    assert main(["candidates", "check", str(tmp_path / "no"), "--corpus", "tiny"]) == COULD_NOT_RUN
+@pytest.mark.parametrize(
+    ("name", "content", "code", "says"),
+    [
+        ("broken.jsonl", None, GATE_FAILED, "set aside (broken-json)"),
+        ("sim-cedar-3.jsonl", None, OK, "nothing would happen"),
+        ("other.jsonl", '{"question_id": "q0001", "completion": "1", "model": "sim-cedar-3"}\n',
+         GATE_FAILED, "second-file"),
+        ("new.jsonl.part", "", GATE_FAILED, "passed over"),
+        ("no", None, COULD_NOT_RUN, ""),
+    ],
+)  # fmt: skip
+def test_check_says_what_would_be_set_aside(judged, tmp_path, capsys, name, content, code, says):
+    there = judged.home / "candidates" / "tiny" / name
+    file = there if there.exists() else tmp_path / name
+    if content is not None:
+        file.write_text(content)
+    done, told = check(capsys, file)
+    assert done == code
+    assert says in told
 
 
 def test_check_says_that_a_new_version_replaces_the_file_of_its_name(judged, tmp_path, capsys):
@@ -100,32 +113,26 @@ def test_check_says_that_a_new_version_replaces_the_file_of_its_name(judged, tmp
     version = tmp_path / "sim-cedar-3.jsonl"
     row = {"question_id": "q0001", "completion": "another answer", "model": "sim-cedar-3"}
     version.write_text(json.dumps(row) + "\n")
-    check = ["candidates", "check", str(version), "--corpus", "tiny"]
-    assert main(check) == OK
-    told = " ".join(capsys.readouterr().out.split())
+    code, told = check(capsys, version)
+    assert code == OK
     assert "would be taken: 1 answers of 'sim-cedar-3'. It would replace" in told
     copy = folder / "copy-of-the-first.jsonl"
     shutil.copy2(folder / "sim-cedar-3.jsonl", copy)  # stays, whatever replaces the other
     try:
-        assert main(check) == GATE_FAILED
+        code, told = check(capsys, version)
     finally:
         copy.unlink()
-    assert "second-file" in capsys.readouterr().out
+    assert code == GATE_FAILED
+    assert "second-file" in told
 
 
-def test_list_says_what_became_of_each(judged: Any, capsys, monkeypatch) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
-    assert main(["candidates", "list", "--corpus", "tiny"]) == OK
-    told = capsys.readouterr().out
-    assert "set aside: broken-json" in told
-    assert "control:copy-of-opponent" in told
-    assert str(judged.home / "candidates" / "tiny") in told.replace("\n", "")
-
-
-def test_list_withholds_what_the_leaderboard_withholds(judged: Any, capsys, monkeypatch) -> None:
+def test_list_says_what_became_of_each_and_withholds_as_the_board(judged, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    main(["candidates", "list", "--corpus", "tiny"])
+    assert main(["candidates", "list", "--corpus", "tiny"]) == OK
     shown = capsys.readouterr().out
+    assert "set aside: broken-json" in shown
+    assert "control:copy-of-opponent" in shown
+    assert str(judged.home / "candidates" / "tiny") in shown.replace("\n", "")
     ratings = judged.stored("candidate_ratings", "tiny", "careful").set_index("model")["rating"]
     numbers = [f"{rating:.0f} [" for rating in ratings]
     assert all(number in shown for number in numbers)
@@ -145,17 +152,11 @@ def test_list_withholds_what_the_leaderboard_withholds(judged: Any, capsys, monk
 
 
 def test_a_file_with_few_answers_is_told_what_more_would_give(judged, tmp_path, capsys):
-    out, few = tmp_path / "q.jsonl", tmp_path / "few.jsonl"
-    main(["candidates", "questions", "--corpus", "tiny", "--out", str(out), "--n", "3"])
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    few.write_text("".join(json.dumps({**row, "completion": "42"}) + "\n" for row in rows))
-    capsys.readouterr()
-    assert main(["candidates", "check", str(few), "--corpus", "tiny"]) == OK
-    told = capsys.readouterr().out
+    code, told = check(capsys, answered(tmp_path, 3))
+    assert code == OK
     sampled = judged.stored("sampled_battles", "tiny")
-    voted = frozenset(
-        judged.stored("heldout_ratings", "tiny", "careful").query("method == 'human'")["model"]
-    )
+    heldout = judged.stored("heldout_ratings", "tiny", "careful")
+    voted = frozenset(heldout.query("method == 'human'")["model"])
     n_battles = 3 * int(battles_per_question(sampled, voted))
     assert n_battles < battles_each(judged)
     assert f"{n_battles} battles; expected half-width" in told

@@ -44,10 +44,8 @@ def test_a_judge_goes_and_the_other_stays(installed: Workshop, capsys) -> None:
     assert "add --yes" in capsys.readouterr().err
     assert main(["forget", "--judge", "hasty", "--yes"]) == 0
     left = answers(installed.home)
-    pd.testing.assert_frame_equal(
-        left.sort_values("identity", ignore_index=True),
-        before[before["judge"].eq("careful")].sort_values("identity", ignore_index=True),
-    )
+    others = before[before["judge"].eq("careful")].sort_values("identity", ignore_index=True)
+    pd.testing.assert_frame_equal(left.sort_values("identity", ignore_index=True), others)
     assert not holding(installed.home, "hasty")
     assert {name: files[name] for name in installed.files()} == installed.files()
     assert {name for name in files if "careful" in name} <= {*installed.files()}

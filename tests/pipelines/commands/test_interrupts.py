@@ -34,20 +34,19 @@ def test_a_signal_after_the_last_step_of_a_job_is_not_lost(number: signal.Signal
 
     definitions = dg.Definitions([made], loggers={"console": console})
     job = definitions.resolve_implicit_global_asset_job_def()
-    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    logged = {"loggers": {"console": {"config": {}}}}
     try:
         with (
             dg.DagsterInstance.ephemeral() as instance,
             pytest.raises(KeyboardInterrupt),
             interrupts_raised(),
         ):
-            run = job.execute_in_process(
-                instance=instance, run_config={"loggers": {"console": {"config": {}}}}
-            )
+            run = job.execute_in_process(instance=instance, run_config=logged)
         assert run.success
     finally:
-        signal.signal(signal.SIGINT, handlers[0])
-        signal.signal(signal.SIGTERM, handlers[1])
+        for one, handler in handlers.items():
+            signal.signal(one, handler)
 
 
 def test_a_block_that_nothing_interrupts_goes_on() -> None:
@@ -109,10 +108,9 @@ def unread(*arguments: str) -> "subprocess.CompletedProcess[str]":
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "pipelines", *arguments]
+    pipes = {"stdout": writer, "stderr": subprocess.PIPE}
     try:
-        return subprocess.run(
-            command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, check=False
-        )
+        return subprocess.run(command, cwd=ROOT, text=True, check=False, **pipes)
     finally:
         os.close(writer)
 
@@ -132,13 +130,10 @@ def test_a_short_command_ends_quietly_with_its_own_code(arguments: list[str], co
     assert len(done.stderr.strip().splitlines()) == code, done.stderr
 
 
-def test_a_run_goes_on_to_its_end(home: Path) -> None:
+def test_a_run_goes_on_to_its_end_and_a_failing_one_says_so_by_its_code(home: Path) -> None:
+    assert unread("run", "--corpus", "arena", "--judge", "nobody").returncode == 1
+    assert not (home / "tables").exists()
     done = unread("run", "--corpus", "arena", "--judge", "careful", "--select", "group:corpus")
     assert done.returncode == 0, done.stderr
     assert (home / "tables" / "sampled_battles" / "arena.parquet").exists()
     assert "Error" not in done.stderr
-
-
-def test_a_run_that_fails_says_so_by_its_code(home: Path) -> None:
-    assert unread("run", "--corpus", "arena", "--judge", "nobody").returncode == 1
-    assert not (home / "tables").exists()

@@ -1,7 +1,7 @@
 """What a dry run says of a served judge: calls, tokens, money and gain, in all of its forms."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +29,12 @@ from resources.tables.store import ParquetTables
 
 URL = "http://127.0.0.1:9/v1"  # nobody listens: a plan asks nobody
 N_BATTLES, N_MODELS = 60, 5
-PRICE = {"prompt": 3.0, "completion": 15.0, "currency": "EUR"}
+JUDGE = {
+    "slug": "j", "display_name": "J", "family": "f", "kind": "openai", "model": "tiny",
+    "base_url": URL, "decoding": {"max_tokens": 50},
+    "price_per_million": {"prompt": 3.0, "completion": 15.0, "currency": "EUR"},
+}  # fmt: skip
+PANEL = PanelOptions(battles=10, runs=3)
 
 
 class Desk:
@@ -52,29 +57,31 @@ class Desk:
         self.corpus = CorpusDefinition(
             slug="c", reader="battles", location=str(folder / "battles.parquet")
         )
-        self.judge = JudgeDefinition(
-            slug="j",
-            display_name="J",
-            family="f",
-            kind="openai",
-            model="tiny",
-            base_url=URL,
-            price_per_million=PRICE,
-            decoding={"max_tokens": 50},
-        )
+        self.judge = JudgeDefinition(**JUDGE)
         self.tables = ParquetTables(base_uri=str(folder / "tables")).create_io_manager(None)
         self.buyer = Buyer(VerdictStore(UPath(folder / "verdicts")))
 
-    def plan(self, **changes: object) -> JudgePlan:
-        judge = self.judge.model_copy(update=changes)
-        n_battles, (step,) = plan_run(self.corpus, [judge], self.tables, self.buyer)
+    def plan(self, asked: Sequence[str] = ASKED, **changes: object) -> JudgePlan:
+        """Plan the tables `asked` of the judge with some of its fields changed."""
+        judge = JudgeDefinition(**{**JUDGE, **changes})
+        n_battles, (step,) = plan_run(self.corpus, [judge], self.tables, self.buyer, asks=asked)
         assert n_battles == N_BATTLES
         return step
 
+    def probe(self, *, logs: bool = True, alternatives: int | None = 20) -> None:
+        """Remember what the endpoint supports."""
+        found = Capabilities("max_tokens", True, logs, None, alternatives)
+        remember(self.folder / "home", URL, "tiny", found)
+
+    def write(self, **columns: object) -> pd.DataFrame:
+        """Change columns of the corpus, and return its battles."""
+        battles = pd.read_parquet(self.corpus.location).assign(**columns)
+        battles.to_parquet(self.corpus.location)
+        return battles
+
     def buy(self, n_battles: int, status: str = "ok", n_runs: int = 1) -> None:
         """Store answers to both orders of the first battles: 400 and 10 tokens each."""
-        capabilities = Capabilities("max_tokens", True, False, None)
-        remember(self.folder / "home", URL, "tiny", capabilities)
+        self.probe(logs=False, alternatives=None)
         opened = open_judge(self.judge, self.corpus)
         battles = pd.read_parquet(self.folder / "battles.parquet").head(n_battles)
         answer = Answer("{}", None if status == "ok" else status, 400, 10)
@@ -125,6 +132,9 @@ def test_a_judge_that_was_never_asked_has_everything_before_it(desk: Desk) -> No
     most = 3 * step.tokens.most_prompt_tokens + 15 * 2 * N_BATTLES * 50
     assert step.most_money == pytest.approx(most / 1e6, rel=1e-12)
     assert desk.plan(replicates=3).n_calls == 6 * N_BATTLES
+    free = desk.plan(price_per_million=None)
+    assert (free.money, free.most_money, free.currency) == (None, None, "")
+    assert "price unknown: the judge has no 'price_per_million'" in told(free)
 
 
 def test_stored_answers_are_subtracted_and_tell_what_the_others_take(desk: Desk) -> None:
@@ -149,12 +159,6 @@ def test_failures_are_planned_as_they_are_bought(desk: Desk) -> None:
     assert kept.tokens.completion_tokens == 10 * 80  # failures are billed like answers
     desk.buy(40, "truncated")  # another attempt at the first half, the first at the second
     assert desk.plan().n_calls == 80
-
-
-def test_without_a_price_there_is_no_money(desk: Desk) -> None:
-    step = desk.plan(price_per_million=None)
-    assert (step.money, step.most_money, step.currency) == (None, None, "")
-    assert "price unknown: the judge has no 'price_per_million'" in told(step)
 
 
 OTHERS = np.median([40 * np.sqrt(15 / 60), 80 * np.sqrt(30 / 60)])
@@ -185,7 +189,7 @@ def test_without_any_ratings_only_sampling_is_told(desk: Desk) -> None:
 
 
 def test_a_panel_adds_its_further_runs(desk: Desk) -> None:
-    desk.corpus = desk.corpus.model_copy(update={"panel": PanelOptions(battles=10, runs=3)})
+    desk.corpus = desk.corpus.model_copy(update={"panel": PANEL})
     assert desk.plan().n_calls == 2 * N_BATTLES + 2 * 10 * 2
     assert desk.plan(replicates=2).n_calls == 4 * N_BATTLES + 2 * 10
     assert desk.plan(replicates=3).n_calls == 6 * N_BATTLES
@@ -195,25 +199,19 @@ def test_a_panel_adds_its_further_runs(desk: Desk) -> None:
 
 def test_a_panel_is_planned_as_it_is_asked(desk: Desk) -> None:
     """A failed run of the panel alone is asked again only if its class is named."""
-    desk.corpus = desk.corpus.model_copy(update={"panel": PanelOptions(battles=10, runs=3)})
+    desk.corpus = desk.corpus.model_copy(update={"panel": PANEL})
     desk.buy(N_BATTLES, "parse_error", n_runs=3)
     assert desk.plan().n_calls == 2 * N_BATTLES
     assert desk.plan().n_stored == 2 * 10 * 2
-    _, (alone,) = plan_run(
-        desk.corpus, [desk.judge], desk.tables, desk.buyer, asks=["reliability_panel"]
-    )
+    alone = desk.plan(["reliability_panel"])
     assert (alone.n_calls, alone.n_stored) == (0, 2 * 10 * 3)
     desk.buyer.retried = {*RETRIED, "parse_error"}
     assert desk.plan().n_calls == 2 * N_BATTLES + 2 * 10 * 2
 
 
 def test_only_what_is_selected_is_counted(desk: Desk) -> None:
-    desk.corpus = desk.corpus.model_copy(update={"panel": PanelOptions(battles=10, runs=3)})
-    counts = {
-        name: plan_run(desk.corpus, [desk.judge], desk.tables, desk.buyer, asks=[name])[1][0]
-        for name in ASKED
-    }
-    assert {name: step.n_calls for name, step in counts.items()} == {
+    desk.corpus = desk.corpus.model_copy(update={"panel": PANEL})
+    assert {name: desk.plan([name]).n_calls for name in ASKED} == {
         "verdicts": 2 * N_BATTLES,
         "reliability_panel": 2 * 10 * 3,
         "score_verdicts": 0,  # the judge is not asked in these forms
@@ -224,8 +222,8 @@ def test_only_what_is_selected_is_counted(desk: Desk) -> None:
 
 def test_a_recorded_judge_is_asked_nothing(desk: Desk) -> None:
     recorded = JudgeDefinition(slug="r", display_name="R", family="f", kind="recorded")
-    _, (step,) = plan_run(desk.corpus, [recorded], desk.tables, desk.buyer)
-    assert step == JudgePlan("r", "c|r", 0)
+    planned = plan_run(desk.corpus, [recorded], desk.tables, desk.buyer)
+    assert planned == (N_BATTLES, (JudgePlan("r", "c|r", 0),))
 
 
 # against a budget
@@ -248,12 +246,9 @@ def test_what_is_expected_above_the_cap_is_refused(cap: str, message: str) -> No
         require_covered([STEP, STEP], Budget.parse([cap]))
 
 
-def test_what_is_expected_fits_and_nothing_to_ask_needs_no_price() -> None:
+def test_what_is_expected_fits_and_is_told_in_full() -> None:
     require_covered([STEP, STEP], Budget.parse(["2ktokens", "0.50EUR", "20calls"]))
-    require_covered([JudgePlan("j", "c|j", 0, 5)], Budget.parse(["1USD"]))
-
-
-def test_a_plan_is_told_in_full() -> None:
+    require_covered([JudgePlan("j", "c|j", 0, 5)], Budget.parse(["1USD"]))  # needs no price
     assert told(STEP) == [
         "c|j: 10 calls (2 answered already)",
         "about 900 prompt and 100 completion tokens (by hand)",
@@ -282,100 +277,73 @@ def test_the_budget_for_candidates_is_held_against_what_they_take(texts, says):
 # judges that are asked in several forms
 
 ALL = ("rubric", "score", "choice")
-N_RUBRIC = N_CHOICES = 2 * N_BATTLES
-N_SCORES = 2 * N_BATTLES  # every text is another
-
-
-def known(desk: Desk, *, logs: bool = True, alternatives: int | None = 20) -> None:
-    found = Capabilities("max_tokens", True, logs, None, alternatives)
-    remember(desk.folder / "home", URL, "tiny", found)
-
-
-def plan_of(desk: Desk, **fields: object) -> JudgePlan:
-    """The plan of a judge that is read as a file would be."""
-    given = desk.judge.model_dump(exclude_unset=True) | fields
-    judge = JudgeDefinition.model_validate(given)
-    return plan_run(desk.corpus, [judge], desk.tables, desk.buyer)[1][0]
+N_CALLS = 2 * N_BATTLES  # of each form: two orders, or two texts, every one another
 
 
 def test_calls_and_price_are_those_of_all_forms(desk: Desk) -> None:
-    known(desk)
-    each = {form: plan_of(desk, asks=[form]) for form in ALL}
-    assert [step.n_calls for step in each.values()] == [N_RUBRIC, N_SCORES, N_CHOICES]
-    whole = plan_of(desk, asks=list(ALL))
-    assert whole.by_form == {"rubric": N_RUBRIC, "score": N_SCORES, "choice": N_CHOICES}
+    desk.probe()
+    each = {form: desk.plan(asks=[form]) for form in ALL}
+    assert {form: step.n_calls for form, step in each.items()} == dict.fromkeys(ALL, N_CALLS)
+    whole = desk.plan(asks=list(ALL))
+    assert whole.by_form == dict.fromkeys(ALL, N_CALLS)
     assert whole.n_calls == sum(whole.by_form.values())
     assert whole.money == pytest.approx(sum(step.money for step in each.values()))
     assert whole.most_money == pytest.approx(sum(step.most_money for step in each.values()))
     assert "(rubric 120, score 120, choice 120)" in told(whole)[0]
-    assert told(plan_of(desk))[0] == "c|j: 120 calls"  # the rubric alone
+    assert told(desk.plan())[0] == "c|j: 120 calls"  # the rubric alone
     assert "score: " in whole.tokens.basis
     assert (each["score"].half_width, bool(whole.half_width)) == ("", True)
+    require_covered([whole], Budget(calls=360))
+    with pytest.raises(ValueError, match=r"about 360 calls would be needed, --budget allows 359"):
+        require_covered([whole], Budget(calls=359))
 
 
-def test_a_completion_in_several_battles_is_one_score(desk: Desk) -> None:
-    known(desk)
-    battles = pd.read_parquet(desk.corpus.location)
-    battles.assign(instruction="one question", completion_a="the same").to_parquet(
-        desk.corpus.location
-    )
-    step = plan_of(desk, asks=["score"])
+def test_a_completion_in_several_battles_is_one_score_and_none_without_texts(desk: Desk) -> None:
+    desk.probe()
+    battles = desk.write(instruction="one question", completion_a="the same")
     # equal texts are one call whoever wrote them
-    assert step.n_calls == 1 + battles["completion_b"].nunique()
+    assert desk.plan(asks=["score"]).n_calls == 1 + battles["completion_b"].nunique()
+    desk.write(completion_a=None, completion_b=None)
+    assert desk.plan(asks=["score", "choice"]).n_calls == 0
 
 
 def test_samples_are_counted_where_there_are_no_log_probabilities(desk: Desk) -> None:
     warm = {"max_tokens": 50, "temperature": 1.0}
-    known(desk, logs=False, alternatives=None)
-    assert plan_of(desk, asks=["choice"], decoding=warm).n_calls == 10 * N_CHOICES
-    few = plan_of(desk, asks=["choice"], decoding=warm, choice={"samples": 4})
-    assert few.n_calls == 4 * N_CHOICES
-    known(desk)
-    assert plan_of(desk, asks=["choice"], decoding=warm).n_calls == N_CHOICES
-    off = plan_of(desk, asks=["choice"], decoding=warm, log_probabilities="off")
-    assert off.n_calls == 10 * N_CHOICES
+    asked = {"asks": ["choice"], "decoding": warm}
+    desk.probe(logs=False, alternatives=None)
+    assert desk.plan(**asked).n_calls == 10 * N_CALLS
+    assert desk.plan(**asked, choice={"samples": 4}).n_calls == 4 * N_CALLS
+    desk.probe()
+    assert desk.plan(**asked).n_calls == N_CALLS
+    off = desk.plan(**asked, log_probabilities="off")
+    assert off.n_calls == 10 * N_CALLS
     assert off.note == ""
 
 
 @pytest.mark.parametrize("is_half_known", [True, False])
 def test_an_endpoint_that_was_never_asked_says_what_may_come(desk, is_half_known):
     if is_half_known:  # by a program that knew the rubric alone
-        known(desk, alternatives=None)
-    step = plan_of(desk, asks=["score", "choice"])
-    assert step.n_calls == N_SCORES + N_CHOICES
+        desk.probe(alternatives=None)
+    step = desk.plan(asks=["score", "choice"])
+    assert step.n_calls == N_CALLS + N_CALLS
     assert "score: each question 10 times instead if the endpoint has no" in step.note
     assert any(step.note in line for line in told(step))
-
-
-def test_a_budget_must_cover_every_form(desk: Desk) -> None:
-    known(desk)
-    step = plan_of(desk, asks=list(ALL))
-    require_covered([step], Budget(calls=360))
-    with pytest.raises(ValueError, match=r"about 360 calls would be needed, --budget allows 359"):
-        require_covered([step], Budget(calls=359))
 
 
 @pytest.mark.parametrize("has_scores", [True, False])
 def test_what_came_with_the_corpus_is_not_asked_and_the_rest_is(desk, has_scores, monkeypatch):
     """Rubric scores are no choices; preferences without scores stand where choices would."""
-    known(desk)
+    desk.probe()
     columns = {"battle_id": ["b0"], "judge": ["j"], "order": ["AB"], "replicate": [0]}
     columns |= {"status": ["ok"], "recorded_outcome": [1.0]}
     columns |= {column: [5.0 if has_scores else None] for column in SCORE_COLUMNS}
     came = pd.DataFrame(columns).reindex(columns=list(VERDICT_DTYPES)).astype(VERDICT_DTYPES)
-    desk.corpus = desk.corpus.model_copy(update={"panel": PanelOptions(battles=10, runs=3)})
+    desk.corpus = desk.corpus.model_copy(update={"panel": PANEL})
     monkeypatch.setattr(
         "pipelines.commands.plan.read_corpus",
         lambda corpus: read_corpus(corpus)._replace(verdicts=came),
     )
-    step = plan_of(desk, asks=list(ALL))
-    expected = {"score": N_SCORES} | ({"choice": N_CHOICES} if has_scores else {})
+    step = desk.plan(asks=list(ALL))
+    expected = {"score": N_CALLS} | ({"choice": N_CALLS} if has_scores else {})
     assert step.by_form == expected
     assert step.n_calls == sum(expected.values())
-
-
-def test_without_texts_nobody_is_asked_for_scores_and_choices(desk: Desk) -> None:
-    known(desk)
-    battles = pd.read_parquet(desk.corpus.location)
-    battles.assign(completion_a=None, completion_b=None).to_parquet(desk.corpus.location)
-    assert plan_of(desk, asks=["score", "choice"]).n_calls == 0

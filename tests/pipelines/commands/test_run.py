@@ -37,24 +37,27 @@ def test_the_whole_lineage_is_made_and_stored_as_declared(finished):
     }
 
 
-def test_every_contestant_is_on_the_leaderboard_the_new_ones_without_votes(finished):
+def test_every_contestant_is_on_the_board_and_the_comparison_has_both_judges(finished):
     board = finished.stored("leaderboard", "tiny", "careful")
     assert len(board) == 14
     assert board["human_rating"].isna().sum() == 2
     assert board["n_votes"].eq(0).sum() == 2
-
-
-def test_comparison_has_both_judges(finished):
     table = finished.stored("judge_comparison", "tiny")
     assert set(table["judge"]) == {"careful", "hasty", "pooled"}
     assert table.loc[table["judge"].ne("pooled"), "n_verdicts"].eq(600).all()
     assert set(table["method"]) >= {"hard", "soft"}
 
 
-def test_judges_together_have_a_board_in_table_report_and_terminal(finished, monkeypatch, capsys):
+@pytest.fixture
+def found(finished, monkeypatch):
+    """The same as commands find it."""
     assert finished.catalog  # its files lie in the home
     monkeypatch.setenv("JUDGELINE_HOME", str(finished.home))
     monkeypatch.setenv("JUDGELINE_CONFIG", str(finished.home))
+
+
+@pytest.mark.usefixtures("found")
+def test_judges_together_have_a_board_in_table_report_and_terminal(finished, capsys):
     pooled = finished.stored("pooled_leaderboard", "tiny")
     assert len(pooled) == 14
     assert pooled["rating"].is_monotonic_decreasing
@@ -65,6 +68,9 @@ def test_judges_together_have_a_board_in_table_report_and_terminal(finished, mon
     assert row["mae"] == pytest.approx(pooled["residual"].abs().mean())
     assert (row["method"], row["n_scored"]) == ("pooled", 300)
     page = report_of(finished).read_text(encoding="utf-8")
+    for named in ("Careful", "Hasty", "most answers parse"):
+        assert named in page.replace("_", " ")
+    assert "simulat" in page.lower()
     board = page[page.index('<section id="pooled">') : page.index('<section id="j1-all"')]
     assert "of 12 intervals hold the human rating (90 % promised)." in board
     assert all(model in board for model in pooled["model"])
@@ -74,10 +80,8 @@ def test_judges_together_have_a_board_in_table_report_and_terminal(finished, mon
     assert basis in printed
 
 
-def test_it_ends_with_the_board_of_the_judge_that_is_nearest_to_people(finished, monkeypatch):
-    assert finished.catalog  # its files lie in the home
-    monkeypatch.setenv("JUDGELINE_HOME", str(finished.home))
-    monkeypatch.setenv("JUDGELINE_CONFIG", str(finished.home))
+@pytest.mark.usefixtures("found")
+def test_it_ends_with_the_board_of_the_judge_that_is_nearest_to_people(finished):
     out = io.StringIO()
     print_conclusion(Console(file=out, width=120), "tiny")
     errors = finished.stored("judge_comparison", "tiny").set_index(["method", "judge"])["mae"]
@@ -101,6 +105,8 @@ def test_a_line_is_printed_per_step_and_check(finished):
     assert "ok   verdicts: both orders are present" in printed
     assert "Traceback" not in printed
     assert f"Report: {report_of(finished).as_uri()}" in printed
+    runs = sorted(run.job_name for run in finished.instance.get_runs())
+    assert runs == ["comparison_job", "corpus_job", "judge_job", "judge_job"]
 
 
 def test_warnings_of_a_simulation_are_a_count_unless_more_is_asked_for(finished_workshop):
@@ -115,13 +121,6 @@ def test_warnings_of_a_simulation_are_a_count_unless_more_is_asked_for(finished_
     assert not any(text in printed for text in warned)
 
 
-def test_runs_are_on_record_in_the_instance(finished):
-    runs = finished.instance.get_runs()
-    assert sorted(run.job_name for run in runs) == [
-        "comparison_job", "corpus_job", "judge_job", "judge_job",
-    ]  # fmt: skip
-
-
 def test_metadata_carries_plain_numbers_tables_and_a_picture(finished):
     metadata, spread = finished.metadata("leaderboard"), finished.metadata("sampled_battles")
     assert isinstance(metadata["median_half_width"], float)
@@ -130,12 +129,6 @@ def test_metadata_carries_plain_numbers_tables_and_a_picture(finished):
     assert metadata["dagster/partition_row_count"] == 14
     assert spread["appearances_minimum"] >= spread["appearances_uniform_minimum"]
     assert pytest.approx(spread["appearances_median"], abs=3) == 2 * 300 / 14
-
-
-def test_the_report_names_judges_and_checks_and_is_no_table(finished):
-    page = report_of(finished).read_text(encoding="utf-8").replace("_", " ")
-    assert [told for told in ("Careful", "Hasty", "most answers parse") if told not in page] == []
-    assert "simulat" in page.lower()
 
 
 def test_running_one_judge_again_leaves_every_other_table_alone(finished_workshop):
@@ -219,10 +212,8 @@ def test_dry_run_counts_and_writes_nothing(workshop):
     outcome = workshop.run("careful", "hasty", dry_run=True)
     assert outcome.exit_code == 0
     assert outcome.n_battles == 300
-    assert {(step.partition, step.n_calls) for step in outcome.plan} == {
-        ("tiny|careful", 600),
-        ("tiny|hasty", 600),
-    }
+    planned = {step.partition: step.n_calls for step in outcome.plan}
+    assert planned == {"tiny|careful": 600, "tiny|hasty": 600}
     assert "tiny|careful: 600 calls" in workshop.printed
     assert workshop.files() == {}
     assert workshop.instance.get_runs() == []
@@ -233,9 +224,8 @@ def test_selection_makes_what_was_named(workshop):
     workshop.run("careful", select=["battles"])
     assert workshop.files() == {}  # its input is not there
     workshop.run("careful", select=["+battles"])
-    assert {name.split("/")[0] for name in workshop.files()} == {
-        "raw_battles", "quarantined_battles", "recorded_verdicts", "battles",
-    }  # fmt: skip
+    names = {name.split("/")[0] for name in workshop.files()}
+    assert names == {"raw_battles", "quarantined_battles", "recorded_verdicts", "battles"}
 
 
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
@@ -253,23 +243,18 @@ def test_nothing_follows_verdicts_that_failed_a_blocking_check(workshop):
 def test_released_sample_reproduces_the_published_ratings(make_workshop, sample, expected_dir):
     workshop = make_workshop()
     workshop.tiny = {
-        "display_name": "Released sample",
-        "reader": "softelo-annotations",
-        "location": str(sample),
-        "judges": ["recorded"],
+        "display_name": "Released sample", "reader": "softelo-annotations",
+        "location": str(sample), "judges": ["recorded"],
         "rating": {"l2": 0.005, "hard_outcome": "recorded", "n_resamples": 0},
-    }
+    }  # fmt: skip
     outcome = workshop.run(select=["+leaderboard"])
     assert outcome.errors == []
     assert outcome.exit_code == 0
     ours = workshop.stored("heldout_ratings", "tiny", "recorded").set_index(["method", "model"])
     theirs = pd.read_csv(expected_dir / "softelo_sample_heldout.csv").set_index(["method", "model"])
     assert len(theirs) == 28
-    for column, published, tolerance in (
-        ("human_rating", "human_elo", 0.005),
-        ("rating", "judge_elo", 0.005),
-        ("beta", "beta", 1e-5),
-    ):
+    columns = (("human_rating", "human_elo", 0.005), ("rating", "judge_elo", 0.005))
+    for column, published, tolerance in (*columns, ("beta", "beta", 1e-5)):
         difference = ours[column].reindex(theirs.index) - theirs[published]
         assert difference[theirs[published].notna()].abs().max() < tolerance, column
 

@@ -1,6 +1,7 @@
 """The judges that stand in the shipped configuration, and verdicts that came with a corpus."""
 
 import io
+import json
 
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from resources.config.catalog import Catalog
 from resources.config.judges import load_judges
 from resources.config.paths import ROOT
 
+EXAMPLES = ROOT / "config" / "examples"
 PUBLISHED = (
     "DeepSeek-V3.2", "Gemma4-26B-A4B", "Qwen3.5-27B", "GPT-OSS-120B", "Gemma4-E4B",
     "Llama-3.3-70B", "GPT-OSS-20B", "Qwen3-32B",
@@ -21,43 +23,35 @@ PUBLISHED = (
 
 
 def test_the_eight_judges_of_the_paper_are_ready_under_their_published_names() -> None:
-    judges = load_judges(ROOT / "config" / "examples" / "judges.yaml")
+    judges = load_judges(EXAMPLES / "judges.yaml")
     for name in PUBLISHED:
         assert judges[slug(name)].kind in ("openai", "vllm")
         assert judges[slug(name)].model
-    corpora = yaml.safe_load(
-        (ROOT / "config" / "examples" / "corpora.yaml").read_text(encoding="utf-8")
-    )
+    corpora = yaml.safe_load((EXAMPLES / "corpora.yaml").read_text(encoding="utf-8"))
     assert set(corpora["softelo-annotations"]["judges"]) == set(map(slug, PUBLISHED))
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_verdicts_that_came_with_a_corpus_are_not_asked_for(tmp_path, monkeypatch, dry_run) -> None:
     monkeypatch.setenv("JUDGELINE_HOME", str(tmp_path / "home"))
-    scores = "{'adherence': %d, 'helpfulness': 5, 'factuality': 5, 'completeness': 5, "
-    scores += "'clarity': 5, 'fluency': 5}"
+    rest = dict.fromkeys(("helpfulness", "factuality", "completeness", "clarity", "fluency"), 5)
     rows = [
         {
             "battle_id": f"r{i}", "source_dataset": "made", "judge": "GPT-OSS-20B",
             "original_question_id_hash": f"q{i}", "model_a": "x", "model_b": "y",
             "human_pref": i % 2, "judge_pref": i % 2,
-            "scores_a": (scores % (8 - 6 * (i % 2))).replace("'", '"'),
-            "scores_b": (scores % 5).replace("'", '"'), "parse_error": "False",
+            "scores_a": json.dumps({"adherence": 8 - 6 * (i % 2), **rest}),
+            "scores_b": json.dumps({"adherence": 5, **rest}), "parse_error": "False",
         }
         for i in range(8)
     ]  # fmt: skip
     pd.DataFrame(rows).to_csv(tmp_path / "made.csv", index=False)
-    corpora = {
-        "made": {
-            "display_name": "Made",
-            "reader": "softelo-annotations",
-            "location": str(tmp_path / "made.csv"),
-        }
-    }
-    (tmp_path / "corpora.yaml").write_text(yaml.safe_dump(corpora), encoding="utf-8")
+    corpus = {"display_name": "Made", "reader": "softelo-annotations"}
+    corpora = yaml.safe_dump({"made": {**corpus, "location": str(tmp_path / "made.csv")}})
+    (tmp_path / "corpora.yaml").write_text(corpora, encoding="utf-8")
     catalog = Catalog(
         corpora_file=str(tmp_path / "corpora.yaml"),
-        judges_file=str(ROOT / "config" / "examples" / "judges.yaml"),
+        judges_file=str(EXAMPLES / "judges.yaml"),
     )
     out = io.StringIO()
     outcome = run_lineage(

@@ -1,6 +1,5 @@
 """What has not changed is not made again; what has is, with exactly what depends on it."""
 
-import warnings
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -36,14 +35,14 @@ def made(workshop, *judges, **options):
     outcome = workshop.run(*judges, **{"select": TO_THE_BOARD, **options})
     assert outcome.errors == []
     names = [line.split()[1] for line in workshop.printed.splitlines() if "  done " in line]
-    assert outcome.n_made == len(names)
+    assert len(outcome.made) == len(names)
     return names
 
 
 def test_a_second_run_makes_nothing_and_says_so(finished):
     before = finished.instance.get_runs_count()
     outcome = finished.run(select=TO_THE_BOARD)
-    assert (outcome.exit_code, outcome.n_made, outcome.n_up_to_date) == (0, 0, 19)
+    assert (outcome.exit_code, len(outcome.made), len(outcome.up_to_date)) == (0, 0, 19)
     assert "19 tables are up to date" in finished.printed
     assert "--force" in finished.printed
     assert finished.instance.get_runs_count() == before
@@ -83,19 +82,18 @@ def test_a_table_whose_file_is_gone_is_made_again(finished):
     assert made(finished) == ["beta_folds"]
 
 
-def test_a_table_whose_code_changed_is_made_again(finished):
+@pytest.mark.filterwarnings("ignore::dagster.PreviewWarning")
+def test_a_table_whose_code_changed_is_made_again(finished, monkeypatch):
     def newer(spec):
-        if spec.key != dg.AssetKey("judge_gate"):
-            return spec
-        return spec.replace_attributes(code_version="newer")
+        is_it = spec.key == dg.AssetKey("judge_gate")
+        return spec.replace_attributes(code_version="newer") if is_it else spec
 
-    def built(**given):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dg.PreviewWarning)
-            return build_definitions(**given).map_asset_specs(func=newer)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_module, "build_definitions", built)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            run_module,
+            "build_definitions",
+            lambda **given: build_definitions(**given).map_asset_specs(func=newer),
+        )
         assert made(finished) == ["judge_gate"]
         assert made(finished) == []
     assert made(finished) == ["judge_gate"]  # by the code of before
@@ -110,7 +108,7 @@ def test_a_table_whose_check_was_cut_off_is_made_again(finished):
     assert made(finished) == ["beta_folds"]
 
 
-def test_a_table_with_a_new_check_is_made_again(finished):
+def test_a_table_with_a_new_check_is_made_again(finished, monkeypatch):
     @table_check(dg.AssetKey("beta_folds"))
     def is_new():
         return dg.AssetCheckResult(passed=True)
@@ -119,7 +117,7 @@ def test_a_table_with_a_new_check_is_made_again(finished):
         more = dg.Definitions(asset_checks=[is_new])
         return dg.Definitions.merge(build_definitions(**given), more)
 
-    with pytest.MonkeyPatch.context() as patch:
+    with monkeypatch.context() as patch:
         patch.setattr(run_module, "build_definitions", built)
         assert made(finished) == ["beta_folds"]
         assert made(finished) == []
@@ -144,11 +142,7 @@ def test_a_run_cut_short_at_a_table_without_gates_leaves_its_judge_out(make_work
 
 @pytest.mark.parametrize(
     ("later", "is_due"),
-    [
-        ((), False),
-        ((("a", "ok", "one"),), True),
-        ((("a", "transport", None),), True),
-    ],
+    [((), False), ((("a", "ok", "one"),), True), ((("a", "transport", None),), True)],
 )
 def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later, is_due):
     """As after kill -9 between the last answer and its table."""
@@ -184,12 +178,11 @@ def test_a_gate_that_failed_fails_again_and_stops_the_same(workshop):
     first = workshop.run("mumbler", select=TO_THE_BOARD)
     again = workshop.run("mumbler", select=TO_THE_BOARD)
     assert (first.exit_code, again.exit_code) == (2, 2)
-    gates = [
-        [check.check for check in one.failed_checks if check.is_gate] for one in (first, again)
-    ]
-    assert gates == [["most_answers_parse"], ["most_answers_parse"]]
+    for one in (first, again):
+        gates = [check.check for check in one.failed_checks if check.is_gate]
+        assert gates == ["most_answers_parse"]
     assert "Gate: most answers parse (verdicts, tiny|mumbler)" in workshop.printed
-    assert again.n_made == 1
+    assert len(again.made) == 1
     assert workshop.stored("scored_battles", "tiny", "mumbler") is None
 
 
@@ -204,7 +197,7 @@ def test_a_corpus_file_that_changed_is_read_again_and_warnings_are_told_until_th
     del workshop.tiny["arena"]
     corpus = {"select": ["group:corpus"]}
     first, again = workshop.run(**corpus), workshop.run(**corpus)
-    assert (first.n_made, again.n_made) == (5, 0)
+    assert (len(first.made), len(again.made)) == (5, 0)
     assert "humans_voted" in [check.check for check in first.failed_checks]
     assert {*again.failed_checks} == {*first.failed_checks}
     file.write_text(FILE + "".join(rows[:-1]))

@@ -46,6 +46,23 @@ def best(finished) -> str:
     return str(finished.stored("leaderboard", "tiny", "careful")["model"].iloc[0])
 
 
+def changed(ask, place: str, **columns) -> pd.DataFrame:
+    """Change columns of a stored table; return what it was."""
+    file = ask.tables / f"{place}.parquet"
+    table = pd.read_parquet(file)
+    table.assign(**columns).to_parquet(file)
+    return table
+
+
+def put(ask, place: str, table: pd.DataFrame) -> None:
+    file = ask.tables / f"{place}.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    table.to_parquet(file)
+
+
+WITHHELD = "withheld: kappa 0.05 < 0.20"
+
+
 def printed(why: Why, **options) -> str:
     out = io.StringIO()
     show_why(Console(file=out, width=100, force_terminal=False), lines_of(why, **options))
@@ -92,7 +109,7 @@ def test_what_holds_a_place_is_few_battles_of_the_corpus(ask, finished, best):
 def test_an_interval_is_a_threshold_times_a_spread_and_auto_has_a_name(ask, finished, best):
     why = ask(best, top=0)
     own, ratings = why.rating, finished.stored("heldout_ratings", "tiny", "careful")
-    row = ratings[ratings["model"].eq(best) & ratings["method"].eq("auto")].iloc[0]
+    row = ratings.query("model == @best and method == 'auto'").iloc[0]
     assert own["vote_std_error"] == pytest.approx(row["vote_std_error"])
     parts = [own["std_error"], own["vote_std_error"], own["excess_sd"]]
     assert own["spread"] == pytest.approx(np.linalg.norm(parts))
@@ -126,8 +143,7 @@ def test_ratings_carry_their_origin_as_metadata(finished):
 
 
 def test_influences_are_those_of_the_table(ask, finished, best):
-    own = finished.stored("battle_influences", "tiny", "careful")
-    own = own[own["model"].eq(best)]
+    own = finished.stored("battle_influences", "tiny", "careful").query("model == @best")
     why = ask(best, top=50)
     assert why.n_battles == len(own)
     told = {one.battle_id: one.influence for one in (*why.raises, *why.lowers)}
@@ -138,7 +154,7 @@ def test_influences_are_those_of_the_table(ask, finished, best):
 def test_other_methods_are_worked_out_here(ask, finished, best, method):
     why = ask(best, method=method, top=1)
     ratings = finished.stored("heldout_ratings", "tiny", "careful")
-    own = ratings[ratings["model"].eq(best) & ratings["method"].eq(method)]
+    own = ratings.query("model == @best and method == @method")
     assert why.rating["rating"] == pytest.approx(own["rating"].item())
     assert why.n_battles == own["n_battles"].item()
 
@@ -152,28 +168,23 @@ def test_tables_of_before_are_explained_without_influences_or_runs(ask, best):
 
 
 def test_a_withheld_rating_shows_no_battle_and_no_number(ask, best):
-    file = ask.tables / "leaderboard" / "tiny" / "careful.parquet"
-    board = pd.read_parquet(file)
-    hidden = ["rank", "rating", "std_error", "lower", "upper", "best_rank"]
-    board[hidden] = np.nan
-    board.assign(flags="withheld: kappa 0.05 < 0.20").to_parquet(file)
+    hidden = ("rank", "rating", "std_error", "lower", "upper", "best_rank")
+    changed(ask, "leaderboard/tiny/careful", **dict.fromkeys(hidden, np.nan), flags=WITHHELD)
     why = ask(best, method="hard")
     assert (why.raises, why.lowers, why.rating["rating"]) == ([], [], None)
     text = printed(why)
-    assert "ratings withheld: kappa 0.05 < 0.20" in text
+    assert f"ratings {WITHHELD}" in text
     assert "human rating" in text
 
 
 def test_what_stands_on_no_leaderboard_is_withheld_with_it(ask, finished):
     """An attack control is on no board, and its rating would tell how the judge places."""
-    name, file = "control:null-model", ask.tables / "leaderboard" / "tiny" / "careful.parquet"
-    board = pd.read_parquet(file)
+    name, board = "control:null-model", finished.stored("leaderboard", "tiny", "careful")
     row = board.head(1).assign(model=name, human_rating=np.nan, flags="control;no-votes")
-    placed = ask.tables / "candidate_ratings" / "tiny" / "careful.parquet"
-    placed.parent.mkdir(parents=True, exist_ok=True)
-    row.assign(control="null-model", content_hash="c" * 64).to_parquet(placed)
+    row = row.assign(control="null-model", content_hash="c" * 64)
+    put(ask, "candidate_ratings/tiny/careful", row)
     assert ask(name).rating["rating"] == board["rating"].iloc[0]
-    board.assign(flags="withheld: kappa 0.05 < 0.20").to_parquet(file)
+    changed(ask, "leaderboard/tiny/careful", flags=WITHHELD)
     why = ask(name)
     assert why.withheld == "kappa 0.05 < 0.20"
     assert (why.raises, why.lowers, why.fold) == ([], [], {})
@@ -194,27 +205,16 @@ def test_a_candidate_has_no_votes_and_names_its_file(ask, finished):
         content_hash="c" * 64,
     )
     answers = finished.stored("verdicts", "tiny", "careful")
-    judged = (
-        answers[answers["status"].eq("ok")].head(20).assign(battle_id=list(battles["battle_id"]))
-    )
-    board = finished.stored("leaderboard", "tiny", "careful").head(1)
-    row = board.assign(
-        model=new, human_rating=np.nan, n_votes=0, flags="candidate", control=None
-    ).assign(content_hash="c" * 64)
-    rows = {
-        "candidate_ratings/tiny/careful": row,
-        "candidates/tiny": pd.DataFrame(
-            {"model": [new], "file": ["brand-new.jsonl"], "content_hash": ["c" * 64]}
-        ),
-        "candidate_battles/tiny": battles.assign(completion_a="a", completion_b="b"),
-        "candidate_verdicts/tiny/careful": pd.concat([judged] * 2).assign(
-            order=["AB"] * 20 + ["BA"] * 20
-        ),
-    }
-    for place, table in rows.items():
-        file = ask.tables / f"{place}.parquet"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        table.to_parquet(file)
+    judged = answers[answers["status"].eq("ok")].head(20)
+    judged = judged.assign(battle_id=list(battles["battle_id"]))
+    stated = {"model": new, "control": None, "content_hash": "c" * 64, "flags": "candidate"}
+    row = finished.stored("leaderboard", "tiny", "careful").head(1)
+    put(ask, "candidate_ratings/tiny/careful", row.assign(human_rating=np.nan, n_votes=0, **stated))
+    own = {"model": [new], "file": ["brand-new.jsonl"], "content_hash": ["c" * 64]}
+    put(ask, "candidates/tiny", pd.DataFrame(own))
+    put(ask, "candidate_battles/tiny", battles.assign(completion_a="a", completion_b="b"))
+    both = pd.concat([judged] * 2).assign(order=["AB"] * 20 + ["BA"] * 20)
+    put(ask, "candidate_verdicts/tiny/careful", both)
     shutil.rmtree(ask.tables / "battle_influences")
     why = ask(new, top=1)
     assert why.n_battles == 20
@@ -243,22 +243,18 @@ def test_a_pooled_rating_is_explained_by_its_judges(ask, finished):
     assert f"judgeline why {best} --corpus tiny --judge hasty" in text
     assert f"{theirs['careful']:.1f} Elo" in text
     assert "regression of votes on the mean score and gap of careful, hasty" in text
-    assert (
-        json.loads(json.dumps(why.as_record(), allow_nan=False))["judges"].keys() == theirs.keys()
-    )
+    record = json.loads(json.dumps(why.as_record(), allow_nan=False))
+    assert record["judges"].keys() == theirs.keys()
 
 
 def test_a_pooled_candidate_names_its_file_and_the_judges_that_lack_it(ask):
-    file = ask.tables / "pooled_leaderboard" / "tiny.parquet"
-    board = pd.read_parquet(file)
+    board = changed(ask, "pooled_leaderboard/tiny")
     numbers = dict.fromkeys(("rating", "lower", "upper", "human_rating"), np.nan)
-    row = board.head(1).assign(
-        **numbers, model="brand new", basis="", flags="candidate;no-votes;not-by-all-judges"
-    )
-    pd.concat([board, row]).to_parquet(file)
+    flags = "candidate;no-votes;not-by-all-judges"
+    row = board.head(1).assign(**numbers, model="brand new", basis="", flags=flags)
+    put(ask, "pooled_leaderboard/tiny", pd.concat([board, row]))
     stored = {"model": ["brand new"], "file": ["brand-new.jsonl"], "content_hash": ["c" * 64]}
-    (ask.tables / "candidates").mkdir(exist_ok=True)
-    pd.DataFrame(stored).to_parquet(ask.tables / "candidates" / "tiny.parquet")
+    put(ask, "candidates/tiny", pd.DataFrame(stored))
     why = explain_rating("brand new", "tiny", "pooled", store=open_store(str(ask.tables)))
     assert why.candidate["file"] == "brand-new.jsonl"
     assert why.rating["rating"] is None
@@ -292,18 +288,11 @@ def test_what_cannot_be_explained_is_refused_with_a_remedy(ask, best, asked, gon
 
 def test_texts_from_outside_are_inert_everywhere(ask, best):
     why = ask(best, top=1)
-    battle = why.raises[0]
-    hostile = replace(
-        battle,
-        opponent=HOSTILE[:60],
-        instruction=HOSTILE,
-        completion=HOSTILE,
-        readings=tuple(replace(one, answer=HOSTILE) for one in battle.readings),
-    )
-    why = replace(why, raises=[hostile])
+    readings = tuple(replace(one, answer=HOSTILE) for one in why.raises[0].readings)
+    texts = {"opponent": HOSTILE[:60], "instruction": HOSTILE, "completion": HOSTILE}
+    why = replace(why, raises=[replace(why.raises[0], readings=readings, **texts)])
     text = printed(why)
-    for sign in ("\x1b", "\x07", "\u202e"):
-        assert sign not in text
+    assert not {"\x1b", "\x07", "\u202e"} & {*text}
     assert "[red]bold[/red] :smile:" in text  # shown as it is, not obeyed
     assert "more characters)" in text
     assert "y" * 60 in text
@@ -326,17 +315,13 @@ def test_the_command_prints_json_tables_and_markdown(ask, best, capsys):
     assert capsys.readouterr().out.startswith(f"# {best}, judged by careful on tiny")
     assert main(arguments) == 0
     assert "rubric points for" in capsys.readouterr().out
-    assert main(["why", "nobody", "--corpus", "tiny", "--judge", "careful"]) == 1
+    assert main(["why", "nobody", *arguments[2:]]) == 1
     assert "unknown model 'nobody'" in capsys.readouterr().err
 
 
-def test_the_report_says_on_what_the_first_place_rests(finished, ask, best):
+def test_the_report_shows_leads_battles_costs_and_runs(finished, ask, best):
     page = (finished.home / "reports" / "tiny.html").read_text(encoding="utf-8")
     assert all(lead_text(lead) in unescape(page) for lead in ask(best).leads)
-
-
-def test_the_report_shows_the_battles_costs_and_runs(finished):
-    page = (finished.home / "reports" / "tiny.html").read_text(encoding="utf-8")
     assert page.count('<details class="battle"') >= 14 * 2
     for title in ("Battles behind the ratings", "What judging took", "Where these numbers come"):
         assert title in page
