@@ -137,7 +137,7 @@ def test_bad_input_is_named_with_a_remedy(name, content, told, tmp_path, capsys)
         (["--n-splits", "0"], "--n-splits"),
         (["--l2", "-1"], "--l2"),
         (["--hard-outcome", "guessed"], "'derived', 'recorded'"),
-        (["--std-error", "bootstrap"], "n_resamples"),
+        (["--std-error", "bootstrap"], "--n-resamples 0 leaves no bootstrap standard error"),
         (["--metod", "soft"], "--method"),
         (["--method", "sofft"], "did you mean 'soft'"),
         (["--plain", "hlaf"], ": 'hlaf' is not one of 'half', 'davidson'. Did you mean 'half'?"),
