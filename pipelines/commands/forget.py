@@ -1,6 +1,5 @@
 """Forgets a judge, a corpus or a model: its tables, the verdicts bought for it, its runs."""
 
-import difflib
 import json
 import sys
 from collections import Counter
@@ -23,6 +22,7 @@ from resources.atomic import write_whole
 from resources.config.paths import home, tables_uri, verdicts_uri
 from resources.store.keyed import is_local
 from resources.store.verdicts import VerdictStore
+from resources.suggest import near_names
 
 RECORDS = ("candidates", "drift_answers", "predictions")
 """Tables that grow and cannot be made again: a model's rows go, the others stay."""
@@ -134,8 +134,7 @@ def _found(
     if not any((tables, records, runs, *answers.values())):
         known = {getattr(one, kind, "") for one in stored} - {""}
         known = known or {*battles["model_a"], *battles["model_b"]}
-        near = difflib.get_close_matches(name, [*map(str, known)], n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "see judgeline corpora and judges"
+        hint = near_names(name, map(str, known))
         raise ValueError(f"nothing is stored of {kind} {name!r}; {hint}")
     return found
 
