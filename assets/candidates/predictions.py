@@ -60,7 +60,7 @@ def state_predictions(
     now: str,
     run_id: str,
 ) -> pd.DataFrame:
-    """Return a record with rows of models first rated without votes, or by their first votes."""
+    """Return a record with a new row for each model rated without votes, or by its first votes."""
     unvoted = leaderboard["n_votes"].eq(0) & ~leaderboard["model"].isin(record["model"])
     alone = _worth_it(leaderboard[unvoted])
     is_dropped = alone["flags"].str.split(";").map(lambda flags: "candidate" in flags).astype(bool)
@@ -101,8 +101,8 @@ def score_predictions(
 ) -> pd.DataFrame:
     """Return a record with people's ratings in the rows of models that have them by now.
 
-    Each row is scored once. One by judge and votes is scored by `further` votes, with an interval
-    ``sqrt(std_error^2 + human_std_error^2) / std_error`` times as wide (docs/predictions.md).
+    Each row is scored once. A row by judge and votes is scored by `further` votes; its interval is
+    then ``sqrt(std_error^2 + human_std_error^2) / std_error`` times as wide (docs/predictions.md).
     """
     voted = leaderboard[leaderboard["human_rating"].notna()].set_index("model")
     others = voted.loc[~voted.index.isin(record["model"]), "n_votes"]

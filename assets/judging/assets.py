@@ -187,7 +187,7 @@ def plan_judge(
 def _asking(
     judge: JudgeDefinition, sample: pd.DataFrame, came: pd.DataFrame, asks: Collection[str]
 ) -> set[str]:
-    """Return the tables for which a judge is asked: not those that came, nor without texts."""
+    """Return the tables of verdicts to buy: none that came with the corpus, none without texts."""
     if judge.kind == "recorded":
         return set()
     given: set[str] = set()

@@ -36,8 +36,8 @@ class CodedBattles:
     model_b: NDArray[Any]
     human_outcome: NDArray[np.int8]  # A's share of the win in halves, 0 to 2; -1 without a vote
     judge_outcome: NDArray[np.int8]  # A's share of the win in quarters, 0 to 4
-    score_difference: NDArray[Any]  # A minus B: int16 numerators, or rubric points without a
-    denominator: int  # denominator (0), by which numerators are divided to give rubric points
+    score_difference: NDArray[Any]  # A minus B: int16 numerators, or rubric points
+    denominator: int  # of the numerators; 0 where score differences are rubric points already
     count: NDArray[Any] | None = None  # of battles alike in each row; None where each is one
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ def code_battles(
     score_difference: ArrayLike,
     count: ArrayLike | None = None,
 ) -> CodedBattles:
-    """Return battles as codes, or raise on the first row that no estimator may see.
+    """Return battles as codes; ValueError for the first row that no estimator can read.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def _code_scores(score: NDArray[Any]) -> tuple[NDArray[Any], int]:
 
 
 def require_single(battles: CodedBattles, what: str) -> None:
-    """Raise ValueError if battles are counted, which something that takes each by itself needs."""
+    """Raise ValueError if battles are counted where an estimator needs single ones."""
     if battles.count is not None:
         raise ValueError(f"{what} need single battles, and these are counted: pass one a row")
 

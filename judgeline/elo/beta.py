@@ -75,7 +75,7 @@ def fit_beta(
 
 
 def _fit_margins(margin: Floats, n_alike: Ints) -> BetaFit:
-    """Return the slope of decisive votes, of margins that agree with them if positive."""
+    """Return the slope of decisive votes; a positive margin agrees with its vote."""
     total = margin * n_alike
     share = total.sum() / max(np.abs(total).sum(), _TINY)
     agree, against = n_alike[margin > 0].sum(), n_alike[margin < 0].sum()
@@ -111,7 +111,7 @@ def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
 
 
 def _statuses(n_agree: Ints, n_against: Ints, slope_at_zero: Floats) -> NDArray[np.str_]:
-    """Return each fold's status (F,); the slope at beta = 0 is a share of its largest value."""
+    """Return each fold's status (F,); `slope_at_zero` is relative to its largest possible value."""
     return np.select(
         [n_agree + n_against == 0, slope_at_zero <= 1e-12, n_against == 0],
         ["no-decisive-votes", "contradicts-humans", "separable"],
@@ -141,7 +141,7 @@ def _solve(
 
 
 def _newton(derivatives: Derivatives, fit: Bools, low: Floats, high: Floats) -> Floats:
-    """Newton kept inside a shrinking bracket, all folds at once; a finished fold rests."""
+    """Return the roots of all folds by Newton steps inside a shrinking bracket."""
     beta, moving = (low + high) / 2, fit.copy()
     for _ in range(_MAX_ITERATIONS):
         slope, information = derivatives(beta)
@@ -162,7 +162,7 @@ def _newton(derivatives: Derivatives, fit: Bools, low: Floats, high: Floats) -> 
 
 
 def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
-    """Fit all folds on counts of the margin ``s * (2 y - 1)``, which has no orientation."""
+    """Fit all folds on counts of the margin ``s * (2 y - 1)``, the same whichever model is A."""
     counts, differences = tally_scores(battles)
     reach = differences.size // 2
     margins = counts[:, :, 2] + counts[:, ::-1, 0]

@@ -23,8 +23,8 @@ State = Literal["complete", "settling", "no-end", "no-permission"]
 class Seen(NamedTuple):
     """A file's last known state: name, bytes, time of change (seconds), sha256 of its content.
 
-    Of a file that is not complete the hash is that of what it held when it was, or empty. Of a
-    file over `MAX_BYTES`, or one that we may not read, it is that of its name and size.
+    The hash of an incomplete file is that of its last complete content, or empty. The hash of a
+    file over `MAX_BYTES`, or of one without read permission, is that of its name and size.
     """
 
     name: str
@@ -47,7 +47,7 @@ def folder_of(corpus: str) -> UPath:
 def list_files(
     folder: UPath, known: Mapping[str, Seen] | None = None, *, now: float | None = None
 ) -> list[Seen]:
-    """Return the files of a folder by name; those in `known` that rest are not read again."""
+    """Return the files of a folder by name; a file of unchanged size and time is not read again."""
     if not folder.exists():
         if known and folder.protocol in ("", "file") and not folder.parent.exists():
             raise OSError(

@@ -15,7 +15,7 @@ _OWN = "# Entries of one's own; they stand beside those of ../{name}.\n"
 
 
 def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> Path:
-    """Write an example, or settings alone, into the file of one's own, checked; return the file."""
+    """Check an example with its settings, or settings alone, and write it into `config/local`."""
     file, examples = kind.own_file, kind.examples()
     if slug in kind.load(file):
         remedy = f"edit it there, or take it out first (judgeline {kind.plural} remove {slug})"
@@ -45,7 +45,7 @@ def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> 
 
 
 def remove_entry(kind: EntryKind[Any], slug: str) -> Path:
-    """Take an entry and the comment above it out of the file of one's own; return the file."""
+    """Remove an entry and the comment above it from its file in `config/local`; return the file."""
     file = kind.own_file
     if slug not in kind.load(file):
         if slug in kind.load(None):
@@ -68,7 +68,7 @@ def remove_entry(kind: EntryKind[Any], slug: str) -> Path:
 
 
 def _with_comment(lines: list[str], line: int) -> int:
-    """Return the place of the first line of the comment right above a line, or the line's own."""
+    """Return the number of the first comment line above a line, or of the line itself."""
     while line and lines[line - 1].startswith("#"):
         line -= 1
     return line

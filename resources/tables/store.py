@@ -97,7 +97,7 @@ class ParquetStore(dg.UPathIOManager):
             ) from error
 
     def load_input(self, context: dg.InputContext) -> Any:
-        """Load a table, or always a dict by partition key where several are asked for."""
+        """Load a table; an input of several partitions is a dict of tables by partition key."""
         loaded = super().load_input(context)
         fans_in = (context.definition_metadata or {}).get("fans_in", False)
         wants_dict = fans_in or get_origin(context.dagster_type.typing_type) is dict
@@ -168,7 +168,7 @@ class ParquetStore(dg.UPathIOManager):
 
 
 class _TableCache:
-    """Tables read from local files, of a number of bytes at most, each until its file changes."""
+    """A cache of tables in local files: a limit in bytes, and each table until its file changes."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes, self._lock = most_bytes, Lock()
