@@ -140,7 +140,7 @@ def leaderboard(
 def _variance(
     scored_battles: pd.DataFrame, heldout: HeldOutRatings, rating: RatingOptions
 ) -> pd.DataFrame:
-    """Return what the width of the intervals comes from; questions are resampled."""
+    """Return the sources of the intervals' width, by resampling questions."""
     question = scored_battles["question_id"].fillna(scored_battles["battle_id"])
     refits = refit_errors(
         as_coded(scored_battles, rating.hard_outcome),

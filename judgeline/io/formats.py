@@ -162,7 +162,7 @@ def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) 
 
 
 def encoding_of(path: Path) -> str:
-    """Return the encoding of a file of text: by its mark, UTF-8, or what its bytes look like.
+    """Return the encoding of a text file: by its mark, else UTF-8 if it is valid, else a guess.
 
     ValueError if none fits, or if some of the text is UTF-8 and some is not.
     """

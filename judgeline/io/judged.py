@@ -346,7 +346,7 @@ def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str,
 
 
 def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
-    """Yield what a person should look at: a guessed encoding, names that differ in little."""
+    """Yield sentences for a person to check, such as on a guessed encoding or nearly equal names."""
     yield from source.notes
     if COUNT in scored:
         yield (
@@ -438,7 +438,7 @@ def _rare_names(scored: pd.DataFrame) -> Iterator[str]:
 
 
 def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
-    """Return a source with the columns of its votes and scores: their own, or what stands for them.
+    """Return a source with the columns of its votes and scores, or those that stand for them.
 
     A file without score_difference that holds scores all the same leaves something to guess.
     """
@@ -614,7 +614,7 @@ def _scored(source: _Source, judge: str | None, with_votes: bool, counted: bool)
 
 
 def _rows(source: _Source, *, counted: bool) -> tuple[pd.DataFrame, CountedRows | None]:
-    """Return what is read of a source: its rows, or the kinds of rows of a large one."""
+    """Return the rows of a source, or the kinds of rows of a large one."""
     named = (*NEEDED_COLUMNS, source.vote, source.score, *source.sides)
     wanted = dict.fromkeys((*named, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT))
     if COUNT in source.columns and not counted:
@@ -755,7 +755,7 @@ def _require_judges(judge: pd.Series, place: str) -> None:
 
 
 def _plain_text(column: str, scores: pd.Series, table: pd.DataFrame) -> str:
-    """Return what is said of verdicts that stand for scores; empty where there are scores."""
+    """Return the sentence on verdicts that stand for scores; empty where there are scores."""
     if column == "score_difference":
         return ""
     levels = ", and a clear win (A>>B) as 2" if scores.abs().gt(1).any() else ""

@@ -77,7 +77,7 @@ def annotations(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def battles_and_verdicts(rows: pd.DataFrame, paths: Sequence[Path]) -> CorpusRead:
-    """Return what rows of `annotations` say of battles and judges: see `read_softelo`."""
+    """Return the battles and verdicts in rows of `annotations`: see `read_softelo`."""
     table = rows.assign(human_outcome=_outcome(rows["human_pref"], (0.0, 0.5, 1.0)))
     is_known = table["human_outcome"].notna()
     place = f"{paths[0]}{f' and {len(paths) - 1} more' * (len(paths) > 1)}: column"

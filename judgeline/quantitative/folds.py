@@ -157,7 +157,7 @@ def _require_battles(
 
 
 def _require_contrast(votes: Floats, model: int, folds: tuple[int, ...]) -> None:
-    """Raise if the votes of a fit are none or all alike; say what was left out of it."""
+    """Raise if the votes of a fit are none or all alike; the message names the part left out."""
     name = f"model {model}" if model >= 0 else "leaving out a model"
     name += f", fold{'s' * (len(folds) > 1)} {' and '.join(map(str, folds))}"
     if not votes.size:

@@ -100,7 +100,7 @@ def parse_choice(text: str) -> str:
 
 
 def _leading(text: str, pattern: re.Pattern[str], other: str, kind: str, wanted: str) -> str:
-    """Return what stands alone in the first line, with no other of its kind behind it."""
+    """Return the word that stands alone in the first line, if no other of its kind follows it."""
     line = _first_line(text)
     match = pattern.match(line)
     if match is None:

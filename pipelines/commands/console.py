@@ -59,7 +59,7 @@ class RunReporter(logging.Handler):
             self._progress.start()
 
     def in_memory(self) -> io.StringIO:
-        """Write to memory from now on, in a process that was forked; return what fills."""
+        """Write to memory from now on, in a forked process; return the stream."""
         shown, memory = self.console, io.StringIO()
         self._print_to(
             Console(

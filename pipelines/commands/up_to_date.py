@@ -176,9 +176,10 @@ def _left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> li
 def first_wave(
     graph: internals.AssetGraph, keys: Collection[dg.AssetKey], due: Collection[dg.AssetKey]
 ) -> set[dg.AssetKey]:
-    """Return the assets that are due and cannot be found unchanged by what is made before them.
+    """Return the due assets that are downstream of no other due asset.
 
-    An asset that is up to date waits for inputs that are due, and what is due waits with it.
+    An asset that is up to date may turn out unchanged when its due inputs are made, so that due
+    assets downstream of it wait as well.
     """
     wave: set[dg.AssetKey] = set()
     open_: set[dg.AssetKey] = set()

@@ -36,7 +36,7 @@ class ForkingServer(server.DagsterApiServer):
 
 
 def main() -> None:
-    """Run a command of Dagster; where that serves code, or starts what does, it is served by us."""
+    """Run a command of Dagster, with our server in the place of its code server."""
     compute_in_one_thread()
     server.DagsterApiServer = ForkingServer
     server.get_python_environment_entry_point = lambda python: [python, "-m", _THIS]

@@ -66,16 +66,16 @@ class OnNamedHost(dg.Executor):
 
     @property
     def retries(self) -> Any:
-        """Whether steps are retried: as the inner executor says."""
+        """Return the retry mode of the inner executor."""
         return self._inner.retries
 
     @property
     def step_dependency_config(self) -> Any:
-        """What steps wait for: as the inner executor says."""
+        """Return the dependency rule of the inner executor."""
         return self._inner.step_dependency_config
 
     def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
-        """Tag the run, then execute it; yields what the inner executor yields."""
+        """Tag the run with its host, then yield the events of the inner executor."""
         plan_context.instance.add_run_tags(plan_context.run_id, {HOST_TAG: this_host()})
         yield from self._inner.execute(plan_context, execution_plan)
 

@@ -78,7 +78,7 @@ class UnreadableError(dg.DagsterError):
 
 
 def require_readable(catalog: Catalog, otherwise: str) -> None:
-    """Raise UnreadableError, which says what happens otherwise, unless both files can be read."""
+    """Raise UnreadableError unless corpora and judges can be read; `otherwise` begins its message."""
     try:
         catalog.corpora(), catalog.judges()
     except (ValueError, OSError) as error:

@@ -18,7 +18,7 @@ from resources.suggest import unknown_name
 
 
 class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Reads the files on each use: an edit needs no restart; a run keeps to what they held."""
+    """Reads the files on each use, so that an edit needs no restart; a run keeps its first reading."""
 
     corpora_file: str | None = None
     judges_file: str | None = None
@@ -27,7 +27,7 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
     _snapshot: dict[str, dict[str, Any]] = PrivateAttr(default_factory=dict)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Read the files once, for a run; what cannot be read is told by its first use."""
+        """Read the files once, for a run; the first use of an unreadable file raises."""
         for kind in (CORPORA, JUDGES) if context.run is not None else ():
             with suppress(ValueError, OSError):
                 self._snapshot[kind.plural] = self._known(kind)

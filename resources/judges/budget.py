@@ -105,7 +105,7 @@ class Budget:
             self._elsewhere = cost
 
     def spend(self, cost: Cost) -> bool:
-        """Reserve and settle at once; for what is known before, or costs nothing until taken."""
+        """Reserve and settle a cost that is known before; return whether the budget covers it."""
         granted = self.reserve(cost)
         if granted:
             self.settle(cost, cost)
@@ -113,7 +113,7 @@ class Budget:
 
     @property
     def n_open(self) -> int:
-        """Reservations that are not settled: what they leave over may still be granted."""
+        """Number of open reservations, whose unused part may still be granted."""
         return max([self._n_open, *(cap.n_open for cap in self._caps)])
 
     def __str__(self) -> str:

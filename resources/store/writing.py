@@ -124,7 +124,7 @@ class VerdictWriter:
         return self._room.error(f"{stored}, and no more were asked for")
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take an answer; raises what went wrong when earlier ones were stored.
+        """Take an answer; raise the error of an earlier write that failed.
 
         Returns at once, unless the place is slower than the answers come.
         """

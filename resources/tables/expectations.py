@@ -19,7 +19,7 @@ N_EXAMPLES = 5
 def check_result(
     observed: str, remedy: str = "", *, passed: bool, warns: bool = True, **metadata: Any
 ) -> dg.AssetCheckResult:
-    """Return the result of a check that is no rule of rows: what it saw, and the remedy."""
+    """Return the result of a check that is no rule of rows: its observation and its remedy."""
     return dg.AssetCheckResult(
         passed=passed,
         severity=dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR,

@@ -50,7 +50,7 @@ def _folded(text: str) -> str:
 
 
 def _tail(tokens: Sequence[str], pieces: Sequence[str], answer: str) -> slice | None:
-    """Return the tokens that spell an answer, by what of each of them counts."""
+    """Return the tokens that spell an answer; `pieces` are the parts of them that count."""
     if not answer:
         return None
     said = "".join(pieces)

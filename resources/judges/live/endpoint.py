@@ -35,7 +35,7 @@ class Endpoint:
     header_secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def redact(self, text: str) -> str:
-        """Return a text without the key and secret headers, whoever wrote it."""
+        """Return a text without the key and the secret headers."""
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, "[key]")
         return text

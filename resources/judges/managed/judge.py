@@ -182,7 +182,7 @@ def running(
 def _launch(
     command: list[str], environment: dict[str, str], log: Path
 ) -> tuple[subprocess.Popen[bytes], IO[str]]:
-    """Start a server's guard; return it, and what it will say about the server."""
+    """Start a server's guard; return it, and the stream of its report."""
     reading, writing = os.pipe()
     report = os.fdopen(reading, encoding="ascii")
     given = [str(value) for value in (os.getpid(), PATIENCE_S, writing)]
