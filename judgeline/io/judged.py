@@ -346,7 +346,7 @@ def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str,
 
 
 def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
-    """Yield sentences for a person to check, such as on a guessed encoding or nearly equal names."""
+    """Yield sentences for a person to check: a guessed encoding, nearly equal names."""
     yield from source.notes
     if COUNT in scored:
         yield (

@@ -78,7 +78,7 @@ class UnreadableError(dg.DagsterError):
 
 
 def require_readable(catalog: Catalog, otherwise: str) -> None:
-    """Raise UnreadableError unless corpora and judges can be read; `otherwise` begins its message."""
+    """Raise UnreadableError unless corpora and judges can be read; `otherwise` begins it."""
     try:
         catalog.corpora(), catalog.judges()
     except (ValueError, OSError) as error:

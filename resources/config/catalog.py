@@ -18,7 +18,7 @@ from resources.suggest import unknown_name
 
 
 class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Reads the files on each use, so that an edit needs no restart; a run keeps its first reading."""
+    """Reads the files on each use, so that edits need no restart; a run reads them once."""
 
     corpora_file: str | None = None
     judges_file: str | None = None
