@@ -176,10 +176,10 @@ def _left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> li
 def first_wave(
     graph: internals.AssetGraph, keys: Collection[dg.AssetKey], due: Collection[dg.AssetKey]
 ) -> set[dg.AssetKey]:
-    """Return the due assets that are downstream of no other due asset.
+    """Return the due assets that can be made in one run.
 
-    An asset that is up to date may turn out unchanged when its due inputs are made, so that due
-    assets downstream of it wait as well.
+    An up-to-date asset downstream of a due one may stay as it is once that one is made. Due assets
+    downstream of it therefore wait for a later wave.
     """
     wave: set[dg.AssetKey] = set()
     open_: set[dg.AssetKey] = set()
