@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import lzma
+import math
 import uuid
 import zipfile
 from collections.abc import Callable
@@ -97,6 +98,35 @@ def test_a_table_of_nullable_types_is_read_as_a_plain_one(backend: Any) -> None:
     pd.testing.assert_frame_equal(read.scored, expected.scored)
     assert read.scored["question_id"].tolist()[::2] == ["1.5", "2"] * (len(LONG) // 4)
     assert read.notes == ()
+
+
+ODD = (
+    *(None, math.nan, math.inf, "", " ", "nan", "tie", "A", "1", "1,5", "=1+1", "\x1b[2J", 10**30),
+    *(-5, 0, 0.25, True, [], ["math"], {"a": 1}, [[1]], b"x", pd.NA, pd.Timestamp(0), 1e308),
+)
+ODD_COLUMNS = (
+    *("model_a", "model_b", "human_outcome", "winner", "score_difference", "judge_score_a"),
+    *("judge_score_b", "judge_outcome", "judge", "battle_id", "question_id", "language"),
+    *("category", "length_a", "difference_ab", "difference_ba", "recorded_outcome"),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(ODD_COLUMNS), st.integers(0, 7), st.sampled_from(ODD)),
+        max_size=5,
+    )
+)
+def test_odd_cells_are_read_set_aside_or_refused(cells: list[tuple[str, int, Any]]) -> None:
+    table = {name: column.tolist() for name, column in LONG.head(8).items()}
+    for name, row, value in cells:
+        table.setdefault(name, [None] * 8)[row] = value
+    try:
+        read = read_judged_battles(pd.DataFrame({n: pd.Series(c) for n, c in table.items()}))
+    except ValueError:
+        return
+    assert len(read.scored) + len(read.quarantine) == 8
 
 
 def test_ids_of_any_type_are_texts() -> None:
