@@ -199,7 +199,7 @@ def _std_errors(
         note = "" if twin else "all preferences are equal: resampling shows no spread"
         n = int(np.isfinite(values).sum())
         yield "std_error_ratio", model, ratio, "ratio to bootstrap", n, note
-        if twin:
+        if np.isfinite(ratio):
             text = f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts"
             measured.append((abs(ratio - 1), text))
     worst, furthest = max(measured, key=lambda one: one[0], default=(np.nan, ""))
