@@ -178,7 +178,7 @@ def make_tables(
 ) -> Iterator[Made]:
     """Yield each item of a paper as it is made; `say` gets a line for each file that is read."""
     if data is None:
-        say("without --data DIR; its files and their columns stand in docs/papers.md")
+        say("without --data DIR items that need files are not made: see docs/papers.md")
     material, printed = paper.read(data, say), printed_cells(paper.file)
     for item in paper.items:
         own = printed[printed["item"].eq(item.name)]

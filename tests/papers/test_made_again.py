@@ -171,7 +171,7 @@ def test_command_without_data_and_with_a_wrong_folder(tmp_path: Path, capsys) ->
     assert main(["paper", "soft-elo"]) == 0
     out, err = capsys.readouterr()
     assert all(": needs annotations" in line for line in out.splitlines())
-    assert "without --data DIR; its files and their columns" in err
+    assert "items that need files are not made: see docs/papers.md" in err
     assert "judges:" not in err
     for name in NAMES:
         assert main(["paper", name, "--data", str(tmp_path / "none")]) == 1
