@@ -86,7 +86,7 @@ def require_connected(battles: CodedBattles) -> None:
     size = len(battles.models)
     linked = np.zeros((size, size), dtype=bool)
     linked[battles.model_a, battles.model_b] = True
-    remedy = "add battles that connect them, or rank one connected set: component 0"
+    remedy = "add battles that connect them, or rank one connected set (component=0, --component 0)"
     require_chains(linked, battles.models, "", remedy)
 
 

@@ -134,7 +134,7 @@ def _solve(
                 f"beta has no upper bound below {_LARGEST:.0e} logits per rubric point: "
                 "score_difference is nearly 0 everywhere; give scores in rubric points"
             )
-    with np.errstate(over="ignore", divide="ignore"):  # a step beyond the bracket is halved
+    with np.errstate(over="ignore", divide="ignore"):  # steps end in the bracket
         roots = _newton(derivatives, fit, np.full(fit.size, low), highs)
         beta[fit], std_error[fit] = roots[fit], 1 / np.sqrt(derivatives(roots)[1][fit])
     return beta, std_error

@@ -171,7 +171,10 @@ def human_target(battles: CodedBattles, tally: OutcomeTally, voted: Bools) -> Ta
     """Return the target of people's votes; ValueError unless they connect the voted models."""
     target = linear_target(tally.human[:, voted], _HALVES, voted)
     names = np.array(battles.models)[voted].tolist()
-    remedy = "have people vote on battles that connect them, or rank one connected set: component 0"
+    remedy = (
+        "have people vote on battles that connect them, or rank one connected set (component=0, "
+        "--component 0)"
+    )
     require_chains(target.n_battles[voted], names, "with a vote ", remedy)
     return target
 

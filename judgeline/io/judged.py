@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -216,8 +216,12 @@ class _Source(NamedTuple):
 
 
 def _id_texts(ids: pd.Series) -> pd.Series:
-    """Return numbers, lists and objects of a table as texts, as a file would hold them."""
-    texts = by_value(ids, lambda one: f"{one:.17g}" if isinstance(one, float) else str(one))
+    """Return numbers, lists and objects of a table as texts; whole numbers without decimals."""
+
+    def text(one: Any) -> str:
+        return str(one).removesuffix(".0") if isinstance(one, float) else str(one)
+
+    texts = by_value(ids, text)
     return texts.astype("str").where(ids.notna())
 
 
@@ -769,7 +773,7 @@ def _given(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.Dat
     given = table[columns].reset_index(drop=True)
     nullable = [name for name in columns if getattr(given[name].dtype, "na_value", 0) is pd.NA]
     objects = given[nullable].astype(object).where(given[nullable].notna(), None)
-    return given.assign(**dict(objects.items()), file=str(_GIVEN), row=range(len(table)))
+    return given.assign(**{**objects, "file": str(_GIVEN), "row": range(len(table))})
 
 
 def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iterator[Fault]:

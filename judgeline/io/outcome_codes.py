@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_hashable, is_numeric_dtype
 
 USUAL = "1/0/0.5"
 STATED_AS = "A's code, then B's, then any of ties"
@@ -150,12 +150,12 @@ def code_of(value: Any) -> str:
 def by_value(published: pd.Series, function: Callable[[Any], Any]) -> pd.Series:
     """Return a function of each cell, which is computed once for each distinct value.
 
-    A list or an object is told by its text.
+    Lists and objects are compared as texts.
     """
     try:
         codes, values = pd.factorize(published, use_na_sentinel=False)
     except TypeError:
-        published = published.map(str, na_action="ignore")
+        published = published.map(lambda one: one if is_hashable(one) else str(one))
         codes, values = pd.factorize(published, use_na_sentinel=False)
     found = pd.Series([function(value) for value in values.tolist()])
     return found.take(codes).set_axis(published.index)

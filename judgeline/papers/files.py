@@ -170,9 +170,7 @@ def read_battles(path: Path, say: Say) -> JudgedBattles:
     try:
         found = read_judged_battles(path)
     except ArgumentError as error:
-        raise ValueError(
-            f"{error} (a setting of `rank`; `paper` has none: mend the file)"
-        ) from error
+        raise ValueError(f"{error} (`paper` has no such setting: correct the file)") from error
     tell_set_aside(path, found.quarantine, found.n_rows, say)
     return found
 

@@ -57,9 +57,11 @@ def lmarena_100k(path: Path) -> Converted:
     left_out = column_of(table, "dedup_tag").map(_is_not_sampled)
     seconds = pd.to_numeric(table["tstamp"], errors="coerce").astype(float)
     time = pd.to_datetime(seconds, unit="s", utc=True, errors="coerce")
+    late = table["tstamp"].notna() & time.isna()
+    untimely = fault(table, late, "unreadable-time", "tstamp is {tstamp!r}, expected seconds")
     battles = _battles(table, "question_id", "question_id", timestamp=time)
     frequent = fault(table, left_out, "frequent-prompt", sentence)
-    return _with_winners(table, battles, "tie (bothbad)", frequent)
+    return _with_winners(table, battles, "tie (bothbad)", frequent, untimely)
 
 
 def _is_not_sampled(tag: Any) -> bool:
@@ -185,6 +187,8 @@ def _comparia(path: Path, known: pd.Series | None) -> Converted:
     given = {name: column_of(table, name) for name in optional.split()}
     texts, faults = conversations(table)
     n_turns = pd.to_numeric(given["conv_turns"], errors="coerce").astype(float)
+    wrong = given["conv_turns"].notna() & ~is_count(n_turns)
+    turns = fault(table, wrong, "unreadable-turns", "conv_turns is {conv_turns!r}, no count")
     time, untimely = read_times(table)
     battles = _battles(
         table,
@@ -193,7 +197,7 @@ def _comparia(path: Path, known: pd.Series | None) -> Converted:
         "model_a_name model_b_name",
         **texts.assign(
             instruction=given["opening_msg"].fillna(texts["instruction"]),
-            n_turns=n_turns.where(is_count(n_turns)).fillna(texts["n_turns"]),
+            n_turns=n_turns.where(is_count(n_turns)).astype("Int64").fillna(texts["n_turns"]),
         ),
         category=categories(given["selected_category"]),
         timestamp=time,
@@ -216,4 +220,4 @@ def _comparia(path: Path, known: pd.Series | None) -> Converted:
         fault(table, outcome.isna(), "unknown-winner", sentence),
     ]
     battles = battles.assign(human_outcome=outcome, language=language.fillna("fr"))
-    return Converted(battles, [*undecided, untimely, *faults])
+    return Converted(battles, [*undecided, turns, untimely, *faults])

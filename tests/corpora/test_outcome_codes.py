@@ -187,6 +187,11 @@ def test_a_winner_of_any_type_is_a_name_or_none() -> None:
     found = outcomes_by_winner(winner, sides.assign(model_a="x"))
     expected = [1, None, 0, 0, None, None, None, 0, 0, 0.5]
     assert found.astype(object).where(found.notna(), None).tolist() == expected
+    beside_a_list = outcomes_by_winner(
+        pd.Series([*published, ["x"]], dtype=object),
+        pd.concat([sides, sides.head(1)]).assign(model_a="x").reset_index(drop=True),
+    )
+    assert beside_a_list.astype(object).where(beside_a_list.notna(), None).tolist()[:10] == expected
 
 
 @pytest.mark.parametrize("text", ["1", "1/1", "1/-1/", "1/1.0/0", ""])

@@ -131,7 +131,7 @@ def test_odd_cells_are_read_set_aside_or_refused(cells: list[tuple[str, int, Any
 
 def test_ids_of_any_type_are_texts() -> None:
     large = 10**17
-    for ids in ([large, large + 1, 2, 3], [[1], [2], {"a": 1}, None]):
+    for ids in ([large, large + 1, 2, 3], [[1], [2], {"a": 1}, None], ["v1.0", 0.1, [2], None]):
         read = read_judged_battles(BATTLES.assign(battle_id=ids, question_id=ids))
         assert read.quarantine.empty
         expected = [None if one is None else str(one) for one in ids]

@@ -163,7 +163,7 @@ def test_refusal_of_a_file_does_not_offer_settings_of_rank(tmp_path: Path) -> No
     battles = pd.DataFrame({"model_a": "x", "model_b": "y", "judge_outcome": 1.0}, index=range(60))
     battles["human_outcome"] = np.resize([1.0, -1.0, 2.0], 60)
     battles.to_csv(tmp_path / f"{FILE}.csv", index=False)
-    with pytest.raises(ValueError, match=r"a setting of `rank`; `paper` has none: mend the file"):
+    with pytest.raises(ValueError, match="`paper` has no such setting: correct the file"):
         read(tmp_path, print)
 
 

@@ -601,7 +601,7 @@ def test_each_set_of_connected_models_has_a_board_of_its_own(tmp_path: Path, cap
     both.to_csv(tmp_path / "two.csv", index=False)
     call = ["rank", str(tmp_path / "two.csv"), "--out", str(tmp_path / "out"), "--no-report"]
     assert main(call) == 1
-    assert "rank one connected set: component 0" in capsys.readouterr().err
+    assert "rank one connected set (component=0, --component 0)" in capsys.readouterr().err
     assert main([*call, "--component", "1"]) == 0
     assert "component 1 of 2: 11 models; left out: model-00" in capsys.readouterr().out
     new = {"model_a": "newcomer", "model_b": "latest", "score_difference": 1.0}
