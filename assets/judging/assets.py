@@ -1,4 +1,4 @@
-"""Verdicts of a judge by form, the battles scored by them, and the plan of what it is asked."""
+"""Verdicts of a judge by form, the battles scored by them, and the plan of its calls."""
 
 from collections.abc import Callable, Collection
 from typing import Any

@@ -199,10 +199,11 @@ def _std_errors(
         note = "" if twin else "all preferences are equal: resampling shows no spread"
         n = int(np.isfinite(values).sum())
         yield "std_error_ratio", model, ratio, "ratio to bootstrap", n, note
-        if np.isfinite(ratio):
+        if twin:
             text = f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts"
             measured.append((abs(ratio - 1), text))
-    worst, furthest = max(measured, key=lambda one: one[0], default=(np.nan, ""))
+    distances = [distance for distance, _ in measured]  # NaN is the largest to argmax, and fails
+    worst, furthest = measured[int(np.argmax(distances))] if measured else (np.nan, "")
     passed = worst <= STD_ERROR_TOLERANCE if measured else pd.NA
     row = ("std_error_difference", "", worst, "share of bootstrap", len(measured), furthest)
     yield *row, STD_ERROR_TOLERANCE, passed

@@ -214,7 +214,7 @@ def consistency(
     soft_outcomes: pd.DataFrame,
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """How often a judge contradicts itself, as a share of what could be compared.
+    """Rates at which a judge contradicts itself, of the pairs and subsets that can be compared.
 
     Conflicts of its single scores with its comparisons, and subsets of 3, 4 and 5 answers to one
     question whose comparisons are no ranking; by criterion of the rubric, and by category, or by

@@ -56,7 +56,7 @@ Mixture = Mapping[str, Floats]
 
 @dataclass(frozen=True)
 class ScoringMethod:
-    """How battles are scored: by outcomes or by score differences.
+    """A scoring method of battles, by outcomes or by score differences.
 
     Attributes
     ----------

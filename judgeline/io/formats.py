@@ -116,7 +116,7 @@ def unpacked(path: Path) -> Path:
 def file_columns(path: Path) -> list[str]:
     """Return the names of a file's columns without reading its rows, where its format can."""
     kind = kind_of(path)
-    with _told(path, kind):
+    with _errors_named(path, kind):
         if kind == "parquet":
             import pyarrow.parquet as pq
 
@@ -138,7 +138,7 @@ def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) 
     CSV cells that are empty, or say so in a column of numbers, are null.
     """
     kind = kind_of(path)
-    with _told(path, kind):
+    with _errors_named(path, kind):
         if kind == "parquet":
             return pd.read_parquet(path, columns=list(columns))
         if kind == "feather":
@@ -200,7 +200,7 @@ def _encoding(path: Path, _changed: int, _size: int) -> str:
 
 
 @contextmanager
-def _told(path: Path, kind: str) -> Iterator[None]:
+def _errors_named(path: Path, kind: str) -> Iterator[None]:
     """Turn errors of pandas and pyarrow into a ValueError that names the file and the remedy."""
     try:
         yield
@@ -223,7 +223,7 @@ def _readable(path: Path) -> Any:
 
 def _member(path: Path) -> str:
     """Return the name of the one file in a zip archive."""
-    with _told(path, "zip"), zipfile.ZipFile(path) as archive:
+    with _errors_named(path, "zip"), zipfile.ZipFile(path) as archive:
         names = [one.filename for one in archive.infolist() if not one.is_dir()]
     if len(names) != 1:
         raise ValueError(f"{path} holds {len(names)} files; unpack it and name one of them")
@@ -297,7 +297,7 @@ def _decimal(path: Path, separator: str) -> str:
 
 def _records(path: Path, kind: str) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a JSON file: a list of them, one a line, or one under a single name."""
-    with _told(path, kind), _text(path) as lines:
+    with _errors_named(path, kind), _text(path) as lines:
         if kind == "jsonl":
             yield from _json_lines(path, lines)
             return

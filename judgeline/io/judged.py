@@ -291,7 +291,7 @@ def _opened(
         if source.columns.nlevels > 1:
             raise ValueError("the table's columns have several levels: give each one name")
         named = source.rename(columns=str)
-        own, read = list(named.columns), partial(_given, named)
+        own, read = list(named.columns), partial(_read_table, named)
     elif any(one.suffix == LOG for one in files):
         others = [one.name for one in files if one.suffix not in (LOG, ".json")]
         if others:  # of JSON, Inspect AI keeps lists of its own beside the logs
@@ -299,13 +299,13 @@ def _opened(
                 f"{path} holds logs of Inspect AI and {others[0]}: name one kind, such as '*.eval'"
             )
         logs = read_logs([one for one in files if one.suffix == LOG])
-        own, read, files = list(logs.columns), partial(_given, logs), ()
+        own, read, files = list(logs.columns), partial(_read_table, logs), ()
     else:
         own, read = _common_columns(files), partial(_read_files, files)
     notes: tuple[str, ...] = ()
     if {*JUDGE_ARENA} <= {*own}:
         table, notes = from_judge_arena(read([*JUDGE_ARENA], [*JUDGE_ARENA]))
-        own, read = list(table.columns), partial(_given, table)
+        own, read = list(table.columns), partial(_read_table, table)
     return _Source(path, files, _named(path, own, stated), read, outcomes, notes=notes)
 
 
@@ -768,7 +768,7 @@ def _plain_text(column: str, scores: pd.Series, table: pd.DataFrame) -> str:
     return f"the file holds {PLAIN}{levels}{c}"
 
 
-def _given(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.DataFrame:
+def _read_table(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.DataFrame:
     """Return columns of a table; those of nullable types as objects, whose nulls are None."""
     given = table[columns].reset_index(drop=True)
     nullable = [name for name in columns if getattr(given[name].dtype, "na_value", 0) is pd.NA]

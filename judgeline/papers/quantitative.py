@@ -45,7 +45,7 @@ WIDTH, SCALES = 4096, {"Summarize from Feedback": 7, "HelpSteer2": 5}
 
 @dataclass(frozen=True)
 class Source:
-    """One form's labels of a judge in a data set; what is tested, and the base judge's row."""
+    """Labels of a judge in one form and data set, the task to learn, and the base judge's row."""
 
     dataset: str
     judge: str

@@ -66,7 +66,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """One judge's annotations of one corpus, and what is computed of them when first asked for."""
+    """Annotations of one corpus by one judge; their numbers are computed when first used."""
 
     corpus: str
     judge: str
@@ -100,7 +100,7 @@ class Judged:
 
     @cached_property
     def diagnostics(self) -> Mapping[str, float]:
-        """Return the diagnostics by name, or name and level; NaN for those that are not there."""
+        """Return the diagnostics by name, or name and level; NaN for an unknown name."""
         known = [name for name in (*ORDERS, *LENGTHS) if self.scored[name].notna().any()]
         columns: dict[str, Any] = {name: as_numbers(self.scored[name]) for name in known}
         found = diagnose_judge(self.coded, self.folds, self.heldout, **columns)

@@ -152,11 +152,10 @@ def _about_model(
         texts = texts.map(lambda cell: cell if isinstance(cell, str) else "")
         is_about = texts.isin({model, *battles}).any(axis=1)
         cells = {cell for column in texts for cell in texts[column].unique()}
-        is_quoted = any(quoted in cell for cell in cells for quoted in in_json)
-        if one.asset not in RECORDS and (is_about.any() or is_quoted):
+        if one.asset in RECORDS:
+            records |= {one: table[~is_about]} if is_about.any() else {}
+        elif is_about.any() or any(quoted in cell for cell in cells for quoted in in_json):
             tables.append(one)
-        elif is_about.any():
-            records[one] = table[~is_about]
     return tables, records
 
 

@@ -181,7 +181,10 @@ def _battles_of_candidates(
     judges: Sequence[JudgeDefinition],
     tables: ParquetStore,
 ) -> pd.DataFrame:
-    """Return the battles of candidates that a run would judge, by the present residuals."""
+    """Return the battles of candidates that a run would judge, by the present residuals.
+
+    Before any judge has ratings these are as many as the corpus allows.
+    """
     wait_until_settled(corpus.slug)  # as the run will
     _, found = read_candidates(corpus, battles, tables)
     heldout, calibration = (

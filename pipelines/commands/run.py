@@ -102,7 +102,7 @@ def run_lineage(
             outcome = RunOutcome(corpus, names, n_battles=n_battles, plan=plan)
         else:
             require_reachable(asked_judges(definition, served, store, buyer, asks))
-            opened = nullcontext(instance) if instance else open_instance()
+            opened = open_instance() if instance is None else nullcontext(instance)
             with opened as recorded, RunReporter(console, verbose=verbose) as reporter:
                 if instance is None:
                     recover(recorded)

@@ -31,14 +31,19 @@ Place = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Record:
-    """Record of a lineage's tables in the instance, the table store and a frozen catalog."""
+    """Record of a lineage's tables in the instance, the table store and a catalog.
+
+    Settings are compared with those in `catalog`, which is frozen where a run reads it.
+    """
 
     instance: dg.DagsterInstance
     graph: internals.AssetGraph
     store: ParquetStore
     catalog: Catalog
     verdict_store: StoredVerdicts
-    _versions: dict[tuple[dg.AssetKey, Place], str] = field(default_factory=dict)
+    _versions: dict[tuple[dg.AssetKey, Place], str] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def stale(self, keys: Collection[dg.AssetKey], partition: str) -> set[dg.AssetKey]:
         """Return the tables of a partition that are due; those of one step are made together."""

@@ -336,7 +336,7 @@ def _record(instance: dg.DagsterInstance | None, corpus: str, judge: str) -> tup
         is_here = "DAGSTER_HOME" in os.environ or (home() / "dagster.yaml").exists()
         if instance is None and not is_here:
             return [], "no runs are recorded here: the tables came without their instance"
-        with nullcontext(instance) if instance else open_instance() as opened:
+        with open_instance() if instance is None else nullcontext(instance) as opened:
             made = last_made(opened, corpus, judge, names)
     except (dg.DagsterError, SQLAlchemyError, OSError) as error:
         return [], f"the record of runs could not be read ({type(error).__name__})"

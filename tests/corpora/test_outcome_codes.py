@@ -181,17 +181,13 @@ def test_codes_that_another_coding_uses_are_refused_in_annotations(tmp_path: Pat
 
 
 def test_a_winner_of_any_type_is_a_name_or_none() -> None:
-    published = ["x", True, 7, 7.0, None, math.nan, 10**30, " y ", " 7", "tie"]
-    model_b = ["7", "x", "7", "7", "nan", "None", "y", "y", "7", "y"]
-    winner, sides = pd.Series(published, dtype=object), pd.DataFrame({"model_b": model_b})
-    found = outcomes_by_winner(winner, sides.assign(model_a="x"))
-    expected = [1, None, 0, 0, None, None, None, 0, 0, 0.5]
-    assert found.astype(object).where(found.notna(), None).tolist() == expected
-    beside_a_list = outcomes_by_winner(
-        pd.Series([*published, ["x"]], dtype=object),
-        pd.concat([sides, sides.head(1)]).assign(model_a="x").reset_index(drop=True),
-    )
-    assert beside_a_list.astype(object).where(beside_a_list.notna(), None).tolist()[:10] == expected
+    published = ["x", True, 7, 7.0, None, math.nan, 10**30, " y ", " 7", "tie", ["x"]]
+    model_b = ["7", "x", "7", "7", "nan", "None", "y", "y", "7", "y", "y"]
+    sides = pd.DataFrame({"model_a": "x", "model_b": model_b})
+    expected = [1, None, 0, 0, None, None, None, 0, 0, 0.5, None]
+    for n in (10, 11):  # with a list in the column, which leaves the others as they are
+        found = outcomes_by_winner(pd.Series(published[:n], dtype=object), sides.head(n))
+        assert found.astype(object).where(found.notna(), None).tolist() == expected[:n]
 
 
 @pytest.mark.parametrize("text", ["1", "1/1", "1/-1/", "1/1.0/0", ""])

@@ -172,6 +172,9 @@ def test_features_dropped_penalties_and_confusion(made) -> None:
     row = f"{JUDGE} / LS (200)"
     small, large = (value(losses, row, f"{DATA} / loss at gamma={g}") for g in (1, 100))
     assert small < large
+    noted = losses[losses["note"].ne("")]
+    assert set(noted["note"]) == {"least of all, at an end of the penalties"}
+    assert noted.loc[noted["row"].eq(row), "column"].tolist() == [f"{DATA} / loss at gamma=1"]
     nats = value(losses, f"{JUDGE} / BTL (200)", "Offset Bias / loss at gamma=1")
     assert 0.3 < nats < np.log(2)  # per battle
     assert small == pytest.approx(

@@ -114,7 +114,9 @@ def private(installed, monkeypatch):
     [
         ("", 1, ["tiny|noise: 600 calls", "Together: 600 calls",
                  "nobody is there to confirm (600 calls)", "--yes"]),
-        ("--dry-run", 0, ["Together: 600 calls"]),
+        ("--dry-run --judge careful", 0,
+         ["tiny|noise: 600 calls", "tiny|careful: no calls (600 answered already)",
+          "Together: 600 calls"]),
         ("--budget 599calls --yes", 1, ["about 600 calls would be needed"]),
     ],
 )  # fmt: skip
