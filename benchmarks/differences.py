@@ -19,14 +19,18 @@ from scipy.special import expit, ndtri
 
 from judgeline.elo import (
     CodedBattles,
-    HeldOutRatings,
     RatingSettings,
     keyed_rng,
     rate,
     strength_to_rating,
     with_settled_votes,
 )
-from judgeline.intervals import calibrate_intervals, rank_models, rate_with_votes
+from judgeline.intervals import (
+    conformal_quantile,
+    nonconformity_scores,
+    rank_models,
+    rate_with_votes,
+)
 from judgeline.intervals.differences import (
     RatedModels,
     compare_models,
@@ -113,8 +117,8 @@ def coded(table: pd.DataFrame) -> CodedBattles:
     return as_coded(read_judged_battles(table).scored, "derived", every_vote=True)
 
 
-def rated(every_vote: CodedBattles) -> tuple[RatedModels, float]:
-    """Return the models of a board, rated by their best evidence, and the judge's excess error."""
+def rated(every_vote: CodedBattles) -> RatedModels:
+    """Return the models of a board, rated by their best evidence."""
     settled = with_settled_votes(every_vote)
     heldout = rate(settled, SETTINGS)
     board = rank_models(heldout, miscoverage=MISCOVERAGE)
@@ -131,13 +135,6 @@ def rated(every_vote: CodedBattles) -> tuple[RatedModels, float]:
         ["rating", "lower", "upper", "std_error"]
     ]
     best.loc[names, "evidence"] = "judge and votes"
-    conformal = calibrate_intervals(heldout, n_splits=1)
-    excess = float(conformal.excess_sd[conformal.method.tolist().index("auto")])
-    return of_columns(best, own), excess
-
-
-def of_columns(best: pd.DataFrame, own: HeldOutRatings) -> RatedModels:
-    """Return models from their best ratings and what the judge says of them."""
     return RatedModels(
         own.model,
         best["evidence"].to_numpy(),
@@ -172,28 +169,26 @@ def pair_of(
     )
 
 
-def judge_half_width(models: RatedModels, excess: float) -> np.ndarray:
+def judge_half_width(models: RatedModels) -> np.ndarray:
     """Return half-widths of all models as newcomers: threshold and excess of every residual."""
-    spread = np.sqrt(models.judge_std_error**2 + models.vote_std_error**2 + excess**2)
-    residual = models.judge_rating - models.human_rating
-    known = np.isfinite(residual)
-    scores = np.sort(np.abs(residual[known]) / spread[known])
-    n_above = math.floor((scores.size + 1) * MISCOVERAGE + 1e-9) - 1
-    return (scores[scores.size - 1 - n_above] if n_above >= 0 else math.inf) * spread
+    known = np.isfinite(models.residual)
+    spread = models.spread(known)
+    scores = nonconformity_scores(models.residual[known], spread[known])
+    return conformal_quantile(scores, miscoverage=MISCOVERAGE) * spread
 
 
-def by_judge(kind: str, models: RatedModels, excess: float) -> Iterator[Pair]:
+def by_judge(kind: str, models: RatedModels) -> Iterator[Pair]:
     """Yield every two voted models, as if nobody had voted on them, against their human ratings."""
-    single = judge_half_width(models, excess)
-    voted = np.flatnonzero(np.isfinite(models.judge_rating - models.human_rating)).tolist()
+    single = judge_half_width(models)
+    voted = np.flatnonzero(np.isfinite(models.residual)).tolist()
     for a, b in combinations(voted, 2):
-        found = difference_by_judge(models, a, b, excess_sd=excess, miscoverage=MISCOVERAGE)
+        found = difference_by_judge(models, a, b, miscoverage=MISCOVERAGE)
         if math.isfinite(found.threshold):
             truth = float(models.human_rating[a] - models.human_rating[b])
             yield pair_of(kind, found[:2], (single[a], single[b]), truth)
 
 
-def against_truth(models: RatedModels, excess: float, strength: np.ndarray) -> Iterator[Pair]:
+def against_truth(models: RatedModels, strength: np.ndarray) -> Iterator[Pair]:
     """Yield pairs of newcomers, of voted models and of one of each, against true strengths."""
     codes = np.array([int(name.rpartition("-")[2]) for name in models.model.tolist()])
     n_voted = len(strength) - NEWCOMERS
@@ -207,7 +202,7 @@ def against_truth(models: RatedModels, excess: float, strength: np.ndarray) -> I
     rated_rows = np.flatnonzero(np.isfinite(models.rating)).tolist()
     for a, b in combinations(rated_rows, 2):
         kind = kinds[int(models.by_judge[a]) + int(models.by_judge[b])]
-        found = compare_models(models, a, b, excess_sd=excess, miscoverage=MISCOVERAGE)
+        found = compare_models(models, a, b, miscoverage=MISCOVERAGE)
         if math.isfinite(found.upper):
             ends = found.lower, found.upper
             yield pair_of(kind, ends, (half[a], half[b]), float(truth[a] - truth[b]))
@@ -239,7 +234,7 @@ def promised_votes(arena: Arena, models: RatedModels, rng: np.random.Generator) 
     )
     more = table.copy()
     more.loc[shown, "human_outcome"] = arena.votes[shown]
-    after, _ = rated(coded(more))
+    after = rated(coded(more))
     c, d = (after.model.tolist().index(names[k]) for k in (a, b))
     lower, upper = joined_interval(after, c, d)
     return float((upper - lower) / 2 / abs(models.rating[a] - models.rating[b]))
@@ -260,7 +255,7 @@ def halves(every_vote: CodedBattles, question: np.ndarray, seed: int) -> Iterato
         replace(every_vote, human_outcome=np.where(part, every_vote.human_outcome, -1).astype("i1"))
         for part in (chosen, ~chosen)
     )
-    models, _ = rated(seen)
+    models = rated(seen)
     people = rate(with_settled_votes(hidden), SETTINGS)
     people = people.take(people.method == "human")
     truth, error = (
@@ -284,7 +279,7 @@ def of_files(folder: Path, seeds: range) -> Iterator[tuple[str, Pair]]:
     for path in sorted(folder.glob("*.csv")):
         scored = read_judged_battles(path).scored
         every_vote = as_coded(scored, "derived", every_vote=True)
-        for pair in by_judge("judge", *rated(every_vote)):
+        for pair in by_judge("judge", rated(every_vote)):
             yield path.stem, pair
         for seed in seeds:
             question = scored["question_id"].astype(str).to_numpy()
@@ -324,10 +319,10 @@ def simulations(
         for run in range(arenas if size < LARGE else max(arenas // 4, 1)):
             rng = keyed_rng(run, "differences", name, str(size))
             arena = simulate(world, rng, size)
-            models, excess = rated(coded(arena.table))
-            for pair in by_judge("judge", models, excess):
+            models = rated(coded(arena.table))
+            for pair in by_judge("judge", models):
                 yield f"{name}, {size}", run, pair
-            for pair in against_truth(models, excess, arena.strength):
+            for pair in against_truth(models, arena.strength):
                 yield f"{name}, {size}", run, pair
             if size < LARGE:
                 reached.setdefault(size, []).append(promised_votes(arena, models, rng))

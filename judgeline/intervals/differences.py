@@ -21,6 +21,9 @@ from judgeline.intervals.conformal import (
 
 Answer = Literal["a above", "b above", "cannot tell"]
 
+BY_JUDGE = "judge"
+"""Evidence of a rating that no vote on the model supports."""
+
 LEAST_VOTED = 8
 """Models with votes below which two models without votes are not compared."""
 
@@ -36,7 +39,8 @@ class RatedModels(NamedTuple):
 
     `rating` with `lower`, `upper` and `std_error` is each model's best estimate, and `evidence`
     what that rests on; ``judge`` alone is a model without votes of its own. `judge_std_error` and
-    `vote_std_error` are the model's own parts of the judge's spread.
+    `vote_std_error` (of one vote on each of `n_battles` judged battles) are the model's own parts
+    of the judge's spread.
     """
 
     model: NDArray[np.str_]
@@ -56,7 +60,24 @@ class RatedModels(NamedTuple):
     @property
     def by_judge(self) -> Bools:
         """Return which models have no votes of their own."""
-        return np.asarray(self.evidence == "judge")
+        return np.asarray(self.evidence == BY_JUDGE)
+
+    @property
+    def residual(self) -> Floats:
+        """Return judge minus human ratings; NaN for models that do not calibrate."""
+        return self.judge_rating - self.human_rating
+
+    def spread(self, calibrates: Bools) -> Floats:
+        """Return ``sqrt(judge_std_error^2 + vote_std_error^2 + excess_sd^2)``; NaN without.
+
+        ``excess_sd^2`` is the mean of ``residual^2 - judge_std_error^2 - human_std_error^2`` of the
+        calibrating models, and 0 where that is negative.
+        """
+        own = np.where(self.judge_std_error > 0, self.judge_std_error, math.nan)
+        excess = self.residual**2 - self.judge_std_error**2 - self.human_std_error**2
+        known = excess[calibrates & np.isfinite(excess)]
+        common = max(float(known.mean()), 0.0) if known.size else 0.0
+        return np.asarray(np.sqrt(own**2 + self.vote_std_error**2 + common))
 
 
 @dataclass(frozen=True)
@@ -66,7 +87,8 @@ class Difference:
     `threshold` is the half-width in units of the pair's spread where both ratings are the judge's,
     else NaN; `n_calibrating` models with votes made it. `votes_a` and `votes_b` more votes on the
     models would tell which is above, if the difference stays: 0 where that is told, infinite where
-    no number below `MOST_VOTES` would. `reason` says why there is no interval.
+    no number below `MOST_VOTES` would. `reason` says why there is no interval, and `note` what else
+    to know of the two.
     """
 
     model_a: str
@@ -83,6 +105,7 @@ class Difference:
     votes_a: float = 0.0
     votes_b: float = 0.0
     reason: str = ""
+    note: str = ""
 
     def lines(self) -> list[str]:
         """Return the answer, what it rests on, and what would tell, a sentence each."""
@@ -103,7 +126,8 @@ class Difference:
         lines = [f"{above}: {self.difference:+.0f} Elo ({promised}: {ends}).", rests]
         if self.reason:
             lines.append(f"{self.reason[0].upper()}{self.reason[1:]}.")
-        return lines + [self._votes_text()] * (self.answer == "cannot tell")
+        lines += [self._votes_text()] * (self.answer == "cannot tell")
+        return lines + [self.note] * bool(self.note)
 
     def _votes_text(self) -> str:
         wanted = (self.votes_a, self.model_a), (self.votes_b, self.model_b)
@@ -116,9 +140,7 @@ class Difference:
         return f"About {' and '.join(needed)} would tell, if the difference stays."
 
 
-def compare_models(
-    models: RatedModels, a: int, b: int, *, excess_sd: float, miscoverage: float = 0.1
-) -> Difference:
+def compare_models(models: RatedModels, a: int, b: int, *, miscoverage: float = 0.1) -> Difference:
     """Return the difference of two models' ratings with an interval that holds the true one.
 
     Two ratings by the judge alone: see `difference_by_judge`. Else the interval joins those of the
@@ -130,8 +152,6 @@ def compare_models(
         All models of the board; those with a residual calibrate.
     a, b : int
         Rows of the two models.
-    excess_sd : float
-        What the judge's residuals exceed sampling by, Elo points (`Calibrating.excess_sd`).
     miscoverage : float
         Tolerated probability that the interval misses, in (0, 1).
 
@@ -161,7 +181,7 @@ def compare_models(
     difference = float(models.rating[a] - models.rating[b])
     threshold, n_calibrating, reason = math.nan, 0, ""
     if models.by_judge[a] and models.by_judge[b]:
-        found = difference_by_judge(models, a, b, excess_sd=excess_sd, miscoverage=miscoverage)
+        found = difference_by_judge(models, a, b, miscoverage=miscoverage)
         lower, upper, threshold, n_calibrating = found
         if n_calibrating < LEAST_VOTED:
             reason = (
@@ -202,24 +222,21 @@ class JudgeInterval(NamedTuple):
 
 
 def difference_by_judge(
-    models: RatedModels, a: int, b: int, *, excess_sd: float, miscoverage: float = 0.1
+    models: RatedModels, a: int, b: int, *, miscoverage: float = 0.1
 ) -> JudgeInterval:
     """Return the interval of the difference of two judge ratings, as if neither had votes.
 
     Assumption: the two models are exchangeable with the models that have votes. Half-width:
-    `pair_threshold` of the voted models other than the two, times ``sqrt(S_a^2 + S_b^2)``, with
-    ``S^2 = judge_std_error^2 + vote_std_error^2 + excess_sd^2``. It is the whole line below
-    `LEAST_VOTED` such models.
+    `pair_threshold` times ``sqrt(S_a^2 + S_b^2)``, S the `spread`, both from the voted models other
+    than the two. It is the whole line below `LEAST_VOTED` such models.
     """
-    known = np.where(models.judge_std_error > 0, models.judge_std_error, math.nan)
-    spread = np.sqrt(known**2 + models.vote_std_error**2 + excess_sd**2)
-    residual = models.judge_rating - models.human_rating
-    calibrates = np.isfinite(residual)
+    calibrates = np.isfinite(models.residual)
     calibrates[[a, b]] = False
+    spread = models.spread(calibrates)
     n = int(calibrates.sum())
     threshold = math.inf
     if n >= LEAST_VOTED:
-        columns = residual[calibrates], spread[calibrates]
+        columns = models.residual[calibrates], spread[calibrates]
         threshold = pair_threshold(*columns, miscoverage=miscoverage)
     half = threshold * float(np.hypot(spread[a], spread[b]))
     half = half if math.isfinite(half) else math.inf
@@ -287,10 +304,9 @@ def votes_that_tell(
     """Return the fewest further votes on two models that bring the half-width below ``|d|``.
 
     N votes on a model turn its half-width h into ``z / sqrt((z / h)^2 + N / w)``. z is the half-
-    width of models with votes in their standard errors, and w the variance of a rating by one vote:
-    ``n_votes human_std_error^2`` of a model with votes; else ``n_battles vote_std_error^2`` times
-    the voted models' median ratio of the two, their design effect. The division over both models
-    minimises ``N_a + N_b`` (J. Neyman (1934), J. R. Stat. Soc. 97(4)).
+    width of models with votes in their standard errors, and ``w = n_battles vote_std_error^2`` the
+    variance of a rating by a single vote. The division over both models minimises ``N_a + N_b``
+    (J. Neyman (1934), J. R. Stat. Soc. 97(4)).
 
     Assumption: the difference stays, votes are on battles like those that there are, and half-
     widths stay as many standard errors as they are.
@@ -304,7 +320,8 @@ def votes_that_tell(
     rows = np.array([a, b])
     square = float(models.rating[a] - models.rating[b]) ** 2
     half = (models.upper - models.lower) / 2
-    reach, vote = _reach(models, half, miscoverage)[rows], _variance_of_a_vote(models)[rows]
+    reach = _reach(models, half, miscoverage)[rows]
+    vote = (models.n_battles * models.vote_std_error**2)[rows]
     half, before = half[rows], np.where(models.by_judge, 0.0, models.n_votes)[rows]
     bounded = np.isfinite(half)
     precision = np.where(bounded, (reach / half) ** 2, before / vote)
@@ -325,15 +342,6 @@ def votes_that_tell(
     # of plans with as many votes, the one for the wider interval
     best = min(within, key=lambda plan: (plan.sum(), -half[plan > 0].max()))
     return float(best[0]), float(best[1])
-
-
-def _variance_of_a_vote(models: RatedModels) -> Floats:
-    """Return the variance of every model's rating by a single vote, squared Elo points (M,)."""
-    alone = models.n_battles * models.vote_std_error**2
-    voted = models.n_votes * models.human_std_error**2
-    ratio = (voted / alone)[np.isfinite(voted / alone)]
-    design = max(1.0, float(np.median(ratio))) if ratio.size else 1.0
-    return np.where(np.isfinite(voted) & (voted > 0), voted, alone * design)
 
 
 def _reach(models: RatedModels, half: Floats, miscoverage: float) -> Floats:

@@ -33,8 +33,8 @@ def models_of(
     """Models with votes, one per residual, then models that only the judge has rated.
 
     Ratings of voted models are half-way between judge and people, 100 Elo from one to the next.
-    Each has 100 votes with a standard error of 20: a vote has a variance of 40,000, by the judged
-    battles 20,000.
+    A vote on each of 200 battles would leave a standard error of 10: one alone has a variance of
+    20,000.
     """
     n, new = len(residual), len(newcomers)
     human = 1500.0 + 100 * np.arange(n)
@@ -107,36 +107,38 @@ def test_neither_of_the_two_models_calibrates_its_own_difference(
     a, b = data.draw(st.permutations(range(12)))[:2]
     others = np.delete(np.arange(15), [a, b])
     residual = (models.judge_rating - models.human_rating)[others]
-    spread = np.sqrt(models.judge_std_error**2 + models.vote_std_error**2 + 15.0**2)
     known = np.isfinite(residual)
+    excess = residual**2 - models.judge_std_error[others] ** 2 - 20.0**2
+    common = max(excess[known].mean(), 0.0)
+    spread = np.sqrt(models.judge_std_error**2 + models.vote_std_error**2 + common)
     by_hand = pair_threshold(residual[known], spread[others][known], miscoverage=0.1)
-    found = difference_by_judge(models, a, b, excess_sd=15.0)
-    assert (found.threshold, found.n_calibrating) == (by_hand, 10)
+    found = difference_by_judge(models, a, b)
+    assert (found.threshold, found.n_calibrating) == (pytest.approx(by_hand), 10)
     human = models.human_rating.copy()
     human[[a, b]] = 9e4, -9e4  # votes on the two move nothing
-    assert difference_by_judge(models._replace(human_rating=human), a, b, excess_sd=15.0) == found
+    assert difference_by_judge(models._replace(human_rating=human), a, b) == found
     half = by_hand * math.sqrt(spread[a] ** 2 + spread[b] ** 2)
     gap = models.judge_rating[a] - models.judge_rating[b]
     assert found[:2] == pytest.approx((gap - half, gap + half))
 
 
 def test_newcomers_are_told_apart_by_hand() -> None:
-    # 8 models without residuals: Student's t of 1.895; spreads of sqrt(9 + 100 + 16) = 11.18
+    # 8 models without residuals: Student's t of 1.895; spreads of sqrt(9 + 100) = 10.44
     models = models_of([0.0] * 8, [1700.0, 1660.0, 1695.0])
-    found = compare_models(models, 8, 9, excess_sd=4.0)
+    found = compare_models(models, 8, 9)
     assert found.answer == "a above"
     assert found.difference == 40
-    assert found.difference - found.lower == pytest.approx(1.8946 * math.sqrt(250), abs=1e-3)
+    assert found.difference - found.lower == pytest.approx(1.8946 * math.sqrt(218), abs=1e-3)
     assert (found.votes_a, found.votes_b, found.reason) == (0, 0, "")
     first, rests = found.lines()
-    assert first == "model-8 is above model-9: +40 Elo (90 % interval: +10 to +70)."
+    assert first == "model-8 is above model-9: +40 Elo (90 % interval: +12 to +68)."
     assert "8 models with votes" in rests
-    assert compare_models(models, 8, 10, excess_sd=4.0).answer == "cannot tell"
+    assert compare_models(models, 8, 10).answer == "cannot tell"
 
 
 @pytest.mark.parametrize(("n", "is_refused"), [(LEAST_VOTED - 1, True), (LEAST_VOTED, False)])
 def test_newcomers_are_not_compared_below_eight_voted_models(n: int, is_refused: bool) -> None:
-    found = compare_models(models_of([0.0] * n, [2500.0, 1500.0]), n, n + 1, excess_sd=0.0)
+    found = compare_models(models_of([0.0] * n, [2500.0, 1500.0]), n, n + 1)
     assert (found.answer, found.n_calibrating) == (
         ("cannot tell", n) if is_refused else ("a above", n)
     )
@@ -147,11 +149,11 @@ def test_newcomers_are_not_compared_below_eight_voted_models(n: int, is_refused:
 
 def test_no_interval_below_what_the_rank_needs_and_without_a_spread() -> None:
     models = models_of([0.0] * 8, [2500.0, 1500.0])  # 28 pairs, and 99 % coverage needs 99
-    found = compare_models(models, 8, 9, excess_sd=0.0, miscoverage=0.01)
+    found = compare_models(models, 8, 9, miscoverage=0.01)
     assert (found.lower, found.upper, found.answer) == (-math.inf, math.inf, "cannot tell")
     assert "too few pairs for 99 % coverage" in found.reason
     unknown = models._replace(judge_std_error=np.r_[np.full(8, 3.0), math.nan, 3.0])
-    found = compare_models(unknown, 8, 9, excess_sd=0.0)
+    found = compare_models(unknown, 8, 9)
     assert (found.answer, bool(found.reason)) == ("cannot tell", True)
 
 
@@ -164,7 +166,7 @@ def test_coverage_by_the_judge_is_nominal_where_models_are_exchangeable() -> Non
             own = rng.uniform(5, 20, n + 2)
             error = rng.normal(0, np.sqrt(own**2 + 10.0**2 + 20.0**2))
             models = models_of(error[:n], [1500.0, 1500.0])._replace(judge_std_error=own)
-            found = difference_by_judge(models, n, n + 1, excess_sd=20.0)
+            found = difference_by_judge(models, n, n + 1)
             held.append(found.lower <= error[n] - error[n + 1] <= found.upper)
         assert np.mean(held) >= 0.9 - 4 * math.sqrt(0.09 / len(held))
 
@@ -180,13 +182,13 @@ def test_intervals_with_votes_are_joined_by_hand() -> None:
     )
     # below: sqrt(30^2 + 40^2) = 50; above: sqrt(30^2 + 60^2)
     assert joined_interval(models, 0, 1) == pytest.approx((-150, -100 + math.sqrt(4500)))
-    found = compare_models(models, 0, 1, excess_sd=9.0)
+    found = compare_models(models, 0, 1)
     assert (found.answer, found.lower) == ("b above", -150)
     assert math.isnan(found.threshold)
     assert found.lines()[0].startswith("model-1 is above model-0: -100 Elo")
     # one of each: the judge's interval of 40 stands in
     assert joined_interval(models, 0, 2)[0] == pytest.approx(-40 - 50)
-    assert compare_models(models, 0, 2, excess_sd=9.0).answer == "cannot tell"
+    assert compare_models(models, 0, 2).answer == "cannot tell"
 
 
 def test_a_whole_line_tells_nothing_and_asks_for_votes() -> None:
@@ -194,7 +196,7 @@ def test_a_whole_line_tells_nothing_and_asks_for_votes() -> None:
     models = models._replace(
         lower=np.array([1450.0, 1550.0, -math.inf]), upper=np.array([1550.0, 1650.0, math.inf])
     )
-    found = compare_models(models, 0, 2, excess_sd=9.0)
+    found = compare_models(models, 0, 2)
     assert (found.lower, found.upper, found.answer) == (-math.inf, math.inf, "cannot tell")
     assert found.reason == "the interval of model-2 is the whole line: have people vote on it"
     assert (found.votes_a, found.votes_b) == (0, 20)
@@ -210,7 +212,7 @@ def test_a_whole_line_tells_nothing_and_asks_for_votes() -> None:
 def test_swapping_the_models_mirrors_everything(seed: int, data: st.DataObject) -> None:
     models = some_models(seed)
     a, b = data.draw(st.permutations(range(15)))[:2]
-    one, other = (compare_models(models, *pair, excess_sd=15.0) for pair in ((a, b), (b, a)))
+    one, other = (compare_models(models, *pair) for pair in ((a, b), (b, a)))
     assert (one.difference, one.lower) == pytest.approx((-other.difference, -other.upper))
     assert one.answer == MIRRORED[other.answer]
     assert (one.votes_a, one.votes_b) == (other.votes_b, other.votes_a)
@@ -225,8 +227,8 @@ def test_another_unit_changes_no_answer_and_no_votes(seed: int) -> None:
     ]
     scaled = models._replace(**{name: 3 * getattr(models, name) for name in names})
     for a, b in ((0, 1), (2, 13), (12, 14)):
-        one = compare_models(models, a, b, excess_sd=15.0)
-        other = compare_models(scaled, a, b, excess_sd=45.0)
+        one = compare_models(models, a, b)
+        other = compare_models(scaled, a, b)
         assert (other.answer, other.upper) == (one.answer, pytest.approx(3 * one.upper))
         assert (other.votes_a, other.votes_b) == pytest.approx((one.votes_a, one.votes_b), abs=1)
 
@@ -235,10 +237,10 @@ def test_another_unit_changes_no_answer_and_no_votes(seed: int) -> None:
 
 
 def half_width_after(models: RatedModels, rows: tuple[int, int], votes: tuple[int, int]) -> float:
-    """By hand: 40,000 per vote; half-widths of voted models are 2 standard errors."""
+    """By hand: 20,000 per vote; half-widths of voted models are 2 standard errors."""
     widths = [(models.upper[row] - models.lower[row]) / 2 for row in rows]
     after = [
-        2 / math.sqrt(4 / width**2 + n / 40_000) if n else width
+        2 / math.sqrt(4 / width**2 + n / 20_000) if n else width
         for width, n in zip(widths, votes, strict=True)
     ]
     return math.hypot(*after)
@@ -268,20 +270,16 @@ def test_planned_votes_are_enough_and_the_fewest(rows: tuple[int, int], gap: flo
 def test_models_as_good_as_equal_are_beyond_any_votes() -> None:
     models = models_of([0.0] * 8, [1500.0, 1500.0, 1500.02])
     for pair in ((8, 9), (8, 10)):
-        found = compare_models(models, *pair, excess_sd=0.0)
+        found = compare_models(models, *pair)
         assert (found.votes_a, found.votes_b) == (math.inf, math.inf)
         assert f"more than {MOST_VOTES:,} further votes" in found.lines()[-1]
 
 
-def test_a_vote_without_votes_has_the_design_effect_of_the_others() -> None:
-    # 200 battles of 10^2 are 20,000 a vote; the voted models' 100 of 20^2 say twice as much
+def test_votes_that_say_a_tenth_are_needed_tenfold() -> None:
     models = models_of([0.0] * 8, [1500.0, 1560.0])
     alone = votes_that_tell(models, 8, 9)
-    tenfold = models._replace(human_std_error=models.human_std_error * math.sqrt(10))
-    more = votes_that_tell(tenfold, 8, 9)
-    assert sum(more) == pytest.approx(10 * sum(alone), rel=0.01)
-    never_less = models._replace(human_std_error=models.human_std_error / 10)
-    assert sum(votes_that_tell(never_less, 8, 9)) == pytest.approx(sum(alone) / 2, rel=0.02)
+    noisy = models._replace(vote_std_error=models.vote_std_error * math.sqrt(10))
+    assert sum(votes_that_tell(noisy, 8, 9)) == pytest.approx(10 * sum(alone), rel=0.01)
 
 
 # ------------------------------------------------------------------ the best, and refusals
@@ -297,17 +295,17 @@ def test_models_that_may_be_best_have_a_best_rank_of_one() -> None:
 def test_refusals_name_the_value() -> None:
     models = models_of([0.0] * 8, [1500.0, math.nan])
     with pytest.raises(ValueError, match=r"second model is 'model-3'; expected another model"):
-        compare_models(models, 3, 3, excess_sd=0.0)
+        compare_models(models, 3, 3)
     with pytest.raises(ValueError, match=r"model 'model-9' has no rating to compare"):
-        compare_models(models, 0, 9, excess_sd=0.0)
+        compare_models(models, 0, 9)
     with pytest.raises(ValueError, match=r"miscoverage must lie strictly between 0 and 1, got 1"):
-        compare_models(models, 0, 1, excess_sd=0.0, miscoverage=1.0)
+        compare_models(models, 0, 1, miscoverage=1.0)
     with pytest.raises(ValueError, match=r"shapes residual \(1,\), spread \(2,\)"):
         pair_threshold([1.0], [1.0, 2.0], miscoverage=0.1)
 
 
 def test_an_answer_echoes_its_settings() -> None:
-    found = compare_models(some_models(1), 0, 12, excess_sd=15.0, miscoverage=0.2)
+    found = compare_models(some_models(1), 0, 12, miscoverage=0.2)
     assert isinstance(found, Difference)
     assert (found.miscoverage, found.evidence_a, found.evidence_b) == (
         0.2, "judge and 100 votes", "judge",
