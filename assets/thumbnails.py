@@ -7,7 +7,7 @@ import pandas as pd
 
 from judgeline.report import Chart, Illustration, interval_figure, picture
 
-_ROLES = ("hard", "soft", "headline", "new", "missed", "ink", "muted")
+_ROLES = ("hard", "soft", "headline", "new", "ink", "muted")
 _MARKS = "osv^D<>P"
 
 

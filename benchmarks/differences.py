@@ -117,36 +117,14 @@ def coded(table: pd.DataFrame) -> CodedBattles:
     return as_coded(read_judged_battles(table).scored, "derived", every_vote=True)
 
 
-def rated(every_vote: CodedBattles) -> RatedModels:
-    """Return the models of a board, rated by their best evidence."""
+def rated(every_vote: CodedBattles, question: np.ndarray | None = None) -> RatedModels:
+    """Return the models of a board, each by its best evidence."""
     settled = with_settled_votes(every_vote)
-    heldout = rate(settled, SETTINGS)
-    board = rank_models(heldout, miscoverage=MISCOVERAGE)
-    own = heldout.take(heldout.method == "auto")
-    place = {name: row for row, name in enumerate(own.model.tolist())}
-    own = own.take(np.array([place[name] for name in board.model.tolist()]))
-    voted = rate_with_votes(every_vote, settled, heldout, method="auto", miscoverage=MISCOVERAGE)
-    best = pd.DataFrame(
-        {"rating": board.rating, "lower": board.lower, "upper": board.upper}, index=board.model
-    ).assign(std_error=math.nan, evidence="judge")
-    together = pd.DataFrame(voted._asdict()).set_index("model")
-    names = list(together.index)
-    best.loc[names, ["rating", "lower", "upper", "std_error"]] = together[
-        ["rating", "lower", "upper", "std_error"]
-    ]
-    best.loc[names, "evidence"] = "judge and votes"
-    return RatedModels(
-        own.model,
-        best["evidence"].to_numpy(),
-        *(best[name].to_numpy() for name in ("rating", "lower", "upper", "std_error")),
-        own.rating,
-        own.std_error_analytic,
-        own.vote_std_error,
-        own.human_rating,
-        own.human_std_error,
-        own.n_battles.astype(float),
-        own.n_votes.astype(float),
-    )
+    heldout = rate(settled, SETTINGS, cluster=question)
+    options = {"method": "auto", "miscoverage": MISCOVERAGE}
+    together = rate_with_votes(every_vote, settled, heldout, cluster=question, **options)
+    board = rank_models(heldout, together, **options)
+    return RatedModels(*(getattr(board, name) for name in RatedModels._fields))
 
 
 # ------------------------------------------------------------------ pairs
@@ -255,8 +233,8 @@ def halves(every_vote: CodedBattles, question: np.ndarray, seed: int) -> Iterato
         replace(every_vote, human_outcome=np.where(part, every_vote.human_outcome, -1).astype("i1"))
         for part in (chosen, ~chosen)
     )
-    models = rated(seen)
-    people = rate(with_settled_votes(hidden), SETTINGS)
+    models = rated(seen, question)
+    people = rate(with_settled_votes(hidden), SETTINGS, cluster=question)
     people = people.take(people.method == "human")
     truth, error = (
         dict(zip(people.model.tolist(), column.tolist(), strict=True))
@@ -279,10 +257,10 @@ def of_files(folder: Path, seeds: range) -> Iterator[tuple[str, Pair]]:
     for path in sorted(folder.glob("*.csv")):
         scored = read_judged_battles(path).scored
         every_vote = as_coded(scored, "derived", every_vote=True)
-        for pair in by_judge("judge", rated(every_vote)):
+        question = scored["question_id"].astype(str).to_numpy()
+        for pair in by_judge("judge", rated(every_vote, question)):
             yield path.stem, pair
         for seed in seeds:
-            question = scored["question_id"].astype(str).to_numpy()
             for pair in halves(every_vote, question, seed):
                 yield path.stem, pair
 

@@ -34,16 +34,18 @@ from judgeline.elo import (
     with_settled_votes,
 )
 from judgeline.intervals import (
-    Bands,
+    ConformalCalibration,
     Difference,
+    IntervalKind,
+    Leaderboard,
+    StdErrorKind,
     calibrate_intervals,
-    jackknife_intervals,
     rank_models,
     rate_pooled,
     rate_with_votes,
     require_miscoverage,
-    with_intervals,
-    with_votes,
+    withheld_reason,
+    withhold,
 )
 from judgeline.io import (
     COUNT,
@@ -61,12 +63,14 @@ from judgeline.io import (
     files_of,
     n_battles_of,
     plain_ratings,
+    questions_of,
     read_answers,
     votes_that_wait,
     with_waiting_votes,
     write_together,
 )
 from judgeline.io.anchoring import against, choose_reference, meetings, rate_against
+from judgeline.reliability import Measurement, failures, hold_to
 from judgeline.report import (
     JudgeTables,
     Picture,
@@ -120,9 +124,8 @@ HELDOUT_COLUMNS = (
 
 _CHOICES = {
     "hard_outcome": ("derived", "recorded"),
-    "std_error": ("analytic", "bootstrap"),
-    "bands": (None, "strength", "family"),
-    "intervals": ("threshold", "jackknife+"),
+    "std_error": (None, "analytic", "bootstrap"),
+    "intervals": ("calibrated", "published"),
 }
 _WHOLE = ("n_splits", "seed")
 
@@ -141,21 +144,21 @@ class RankSettings:
     hard_outcome : str
         ``"derived"`` from the scores or ``"recorded"`` in the file.
     n_resamples : int, optional
-        Bootstrap resamples per model and method; 0 for the closed form alone. By default 200, and
-        none beyond `MOST_RESAMPLED` battles, unless the bootstrap scales the intervals. Of counted
-        battles there are none.
+        Bootstrap resamples per model and method, of questions where battles share them; 0 for the
+        closed form alone. By default 200, and none beyond `MOST_RESAMPLED` battles, unless
+        `std_error` asks for the bootstrap. Of counted battles there are none.
     miscoverage : float
         Tolerated share of misses, in (0, 1).
     n_splits : int
         Random splits of the models on which coverage is measured.
     seed : int
         Seed of every random stream.
-    std_error : str
-        Which standard error scales the intervals: ``"analytic"`` or ``"bootstrap"``.
-    bands : {"strength", "family"}, optional
-        Models that share a threshold: thirds by rating, or names that begin alike; all by default.
-    intervals : {"threshold", "jackknife+"}
-        Conformal threshold of the other models' residuals, or `jackknife_intervals`.
+    std_error : {"analytic", "bootstrap"}, optional
+        Which standard error scales the intervals; by default the bootstrap's where there are
+        resamples, else the closed form.
+    intervals : {"calibrated", "published"}
+        Spread of the judge's intervals: standard error, noise of votes and excess of the residuals;
+        or as published, the bootstrap standard error alone.
     methods : tuple of str
         Methods to write; all where none is named. The leaderboard ranks by ``auto`` if that
         is among them, else by the first.
@@ -167,13 +170,12 @@ class RankSettings:
     miscoverage: float = 0.1
     n_splits: int = 5
     seed: int = 0
-    std_error: Literal["analytic", "bootstrap"] = "analytic"
-    bands: Bands | None = None
-    intervals: Literal["threshold", "jackknife+"] = "threshold"
+    std_error: StdErrorKind | None = None
+    intervals: IntervalKind = "calibrated"
     methods: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse values that no setting can have, and bands without a threshold."""
+        """Refuse values that no setting can have, and a bootstrap without resamples."""
         require_miscoverage(self.miscoverage)
         for name in (*_CHOICES, *_WHOLE):
             value = getattr(self, name)
@@ -182,18 +184,22 @@ class RankSettings:
             if not is_known:
                 expected = known or "a whole number"
                 raise ArgumentError(f"{name} is {value!r}; expected {expected}", name)
-        if self.n_resamples == 0 and self.std_error == "bootstrap":
+        if self.n_resamples == 0 and "bootstrap" in (self.std_error, self._published_error):
             raise ArgumentError(
                 "n_resamples=0 leaves no bootstrap standard error: leave out 'n_resamples', or "
                 "name 2 or more",
                 "n_resamples",
             )
-        if self.bands and self.intervals != "threshold":
-            raise ArgumentError(
-                f"bands={self.bands} give models thresholds, and {self.intervals} intervals have "
-                "none: leave out 'bands'",
-                "bands",
-            )
+
+    @property
+    def _published_error(self) -> StdErrorKind | None:
+        """Standard error that published intervals need."""
+        return "bootstrap" if self.intervals == "published" else None
+
+    def kind_of_error(self, rating: RatingSettings) -> StdErrorKind:
+        """Return which standard error scales the intervals of ratings."""
+        by_default: StdErrorKind = "bootstrap" if rating.n_resamples else "analytic"
+        return self._published_error or self.std_error or by_default
 
     def for_ratings(self, n_battles: int, *, counted: bool = False) -> RatingSettings:
         """Return the settings of the ratings of `n_battles` battles.
@@ -201,8 +207,11 @@ class RankSettings:
         ValueError if they are counted and resamples, which draw single ones, are asked for.
         """
         n_resamples = self.n_resamples
-        if counted and (n_resamples or self.std_error == "bootstrap"):
-            argument = "n_resamples" if n_resamples else "std_error"
+        needed = "bootstrap" in (self.std_error, self._published_error)
+        if counted and (n_resamples or needed):
+            argument = "n_resamples"
+            if not n_resamples:
+                argument = "std_error" if self.std_error == "bootstrap" else "intervals"
             raise ArgumentError(
                 "alike battles were read as one with their number, and resamples draw single ones: "
                 f"leave out '{argument}' (the closed form needs none), or rank fewer battles, one "
@@ -212,7 +221,7 @@ class RankSettings:
         if counted:
             n_resamples = 0
         if n_resamples is None:
-            wanted = n_battles <= MOST_RESAMPLED or self.std_error == "bootstrap"
+            wanted = n_battles <= MOST_RESAMPLED or needed
             n_resamples = RatingSettings.n_resamples if wanted else 0
         return RatingSettings(l2=self.l2, n_resamples=n_resamples, seed=self.seed)
 
@@ -257,7 +266,7 @@ class Board:
 
     @property
     def leaderboard(self) -> pd.DataFrame:
-        """A model per row: rank, rating and its interval in Elo points, human rating, flags."""
+        """A model per row: rank, best rating and its interval in Elo points, evidence, flags."""
         return self.ranking.leaderboard
 
     @property
@@ -276,6 +285,11 @@ class Board:
     def coverage(self) -> pd.DataFrame:
         """A method per row: its threshold, its widths, and its coverage on splits of the models."""
         return self.ranking.conformal_calibration
+
+    @property
+    def withheld(self) -> str:
+        """Why no number of the judge is shown; empty where its ratings stand on the board."""
+        return withheld_reason(str(self.leaderboard["flags"].iloc[0]))
 
     def compare(self, model_a: str, model_b: str) -> Difference:
         """Compare two models: which is above, or that it cannot be told, and what would tell.
@@ -308,7 +322,7 @@ class Board:
 
     def _repr_html_(self) -> str:
         """Return the leaderboard as HTML for a notebook; names of models are escaped."""
-        table = self.leaderboard[["rank", "model", "rating", "lower", "upper", "flags"]]
+        table = self.leaderboard[["rank", "model", "rating", "lower", "upper", "evidence", "flags"]]
         return str(table.to_html(index=False, float_format="{:.0f}".format))
 
     def plot(self) -> Picture:
@@ -589,13 +603,13 @@ def pool(
         )
     coded = {name: as_coded(one, settings.hard_outcome) for name, one in common.items()}
     one = next(iter(common))
-    rating = settings.for_ratings(len(common[one]))
-    waiting = votes_that_wait(common[one], coded[one])
-    rated = with_waiting_votes(rate_pooled(coded, rating), waiting)
-    board = rank_models(
-        rated, method=POOLED, miscoverage=settings.miscoverage, std_error=settings.std_error
-    )
-    return as_table(board)
+    scored_once = common[one]
+    rating = settings.for_ratings(len(scored_once))
+    waiting = votes_that_wait(scored_once, coded[one])
+    rated = with_waiting_votes(rate_pooled(coded, rating, questions_of(scored_once)), waiting)
+    every_vote = as_coded(scored_once, settings.hard_outcome, every_vote=True)
+    units = questions_of(scored_once)
+    return as_table(board_of(every_vote, rated, settings, rating, method=POOLED, cluster=units))
 
 
 def rank_file(
@@ -727,7 +741,8 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     require_usable(scored, folds)
     rating = settings.for_ratings(n_battles_of(scored), counted=COUNT in scored)
     heldout = with_waiting_votes(
-        rate(coded, rating, beta_folds=folds), votes_that_wait(scored, coded)
+        rate(coded, rating, beta_folds=folds, cluster=(units := questions_of(scored))),
+        votes_that_wait(scored, coded),
     )
     methods = _methods(settings.methods, list(dict.fromkeys(heldout.method.tolist())))
     chosen = np.isin(heldout.method, [*methods, "human"])
@@ -737,33 +752,12 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
         miscoverage=settings.miscoverage,
         n_splits=settings.n_splits,
         seed=settings.seed,
-        std_error=settings.std_error,
+        std_error=settings.kind_of_error(rating),
     )
     method = HEADLINE if HEADLINE in methods else methods[0]
-    board = rank_models(
-        wanted,
-        method=method,
-        miscoverage=settings.miscoverage,
-        std_error=settings.std_error,
-        bands=settings.bands,
-    )
-    if settings.intervals == "jackknife+":
-        ends = jackknife_intervals(
-            coded, method=method, miscoverage=settings.miscoverage, l2=settings.l2
-        )
-        board = with_intervals(board, ends, miscoverage=settings.miscoverage)
-    leaderboard = with_votes(
-        board,
-        rate_with_votes(
-            every_vote,
-            coded,
-            heldout,
-            method=method,
-            miscoverage=settings.miscoverage,
-            seed=settings.seed,
-            l2=settings.l2,
-        ),
-    )
+    leaderboard = board_of(every_vote, heldout, settings, rating, method=method, cluster=units)
+    if reason := no_skill(calibration, method):
+        leaderboard = withhold(leaderboard, reason, miscoverage=settings.miscoverage)
     tables: tuple[NamedTuple, ...] = (
         leaderboard,
         wanted,
@@ -773,6 +767,39 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
         _diagnosed(scored, coded, folds, heldout, settings.l2),
     )
     return Ranking(*map(as_table, tables))
+
+
+def board_of(
+    every_vote: CodedBattles,
+    heldout: HeldOutRatings,
+    settings: RankSettings,
+    rating: RatingSettings,
+    *,
+    method: str,
+    cluster: np.ndarray[Any, Any] | None,
+) -> Leaderboard:
+    """Return the board of held-out ratings by a method, and of people's votes on the battles."""
+    options: dict[str, Any] = {
+        "method": method,
+        "miscoverage": settings.miscoverage,
+        "std_error": settings.kind_of_error(rating),
+    }
+    together = rate_with_votes(
+        every_vote,
+        with_settled_votes(every_vote),
+        heldout,
+        seed=settings.seed,
+        l2=settings.l2,
+        cluster=cluster,
+        **options,
+    )
+    return rank_models(heldout, together, intervals=settings.intervals, **options)
+
+
+def no_skill(calibration: ConformalCalibration, method: str) -> str:
+    """Return that a judge knows no more than people's mean rating; empty where it does."""
+    skill = float(calibration.skill[calibration.method == method][0])
+    return failures(hold_to({"skill": Measurement(skill, "")}), withholding=True)
 
 
 def _diagnosed(

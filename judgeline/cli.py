@@ -143,9 +143,13 @@ def rank(
         ),
     ] = None,
     std_error: Annotated[
-        Literal["analytic", "bootstrap"],
-        option("Standard error that scales the intervals.", show_default=True),
-    ] = "analytic",
+        Literal["analytic", "bootstrap"] | None,
+        option(
+            "Standard error that scales the intervals; by default the bootstrap's where there "
+            "are resamples, else its closed form (analytic).",
+            show_default=False,
+        ),
+    ] = None,
     judge: JudgeName = None,
     outcomes: Annotated[
         str | None,
@@ -172,22 +176,14 @@ def rank(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html as well.")
     ] = True,
-    bands: Annotated[
-        Literal["strength", "family"] | None,
-        option(
-            "Give each third of the models by rating, or each family of names that begin "
-            "alike, a threshold of its own where enough of them have votes.",
-            show_default=False,
-        ),
-    ] = None,
     intervals: Annotated[
-        Literal["threshold", "jackknife+"],
+        Literal["calibrated", "published"],
         option(
-            "One conformal threshold of the other models' residuals, or jackknife+, which "
-            "leaves each of them out of all fits: slower, with a theorem.",
+            "Spread of the judge's intervals: standard error, noise of votes and excess of the "
+            "residuals; or published: the bootstrap standard error alone.",
             show_default=True,
         ),
-    ] = "threshold",
+    ] = "calibrated",
     plain_ties: Annotated[
         Literal["half", "davidson"] | None,
         option(
@@ -236,7 +232,6 @@ def rank(
         n_splits=n_splits,
         seed=seed,
         std_error=std_error,
-        bands=bands,
         intervals=intervals,
         methods=tuple(method or ()),
     )
@@ -262,10 +257,14 @@ def rank(
         complain("Quality gate failed", str(error))
         raise typer.Exit(GATE_FAILED) from error
     show_ranked(open_console(), board)
+    if board.withheld:
+        complain("Quality gate failed", f"{board.withheld}; the board shows people's votes alone")
     written = {path.name for path in board.files.values()}
     for name in ("report.html", "plain.csv", "style.csv"):
         if name not in written and (old := folder / name).exists():
             complain("Note", f"{old} is of an earlier run", style="yellow")
+    if board.withheld:
+        raise typer.Exit(GATE_FAILED)
 
 
 @app.command(epilog=examples("doctor battles.csv"))

@@ -11,10 +11,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from judgeline.intervals import Difference, RatedModels, compare_models, withheld_reason
+from judgeline.intervals import (
+    Difference,
+    RatedModels,
+    compare_models,
+    withheld_reason,
+)
+from judgeline.report import beyond_lines
 
 _TEXTS = ("model", "evidence")
-_BEYOND = "beyond-anchors"
 
 
 def compare_on(
@@ -62,21 +67,10 @@ def compare_on(
         )
     )
     found = compare_models(models, a, b, miscoverage=miscoverage)
-    return replace(found, note=" ".join(_notes((found.model_a, found.model_b), flags)))
-
-
-def _notes(names: tuple[str, str], flags: Sequence[Sequence[str]]) -> list[str]:
-    """Return what the flags of two models say of their comparison, a sentence each."""
-    notes = []
+    notes = [text for text, _ in beyond_lines(leaderboard.iloc[[a, b]], leaderboard)]
     if reason := withheld_reason(";".join(flags[0])):
         notes.append(f"Ratings by this judge are withheld ({reason}): people's votes alone count.")
-    if beyond := [name for name, own in zip(names, flags, strict=True) if _BEYOND in own]:
-        notes.append(
-            f"Beyond every model that people rated: {' and '.join(beyond)}. The judge draws such "
-            "models to the middle, so that the difference is less sure than its interval says: "
-            "votes on them come first."
-        )
-    return notes
+    return replace(found, note=" ".join(notes))
 
 
 def _row_of(name: str, names: Sequence[str]) -> int:

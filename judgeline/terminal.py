@@ -13,7 +13,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from judgeline.api import Board, Diagnosis, RankSettings
+    from judgeline.api import Board, Diagnosis
     from judgeline.io.judged import JudgedBattles
 
 _HIDDEN = "\N{REPLACEMENT CHARACTER}"
@@ -50,45 +50,49 @@ def open_console(*, stderr: bool = False) -> Console:
 
 
 def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
-    """Return a leaderboard as a table for the terminal; ratings and intervals in Elo points.
-
-    A model whose interval does not hold its human rating is flagged ``missed``.
-    """
-    from judgeline.intervals import WITHHELD, missed, withheld_reason
+    """Return a leaderboard as a table for the terminal; ratings and intervals in Elo points."""
+    from judgeline.intervals import WITHHELD, withheld_reason
     from judgeline.report.wording import rank_text
 
     table = Table(title=title, title_justify="left")
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column("model", overflow="fold")
-    for name in ("rating", "interval", "human", "with votes", "battles", "votes"):
+    for name in ("rating", "interval", "evidence", "judge alone", "votes alone", "battles"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("flags", overflow="fold")
-    for row, is_missed in zip(board.to_dict("records"), missed(board), strict=True):
+    for row in board.to_dict("records"):
         reason = withheld_reason(row["flags"])
-        is_hidden = reason or math.isnan(row["rating"])
+        is_hidden = math.isnan(row["rating"])
         interval = "-" if is_hidden else f"{elo(row['lower'])} to {elo(row['upper'])}"
         cells = (rank_text(row), plain(row["model"]), elo(row["rating"]), interval)
-        together = elo(row.get("judge_and_votes", math.nan))
-        counts = (elo(row["human_rating"]), together, row["n_battles"], row["n_votes"])
+        alone = (elo(row["judge_rating"]), elo(row["human_rating"]), row["n_battles"])
         flags = plain(row["flags"].removeprefix(WITHHELD + reason).lstrip(";"))
-        marked = ";".join(filter(None, ("[bold red]missed[/]" * bool(is_missed), flags)))
-        table.add_row(*map(str, (*cells, *counts)), marked)
+        table.add_row(*map(str, (*cells, row["evidence"] or "-", *alone)), flags)
     return table
 
 
 def show_leaderboard(
-    console: Console, board: "pd.DataFrame", title: str, miscoverage: float
+    console: Console,
+    board: "pd.DataFrame",
+    title: str,
+    calibration: "pd.DataFrame | None" = None,
+    summary: "pd.DataFrame | None" = None,
 ) -> None:
-    """Print a leaderboard, what it is rated by, and how many intervals hold the human rating."""
-    from judgeline.intervals import kept_text, withheld_reason
+    """Print a leaderboard, what it is rated by, and what the votes say of its judge."""
+    from judgeline.intervals import withheld_reason
+    from judgeline.report.evidence import beyond_lines, evidence_lines
     from judgeline.report.wording import basis_text
 
     console.print(leaderboard_table(board, title))
     if reason := withheld_reason(board["flags"].iloc[0]):
-        console.print(f"[bold red]Ratings withheld[/]: {plain(reason)}", soft_wrap=True)
-        return
-    console.print(plain(basis_text(board)), soft_wrap=True)
-    console.print(kept_text(board, miscoverage), soft_wrap=True)
+        console.print(f"[bold red]Judge withheld[/]: {plain(reason)}", soft_wrap=True)
+    else:
+        console.print(f"The judge alone: {plain(basis_text(board))}", soft_wrap=True)
+    lines = beyond_lines(board)
+    if calibration is not None and summary is not None:
+        lines = evidence_lines(board, calibration, summary)
+    for text, warns in lines:
+        console.print("[yellow]Note[/]: " * warns + plain(text), soft_wrap=True)
 
 
 def plain(text: object) -> str:
@@ -148,20 +152,15 @@ def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 def show_ranked(console: Console, board: "Board") -> None:
     """Print the results of a ranking: rows left out, ratings, agreement, thresholds and files."""
-    from judgeline.report.wording import groups_text, surrogacy_text
+    from judgeline.report.wording import surrogacy_text
 
     _show_read(console, board.battles, board.source)
     ranking = board.ranking
     calibration = ranking.conformal_calibration
-    show_leaderboard(
-        console, ranking.leaderboard, "Ratings, in Elo", calibration["miscoverage"].iloc[0]
-    )
+    show_leaderboard(console, ranking.leaderboard, "Ratings, in Elo", calibration, ranking.summary)
     method = ranking.leaderboard["method"].iloc[0]
-    made = _intervals_text(board.settings, ranking.leaderboard, calibration, method)
-    console.print(made, soft_wrap=True, end="\n" if made else "")
-    for found in (surrogacy_text(ranking.judge_diagnostics), groups_text(calibration, method)):
-        if found:
-            console.print(f"[yellow]Note[/]: {found}", soft_wrap=True)
+    if found := surrogacy_text(ranking.judge_diagnostics):
+        console.print(f"[yellow]Note[/]: {found}", soft_wrap=True)
     n_battles, settings = board.battles.n_battles, board.settings
     is_asked = settings.n_resamples is not None or board.battles.is_counted
     if not is_asked and not settings.for_ratings(n_battles).n_resamples:
@@ -182,29 +181,6 @@ def show_ranked(console: Console, board: "Board") -> None:
     if math.isinf(used["threshold"]) and used["miscoverage"] < least < 1:
         console.print(f"Finite intervals with these votes: --miscoverage {least:g} --force")
     show_files(console, board.files)
-
-
-def _intervals_text(
-    settings: "RankSettings", board: "pd.DataFrame", calibration: "pd.DataFrame", method: str
-) -> str:
-    """Return how intervals are made, where it is not by one threshold; else nothing."""
-    if settings.bands:
-        return (
-            f"Each model has the threshold of its own band by {settings.bands}. A band in which "
-            "too few models have votes has that of all models, which the table below shows."
-        )
-    if settings.intervals == "threshold":
-        return ""
-    row = calibration.set_index("method").loc[method]
-    square = board["std_error"] ** 2 + board["vote_std_error"] ** 2 + row["excess_sd"] ** 2
-    widths = board["upper"] - board["lower"], 2 * row["threshold"] * square**0.5
-    own, common = (f"{width.median():.0f}" for width in widths)
-    return (
-        f"Intervals are by {settings.intervals}: if the models are exchangeable, at least "
-        f"{100 - 200 * settings.miscoverage:g} % hold the human rating, nearly; about "
-        f"{100 - 100 * settings.miscoverage:g} % where fits are stable. Median width {own} Elo; by "
-        f"one threshold {common}."
-    )
 
 
 def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:

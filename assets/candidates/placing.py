@@ -150,7 +150,7 @@ def _placed(
 def unrated_row(model: str, method: str) -> HeldOutRatings:
     """Return a row without numbers for a newcomer that is not placed."""
     words = (np.array([text]) for text in (model, method, ""))
-    columns = [*words, *np.full((8, 1), np.nan), *np.zeros((2, 1), dtype=np.int64)]
+    columns = [*words, *np.full((10, 1), np.nan), *np.zeros((2, 1), dtype=np.int64)]
     return HeldOutRatings._make([*columns, np.array(["no-votes"])])
 
 
@@ -226,13 +226,13 @@ def controls_stay_low(
             passed=False,
             withheld=reason,
         )
-    noise = ABOVE_CHANCE * controls["std_error"].fillna(0.0)
+    noise = ABOVE_CHANCE * controls["judge_std_error"].fillna(0.0)
     high = controls[controls["rise"].gt(noise)]
     unknown = controls[controls["rise"].isna()]
     sentences = [
         f"{row.control} is rated {row.rating:.0f} Elo on {row.n_battles} battles, {row.rise:.0f} "
         f"above its bound of {row.bound:.0f} ({row.bound_is}), with a standard error of "
-        f"{row.std_error:.0f}."
+        f"{row.judge_std_error:.0f}."
         for row in high.itertuples()
     ]
     sentences += [f"{row.control}: {row.note}." for row in unknown.itertuples()]

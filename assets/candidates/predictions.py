@@ -62,18 +62,17 @@ def state_predictions(
 ) -> pd.DataFrame:
     """Return a record with a new row for each model rated without votes, or by its first votes."""
     unvoted = leaderboard["n_votes"].eq(0) & ~leaderboard["model"].isin(record["model"])
-    alone = _worth_it(leaderboard[unvoted])
+    by_judge = leaderboard.assign(
+        **{name: leaderboard[f"judge_{name}"] for name in ("rating", *_INTERVAL)}
+    )
+    alone = _worth_it(by_judge[unvoted])
     is_dropped = alone["flags"].str.split(";").map(lambda flags: "candidate" in flags).astype(bool)
     alone = alone.assign(content_hash=alone["model"].map(content_hashes).where(is_dropped))
     is_new = leaderboard["model"].isin([*record["model"], *alone["model"]])
     is_done = leaderboard["model"].isin(record.loc[record["method"].eq(JUDGE_AND_VOTES), "model"])
-    together = leaderboard.assign(
-        method=JUDGE_AND_VOTES,
-        rating=leaderboard[JUDGE_AND_VOTES],
-        vote_std_error=np.nan,
-        **{part: leaderboard[f"{JUDGE_AND_VOTES}_{part}"] for part in _INTERVAL},
-    )
-    together = _worth_it(together[is_new & ~is_done])
+    together = leaderboard.assign(method=JUDGE_AND_VOTES, vote_std_error=np.nan)
+    has_both = leaderboard["evidence"].str.startswith("judge and")
+    together = _worth_it(together[is_new & ~is_done & has_both])
     used = [sorted(votes_on(scored_battles, model)["battle_id"]) for model in together["model"]]
     together = together.assign(used_votes=[json.dumps(battles) for battles in used])
     parts = (part.reindex(columns=_STATED).sort_values("model") for part in (alone, together))
@@ -199,7 +198,10 @@ def _in_spreads(
         table = pool_of(heldout_ratings, str(method), record)
         if std_error == "analytic":
             table = table.assign(std_error=table["std_error_analytic"])
-        pool = Calibrating(*(table[name].to_numpy() for name in Calibrating._fields))
+        widened = table["vote_std_error"] * table["design_effect"].pow(0.5)
+        table = table.assign(vote_std_error=widened)
+        columns = (table[name].to_numpy() for name in Calibrating._fields[:-1])
+        pool = Calibrating(*columns)
         if len(table):
             yield fresh, _scores(fresh, pool), _scores(table, pool)
 
@@ -250,7 +252,7 @@ SURPRISING = 0.01
 """p-value below which a test of exchangeability warns; two are made at each look."""
 
 
-@table_asset("4", follows, columns={"candidate_ratings": ("model", "content_hash")})
+@table_asset("5", follows, columns={"candidate_ratings": ("model", "content_hash")})
 def predictions(
     context: dg.AssetExecutionContext,
     leaderboard: pd.DataFrame,

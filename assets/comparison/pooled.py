@@ -16,8 +16,14 @@ from assets.partitions import by_judge
 from assets.provenance import UP_TO_LEADERBOARD, settled_judges
 from assets.reliability.gate import withheld_judges
 from assets.settings import rating_of
-from judgeline.elo import HeldOutRatings, summarise
-from judgeline.intervals import Leaderboard, join_newcomers, kept_text, rank_models, rate_pooled
+from judgeline.elo import HeldOutRatings, summarise, with_settled_votes
+from judgeline.intervals import (
+    Leaderboard,
+    join_newcomers,
+    rank_models,
+    rate_pooled,
+    rate_with_votes,
+)
 from judgeline.io import (
     as_coded,
     as_table,
@@ -25,6 +31,7 @@ from judgeline.io import (
     votes_that_wait,
     with_waiting_votes,
 )
+from judgeline.report import beyond_lines
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
@@ -43,7 +50,7 @@ _OF_RATINGS = [
 ]
 
 
-@table_asset("2", COMPARES_JUDGES, columns={"leaderboard": ("model", "rating", "flags")})
+@table_asset("3", COMPARES_JUDGES, columns={"leaderboard": ("model", "rating", "flags")})
 def pooled_leaderboard(
     context: dg.AssetExecutionContext,
     leaderboard: dict[str, pd.DataFrame],
@@ -117,7 +124,18 @@ def pooled_board(
     new = [with_flag(one, CANDIDATE, first=True) for one, _ in placed.values()]
     interval = {"miscoverage": rating.miscoverage, "std_error": rating.std_error}
     options: dict[str, Any] = {"method": POOLED, **interval}
-    board = rank_models(ratings, **options)
+    one = common[next(iter(common))]
+    every_vote = as_coded(one, rating.hard_outcome, every_vote=True)
+    together = rate_with_votes(
+        every_vote,
+        with_settled_votes(every_vote),
+        ratings,
+        seed=rating.seed,
+        l2=rating.l2,
+        cluster=clusters_of(rating, one),
+        **options,
+    )
+    board = rank_models(ratings, together, **options)
     for one in new:
         alone = rank_models(one, calibration=ratings, **options)
         board = join_newcomers(board, alone, miscoverage=rating.miscoverage)
@@ -126,7 +144,7 @@ def pooled_board(
     table = as_table(board).assign(new=_are_new).merge(of_ratings, on=["model", "new"])
     n_scored, judges = len(next(iter(common.values()))), ", ".join(sorted(common))
     return table.drop(columns="new").assign(judges=judges, n_scored=n_scored), {
-        "kept": kept_text(board, rating.miscoverage),
+        "evidence": "\n".join(text for text, _ in beyond_lines(as_table(board))),
         "not_placed": dg.MetadataValue.json(
             {name: why for name, (_, why) in placed.items() if why}
         ),
@@ -180,11 +198,20 @@ def compare(
     return table[JUDGE_COMPARISON.columns]
 
 
+def heldout_of(pooled: pd.DataFrame) -> pd.DataFrame:
+    """Return the held-out ratings behind a board of pooled judges."""
+    return pooled.assign(
+        rating=pooled["judge_rating"],
+        std_error=pooled["judge_std_error"],
+        vote_std_error=pooled["vote_std_error"] / pooled["design_effect"].pow(0.5),
+    )
+
+
 def compare_pooled(pooled: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
     """Return the row of the pooled judges in the comparison; none where they have no board."""
     if pooled.empty:
         return pd.DataFrame()
-    calibration = calibrated(as_columns(HeldOutRatings, pooled), rating)
+    calibration = calibrated(as_columns(HeldOutRatings, heldout_of(pooled)), rating)
     none = pd.DataFrame(columns=["diagnostic", "value", "status"])  # verdicts of its own
-    row = compare(POOLED, pooled, calibration, none, none, none)
+    row = compare(POOLED, heldout_of(pooled), calibration, none, none, none)
     return row.assign(n_scored=int(pooled["n_scored"].iloc[0]))

@@ -326,16 +326,16 @@ def _tables_of(
 
 
 def _first_place(tables: Tables, rating: RatingOptions) -> list[Lead]:
-    """Return the leads at the top of a leaderboard and their battles; none if withheld."""
+    """Return the leads of the judge's first model and their battles; none if withheld."""
     board = tables["leaderboard"]
-    leader = board[board["rank"].eq(1)]
-    if leader.empty:
+    rated = board[board["judge_rating"].notna()]
+    if rated.empty:
         return []
-    first = leader.iloc[0]
+    first = rated.loc[rated["judge_rating"].idxmax()]
     own = board.set_index("model")
-    half_width = (own["upper"] - own["lower"]) / 2
+    half_width = (own["judge_upper"] - own["judge_lower"]) / 2
     battles, method = tables["scored_battles"], first["method"]
-    return leads_beside(first["model"], battles, own["rating"], rating, method, half_width)
+    return leads_beside(first["model"], battles, own["judge_rating"], rating, method, half_width)
 
 
 def _provenance(corpus: CorpusDefinition) -> dict[str, str]:

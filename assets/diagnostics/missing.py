@@ -206,7 +206,7 @@ def missing_bounds(
     columns, options = as_columns(HeldOutRatings, heldout_ratings), ranking_options(rating)
     boards = [as_table(rank_models(columns, **{**options, "method": m})) for m in ("hard", "soft")]
     board = pd.concat(boards, ignore_index=True)
-    half_width = (board["upper"] - board["lower"]) / 2
+    half_width = (board["judge_upper"] - board["judge_lower"]) / 2
     widths = board[["model", "method"]].assign(half_width=half_width)
     return as_table(bounds).merge(widths, on=["model", "method"], how="left")
 

@@ -24,7 +24,7 @@ from judgeline.elo import (
     summarise,
 )
 from judgeline.intervals import calibrate_intervals
-from judgeline.io import as_coded, as_table, votes_that_wait, with_waiting_votes
+from judgeline.io import as_coded, as_table, questions_of, votes_that_wait, with_waiting_votes
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.method_table import (
@@ -68,7 +68,7 @@ def settings_of(rating: RatingOptions, corpus: str) -> RatingSettings:
 
 def ranking_options(rating: RatingOptions) -> dict[str, Any]:
     """Return the options that a corpus ranks its models by."""
-    names = ("method", "miscoverage", "std_error")
+    names = ("method", "miscoverage", "std_error", "intervals")
     return {name: getattr(rating, name) for name in names}
 
 
@@ -82,11 +82,11 @@ def calibrated(
 
 
 def clusters_of(rating: RatingOptions, battles: pd.DataFrame) -> np.ndarray | None:
-    """Return the cluster of each battle where a corpus resamples by question, else none."""
-    return battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None
+    """Return the question of each battle, or none where a corpus takes battles as independent."""
+    return questions_of(battles) if rating.resample_by == "question" else None
 
 
-@table_asset("4", follows)
+@table_asset("5", follows)
 def heldout_ratings(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -203,7 +203,7 @@ _NO_VOTES = (
 )
 
 
-_VERSION = f"3-{zlib.crc32(repr(KINDS).encode()):08x}"  # a new method makes the table due
+_VERSION = f"4-{zlib.crc32(repr(KINDS).encode()):08x}"  # a new method makes the table due
 
 
 @table_asset(_VERSION, follows)

@@ -12,27 +12,25 @@ from assets.conditions import (
     table_asset,
     table_check,
 )
-from assets.elo.ratings import calibrated, ranking_options
+from assets.elo.ratings import calibrated, clusters_of, ranking_options
 from assets.partitions import corpus_and_judge
 from assets.provenance import BEFORE_RATINGS, MADE_FROM, sources_of
 from assets.reliability.gate import gate_of
 from assets.settings import rating_of
 from assets.thumbnails import intervals
-from judgeline.elo import HeldOutRatings, is_baseline
+from judgeline.elo import HeldOutRatings, is_baseline, summarise, with_settled_votes
 from judgeline.intervals import (
     Leaderboard,
     join_newcomers,
-    kept_text,
     rank_models,
     rate_with_votes,
     refit_errors,
     variance_by_source,
-    with_votes,
     withhold,
 )
 from judgeline.io import RANKS, as_coded, as_table
 from judgeline.reliability import failures
-from judgeline.report import in_markdown, with_texts
+from judgeline.report import evidence_lines, in_markdown, with_texts
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import check_result, evaluate
@@ -41,13 +39,15 @@ from resources.tables.rules import among, holds, n_rows
 
 _REFITS = 20  # of everything; their mean square over models is all that is shown
 
-_SHOWN = ["rank", "model", "rating", "lower", "upper", "human_rating", "flags"]
-_READ = ("hard_outcome", "l2", "method", "miscoverage", "seed", "std_error")
+_SHOWN = ["rank", "model", "rating", "lower", "upper", "evidence", "judge_rating", "flags"]
+_READ = (
+    "hard_outcome", "l2", "method", "miscoverage", "seed", "std_error", "intervals", "resample_by",
+)  # fmt: skip
 _MADE_FROM = (*BEFORE_RATINGS, "heldout_ratings", "conformal_calibration", "judge_gate")
 
 
 @table_asset(
-    "3",
+    "4",
     partial(follows, ignored=["battles"]),  # battles without verdicts change no rating
     columns={"battles": ("model_a", "model_b", "timestamp")},
 )
@@ -81,42 +81,45 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
     return {str(model): float(day) for model, day in days.items()}
 
 
-@table_asset("6", follows, deps=[conformal_calibration])
+@table_asset("7", follows)
 def leaderboard(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,
+    conformal_calibration: pd.DataFrame,
     judge_gate: pd.DataFrame,
     scored_battles: pd.DataFrame,
     candidate_ratings: pd.DataFrame | None,
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """A model's rank, rating and interval in Elo points, with its human rating where it has one.
+    """A model's rank, best rating and interval in Elo points, and the evidence behind them.
 
+    Beside them the judge's rating as if nobody had voted on the model, and that by votes alone.
     Its true rank lies between best and worst rank, those of all models at once.
     Candidates stand among the others until they have votes of their own; attack controls do not.
-    Of a judge that failed its gate, only human ratings and the reason.
+    Of a judge that failed its gate, ratings by votes alone and the reason.
     """
     rating = rating_of(context, catalog, *_READ)
     heldout = as_columns(HeldOutRatings, heldout_ratings)
-    board = with_votes(
-        rank_models(heldout, **ranking_options(rating)),
-        rate_with_votes(
-            as_coded(scored_battles, rating.hard_outcome, every_vote=True),
-            as_coded(scored_battles, rating.hard_outcome),
-            heldout,
-            method=rating.method,
-            miscoverage=rating.miscoverage,
-            seed=rating.seed,
-            l2=rating.l2,
-        ),
+    every_vote = as_coded(scored_battles, rating.hard_outcome, every_vote=True)
+    together = rate_with_votes(
+        every_vote,
+        with_settled_votes(every_vote),
+        heldout,
+        method=rating.method,
+        miscoverage=rating.miscoverage,
+        seed=rating.seed,
+        l2=rating.l2,
+        std_error=rating.std_error,
+        cluster=clusters_of(rating, scored_battles),
     )
+    board = rank_models(heldout, together, **ranking_options(rating))
     board = _with_candidates(board, candidate_ratings, rating)
     sources = sources_of(context, *_MADE_FROM)
     settings = {**sources.get("rating_settings", {}), **rating.model_dump(mode="json")}
     origin = {**sources, "rating_settings": settings}
     if reason := failures(gate_of(judge_gate), withholding=True):
         return dg.MaterializeResult(
-            value=as_table(withhold(board, reason)),
+            value=as_table(withhold(board, reason, miscoverage=rating.miscoverage)),
             metadata={"withheld": reason, MADE_FROM: origin},
         )
     table = as_table(board)
@@ -127,7 +130,14 @@ def leaderboard(
         metadata={
             "board": dg.MetadataValue.md(shown.to_markdown(index=False)),
             "plot": intervals(table),
-            "kept": kept_text(board, rating.miscoverage),
+            "evidence": dg.MetadataValue.md(
+                "\n\n".join(
+                    text
+                    for text, _ in evidence_lines(
+                        table, conformal_calibration, as_table(summarise(heldout))
+                    )
+                )
+            ),
             "variance": dg.MetadataValue.md(variance.to_markdown(index=False)),
             "variance_of_intervals": _in_words(variance),
             "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
@@ -176,11 +186,11 @@ def _with_candidates(
     return join_newcomers(board, as_columns(Leaderboard, rows), miscoverage=rating.miscoverage)
 
 
-@table_check(conformal_calibration, blocking=True)
+@table_check(conformal_calibration)
 def thresholds_are_finite(
     context: dg.AssetCheckExecutionContext, conformal_calibration: pd.DataFrame, catalog: Catalog
 ) -> dg.AssetCheckResult:
-    """Too few calibration models give intervals that cover everything and say nothing.
+    """Too few calibration models give the judge's intervals no ends: votes alone then rank.
 
     Another method than the one that ranks is not asked if it cannot rate all voted models, since a
     fold has no ruler for it.
@@ -197,6 +207,7 @@ def thresholds_are_finite(
         ],
         ids=["method", "note"],
         remedy=MORE_MODELS,
+        severity=dg.AssetCheckSeverity.WARN,
     )
 
 

@@ -217,7 +217,7 @@ def _gain(
         scored = tables.stored("scored_battles", corpus.slug, other)
         if board is None or scored is None or scored.empty:
             continue
-        finite = (board["upper"] - board["lower"]).to_numpy(dtype=float) / 2
+        finite = (board["judge_upper"] - board["judge_lower"]).to_numpy(dtype=float) / 2
         if (finite := finite[np.isfinite(finite)]).size:
             widths[other] = float(np.median(finite)), len(scored)
     if judge.slug in widths:

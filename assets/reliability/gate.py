@@ -190,11 +190,12 @@ _DIAGNOSED = {
 _TRIPLES = 3
 
 
-@table_asset("1", follows)
+@table_asset("2", follows)
 def judge_gate(
     context: dg.AssetExecutionContext,
     verdicts: pd.DataFrame,
     judge_diagnostics: pd.DataFrame,
+    conformal_calibration: pd.DataFrame,
     reliability_panel: pd.DataFrame | None,
     consistency: pd.DataFrame | None,
     catalog: Catalog,
@@ -204,9 +205,11 @@ def judge_gate(
     Ratings by a judge that fails a criterion that withholds are not shown. What was not measured
     withholds nothing.
     """
-    options = corpus_of(context, catalog, "gate").gate
+    definition = corpus_of(context, catalog, "gate", "rating.method")
+    options = definition.gate
+    measured = measure(verdicts, judge_diagnostics, reliability_panel, consistency)
     gate = hold_to(
-        measure(verdicts, judge_diagnostics, reliability_panel, consistency),
+        measured | skill_measurements(conformal_calibration, definition.rating.method),
         thresholds=options.thresholds,
         withhold=options.withhold,
     )
@@ -246,6 +249,13 @@ def measure(
             consistency, "triples of answers", measure=VIOLATION, size=_TRIPLES
         ),
     }
+
+
+def skill_measurements(calibration: pd.DataFrame, method: str) -> dict[str, Measurement]:
+    """Return the skill of a method's held-out ratings and the lower end of its interval."""
+    row = calibration.set_index("method").loc[method]
+    note = f"{int(row['n_models'])} models with votes"
+    return {name: Measurement(float(row[name]), note) for name in ("skill", "skill_lower")}
 
 
 def _diagnosed(diagnostics: pd.DataFrame, name: str) -> Measurement:

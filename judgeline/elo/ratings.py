@@ -14,6 +14,7 @@ from judgeline.elo.anchors import cut_models, other_anchors
 from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.beta import BetaFolds
 from judgeline.elo.placements import HEADLINE, Placements, ScoringMethod, basis_of, place
+from judgeline.elo.questions import design_effects
 from judgeline.elo.resampling import RatingSettings, require_clusters, std_errors
 from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
 
@@ -25,10 +26,13 @@ class HeldOutRatings(NamedTuple):
     """One row per model and method.
 
     `rating`, `human_rating`, `residual` (rating minus human rating), `std_error` (bootstrap),
-    `std_error_analytic` (its closed form), `human_std_error` (of the human rating, closed form) and
-    `vote_std_error` (of a human rating, were each of the model's judged battles voted on once) are
-    in Elo points, `beta` in logits per rubric point. NaN means that the value does not exist;
-    `flags` says why a rating does not. `basis` says what ``auto`` stands for.
+    `std_error_analytic` (its closed form), `human_std_error` (of the human rating, closed form
+    times ``sqrt(design_effect)``) and `vote_std_error` (of a human rating, were each of the model's
+    judged battles voted on once and independently) are in Elo points, `beta` in logits per rubric
+    point. `design_effect` is how many times shared questions multiply a human rating's variance.
+    `outward` (Elo points, with its sign) is how far the end of an interval that points away from
+    the anchors moves: see `outward_shift`. NaN means that the value does not exist; `flags` says
+    why a rating does not. `basis` says what ``auto`` stands for.
     """
 
     model: NDArray[np.str_]
@@ -41,6 +45,8 @@ class HeldOutRatings(NamedTuple):
     std_error_analytic: Floats
     human_std_error: Floats
     vote_std_error: Floats
+    design_effect: Floats
+    outward: Floats
     beta: Floats
     n_battles: Ints
     n_votes: Ints
@@ -129,6 +135,8 @@ def tabulate(
             kind[name] = np.where(kind[name] > 0, np.hypot(kind[name], by_judge), kind[name])
     bootstrap, closed = errors
     human = strength_to_rating(found.strength("human"))
+    design = design_effects(battles, found.voted, found.placed["human"], cluster)
+    outward = ELO_PER_LOGIT * outward_shift(found)
     votes = found.targets["human"].n_battles.sum(axis=1).astype(np.int64)
     judged = found.judged.n_battles.sum(axis=1).astype(np.int64)
     flags, names = _flags(found), np.array(battles.models)
@@ -146,8 +154,10 @@ def tabulate(
             residual=rating - human,
             std_error=ELO_PER_LOGIT * found.mixed(method, bootstrap),
             std_error_analytic=ELO_PER_LOGIT * found.mixed(method, closed),
-            human_std_error=ELO_PER_LOGIT * closed["human"],
+            human_std_error=ELO_PER_LOGIT * closed["human"] * np.sqrt(design),
             vote_std_error=ELO_PER_LOGIT * _vote_std_error(found, strength),
+            design_effect=design,
+            outward=np.zeros(names.size) if of_people else outward,
             beta=found.beta.get(method.removesuffix("-rescaled"), nothing),
             n_battles=votes if of_people else judged,
             n_votes=votes,
@@ -156,6 +166,37 @@ def tabulate(
         tables.append(table.take(wanted & found.voted if of_people else wanted))
     joined = HeldOutRatings._make(np.concatenate(parts) for parts in zip(*tables, strict=True))
     return joined.take(np.argsort(joined.model, kind="stable"))
+
+
+def outward_shift(found: Placements) -> Floats:
+    """Return how far the outward end of every model's interval moves, (M,) logits with its sign.
+
+    ``x (b_rma - b_ols)``: x is the model's strength by the judge's outcomes less its anchors' mean,
+    ``b_ols = sum u t / sum u^2`` the slope from the anchors' strengths u by judge to t by people,
+    and ``b_rma = sqrt(sum t^2 / sum u^2)`` the reduced major axis, each in the model's own fold.
+    Both strengths are noisy, so that the true slope lies above b_ols: a rating right on average is
+    drawn towards the mean where x is large. No vote on the model enters; NaN without two anchors.
+
+    Source: W. A. Fuller (1987), Measurement Error Models, section 1.1, on both slopes.
+    """
+    human = found.placed["human"].anchors
+    hard = found.placed.get("hard")
+    shift = np.full(found.voted.size, np.nan)
+    for model, others in enumerate(other_anchors(found.voted)):
+        if hard is None:  # several judges: their mean strengths, to which no vote contributes
+            mean = next(iter(found.gaps.values())).features.strength
+            judged, own = mean[found.voted], mean[model]
+        else:
+            judged, own = hard.anchors[model], hard.strength[model]
+        u, t = judged[others], human[model][others]
+        if others.sum() < 2 or not np.isfinite(u.sum() + t.sum()):
+            continue
+        centre = float(u.mean())
+        u, t = u - centre, t - t.mean()
+        square = float(u @ u)
+        if square > 0:
+            shift[model] = (own - centre) * (math.sqrt(float(t @ t) * square) - u @ t) / square
+    return shift
 
 
 def _vote_std_error(found: Placements, strength: Floats) -> Floats:

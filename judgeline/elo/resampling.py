@@ -196,7 +196,11 @@ def std_errors(
     cluster: ArrayLike | None,
     models: Bools,
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Return bootstrap and closed-form standard errors by method, each (M,) logits."""
+    """Return bootstrap and closed-form standard errors by method, each (M,) logits.
+
+    With clusters both are of drawing them, but for the closed form of people's votes, which takes
+    them as independent: `judgeline.elo.questions.design_effects` says how far they are not.
+    """
     closed = np.array([fit.std_error for fit in placed.values()])
     bootstrap = np.full(closed.shape, np.nan)
     families: dict[str, list[int]] = {}  # rows by the method that names the random stream
@@ -211,7 +215,7 @@ def std_errors(
                 continue
             rng = keyed_rng(settings.seed, *settings.stream, battles.models[model], stream)
             bootstrap[rows, model] = fit.bootstrap_errors(settings, rng)
-            if cluster is not None:
+            if cluster is not None and stream != "human":
                 closed[rows, model] = fit.closed_errors(settings.l2)
     return dict(zip(placed, bootstrap, strict=True)), dict(zip(placed, closed, strict=True))
 

@@ -1,30 +1,30 @@
 """Intervals of ratings: conformal thresholds, coverage, and the board."""
 
 from judgeline.intervals.board import (
+    BEYOND,
+    BY_JUDGE,
+    FAR,
     OF_THE_JUDGE,
     WITHHELD,
-    Bands,
     Leaderboard,
+    base_of,
     join_newcomers,
-    kept_intervals,
-    kept_text,
     leads_apart,
-    missed,
     rank_models,
-    with_intervals,
-    with_votes,
     withheld_reason,
     withhold,
 )
 from judgeline.intervals.conformal import (
     Calibrating,
     ConformalCalibration,
+    IntervalKind,
+    Skill,
     StdErrorKind,
-    bands_of,
     calibrate_intervals,
     calibrating_models,
     conformal_quantile,
     expected_half_width,
+    judge_skill,
     nonconformity_scores,
     require_miscoverage,
     sampling_half_width,
@@ -34,7 +34,6 @@ from judgeline.intervals.differences import (
     RatedModels,
     compare_models,
     may_be_best,
-    may_be_best_text,
 )
 from judgeline.intervals.judge_and_votes import (
     JudgeAndVotes,
@@ -62,14 +61,14 @@ from judgeline.intervals.refits import (
 )
 
 __all__ = [
-    "OF_THE_JUDGE", "WITHHELD", "Bands", "Calibrating", "ConformalCalibration", "Difference",
-    "JackknifeIntervals", "JudgeAndVotes", "Leaderboard", "RankTest", "RatedModels",
-    "RefitErrors", "RunningCoverage", "StdErrorKind", "VarianceShares", "VotedRatings",
-    "bands_of", "calibrate_intervals", "calibrating_models", "compare_models",
-    "conformal_p_values", "conformal_quantile", "expected_half_width", "jackknife_intervals",
-    "jackknife_plus", "join_newcomers", "kept_intervals", "kept_text", "leads_apart",
-    "may_be_best", "may_be_best_text", "missed", "nonconformity_scores", "origin_shift",
-    "rank_models", "rank_sum_test", "rate_by_votes", "rate_pooled", "rate_with_votes",
-    "refit_errors", "require_miscoverage", "running_coverage", "sampling_half_width",
-    "variance_by_source", "with_intervals", "with_votes", "withheld_reason", "withhold",
+    "BEYOND", "BY_JUDGE", "FAR", "OF_THE_JUDGE", "WITHHELD", "Calibrating",
+    "ConformalCalibration", "Difference", "IntervalKind", "JackknifeIntervals",
+    "JudgeAndVotes", "Leaderboard", "RankTest", "RatedModels", "RefitErrors",
+    "RunningCoverage", "Skill", "StdErrorKind", "VarianceShares", "VotedRatings", "base_of",
+    "calibrate_intervals", "calibrating_models", "compare_models", "conformal_p_values",
+    "conformal_quantile", "expected_half_width", "jackknife_intervals", "jackknife_plus",
+    "join_newcomers", "judge_skill", "leads_apart", "may_be_best", "nonconformity_scores",
+    "origin_shift", "rank_models", "rank_sum_test", "rate_by_votes", "rate_pooled",
+    "rate_with_votes", "refit_errors", "require_miscoverage", "running_coverage",
+    "sampling_half_width", "variance_by_source", "withheld_reason", "withhold",
 ]  # fmt: skip

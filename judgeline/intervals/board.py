@@ -1,70 +1,76 @@
 """The leaderboard: one rating, interval and place per model, from leave-one-out ratings."""
 
 import math
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from judgeline.arrays import Floats, require
+from judgeline.elo.anchors import ENOUGH_VOTES
 from judgeline.elo.placements import HEADLINE
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.intervals.conformal import (
+    IntervalKind,
     StdErrorKind,
-    bands_of,
     calibrating_models,
     chosen_std_error,
-    family_of,
+    clustered_vote_error,
     interval_half_width,
 )
 from judgeline.intervals.judge_and_votes import VotedRatings
-from judgeline.intervals.refits import JackknifeIntervals
-
-Bands = Literal["strength", "family"]
-
-_THIRDS = 3
 
 WITHHELD = "withheld: "
 """What the flag of a rating begins with that is not shown, because its judge failed the gate."""
 
+FAR, BEYOND = "far-from-people", "beyond-anchors"
+"""Flags of a judge's rating: its interval does not hold the human rating, as that of the furthest
+tenth of any judge's models; or it lies above or below every human rating that calibrates."""
+
+BY_JUDGE = "judge"
+"""Evidence of a rating that no vote on the model supports."""
+
 OF_THE_JUDGE = (
-    "rank", "best_rank", "worst_rank", "rating", "std_error", "vote_std_error", "lower", "upper",
-    "judge_and_votes", "judge_and_votes_std_error", "judge_and_votes_lower",
-    "judge_and_votes_upper", "hard_rating", "soft_rating", "beta",
+    "judge_rating", "judge_lower", "judge_upper", "judge_std_error", "vote_std_error",
+    "hard_rating", "soft_rating", "beta",
 )  # fmt: skip
-"""Columns that the judge had a say in."""
+"""Columns that the judge alone has a say in."""
 
 
 class Leaderboard(NamedTuple):
     """One row per model, best rating first; models without a rating come last.
 
-    `rating` is by `method`, of which `basis` says what ``auto`` stands for; `lower` and `upper`
-    bound its conformal interval (Elo points), which is the whole line for a model without a
-    standard error. `std_error` and `vote_std_error` are the model's own parts of its spread.
-    `rank` is NaN for a model without a rating; `best_rank` and `worst_rank` bound the true ranks
-    of all models at once: see `rank_intervals`.
-    `human_rating` is NaN without votes that count. `judge_and_votes` and its interval are of the
-    judge's rating and the model's own votes together, from the first vote on. `n_battles`
-    counts judged battles against anchors.
+    `rating` is the best estimate that a model's own evidence supports, with its interval and
+    standard error (Elo points), and `evidence` says which evidence that is: ``judge``, ``judge and
+    325 votes``, or ``325 votes``. `rank` is NaN for a model without a rating; `best_rank` and
+    `worst_rank` bound the true ranks of all models at once: see `rank_intervals`.
+
+    `judge_rating` is the judge's as if nobody had voted on the model, by `method`, of which `basis`
+    says what ``auto`` stands for; `judge_lower` and `judge_upper` bound its conformal interval,
+    the whole line for a model without a standard error. `judge_std_error` and `vote_std_error` are
+    the model's own parts of its spread. `human_rating` is by the model's votes alone; NaN without
+    votes that count. `n_battles` counts judged battles against anchors.
     """
 
     rank: Floats
     best_rank: Floats
     worst_rank: Floats
     model: NDArray[np.str_]
-    method: NDArray[np.str_]
-    basis: NDArray[np.str_]
     rating: Floats
-    std_error: Floats
-    vote_std_error: Floats
     lower: Floats
     upper: Floats
+    std_error: Floats
+    evidence: NDArray[np.str_]
+    judge_rating: Floats
+    judge_lower: Floats
+    judge_upper: Floats
+    judge_std_error: Floats
+    vote_std_error: Floats
     human_rating: Floats
-    judge_and_votes: Floats
-    judge_and_votes_std_error: Floats
-    judge_and_votes_lower: Floats
-    judge_and_votes_upper: Floats
+    human_std_error: Floats
+    method: NDArray[np.str_]
+    basis: NDArray[np.str_]
     hard_rating: Floats
     soft_rating: Floats
     beta: Floats
@@ -79,34 +85,35 @@ class Leaderboard(NamedTuple):
 
 def rank_models(
     heldout: HeldOutRatings,
+    together: VotedRatings | None = None,
     *,
     method: str = HEADLINE,
     miscoverage: float = 0.1,
     std_error: StdErrorKind = "analytic",
+    intervals: IntervalKind = "calibrated",
     calibration: HeldOutRatings | None = None,
-    bands: Bands | None = None,
 ) -> Leaderboard:
-    """Return the leaderboard of one method with a conformal interval for every model.
+    """Return the leaderboard: each model's best rating, and its rating by the judge alone.
 
-    A model without votes gets the threshold of all voted models' residuals. A voted model
-    gets the threshold of the *other* voted models' residuals: its own votes do not widen or
-    narrow what is promised about it.
+    The judge's intervals of all models have the threshold of all voted models' residuals, as that
+    of a newcomer would. The end that points away from the anchors moves outward by `outward`.
 
     Parameters
     ----------
     heldout : HeldOutRatings
         Leave-one-out ratings of all methods.
+    together : VotedRatings, optional
+        Ratings by judge and votes together; without them every rating is the judge's.
     method : str
         The judge method that ranks.
     miscoverage : float
         Tolerated probability that an interval misses, in (0, 1).
     std_error : {"analytic", "bootstrap"}
-        Which standard error scales the intervals.
+        Which standard error scales the judge's intervals.
+    intervals : {"calibrated", "published"}
+        Spread of the judge's intervals: all its parts, or the standard error alone.
     calibration : HeldOutRatings, optional
         Ratings of the models that calibrate, where they are not those that are ranked.
-    bands : {"strength", "family"}, optional
-        A model gets the threshold of its own third by rating, or of the models whose names begin
-        alike, where enough of these calibrate, else that of all (Mondrian conformal).
 
     Returns
     -------
@@ -121,66 +128,123 @@ def rank_models(
     """
     methods = heldout.judge_methods()
     require(method in methods, "the method that ranks", method, " or ".join(methods))
-    require(bands in (None, *get_args(Bands)), "bands", bands, " or ".join(get_args(Bands)))
     table = heldout.take(heldout.method == method)
-    if bands is not None and calibration is not None:
-        raise ValueError("bands are of ranked models alone: leave out bands or calibration")
     pool = heldout if calibration is None else calibration
-    band = _bands(table, bands)
-    spread = chosen_std_error(table, std_error)
-    half_width = np.empty(spread.size)
-    for row, (name, basis) in enumerate(
-        zip(table.model.tolist(), table.basis.tolist(), strict=True)
-    ):
-        # what ``auto`` stands for in a row, if the pool has it
-        stands_for = basis.split(":")[0]
-        known = method == HEADLINE and (pool.method == stands_for).any()
-        voted = calibrating_models(pool, stands_for if known else method, std_error)
-        others = voted.take(voted.model != name)
-        alike = (
-            None
-            if bands is None
-            else np.array([band.get(k) == band[name] for k in others.model.tolist()], dtype=bool)
+    error, of_votes = chosen_std_error(table, std_error), clustered_vote_error(table)
+    own_error = error.astype(float)
+    spread, half_width = np.full((2, error.size), math.nan)
+    for basis in dict.fromkeys(table.basis.tolist()):
+        rows = table.basis == basis
+        voted = calibrating_models(
+            pool, base_of(basis, method, pool), std_error, published=intervals == "published"
         )
-        own = others.spread(spread[row : row + 1], table.vote_std_error[row : row + 1])
-        half_width[row] = interval_half_width(others.threshold(miscoverage, weight=alike), own)[0]
-    # the flag of a rating whose battles do not say how uncertain it is
-    lacks = np.isfinite(table.rating) & ~(spread > 0)
+        spread[rows] = voted.spread(own_error[rows], of_votes[rows])
+        half_width[rows] = interval_half_width(voted.threshold(miscoverage), spread[rows])
+    rating, human = table.rating, table.human_rating
+    outward = np.where(np.isfinite(table.outward.astype(float)), table.outward, 0.0)
+    outward = np.where(intervals == "published", 0.0, outward)
+    lower = rating - half_width + np.minimum(outward, 0.0)
+    upper = rating + half_width + np.maximum(outward, 0.0)
+    people = pool.human_rating[np.isfinite(pool.human_rating.astype(float))]
+    beyond = np.zeros(rating.size, dtype=bool)
+    if people.size:
+        beyond = np.isnan(human) & ((rating > people.max()) | (rating < people.min()))
+    raised = {
+        "no-spread": np.isfinite(rating) & ~(error > 0),  # its battles do not say how uncertain
+        FAR: (human < lower) | (human > upper),
+        BEYOND: beyond,
+    }
     flags = [
-        ";".join(filter(None, (old, "no-spread" * new)))
-        for old, new in zip(table.flags.tolist(), lacks.tolist(), strict=True)
+        ";".join(
+            filter(None, (old, *(name for name, set_ in zip(raised, row, strict=True) if set_)))
+        )
+        for old, row in zip(table.flags.tolist(), np.transpose([*raised.values()]), strict=True)
     ]
     nowhere = np.full(table.model.size, math.nan)
     hard, soft = (heldout.take(heldout.method == name) for name in ("hard", "soft"))
-    return in_order(
-        Leaderboard(
-            nowhere, nowhere, nowhere, table.model, table.method, table.basis, table.rating,
-            spread, table.vote_std_error, table.rating - half_width, table.rating + half_width,
-            table.human_rating, nowhere, nowhere, nowhere, nowhere,
-            _by_model(hard, hard.rating, table), _by_model(soft, soft.rating, table),
-            _by_model(soft, soft.beta, table), table.n_battles, table.n_votes, np.array(flags),
-        ),
-        miscoverage=miscoverage,
+    board = Leaderboard(
+        nowhere, nowhere, nowhere, table.model, nowhere, nowhere, nowhere, spread,
+        np.full(table.model.size, ""), rating, lower, upper, error, of_votes, human,
+        table.human_std_error, table.method, table.basis, _by_model(hard, hard.rating, table),
+        _by_model(soft, soft.rating, table), _by_model(soft, soft.beta, table), table.n_battles,
+        table.n_votes, np.array(flags, dtype=str),
     )  # fmt: skip
+    return with_best_evidence(board, together, miscoverage=miscoverage)
 
 
-def _bands(table: HeldOutRatings, bands: Bands | None) -> dict[str, str]:
-    """Return the band of every model; one without a rating has one of its own."""
-    band = {name: family_of(name) for name in table.model.tolist()}
-    if bands == "strength":
-        rated = np.isfinite(table.rating)
-        thirds = bands_of(table.rating[rated], n_bands=_THIRDS)
-        band = dict.fromkeys(band, "") | dict(
-            zip(table.model[rated].tolist(), thirds.tolist(), strict=True)
-        )
-    return band
+def base_of(basis: str, method: str, pool: HeldOutRatings) -> str:
+    """Return the method whose residuals calibrate a row: that which ``auto`` stands for."""
+    base = basis.split(":")[0]
+    return base if method == HEADLINE and (pool.method == base).any() else method
 
 
-def _by_model(
-    known: HeldOutRatings | VotedRatings | JackknifeIntervals,
-    values: Floats,
-    wanted: HeldOutRatings | Leaderboard,
-) -> Floats:
+class _Estimate(NamedTuple):
+    """A rating with its interval and standard error (Elo points), and what it rests on."""
+
+    rating: float
+    lower: float
+    upper: float
+    std_error: float
+    evidence: str
+
+
+_NO_ESTIMATE = _Estimate(math.nan, math.nan, math.nan, math.nan, "")
+
+
+def with_best_evidence(
+    board: Leaderboard, together: VotedRatings | None, *, miscoverage: float
+) -> Leaderboard:
+    """Return a leaderboard ordered by each model's best rating.
+
+    The first of these that a model has: judge and votes together, with a finite interval; the
+    votes alone, from `ENOUGH_VOTES` on, with a normal interval; judge and votes without an
+    interval; the judge; fewer votes alone, without an interval. Without `together` the judge's
+    rating comes first. `std_error` of the board holds the spread of the judge's rating, and is that
+    of the chosen one afterwards.
+    """
+    both = {} if together is None else _together(together)
+    normal, chosen = float(ndtri(1 - miscoverage / 2)), []
+    for row, name in enumerate(board.model.tolist()):
+        estimates = [
+            both.get(name, _NO_ESTIMATE),
+            *_alone(board, row, normal, judge_first=together is None),
+        ]
+        rated = [one for one in estimates if math.isfinite(one.rating)]
+        bounded = [one for one in rated[:2] if math.isfinite(one.upper)]
+        chosen.append((bounded + rated + [_NO_ESTIMATE])[0])
+    columns = (np.array(column) for column in zip(*chosen, strict=True))
+    best = board._replace(**dict(zip(_Estimate._fields, columns, strict=True)))
+    return in_order(best, miscoverage=miscoverage)
+
+
+def _together(ratings: VotedRatings) -> dict[str, _Estimate]:
+    """Return each model's estimate by judge and votes together."""
+    columns = (ratings.rating, ratings.lower, ratings.upper, ratings.std_error)
+    evidence = [f"judge and {_votes(count)}" for count in ratings.n_votes.tolist()]
+    rows = zip(*(column.tolist() for column in columns), evidence, strict=True)
+    return dict(zip(ratings.model.tolist(), map(_Estimate._make, rows), strict=True))
+
+
+def _alone(
+    board: Leaderboard, row: int, normal: float, *, judge_first: bool
+) -> tuple[_Estimate, _Estimate]:
+    """Return a model's estimates by its votes alone and by the judge alone."""
+    human, noise, n_votes = (
+        float(column[row]) for column in (board.human_rating, board.human_std_error, board.n_votes)
+    )
+    reach = normal * noise if n_votes >= ENOUGH_VOTES and noise > 0 else math.inf
+    by_votes = _Estimate(human, human - reach, human + reach, noise, _votes(int(n_votes)))
+    columns = (board.judge_rating, board.judge_lower, board.judge_upper, board.std_error)
+    rating, lower, upper, spread = (float(column[row]) for column in columns)
+    by_judge = _Estimate(rating, lower, upper, spread, BY_JUDGE)
+    return (by_judge, by_votes) if judge_first else (by_votes, by_judge)
+
+
+def _votes(count: int) -> str:
+    return f"{count} vote{'s' * (count != 1)}"
+
+
+def _by_model(known: HeldOutRatings, values: Floats, wanted: HeldOutRatings) -> Floats:
     """Return `values` of the models of `known` in the order of `wanted`; NaN for other models."""
     found = dict(zip(known.model.tolist(), values.tolist(), strict=True))
     return np.array([found.get(model, math.nan) for model in wanted.model.tolist()])
@@ -199,28 +263,6 @@ def in_order(board: Leaderboard, *, miscoverage: float) -> Leaderboard:
         rating[rated], ((upper - lower) / 2)[rated], miscoverage=miscoverage
     )
     return board._replace(rank=rank, best_rank=best, worst_rank=worst)
-
-
-def with_intervals(
-    board: Leaderboard, intervals: JackknifeIntervals, *, miscoverage: float
-) -> Leaderboard:
-    """Return a leaderboard with other intervals, and the rank intervals that follow from them."""
-    nowhere = np.isnan(board.rating)
-    lower, upper = (
-        np.where(nowhere, math.nan, _by_model(intervals, end, board))
-        for end in (intervals.lower, intervals.upper)
-    )
-    return in_order(board._replace(lower=lower, upper=upper), miscoverage=miscoverage)
-
-
-def with_votes(board: Leaderboard, together: VotedRatings) -> Leaderboard:
-    """Return a leaderboard with the rows of `rate_with_votes` beside it; NaN for other models."""
-    return board._replace(
-        judge_and_votes=_by_model(together, together.rating, board),
-        judge_and_votes_std_error=_by_model(together, together.std_error, board),
-        judge_and_votes_lower=_by_model(together, together.lower, board),
-        judge_and_votes_upper=_by_model(together, together.upper, board),
-    )
 
 
 def rank_intervals(
@@ -274,49 +316,26 @@ def range_quantile(share: float, n: int) -> float:
     return high
 
 
-def missed(board: Leaderboard) -> NDArray[np.bool_]:
-    """Return which models have an interval that does not hold their human rating, shape (n,)."""
-    lower, upper, human = _ends_and_human(board)
-    return np.asarray((human < lower) | (human > upper))
+def withhold(leaderboard: Leaderboard, reason: str, *, miscoverage: float) -> Leaderboard:
+    """Return a leaderboard by people's votes alone, without any number of the judge's.
 
-
-def kept_intervals(board: Leaderboard) -> tuple[int, int]:
-    """Return how many intervals hold their model's human rating, of how many that could fail.
-
-    Intervals that are the whole line promise nothing and are not counted.
-    """
-    n_counted = int(np.isfinite(_ends_and_human(board)).all(axis=0).sum())
-    return n_counted - int(missed(board).sum()), n_counted
-
-
-def _ends_and_human(board: Leaderboard) -> Floats:
-    return np.array([board.lower, board.upper, board.human_rating], dtype=float)
-
-
-def kept_text(board: Leaderboard, miscoverage: float) -> str:
-    """Return the sentence "k of n intervals hold the human rating (90 % promised)"."""
-    n_held, n_counted = kept_intervals(board)
-    if not n_counted:
-        return "no model with votes has an interval to hold its human rating against"
-    promised = f"{100 * (1 - miscoverage):g} % promised"
-    return f"{n_held} of {n_counted} intervals hold the human rating ({promised})"
-
-
-def withhold(leaderboard: Leaderboard, reason: str) -> Leaderboard:
-    """Return a leaderboard without any number that the judge had a say in, and with the reason.
-
-    The reason, such as ``kappa 0.05 < 0.20``, goes before each model's other flags. Rows are by
-    name, since their order would tell the ranks; human ratings and counts stay. ValueError without
-    a reason, or for one with the semicolon that separates flags.
+    The reason, such as ``kappa 0.05 < 0.20``, goes before each model's other flags. A model
+    without votes has no rating. ValueError without a reason, or for one with the semicolon that
+    separates flags.
     """
     good = bool(reason) and ";" not in reason
     require(good, "the reason to withhold", reason, "some words without a semicolon")
-    board = leaderboard.take(np.argsort(leaderboard.model, kind="stable"))
-    nothing = np.full(board.model.size, math.nan)
-    flags = (";".join(filter(None, (WITHHELD + reason, old))) for old in board.flags.tolist())
-    return board._replace(
-        **dict.fromkeys(OF_THE_JUDGE, nothing), flags=np.array(list(flags), dtype=str)
+    nothing = np.full(leaderboard.model.size, math.nan)
+    flags = [
+        ";".join(
+            [WITHHELD + reason, *(flag for flag in old.split(";") if flag not in ("", FAR, BEYOND))]
+        )
+        for old in leaderboard.flags.tolist()
+    ]
+    board = leaderboard._replace(
+        **dict.fromkeys((*OF_THE_JUDGE, "std_error"), nothing), flags=np.array(flags, dtype=str)
     )
+    return with_best_evidence(board, None, miscoverage=miscoverage)
 
 
 def withheld_reason(flags: str) -> str:

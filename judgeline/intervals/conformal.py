@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln
+from scipy.special import betaln, stdtrit
 
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
@@ -17,6 +17,7 @@ from judgeline.elo.strengths import ELO_PER_LOGIT
 Floats = NDArray[np.float64]
 
 StdErrorKind = Literal["analytic", "bootstrap"]
+IntervalKind = Literal["calibrated", "published"]
 
 COVERAGE_TAIL = 0.005
 """Probability beyond either of the limits that `coverage_limits` gives."""
@@ -178,22 +179,10 @@ def sampling_half_width(n_battles: float, *, miscoverage: float) -> float:
     return NormalDist().inv_cdf(1 - miscoverage / 2) * std_error
 
 
-def bands_of(value: ArrayLike, *, n_bands: int) -> NDArray[np.str_]:
-    """Return bands ``"1"``, ``"2"``, ... of about equally many models, lowest values first, (n,).
-
-    Equal values share a band; ValueError for a NaN or for no band.
-    """
-    values = np.asarray(value, dtype=float)
-    if n_bands < 1:
-        raise ValueError(f"n_bands must be at least 1, got {n_bands}")
-    if np.isnan(values).any():
-        raise ValueError(f"value holds {int(np.isnan(values).sum())} NaN in {values.size}")
-    below = np.searchsorted(np.sort(values), values, side="left")
-    return (below * n_bands // max(values.size, 1) + 1).astype(str)
-
-
 class ConformalCalibration(NamedTuple):
     """One row per method: the threshold that intervals use, and how such thresholds do.
+
+    `skill` with its interval and `floor` (Elo points) are those of `Skill`.
 
     `threshold` times a model's `Calibrating.spread` is half an interval; it and `excess_sd` (Elo
     points) are from all `n_models` residuals, for models without votes.
@@ -203,6 +192,8 @@ class ConformalCalibration(NamedTuple):
     coverage is near its promise whatever the judge does; `structured_coverage`, over
     `n_structured` models that were set apart by what is known of them, is not. `structured` lists
     those splits, and `structured_below` the ones below what chance allows.
+    `published_threshold` and `published_width` (median) are those of the published intervals, whose
+    spread is the bootstrap standard error alone; NaN without resamples.
     Thresholds have no unit, widths are in Elo points; infinite where too few models calibrate,
     and then `note` says so.
     """
@@ -226,31 +217,106 @@ class ConformalCalibration(NamedTuple):
     structured_coverage: Floats
     structured: NDArray[np.str_]
     structured_below: NDArray[np.str_]
+    skill: Floats
+    skill_lower: Floats
+    skill_upper: Floats
+    floor: Floats
+    published_threshold: Floats
+    published_width: Floats
     note: NDArray[np.str_]
+
+
+class Skill(NamedTuple):
+    """Evidence about a judge from n held-out models, which a judge can fail.
+
+    `skill` is ``1 - sum residual^2 / sum (human - mean human)^2``: 1 for a judge that is never
+    wrong, 0 for one that knows no more than people's mean rating, below 0 for one that knows less.
+    `lower` and `upper` bound it. `floor` is the mean absolute residual that a judge without any
+    error would show, since human ratings are noisy: ``sqrt(2 / pi) rms(human_std_error)``, Elo
+    points. NaN where there are too few models.
+    """
+
+    skill: float
+    lower: float
+    upper: float
+    floor: float
+
+
+def judge_skill(
+    residual: ArrayLike, human_rating: ArrayLike, human_std_error: ArrayLike, *, miscoverage: float
+) -> Skill:
+    """Return a judge's skill over models that were held out, with a jackknife interval.
+
+    Parameters
+    ----------
+    residual, human_rating, human_std_error : array_like, shape (n,)
+        Held-out rating less the human one, the human one, and its standard error, Elo points.
+    miscoverage : float
+        Tolerated probability that the interval misses, in (0, 1).
+
+    Returns
+    -------
+    Skill
+        The interval is that of Student's t over the fits without one model, on the scale of
+        ``log(1 - skill)``, so that it ends below 1; NaN below 3 models.
+
+    References
+    ----------
+    B. Efron and R. J. Tibshirani (1993), An Introduction to the Bootstrap, chapter 11, for the
+    jackknife; A. H. Murphy (1988), Monthly Weather Review 116(12), for skill scores.
+    """
+    error, human, noise = (
+        np.asarray(column, dtype=float) for column in (residual, human_rating, human_std_error)
+    )
+    size, known = error.size, noise[np.isfinite(noise)]
+    floor = math.sqrt(2 / math.pi * float(np.mean(known**2))) if known.size else math.nan
+    if size < 3 or np.ptp(human) == 0:
+        return Skill(math.nan, math.nan, math.nan, floor)
+
+    def log_lack(squares: Floats, ratings: Floats) -> Floats:  # log(1 - skill)
+        about = ratings - ratings.mean(axis=-1, keepdims=True)
+        spread = (about**2).sum(axis=-1)
+        lack = squares.sum(axis=-1) / np.where(spread > 0, spread, math.nan)
+        return np.asarray(np.log(np.where(lack > 0, lack, math.nan)))
+
+    whole = float(log_lack(error**2, human))
+    kept = ~np.eye(size, dtype=bool)
+    columns = (np.broadcast_to(column, kept.shape)[kept] for column in (error**2, human))
+    without = log_lack(*(column.reshape(size, size - 1) for column in columns))
+    variance = (size - 1) / size * float(((without - without.mean()) ** 2).sum())
+    reach = float(stdtrit(size - 1, 1 - miscoverage / 2)) * math.sqrt(variance)
+    skill, lower, upper = (1 - math.exp(whole + sign * reach) for sign in (0, 1, -1))
+    return Skill(skill, lower, upper, floor)
 
 
 class Calibrating(NamedTuple):
     """Inputs of intervals by one method: n models with votes, columns of their ratings.
 
-    `residual`, `std_error`, `human_std_error` and `vote_std_error` in Elo points, as of
-    `HeldOutRatings`.
+    Columns of `HeldOutRatings`, Elo points; `vote_std_error` is that of votes that share questions,
+    as people's do. `published` takes the spread of the published intervals: the standard error
+    alone.
     """
 
     model: NDArray[np.str_]
     rating: Floats
+    human_rating: Floats
     residual: Floats
     std_error: Floats
     human_std_error: Floats
     vote_std_error: Floats
     n_battles: NDArray[np.int64]
+    published: bool = False
 
     def take(self, rows: NDArray[Any]) -> "Calibrating":
         """Return some of the models (boolean mask or positions)."""
-        return Calibrating(*(column[rows] for column in self))
+        taken = (getattr(self, field)[rows] for field in self._fields[:-1])
+        return Calibrating(*taken)._replace(published=self.published)
 
     @property
     def excess_sd(self) -> float:
         """``sqrt(mean(residual^2 - std_error^2 - human_std_error^2))``, Elo points; 0 for none."""
+        if self.published:
+            return 0.0
         excess = self.residual**2 - self.std_error**2 - self.human_std_error**2
         known = excess[np.isfinite(excess)]
         return math.sqrt(max(float(known.mean()), 0.0)) if known.size else 0.0
@@ -258,6 +324,8 @@ class Calibrating(NamedTuple):
     def spread(self, std_error: Floats, vote_std_error: Floats) -> Floats:
         """Return models' ``sqrt(std_error^2 + vote_std_error^2 + excess_sd^2)``; NaN without."""
         known = np.where(std_error > 0, std_error, math.nan)
+        if self.published:
+            return known
         spread: Floats = np.sqrt(known**2 + vote_std_error**2 + self.excess_sd**2)
         return spread
 
@@ -265,17 +333,9 @@ class Calibrating(NamedTuple):
         """Return the residuals in units of their spread."""
         return nonconformity_scores(self.residual, self.spread(self.std_error, self.vote_std_error))
 
-    def threshold(self, miscoverage: float, weight: ArrayLike | None = None) -> float:
-        """Return the conformal quantile of the scores.
-
-        Where the weighted one is infinite, it is the common one of all, unweighted: bands with few
-        models then have an interval, and the promise within the band is lost.
-        """
-        scores = self.scores()
-        weighted = conformal_quantile(scores, miscoverage=miscoverage, weight=weight)
-        if weight is None or math.isfinite(weighted):
-            return weighted
-        return conformal_quantile(scores, miscoverage=miscoverage)
+    def threshold(self, miscoverage: float) -> float:
+        """Return the conformal quantile of the scores."""
+        return conformal_quantile(self.scores(), miscoverage=miscoverage)
 
 
 def calibrate_intervals(
@@ -320,6 +380,9 @@ def calibrate_intervals(
     rows = []
     for method in heldout.judge_methods():
         voted = calibrating_models(heldout, method, std_error)
+        evidence = judge_skill(
+            voted.residual, voted.human_rating, voted.human_std_error, miscoverage=miscoverage
+        )
         size, half = voted.residual.size, voted.residual.size // 2
         rng = keyed_rng(seed, "conformal splits")
         halves = [np.isin(np.arange(size), rng.permutation(size)[:half]) for _ in range(n_splits)]
@@ -331,22 +394,30 @@ def calibrate_intervals(
             size, n_splits, half, size - half, float(np.median(threshold)),
             coverage.mean(), coverage.min(), coverage.max(),
             float(np.median(width)), np.min(width), np.max(width),
-            *_structured(voted, miscoverage, first_day or {}), _note(voted, half, miscoverage),
+            *_structured(voted, miscoverage, first_day or {}), *evidence,
+            *_published(heldout, method, miscoverage), _note(voted, half, miscoverage),
         ))  # fmt: skip
     return ConformalCalibration(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
 def calibrating_models(
-    heldout: HeldOutRatings, method: str, std_error: StdErrorKind
+    heldout: HeldOutRatings, method: str, std_error: StdErrorKind, *, published: bool = False
 ) -> Calibrating:
     """Return the models that calibrate a method: those with votes and a rating by it.
 
     ValueError if `std_error` is neither kind, or bootstrap errors were not computed.
     """
-    spread = chosen_std_error(heldout, std_error)
-    columns = heldout._replace(std_error=spread)
-    every = Calibrating(*(getattr(columns, field) for field in Calibrating._fields))
-    return every.take((heldout.method == method) & np.isfinite(heldout.residual.astype(float)))
+    columns = heldout._replace(
+        std_error=chosen_std_error(heldout, std_error), vote_std_error=clustered_vote_error(heldout)
+    )
+    every = Calibrating(*(getattr(columns, field) for field in Calibrating._fields[:-1]))
+    own = (heldout.method == method) & np.isfinite(heldout.residual.astype(float))
+    return every.take(own)._replace(published=published)
+
+
+def clustered_vote_error(heldout: HeldOutRatings) -> Floats:
+    """Return the standard errors of a vote on each judged battle, questions shared, Elo points."""
+    return np.asarray(heldout.vote_std_error * np.sqrt(heldout.design_effect), dtype=float)
 
 
 def chosen_std_error(heldout: HeldOutRatings, kind: StdErrorKind) -> Floats:
@@ -356,6 +427,20 @@ def chosen_std_error(heldout: HeldOutRatings, kind: StdErrorKind) -> Floats:
     if kind == "bootstrap" and np.isnan(heldout.std_error).all():
         raise ValueError("no bootstrap standard errors: set n_resamples to at least 2")
     return heldout.std_error_analytic if kind == "analytic" else heldout.std_error
+
+
+def _published(heldout: HeldOutRatings, method: str, miscoverage: float) -> tuple[float, float]:
+    """Return threshold and median width (Elo points) of the published intervals.
+
+    Residuals are in bootstrap standard errors, and nothing is added to these; NaN without
+    resamples. Source: Kargi and Salinas (2026), arXiv:2606.13221.
+    """
+    own = heldout.take((heldout.method == method) & np.isfinite(heldout.std_error.astype(float)))
+    if not np.isfinite(own.residual).any():
+        return math.nan, math.nan
+    voted = calibrating_models(own, method, "bootstrap", published=True)
+    threshold = voted.threshold(miscoverage)
+    return threshold, float(2 * np.median(interval_half_width(threshold, voted.std_error)))
 
 
 def _tried(

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
 from judgeline.arrays import Bools, Floats, alike_floats, require
+from judgeline.intervals.board import BY_JUDGE
 from judgeline.intervals.conformal import (
     conformal_quantile,
     nonconformity_scores,
@@ -20,9 +21,6 @@ from judgeline.intervals.conformal import (
 )
 
 Answer = Literal["a above", "b above", "cannot tell"]
-
-BY_JUDGE = "judge"
-"""Evidence of a rating that no vote on the model supports."""
 
 LEAST_VOTED = 8
 """Models with votes below which two models without votes are not compared."""
@@ -359,15 +357,6 @@ def may_be_best(best_rank: ArrayLike) -> Bools:
     (`judgeline.intervals.board.rank_intervals`); a model without a rank is not in it.
     """
     return np.asarray(np.asarray(best_rank, dtype=float) == 1)
-
-
-def may_be_best_text(best_rank: ArrayLike, miscoverage: float) -> str:
-    """Return the sentence "3 of 12 models may be the best (90 %)"; empty without ranks."""
-    ranks = np.asarray(best_rank, dtype=float)
-    n_rated, n_best = int(np.isfinite(ranks).sum()), int(may_be_best(ranks).sum())
-    if not n_rated:
-        return ""
-    return f"{n_best} of {n_rated} models may be the best ({100 * (1 - miscoverage):g} %)"
 
 
 def _two_digits(votes: float) -> int:

@@ -13,6 +13,7 @@ from scipy.special import expit, ndtri
 
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.placements import human_anchors
+from judgeline.elo.questions import question_codes
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
 from judgeline.elo.strengths import (
@@ -22,7 +23,7 @@ from judgeline.elo.strengths import (
     strength_to_rating,
 )
 from judgeline.elo.sums import tally_outcomes
-from judgeline.intervals.conformal import conformal_quantile
+from judgeline.intervals.conformal import StdErrorKind, chosen_std_error, conformal_quantile
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +58,17 @@ class JudgeVariance(NamedTuple):
         return self.variance + max((judge_std_error / ELO_PER_LOGIT) ** 2 - self.own, 0.0)
 
 
+class QuestionVotes(NamedTuple):
+    """A model's votes by question: n kinds of vote, sorted by question from 0.
+
+    `question` (n,), `column` (n,) into the model's votes (A, 3) as one row, and how many (n,).
+    """
+
+    question: NDArray[np.int64]
+    column: NDArray[np.int64]
+    votes: NDArray[np.int64]
+
+
 class CalibratingModels(NamedTuple):
     """K models with votes, among A anchors.
 
@@ -64,7 +76,8 @@ class CalibratingModels(NamedTuple):
     are human strengths of that fold in logits, finite wherever the model has a vote; `votes`
     (K, A, 3) counts votes lost, tied and won against each anchor. `residual` (K,) is the judge
     rating minus the human one; `human_std_error` and `judge_std_error` (K,) are the errors of
-    both, in Elo points.
+    both, in Elo points. `design_effect` (K,) is that of shared questions, and `by_question` the
+    votes by question; none where votes are independent.
     """
 
     model: tuple[str, ...]
@@ -74,6 +87,8 @@ class CalibratingModels(NamedTuple):
     residual: Floats
     human_std_error: Floats
     judge_std_error: Floats
+    design_effect: Floats
+    by_question: tuple[QuestionVotes, ...] = ()
 
     def variance(self, chosen: NDArray[np.bool_]) -> JudgeVariance:
         """Return the variance of the judge's ratings about human ones, from some of the models."""
@@ -137,12 +152,14 @@ def calibrate_votes(
     """Return judge variance and nonconformity for ratings of models with `n_votes` votes.
 
     Nonconformity is the difference between a rating by judge and drawn votes, at most half of a
-    model's, and that by its other votes, over ``sqrt(std_error^2 + other_std_error^2)``.
+    model's, and that by its other votes, over ``sqrt(std_error^2 + other_std_error^2)``. Questions
+    are drawn with all their votes, where votes are by question.
     """
     everyone = np.arange(len(models.model))
     scores = {
         models.model[k]: _posterior_scores(models, k, judge, n_votes, seed, l2)
-        for k in everyone[models.votes.sum(axis=(1, 2)) >= 2]
+        for k in everyone[models.votes.sum(axis=(1, 2)) >= 2].tolist()
+        if not (models.by_question and len(np.unique(models.by_question[k].question)) < 2)
         if not (judge := models.variance(everyone != k)).reason
     }
     found = np.array(list(scores.values())).reshape(-1, N_DRAWS).T
@@ -170,14 +187,16 @@ def combine_with_votes(
     *,
     miscoverage: float,
     judge_std_error: float = 0.0,
+    design_effect: float = 1.0,
 ) -> JudgeAndVotes:
     """Return one model's rating by its votes, with the judge's rating as their prior.
 
-    Maximises ``sum_votes [y log p + (1 - y) log(1 - p)] - (strength - judge)^2 / (2 v)`` with
-    ``p = sigmoid(strength - anchor)``; ``v`` grows with what the judge's error on this model
-    exceeds that on the calibrating ones. The interval speaks of the rating that unlimited votes
-    would give. It assumes that the model is exchangeable with the calibrating ones, and that
-    their nonconformity spreads alike whether the votes compared with are many or few. Calibration
+    Maximises ``sum_votes [y log p + (1 - y) log(1 - p)] / d - (strength - judge)^2 / (2 v)`` with
+    ``p = sigmoid(strength - anchor)`` and d the design effect of shared questions; ``v`` grows with
+    what the judge's error on this model exceeds that on the calibrating ones. The interval speaks
+    of the rating that unlimited votes would give. It assumes that the model is exchangeable with
+    the calibrating ones, and that their nonconformity spreads alike whether the votes compared with
+    are many or few. Calibration
     widens it and never narrows it below the normal one: judge and votes see the same battles and
     err together, so that nonconformity may be small without the rating being near the truth.
     """
@@ -198,7 +217,12 @@ def combine_with_votes(
     prior = float(rating_to_strength(judge_rating))
     variance = calibration.judge.of(judge_std_error)
     mode, error = _place(
-        won.sum(keepdims=True), met[None], strengths, prior, variance, calibration.judge.doubt
+        won.sum(keepdims=True) / design_effect,
+        met[None] / design_effect,
+        strengths,
+        prior,
+        variance,
+        calibration.judge.doubt,
     )
     rating, std_error = float(strength_to_rating(mode)[0]), float(ELO_PER_LOGIT * error[0])
     reach = max(float(np.median(thresholds)), float(ndtri(1 - miscoverage / 2))) * std_error
@@ -224,15 +248,19 @@ def _posterior_scores(
 ) -> Floats:
     """Return the nonconformity (draws,) of model k when `n_votes` of its votes are its own."""
     votes, anchors = models.votes[k], np.nan_to_num(models.anchors[k])
-    sample = votes // (1 + int(votes.sum()) // MOST_DRAWN_FROM)
-    size = min(n_votes, int(sample.sum()) // 2)
     rng = keyed_rng(seed, "votes", str(n_votes), models.model[k])
-    drawn = rng.multivariate_hypergeometric(sample.ravel(), size, size=N_DRAWS)
-    own = drawn.reshape(N_DRAWS, *votes.shape)
+    if models.by_question:
+        own = _drawn_questions(models.by_question[k], votes.shape, n_votes, rng)
+    else:
+        sample = votes // (1 + int(votes.sum()) // MOST_DRAWN_FROM)
+        size = min(n_votes, int(sample.sum()) // 2)
+        drawn = rng.multivariate_hypergeometric(sample.ravel(), size, size=N_DRAWS)
+        own = drawn.reshape(N_DRAWS, *votes.shape)
     prior = float(rating_to_strength(models.judge_rating[k]))
     variance = judge.of(float(models.judge_std_error[k]))
+    design = float(models.design_effect[k])
     (together, error), (human, human_error) = (
-        _place((part @ _HALVES).sum(axis=1), part.sum(axis=2), anchors, *normal)
+        _place((part @ _HALVES).sum(axis=1) / design, part.sum(axis=2) / design, anchors, *normal)
         for part, normal in (
             (own, (prior, variance, judge.doubt)),
             (votes - own, (0.0, 1 / (2 * (l2 or _DEFAULT_L2)), 0.0)),
@@ -240,6 +268,27 @@ def _posterior_scores(
     )
     scores: Floats = np.abs(together - human) / np.hypot(error, human_error)
     return scores
+
+
+def _drawn_questions(
+    votes: QuestionVotes, shape: tuple[int, ...], n_votes: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return votes (draws, A, 3) of questions drawn one by one until there are `n_votes`.
+
+    At most half of the votes, but for those of the last question, and never of all questions.
+    """
+    question = np.unique(votes.question, return_inverse=True)[1]
+    by_question = np.bincount(question, votes.votes).astype(np.int64)
+    size = min(n_votes, int(by_question.sum()) // 2)
+    drawn = np.zeros((N_DRAWS, math.prod(shape)), dtype=np.int64)
+    for row in drawn:
+        order = rng.permutation(by_question.size)
+        before = np.cumsum(by_question[order]) - by_question[order]
+        is_own = np.zeros(order.size, dtype=bool)
+        is_own[order[:-1][before[:-1] < size]] = True
+        kinds = is_own[question]
+        np.add.at(row, votes.column[kinds], votes.votes[kinds])
+    return drawn.reshape(N_DRAWS, *shape)
 
 
 def _place(
@@ -277,6 +326,8 @@ def rate_with_votes(
     miscoverage: float = 0.1,
     seed: int = 0,
     l2: float = 0.01,
+    std_error: StdErrorKind = "analytic",
+    cluster: ArrayLike | None = None,
 ) -> VotedRatings:
     """Return the rating of every model with votes by the judge and its votes together.
 
@@ -296,6 +347,10 @@ def rate_with_votes(
         Seed of the draws of votes that calibrate.
     l2 : float
         Penalty on squared strengths, per squared logit.
+    std_error : {"analytic", "bootstrap"}
+        Which standard error of the judge's rating counts.
+    cluster : array_like, shape (n,), optional
+        Question of each of `battles`: the draws that calibrate take whole questions.
 
     Returns
     -------
@@ -308,12 +363,17 @@ def rate_with_votes(
     own = own.take(np.argsort(own.model))
     code = {name: place for place, name in enumerate(battles.models)}
     place = np.array([code[name] for name in own.model.tolist()], dtype=int)
-    votes, anchors, error = votes[place], anchors[place], own.std_error_analytic
+    votes, anchors, error = votes[place], anchors[place], chosen_std_error(own, std_error)
     kept = np.isfinite(own.residual + own.human_std_error + error)
-    columns = own.rating, anchors, votes, own.residual, own.human_std_error, error
+    columns = (
+        own.rating, anchors, votes, own.residual, own.human_std_error, error, own.design_effect
+    )  # fmt: skip
     models = CalibratingModels(
         tuple(own.model[kept].tolist()), *(column[kept] for column in columns)
     )
+    if cluster is not None:
+        found = _votes_by_question(battles, voted, cluster)
+        models = models._replace(by_question=tuple(found[code] for code in place[kept].tolist()))
     met = votes.sum(axis=2)
     placed = (np.isfinite(anchors) | (met == 0)).all(axis=1)
     counts = met.sum(axis=1)
@@ -331,9 +391,33 @@ def rate_with_votes(
             leave_out(calibrations[levels[row]], models, str(own.model[row])),
             miscoverage=miscoverage,
             judge_std_error=float(error[row]),
+            design_effect=float(own.design_effect[row]),
         )
         for row in rated
     ]
-    rating, std_error, lower, upper = np.array(combined, dtype=float).reshape(-1, 4).T
+    rating, error, lower, upper = np.array(combined, dtype=float).reshape(-1, 4).T
     names = np.array(battles.models)[place[rated]]
-    return VotedRatings(names, rating, std_error, lower, upper, counts[rated])
+    return VotedRatings(names, rating, error, lower, upper, counts[rated])
+
+
+def _votes_by_question(
+    battles: CodedBattles, voted: NDArray[np.bool_], cluster: ArrayLike
+) -> list[QuestionVotes]:
+    """Return every model's votes against anchors, by question."""
+    has_vote = battles.human_outcome >= 0
+    codes, column = question_codes(cluster)[has_vote], np.cumsum(voted) - 1
+    first, second = battles.model_a[has_vote], battles.model_b[has_vote]
+    outcome = battles.human_outcome[has_vote].astype(np.int64)
+    model = np.concatenate([first, second]).astype(np.int64)
+    opponent, won = np.concatenate([second, first]), np.concatenate([outcome, 2 - outcome])
+    question = np.tile(codes, 2)
+    kept = voted[opponent]
+    kind = 3 * column[opponent[kept]] + won[kept]
+    rows, count = np.unique(
+        np.stack([model[kept], question[kept], kind]), axis=1, return_counts=True
+    )
+    starts = np.searchsorted(rows[0], np.arange(voted.size + 1))
+    return [
+        QuestionVotes(rows[1, low:high], rows[2, low:high], count[low:high])
+        for low, high in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    ]

@@ -304,6 +304,24 @@ def as_coded(
     return coded if every_vote else with_settled_votes(coded)
 
 
+def questions_of(scored_battles: pd.DataFrame) -> np.ndarray[Any, Any] | None:
+    """Return the unit of dependence of each battle: its session or question, else itself.
+
+    None where no two battles share one, where all do, and of counted battles, which have none:
+    battles then are taken as independent.
+    """
+    if COUNT in scored_battles or "question_id" not in scored_battles:
+        return None
+    unit = scored_battles["question_id"]
+    if "cluster_id" in scored_battles:
+        unit = scored_battles["cluster_id"].fillna(unit)
+    n_units = unit.nunique()
+    if n_units < 2 or n_units == unit.notna().sum():
+        return None
+    alone = pd.Series([f"battle {place}" for place in range(len(unit))], index=unit.index)
+    return np.asarray(unit.fillna(alone), dtype=str)
+
+
 def as_outcome_tables(
     scored_battles: pd.DataFrame, hard_outcome: str, by: str = ""
 ) -> OutcomeTables | None:

@@ -30,6 +30,11 @@ CRITERIA: dict[str, Criterion] = {
     # "Poor" below it: T. K. Koo and M. Y. Li (2016), J. Chiropractic Medicine 15(2). More than
     # half of what tells one battle's score from another's is then chance.
     "single_run_reliability": Criterion(AT_LEAST, 0.5),
+    # At 0 and below the judge knows no more of a model than people's mean rating: A. H.
+    # Murphy (1988), Monthly Weather Review 116(12).
+    "skill": Criterion(AT_LEAST, 0.0),
+    # An interval that reaches 0 cannot tell the judge from that.
+    "skill_lower": Criterion(AT_LEAST, 0.0),
     # No better than "slight" up to it: J. R. Landis and G. G. Koch (1977), Biometrics 33(1).
     "kappa": Criterion(AT_LEAST, 0.2),
     # "Moderate" from it on: Landis and Koch (1977).
@@ -48,7 +53,7 @@ CRITERIA: dict[str, Criterion] = {
 }
 """Criteria by name, in the order of every table."""
 
-WITHHOLD: tuple[str, ...] = ("single_run_reliability", "kappa", "parse_rate")
+WITHHOLD: tuple[str, ...] = ("single_run_reliability", "skill", "kappa", "parse_rate")
 """Criteria whose failure withholds ratings by default; the others inform."""
 
 

@@ -14,6 +14,7 @@ from judgeline.report.battles import (
 )
 from judgeline.report.companions import COMPANIONS, COST_COLUMNS
 from judgeline.report.drawing import Chart
+from judgeline.report.evidence import beyond_lines, evidence_lines
 from judgeline.report.figures import Illustration, Picture, interval_figure, picture
 from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
 from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables
@@ -32,6 +33,8 @@ __all__ = [
     "Lead",
     "Picture",
     "Reading",
+    "beyond_lines",
+    "evidence_lines",
     "evidence_of",
     "in_csv",
     "in_json",

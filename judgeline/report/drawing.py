@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from judgeline.report.wording import number
 
-ROLES = ("ink", "muted", "grid", "hard", "soft", "headline", "new", "missed")
+ROLES = ("ink", "muted", "grid", "hard", "soft", "headline", "new")
 """Colours of the style sheet, ``--fig-ROLE``."""
 
 _WIDTH = 360.0  # of a telephone, so text stays legible there

@@ -1,8 +1,9 @@
 """The report's figures: what each shows, in words and as a drawing.
 
 A figure that cannot be drawn says why instead. Hard ratings are drawn in squares, soft ones in
-dots, the headline in triangles, human ratings in hollow diamonds, models without votes in stars and
-missed ones in crosses, so that none depends on colour. Ratings and residuals are in Elo points.
+dots, the headline in triangles, human ratings in hollow diamonds, the judge alone in hollow squares
+and models without votes in stars, so that none depends on colour. Ratings and residuals are in Elo
+points.
 """
 
 import re
@@ -16,7 +17,7 @@ from scipy.special import ndtri
 
 from judgeline.diagnostics import expected_calibration_error, reliability_curve
 from judgeline.elo import HEADLINE, fit_beta
-from judgeline.intervals import missed
+from judgeline.intervals import BY_JUDGE
 from judgeline.report.drawing import Chart
 from judgeline.report.wording import method_words, number, status_words
 
@@ -26,13 +27,16 @@ _NO_HUMAN_RATING = "Not drawn: no model has a human rating."
 
 
 def draw_intervals(leaderboard: pd.DataFrame) -> Chart:
-    """Draw ratings with their intervals, best on top, and human ratings; dashed if unbounded."""
+    """Draw ratings with their intervals, best on top, and what votes and judge say alone.
+
+    Dashed intervals are the whole line.
+    """
     table = leaderboard.reset_index(drop=True)
-    new = table["human_rating"].isna()
-    role = np.where(new, "new", np.where(missed(table), "missed", "headline"))
+    new = table["evidence"].eq(BY_JUDGE)
+    role = np.where(new, "new", "headline")
     ends = table[["lower", "upper"]].to_numpy(float)
     bounded = np.isfinite(ends).all(axis=1)
-    shown = table[["lower", "upper", "rating", "human_rating"]].to_numpy(float)
+    shown = table[["lower", "upper", "rating", "human_rating", "judge_rating"]].to_numpy(float)
     shown = shown[np.isfinite(shown)]
     margin = 0.04 * max(float(np.ptp(shown)), 50.0)
     limits = float(shown.min()) - margin, float(shown.max()) + margin
@@ -44,19 +48,19 @@ def draw_intervals(leaderboard: pd.DataFrame) -> Chart:
     )
     rows = np.arange(len(table))[:, None].repeat(2, axis=1)
     whole = np.tile(limits, (len(table), 1))
-    for name in ("headline", "missed", "new"):
+    for name in ("headline", "new"):
         held, unbounded = (role == name) & bounded, (role == name) & ~bounded
         chart.lines(ends[held], rows[held], name, width=2.2, opacity=0.45)
         chart.lines(whole[unbounded], rows[unbounded], name, width=1.0, dash="3 3", opacity=0.7)
     for name, mark, size, label in (
-        ("headline", "o", 5, "judge"),
-        ("missed", "X", 8, "judge, missed"),
+        ("headline", "o", 5, "judge and votes"),
         ("new", "*", 8, "judge, no votes"),
     ):
         group = table[role == name]
         chart.marks(group["rating"], group.index, name, mark, size=size, label=label)
     rated = table[~new]
-    chart.marks(rated["human_rating"], rated.index, "ink", "D", hollow=True, label="human")
+    chart.marks(rated["judge_rating"], rated.index, "muted", "s", hollow=True, label="judge alone")
+    chart.marks(rated["human_rating"], rated.index, "ink", "D", hollow=True, label="votes alone")
     return chart
 
 
@@ -100,8 +104,9 @@ def interval_figure(leaderboard: pd.DataFrame, *, key: str, coverage: str) -> Il
     if rated.empty:
         return Illustration(title, "Not drawn: no model has a rating by this method.")
     caption = (
-        f"Filled: the judge's rating with its {coverage} interval. Hollow diamonds: the human "
-        "rating. Stars: models without human votes. Crosses: the interval missed the human rating."
+        f"Filled: the best rating with its {coverage} interval, from judge and votes; stars: from "
+        "the judge alone. Hollow: by votes alone (diamonds), by the judge as if nobody had voted "
+        "(squares)."
     )
     unbounded = int(np.isinf(leaderboard[["lower", "upper"]]).any(axis=1).sum())
     if unbounded:

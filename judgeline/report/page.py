@@ -17,7 +17,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from judgeline.elo import FEW_BATTLES
-from judgeline.intervals import kept_text
 from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.companions import cost_grid
 from judgeline.report.grid import sort_key
@@ -118,7 +117,7 @@ def _verdict(judges: Sequence[JudgeTables]) -> str:
     if not judges or math.isinf(_error(judges[0])):
         return ""
     nearest, *others = judges
-    board, miscoverage = nearest.leaderboard, nearest.conformal_calibration["miscoverage"].iloc[0]
+    board = nearest.leaderboard
     best = of_many_battles(board).iloc[0]
     is_first = best["model"] == board["model"].iloc[0]
     leads = "leads" if is_first else f"leads those of {FEW_BATTLES} battles or more"
@@ -128,8 +127,9 @@ def _verdict(judges: Sequence[JudgeTables]) -> str:
     return (
         f"Ratings by {nearest.display_name} are {number(_error(nearest), 0)} Elo points from those "
         f"of people on average, each model rated without its own votes"
-        f"{f' ({also})' if also else ''}; {kept_text(board, miscoverage)}. "
-        f"{best['model']} {leads}: {number(best['rating'])}, {span(best['lower'], best['upper'])}."
+        f"{f' ({also})' if also else ''}. "
+        f"{best['model']} {leads}: {number(best['rating'])}, {span(best['lower'], best['upper'])}, "
+        f"by {best['evidence']}."
     )
 
 

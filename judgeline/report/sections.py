@@ -1,5 +1,6 @@
 """The page's section on one judge: its standings, findings, tables as grids, and figures."""
 
+import math
 import re
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -8,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.elo import VOTES_WAIT
-from judgeline.intervals import kept_intervals, kept_text, missed
+from judgeline.intervals import BY_JUDGE
 from judgeline.report.battles import MOST_PER_PAGE, browser_of, lead_text
 from judgeline.report.companions import PLACING, companions_of, missing_section
+from judgeline.report.evidence import beyond_lines, evidence_lines
 from judgeline.report.figures import (
     beta_figure,
     error_figure,
@@ -27,7 +28,6 @@ from judgeline.report.wording import (
     basis_text,
     count,
     flag_words,
-    groups_text,
     method_words,
     number,
     percent,
@@ -53,7 +53,6 @@ _COMPARED = (
 
 
 _NO_VOTES = "no human votes"
-_TOGETHER = ("judge_and_votes", "judge_and_votes_lower", "judge_and_votes_upper")
 _SEPARATORS = re.compile("[;|~:]")  # of a list of columns
 
 
@@ -67,19 +66,16 @@ def standings_of(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
         for row in shown.tolist()
     ]
     standings = []
-    for row, is_missed, (left, right, dot, diamond) in zip(
-        leaderboard.to_dict("records"), missed(leaderboard).tolist(), places, strict=True
+    for row, (left, right, dot, diamond) in zip(
+        leaderboard.to_dict("records"), places, strict=True
     ):
         bar = None if left is None or right is None else (left, round(right - left, 2))
         flags = [word for word in flag_words(row["flags"]) if word != _NO_VOTES]  # it has a badge
-        waits = VOTES_WAIT in row["flags"].split(";")
         standings.append(
             {
-                **dict.fromkeys(_TOGETHER, np.nan),  # not of earlier versions
                 **row,
                 "rank_text": rank_text(row),
-                "new": bool(pd.isna(row["human_rating"])) and not waits,
-                "missed": is_missed,
+                "new": row["evidence"] == BY_JUDGE,
                 "flag_text": ", ".join(flags),
                 "dot": dot,
                 "bar": bar or (0.0, 100.0),
@@ -116,7 +112,8 @@ def findings_of(tables: JudgeTables) -> list[tuple[str, bool]]:
     else:
         leads = (f"{lead_text(lead)}." for lead in tables.leads)
         sentences = [_nearer_methods(tables), surrogacy_text(tables.judge_diagnostics), *leads]
-        said = [(sentence, False) for sentence in sentences if sentence]
+        said = evidence_lines(tables.leaderboard, tables.conformal_calibration, tables.summary)
+        said += [(sentence, False) for sentence in sentences if sentence]
     return [*said, *((warning, True) for warning in warnings)]
 
 
@@ -124,12 +121,10 @@ def _threshold_warnings(tables: JudgeTables) -> list[str]:
     table, ranking = tables.conformal_calibration, tables.ranking_method
     unbounded = table[(table["method"] == ranking) & np.isinf(table["threshold"])]
     few = "models are too few for this coverage"
-    said = [
+    return [
         f"Intervals are unbounded: {row.note or f'{row.n_models} {few}'}."
         for row in unbounded.itertuples()
     ]
-    groups = groups_text(table, ranking)
-    return [*said, groups] if groups else said
 
 
 def _nearer_methods(tables: JudgeTables) -> str:
@@ -193,10 +188,11 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
         else make_grid(runs, "One row per table: when it was made last, and by which run", _RUNS),
         withheld=withheld,
     )
+    if board["rating"].notna().any():
+        section.intervals = interval_figure(board, key=f"{key}-intervals", coverage=coverage)
     if withheld:
         return section
-    section.headline = _judge_headline(tables, coverage)
-    section.intervals = interval_figure(board, key=f"{key}-intervals", coverage=coverage)
+    section.headline = _judge_headline(tables)
     section.illustrations = [
         ruler_figure(tables.heldout_ratings, key=f"{key}-ruler"),
         residual_figure(tables.heldout_ratings, key=f"{key}-residual"),
@@ -216,7 +212,7 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
     return section
 
 
-def _judge_headline(tables: JudgeTables, coverage: str) -> list[tuple[str, str, str]]:
+def _judge_headline(tables: JudgeTables) -> list[tuple[str, str, str]]:
     summary = tables.summary.set_index("method")
     ranking = tables.ranking_method
     said = [
@@ -227,10 +223,10 @@ def _judge_headline(tables: JudgeTables, coverage: str) -> list[tuple[str, str, 
     if ranking in summary.index:
         spearman = number(summary.loc[ranking, "spearman"], 3)
         said.insert(1, (spearman, "", "Spearman correlation with human ratings"))
-    n_held, n_counted = kept_intervals(tables.leaderboard)
-    if n_counted:
-        what = f"intervals hold the human rating ({coverage} promised)"
-        said.insert(1, (f"{n_held} of {n_counted}", "", what))
+    rows = tables.conformal_calibration.set_index("method")
+    skill = rows.get("skill", pd.Series(dtype=float)).get(ranking, math.nan)
+    if not math.isnan(skill):
+        said.insert(1, (number(skill, 2), "", "skill: what the judge knows without votes"))
     return said
 
 
@@ -266,7 +262,7 @@ def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> SimpleNamespace:
         basis=basis_text(board),
         coverage=percent(1 - miscoverage),
         standings=standings_of(board),
-        kept=kept_text(board, miscoverage),
+        lines=[text for text, _ in beyond_lines(board)],
     )
 
 
@@ -277,7 +273,7 @@ def boards_beside(judges: Sequence[JudgeTables], pooled: pd.DataFrame | None) ->
         return None
     boards += [] if pooled is None or pooled.empty else [("All judges", pooled)]
     columns = {f"board{place}": board for place, (_, board) in enumerate(boards)}
-    ratings = {name: board.set_index("model")["rating"] for name, board in columns.items()}
+    ratings = {name: board.set_index("model")["judge_rating"] for name, board in columns.items()}
     human = pd.concat([board.set_index("model")["human_rating"] for board in columns.values()])
     table = pd.DataFrame({**ratings, "human_rating": human.groupby(level=0).first()})
     table = table.sort_values("board0", ascending=False, kind="stable").rename_axis("model")

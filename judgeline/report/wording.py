@@ -21,7 +21,6 @@ _METHODS = {
     "hard": "hard",
     "soft": "soft (calibrated)",
     "auto": "auto (headline)",
-    "judge_and_votes": "judge and votes",
     "choice": "choice",
     "likelihood": "likelihood-aware",
     "likelihood-calibrated": "likelihood-aware (calibrated)",
@@ -41,6 +40,8 @@ _FLAGS = {
     "few-battles": "few battles",
     "no-spread": "spread unknown",
     "no-battles-with-anchors": "no battles against voted models",
+    "far-from-people": "judge far from people",
+    "beyond-anchors": "beyond all that people have rated",
     "anchors-disconnected": "holds the others together: no rating without it",
 }
 

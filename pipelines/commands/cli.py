@@ -144,7 +144,7 @@ def leaderboard(
 ) -> None:
     """Print the leaderboards that `judgeline run` made of a corpus."""
     from judgeline.terminal import machine_readable, show_leaderboard
-    from pipelines.commands.leaderboards import stored_leaderboards
+    from pipelines.commands.leaderboards import stored_evidence, stored_leaderboards
     from resources.config.paths import home
 
     boards, definition = stored_leaderboards(corpus, judge)
@@ -159,7 +159,7 @@ def leaderboard(
     console = open_console()
     for name, board in boards.groupby("judge", sort=False):
         title = f"{plain(what)}, judged by {plain(name)}, in Elo"
-        show_leaderboard(console, board, title, definition.rating.miscoverage)
+        show_leaderboard(console, board, title, *stored_evidence(corpus, str(name)))
     if (report := home() / "reports" / f"{corpus}.html").exists():
         console.print(f"Report: {plain(report.absolute().as_uri())}", soft_wrap=True)
 

@@ -6,8 +6,10 @@ import pandas as pd
 from rich.console import Console
 from upath import UPath
 
-from judgeline.elo import HEADLINE
+from assets.columns import as_columns
+from judgeline.elo import HEADLINE, HeldOutRatings, summarise
 from judgeline.intervals import Leaderboard
+from judgeline.io import as_table
 from judgeline.terminal import plain, show_leaderboard
 from judgeline.verdict import POOLED
 from resources.config.corpora import CorpusDefinition, load_corpora
@@ -114,6 +116,21 @@ def plan_lines(corpus: str, judge: str) -> tuple[list[tuple[str, str, str]], lis
     return rows, [f"{n} of {len(rows)} plans: {note}." for note, n in common.items()]
 
 
+def stored_evidence(corpus: str, judge: str) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+    """Return thresholds and errors of a judge's methods as stored; None where there are none."""
+    from resources.tables.store import open_store
+
+    if judge == POOLED:
+        return None, None
+    store = open_store()
+    calibration, heldout = (
+        store.stored(name, corpus, judge) for name in ("conformal_calibration", "heldout_ratings")
+    )
+    if calibration is None or heldout is None:
+        return None, None
+    return calibration, as_table(summarise(as_columns(HeldOutRatings, heldout)))
+
+
 def print_conclusion(console: Console, corpus: str) -> None:
     """Print the board of the judge nearest to people, its error, and the next commands."""
     from resources.tables.store import open_store  # loads the orchestrator
@@ -129,7 +146,7 @@ def print_conclusion(console: Console, corpus: str) -> None:
     board, definition = stored_leaderboards(corpus, nearest)
     title = plain(f"{definition.display_name} by {nearest}, in Elo")
     console.print()
-    show_leaderboard(console, board, title, definition.rating.miscoverage)
+    show_leaderboard(console, board, title, *stored_evidence(corpus, nearest))
     also = "".join(f"; {judge} is {ranked[judge]:.0f} off" for judge in others)
     words = {"hard": "its preferences alone", "soft": "its calibrated scores, as published"}
     known = errors.loc[nearest].dropna()
@@ -151,9 +168,11 @@ def _beside_truth(board: pd.DataFrame, definition: CorpusDefinition) -> str:
 
     options = arena_options(definition.arena, definition.seed, definition.slug)
     true = board["model"].map(true_ratings(build_arena(options)))
-    off, votes = ((board[name] - true).abs().mean() for name in ("rating", "human_rating"))
+    names = ("rating", "judge_rating", "human_rating")
+    off, judge, votes = ((board[name] - true).abs().mean() for name in names)
     held = int(true.between(board["lower"], board["upper"]).sum())
     return (
         f"This is a simulation, whose truth is known: the board is {off:.0f} Elo off on average "
-        f"(the votes alone {votes:.0f}), and {held} of {len(board)} intervals hold it."
+        f"(the judge alone {judge:.0f}, the votes alone {votes:.0f}), and {held} of {len(board)} "
+        "intervals hold it."
     )

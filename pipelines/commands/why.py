@@ -14,13 +14,20 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assets.candidates.assets import score_candidates
 from assets.columns import as_columns
+from assets.comparison.pooled import heldout_of
 from assets.diagnostics.assets import influence_table, leads_beside
 from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for
 from assets.elo.ratings import ranking_options
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.elo import HeldOutRatings
-from judgeline.intervals import OF_THE_JUDGE, calibrating_models, rank_models, withheld_reason
-from judgeline.io import as_table
+from judgeline.intervals import (
+    OF_THE_JUDGE,
+    base_of,
+    calibrating_models,
+    rank_models,
+    withheld_reason,
+)
+from judgeline.io import RANKS, as_table
 from judgeline.report import Evidence, Lead, evidence_of, strongest
 from judgeline.terminal import json_value
 from judgeline.verdict import POOLED
@@ -32,8 +39,9 @@ from resources.suggest import unknown_name
 from resources.tables.store import ParquetStore, open_store
 
 _SHOWN = ("rank", "best_rank", "worst_rank", "basis", "rating", "lower", "upper", "std_error",
+          "evidence", "judge_rating", "judge_lower", "judge_upper", "judge_std_error",
           "human_rating", "n_battles", "n_votes", "flags")  # fmt: skip
-_PARTS = ("threshold", "spread", "vote_std_error", "excess_sd", "n_calibrating")
+_PARTS = ("threshold", "spread", "vote_std_error", "excess_sd", "outward", "n_calibrating")
 
 
 @dataclass(frozen=True)
@@ -173,7 +181,7 @@ class _Rating:
     def own_ratings(self) -> dict[str, Mapping[str, Any]]:
         judges, shown = (
             self.row["judges"].split(", "),
-            ("rating", "lower", "upper", "method", "flags"),
+            ("judge_rating", "judge_lower", "judge_upper", "method", "flags"),
         )
         ratings: dict[str, Mapping[str, Any]] = {}
         for judge in judges:
@@ -209,7 +217,8 @@ class _Rating:
         battles, options = self._need("scored_battles"), self._definition.rating
         board, half_width = self._read("leaderboard"), None
         if board is not None and board["method"].eq(self.method).all():
-            half_width = (board["upper"] - board["lower"]).set_axis(board["model"]) / 2
+            width = board["judge_upper"] - board["judge_lower"]
+            half_width = width.set_axis(board["model"]) / 2
         return leads_beside(self._model, battles, ratings, options, self.method, half_width)
 
     def evidence(self, chosen: pd.DataFrame) -> list[Evidence]:
@@ -265,7 +274,8 @@ class _Rating:
             first = "".join(map(str, board["flags"].head(1)))
             if withheld_reason(first):
                 flags = f"{first.split(';', 1)[0]};{row['flags']}"
-                row |= {**dict.fromkeys(OF_THE_JUDGE, np.nan), "flags": flags}
+                hidden = (*OF_THE_JUDGE, *RANKS, "rating", "lower", "upper", "std_error")
+                row |= {**dict.fromkeys(hidden, np.nan), "evidence": "", "flags": flags}
             return row, True
         known = {*board["model"], *candidates["model"]}
         where = f"the candidates of corpus {self._corpus!r} and have it judged"
@@ -276,22 +286,25 @@ class _Rating:
         return dict(rows[0]) if rows else {}
 
     def _interval(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parts of an interval: threshold, spread and its parts, calibrating models.
+        """Return the parts of the judge's interval: threshold, spread, calibrating models.
 
         ``spread^2 = std_error^2 + vote_std_error^2 + excess_sd^2``, where half the interval is
-        threshold times spread. Ratings of earlier versions, and those by votes, have no parts.
+        threshold times spread, and one end lies `outward` farther away. Ratings of earlier
+        versions, and those by votes, have no parts.
         """
-        heldout, half_width = self._read("heldout_ratings"), (row["upper"] - row["lower"]) / 2
-        if heldout is None or "basis" not in heldout or not np.isfinite(half_width):
+        heldout = self._read("heldout_ratings")
+        if heldout is None or not np.isfinite(row.get("judge_upper", np.nan)):
             return dict.fromkeys(_PARTS)
         rating = self._definition.rating
         ratings = as_columns(HeldOutRatings, heldout)
-        others = calibrating_models(ratings, str(row["method"]), rating.std_error)
-        others = others.take(others.model != row["model"])
-        threshold = others.threshold(rating.miscoverage)
-        spread = half_width / threshold
-        of_votes = spread**2 - row["std_error"] ** 2 - others.excess_sd**2
-        parts = (threshold, spread, max(of_votes, 0.0) ** 0.5, others.excess_sd, others.model.size)
+        base = base_of(str(row["basis"]), str(row["method"]), ratings)
+        published = rating.intervals == "published"
+        voted = calibrating_models(ratings, base, rating.std_error, published=published)
+        threshold = voted.threshold(rating.miscoverage)
+        errors = (np.array([row[name]]) for name in ("judge_std_error", "vote_std_error"))
+        spread = float(voted.spread(*errors)[0])
+        ends = row["judge_upper"] + row["judge_lower"] - 2 * row["judge_rating"]
+        parts = (threshold, spread, row["vote_std_error"], voted.excess_sd, ends, voted.model.size)
         return dict(zip(_PARTS, map(_plain, parts), strict=True))
 
     def _by_method(self) -> dict[str, Any]:
@@ -316,7 +329,9 @@ class _Rating:
 
     def _read(self, asset: str) -> pd.DataFrame | None:
         if self._judge == POOLED and asset in ("leaderboard", "heldout_ratings"):
-            (asset,) = OF_ALL_JUDGES
+            (pooled,) = OF_ALL_JUDGES
+            table = self._store.stored(pooled, *self._keys(pooled))
+            return table if table is None or asset == "leaderboard" else heldout_of(table)
         return self._store.stored(asset, *self._keys(asset))
 
     def _need(self, asset: str) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from judgeline.elo import VOTES_WAIT, is_baseline
+from judgeline.intervals import BY_JUDGE
 from judgeline.report import Evidence, in_markdown, inert, lead_text, shortened
 from pipelines.commands.why import Why
 
@@ -68,10 +69,17 @@ def _rating(why: Why) -> Iterator[Line]:
         if place and own["best_rank"] is not None:
             place += f", between {own['best_rank']} and {own['worst_rank']}"
         yield Line(0, "rating", f"{own['rating']:.1f} Elo{place}")
+    if own["lower"] is not None:
+        yield Line(0, "interval", _ends(own, ""))
+    if own["evidence"]:
+        yield Line(0, "evidence", str(own["evidence"]))
+    if own["judge_rating"] is not None and own["evidence"] != BY_JUDGE:
+        alone = f"{own['judge_rating']:.1f} Elo, as if nobody had voted on it"
+        yield Line(0, "by the judge alone", alone)
+    if own["judge_lower"] is not None:
+        yield Line(0, "its interval", _interval(own))
     if why.by_method:
         yield Line(0, "by method", _by_method(why))
-    if own["lower"] is not None:
-        yield Line(0, "interval", _interval(own))
 
 
 def _human(why: Why) -> Iterator[Line]:
@@ -81,8 +89,8 @@ def _human(why: Why) -> Iterator[Line]:
         votes = f"none: {'too few votes to count yet' if waits else 'no human votes'}"
     else:
         votes = f"{human:.1f} Elo, from {own['n_votes']} votes"
-        if own["rating"] is not None and why.method != "human":
-            votes += f"; off by {own['rating'] - human:+.1f}"
+        if own["judge_rating"] is not None and why.method != "human":
+            votes += f"; the judge is off by {own['judge_rating'] - human:+.1f}"
     yield Line(0, "human rating", votes)
     if own["flags"]:
         yield Line(0, "flags", str(own["flags"]))
@@ -105,15 +113,30 @@ def _by_method(why: Why) -> str:
 
 
 def _interval(own: Mapping[str, Any]) -> str:
-    ends = f"{own['lower']:.1f} to {own['upper']:.1f} Elo, {own['promised_coverage']:.0%} asked for"
+    ends = _ends(own, "judge_")
     if own["threshold"] is None:
         return f"{ends} ({own['calibration_note']})" if own["calibration_note"] else ends
-    parts = ("std_error", "vote_std_error", "excess_sd")
+    parts = ("judge_std_error", "vote_std_error", "excess_sd")
     squares = " + ".join(f"{own[name]:.1f}^2" for name in parts)
     return (
         f"{ends}: {own['threshold']:.2f} x {own['spread']:.1f} Elo to either side, calibrated on "
-        f"{own['n_calibrating']} other models; {own['spread']:.1f} = sqrt({squares}): error of the "
-        "rating, noise of votes on as many battles, and other models' residuals beyond both"
+        f"{own['n_calibrating']} models; {own['spread']:.1f} = sqrt({squares}): error of the "
+        f"rating, noise of votes on as many battles, and residuals beyond both{_outward(own)}"
+    )
+
+
+def _ends(own: Mapping[str, Any], whose: str) -> str:
+    lower, upper = own[f"{whose}lower"], own[f"{whose}upper"]
+    return f"{lower:.1f} to {upper:.1f} Elo, {own['promised_coverage']:.0%} asked for"
+
+
+def _outward(own: Mapping[str, Any]) -> str:
+    moved = own["outward"] or 0.0
+    if abs(moved) < 0.05:  # nothing, as shown
+        return ""
+    end = "upper" if moved > 0 else "lower"
+    return (
+        f"; the {end} end lies {abs(moved):.1f} farther out, since ratings are drawn to the middle"
     )
 
 
@@ -136,9 +159,9 @@ def _judges(why: Why) -> Iterator[Line]:
         yield Line(2, f"Its judges: {why.rating['basis'] or 'no rating together'}")
     for judge, own in why.judges.items():
         rating = f"no rating ({own['flags'] or 'not on its leaderboard'})"
-        if own["rating"] is not None:
-            ends = f"{own['lower']:.1f} to {own['upper']:.1f}"
-            rating = f"{own['rating']:.1f} Elo ({ends}) by {own['method']}"
+        if own["judge_rating"] is not None:
+            ends = f"{own['judge_lower']:.1f} to {own['judge_upper']:.1f}"
+            rating = f"{own['judge_rating']:.1f} Elo ({ends}) by {own['method']}"
         weight = f"weight {own['weight']:.2f} in both means"
         yield Line(0, judge, f"{rating}; {weight}; next: {own['next']}")
 

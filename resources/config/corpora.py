@@ -33,9 +33,21 @@ class RatingOptions(options.Options):
     n_splits: int = Field(default=5, ge=1)
     seed: int = Field(default=0, ge=0)
     method: Annotated[str, options.known("method", JUDGE_METHODS)] = HEADLINE
-    std_error: Literal["analytic", "bootstrap"] = "analytic"
-    resample_by: Literal["battle", "question"] = "battle"
+    std_error: Literal["analytic", "bootstrap"] = "bootstrap"
+    resample_by: Literal["battle", "question"] = "question"
+    intervals: Literal["calibrated", "published"] = "calibrated"
     win_rate_half_width: float = Field(default=0.05, gt=0, lt=0.5)  # share of battles
+
+    @model_validator(mode="before")
+    @classmethod
+    def _closed_form_without_resamples(cls, fields: Any) -> Any:
+        """Take the closed form where there are no resamples, unless the bootstrap is asked for."""
+        if not isinstance(fields, dict) or fields.get("n_resamples") != 0:
+            return fields
+        for name, value in (("std_error", "bootstrap"), ("intervals", "published")):
+            if fields.get(name) == value:
+                raise ValueError(f"n_resamples: 0 leaves no bootstrap; remove '{name}: {value}'")
+        return {"std_error": "analytic", **fields}
 
 
 def _as_codes(languages: list[str]) -> list[str]:

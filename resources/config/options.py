@@ -81,6 +81,8 @@ class GateOptions(Options):
     withhold: list[_Criterion] = list(WITHHOLD)
     icc_average: float | None = _limit("icc_average", le=1)
     single_run_reliability: float | None = _limit("single_run_reliability", le=1)
+    skill: float | None = _limit("skill", le=1)
+    skill_lower: float | None = _limit("skill_lower", le=1)
     kappa: float | None = _limit("kappa", ge=-1, le=1)
     run_kappa: float | None = _limit("run_kappa", ge=-1, le=1)
     parse_rate: float | None = _limit("parse_rate", ge=0, le=1)

@@ -1,7 +1,7 @@
 """Declared tables of candidates: answers, battles, verdicts, controls and predictions."""
 
 from resources.tables.corpus import SAMPLED_BATTLES
-from resources.tables.intervals import LEADERBOARD, WELL_FOUNDED
+from resources.tables.intervals import AMONG_PEOPLE, LEADERBOARD, VOTES_FIRST, WELL_FOUNDED
 from resources.tables.judging import VERDICTS, parse_check
 from resources.tables.schema import Table, table, warns
 
@@ -36,6 +36,14 @@ CANDIDATE_RATINGS = table(
         "mostly-unscored: look at `status` in candidate_verdicts; else answer more questions.",
         WELL_FOUNDED,
         ids=["model", "flags"],
+    ),
+    warns(
+        "candidates_stand_among_people",
+        "Beyond all that people have rated an interval holds less often than promised.",
+        VOTES_FIRST,
+        AMONG_PEOPLE,
+        rows=lambda ratings: ratings[ratings["control"].isna()],
+        ids=["model", "judge_rating"],
     ),
 )
 PREDICTIONS = Table(

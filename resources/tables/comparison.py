@@ -24,7 +24,7 @@ JUDGE_COMPARISON = table(
         at_least("n_verdicts", "n_failed", "no more verdicts failed than there are"),
     ),
 )
-_MORE = ("residual", "std_error_analytic", "human_std_error", "judges", "n_scored")
+_MORE = ("residual", "std_error_analytic", "design_effect", "outward", "judges", "n_scored")
 POOLED_LEADERBOARD = Table("pooled_leaderboard", [*LEADERBOARD.columns, *_MORE], key=["model"])
 _SYSTEMS = "system judge model rating order_spread judge_spread n_battles note"
 RATING_SYSTEMS = table(

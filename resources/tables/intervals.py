@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.intervals import WITHHELD, ConformalCalibration, Leaderboard
+from judgeline.intervals import BEYOND, WITHHELD, ConformalCalibration, Leaderboard
 from resources.tables.rules import at_least, holds, known, n_rows, unique, within
 from resources.tables.schema import Table, stops, table, warns
 
@@ -28,6 +28,17 @@ WELL_FOUNDED = holds(
     "well_founded",
     lambda board: board["rating"].notna() & ~board["flags"].str.contains("few-battles|no-spread"),
     "a model has a rating, and battles enough to say how uncertain it is",
+)
+
+
+AMONG_PEOPLE = holds(
+    "among_people",
+    lambda board: ~board["flags"].str.split(";").map(lambda flags: BEYOND in flags).astype(bool),
+    "a model without votes stands among those that people have rated",
+)
+VOTES_FIRST = (
+    "Some 30 votes on such a model close the gap: have people vote on its battles first; "
+    "judgeline labels says how many votes a corpus lacks."
 )
 
 
@@ -64,7 +75,17 @@ LEADERBOARD = table(
         *known("lower", "upper", note="the {} end is known"),
         at_least("rating", "lower", "the interval begins at or below the rating"),
         at_least("upper", "rating", "the interval ends at or above the rating"),
+        at_least("judge_rating", "judge_lower", "the judge's interval begins at or below it"),
+        at_least("judge_upper", "judge_rating", "the judge's interval ends at or above it"),
         rows=lambda board: board[board["rating"].notna()],
+    ),
+    warns(
+        "models_stand_among_people",
+        "Beyond all that people have rated an interval holds less often than promised.",
+        VOTES_FIRST,
+        AMONG_PEOPLE,
+        rows=_shown,
+        ids=["model", "judge_rating"],
     ),
     warns(
         "intervals_are_bounded",

@@ -19,7 +19,6 @@ from judgeline.intervals.differences import (
     RatedModels,
     difference_by_judge,
     joined_interval,
-    may_be_best_text,
     pair_threshold,
     votes_that_tell,
 )
@@ -288,8 +287,6 @@ def test_votes_that_say_a_tenth_are_needed_tenfold() -> None:
 def test_models_that_may_be_best_have_a_best_rank_of_one() -> None:
     ranks = [1.0, 1.0, 2.0, 3.0, math.nan]
     assert may_be_best(ranks).tolist() == [True, True, False, False, False]
-    assert may_be_best_text(ranks, 0.1) == "2 of 4 models may be the best (90 %)"
-    assert may_be_best_text([math.nan], 0.1) == ""
 
 
 def test_refusals_name_the_value() -> None:

@@ -1,0 +1,70 @@
+"""Questions: battles that are drawn together, and how far votes on them go together."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from judgeline.arrays import Bools, Floats, Ints
+from judgeline.elo.battles import CodedBattles
+from judgeline.elo.targets import Placed
+
+
+def question_codes(cluster: ArrayLike) -> Ints:
+    """Return the questions of battles as numbers from 0, in the order of their names, (n,)."""
+    return np.asarray(np.unique(np.asarray(cluster), return_inverse=True)[1], dtype=np.int64)
+
+
+def design_effects(
+    battles: CodedBattles, voted: Bools, human: Placed, cluster: ArrayLike | None
+) -> Floats:
+    """Return how many times shared questions multiply the variance of each human rating.
+
+    Votes on battles of one question go together: a question suits a model or it does not. Of a
+    voted model k, ``d_k = sum_q (sum_i r_i)^2 / sum_i r_i^2`` over its questions q and votes i,
+    where ``r_i = y_i - p_i`` at its human rating. A model's own design effect is the mean of the
+    *other* voted models' ``d_k``, since that of one model is known badly, and at least 1.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Battles, n rows over M models.
+    voted : ndarray of bool, shape (M,)
+        Models with votes that count.
+    human : Placed
+        Their placements by votes, in logits.
+    cluster : array_like, shape (n,), or None
+        Question of each battle; None where battles are independent.
+
+    Returns
+    -------
+    ndarray, shape (M,)
+        1 without questions, and where no other model has votes.
+
+    References
+    ----------
+    L. Kish (1965), Survey Sampling, section 5.4, for the design effect; A. C. Cameron and D. L.
+    Miller (2015), Journal of Human Resources 50(2), for sums of residuals by cluster.
+    """
+    if cluster is None:
+        return np.ones(voted.size)
+    question, has_vote = question_codes(cluster), battles.human_outcome >= 0
+    outcome = battles.human_outcome / 2
+    model = np.concatenate([battles.model_a, battles.model_b]).astype(np.int64)
+    opponent = np.concatenate([battles.model_b, battles.model_a])
+    share, asked = np.concatenate([outcome, 1 - outcome]), np.tile(question, 2)
+    column = np.cumsum(voted) - 1
+    own = np.tile(has_vote, 2) & voted[model] & voted[opponent]
+    residual = np.full(model.size, np.nan)
+    strength = human.strength[model[own]]
+    residual[own] = share[own] - expit(strength - human.anchors[model[own], column[opponent[own]]])
+    own &= np.isfinite(residual)
+    model, asked, residual = model[own], asked[own], residual[own]
+    size = int(question.max()) + 1
+    unit, place = np.unique(model * size + asked, return_inverse=True)
+    together = np.bincount(unit // size, np.bincount(place, residual) ** 2, voted.size)
+    alone = np.bincount(model, residual**2, voted.size)
+    counted = alone > 0
+    effect = np.divide(together, alone, out=np.zeros(voted.size), where=counted)
+    others = counted.sum() - counted
+    mean = (effect.sum() - effect) / np.maximum(others, 1)
+    return np.asarray(np.maximum(np.where(others > 0, mean, 1.0), 1.0))

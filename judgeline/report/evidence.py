@@ -1,0 +1,107 @@
+"""Sentences on a board that can fail: what its judge is worth, and where its promise ends.
+
+One function makes them for report, terminal, figures and metadata.
+"""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from judgeline.intervals import BEYOND, may_be_best, withheld_reason
+from judgeline.report.wording import groups_text, number
+
+_MANY_SPLITS = 14  # models with votes, of which two thirds calibrate 90 % intervals
+_HELD_BEYOND = "strongest or weakest quarter hidden at once on 45 sets: .81 and .82 held of 90 %"
+
+
+def evidence_lines(
+    board: pd.DataFrame, calibration: pd.DataFrame, summary: pd.DataFrame
+) -> list[tuple[str, bool]]:
+    """Return what the votes say of the judge behind a board: sentences, and whether each warns.
+
+    None of them counts intervals that calibrated one another: such a count cannot fail.
+    """
+    if withheld_reason(str(board["flags"].iloc[0])):
+        return [(_first_text(board), False)]
+    method = str(board["method"].iloc[0])
+    row = calibration.set_index("method").loc[method].to_dict()
+    error = summary.set_index("method")["mae"].get(method, math.nan)
+    lines = [(_first_text(board), False), (_error_text(error, row), False), _skill_line(row)]
+    lines += [_groups_line(calibration, row, method), *beyond_lines(board)]
+    return [(text, warns) for text, warns in lines if text]
+
+
+def _error_text(error: float, row: dict[str, Any]) -> str:
+    if math.isnan(error):
+        return ""
+    floor = row.get("floor", math.nan)  # not of earlier versions
+    text = (
+        f"Each model rated as if nobody had voted on it, the judge is {number(error)} Elo from "
+        "people on average"
+    )
+    return text + (f"; a perfect judge would show {number(floor)}." if floor == floor else ".")
+
+
+def _skill_line(row: dict[str, Any]) -> tuple[str, bool]:
+    skill, lower, upper = (
+        row.get(name, math.nan) for name in ("skill", "skill_lower", "skill_upper")
+    )
+    if math.isnan(skill):
+        count = int(row["n_models"])
+        return (
+            f"Skill: not measured, with {count} models that have votes." if count else ""
+        ), False
+    text = (
+        f"Skill {number(skill, 2)} ({number(lower, 2)} to {number(upper, 2)}): the share of what "
+        "tells the models apart in people's votes that the judge knows without these"
+    )
+    if lower <= 0:
+        return f"{text}. The interval reaches 0: this judge may add nothing.", True
+    return f"{text}.", False
+
+
+def _groups_line(calibration: pd.DataFrame, row: dict[str, Any], method: str) -> tuple[str, bool]:
+    if below := groups_text(calibration, method):
+        return below, True
+    tried = str(row.get("structured", ""))
+    if tried:
+        return f"Tried on models unlike those that calibrate: {tried}.", False
+    return (
+        f"Not tested on models unlike those that calibrate: {int(row['n_models'])} models with "
+        f"votes, {_MANY_SPLITS} are needed at 90 %.",
+        False,
+    )
+
+
+def _first_text(board: pd.DataFrame) -> str:
+    """Return how many models may be the best, as a sentence."""
+    best = board[may_be_best(board["best_rank"])]
+    if best.empty or len(board) < 2:
+        return ""
+    if len(best) == 1:
+        return f"{best['model'].iloc[0]} alone may be the best of the {len(board)} models."
+    return f"{len(best)} of {len(board)} models may be the best."
+
+
+def beyond_lines(board: pd.DataFrame, whole: pd.DataFrame | None = None) -> list[tuple[str, bool]]:
+    """Return a warning of each model that the judge puts beyond all that people have rated.
+
+    `whole` is the leaderboard that `board` has some rows of.
+    """
+    people = (board if whole is None else whole)["human_rating"].dropna()
+    lines = []
+    for row in board[board["flags"].str.split(";").map(lambda flags: BEYOND in flags)].itertuples():
+        if people.empty or pd.isna(row.judge_rating):
+            continue
+        above = row.judge_rating > people.max()
+        end = people.max() if above else people.min()
+        lines.append((
+            f"{row.model} stands {'above' if above else 'below'} all {len(people)} models that "
+            f"people have rated ({number(row.judge_rating)}, {'best' if above else 'worst'} of "
+            f"them {number(end)}): no calibrating model stands there, and its interval holds less "
+            f"often than promised ({_HELD_BEYOND}). Some 30 votes on it close the gap: have people "
+            "vote on its battles first.",
+            True,
+        ))  # fmt: skip
+    return lines
