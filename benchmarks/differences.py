@@ -322,7 +322,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--data", type=Path, default=os.environ.get("JUDGELINE_DATA"))
     parser.add_argument("--quick", action="store_true", help="two arenas of 11 models, one split")
-    parser.add_argument("--arenas", type=int, default=100, help="per world and number of models")
+    parser.add_argument("--arenas", type=int, default=30, help="per world and number of models")
     chosen = parser.parse_args()
     sizes, arenas = ((11,), 2) if chosen.quick else ((11, 15, 55), chosen.arenas)
     reached: dict[int, list[float]] = {}
