@@ -68,9 +68,10 @@ def needs_of(
         of_method = calibration[judge]["method"].eq(rating.method)
         own = calibration[judge].loc[of_method, ["threshold", "excess_sd"]]
         threshold, excess_sd = (math.inf, 0.0) if own.empty else map(float, own.iloc[0])
-        errors = pool[[column, "vote_std_error"]].to_numpy(dtype=float, na_value=np.nan)
+        names = [column, "vote_std_error", "design_effect"]
+        error, of_votes, design = pool[names].to_numpy(dtype=float, na_value=np.nan).T
         needs[judge] = needed_battles(
-            np.hypot(*errors.T),
+            np.hypot(error, of_votes * np.sqrt(design)),
             pool["n_battles"].to_numpy(dtype=float),
             threshold=threshold,
             excess_sd=excess_sd,
