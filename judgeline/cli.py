@@ -334,8 +334,8 @@ def compare(
 ) -> None:
     """Say which of two models is above the other, or that it cannot be told and what would tell.
 
-    The difference of their ratings has an interval of its own, which is shorter than what their
-    two intervals lie apart. Exit code 0 says that one is above, 3 that it cannot be told.
+    The difference of their ratings has an interval of its own: two models whose intervals overlap
+    may be told apart. Exit code 0 says that one is above, 3 that it cannot be told.
     """
     from dataclasses import asdict
 
