@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.comparing import compare_on
 from judgeline.diagnosis import Diagnosis, doctor
 from judgeline.diagnostics import Diagnostics, diagnose_judge
 from judgeline.elo import (
@@ -34,6 +35,7 @@ from judgeline.elo import (
 )
 from judgeline.intervals import (
     ConformalCalibration,
+    Difference,
     IntervalKind,
     Leaderboard,
     StdErrorKind,
@@ -288,6 +290,28 @@ class Board:
     def withheld(self) -> str:
         """Why no number of the judge is shown; empty where its ratings stand on the board."""
         return withheld_reason(str(self.leaderboard["flags"].iloc[0]))
+
+    def compare(self, model_a: str, model_b: str) -> Difference:
+        """Compare two models: which is above, or that it cannot be told, and what would tell.
+
+        Parameters
+        ----------
+        model_a, model_b : str
+            Names on the leaderboard.
+
+        Returns
+        -------
+        Difference
+            Rating of a minus that of b in Elo points, with its interval; `answer` is ``"a above"``,
+            ``"b above"`` or ``"cannot tell"``, and `lines` says it in sentences.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown (close ones are named), both are one, or a model has no rating.
+        """
+        miscoverage = self.settings.miscoverage
+        return compare_on(self.leaderboard, model_a, model_b, miscoverage=miscoverage)
 
     def __repr__(self) -> str:
         """Return the first models in a line, so that a prompt does not print every table."""

@@ -22,7 +22,7 @@ import typer
 
 from judgeline.terminal import open_console, plain, show_ranked, silence
 
-OK, COULD_NOT_RUN, GATE_FAILED, INTERRUPTED = 0, 1, 2, 130
+OK, COULD_NOT_RUN, GATE_FAILED, CANNOT_TELL, INTERRUPTED = 0, 1, 2, 3, 130
 _AGAIN_S = 0.05
 _COLLECTED_AFTER = 200_000, 50, 100  # objects: imports make many that stay, and few cycles
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -47,7 +47,7 @@ _INSTALL = {
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # click's own base; typer may bring its own click
 EXIT_CODES = (
     "[bold]Exit codes[/bold]  0 ok · 1 could not run (the message says what to do) · "
-    "2 a quality gate failed · 130 interrupted"
+    "2 a quality gate failed · 3 cannot tell (compare) · 130 interrupted"
 )
 
 app = typer.Typer(
@@ -56,6 +56,7 @@ app = typer.Typer(
     "[bold]Start here[/bold]\n\n"
     "  judgeline doctor battles.csv                 what a file supports\n\n"
     "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
+    "  judgeline compare battles.csv A B            is A above B?\n\n"
     "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n"
     "  judgeline paper correct-reporting            a paper's tables beside its printed values\n\n",
     epilog=EXIT_CODES,
@@ -299,6 +300,123 @@ def doctor(
         raise typer.Exit(GATE_FAILED)
 
 
+@app.command(
+    epilog=examples(
+        "compare battles.csv gpt-4 claude-v1",
+        "compare gpt-4 claude-v1 --corpus mine --judge careful --format json",
+    )
+)
+def compare(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[FILE] A B",
+            help="Two models, after a file of battles as rank reads it unless --corpus names one.",
+            show_default=False,
+        ),
+    ],
+    judge: Annotated[
+        str | None, option("Which judge, where the file or the corpus has several.")
+    ] = None,
+    corpus: Annotated[
+        str | None, option("Compare on the leaderboard that `judgeline run` made of a corpus.")
+    ] = None,
+    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
+    columns: Columns = None,
+    miscoverage: Annotated[
+        float | None,
+        option("As for rank; by default 0.1, and of a corpus what its intervals were made with."),
+    ] = None,
+    form: Annotated[
+        Literal["text", "json"],
+        option("Sentences, or one JSON object.", "--format", show_default=True),
+    ] = "text",
+) -> None:
+    """Say which of two models is above the other, or that it cannot be told and what would tell.
+
+    The difference of their ratings has an interval of its own: two models whose intervals overlap
+    may be told apart. Exit code 0 says that one is above, 3 that it cannot be told.
+    """
+    from dataclasses import asdict
+
+    from judgeline.comparing import compare_on
+    from judgeline.report import in_json
+    from judgeline.terminal import json_value
+
+    of_file: dict[str, Any] = {
+        "outcomes": outcomes,
+        "columns": columns,
+        "miscoverage": miscoverage,
+    }
+    board, level, (a, b) = (
+        _rank_of_file(names, judge, **of_file)
+        if corpus is None
+        else _rank_of_corpus(names, corpus, judge, **of_file)
+    )
+    found = compare_on(board, a, b, miscoverage=level)
+    if form == "json":
+        typer.echo(in_json(json_value(asdict(found))))
+    else:
+        console = open_console()
+        for line in found.lines():
+            console.print(plain(line), soft_wrap=True)
+    if found.answer == "cannot tell":
+        raise typer.Exit(CANNOT_TELL)
+
+
+def _rank_of_file(
+    names: Sequence[str],
+    judge: str | None,
+    *,
+    outcomes: str | None,
+    columns: str | None,
+    miscoverage: float | None,
+) -> tuple[Any, float, Sequence[str]]:
+    """Return the leaderboard of a file, its miscoverage, and the two models to compare."""
+    from judgeline.api import QualityGateError, RankSettings
+    from judgeline.api import rank as rank_battles
+
+    if len(names) != 3:
+        raise ValueError(
+            f"compare takes a file and two models, got {len(names)}: judgeline compare FILE A B, "
+            "or judgeline compare A B --corpus SLUG --judge SLUG"
+        )
+    level = RankSettings.miscoverage if miscoverage is None else miscoverage
+    options: dict[str, Any] = {"judge": judge, "outcomes": outcomes, "columns": _mapping(columns)}
+    try:
+        board = rank_battles(Path(names[0]), RankSettings(miscoverage=level), **options)
+    except QualityGateError as error:
+        complain("Quality gate failed", str(error))
+        raise typer.Exit(GATE_FAILED) from error
+    return board.leaderboard, level, names[1:]
+
+
+def _rank_of_corpus(
+    names: Sequence[str], corpus: str, judge: str | None, **of_file: object
+) -> tuple[Any, float, Sequence[str]]:
+    """Return a stored leaderboard, its miscoverage, and the two models to compare."""
+    if len(names) != 2:
+        raise ValueError(
+            f"with --corpus, compare takes two models, got {len(names)}: "
+            f"judgeline compare A B --corpus {corpus}"
+        )
+    if stated := [name for name, value in of_file.items() if value is not None]:
+        raise ValueError(f"--{stated[0]} is for files; leave it out, or leave out --corpus")
+    if not is_checkout():
+        raise ValueError(
+            "--corpus reads tables of the lineage, which runs from a checkout of judgeline; of a "
+            "file: judgeline compare FILE A B"
+        )
+    stored = importlib.import_module("pipelines.commands.leaderboards")
+    boards, definition = stored.stored_leaderboards(corpus, judge)
+    judges = boards["judge"].unique().tolist()
+    if len(judges) > 1:
+        raise ValueError(
+            f"{corpus!r} has leaderboards of {', '.join(judges)}; name one with --judge"
+        )
+    return boards, definition.rating.miscoverage, names
+
+
 @app.command(epilog=examples("rates answers.csv --columns label=reviewed"))
 def rates(
     file: FileArgument,
@@ -401,7 +519,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 ok, 1 could not run, 2 a quality gate failed, 130 interrupted.
+        0 ok, 1 could not run, 2 a quality gate failed, 3 cannot tell, 130 interrupted.
     """
     gc.set_threshold(*_COLLECTED_AFTER)
     if not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys():

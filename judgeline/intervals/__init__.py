@@ -29,6 +29,12 @@ from judgeline.intervals.conformal import (
     require_miscoverage,
     sampling_half_width,
 )
+from judgeline.intervals.differences import (
+    Difference,
+    RatedModels,
+    compare_models,
+    may_be_best,
+)
 from judgeline.intervals.judge_and_votes import (
     JudgeAndVotes,
     VotedRatings,
@@ -55,13 +61,14 @@ from judgeline.intervals.refits import (
 )
 
 __all__ = [
-    "BEYOND", "BY_JUDGE", "FAR", "OF_THE_JUDGE", "WITHHELD", "Calibrating", "ConformalCalibration",
-    "IntervalKind", "JackknifeIntervals", "JudgeAndVotes", "Leaderboard", "RankTest", "RefitErrors",
+    "BEYOND", "BY_JUDGE", "FAR", "OF_THE_JUDGE", "WITHHELD", "Calibrating",
+    "ConformalCalibration", "Difference", "IntervalKind", "JackknifeIntervals",
+    "JudgeAndVotes", "Leaderboard", "RankTest", "RatedModels", "RefitErrors",
     "RunningCoverage", "Skill", "StdErrorKind", "VarianceShares", "VotedRatings", "base_of",
-    "calibrate_intervals", "calibrating_models", "conformal_p_values", "conformal_quantile",
-    "expected_half_width", "jackknife_intervals", "jackknife_plus", "join_newcomers",
-    "judge_skill", "leads_apart", "nonconformity_scores", "origin_shift", "rank_models",
-    "rank_sum_test", "rate_by_votes", "rate_pooled", "rate_with_votes", "refit_errors",
-    "require_miscoverage", "running_coverage", "sampling_half_width", "variance_by_source",
-    "withheld_reason", "withhold",
+    "calibrate_intervals", "calibrating_models", "compare_models", "conformal_p_values",
+    "conformal_quantile", "expected_half_width", "jackknife_intervals", "jackknife_plus",
+    "join_newcomers", "judge_skill", "leads_apart", "may_be_best", "nonconformity_scores",
+    "origin_shift", "rank_models", "rank_sum_test", "rate_by_votes", "rate_pooled",
+    "rate_with_votes", "refit_errors", "require_miscoverage", "running_coverage",
+    "sampling_half_width", "variance_by_source", "withheld_reason", "withhold",
 ]  # fmt: skip

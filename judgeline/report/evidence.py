@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.intervals import BEYOND, withheld_reason
+from judgeline.intervals import BEYOND, may_be_best, withheld_reason
 from judgeline.report.wording import groups_text, number
 
 _MANY_SPLITS = 14  # models with votes, of which two thirds calibrate 90 % intervals
@@ -76,7 +76,7 @@ def _groups_line(calibration: pd.DataFrame, row: dict[str, Any], method: str) ->
 
 def _first_text(board: pd.DataFrame) -> str:
     """Return how many models may be the best, as a sentence."""
-    best = board[board["best_rank"].eq(1)]
+    best = board[may_be_best(board["best_rank"])]
     if best.empty or len(board) < 2:
         return ""
     if len(best) == 1:
@@ -84,9 +84,12 @@ def _first_text(board: pd.DataFrame) -> str:
     return f"{len(best)} of {len(board)} models may be the best."
 
 
-def beyond_lines(board: pd.DataFrame) -> list[tuple[str, bool]]:
-    """Return a warning of each model that the judge puts beyond all that people have rated."""
-    people = board["human_rating"].dropna()
+def beyond_lines(board: pd.DataFrame, whole: pd.DataFrame | None = None) -> list[tuple[str, bool]]:
+    """Return a warning of each model that the judge puts beyond all that people have rated.
+
+    `whole` is the leaderboard that `board` has some rows of.
+    """
+    people = (board if whole is None else whole)["human_rating"].dropna()
     lines = []
     for row in board[board["flags"].str.split(";").map(lambda flags: BEYOND in flags)].itertuples():
         if people.empty or pd.isna(row.judge_rating):

@@ -310,7 +310,13 @@ def test_the_interface_refuses_a_port_that_is_taken(home: Path, capsys: Capture)
 
 def test_the_lineage_adds_the_commands_that_its_absence_names(tmp_path, monkeypatch, capsys):
     assert main([]) == 0
-    added = set(typer.main.get_command(app).commands) - {"doctor", "rank", "rates", "paper"}
+    added = set(typer.main.get_command(app).commands) - {
+        "compare",
+        "doctor",
+        "rank",
+        "rates",
+        "paper",
+    }
     assert added == set(LINEAGE_COMMANDS)
     monkeypatch.setattr("judgeline.cli._CHECKOUT", tmp_path)
     assert main(["run", "--corpus", "arena"]) == 1
