@@ -305,21 +305,22 @@ def as_coded(
 
 
 def questions_of(scored_battles: pd.DataFrame) -> np.ndarray[Any, Any] | None:
-    """Return the unit of dependence of each battle: its session or question, else itself.
+    """Return the unit of dependence of each battle as a number: its session, question, or itself.
 
     None where no two battles share one, where all do, and of counted battles, which have none:
-    battles then are taken as independent.
+    battles then are taken as independent. Numbers are in the order of the names.
     """
     if COUNT in scored_battles or "question_id" not in scored_battles:
         return None
     unit = scored_battles["question_id"]
     if "cluster_id" in scored_battles:
         unit = scored_battles["cluster_id"].fillna(unit)
-    n_units = unit.nunique()
-    if n_units < 2 or n_units == unit.notna().sum():
+    codes, names = pd.factorize(unit, sort=True)
+    lacks = codes < 0
+    if len(names) < 2 or len(names) == (~lacks).sum():
         return None
-    alone = pd.Series([f"battle {place}" for place in range(len(unit))], index=unit.index)
-    return np.asarray(unit.fillna(alone), dtype=str)
+    codes[lacks] = len(names) + np.arange(lacks.sum())
+    return np.asarray(codes)
 
 
 def as_outcome_tables(
