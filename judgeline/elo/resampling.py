@@ -205,7 +205,10 @@ def std_errors(
     bootstrap = np.full(closed.shape, np.nan)
     families: dict[str, list[int]] = {}  # rows by the method that names the random stream
     for row, name in enumerate(placed):
-        families.setdefault("hard" if is_baseline(name) else name, []).append(row)
+        if settings.n_resamples:
+            families.setdefault("hard" if is_baseline(name) else name, []).append(row)
+        elif name != "human":  # without draws there is one stream, of closed forms
+            families.setdefault("", []).append(row)
     kinds = [(fit, shares[name]) for name, fit in placed.items()]
     resampled = settings.n_resamples > 0 or cluster is not None
     for model, own in enumerate(OwnBattles.of_all(battles, voted, cluster)) if resampled else ():

@@ -412,12 +412,14 @@ def _votes_by_question(
     opponent, won = np.concatenate([second, first]), np.concatenate([outcome, 2 - outcome])
     question = np.tile(codes, 2)
     kept = voted[opponent]
+    n_kinds, n_questions = 3 * int(voted.sum()), int(question.max(initial=0)) + 1
     kind = 3 * column[opponent[kept]] + won[kept]
-    rows, count = np.unique(
-        np.stack([model[kept], question[kept], kind]), axis=1, return_counts=True
-    )
-    starts = np.searchsorted(rows[0], np.arange(voted.size + 1))
+    packed = (model[kept] * n_questions + question[kept]) * n_kinds + kind
+    units, count = np.unique(packed, return_counts=True)
+    units, kind = np.divmod(units, n_kinds)
+    code, asked = np.divmod(units, n_questions)
+    starts = np.searchsorted(code, np.arange(voted.size + 1))
     return [
-        QuestionVotes(rows[1, low:high], rows[2, low:high], count[low:high])
+        QuestionVotes(asked[low:high], kind[low:high], count[low:high])
         for low, high in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
     ]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from judgeline.report.inert import twelve_digits
 from judgeline.report.wording import (
     MISSING,
     count,
@@ -191,4 +192,4 @@ def sort_key(value: Any) -> str:
     """Return a cell's key for the sorting script: a number it can parse, or lower-case text."""
     if not isinstance(value, Real):
         return str(value).casefold()
-    return "" if math.isnan(value) else repr(float(value)).replace("inf", "Infinity")
+    return "" if math.isnan(value) else twelve_digits(float(value)).replace("inf", "Infinity")

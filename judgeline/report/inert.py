@@ -37,9 +37,15 @@ def in_csv(table: "pd.DataFrame") -> str:
     """Return a table as CSV whose text cells are inert, of one line, and no formula.
 
     A text that a spreadsheet would compute (it begins with ``=``, ``+``, ``-`` or ``@``) gets an
-    apostrophe before it. Numbers stay as they are.
+    apostrophe before it. Floats have twelve significant digits.
     """
-    return str(with_texts(table, _csv_cell).to_csv(index=False))
+    cells = with_texts(table, _csv_cell)
+    return str(cells.to_csv(index=False, float_format=twelve_digits))
+
+
+def twelve_digits(number: float) -> str:
+    """Return a number with twelve significant digits, the same on every processor."""
+    return repr(float(f"{number:.12g}"))
 
 
 def with_texts(table: "pd.DataFrame", shown: Callable[[str], str]) -> "pd.DataFrame":

@@ -208,7 +208,7 @@ def expected_score(
     require(0 < highest - lowest < math.inf, "target", target, "two ascending numbers")
     low, high = distribution.scale
     weights = _weights(distribution.probabilities, logit_temperature)
-    place = float(weights @ (distribution.values - low)) / (high - low)
+    place = math.fsum(weights * (distribution.values - low)) / (high - low)
     return lowest + place * (highest - lowest)
 
 

@@ -20,6 +20,7 @@ from upath import UPath
 from judgeline.report import in_markdown
 from resources.atomic import write_whole
 from resources.config.paths import tables_uri
+from resources.tables.rounding import differ_by_rounding_alone
 from resources.tables.words import WORDS
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
@@ -60,16 +61,19 @@ class ParquetStore(dg.UPathIOManager):
         super().handle_output(context, obj)
 
     def dump_to_path(self, context: dg.OutputContext, obj: Any, path: UPath) -> None:
-        """Write the table at once; the hash of its file is the version of its data."""
+        """Write the table at once; the hash of its file is the version of its data.
+
+        A table that differs from the stored one by rounding alone stays as it is stored, so that a
+        home on another processor is not made again.
+        """
         if not isinstance(obj, pd.DataFrame):
             raise dg.Failure(
                 f"{context.asset_key.to_user_string()} returned {type(obj).__name__}; the table "
                 "store takes DataFrames only (annotate '-> None' for an asset that stores nothing)",
                 allow_retries=False,
             )
-        content = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_pandas(obj, preserve_index=False), content, compression="zstd")
-        written = content.getvalue()
+        table = pa.Table.from_pandas(obj, preserve_index=False)
+        written = _stored_alike(path, table) or _in_parquet(table)
         if path.protocol in ("", "file"):
             write_whole(Path(path.path), memoryview(written))
         else:  # one PUT is atomic; a rename would be a copy and a delete
@@ -165,6 +169,22 @@ class ParquetStore(dg.UPathIOManager):
         """Return the judges with a stored table of an asset and corpus."""
         folder = self.make_safe_partition_path(self._base_path / asset, corpus)
         return sorted(path.stem for path in folder.glob("*.parquet")) if folder.exists() else []
+
+
+def _in_parquet(table: pa.Table) -> pa.Buffer:
+    content = pa.BufferOutputStream()
+    pq.write_table(table, content, compression="zstd")
+    return content.getvalue()
+
+
+def _stored_alike(path: UPath, table: pa.Table) -> pa.Buffer | None:
+    """Return the file at a path if its table differs by rounding alone."""
+    try:
+        content = pa.py_buffer(path.read_bytes())
+        stored = pq.read_table(pa.BufferReader(content))
+    except (OSError, pa.ArrowException):  # none yet, or damaged
+        return None
+    return content if differ_by_rounding_alone(table, stored) else None
 
 
 class _TableCache:

@@ -2,12 +2,16 @@
 
 import io
 import json
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from rich.console import Console
 
+from judgeline.report.grid import sort_key
 from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened
 from judgeline.terminal import leaderboard_table, machine_readable, plain_table
 
@@ -60,6 +64,17 @@ def test_csv_holds_no_formula_and_its_numbers_are_as_they_were() -> None:
     kept = table.drop(columns="model").to_csv(index=False)
     assert written.drop(columns="model").equals(pd.read_csv(io.StringIO(kept)))
     assert in_csv(table.drop(columns="model")) == kept
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, min_value=1e-300))
+@example(0.15428128225416138)
+def test_a_number_has_twelve_digits_in_csv_and_no_more(number: float) -> None:
+    written = in_csv(pd.DataFrame({"beta": [number]})).split()[1]
+    kept = float(written)
+    assert Decimal(kept) == pytest.approx(Decimal(number), rel=Decimal("5.001e-12"))
+    digits = Decimal(repr(kept)).normalize().as_tuple().digits
+    assert len(digits) <= 12
+    assert sort_key(number) == written
 
 
 def test_markdown_cells_cannot_leave_their_table() -> None:

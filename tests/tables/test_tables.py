@@ -5,6 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
 from assets.partitions import CORPUS, CORPUS_JUDGE, corpus_judge_key, read_as, register
 from resources.tables.store import ParquetTables, _TableCache, open_store, preview, require_slug
@@ -131,6 +132,38 @@ def test_a_failed_write_leaves_the_old_table_and_no_scrap(instance, tmp_path, mo
     assert not _make(stored, instance, tmp_path, "tiny").success
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["tiny.parquet"]
     pd.testing.assert_frame_equal(open_store(str(tmp_path)).stored("stored", "tiny"), FRAME)
+
+
+@pytest.mark.parametrize("uri", [None, "memory://judgeline-rounding"])
+def test_a_table_that_differs_by_rounding_alone_stays_as_stored(instance, tmp_path, uri):
+    place = uri or str(tmp_path)
+
+    def version(factor):
+        @dg.asset(partitions_def=CORPUS, name="stored")
+        def varied():
+            return FRAME.assign(human_outcome=FRAME["human_outcome"] * factor)
+
+        (event,) = _make(varied, instance, place, "tiny").get_asset_materialization_events()
+        return event.materialization.tags[DATA_VERSION_TAG]
+
+    def outcome():
+        return open_store(place).stored("stored", "tiny")["human_outcome"].iloc[0]
+
+    first = version(1.0)
+    assert (version(1 + 2**-52), outcome()) == (first, 1.0)
+    assert version(1 + 1e-6) != first
+    assert outcome() == 1 + 1e-6
+    assert (version(1.0), outcome()) == (first, 1.0)
+
+
+def test_a_damaged_table_is_written_anew(instance, tmp_path):
+    _make(stored, instance, tmp_path, "tiny")
+    (file,) = tmp_path.rglob("*.parquet")
+    whole = file.read_bytes()
+    for damaged in (b"", whole[: len(whole) // 2], whole[:40] + bytes(40) + whole[80:]):
+        file.write_bytes(damaged)
+        assert _make(stored, instance, tmp_path, "tiny").success
+        assert file.read_bytes() == whole
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,19 @@
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
+import numpy as np
 import pandas as pd
 import pytest
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
 from assets.conditions import table_check
 from assets.partitions import corpus_judge_key, register
-from assets.provenance import MADE_FROM, check_records, settled_judges
+from assets.provenance import MADE_FROM, check_records, latest, settled_judges
 from pipelines.commands import run as run_module
 from pipelines.commands.up_to_date import Record, _left_out
 from pipelines.definitions import build_definitions
 from resources.store.resource import StoredVerdicts
-from resources.tables.store import ParquetTables
+from resources.tables.store import ParquetStore, ParquetTables
 
 TO_THE_BOARD = ["group:corpus", "+leaderboard"]
 CALL = {
@@ -28,6 +30,21 @@ def finished(go_on):
     workshop = go_on()
     workshop.tiny["judges"] = ["careful"]
     return workshop
+
+
+def data_versions(workshop):
+    """The data version of each table that has one, by its name and place."""
+    instance, judge = workshop.instance, corpus_judge_key("tiny", "careful")
+    records = {
+        (key.to_user_string(), place): latest(instance, key.to_user_string(), place)
+        for key in instance.all_asset_keys()
+        for place in ("tiny", judge)
+    }
+    return {
+        place: record.asset_materialization.tags[DATA_VERSION_TAG]
+        for place, record in records.items()
+        if record
+    }
 
 
 def made(workshop, *judges, **options):
@@ -82,18 +99,71 @@ def test_a_table_whose_file_is_gone_is_made_again(finished):
     assert made(finished) == ["beta_folds"]
 
 
-@pytest.mark.filterwarnings("ignore::dagster.PreviewWarning")
-def test_a_table_whose_code_changed_is_made_again(finished, monkeypatch):
+def newer_code(patch, name):
+    """Raise the code version of a table."""
+
     def newer(spec):
-        is_it = spec.key == dg.AssetKey("judge_gate")
+        is_it = spec.key == dg.AssetKey(name)
         return spec.replace_attributes(code_version="newer") if is_it else spec
 
+    patch.setattr(
+        run_module,
+        "build_definitions",
+        lambda **given: build_definitions(**given).map_asset_specs(func=newer),
+    )
+
+
+def as_made_elsewhere(patch, altered):
+    """Alter the floats of all tables before they are stored, and count them."""
+    store, n_altered = ParquetStore.handle_output, []
+
+    def handle_output(self, context, obj):
+        floats = obj.select_dtypes("float")
+        n_altered.append(int(floats.notna().sum().sum()))
+        store(self, context, obj.assign(**{name: altered(floats[name]) for name in floats}))
+
+    patch.setattr(ParquetStore, "handle_output", handle_output)
+    return n_altered
+
+
+def test_a_home_on_another_processor_stays_as_it_is(finished, shown, monkeypatch):
+    """Each table is made again there, and each of its floats is its neighbour."""
+    files, versions = finished.files(), data_versions(finished)
     with monkeypatch.context() as patch:
-        patch.setattr(
-            run_module,
-            "build_definitions",
-            lambda **given: build_definitions(**given).map_asset_specs(func=newer),
-        )
+        n_altered = as_made_elsewhere(patch, lambda floats: np.nextafter(floats, np.inf))
+        names = made(finished, force=True)
+    assert {"verdicts", "beta_folds", "heldout_ratings", "leaderboard"} <= {*names}
+    assert sum(n_altered) > 1000
+    assert (finished.files(), data_versions(finished)) == (files, versions)
+    assert made(finished) == []
+    assert shown == []
+
+
+@pytest.mark.filterwarnings("ignore::dagster.PreviewWarning")
+@pytest.mark.parametrize(
+    ("altered", "due"),
+    [
+        (lambda slope: np.nextafter(slope, np.inf), ["beta_folds"]),
+        (lambda slope: slope * (1 + 1e-6), ["beta_folds", "heldout_ratings", "leaderboard"]),
+    ],
+)
+def test_only_another_number_makes_what_follows_again(finished, monkeypatch, altered, due):
+    files = finished.files()
+    with monkeypatch.context() as patch:
+        newer_code(patch, "beta_folds")
+        with patch.context() as elsewhere:
+            as_made_elsewhere(elsewhere, altered)
+            names = made(finished)
+    assert {*due} <= {*names}
+    assert (names == ["beta_folds"]) is (due == ["beta_folds"])
+    assert (finished.files() == files) is (due == ["beta_folds"])
+    made(finished)
+
+
+@pytest.mark.filterwarnings("ignore::dagster.PreviewWarning")
+def test_a_table_whose_code_changed_is_made_again(finished, monkeypatch):
+    with monkeypatch.context() as patch:
+        newer_code(patch, "judge_gate")
         assert made(finished) == ["judge_gate"]
         assert made(finished) == []
     assert made(finished) == ["judge_gate"]  # by the code of before
