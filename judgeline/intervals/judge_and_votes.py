@@ -287,7 +287,7 @@ def _drawn_questions(
         is_own = np.zeros(order.size, dtype=bool)
         is_own[order[:-1][before[:-1] < size]] = True
         kinds = is_own[question]
-        np.add.at(row, votes.column[kinds], votes.votes[kinds])
+        row += np.bincount(votes.column[kinds], votes.votes[kinds], row.size).astype(np.int64)
     return drawn.reshape(N_DRAWS, *shape)
 
 
