@@ -21,6 +21,9 @@ class Rated(NamedTuple):
     bootstrap: float = math.nan
     human_error: float = math.nan
     vote_error: float = 0.0
+    design_effect: float = 1.0
+    outward: float = 0.0
+    n_votes: int = 40
     flags: str = ""
 
 
@@ -38,8 +41,10 @@ def heldout_of(rows: Sequence[Rated]) -> HeldOutRatings:
         std_error_analytic=np.array([row.std_error for row in rows]),
         human_std_error=np.array([row.human_error for row in rows]),
         vote_std_error=np.array([row.vote_error for row in rows]),
+        design_effect=np.array([row.design_effect for row in rows]),
+        outward=np.array([row.outward for row in rows]),
         beta=np.array([row.beta for row in rows]),
         n_battles=np.full(len(rows), 50),
-        n_votes=np.array([0 if row.human is None else 40 for row in rows]),
+        n_votes=np.array([0 if row.human is None else row.n_votes for row in rows]),
         flags=np.array([row.flags for row in rows]),
     )

@@ -38,21 +38,32 @@ def _heldout(spread: float) -> pd.DataFrame:
 
 
 def _leaderboard(heldout: pd.DataFrame, half_width: float) -> pd.DataFrame:
-    board = heldout[heldout["method"] == "auto"].sort_values("rating", ascending=False)
-    board = board.reset_index(drop=True)
-    no_votes = board["human_rating"].isna()
-    return board.assign(
-        rank=np.arange(1, len(board) + 1),
-        lower=board["rating"] - half_width,
-        upper=board["rating"] + half_width,
-        best_rank=np.maximum(np.arange(len(board)) - 2, 1),
-        worst_rank=np.minimum(np.arange(len(board)) + 3, len(board)),
-        basis=np.where(no_votes, "gap: 13 others", "gap: 12 others"),
+    """Voted models half way between judge and votes, with half of the judge's width."""
+    board = heldout[heldout["method"] == "auto"].rename(columns={"rating": "judge_rating"})
+    new = board["human_rating"].isna()
+    rating = (board["judge_rating"] + board["human_rating"].fillna(board["judge_rating"])) / 2
+    reach = np.where(new, half_width, half_width / 2)
+    board = board.assign(
+        rating=rating,
+        lower=rating - reach,
+        upper=rating + reach,
+        evidence=np.where(new, "judge", "judge and 143 votes"),
+        judge_lower=board["judge_rating"] - half_width,
+        judge_upper=board["judge_rating"] + half_width,
+        judge_std_error=14.0,
+        human_std_error=np.where(new, math.nan, 20.0),
+        basis=np.where(new, "gap: 13 others", "gap: 12 others"),
         n_battles=143,
-        n_votes=np.where(no_votes, 0, 143),
-        flags=np.where(
-            no_votes, "no-votes", np.where(board.index == 0, "judge-always-prefers", "")
-        ),
+        n_votes=np.where(new, 0, 143),
+        flags=np.where(new, "no-votes", ""),
+    )
+    board = board.sort_values("rating", ascending=False).reset_index(drop=True)
+    place = np.arange(len(board))
+    return board.assign(
+        rank=place + 1,
+        best_rank=np.maximum(place - 2, 1),
+        worst_rank=np.minimum(place + 3, len(board)),
+        flags=np.where(place == 0, "judge-always-prefers", board["flags"]),
     )
 
 
