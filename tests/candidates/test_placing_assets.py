@@ -168,8 +168,9 @@ def test_it_is_the_row_that_the_corpus_would_have_had(rate, scored_battles):
     theirs = rated(pd.concat([scored_battles, fresh[list(SCORED_COLUMNS)]]), 200)
     theirs = theirs[theirs["model"].eq("new")].set_index("method")
     row = rate(tables_of(fresh), "n_resamples: 200")[0].loc["new"]
-    resampled = rate(tables_of(fresh), "n_resamples: 200, std_error: bootstrap")[0].loc["new"]
-    found = [row["rating"], row["std_error"], resampled["std_error"], row["hard_rating"]]
+    closed = rate(tables_of(fresh), "n_resamples: 200, std_error: analytic")[0].loc["new"]
+    errors = [closed["judge_std_error"], row["judge_std_error"]]
+    found = [row["judge_rating"], *errors, row["hard_rating"]]
     expected = theirs.loc["auto", ["rating", "std_error_analytic", "std_error"]].tolist()
     assert found == pytest.approx([*expected, theirs.loc["hard", "rating"]])
 
@@ -194,7 +195,7 @@ def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate):
     }
     rated = table["rating"].notna()
     assert rated[rated].index.tolist() == ["good", "wins"]
-    numbers = ["rank", "rating", "lower", "upper", "std_error", "best_rank", "soft_rating"]
+    numbers = ["rank", "rating", "lower", "upper", "judge_std_error", "best_rank", "soft_rating"]
     assert table.loc[~rated, numbers].isna().all(axis=None)
     assert "inf" in metadata["not_placed"].value["broken"]
     check = CANDIDATE_RATINGS.check("candidates_are_placed", table.reset_index(drop=True))
@@ -371,17 +372,17 @@ def test_controls_are_held_against_an_honest_judge(controls, scored_battles, hel
     np.testing.assert_allclose(table["rise"], table["rating"] - table["bound"])
     check = placing.controls_stay_low(table.reset_index(drop=True), gate_at(0.5))
     injected = table.loc["injected-instruction"]
-    low = bool(injected["rise"] <= 2.33 * injected["std_error"])  # the one per cent point
+    low = bool(injected["rise"] <= 2.33 * injected["judge_std_error"])  # the one per cent point
     assert check.passed is low
 
 
 def test_a_control_above_its_bound_by_chance_alone_passes():
     row = {"control": "null-model", "rating": 1340.0, "bound": 1300.0, "bound_is": "", "note": ""}
-    table = pd.DataFrame([row | {"rise": 40.0, "std_error": 20.0, "n_battles": 60}])
+    table = pd.DataFrame([row | {"rise": 40.0, "judge_std_error": 20.0, "n_battles": 60}])
     held = partial(placing.controls_stay_low, judge_gate=gate_at(0.5))
     assert held(table).passed
-    assert not held(table.assign(std_error=15.0)).passed
-    assert not held(table.assign(std_error=np.nan)).passed
+    assert not held(table.assign(judge_std_error=15.0)).passed
+    assert not held(table.assign(judge_std_error=np.nan)).passed
 
 
 HIGH = control("null-model", [5.0, 6.0, 4.0, 7.0] * 10)
