@@ -138,8 +138,9 @@ def test_models_far_from_people_and_beyond_them_are_named_in_words(tmp_path: Pat
     usual = write(tmp_path / "usual.html", [judge()], comparison=None)
     page = write(tmp_path / "off.html", [judge(leaderboard=off)], comparison=None)
     said = "新模型-nova stands above all 13 models that people have rated (1801, best of them 1672)"
-    for words, n in ((">judge far from people</td>", 1), (said, 1), (">beyond all that people have rated</td>", 1)):
-        assert (page.count(words), usual.count(words)) == (n, 0), words
+    flags = ">judge far from people</td>", ">beyond all that people have rated</td>"
+    for words in (*flags, said):
+        assert (page.count(words), usual.count(words)) == (1, 0), words
     assert f'<p class="finding warns">{said}' in page
 
 
