@@ -13,7 +13,7 @@ import pandas as pd
 from assets.candidates.assets import NO_BATTLES, score_candidates
 from assets.columns import as_columns, with_newcomer
 from assets.conditions import follows_judged_candidates, table_asset, table_check
-from assets.elo.ratings import clusters_of, ranking_options, settings_of
+from assets.elo.ratings import board_of, clusters_of, ranking_options, settings_of
 from assets.partitions import corpus_and_judge
 from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
@@ -42,7 +42,7 @@ _WHOSE = ["model", "control", "content_hash", "metadata"]
 
 
 @table_asset(
-    "6",
+    "7",
     follows_judged_candidates,
     columns={"candidates": _WHOSE},
     deps=["judge_gate"],  # of the check
@@ -66,7 +66,7 @@ def candidate_ratings(
     definition = corpus_of(context, catalog, "rating", "candidates.controls")
     rating = definition.rating
     heldout = as_columns(HeldOutRatings, heldout_ratings)
-    board = rank_models(heldout, **ranking_options(rating))
+    board = board_of(scored_battles, heldout, rating, rating.method)
     whose = pd.DataFrame(columns=_WHOSE, dtype="str") if candidates is None else candidates[_WHOSE]
     newcomers = whose.drop_duplicates("model").reset_index(drop=True)
     if newcomers.empty:

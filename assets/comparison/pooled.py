@@ -11,18 +11,17 @@ from assets.candidates.assets import score_candidates
 from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
 from assets.columns import as_columns, with_newcomer
 from assets.conditions import COMPARES_JUDGES, table_asset
-from assets.elo.ratings import calibrated, clusters_of, settings_of
+from assets.elo.ratings import board_of, calibrated, clusters_of, ranking_options, settings_of
 from assets.partitions import by_judge
 from assets.provenance import UP_TO_LEADERBOARD, settled_judges
 from assets.reliability.gate import withheld_judges
 from assets.settings import rating_of
-from judgeline.elo import HeldOutRatings, summarise, with_settled_votes
+from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import (
     Leaderboard,
     join_newcomers,
     rank_models,
     rate_pooled,
-    rate_with_votes,
 )
 from judgeline.io import (
     as_coded,
@@ -42,7 +41,10 @@ Tables = Mapping[str, pd.DataFrame]
 BY_SOME = "not-by-all-judges"
 """Flag of a candidate that only some of the pooled judges have rated."""
 
-_RATING = ("l2", "n_resamples", "seed", "resample_by", "hard_outcome", "miscoverage", "std_error")
+_RATING = (
+    "l2", "n_resamples", "seed", "resample_by", "hard_outcome", "miscoverage", "std_error",
+    "intervals",
+)  # fmt: skip
 _OF_RATINGS = [
     name
     for name in POOLED_LEADERBOARD.columns
@@ -122,20 +124,8 @@ def pooled_board(
         name: _place(common, rating, corpus, name, own) for name, own in (candidates or {}).items()
     }
     new = [with_flag(one, CANDIDATE, first=True) for one, _ in placed.values()]
-    interval = {"miscoverage": rating.miscoverage, "std_error": rating.std_error}
-    options: dict[str, Any] = {"method": POOLED, **interval}
-    one = common[next(iter(common))]
-    every_vote = as_coded(one, rating.hard_outcome, every_vote=True)
-    together = rate_with_votes(
-        every_vote,
-        with_settled_votes(every_vote),
-        ratings,
-        seed=rating.seed,
-        l2=rating.l2,
-        cluster=clusters_of(rating, one),
-        **options,
-    )
-    board = rank_models(ratings, together, **options)
+    board = board_of(common[next(iter(common))], ratings, rating, POOLED)
+    options = ranking_options(rating, POOLED)
     for one in new:
         alone = rank_models(one, calibration=ratings, **options)
         board = join_newcomers(board, alone, miscoverage=rating.miscoverage)

@@ -22,8 +22,9 @@ from judgeline.elo import (
     fit_beta_folds,
     rate,
     summarise,
+    with_settled_votes,
 )
-from judgeline.intervals import calibrate_intervals
+from judgeline.intervals import Leaderboard, calibrate_intervals, rank_models, rate_with_votes
 from judgeline.io import as_coded, as_table, questions_of, votes_that_wait, with_waiting_votes
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
@@ -66,10 +67,10 @@ def settings_of(rating: RatingOptions, corpus: str) -> RatingSettings:
     )
 
 
-def ranking_options(rating: RatingOptions) -> dict[str, Any]:
-    """Return the options that a corpus ranks its models by."""
-    names = ("method", "miscoverage", "std_error", "intervals")
-    return {name: getattr(rating, name) for name in names}
+def ranking_options(rating: RatingOptions, method: str = "") -> dict[str, Any]:
+    """Return the options that a corpus ranks its models by; its own method unless one is named."""
+    names = ("miscoverage", "std_error", "intervals")
+    return {"method": method or rating.method, **{name: getattr(rating, name) for name in names}}
 
 
 def calibrated(
@@ -84,6 +85,25 @@ def calibrated(
 def clusters_of(rating: RatingOptions, battles: pd.DataFrame) -> np.ndarray | None:
     """Return the question of each battle, or none where a corpus takes battles as independent."""
     return questions_of(battles) if rating.resample_by == "question" else None
+
+
+def board_of(
+    scored_battles: pd.DataFrame, heldout: HeldOutRatings, rating: RatingOptions, method: str
+) -> Leaderboard:
+    """Return the board of a method's held-out ratings and of people's votes on the battles."""
+    every_vote = as_coded(scored_battles, rating.hard_outcome, every_vote=True)
+    together = rate_with_votes(
+        every_vote,
+        with_settled_votes(every_vote),
+        heldout,
+        method=method,
+        miscoverage=rating.miscoverage,
+        seed=rating.seed,
+        l2=rating.l2,
+        std_error=rating.std_error,
+        cluster=clusters_of(rating, scored_battles),
+    )
+    return rank_models(heldout, together, **ranking_options(rating, method))
 
 
 @table_asset("5", follows)

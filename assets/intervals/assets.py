@@ -12,18 +12,16 @@ from assets.conditions import (
     table_asset,
     table_check,
 )
-from assets.elo.ratings import calibrated, clusters_of, ranking_options
+from assets.elo.ratings import board_of, calibrated
 from assets.partitions import corpus_and_judge
 from assets.provenance import BEFORE_RATINGS, MADE_FROM, sources_of
 from assets.reliability.gate import gate_of
 from assets.settings import rating_of
 from assets.thumbnails import intervals
-from judgeline.elo import HeldOutRatings, is_baseline, summarise, with_settled_votes
+from judgeline.elo import HeldOutRatings, is_baseline, summarise
 from judgeline.intervals import (
     Leaderboard,
     join_newcomers,
-    rank_models,
-    rate_with_votes,
     refit_errors,
     variance_by_source,
     withhold,
@@ -100,19 +98,7 @@ def leaderboard(
     """
     rating = rating_of(context, catalog, *_READ)
     heldout = as_columns(HeldOutRatings, heldout_ratings)
-    every_vote = as_coded(scored_battles, rating.hard_outcome, every_vote=True)
-    together = rate_with_votes(
-        every_vote,
-        with_settled_votes(every_vote),
-        heldout,
-        method=rating.method,
-        miscoverage=rating.miscoverage,
-        seed=rating.seed,
-        l2=rating.l2,
-        std_error=rating.std_error,
-        cluster=clusters_of(rating, scored_battles),
-    )
-    board = rank_models(heldout, together, **ranking_options(rating))
+    board = board_of(scored_battles, heldout, rating, rating.method)
     board = _with_candidates(board, candidate_ratings, rating)
     sources = sources_of(context, *_MADE_FROM)
     settings = {**sources.get("rating_settings", {}), **rating.model_dump(mode="json")}
@@ -132,7 +118,7 @@ def leaderboard(
             "plot": intervals(table),
             "evidence": dg.MetadataValue.md(
                 "\n\n".join(
-                    text
+                    in_markdown(text)
                     for text, _ in evidence_lines(
                         table, conformal_calibration, as_table(summarise(heldout))
                     )

@@ -427,7 +427,8 @@ def chosen_std_error(heldout: HeldOutRatings, kind: StdErrorKind) -> Floats:
     """Return the standard errors that scale residuals and intervals, in Elo points."""
     if kind not in ("analytic", "bootstrap"):
         raise ValueError(f"std_error must be 'analytic' or 'bootstrap', got {kind!r}")
-    if kind == "bootstrap" and np.isnan(heldout.std_error).all():
+    is_rated = np.isfinite(heldout.rating.astype(float))
+    if kind == "bootstrap" and is_rated.any() and np.isnan(heldout.std_error[is_rated]).all():
         raise ValueError("no bootstrap standard errors: set n_resamples to at least 2")
     return heldout.std_error_analytic if kind == "analytic" else heldout.std_error
 

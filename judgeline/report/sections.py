@@ -188,7 +188,7 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
         else make_grid(runs, "One row per table: when it was made last, and by which run", _RUNS),
         withheld=withheld,
     )
-    if board["rating"].notna().any():
+    if not withheld or board["rating"].notna().any():
         section.intervals = interval_figure(board, key=f"{key}-intervals", coverage=coverage)
     if withheld:
         return section

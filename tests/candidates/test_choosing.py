@@ -194,8 +194,9 @@ def pool(noise: float, threshold: float, n_battles: int = 900) -> tuple[pd.DataF
     heldout = pd.DataFrame(
         {
             "model": ANCHORS, "method": "auto", "human_rating": 1500.0, "residual": 3.0,
-            "std_error": np.nan, "std_error_analytic": 0.6 * noise / np.sqrt(n_battles),
-            "vote_std_error": 0.8 * noise / np.sqrt(n_battles), "n_battles": n_battles,
+            "std_error": 0.6 * noise / np.sqrt(n_battles), "std_error_analytic": np.nan,
+            "vote_std_error": 0.4 * noise / np.sqrt(n_battles), "n_battles": n_battles,
+            "design_effect": 4.0,  # shared questions: 0.8 together
         }
     )  # fmt: skip
     calibration = {"method": ["hard", "auto"], "threshold": [9.0, threshold], "excess_sd": 0.0}

@@ -12,13 +12,16 @@ from catalogs import catalog_of
 
 from assets.candidates import assets as candidate_judging
 from assets.candidates import placing
+from assets.columns import as_columns
 from assets.elo import ratings
 from assets.intervals import assets as intervals
 from assets.partitions import corpus_judge_key, register
-from judgeline.elo import RatingSettings, fit_beta_folds
+from judgeline.elo import HeldOutRatings, RatingSettings, fit_beta_folds
 from judgeline.elo import rate as rate_battles
-from judgeline.io import RANKS, SCORED_COLUMNS, as_coded, as_table
+from judgeline.intervals import calibrate_intervals
+from judgeline.io import RANKS, SCORED_COLUMNS, as_coded, as_table, questions_of
 from judgeline.reliability.gate import Measurement, hold_to
+from judgeline.report import beyond_lines
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
 from resources.tables.candidates import CANDIDATE_RATINGS, CANDIDATE_VERDICTS
@@ -57,7 +60,8 @@ def scored_battles(scored_battles) -> pd.DataFrame:
 
 def rated(battles: pd.DataFrame, n_resamples: int = 20) -> pd.DataFrame:
     settings = RatingSettings(n_resamples=n_resamples, stream=("c",))
-    return as_table(rate_battles(as_coded(battles, "derived"), settings))
+    units = questions_of(battles)
+    return as_table(rate_battles(as_coded(battles, "derived"), settings, cluster=units))
 
 
 @pytest.fixture
@@ -152,7 +156,8 @@ def test_standard_errors_depend_on_verdicts_alone(made, scored_battles, heldout_
 def test_a_candidate_is_placed_and_too_few_that_calibrate_are_said(rate):
     table, metadata = rate(tables_of(scores("new", GOOD)))
     row = table.loc["new"]
-    assert row["flags"] == "candidate;no-votes"
+    flags = "candidate;no-votes;beyond-anchors"  # no model of the four won as often
+    assert (row["flags"], row["evidence"]) == (flags, "judge")
     assert row["content_hash"] == "hash-of-new"
     assert math.isfinite(row["rating"])
     assert (row["lower"], row["upper"]) == (-math.inf, math.inf)  # four models at 90 %
@@ -168,8 +173,9 @@ def test_it_is_the_row_that_the_corpus_would_have_had(rate, scored_battles):
     theirs = rated(pd.concat([scored_battles, fresh[list(SCORED_COLUMNS)]]), 200)
     theirs = theirs[theirs["model"].eq("new")].set_index("method")
     row = rate(tables_of(fresh), "n_resamples: 200")[0].loc["new"]
-    resampled = rate(tables_of(fresh), "n_resamples: 200, std_error: bootstrap")[0].loc["new"]
-    found = [row["rating"], row["std_error"], resampled["std_error"], row["hard_rating"]]
+    closed = rate(tables_of(fresh), "n_resamples: 200, std_error: analytic")[0].loc["new"]
+    errors = [closed["judge_std_error"], row["judge_std_error"]]
+    found = [row["judge_rating"], *errors, row["hard_rating"]]
     expected = theirs.loc["auto", ["rating", "std_error_analytic", "std_error"]].tolist()
     assert found == pytest.approx([*expected, theirs.loc["hard", "rating"]])
 
@@ -185,16 +191,16 @@ def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate):
     tables["candidates"] = pd.concat([tables["candidates"], unjudged], ignore_index=True)
     table, metadata = rate(tables)
     assert table["flags"].to_dict() == {
-        "good": "candidate;no-votes",
+        "good": "candidate;no-votes;beyond-anchors",
         "broken": "candidate;no-votes;not-placed",
         "once": "candidate;no-votes;too-few-battles",
         "lost": "candidate;no-votes;mostly-unscored",
-        "wins": "candidate;no-votes;judge-always-prefers",
+        "wins": "candidate;no-votes;judge-always-prefers;beyond-anchors",
         "later": "candidate;no-votes;not-judged",
     }
     rated = table["rating"].notna()
     assert rated[rated].index.tolist() == ["good", "wins"]
-    numbers = ["rank", "rating", "lower", "upper", "std_error", "best_rank", "soft_rating"]
+    numbers = ["rank", "rating", "lower", "upper", "judge_std_error", "best_rank", "soft_rating"]
     assert table.loc[~rated, numbers].isna().all(axis=None)
     assert "inf" in metadata["not_placed"].value["broken"]
     check = CANDIDATE_RATINGS.check("candidates_are_placed", table.reset_index(drop=True))
@@ -202,6 +208,37 @@ def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate):
     assert check.severity == WARN
     assert "not-judged" in check.description
     assert CANDIDATE_RATINGS.check("candidates_are_placed", table.loc[["good"]]).passed
+
+
+@pytest.mark.parametrize(
+    ("differences", "side"),
+    [
+        ([0.5, -0.5, 1.0, -1.0], None),  # wins as often as it loses
+        ([5.0, 6.0, 4.0, 7.0], "above"),
+        ([-6.0] * 4, "below"),  # one constant answer to everything
+    ],
+)
+def test_a_candidate_beyond_all_voted_models_is_told_with_the_remedy(
+    made, rate, scored_battles, heldout_ratings, differences, side
+):
+    null = scores("control:null-model", [-6.0] * 40, control="null-model")  # it is meant to be low
+    placed = rate(tables_of(scores("new", differences * 10), null))[0]
+    row, people = placed.loc["new"], heldout_ratings["human_rating"].dropna()
+    stands = {"above": row["rating"] > people.max(), "below": row["rating"] < people.min()}
+    assert {name for name, does in stands.items() if does} == {side} - {None}
+    assert ("beyond-anchors" in row["flags"].split(";")) is (side is not None)
+    board = board_of(made, scored_battles, heldout_ratings, placed.reset_index(drop=True))
+    for table, check, shown in (
+        (CANDIDATE_RATINGS, "candidates_stand_among_people", placed.reset_index(drop=True)),
+        (LEADERBOARD, "models_stand_among_people", board),
+    ):
+        told = table.check(check, shown)
+        assert (told.passed, told.severity) == (side is None, WARN)
+        assert ("have people vote on its battles first" in told.description) is (side is not None)
+    said = beyond_lines(board)
+    assert [text.startswith(f"new stands {side} all 4 models") for text, _ in said] == (
+        [True] * (side is not None)
+    )
 
 
 def test_a_model_with_votes_by_now_is_no_candidate(rate):
@@ -296,9 +333,11 @@ def gate_at(kappa: float) -> pd.DataFrame:
 
 
 def board_of(made, scored_battles, heldout_ratings, candidate_ratings, *, kappa: float = 0.5):
+    calibration = as_table(calibrate_intervals(as_columns(HeldOutRatings, heldout_ratings)))
     return made(
         intervals.leaderboard, scored_battles=scored_battles, heldout_ratings=heldout_ratings,
         judge_gate=gate_at(kappa), candidate_ratings=candidate_ratings,
+        conformal_calibration=calibration,
     ).value  # fmt: skip
 
 
@@ -371,17 +410,17 @@ def test_controls_are_held_against_an_honest_judge(controls, scored_battles, hel
     np.testing.assert_allclose(table["rise"], table["rating"] - table["bound"])
     check = placing.controls_stay_low(table.reset_index(drop=True), gate_at(0.5))
     injected = table.loc["injected-instruction"]
-    low = bool(injected["rise"] <= 2.33 * injected["std_error"])  # the one per cent point
+    low = bool(injected["rise"] <= 2.33 * injected["judge_std_error"])  # the one per cent point
     assert check.passed is low
 
 
 def test_a_control_above_its_bound_by_chance_alone_passes():
     row = {"control": "null-model", "rating": 1340.0, "bound": 1300.0, "bound_is": "", "note": ""}
-    table = pd.DataFrame([row | {"rise": 40.0, "std_error": 20.0, "n_battles": 60}])
+    table = pd.DataFrame([row | {"rise": 40.0, "judge_std_error": 20.0, "n_battles": 60}])
     held = partial(placing.controls_stay_low, judge_gate=gate_at(0.5))
     assert held(table).passed
-    assert not held(table.assign(std_error=15.0)).passed
-    assert not held(table.assign(std_error=np.nan)).passed
+    assert not held(table.assign(judge_std_error=15.0)).passed
+    assert not held(table.assign(judge_std_error=np.nan)).passed
 
 
 HIGH = control("null-model", [5.0, 6.0, 4.0, 7.0] * 10)

@@ -30,16 +30,25 @@ from resources.tables.candidates import PREDICTIONS
 
 FIRST, THEN = "2031-01-01T00:00:00+00:00", "2031-02-01T00:00:00+00:00"
 HASHES = pd.Series({"new": "abc"})
-TOGETHER = [f"{JUDGE_AND_VOTES}{part}" for part in ("", "_std_error", "_lower", "_upper")]
 
 
 def board(*rows: tuple[str, float, float, int], flags: str = "") -> pd.DataFrame:
-    """Rows of model, rating, human rating (NaN without) and votes; intervals of 50 points."""
-    table = pd.DataFrame(rows, columns=["model", "rating", "human_rating", "n_votes"])
-    no_votes = np.where(table["human_rating"].isna(), "candidate;no-votes", "")
-    numbers = {"std_error": 20.0, "vote_std_error": 15.0, **dict.fromkeys(TOGETHER, math.nan)}
-    ends = {"lower": table["rating"] - 50, "upper": table["rating"] + 50}
-    return table.assign(method="soft", **ends, **numbers, flags=flags or no_votes)
+    """Rows of model, judge rating, human rating (NaN without) and votes; intervals of 50 points.
+
+    The best rating of a model with votes is by these alone, and no prediction.
+    """
+    table = pd.DataFrame(rows, columns=["model", "judge_rating", "human_rating", "n_votes"])
+    unvoted = table["human_rating"].isna()
+    judged = table["judge_rating"]
+    best = {"rating": judged.where(unvoted, table["human_rating"]), "std_error": 33.0}
+    best |= {"lower": best["rating"] - 77, "upper": best["rating"] + 77}
+    alone = {"judge_lower": judged - 50, "judge_upper": judged + 50, "judge_std_error": 20.0}
+    evidence = np.where(unvoted, "judge", table["n_votes"].map("{} votes".format))
+    no_votes = np.where(unvoted, "candidate;no-votes", "")
+    return table.assign(
+        method="soft", **best, **alone, vote_std_error=15.0, evidence=evidence,
+        flags=flags or no_votes,
+    )  # fmt: skip
 
 
 NO_BATTLES = pd.DataFrame(columns=["battle_id", "model_a", "model_b", "human_outcome"])
@@ -83,9 +92,12 @@ def test_a_model_without_votes_is_predicted_when_it_is_first_rated():
 
 def with_votes(leaderboard: pd.DataFrame, model: str, rating: float) -> pd.DataFrame:
     """The board with one model's rating by judge and votes: standard error 20, interval of 40."""
-    row, values = leaderboard["model"].eq(model), (rating, 20.0, rating - 40, rating + 40)
-    both = zip(TOGETHER, values, strict=True)
-    return leaderboard.assign(**{name: np.where(row, value, np.nan) for name, value in both})
+    both = {"rating": rating, "std_error": 20.0, "lower": rating - 40, "upper": rating + 40}
+    both |= {"evidence": "judge and 2 votes"}
+    row = leaderboard["model"].eq(model)
+    return leaderboard.assign(
+        **{name: leaderboard[name].mask(row, value) for name, value in both.items()}
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +106,7 @@ def with_votes(leaderboard: pd.DataFrame, model: str, rating: float) -> pd.DataF
         board(("new", math.nan, math.nan, 0)),  # withheld, or not rated
         # a hub, without which nobody is connected: its votes are there, and its scale is not
         board(("hub", 1600.0, math.nan, 360), flags="anchors-disconnected"),
-        board(*VOTED, NEW).assign(lower=-math.inf, upper=math.inf),
+        board(*VOTED, NEW).assign(judge_lower=-math.inf, judge_upper=math.inf),
         board(*VOTED, NEW, flags="candidate;no-votes;few-battles"),
         with_votes(board(*VOTED), "ant", 1500.0),  # it came with its votes
     ],
@@ -207,10 +219,11 @@ def test_first_votes_make_a_second_prediction_that_names_them(n_votes, human):
     # votes that wait already are predicted with in the run that predicts without them
     at_once = state(NONE, with_votes(board(*VOTED, NEW), "new", 1580.0), battles=SEEN)
     assert at_once["used_votes"].isna().tolist() == [True, False]
-    endless = with_votes(board(*VOTED, ("new", 1600.0, 1570.0, 9)), "new", 1580.0).assign(
-        judge_and_votes_lower=-math.inf, judge_and_votes_upper=math.inf
-    )
-    assert len(state(first_record(), endless, battles=SEEN)) == 1
+    bounded = with_votes(board(*VOTED, ("new", 1600.0, 1570.0, 9)), "new", 1580.0)
+    endless = bounded.assign(lower=-math.inf, upper=math.inf)
+    by_votes = bounded.assign(evidence="9 votes")
+    for unworthy in (endless, by_votes):
+        assert len(state(first_record(), unworthy, battles=SEEN)) == 1
 
 
 def further(rating: float, std_error: float, n_votes: int) -> pd.DataFrame:
@@ -302,6 +315,7 @@ def heldout(residuals: list[float], names: str = "voted") -> pd.DataFrame:
     rows = [
         {"model": f"{names}-{k}", "method": method, "residual": r, "std_error_analytic": 20.0,
          "std_error": 10.0, "human_std_error": math.nan, "vote_std_error": 0.0, "n_battles": 90,
+         "design_effect": 1.0,
          "human_rating": 1.0, "rating": 1.0 + r}
         for k, r in enumerate(residuals)
         for method in ("hard", "soft")
@@ -385,7 +399,8 @@ def test_the_standard_error_that_intervals_are_made_of_scales_the_pool():
 def test_residuals_are_ranked_in_the_spread_that_intervals_are_made_of(vote_std_error, p_value):
     """Excess of the pool: 400 - 256 is 12 squared. Its spreads are 20, 20, 20 and 25."""
     pool = heldout([20.0] * 4).query("method == 'soft'").assign(std_error_analytic=16.0)
-    pool = pool.assign(human_std_error=0.0, vote_std_error=[0.0, 0.0, 0.0, 15.0])
+    # noise of 7.5 a vote, and questions that make of a vote a quarter of one: 15
+    pool = pool.assign(human_std_error=0.0, vote_std_error=[0.0, 0.0, 0.0, 7.5], design_effect=4.0)
     record = scored_record([22.5]).assign(std_error=9.0, vote_std_error=vote_std_error)
     assert strangeness(record, pool, "analytic")["p_value"].tolist() == [p_value]
 

@@ -180,10 +180,43 @@ CONSISTENCY = pd.DataFrame(
 )
 
 
+SKILL = {"skill", "skill_lower"}
+"""Criteria of the ratings, which `conformal_calibration` measures."""
+
+
+def test_skill_is_that_of_the_method_that_ranks() -> None:
+    calibration = pd.DataFrame(
+        {"method": ["hard", "auto"], "skill": [0.9, -0.2], "skill_lower": [0.7, -1.5],
+         "n_models": [12, 11]}
+    )  # fmt: skip
+    measured = judge_gate.skill_measurements(calibration, "auto")
+    note = "11 models with votes"
+    assert measured == {"skill": (-0.2, note), "skill_lower": (-1.5, note)}
+    unknown = judge_gate.skill_measurements(calibration.assign(skill=NAN), "hard")
+    assert math.isnan(unknown["skill"].value)
+
+
+@pytest.mark.parametrize(
+    ("skill", "lower", "withheld", "told"),
+    [
+        (0.8, 0.5, "", ""),
+        (0.3, -0.2, "", "skill_lower -0.20 < 0.00"),  # it may add nothing
+        (-0.1, -0.9, "skill -0.10 < 0.00", "skill_lower -0.90 < 0.00"),
+        (NAN, NAN, "", ""),  # too few models to know
+    ],
+)
+def test_a_judge_without_skill_is_withheld_and_one_of_doubtful_skill_is_told(
+    skill: float, lower: float, withheld: str, told: str
+) -> None:
+    gate = gate_of(skill=skill, skill_lower=lower)
+    assert failures(gate, withholding=True) == withheld
+    assert failures(gate, withholding=False) == told
+
+
 def test_each_table_measures_its_criteria(verdicts) -> None:
     verdicts.loc[verdicts["battle_id"].lt("battle-12"), "status"] = "refusal"
     measured = judge_gate.measure(verdicts, DIAGNOSTICS, RUNS, CONSISTENCY)
-    assert set(measured) == set(CRITERIA)
+    assert set(measured) == set(CRITERIA) - SKILL
     assert measured["kappa"] == Measurement(0.25, "200 battles")
     assert measured["position_effect"] == Measurement(0.75, "300 battles")  # its size
     assert measured["position_flip_rate"] == Measurement(0.125, "280 battles")
@@ -203,7 +236,7 @@ def test_tables_that_are_not_there_measure_nothing_and_say_so(verdicts, none) ->
     for diagnostics in (DIAGNOSTICS.head(0), valueless):
         measured = judge_gate.measure(verdicts, diagnostics, panel, none)
         unknown = {name for name, one in measured.items() if math.isnan(one.value)}
-        assert unknown == set(CRITERIA) - {"parse_rate"}
+        assert unknown == set(CRITERIA) - SKILL - {"parse_rate"}
         assert "see reliability_panel" in measured["icc_average"].note
         assert "no kappa_both_ways" in measured["kappa"].note
         assert measured["conflict_ratio"].note == "consistency has no rows"
@@ -246,11 +279,12 @@ def test_the_gate_fails_only_by_criteria_that_withhold(values, stops: bool, info
 
 WITHHELD = pd.DataFrame(
     {
-        "rank": pd.array([None, None], dtype="Int64"),
+        "rank": pd.array([1, None], dtype="Int64"),
         "model": ["ant", "bee"],
-        "rating": [NAN, NAN],
-        "lower": [NAN, NAN],
-        "upper": [NAN, NAN],
+        "rating": [1500.0, NAN],  # ant by people's votes, and bee has none
+        "lower": [1450.0, NAN],
+        "upper": [1550.0, NAN],
+        **dict.fromkeys(("judge_rating", "judge_lower", "judge_upper"), NAN),
         "flags": ["withheld: kappa 0.05 < 0.20", "withheld: kappa 0.05 < 0.20;few-battles"],
     }
 )

@@ -77,6 +77,22 @@ def test_board_and_coverage_show_their_last_columns_on_a_small_laptop(browser, r
         assert box.get_property("scrollWidth") == box.get_property("clientWidth"), table
 
 
+@pytest.mark.parametrize("script", [True, False])
+def test_a_phone_shows_rank_model_rating_and_interval_without_scrolling(browser, report, script):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not script})
+    try:
+        show(browser, report, width=390)
+        for board in browser.find_elements(By.CSS_SELECTOR, "main > section > .scroll .board"):
+            box = board.find_element(By.XPATH, "..").rect
+            for row in board.find_elements(By.TAG_NAME, "tr"):
+                cells = row.find_elements(By.CSS_SELECTOR, "th, td")
+                interval = cells[3].rect
+                assert interval["x"] + interval["width"] <= box["x"] + box["width"], row.text
+                assert cells[1].rect["width"] >= 100  # a name is more than a column of letters
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
 def test_print_has_board_and_comparison_on_three_pages(browser, report):
     show(browser, report)
     printed = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
@@ -162,17 +178,17 @@ def test_sorting_by_mouse_and_keyboard(browser: webdriver.Chrome, report: Path) 
     show(browser, report)
     given = column(browser, 1)
     headings = browser.find_elements(By.CSS_SELECTOR, ".board thead th")
-    human = headings[5].find_element(By.TAG_NAME, "button")
+    human = headings[7].find_element(By.TAG_NAME, "button")
     human.click()
-    assert headings[5].get_attribute("aria-sort") == "ascending"
+    assert headings[7].get_attribute("aria-sort") == "ascending"
     assert headings[0].get_attribute("aria-sort") is None
-    ratings = column(browser, 5)
+    ratings = column(browser, 7)
     assert ratings[:2] == ["1301", "1366"]
     assert ratings[-1] == "–"  # no rating sorts last
     human.send_keys(Keys.ENTER)
-    assert headings[5].get_attribute("aria-sort") == "descending"
-    assert column(browser, 5)[0] == "1672"
-    assert column(browser, 5)[-1] == "–"
+    assert headings[7].get_attribute("aria-sort") == "descending"
+    assert column(browser, 7)[0] == "1672"
+    assert column(browser, 7)[-1] == "–"
     headings[0].find_element(By.TAG_NAME, "button").send_keys(Keys.SPACE)
     assert column(browser, 1) == given
 

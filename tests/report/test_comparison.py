@@ -19,7 +19,8 @@ def heldout() -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=["model", "method", "rating", "human_rating", "residual"])
     return table.assign(
         basis="", std_error=20.0, std_error_analytic=20.0, human_std_error=20.0,
-        vote_std_error=20.0, beta=0.8, n_battles=40, n_votes=40, flags="",
+        vote_std_error=20.0, design_effect=1.0, outward=0.0, beta=0.8, n_battles=40, n_votes=40,
+        flags="",
     )  # fmt: skip
 
 

@@ -142,6 +142,14 @@ def test_unbounded_intervals_are_drawn_and_counted() -> None:
     assert "stroke-dasharray" in figure.svg
 
 
+def test_the_best_rating_stands_beside_those_of_judge_and_votes_alone(figures) -> None:
+    svg = figures[0].svg
+    for label in ("judge and votes", "judge, no votes", "judge alone", "votes alone"):
+        assert svg.count(f">{label}</text>") == 1
+    voted = example_judge().leaderboard.dropna(subset="human_rating")
+    assert ">judge, no votes</text>" not in interval_figure(voted, key="k", coverage="90 %").svg
+
+
 def test_a_judge_that_contradicts_humans_has_no_reliability_diagram() -> None:
     battles = example_judge().scored_battles
     turned = battles.assign(score_difference=-battles["score_difference"])
@@ -209,10 +217,9 @@ def test_thumbnails_are_small_drawings_in_markdown(drawn):
 TEXT, GRAPHIC = 4.5, 3.0  # WCAG 2.2, 1.4.3 and 1.4.11, level AA
 SURFACES = ("page", "surface")
 WASHES = {"mark-wash": "accent", "warn-wash": "warn", "new-wash": "new"}
-TEXTS = ("ink", "muted", "accent", "warn", "fig-missed")
+TEXTS = ("ink", "muted", "accent", "warn")
 MARKS = (
-    "faint", "new", "fig-hard", "fig-soft", "fig-headline", "fig-new", "fig-missed", "fig-ink",
-    "fig-muted",
+    "faint", "new", "fig-hard", "fig-soft", "fig-headline", "fig-new", "fig-ink", "fig-muted",
 )  # fmt: skip
 
 Colour = tuple[float, float, float]

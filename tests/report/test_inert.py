@@ -104,7 +104,7 @@ def test_json_loses_nothing() -> None:
 def test_tables_in_a_terminal_hold_no_controls() -> None:
     out = io.StringIO()
     console = Console(file=out, width=400, force_terminal=False)
-    rows = board().assign(method="soft", upper=1.0, n_battles=1, n_votes=0)
+    rows = board().assign(method="soft", upper=1.0, n_battles=1, evidence="judge", judge_rating=1.0)
     console.print(leaderboard_table(rows, "title"))
     console.print(plain_table("", ["model"], [[name] for name in HOSTILE]))
     assert hidden(out.getvalue()) <= {"\t"}

@@ -267,14 +267,14 @@ def test_of_a_watch_the_latest_answers_are_shown_and_of_predictions_how_many_hel
 
 def test_boards_stand_side_by_side_where_two_judges_have_ratings() -> None:
     first, second = example_judges()
-    pooled = first.leaderboard.assign(rating=first.leaderboard["rating"] + 1)
+    pooled = first.leaderboard.assign(judge_rating=first.leaderboard["judge_rating"] + 1)
     grid = boards_beside([first, second], pooled)
     assert grid is not None
     names = ["Model", "Careful judge", "Noisy judge <b>", "All judges", "People"]
     assert [column.label for column in grid.columns] == names
     assert len(grid.rows) == first.leaderboard["model"].nunique()
-    best = first.leaderboard.iloc[0]
+    best = first.leaderboard.sort_values("judge_rating").iloc[-1]
     shown = [float(cell.key) for cell in grid.rows[0].cells[1:4]]
-    of_second = second.leaderboard.set_index("model")["rating"]
-    assert shown == [best["rating"], of_second[best["model"]], best["rating"] + 1]
+    of_second = second.leaderboard.set_index("model")["judge_rating"]
+    assert shown == [best["judge_rating"], of_second[best["model"]], best["judge_rating"] + 1]
     assert boards_beside([first], pooled) is None
