@@ -281,8 +281,8 @@ def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> N
     console.print(RATE_RULE, soft_wrap=True)
     for status, sentence in _OF_THE_JUDGE.items():
         if named := rates.loc[rates["status"].eq(status), "system"].tolist():
-            names = plain(", ".join(map(str, named[:5])))
-            console.print(f"[yellow]Note[/]: {sentence.format(names)}", soft_wrap=True)
+            told = sentence.format(plain(", ".join(map(str, named[:5]))))
+            console.print(f"[yellow]Note[/]: {told}", soft_wrap=True)
     if {*rates["system"]} == {ONE_SYSTEM}:
         console.print("All answers are of one system: no column names another.", soft_wrap=True)
 

@@ -226,8 +226,8 @@ def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
     sides = agree.sum(axis=1), against.sum(axis=1)
     slope, error = _slopes(derivatives, *sides, share)
     status = _statuses(*sides, slope, error)
-    usable = (np.where(status == "ok", part, np.nan) for part in (slope, error))
-    return BetaFolds(np.array(battles.models), *usable, folds.sum(axis=1), status)
+    beta, std_error = (np.where(status == "ok", part, np.nan) for part in (slope, error))
+    return BetaFolds(np.array(battles.models), beta, std_error, folds.sum(axis=1), status)
 
 
 def _folds_of_continuous(battles: CodedBattles) -> BetaFolds:

@@ -103,8 +103,8 @@ def adjusted_mean(
     ends = (centre - quantile * std_error, centre + quantile * std_error)
     estimate = (weight * means.win_rate).sum(axis=-1)
     naive = (weight * means.judged).sum(axis=-1)
-    clipped = (np.clip(values, 0, 1) for values in (estimate, *ends))
-    return AdjustedMean(*clipped, std_error, naive, centre)
+    estimate, lower, upper = (np.clip(values, 0, 1) for values in (estimate, *ends))
+    return AdjustedMean(estimate, lower, upper, std_error, naive, centre)
 
 
 class _Means(NamedTuple):

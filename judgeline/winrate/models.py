@@ -250,8 +250,9 @@ def _estimate(design: Design, way: str, miscoverage: float) -> Estimate:
     design = decisive(design) if way.startswith("binary") else design
     design = design if way == "binary-by-length" else pooled(design)
     mean = adjusted_mean(design.test, design.labelled, miscoverage=miscoverage)
-    require_possible(float(mean.centre), quantile * float(mean.std_error))
-    return Estimate(*map(float, mean[:4]))
+    win_rate, lower, upper, std_error, _, centre = map(float, mean)
+    require_possible(centre, quantile * std_error)
+    return Estimate(win_rate, lower, upper, std_error)
 
 
 EACH_MODEL, STRONGEST, WEAKEST = "each model", "strongest third", "weakest third"
