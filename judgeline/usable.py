@@ -35,11 +35,11 @@ _VERDICT_OF_STATUS = {
     "Add battles that people voted on; without votes judgeline.reference_ratings rates the models",
 }
 _OF_OTHERS = {
-    REVERSED: "with all votes the judge prefers what people prefer, without the first of these "
-    "models what they reject ({slope}), so that too few votes bear its scale. Add battles that "
-    "people voted on",
-    UNCERTAIN: "with all votes the judge prefers what people prefer; without the first of these "
-    "models votes cannot tell: {slope}. {more}",
+    REVERSED: "with all votes the judge prefers what people prefer, without {model} "
+    "what they reject ({slope}), so that too few votes bear its scale. Add battles that people "
+    "voted on",
+    UNCERTAIN: "with all votes the judge prefers what people prefer; without {model} votes cannot "
+    "tell: {slope}. {more}",
 }
 
 
@@ -137,7 +137,8 @@ def require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
     pooled = _fit(scored)
     status = CONSTANT if CONSTANT in folds.status else pooled.status
     if status != "ok":
-        why = _why(_VERDICT_OF_STATUS[status], pooled, scored)
+        score = scored["score_difference"].iloc[0]
+        why = _VERDICT_OF_STATUS[status].format(score=score, **_numbers(pooled))
         raise UnusableJudgeError(
             f"this judge cannot be put on the human scale ({status}, "
             f"{pooled.n_battles} decisive votes): {why}"
@@ -147,7 +148,8 @@ def require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
         status, first = str(folds.status[bad][0]), folds.held_out_model[bad][0]
         names = ", ".join(folds.held_out_model[bad][:5])
         rest = scored[scored["model_a"].ne(first) & scored["model_b"].ne(first)]
-        why = _why(_OF_OTHERS.get(status, _VERDICT_OF_STATUS[status]), _fit(rest), scored)
+        sentence = _OF_OTHERS.get(status, _VERDICT_OF_STATUS[status])
+        why = sentence.format(model=first, **_numbers(_fit(rest)))
         raise UnusableJudgeError(
             f"with {names} held out, the other models' {folds.n_battles[bad][0]} decisive votes "
             f"give no slope ({status}): {why}"
@@ -160,13 +162,13 @@ def _fit(scored: pd.DataFrame) -> BetaFit:
     return fit_beta(score, votes, alike.get(COUNT))
 
 
-def _why(sentence: str, fit: BetaFit, scored: pd.DataFrame) -> str:
-    """Return a sentence with the numbers of its slope."""
+def _numbers(fit: BetaFit) -> dict[str, str]:
+    """Return a slope with its error, and how many votes would tell it from 0, in words."""
     slope = f"all {fit.n_battles} decisive votes are against its scores"
     if math.isfinite(fit.slope):
-        digits = max(0, 1 - math.floor(math.log10(fit.slope_std_error)))
+        digits = max(0, 1 - math.floor(math.log10(max(fit.slope_std_error, 1e-9))))
         slope = f"slope {fit.slope:.{digits}f} +- {fit.slope_std_error:.{digits}f}"
     more = "Add battles that people voted on"
     if needed := fit.votes_that_tell:
         more = f"About {needed:,} decisive votes such as these would tell. {more}"
-    return sentence.format(score=scored["score_difference"].iloc[0], slope=slope, more=more)
+    return {"slope": slope, "more": more}
