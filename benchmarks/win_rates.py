@@ -2,7 +2,8 @@
 
 First real files of battles, each model left out; then the published interval over true win
 rates, with calibration battles divided evenly and by the adaptive rule; then five estimators when
-calibration and test battles differ. README.md beside this file says how to read the tables.
+calibration and test battles differ; then pass rates of one system. README.md beside this file
+says how to read the tables.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from judgeline.winrate import (
     WEAKEST,
     OutcomeTables,
     leave_out_coverage,
+    pass_rates,
     power_tuned_estimate,
     power_tuned_half_width,
     strength_strata,
@@ -43,7 +45,11 @@ SHIFTS = {
     "label shift: 50 % won, test 30 %": (table(0.3), table(0.5)),
     "verdicts' mix shifts": (SHIFTED_VERDICTS, SAME),
 }
-
+PASS_RATES = (0.02, 0.04, 0.1, 0.3, 0.5, 0.7, 0.9, 0.96, 0.98)
+LABELS = (20, 25, 30, 50, 100)
+N_ANSWERS = 500
+JUDGES = {"good": (0.9, 0.7), "coin": (0.5, 0.5), "reversed": (0.3, 0.1)}
+"""Sensitivity and specificity."""
 
 REPLICATES = 40
 N_VOTES = 50
@@ -150,6 +156,41 @@ def shift_row(name: str) -> dict[str, Any]:
     }
 
 
+def rates_row(rate: float, n_labels: int, n_files: int) -> dict[str, float]:
+    """Return how the shown pass rate of one system fares, and how often its judge is accused."""
+    rng = np.random.default_rng([2026, round(100 * rate), n_labels])
+    label_alone = np.arange(N_ANSWERS) < n_labels
+    row, held, widths = {"rate": rate, "n_labels": n_labels}, [], []
+    for judge, (sensitivity, specificity) in JUDGES.items():
+        n_accused = 0
+        for _ in range(n_files):
+            good = rng.random(N_ANSWERS) < rate
+            verdict = rng.random(N_ANSWERS) < np.where(good, sensitivity, 1 - specificity)
+            label = np.where(label_alone, good, np.nan)
+            found = pass_rates(["x"] * N_ANSWERS, verdict, label, miscoverage=0.1)
+            n_accused += int((found.status == "chance").any())
+            if judge == "good":
+                held += list(((found.lower <= rate) & (rate <= found.upper))[found.headline])
+                widths += list((found.upper - found.lower)[found.headline])
+        row[judge] = n_accused / n_files
+    shown = (held, widths)
+    coverage, width = (float(np.mean(part)) if part else math.nan for part in shown)
+    return row | {"without": 1 - len(held) / n_files, "coverage": coverage, "width": width}
+
+
+def show_rates(rows: list[dict[str, float]], n_files: int) -> None:
+    """Print pass rates, a line for each true rate and number of labels."""
+    print(
+        f"\nPass rates of one system, {N_ANSWERS} answers, {n_files} files a line, 90 % intervals"
+    )
+    print("true  labels   no headline    coverage    width    accused: good      coin  reversed")
+    for row in rows:
+        print(
+            f"{row['rate']:.2f}{row['n_labels']:>8}{row['without']:>14.1%}{row['coverage']:>12.3f}"
+            f"{row['width']:>9.3f}{row['good']:>17.1%}{row['coin']:>10.1%}{row['reversed']:>10.1%}"
+        )
+
+
 def show(intervals: list[dict[str, float]], shifts: list[dict[str, Any]], n: int) -> None:
     """Print both tables."""
     print(
@@ -181,17 +222,21 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.quick:
         chosen.replications = 1000
+    n_files = 100 if chosen.quick else 1000
     files = sorted(Path(chosen.data, "real").glob("*.csv")) if chosen.data else []
     real = [real_row(path) for path in files]
     real += [mean_row(real)] if real else []
     intervals = [interval_row(win_rate, chosen.replications) for win_rate in WIN_RATES]
     shifts = [shift_row(name) for name in SHIFTS]
+    rates = [rates_row(rate, n, n_files) for rate in PASS_RATES for n in LABELS]
     if chosen.json:
-        print(json.dumps({"real": real, "intervals": intervals, "shifts": shifts}, indent=1))
+        found = {"real": real, "intervals": intervals, "shifts": shifts, "rates": rates}
+        print(json.dumps(found, indent=1))
     else:
         show_real(real) if real else print("no --data or JUDGELINE_DATA with real/*.csv: not run")
         print()
         show(intervals, shifts, chosen.replications)
+        show_rates(rates, n_files)
 
 
 if __name__ == "__main__":

@@ -222,6 +222,15 @@ def _agreement(summary: "pd.DataFrame", calibration: "pd.DataFrame") -> Table:
     return table
 
 
+_OF_THE_JUDGE = {
+    "chance": "by the labels the judge is no better than chance on {}: look at its codes of pass "
+    "and fail.",
+    "labels-cannot-tell": "labels cannot tell whether the judge is better than chance on {}: label "
+    "more answers.",
+}
+"""By status of the corrected pass rates of systems."""
+
+
 def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> None:
     """Print each system's pass rate, the labels' and the judge's own beside it, and its basis."""
     from judgeline.io import ONE_SYSTEM
@@ -246,12 +255,10 @@ def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> N
     for estimator in dict.fromkeys(rates.loc[rates["headline"], "estimator"]):
         console.print(f"{estimator}: {RATES[estimator]}.", soft_wrap=True)
     console.print(RATE_RULE, soft_wrap=True)
-    if chance := rates.loc[rates["status"].eq("chance"), "system"].tolist():
-        console.print(
-            f"[yellow]Note[/]: by the labels the judge is no better than chance on "
-            f"{plain(', '.join(map(str, chance[:5])))}: look at its codes of pass and fail.",
-            soft_wrap=True,
-        )
+    for status, sentence in _OF_THE_JUDGE.items():
+        if named := rates.loc[rates["status"].eq(status), "system"].tolist():
+            told = sentence.format(plain(", ".join(map(str, named[:5]))))
+            console.print(f"[yellow]Note[/]: {told}", soft_wrap=True)
     if {*rates["system"]} == {ONE_SYSTEM}:
         console.print("All answers are of one system: no column names another.", soft_wrap=True)
 

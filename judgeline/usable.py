@@ -1,13 +1,14 @@
 """Conditions on battles and their judge before models are rated by them."""
 
 import json
+import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
-from judgeline.elo import CONSTANT, BetaFolds, fit_beta
+from judgeline.elo import CONSTANT, REVERSED, UNCERTAIN, BetaFit, BetaFolds, fit_beta
 from judgeline.io import (
     COUNT,
     ArgumentError,
@@ -25,17 +26,20 @@ _LOST = ("unknown-outcome", "unknown-winner", "unknown-preference", "nan-score")
 _VERDICT_OF_STATUS = {
     CONSTANT: "every score difference is {score:g}, so that the judge tells nothing of the models. "
     "Check how the scores were read; if they are right, this judge must not rate models",
-    "contradicts-humans": "the judge prefers what people reject (its slope is not positive). "
-    "Check that score_difference is A minus B and that human_outcome 1 means A; if both are "
-    "right, this judge must not rate models",
+    REVERSED: "the judge prefers what people reject: {slope}. Check that score_difference is A "
+    "minus B and that human_outcome 1 means A; if both are right, this judge must not rate models",
+    UNCERTAIN: "votes cannot tell: {slope}. {more}",
     "separable": "the scores predict every vote, so that the slope has no upper end. There are "
     "too few human votes: add battles that people voted on",
     "no-decisive-votes": "no battle has both a decisive human vote (1 or 0) and unequal scores. "
     "Add battles that people voted on; without votes judgeline.reference_ratings rates the models",
 }
 _OF_OTHERS = {
-    "contradicts-humans": "with all votes the judge prefers what people prefer, without these "
-    "models it does not, so that too few votes bear its scale. Add battles that people voted on"
+    REVERSED: "with all votes the judge prefers what people prefer, without {model} "
+    "what they reject ({slope}), so that too few votes bear its scale. Add battles that people "
+    "voted on",
+    UNCERTAIN: "with all votes the judge prefers what people prefer; without {model} votes cannot "
+    "tell: {slope}. {more}",
 }
 
 
@@ -130,21 +134,41 @@ def printable(text: str) -> str:
 
 def require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
     """Raise unless the judge has a positive, finite slope, with all votes and in every fold."""
-    alike = by_score(scored)
-    score, votes = (as_numbers(alike[name]) for name in ("score_difference", "human_outcome"))
-    pooled = fit_beta(score, votes, alike.get(COUNT))
+    pooled = _fit(scored)
     status = CONSTANT if CONSTANT in folds.status else pooled.status
     if status != "ok":
-        why = _VERDICT_OF_STATUS[status].format(score=scored["score_difference"].iloc[0])
+        score = scored["score_difference"].iloc[0]
+        why = _VERDICT_OF_STATUS[status].format(score=score, **_numbers(pooled))
         raise UnusableJudgeError(
             f"this judge cannot be put on the human scale ({status}, "
             f"{pooled.n_battles} decisive votes): {why}"
         )
     bad = folds.status != "ok"
     if bad.any():
-        status = str(folds.status[bad][0])
+        status, first = str(folds.status[bad][0]), folds.held_out_model[bad][0]
         names = ", ".join(folds.held_out_model[bad][:5])
+        rest = scored[scored["model_a"].ne(first) & scored["model_b"].ne(first)]
+        sentence = _OF_OTHERS.get(status, _VERDICT_OF_STATUS[status])
+        why = sentence.format(model=first, **_numbers(_fit(rest)))
         raise UnusableJudgeError(
             f"with {names} held out, the other models' {folds.n_battles[bad][0]} decisive votes "
-            f"give no slope ({status}): {_OF_OTHERS.get(status, _VERDICT_OF_STATUS[status])}"
+            f"give no slope ({status}): {why}"
         )
+
+
+def _fit(scored: pd.DataFrame) -> BetaFit:
+    alike = by_score(scored)
+    score, votes = (as_numbers(alike[name]) for name in ("score_difference", "human_outcome"))
+    return fit_beta(score, votes, alike.get(COUNT))
+
+
+def _numbers(fit: BetaFit) -> dict[str, str]:
+    """Return a slope with its error, and how many votes would tell it from 0, in words."""
+    slope = f"all {fit.n_battles} decisive votes are against its scores"
+    if math.isfinite(fit.slope):
+        digits = max(0, 1 - math.floor(math.log10(max(fit.slope_std_error, 1e-9))))
+        slope = f"slope {fit.slope:.{digits}f} +- {fit.slope_std_error:.{digits}f}"
+    more = "Add battles that people voted on"
+    if needed := fit.votes_that_tell:
+        more = f"About {needed:,} decisive votes such as these would tell. {more}"
+    return {"slope": slope, "more": more}

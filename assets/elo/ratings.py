@@ -49,7 +49,7 @@ WORSE_BY = 1.25
 LARGEST_RATING = 100_000
 
 
-@table_asset("1", follows)
+@table_asset("2", follows)
 def beta_folds(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:

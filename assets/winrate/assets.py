@@ -32,7 +32,7 @@ NO_VOTES = (
 PUBLISHED = "mean-outcome"
 
 
-@table_asset("3", follows)
+@table_asset("4", follows)
 def adjusted_win_rates(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -111,7 +111,7 @@ def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetChe
     It is an error where no model has one, and a warning where some have.
     """
     published = adjusted_win_rates[adjusted_win_rates["estimator"].eq(PUBLISHED)]
-    some = published["status"].eq("ok").any()
+    some = published["status"].isin(["ok", "refuted"]).any()
     note = "the judge tells won battles from lost ones better than chance"
     return evaluate(
         published,

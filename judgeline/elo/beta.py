@@ -1,5 +1,6 @@
 """The slope of a judge, from score difference to the log-odds of a vote, for every fold."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,10 +14,15 @@ from judgeline.elo.sums import FEW, chebyshev_nodes, interpolation, model_sums, 
 
 CONSTANT = "constant-scores"
 """Status of folds of a judge whose scores tell nothing of the models: they never differ."""
+REVERSED, UNCERTAIN = "contradicts-humans", "votes-cannot-tell"
+"""Status of folds whose slope is not positive: by two standard errors below 0, or by less."""
+_STD_ERRORS = 2
+_ALL_AGAINST = 6  # a coin gives so many votes, all against the scores, with .016; 2 errors are .023
 _MAX_ITERATIONS = 200
 _TOLERANCE = 1e-13  # of beta, or of ten standard errors where beta is lost in them
 _TINY = np.finfo(float).tiny
 _LARGEST = 1e60  # beta
+_LEVEL = 1e-12  # of the likelihood's slope at zero, relative to its largest possible value
 
 Derivatives = Callable[[Floats], tuple[Floats, Floats]]
 """Slope and information of every fold's log-likelihood at its beta."""
@@ -25,16 +31,34 @@ Derivatives = Callable[[Floats], tuple[Floats, Floats]]
 class BetaFit(NamedTuple):
     """A judge's slope in logits per rubric point, or the reason why it has none.
 
-    `status` is ``ok``; ``contradicts-humans`` (the likelihood is highest at or below zero);
-    ``separable`` (scores predict every vote, the slope has no upper end);
-    ``no-decisive-votes`` (no decisive vote on a battle with unequal scores). `beta` and
-    `std_error` are NaN unless it is ``ok``.
+    `status` is ``ok``; `REVERSED` (the likelihood is highest two standard errors below zero or
+    lower, or all of six votes or more are against the scores); `UNCERTAIN` (it is highest at zero
+    or nearer below: people may agree with the judge); ``separable`` (scores predict every vote,
+    the slope has no upper end); ``no-decisive-votes`` (no decisive vote on a battle with unequal
+    scores). `beta` and `std_error` are NaN unless it is ``ok``. `slope` and `slope_std_error`
+    are of either sign, for sentences alone: no rating is made of them. A slope without an end is
+    infinite, with a NaN error, and NaN if there is no decisive vote.
     """
 
     beta: float
     std_error: float
     n_battles: int
     status: str
+    slope: float
+    slope_std_error: float
+
+    @property
+    def votes_that_tell(self) -> int:
+        """Decisive votes that would put a slope such as this two standard errors from 0.
+
+        ``n (2 std_error / slope)^2``, since errors fall with the root of n; 0 without a slope, or
+        for a slope of 0, which no number of votes tells from 0.
+        """
+        if np.isinf(self.slope):
+            return _ALL_AGAINST
+        if not abs(self.slope) > 0:
+            return 0
+        return math.ceil(self.n_battles * (_STD_ERRORS * self.slope_std_error / self.slope) ** 2)
 
 
 class BetaFolds(NamedTuple):
@@ -77,17 +101,19 @@ def fit_beta(
 def _fit_margins(margin: Floats, n_alike: Ints) -> BetaFit:
     """Return the slope of decisive votes; a positive margin agrees with its vote."""
     total = margin * n_alike
-    share = total.sum() / max(np.abs(total).sum(), _TINY)
-    agree, against = n_alike[margin > 0].sum(), n_alike[margin < 0].sum()
-    status = _statuses(np.array([agree]), np.array([against]), np.array([share]))
+    share = np.array([total.sum() / max(np.abs(total).sum(), _TINY)])
+    agree, against = (np.array([n_alike[side].sum()]) for side in (margin > 0, margin < 0))
+    turn = _turns(share)
 
-    def derivatives(beta: Floats) -> tuple[Floats, Floats]:
-        miss = expit(-beta[0] * margin)
+    def derivatives(size: Floats) -> tuple[Floats, Floats]:
+        miss = expit(-size[0] * turn * margin)
         bent = miss * (1 - miss)
-        return np.array([margin @ (n_alike * miss)]), np.array([margin**2 @ (n_alike * bent)])
+        return turn * (margin @ (n_alike * miss)), np.array([margin**2 @ (n_alike * bent)])
 
-    beta, std_error = _solve(derivatives, status == "ok")
-    return BetaFit(float(beta[0]), float(std_error[0]), int(n_alike.sum()), str(status[0]))
+    slope, error = _slopes(derivatives, agree, against, share)
+    [status], n_battles = _statuses(agree, against, slope, error), int(n_alike.sum())
+    usable = (float(slope[0]), float(error[0])) if status == "ok" else (np.nan, np.nan)
+    return BetaFit(*usable, n_battles, str(status), float(slope[0]), float(error[0]))
 
 
 def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
@@ -110,12 +136,32 @@ def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
     )
 
 
-def _statuses(n_agree: Ints, n_against: Ints, slope_at_zero: Floats) -> NDArray[np.str_]:
-    """Return each fold's status (F,); `slope_at_zero` is relative to its largest possible value."""
+def _turns(slope_at_zero: Floats) -> Floats:
+    """Return -1 where the likelihood rises towards slopes below zero (F,), else 1."""
+    return np.where(slope_at_zero < -_LEVEL, -1.0, 1.0)
+
+
+def _slopes(
+    derivatives: Derivatives, n_agree: Ints, n_against: Ints, slope_at_zero: Floats
+) -> tuple[Floats, Floats]:
+    """Return each fold's slope of either sign and its error, from the `derivatives` of its size.
+
+    `slope_at_zero` is relative to its largest possible value; as far as `_turns` says so, the
+    derivatives are of the turned likelihood.
+    """
+    size, std_error = _solve(derivatives, (n_agree > 0) & (n_against > 0))
+    size[(np.abs(slope_at_zero) <= _LEVEL) & (n_agree > 0)] = 0.0
+    size[(n_agree > 0) ^ (n_against > 0)] = np.inf
+    return _turns(slope_at_zero) * size, std_error
+
+
+def _statuses(n_agree: Ints, n_against: Ints, slope: Floats, std_error: Floats) -> NDArray[np.str_]:
+    """Return each fold's status (F,)."""
+    below = np.where(n_agree > 0, slope <= -_STD_ERRORS * std_error, n_against >= _ALL_AGAINST)
     return np.select(
-        [n_agree + n_against == 0, slope_at_zero <= 1e-12, n_against == 0],
-        ["no-decisive-votes", "contradicts-humans", "separable"],
-        default="ok",
+        [n_agree + n_against == 0, n_against == 0, slope > 0, below],
+        ["no-decisive-votes", "separable", "ok", REVERSED],
+        default=UNCERTAIN,
     )
 
 
@@ -169,14 +215,18 @@ def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
     folds = margins.sum(axis=0) // 2 - margins  # every battle stands in two models' rows
     agree, against = folds[:, reach + 1 :], folds[:, :reach][:, ::-1]
     step, both = differences[reach + 1 :], (agree + against).astype(float)
-
-    def derivatives(beta: Floats) -> tuple[Floats, Floats]:
-        hit = expit(beta[:, None] * step)
-        return (agree - both * hit) @ step, (both * hit * (1 - hit)) @ step**2
-
     share = (agree - against) @ step / np.maximum(both @ step, _TINY)
-    status = _statuses(agree.sum(axis=1), against.sum(axis=1), share)
-    beta, std_error = _solve(derivatives, status == "ok")
+    turn = _turns(share)
+    first = np.where(turn[:, None] > 0, agree, against)
+
+    def derivatives(size: Floats) -> tuple[Floats, Floats]:
+        hit = expit(size[:, None] * step)
+        return (first - both * hit) @ step, (both * hit * (1 - hit)) @ step**2
+
+    sides = agree.sum(axis=1), against.sum(axis=1)
+    slope, error = _slopes(derivatives, *sides, share)
+    status = _statuses(*sides, slope, error)
+    beta, std_error = (np.where(status == "ok", part, np.nan) for part in (slope, error))
     return BetaFolds(np.array(battles.models), beta, std_error, folds.sum(axis=1), status)
 
 
@@ -193,7 +243,7 @@ def _folds_of_continuous(battles: CodedBattles) -> BetaFolds:
     fits = []
     for code in range(names.size):
         kept = (decided.model_a != code) & (decided.model_b != code)
-        fits.append(_fit_margins(margin[kept], n_alike[kept]))
+        fits.append(_fit_margins(margin[kept], n_alike[kept])[:4])
     return BetaFolds(names, *map(np.array, zip(*fits, strict=True)))
 
 
@@ -216,8 +266,8 @@ def _by_interpolation(
     at_zero = (without(term.astype(float), lambda _, part: part, np.zeros(1)) for term in terms)
     *counts, total, largest = (sums[:, 0] for sums in at_zero)
     n_agree, n_against, n_battles = (np.rint(sums).astype(np.int64) for sums in counts)
-    status = _statuses(n_agree, n_against, total / np.maximum(largest, _TINY))
-    if pooled.status != "ok" or (status != "ok").any():
+    rises = total > _LEVEL * np.maximum(largest, _TINY)
+    if pooled.status != "ok" or not (rises & (n_agree > 0) & (n_against > 0)).all():
         return None
     # an interval that holds every fold's slope: one Newton step each, and a margin
     slope, information = (sums[:, 0] for sums in sums_at(np.array([pooled.beta])))
@@ -235,11 +285,11 @@ def _by_interpolation(
         weights = interpolation(nodes, beta)
         return (weights * slopes).sum(axis=1), (weights * informations).sum(axis=1)
 
-    ends = [derivatives(np.full(status.size, end))[0] for end in (low, high)]
+    ends = [derivatives(np.full(rises.size, end))[0] for end in (low, high)]
     if (ends[0] <= 0).any() or (ends[1] >= 0).any():
         return None
-    beta, std_error = _solve(derivatives, status == "ok", low, high)
-    return beta, std_error, n_battles, status
+    beta, std_error = _solve(derivatives, rises, low, high)
+    return beta, std_error, n_battles, np.full(rises.size, "ok")
 
 
 def _slope_term(slope: float, margin: Floats) -> Floats:

@@ -321,26 +321,22 @@ def beta_change(
 
 def _slope(margin: Floats) -> BetaFit:
     """Return the slope of margins, which may be zero or negative; NaN where it has no end."""
-    wins = np.ones(margin.size)
-    fit, turned = fit_beta(margin, wins), fit_beta(-margin, wins)
-    if turned.status == "ok":
-        return turned._replace(beta=-turned.beta)
-    if fit.status == turned.status == "contradicts-humans":  # balanced: the slope is flat
-        return BetaFit(0.0, 2 / float(np.linalg.norm(margin)), margin.size, "ok")
-    return fit
+    fit = fit_beta(margin, np.ones(margin.size))
+    beta = fit.slope if math.isfinite(fit.slope) else math.nan
+    return fit._replace(beta=beta, std_error=fit.slope_std_error)
 
 
 def _without_slope(slopes: list[BetaFit]) -> str:
     """Return which of two judgements has no slope, and why; nothing where both have one."""
     reasons = {
-        "separable": "scores predict every vote, so that it has no end",
-        "contradicts-humans": "scores contradict every vote, so that it has no end",
-        "no-decisive-votes": "scores are equal in every battle with a decisive vote",
+        math.inf: "scores predict every vote, so that it has no end",
+        -math.inf: "scores contradict every vote, so that it has no end",
     }
+    equal = "scores are equal in every battle with a decisive vote"
     return "; ".join(
-        f"there is no slope {when}: {reasons[slope.status]}"
+        f"there is no slope {when}: {reasons.get(slope.slope, equal)}"
         for when, slope in zip(("at the baseline", "now"), slopes, strict=True)
-        if slope.status != "ok"
+        if not math.isfinite(slope.slope)
     )
 
 

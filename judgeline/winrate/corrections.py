@@ -20,7 +20,8 @@ _NAMES = ("win", "tie", "loss")
 class AdjustedMean(NamedTuple):
     """Win rates with ties half, in shares of battles in [0, 1], of the counts' leading shape.
 
-    `naive` is the judge's own mean outcome on the test battles.
+    `naive` is the judge's own mean outcome on the test battles. `centre` is the middle of the
+    interval before it is clipped, of half-width quantile x `std_error` (`require_possible`).
     """
 
     win_rate: Floats
@@ -28,6 +29,25 @@ class AdjustedMean(NamedTuple):
     upper: Floats
     std_error: Floats
     naive: Floats
+    centre: Floats
+
+
+def require_possible(centre: float, half_width: float) -> None:
+    """Raise `NoWinRateError` ``refuted`` if an interval holds no share before it is clipped.
+
+    Such an interval has left [0, 1] altogether: no win rate explains how often the judge calls
+    the test battles won, if it errs there as in calibration. This refutes that assumption; where
+    it is true, the interval leaves [0, 1] no oftener than it misses. An interval that only
+    reaches beyond 0 or 1, as a normal one around a rate near 0 does, holds possible shares and
+    refutes nothing.
+    """
+    lower, upper = centre - half_width, centre + half_width
+    if upper < 0 or lower > 1:
+        raise NoWinRateError(
+            "refuted",
+            f"the interval before clipping, {lower:.2f} to {upper:.2f}, holds no share at all: the "
+            "judge does not err here as where labels calibrate it",
+        )
 
 
 def adjusted_mean(
@@ -82,8 +102,9 @@ def adjusted_mean(
     centre = (weight * (smoothed.win_rate + 2 * quantile**2 * smoothed.shift)).sum(axis=-1)
     ends = (centre - quantile * std_error, centre + quantile * std_error)
     estimate = (weight * means.win_rate).sum(axis=-1)
+    naive = (weight * means.judged).sum(axis=-1)
     estimate, lower, upper = (np.clip(values, 0, 1) for values in (estimate, *ends))
-    return AdjustedMean(estimate, lower, upper, std_error, (weight * means.judged).sum(axis=-1))
+    return AdjustedMean(estimate, lower, upper, std_error, naive, centre)
 
 
 class _Means(NamedTuple):
@@ -161,7 +182,8 @@ class AdjustedShares(NamedTuple):
     `shares`, shape (3,), sum to 1 and are not clipped: one below 0 says that the judge's errors,
     as calibrated, cannot explain the test battles. `shares_lower` and `shares_upper` lie in
     [0, 1], as do `win_rate` (wins plus half of the ties), `lower` and `upper`. `std_error` is
-    the win rate's. `naive` is the judge's own win rate on the test battles.
+    the win rate's. `naive` is the judge's own win rate on the test battles. `centre` is the
+    middle of the win rate's interval before it is clipped (`require_possible`).
     """
 
     win_rate: float
@@ -172,6 +194,7 @@ class AdjustedShares(NamedTuple):
     shares: Floats
     shares_lower: Floats
     shares_upper: Floats
+    centre: float
 
 
 def adjusted_shares(
@@ -225,7 +248,7 @@ def adjusted_shares(
     win_rate = float(np.clip(shares @ OUTCOMES, 0, 1))
     naive = float(judged @ OUTCOMES / judged.sum())
     ends = (float(lower[0]), float(upper[0]), float(std_error[0]))
-    return AdjustedShares(win_rate, *ends, naive, shares, lower[1:], upper[1:])
+    return AdjustedShares(win_rate, *ends, naive, shares, lower[1:], upper[1:], float(centre[0]))
 
 
 def _linear_errors(test: Floats, table: Floats, contrasts: Floats) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgeline.arrays import Bools, Floats, Ints
-from judgeline.winrate.corrections import adjusted_mean, adjusted_shares
+from judgeline.winrate.corrections import adjusted_mean, adjusted_shares, require_possible
 from judgeline.winrate.outcomes import (
     LOSS,
     MIN_OWN_VOTES,
@@ -128,8 +128,9 @@ def adjust_models(
     ModelWinRates
         Rows for each model in the order of `ADJUSTMENTS`. `status` is ``ok``, or the reason of
         a missing estimate: ``no-battles``, ``no-votes``, ``few-own-votes``, ``one-question``,
-        ``no-ties``, ``all-ties``, ``class-absent``, ``no-lengths`` or ``chance``; `note` says
-        it in words.
+        ``no-ties``, ``all-ties``, ``class-absent``, ``no-lengths``, ``chance``, or ``refuted``: a
+        published correction whose interval lies outside of [0, 1] before it is clipped. `note`
+        says it in words.
 
     References
     ----------
@@ -234,19 +235,23 @@ def _accuracies(design: Design, with_ties: bool) -> tuple[float, float]:
 
 def _estimate(design: Design, way: str, miscoverage: float) -> Estimate:
     test, labelled = (part.sum(axis=0) for part in design[:2])
+    quantile = normal_quantile(miscoverage)
     if way == "prediction-powered":
         powered = power_tuned_estimate(labelled, test - labelled.sum(axis=1))
         n_labels, variance = int(labelled.sum()), powered.variance
         half_width = power_tuned_half_width(variance, n_labels, miscoverage=miscoverage)
         return Estimate.around(powered.win_rate, half_width, math.sqrt(variance))
     if way == "ternary":
-        return Estimate(*adjusted_shares(test, labelled, miscoverage=miscoverage)[:4])
+        shares = adjusted_shares(test, labelled, miscoverage=miscoverage)
+        require_possible(shares.centre, quantile * shares.std_error)
+        return Estimate(*shares[:4])
     if way == "binary-by-length" and len(design.test) == 1:
         raise NoWinRateError("no-lengths", "some answer has no length; see the binary row")
     design = decisive(design) if way.startswith("binary") else design
     design = design if way == "binary-by-length" else pooled(design)
     mean = adjusted_mean(design.test, design.labelled, miscoverage=miscoverage)
-    win_rate, lower, upper, std_error = map(float, mean[:4])
+    win_rate, lower, upper, std_error, _, centre = map(float, mean)
+    require_possible(centre, quantile * std_error)
     return Estimate(win_rate, lower, upper, std_error)
 
 

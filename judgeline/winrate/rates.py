@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import Floats, alike, require
-from judgeline.winrate.corrections import adjusted_mean
+from judgeline.winrate.corrections import adjusted_mean, require_possible
 from judgeline.winrate.outcomes import (
     LOSS,
     MIN_OWN_VOTES,
@@ -34,20 +34,30 @@ RATES = {
     "judge": "the judge's own rate: nothing is corrected",
 }
 """Rows of a system in their order, and the assumption of each."""
-MANY_LABELS = 30
-"""Labels of a system, nearly all alike, that stand for themselves."""
+MANY_LABELS = 20
+"""Labels of a system that stand for themselves, however nearly they are all alike."""
+
+FEW_LABELS = 5
+"""Labels from which Wilson's 90 % interval holds any rate about as often as at twenty, 80 % at the
+least; of fewer it holds some rates 73 % of the time."""
 
 RATE_RULE = (
     f"A system with at least {MIN_OWN_VOTES} labels passed and {MIN_OWN_VOTES} failed shows "
-    f"'prediction-powered', one with {MANY_LABELS} labels nearly all alike 'labels', every other "
-    "one 'difference', from labels of other systems."
+    f"'prediction-powered', another one with {MANY_LABELS} labels 'labels'. One with fewer shows "
+    "'difference', from labels of other systems; where those bound no interval, 'labels' from "
+    f"{FEW_LABELS} labels on."
 )
 
+WORSE_THAN_CHANCE = 0.05
+"""P-value up to which labels say that a judge is no better than chance."""
 
 _POOLED_LABELS = "by the labels of all systems: real judges do not err alike on all of them"
 
 _WHY_NOT = {
-    "chance": "the judge passes no more of what people pass than of what they fail: no correction",
+    "chance": "the judge passes less of what people pass than of what they fail (one-sided exact "
+    "test, p = {p_value:.2g}): no correction",
+    "labels-cannot-tell": "labels cannot tell whether the judge passes more of what people pass "
+    "than of what they fail: label more answers",
     "all-labelled": "every answer has a label: there is none to correct",
     "no-labels": "no label passed, or none failed: label more answers",
 }
@@ -58,7 +68,10 @@ class PassRates(NamedTuple):
 
     `headline` marks the row to show, `basis` states its assumption. `n_answers` have a verdict,
     `n_labels` of them a label too. `sensitivity` and `specificity` are the judge's, on the labels
-    that the row is corrected by. `note` says what is missing.
+    that the row is corrected by. `status` is ``ok``, ``few-labels``, ``no-labels``,
+    ``all-labelled``, ``refuted`` (`require_possible`), ``chance``: the labels reject by
+    `reversal_p_value` that the judge is better than chance, or ``labels-cannot-tell``: they show
+    no skill, and do not reject it either. `note` says what is missing.
     """
 
     system: NDArray[np.str_]
@@ -164,6 +177,7 @@ def _of_system(
     found = {
         "prediction-powered": (Estimate(note=few), "few-labels"),
         "difference": (by_others, "ok"),
+        "corrected": _corrected(rest, table, miscoverage, "" if enough else _POOLED_LABELS),
         "labels": (_wilson(passed, n_labels, miscoverage), "ok"),
         "judge": (_wilson(int(judged[WIN]), int(judged.sum()), miscoverage), "ok"),
     }
@@ -176,18 +190,9 @@ def _of_system(
         powered = power_tuned_estimate(own, rest)
         reach = power_tuned_half_width(powered.variance, n_labels, miscoverage=miscoverage)
         found["prediction-powered"] = Estimate.around(powered.win_rate, reach), "ok"
-    try:
-        fixed = adjusted_mean(rest[None], table[None], miscoverage=miscoverage)
-        note = "" if enough else _POOLED_LABELS
-        rate, lower, upper, error = map(float, fixed[:4])
-        found["corrected"] = Estimate(rate, lower, upper, error, note), "ok"
-    except NoWinRateError as error:
-        status = "chance" if error.status == "chance" else "no-labels"
-        if status == "no-labels" and not rest.any():
-            status = "all-labelled"
-        found["corrected"] = Estimate(note=_WHY_NOT[status]), status
+    bounded = by_others.upper - by_others.lower < 1
     headline = "prediction-powered" if enough else "difference"
-    if not enough and n_labels >= MANY_LABELS:
+    if not enough and n_labels >= (MANY_LABELS if bounded else FEW_LABELS):
         headline = "labels"
     for estimator, basis in RATES.items():
         estimate, status = found[estimator]
@@ -202,6 +207,48 @@ def _of_system(
             status,
             estimate.note,
         )
+
+
+def _corrected(
+    rest: NDArray[np.int64], table: NDArray[np.int64], miscoverage: float, note: str
+) -> tuple[Estimate, str]:
+    """Return the published correction by labels `table` (3, 3), and its status."""
+    p_value = np.nan
+    try:
+        fixed = adjusted_mean(rest[None], table[None], miscoverage=miscoverage)
+        rate, lower, upper, error, _, centre = map(float, fixed)
+        require_possible(centre, normal_quantile(miscoverage) * error)
+        return Estimate(rate, lower, upper, error, note), "ok"
+    except NoWinRateError as refusal:
+        status = refusal.status
+        if status == "refuted":
+            return Estimate(note=str(refusal)), status
+        if status == "chance":
+            p_value = reversal_p_value(table[np.ix_((WIN, LOSS), (WIN, LOSS))])
+            status = "chance" if p_value <= WORSE_THAN_CHANCE else "labels-cannot-tell"
+        else:
+            status = "no-labels" if rest.any() else "all-labelled"
+        return Estimate(note=_WHY_NOT[status].format(p_value=p_value)), status
+
+
+def reversal_p_value(counts: ArrayLike) -> float:
+    """Return the chance of labels that speak as much against the judge, were it a coin.
+
+    Fisher's exact test, one-sided: with `counts` (2, 2) of labelled answers by verdict and by
+    label, passed first, the number that both pass is hypergeometric for a judge whose verdict
+    tells nothing of the label, and larger for one better than chance (sensitivity +
+    specificity above 1). A small value rejects both.
+
+    References
+    ----------
+    R. A. Fisher (1935), "The Logic of Inductive Inference", JRSS 98(1).
+    """
+    from scipy.stats import hypergeom  # slow to import, and seldom needed
+
+    (both, judge_only), (people_only, neither) = np.asarray(counts).tolist()
+    by_judge, by_people = both + judge_only, both + people_only
+    n = by_judge + people_only + neither
+    return float(hypergeom.cdf(both, n, by_people, by_judge))
 
 
 def _wilson(passed: int, n: int, miscoverage: float) -> Estimate:

@@ -14,7 +14,9 @@ BETA_FOLDS = table(
     stops(
         "beta_is_usable",
         "Soft outcomes need a positive slope: a judge that contradicts people has none.",
-        "contradicts-humans: the judge prefers what people reject, use another; "
+        "contradicts-humans: the judge prefers what people reject, by two standard errors of the "
+        "slope, use another; votes-cannot-tell: the slope is not above 0 and within two standard "
+        "errors of it, add voted battles; "
         "constant-scores: all score differences are equal and tell nothing, use another; "
         "separable or no-decisive-votes: too few human votes, add voted battles.",
         n_rows(1, "there is at least one fold"),

@@ -53,9 +53,11 @@ def test_one_score_has_a_closed_form(score, n_agree, n_against, rel) -> None:
 @pytest.mark.parametrize(
     ("score", "outcome", "status"),
     [
-        ([2.0, 1.0, -3.0], [0.0, 0.0, 1.0], "contradicts-humans"),
-        ([2.0, 2.0, 1.0], [1.0, 0.0, 0.0], "contradicts-humans"),
-        ([2.0, 2.0], [1.0, 0.0], "contradicts-humans"),  # the optimum is exactly zero
+        ([2.0, 1.0, -3.0] * 2, [0.0, 0.0, 1.0] * 2, "contradicts-humans"),  # by chance, 1 in 64
+        ([2.0, 1.0, -3.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.0, 0.0], "votes-cannot-tell"),  # 1 in 32
+        ([2.0] * 40, [1.0] * 10 + [0.0] * 30, "contradicts-humans"),  # -log(3) is 3.0 errors
+        ([2.0, 2.0, 1.0], [1.0, 0.0, 0.0], "votes-cannot-tell"),
+        ([2.0, 2.0], [1.0, 0.0], "votes-cannot-tell"),  # the optimum is exactly zero
         ([2.0, -1.0], [1.0, 0.0], "separable"),
         ([2.0, 0.0], [1.0, 0.0], "separable"),  # an equal score speaks neither way
         ([2.0, 1.0], [0.5, math.nan], "no-decisive-votes"),
@@ -68,6 +70,49 @@ def test_a_judge_without_a_temperature_says_why(score, outcome, status: str) -> 
     assert fit.status == status
     assert math.isnan(fit.beta)
     assert math.isnan(fit.std_error)
+
+
+@pytest.mark.parametrize(
+    ("n_agree", "n_against", "status", "needed"),
+    [
+        (39, 61, "contradicts-humans", 85),  # log(39/61) = -0.4473, error 0.2050: 100 x 0.8403
+        (41, 59, "votes-cannot-tell", 125),  # log(41/59) = -0.3640, error 0.2033: 100 x 1.2483
+        (10, 10, "votes-cannot-tell", 0),
+        (0, 5, "votes-cannot-tell", 6),
+        (0, 6, "contradicts-humans", 6),
+    ],
+)
+def test_a_slope_below_zero_is_known_with_its_error(n_agree, n_against, status, needed) -> None:
+    """One score of 2 points: the slope is half the log-odds of agreement."""
+    n = n_agree + n_against
+    fit = fit_beta(np.full(n, 2.0), np.repeat([1.0, 0.0], [n_agree, n_against]))
+    assert (fit.status, fit.votes_that_tell) == (status, needed)
+    assert math.isnan(fit.beta)
+    assert math.isnan(fit.std_error)
+    if not n_agree:
+        assert fit.slope == -math.inf
+        return
+    assert fit.slope == pytest.approx(math.log(n_agree / n_against) / 2, abs=1e-12)
+    assert fit.slope_std_error == pytest.approx(math.sqrt(n / n_agree / n_against) / 2)
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=30)
+def test_turned_votes_turn_the_slope(seed: int) -> None:
+    score, outcome = votes(seed, 60, 0.1)
+    ours, turned = fit_beta(score, outcome), fit_beta(score, 1 - outcome)
+    assert ours.slope == pytest.approx(-turned.slope, rel=1e-9)
+    assert ours.slope_std_error == pytest.approx(turned.slope_std_error, rel=1e-9)
+    assert "ok" in {ours.status, turned.status}
+
+
+def test_a_judge_of_chance_is_seldom_accused() -> None:
+    """Its slope is below 0 by two standard errors as often as a normal number: 2.3 %."""
+    accused = [
+        fit_beta(*votes(seed, 200, 0.0)).status == "contradicts-humans" for seed in range(2000)
+    ]
+    monte_carlo_error = math.sqrt(0.0228 * 0.9772 / len(accused))
+    assert np.mean(accused) == pytest.approx(0.0228, abs=4 * monte_carlo_error)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import optimize
 from scipy.sparse import csgraph
 from scipy.special import expit, log_expit
+from scipy.stats import norm
 
 ELO_PER_LOGIT = 400 / math.log(10)
 SMOOTHING_LEVELS = (0.55, 0.65, 0.75, 0.85, 0.95)
@@ -119,13 +120,33 @@ def beta(battles: Sequence[Battle]) -> tuple[float | None, str]:
         return float(np.sum(s * (y - expit(b * s))))
 
     if slope(0.0) <= 0:
-        return None, "contradicts-humans"
+        return None, reversal(s, y)
     if np.all(s * (y - 0.5) >= 0):
         return None, "separable"
     top = 1.0
     while slope(top) > 0:
         top *= 2
     return float(optimize.brentq(slope, 0.0, top, xtol=1e-14, rtol=1e-14, maxiter=1000)), "ok"
+
+
+def reversal(s: np.ndarray, y: np.ndarray) -> str:
+    """Whether votes turn two standard errors against the scores: the slope of turned votes."""
+    against, away = s * (y - 0.5) < 0, np.count_nonzero(s * (y - 0.5))
+    if against.sum() == away:
+        few = optimize.root_scalar(lambda n: 0.5**n - norm.sf(2), bracket=(1, 20)).root
+        return "contradicts-humans" if away >= few else "votes-cannot-tell"
+
+    def rises(b: float) -> float:
+        return float(np.sum(s * (1 - y - expit(b * s))))
+
+    low = 0.0 if rises(0.0) > 0 else -1.0  # balanced: the root is 0, but for rounding
+    top = 1.0
+    while rises(top) > 0:
+        top *= 2
+    size = optimize.brentq(rises, low, top, xtol=1e-14, rtol=1e-14, maxiter=1000)
+    information = np.sum(s**2 * expit(size * s) * expit(-size * s))
+    clear = size >= 2 / math.sqrt(information)
+    return "contradicts-humans" if clear else "votes-cannot-tell"
 
 
 def beta_without(battles: Sequence[Battle], model: str) -> tuple[float | None, str]:

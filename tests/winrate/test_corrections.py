@@ -13,6 +13,7 @@ from judges_that_err import adjusted, coverage
 
 from judgeline.papers.correct_reporting import outcome_tables, play_judge
 from judgeline.winrate import OUTCOMES, NoWinRateError, adjusted_mean, adjusted_shares
+from judgeline.winrate.corrections import require_possible
 from judgeline.winrate.labels import JudgeCounts, smoothed_rates
 from judgeline.winrate.outcomes import normal_quantile
 from judgeline.winrate.powered import difference_estimate
@@ -164,6 +165,27 @@ def test_a_perfect_judge_needs_no_correction_and_a_contradiction_has_no_width() 
     assert ours.lower < 0.25 < ours.upper
     beyond = adjusted(JudgeCounts(1000, 50, 200, 180, 200, 180))
     assert (beyond.win_rate, beyond.lower, beyond.upper) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("win_rate", [0.0, 0.05, 0.5])
+def test_a_judge_that_errs_alike_is_refuted_no_oftener_than_its_intervals_miss(win_rate) -> None:
+    """Where the assumption holds, also where the interval of most samples reaches below 0."""
+    n = 4000
+    counts = play_judge(np.random.default_rng(3), win_rate, n_replications=n)
+    ours, quantile = adjusted(counts, miscoverage=0.1), normal_quantile(0.1)
+    refuted = []
+    for centre, error in zip(ours.centre.ravel(), ours.std_error.ravel(), strict=True):
+        try:
+            require_possible(centre, quantile * error)
+            refuted.append(False)
+        except NoWinRateError as refusal:
+            refuted.append(refusal.status == "refuted")
+    assert np.array_equal(refuted, (ours.lower == ours.upper).ravel())
+    assert np.mean(refuted) <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / n)
+    if win_rate == 0.0:
+        assert (ours.lower == 0).mean() > 0.9
+    if win_rate == 0.5:
+        assert not any(refuted)
 
 
 @given(counts=skilled_counts())

@@ -1,14 +1,20 @@
 """Pass rates of single answers: published values, another program, a simulation, refusals."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest, fisher_exact
 from typer.testing import CliRunner
 
 import judgeline
 from judgeline.cli import app
 from judgeline.winrate import RATES, pass_rates
+from judgeline.winrate.rates import reversal_p_value
 
 
 def answers(theta: float, n: int, n_labels: int, rng: np.random.Generator, system: str = "ant"):
@@ -128,6 +134,73 @@ def test_labels_nearly_all_alike_stand_for_themselves() -> None:
     assert row_of(found, "x", "corrected")["status"] == "all-labelled"
 
 
+def headline_of(table: pd.DataFrame, system: str = "ant") -> list[str]:
+    found = pd.DataFrame(pass_rates(*(table[name] for name in table))._asdict())
+    return found.loc[found["headline"] & found["system"].eq(system), "estimator"].tolist()
+
+
+def test_labels_of_its_own_take_over_where_they_cannot_correct_the_judge() -> None:
+    rng = np.random.default_rng(10)
+    others = [answers(rng.uniform(0.5, 0.8), 400, 60, rng, f"s{i:02}") for i in range(12)]
+    for n_labels, shown, alone in [
+        (0, ["difference"], []),
+        (4, ["difference"], []),
+        (5, ["difference"], ["labels"]),
+        (19, ["difference"], ["labels"]),
+        (20, ["labels"], ["labels"]),
+    ]:
+        own = answers(1.0, 400, n_labels, rng)  # no label failed
+        assert headline_of(pd.concat([*others, own])) == shown
+        assert headline_of(own) == alone
+
+
+def test_a_good_judge_is_not_accused_by_one_failed_label_and_the_shown_interval_holds() -> None:
+    """A rate of .96 and 25 labels, of which five failed in one file of a thousand."""
+    rng, n_files, held, statuses = np.random.default_rng(11), 300, [], []
+    for _ in range(n_files):
+        table = answers(0.96, 200, 25, rng)
+        found = pd.DataFrame(pass_rates(*(table[name] for name in table))._asdict())
+        [shown] = found[found["headline"]].to_dict("records")
+        held.append(shown["lower"] <= 0.96 <= shown["upper"])
+        statuses += found[found["estimator"].eq("corrected")].to_dict("records")
+    ends = [binomtest(k, 25).proportion_ci(0.9, method="wilson") for k in range(26)]
+    exact = sum(binom.pmf(k, 25, 0.96) for k, of in enumerate(ends) if of.low <= 0.96 <= of.high)
+    error = math.sqrt(exact * (1 - exact) / n_files)
+    assert np.mean(held) == pytest.approx(exact, abs=4 * error)
+    found = pd.DataFrame(statuses)
+    assert set(found["status"]) <= {"ok", "no-labels", "labels-cannot-tell", "refuted"}
+    unsure = found[found["status"].eq("labels-cannot-tell")]
+    assert len(unsure) > n_files / 20
+    assert unsure["note"].str.startswith("labels cannot tell").all()
+    assert unsure["rate"].isna().all()
+
+
+@given(st.lists(st.integers(0, 30), min_size=4, max_size=4).filter(any))
+def test_reversal_is_fishers_exact_test_in_rational_arithmetic(counts: list[int]) -> None:
+    both, judge_only, people_only, neither = counts
+    by_judge, by_people, n = both + judge_only, both + people_only, sum(counts)
+    ways = [
+        math.comb(by_people, k) * math.comb(n - by_people, by_judge - k) for k in range(both + 1)
+    ]
+    exact = Fraction(sum(ways), math.comb(n, by_judge))
+    table = [[both, judge_only], [people_only, neither]]
+    assert reversal_p_value(table) == pytest.approx(float(exact), rel=1e-9)
+    assert reversal_p_value(table) == pytest.approx(
+        fisher_exact(table, alternative="less").pvalue, rel=1e-9
+    )
+
+
+def test_labels_that_no_rate_explains_refute_the_correction() -> None:
+    """Of 5 % passed verdicts a judge that passes 10 % of what people fail: -0.06, +- 0.04."""
+    labelled = [(1, 1)] * 180 + [(0, 1)] * 20 + [(1, 0)] * 20 + [(0, 0)] * 180
+    rows = labelled + [(1, np.nan)] * 50 + [(0, np.nan)] * 950
+    verdict, label = np.array(rows, dtype=float).T
+    found = row_of(pass_rates(["x"] * 1400, verdict, label, miscoverage=0.05), "x", "corrected")
+    assert found["status"] == "refuted"
+    assert found[["rate", "lower", "upper"]].isna().all()
+    assert "holds no share at all" in found["note"]
+
+
 def test_a_system_is_corrected_by_its_own_labels_if_they_are_enough() -> None:
     rng = np.random.default_rng(8)
     both = pd.concat([answers(0.7, 400, 100, rng), answers(0.4, 400, 100, rng, system="bee")])
@@ -179,6 +252,15 @@ def test_the_command_prints_a_table_and_its_assumption(tmp_path) -> None:
     shown = CliRunner().invoke(app, ["rates", str(path)])
     assert shown.exit_code == 0
     assert "prediction-powered: valid if the labelled answers are a random part" in shown.output
+    one_failed = np.r_[np.ones(24), 0, np.full(75, np.nan)]
+    pd.DataFrame({"verdict": 1, "label": one_failed}).to_csv(path.with_name("few.csv"), index=False)
+    few = CliRunner().invoke(app, ["rates", str(path.with_name("few.csv"))])
+    assert "labels cannot tell whether the judge is better than chance on" in few.output
+    turned = pd.DataFrame({"verdict": 1 - one_failed[:25], "label": one_failed[:25]})
+    turned = pd.concat([turned] * 3 + [pd.DataFrame({"verdict": [0.0]})])
+    turned.to_csv(path.with_name("turned.csv"), index=False)
+    told = CliRunner().invoke(app, ["rates", str(path.with_name("turned.csv"))])
+    assert "by the labels the judge is no better than chance on" in told.output
     listed = CliRunner().invoke(app, ["rates", str(path), "--format", "csv"])
     assert listed.output.splitlines()[0].startswith("system,estimator,headline,rate")
     assert len(listed.output.splitlines()) == 1 + len(RATES)

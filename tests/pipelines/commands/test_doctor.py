@@ -151,6 +151,10 @@ def test_votes_of_few_models_bear_no_scale_and_are_not_called_a_contradiction() 
     assert "with model-00 held out, the other models' " in found.gate
     assert "too few votes bear its scale. Add battles that people voted on" in found.gate
     assert "must not rate" not in found.gate
+    fewer = against.where(BATTLES.index % 230 > 0, 0.0)  # too few to say that people disagree
+    found = judgeline.doctor(BATTLES.assign(human_outcome=fewer, score_difference=lone))
+    assert "without model-00 votes cannot tell: all " in found.gate
+    assert "About 6 decisive votes such as these would tell" in found.gate
 
 
 def test_a_name_that_is_nearly_another_is_shown_and_versions_are_not() -> None:

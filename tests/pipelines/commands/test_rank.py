@@ -334,6 +334,21 @@ def test_a_judge_without_a_slope_is_refused(change, told: str) -> None:
         rank_battles(table.assign(**change(table)), QUICK)
 
 
+def test_a_judge_that_may_reverse_people_is_not_accused_and_votes_that_tell_are_counted() -> None:
+    """Scores of 2 points; 441 of 900 votes agree: log(441/459) / 2 = -0.0200, error 0.0333."""
+    table = _scored(simulated_battles())
+    agrees = table.index < 441
+    side = np.where(table.index % 2 > 0, 2.0, -2.0)
+    votes = np.where(agrees, side > 0, side < 0).astype(float)
+    unclear = table.assign(score_difference=side, human_outcome=votes)
+    with pytest.raises(UnusableJudgeError, match="votes-cannot-tell, 900 decisive") as refusal:
+        rank_battles(unclear, QUICK)
+    assert "votes cannot tell: slope -0.020 +- 0.033. About 10,002 decisive votes" in str(
+        refusal.value
+    )
+    assert "must not rate" not in str(refusal.value)
+
+
 def test_unconnected_models_are_named() -> None:
     table = simulated_battles(n_models=6)
     lone = pd.DataFrame(
