@@ -465,9 +465,13 @@ def main() -> int:
     try:
         if not given.url:
             vllm_python("serving")
+    except VllmError as error:
+        print(f"{error}: not run")
+        return 0
+    try:
         run(given)
     except VllmError as error:
-        print(f"not run: {error}")
+        print(error)
         return 1
     return 0
 
