@@ -44,7 +44,8 @@ class Account:
 
     Tokens are of the answers given now. `failed` and `reasons` count those given now while it runs,
     all in the end. The budget is also `charged` for requests that may have been billed without an
-    answer. A judge `is_stopped` where none of many answers could be read.
+    answer. A judge `is_stopped` where none of many answers could be read. `seconds` begin where its
+    server could be asked, after `waiting_s` of starting it.
     """
 
     n_calls: int = 0
@@ -58,6 +59,7 @@ class Account:
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     charged: Cost = field(default_factory=Cost)
     seconds: float = 0.0
+    waiting_s: float = 0.0
     is_stopped: bool = False
     damaged: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
@@ -78,6 +80,8 @@ class Account:
             rate = self.n_asked / self.seconds
             left = timedelta(seconds=round((self.n_needed - self.n_asked) / rate))
             parts += [f"{rate:,.1f}/s", f"{left} left"]
+        if self.waiting_s >= 1:
+            parts.append(f"after {self.waiting_s:,.0f} s of starting its server")
         if n_failed := self.failed.total():
             words = Counter({said: n for (_, said), n in self.reasons.items() if said})
             mostly = [shortened(said, _LONGEST_WORDS) for said, _ in words.most_common(1)]
@@ -99,6 +103,7 @@ class Account:
             "completion_tokens_bought": self.completion_tokens,
             "tokens_charged": sum(self.charged[1:3]),
             "seconds_asking": round(self.seconds, 3),
+            "seconds_waiting": round(self.waiting_s, 3),
             "failures": dict(self.failed),
             "failure_reasons": [
                 {"status": status, "said": said, "answers": n}
@@ -233,7 +238,8 @@ class Buyer:
                 writer.add(_row(identity, calls.parts(reading.shown), reading, slug))
                 account.add(reading.answer, reading.status)
                 read_now[identity] = reading.status, reading.value
-                account.seconds = time.monotonic() - began
+                account.waiting_s = getattr(judge, "waiting_s", 0.0)
+                account.seconds = time.monotonic() - began - account.waiting_s
                 account.charged = budget.spent
                 is_readable |= reading.status == "ok"
                 n_answers = account.n_asked - account.failed["transport"]

@@ -359,6 +359,18 @@ def test_the_server_ends_when_the_answers_are_taken_or_left(fake, tmp_path):
     assert starts(fake) == 2
 
 
+def test_a_rate_counts_from_the_first_question_and_the_start_stands_beside_it(
+    fake, tmp_path, monkeypatch
+):
+    behave(monkeypatch, fake, slow_start_s=2.0)
+    _, buyer = buy(tmp_path, Hosting(logs=tmp_path / "logs"))
+    account = buyer.account
+    assert account.waiting_s > 2.0
+    assert 0 < account.seconds < account.waiting_s
+    assert f"{account.n_asked / account.seconds:,.1f}/s" in account.text("tiny", None)
+    assert f"after {account.waiting_s:.0f} s of starting its server" in account.text("tiny", None)
+
+
 def test_a_slot_is_held_while_the_server_runs_and_no_longer(fake, tmp_path):
     events: list[str] = []
 

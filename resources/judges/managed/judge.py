@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import indent
 from typing import IO
 
 from resources.judges.budget import Budget
@@ -27,6 +28,7 @@ from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
 from resources.judges.live.replies import member
 from resources.judges.managed import guard
+from resources.judges.managed.cause import last_error, remedy_of
 from resources.judges.managed.options import Hosting, VllmOptions
 
 Tell = Callable[[str], None]
@@ -52,7 +54,8 @@ _LONGEST_BURIAL_S = 30.0
 _LONGEST_END_S = 5.0
 _TELL_EVERY_S = 5.0
 _LAST_LINES = 20
-_TAIL_BYTES = 16384
+_TAIL_BYTES = 1 << 14
+_READ_FOR_ERROR_BYTES = 1 << 20
 _LONGEST_WORD = 120
 
 
@@ -71,6 +74,7 @@ class Server:
     model: str
     report: IO[str] | None = None
     version: str = "unknown"
+    loading_s: float = 0.0
 
     @property
     def exit_code(self) -> int | None:
@@ -87,16 +91,32 @@ class Server:
 
     def last_lines(self, n_lines: int = _LAST_LINES) -> list[str]:
         """Return the end of the server's log, without the key."""
-        with self.log.open("rb") as stream:
-            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            text = stream.read().decode("utf-8", "replace")
+        text = self._end_of_log(_TAIL_BYTES)
         lines = [line.rstrip() for line in text.replace("\r", "\n").split("\n") if line.strip()]
         return [self.endpoint.redact(line) for line in lines[-n_lines:]]
 
     def failure(self, what: str) -> VllmError:
-        """Return an error with a sentence on the server and the last lines of its log."""
-        said = "\n".join(f"  {line}" for line in self.last_lines()) or "  (nothing)"
-        return VllmError(f"{what}; its log is {self.log} and ends with:\n{said}")
+        """Return an error with a sentence on the server, its last error and its last lines.
+
+        A server that still runs may have survived its last error, which is left out then.
+        """
+        said = indent("\n".join(self.last_lines()) or "(nothing)", "  ")
+        error = None
+        if self.exit_code is not None:
+            error = last_error(self._end_of_log(_READ_FOR_ERROR_BYTES))
+        if error is None:
+            return VllmError(f"{what}; its log is {self.log} and ends with:\n{said}")
+        remedy = remedy_of(error)
+        words = indent(self.endpoint.redact(error), "  ") + (f"\n{remedy}" if remedy else "")
+        return VllmError(
+            f"{what}; the last error in its log is:\n{words}\n"
+            f"its log is {self.log} and ends with:\n{said}"
+        )
+
+    def _end_of_log(self, n_bytes: int) -> str:
+        with self.log.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - n_bytes))
+            return stream.read().decode("utf-8", "replace")
 
     def wait_until_ready(self, timeout_s: float, tell: Tell) -> None:
         """Return once the server answers with its model and our key."""
@@ -115,11 +135,12 @@ class Server:
                 )
             if now - told >= _TELL_EVERY_S:
                 told = now
-                latest = "".join(self.last_lines(1))[:_LONGEST_WORD]
+                latest = "".join(self.last_lines(1))[:_LONGEST_WORD] or "nothing said yet"
                 tell(f"vllm: loading, {now - started:.0f} s: {latest}")
             time.sleep(_LOOK_EVERY_S)
+        self.loading_s = time.monotonic() - started
         self.version = str((self._get("/version") or {}).get("version", "unknown"))
-        tell(f"vllm: ready after {time.monotonic() - started:.0f} s, version {self.version}")
+        tell(f"vllm: ready after {self.loading_s:.0f} s, version {self.version}")
 
     def stop(self) -> None:
         """Stop the server and all of its processes; return when all of it is gone."""
@@ -327,6 +348,7 @@ class ManagedJudge(ServedJudge):
         super().__init__(slug, fields, prompt, site)
         self._options, self._hosting = options, hosting
         self._last: Server | None = None
+        self.waiting_s = 0.0  # for a slot and the server, before the first question
 
     @property
     def metadata(self) -> Mapping[str, str]:
@@ -335,6 +357,7 @@ class ManagedJudge(ServedJudge):
             return {"server": "none was started"}
         return {
             "server": f"vLLM {self._last.version}",
+            "seconds_loading": f"{self._last.loading_s:.1f}",
             "command": shlex.join(self._last.command),
             "log": str(self._last.log),
         }
@@ -347,9 +370,11 @@ class ManagedJudge(ServedJudge):
             return
         self.require_price(budget)
         with self._hosting.scope() as scope:
+            waiting = time.monotonic()
             scope.enter_context(self._hosting.claim(self._options.pool))
             hosted = running(self._slug, self._fields, self._options, self._hosting)
             server = self._last = scope.enter_context(hosted)
+            self.waiting_s = time.monotonic() - waiting
             site = replace(self._site, endpoint=server.endpoint)
             asked = ServedJudge(self._slug, self._fields, self._prompt, site)
             asked.counts = self.counts

@@ -1,0 +1,71 @@
+"""The last error of a server's log, on what real servers wrote, shortened."""
+
+import pytest
+
+from resources.judges.managed.cause import last_error, remedy_of
+
+CORE = "(EngineCore pid=10) ERROR 11-27 10:34:40 [core.py:1234] "
+API = "(APIServer pid=9) "
+WRAPPED = [
+    f"{API}Traceback (most recent call last):",
+    f'{API}  File "/v1/engine/utils.py", line 1431, in wait_for_engine_startup',
+    f"{API}RuntimeError: Engine core initialization failed. See root cause above. "
+    "Failed core proc(s): {}",
+    "/multiprocessing/resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 1 "
+    "leaked shared_memory objects to clean up at shutdown",
+]
+TOO_LONG = (
+    "ValueError: To serve at least one request with the model's max seq len (8000000), (7.63 GiB "
+    "KV cache is needed, which is larger than the available KV cache memory (1.0 GiB)."
+)
+OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 896.00 MiB."
+NO_GPU = "RuntimeError: Failed to infer device type, please set the environment variable"
+NO_OPTION = "api_server.py: error: unrecognized arguments: --no-such-option"
+IN_USE = "OSError: [Errno 98] Address already in use"
+NOT_THERE = "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find an appropriate snapshot"
+UNKNOWN = (
+    "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+    "  Value error, The checkpoint you are trying to load has model type `foo` but Transformers "
+    "does not recognize this architecture."
+)
+
+
+@pytest.mark.parametrize("error", [TOO_LONG, OUT_OF_MEMORY])
+def test_the_end_of_one_process_is_not_the_cause_but_the_error_of_another(error):
+    trace = ["Traceback (most recent call last):", '  File "/v1/engine/core.py", line 1', error, ""]
+    assert last_error("\n".join([*(CORE + line for line in trace), *WRAPPED])) == error
+
+
+@pytest.mark.parametrize("error", [NO_GPU, NO_OPTION, IN_USE, NOT_THERE, UNKNOWN])
+def test_an_error_of_the_only_process_is_the_last_one_with_its_lines(error):
+    before = ["KeyError: 'foo'", "", "During handling of the above exception, another occurred:"]
+    lines = [*before, "Traceback (most recent call last):", *error.split("\n")]
+    assert last_error("\n".join(API + line for line in lines)) == error
+    assert last_error("\n".join(lines)) == error
+
+
+def test_a_log_without_an_error_has_none():
+    quiet = ["INFO 11-27 10:16:07 [entry.py:136] Error handling is on", "ready", ""]
+    assert last_error("\n".join(quiet)) is None
+    assert last_error("\n".join(WRAPPED)) is None
+    assert last_error("") is None
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (NO_GPU, "sees no GPU"),
+        (TOO_LONG, "vllm.max_model_len"),
+        (OUT_OF_MEMORY, "vllm.max_model_len"),
+        (IN_USE, "run again"),
+        (NO_OPTION, "vllm.extra_args"),
+        (NOT_THERE, "HF_TOKEN"),
+        (UNKNOWN, "a newer one"),
+    ],
+)
+def test_a_known_error_has_its_remedy(error, words):
+    assert words in str(remedy_of(error))
+
+
+def test_another_error_has_none():
+    assert remedy_of("ZeroDivisionError: division by zero") is None
