@@ -20,7 +20,7 @@ import judgeline
 from judgeline.elo import ELO_PER_LOGIT, RatingSettings, rate, spearman
 from judgeline.io import as_coded, questions_of, read_judged_battles
 
-MISCOVERAGE = 0.1
+PARTS = ("halves", "claims", "extremes", "simulation", "beyond", "skill")
 QUICK = judgeline.RankSettings(n_resamples=0)
 
 
@@ -351,11 +351,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("files", nargs="*", type=Path, help="judged battles with votes")
     parser.add_argument("--quick", action="store_true", help="a taste of everything")
-    parser.add_argument("--only", nargs="*", help="parts to measure; all by default")
+    parser.add_argument(
+        "--only", action="append", choices=PARTS, help="a part to measure; all by default"
+    )
     parser.add_argument("--boards", type=int, default=50, help="simulated boards a world")
     options = parser.parse_args()
     n_boards, n_splits = (2, 1) if options.quick else (options.boards, 5)
-    parts = set(options.only or ("halves", "claims", "extremes", "simulation", "beyond", "skill"))
+    parts = set(options.only or PARTS)
     pd.set_option("display.width", 250, "display.max_columns", 40)
     if options.files and "halves" in parts:
         found = halves(options.files, n_splits)
