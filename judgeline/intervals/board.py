@@ -205,13 +205,14 @@ def with_best_evidence(
     both = {} if together is None else _together(together)
     normal, chosen = float(ndtri(1 - miscoverage / 2)), []
     for row, name in enumerate(board.model.tolist()):
-        estimates = [
-            both.get(name, _NO_ESTIMATE),
-            *_alone(board, row, normal, judge_first=together is None),
-        ]
-        rated = [one for one in estimates if math.isfinite(one.rating)]
-        bounded = [one for one in rated[:2] if math.isfinite(one.upper)]
-        chosen.append((bounded + rated + [_NO_ESTIMATE])[0])
+        by_both = both.get(name, _NO_ESTIMATE)
+        by_votes, by_judge = _alone(board, row, normal)
+        order = [by_judge, by_votes]
+        if together is not None:
+            bounded = [one for one in (by_both, by_votes) if math.isfinite(one.upper)]
+            order = [*bounded, by_both, *order]
+        rated = (one for one in order if math.isfinite(one.rating))
+        chosen.append(next(rated, _NO_ESTIMATE))
     columns = (np.array(column) for column in zip(*chosen, strict=True))
     best = board._replace(**dict(zip(_Estimate._fields, columns, strict=True)))
     return in_order(best, miscoverage=miscoverage)
@@ -225,9 +226,7 @@ def _together(ratings: VotedRatings) -> dict[str, _Estimate]:
     return dict(zip(ratings.model.tolist(), map(_Estimate._make, rows), strict=True))
 
 
-def _alone(
-    board: Leaderboard, row: int, normal: float, *, judge_first: bool
-) -> tuple[_Estimate, _Estimate]:
+def _alone(board: Leaderboard, row: int, normal: float) -> tuple[_Estimate, _Estimate]:
     """Return a model's estimates by its votes alone and by the judge alone."""
     human, noise, n_votes = (
         float(column[row]) for column in (board.human_rating, board.human_std_error, board.n_votes)
@@ -236,8 +235,7 @@ def _alone(
     by_votes = _Estimate(human, human - reach, human + reach, noise, _votes(int(n_votes)))
     columns = (board.judge_rating, board.judge_lower, board.judge_upper, board.std_error)
     rating, lower, upper, spread = (float(column[row]) for column in columns)
-    by_judge = _Estimate(rating, lower, upper, spread, BY_JUDGE)
-    return (by_judge, by_votes) if judge_first else (by_votes, by_judge)
+    return by_votes, _Estimate(rating, lower, upper, spread, BY_JUDGE)
 
 
 def _votes(count: int) -> str:

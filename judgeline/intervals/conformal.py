@@ -258,7 +258,8 @@ def judge_skill(
     -------
     Skill
         The interval is that of Student's t over the fits without one model, on the scale of
-        ``log(1 - skill)``, so that it ends below 1; NaN below 3 models.
+        ``log(1 - skill)``, so that it ends below 1. NaN below 3 models and where human ratings are
+        all equal; the interval also where they are, or no residual is left, without one model.
 
     References
     ----------
@@ -279,6 +280,8 @@ def judge_skill(
         lack = squares.sum(axis=-1) / np.where(spread > 0, spread, math.nan)
         return np.asarray(np.log(np.where(lack > 0, lack, math.nan)))
 
+    if not error.any():
+        return Skill(1.0, math.nan, math.nan, floor)
     whole = float(log_lack(error**2, human))
     kept = ~np.eye(size, dtype=bool)
     columns = (np.broadcast_to(column, kept.shape)[kept] for column in (error**2, human))

@@ -152,8 +152,9 @@ def calibrate_votes(
     """Return judge variance and nonconformity for ratings of models with `n_votes` votes.
 
     Nonconformity is the difference between a rating by judge and drawn votes, at most half of a
-    model's, and that by its other votes, over ``sqrt(std_error^2 + other_std_error^2)``. Questions
-    are drawn with all their votes, where votes are by question.
+    model's, and that by its other votes, over ``sqrt(std_error^2 + other_std_error^2)``. Where
+    votes are by question, questions are drawn with all their votes, and `n_votes` is what their
+    number is worth: divided by the design effect.
     """
     everyone = np.arange(len(models.model))
     scores = {
@@ -250,7 +251,8 @@ def _posterior_scores(
     votes, anchors = models.votes[k], np.nan_to_num(models.anchors[k])
     rng = keyed_rng(seed, "votes", str(n_votes), models.model[k])
     if models.by_question:
-        own = _drawn_questions(models.by_question[k], votes.shape, n_votes, rng)
+        wanted = n_votes * float(models.design_effect[k])
+        own = _drawn_questions(models.by_question[k], votes.shape, wanted, rng)
     else:
         sample = votes // (1 + int(votes.sum()) // MOST_DRAWN_FROM)
         size = min(n_votes, int(sample.sum()) // 2)
@@ -271,7 +273,7 @@ def _posterior_scores(
 
 
 def _drawn_questions(
-    votes: QuestionVotes, shape: tuple[int, ...], n_votes: int, rng: np.random.Generator
+    votes: QuestionVotes, shape: tuple[int, ...], n_votes: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Return votes (draws, A, 3) of questions drawn one by one until there are `n_votes`.
 
@@ -279,7 +281,7 @@ def _drawn_questions(
     """
     question = np.unique(votes.question, return_inverse=True)[1]
     by_question = np.bincount(question, votes.votes).astype(np.int64)
-    size = min(n_votes, int(by_question.sum()) // 2)
+    size = min(n_votes, by_question.sum() / 2)
     drawn = np.zeros((N_DRAWS, math.prod(shape)), dtype=np.int64)
     for row in drawn:
         order = rng.permutation(by_question.size)
@@ -378,7 +380,8 @@ def rate_with_votes(
     placed = (np.isfinite(anchors) | (met == 0)).all(axis=1)
     counts = met.sum(axis=1)
     rated = np.flatnonzero((counts > 0) & np.isfinite(error) & placed).tolist()
-    levels = {row: int(counts[row]).bit_length() - 1 for row in rated}
+    worth = np.maximum(counts / own.design_effect, 1.0)
+    levels = {row: int(worth[row]).bit_length() - 1 for row in rated}
     calibrations = {
         level: calibrate_votes(models, 2**level, seed=seed, l2=l2) for level in set(levels.values())
     }

@@ -12,7 +12,14 @@ from lanes import sized
 from ratings_by_hand import Rated, heldout_of
 from scipy.stats import norm, studentized_range
 
-from judgeline.intervals import Leaderboard, join_newcomers, rank_models
+from judgeline.intervals import (
+    BEYOND,
+    FAR,
+    Leaderboard,
+    VotedRatings,
+    join_newcomers,
+    rank_models,
+)
 from judgeline.intervals.board import range_quantile, rank_intervals
 
 rank = partial(rank_models, method="soft")
@@ -34,20 +41,138 @@ def test_a_new_model_gets_the_threshold_of_all_voted_models() -> None:
     row = rows_of(rank(heldout_of([*nine_calibrators(), new]), miscoverage=0.1))["new"]
     # nine scores at 90 %: the ninth smallest, 0.9 standard errors of 20 points
     assert (row["lower"], row["upper"]) == pytest.approx((1582.0, 1618.0))
-    assert row["flags"] == "no-votes"
+    assert (row["lower"], row["upper"]) == (row["judge_lower"], row["judge_upper"])
+    assert row["evidence"] == "judge"
+    assert row["flags"] == "no-votes;beyond-anchors"
     assert math.isnan(row["human_rating"])
 
 
-def test_a_voted_model_does_not_calibrate_its_own_interval() -> None:
-    board = rows_of(rank(heldout_of(nine_calibrators()), miscoverage=0.2))
-    # eight others at 80 %: rank ceil(0.8 * 9) = 8, the largest of the others
-    assert board["voted9"]["upper"] - board["voted9"]["rating"] == pytest.approx(8.0)
-    assert board["voted1"]["upper"] - board["voted1"]["rating"] == pytest.approx(9.0)
-    board = rank(heldout_of(nine_calibrators()), miscoverage=0.1)  # eight others are too few
-    assert np.isneginf(board.lower).all()
-    assert np.isposinf(board.upper).all()
+@pytest.mark.parametrize("miscoverage", [0.1, 0.2, 0.4])
+def test_a_voted_models_judge_interval_is_that_of_a_newcomer_like_it(miscoverage: float) -> None:
+    """So the model that the judge misjudges most has no narrower interval than the others."""
+    twins = [row._replace(model=f"new {row.model}", human=None) for row in nine_calibrators()]
+    board = rows_of(rank(heldout_of([*nine_calibrators(), *twins]), miscoverage=miscoverage))
+    for row in nine_calibrators():
+        ends = [
+            (board[name]["judge_lower"], board[name]["judge_upper"])
+            for name in (row.model, f"new {row.model}")
+        ]
+        assert ends[0] == ends[1]
+        reach = 10 * math.ceil((1 - miscoverage) * 10) / 10  # that rank of 0.1, 0.2, ... 0.9
+        assert ends[0] == pytest.approx((row.rating - reach, row.rating + reach))
+
+
+def test_too_few_models_bound_no_interval_by_the_judge() -> None:
+    board = rank(heldout_of(nine_calibrators()[:8]), miscoverage=0.1)
+    assert np.isneginf(board.judge_lower).all()
+    assert np.isposinf(board.judge_upper).all()
     assert set(board.best_rank.tolist()) == {1}
-    assert set(board.worst_rank.tolist()) == {9}
+    assert set(board.worst_rank.tolist()) == {8}
+
+
+def test_flags_say_which_ratings_are_far_from_people_or_beyond_them() -> None:
+    rows = [
+        *nine_calibrators(),
+        Rated("above", 1409.5, None, 10.0),
+        Rated("within", 1400.0, None, 10.0),
+        Rated("below", 1390.0, None, 10.0),
+    ]
+    rows[0] = rows[0]._replace(rating=1410.0, human=1409.0)
+    board = rows_of(rank(heldout_of(rows), miscoverage=0.2))
+    raised = {name: row["flags"] for name, row in board.items() if row["flags"]}
+    # the threshold is 0.8 standard errors; people's ratings are 1400 and 1409
+    assert raised == {"voted9": FAR, "above": BEYOND, "below": BEYOND}
+
+
+@pytest.mark.parametrize("outward", [25.0, -25.0, 0.0, math.nan])
+def test_the_end_away_from_the_anchors_moves_outward(outward: float) -> None:
+    new = Rated("new", 1600.0, None, 20.0, outward=outward, bootstrap=20.0)
+    rows = [row._replace(bootstrap=10.0) for row in nine_calibrators()]
+    calibrated, published = (
+        rows_of(rank(heldout_of([*rows, new]), std_error="bootstrap", intervals=kind))["new"]
+        for kind in ("calibrated", "published")
+    )
+    known = 0.0 if math.isnan(outward) else outward
+    ends = 1582.0 + min(known, 0), 1618.0 + max(known, 0)
+    assert (calibrated["lower"], calibrated["upper"]) == pytest.approx(ends)
+    assert (published["lower"], published["upper"]) == pytest.approx((1582.0, 1618.0))
+    assert calibrated["rating"] == published["rating"] == 1600.0
+
+
+def test_a_published_interval_leaves_out_votes_noise_and_excess() -> None:
+    rows = [
+        row._replace(human_error=2.0, vote_error=30.0, bootstrap=10.0) for row in nine_calibrators()
+    ]
+    new = Rated("new", 1405.0, None, 1.0, bootstrap=20.0, vote_error=40.0)
+    row = rows_of(rank(heldout_of([*rows, new]), std_error="bootstrap", intervals="published"))
+    assert row["new"]["judge_upper"] - row["new"]["judge_rating"] == pytest.approx(18.0)
+
+
+# ------------------------------------------------------------------ the best evidence
+
+
+def voted_rating(model: str, n_votes: int, *, bounded: bool) -> VotedRatings:
+    reach = 15.0 if bounded else math.inf
+    columns = ([model], [1450.0], [9.0], [1450 - reach], [1450 + reach], [n_votes])
+    return VotedRatings(*map(np.array, columns))
+
+
+NOBODY = VotedRatings(*np.empty((6, 0)))
+_NORMAL = 12 * norm.ppf(0.95)
+BY_VOTES = (1430.0, 1430 - _NORMAL, 1430 + _NORMAL, 12.0)
+OF_FEW_VOTES = (1430.0, -math.inf, math.inf, 12.0)
+BY_BOTH = (1450.0, 1435.0, 1465.0, 9.0)
+WITHOUT_ENDS = (1450.0, -math.inf, math.inf, 9.0)
+BY_JUDGE_ALONE = (1500.0, 1482.0, 1518.0, 20.0)
+NOTHING = (math.nan,) * 4
+
+
+@pytest.mark.parametrize(
+    ("judge", "human", "n_votes", "posterior", "n_others", "expected", "evidence"),
+    [
+        (1500.0, 1430.0, 40, "bounded", 9, BY_BOTH, "judge and 40 votes"),
+        (1500.0, 1430.0, 1, "bounded", 9, BY_BOTH, "judge and 1 vote"),
+        (1500.0, 1430.0, 20, "endless", 4, BY_VOTES, "20 votes"),
+        (1500.0, 1430.0, 19, "endless", 4, WITHOUT_ENDS, "judge and 19 votes"),
+        (1500.0, 1430.0, 40, "", 9, BY_VOTES, "40 votes"),
+        (1500.0, 1430.0, 5, "", 9, BY_JUDGE_ALONE, "judge"),
+        (1500.0, 1430.0, 5, "", 4, (1500.0, -math.inf, math.inf, 20.0), "judge"),
+        (1500.0, None, 0, "", 9, BY_JUDGE_ALONE, "judge"),
+        (1500.0, None, 0, "", 4, (1500.0, -math.inf, math.inf, 20.0), "judge"),
+        (math.nan, 1430.0, 30, "", 9, BY_VOTES, "30 votes"),
+        (math.nan, 1430.0, 7, "", 9, OF_FEW_VOTES, "7 votes"),
+        (math.nan, None, 0, "", 9, NOTHING, ""),
+    ],
+)
+def test_a_rating_is_the_best_that_a_models_own_evidence_supports(
+    judge, human, n_votes, posterior, n_others, expected, evidence
+) -> None:
+    error = math.nan if math.isnan(judge) else 20.0
+    own = Rated("own", judge, human, error, human_error=12.0, n_votes=n_votes)
+    # its residual calibrates too: nine others of its own spread keep the threshold at 0.9
+    others = [Rated(f"m{k}", 1400.0 + k, 1400.0, 10.0) for k in range(10 - n_others, 10)]
+    together = voted_rating("own", n_votes, bounded=posterior == "bounded") if posterior else NOBODY
+    pool = heldout_of([*others, own._replace(model="unlike", human=None)])
+    board = rank(heldout_of([own, *others]), together, calibration=pool)
+    row = rows_of(board)["own"]
+    found = [row[name] for name in ("rating", "lower", "upper", "std_error")]
+    assert found == pytest.approx(expected, nan_ok=True)
+    assert row["evidence"] == evidence
+    np.testing.assert_array_equal(row["judge_rating"], judge)
+    np.testing.assert_array_equal(row["human_rating"], math.nan if human is None else human)
+    alone = rows_of(rank(heldout_of([own, *others]), calibration=pool))["own"]
+    by_judge = alone["evidence"] == "judge"
+    assert by_judge is not math.isnan(judge), "without votes beside them the judge comes first"
+
+
+def test_rows_follow_the_best_rating_and_not_the_judges() -> None:
+    rows = [*nine_calibrators(), Rated("new", 1460.0, None, 10.0)]
+    board = rank(heldout_of(rows), voted_rating("voted9", 40, bounded=True))
+    assert board.model.tolist()[:2] == ["new", "voted9"]
+    raised = voted_rating("voted1", 40, bounded=True)._replace(rating=np.array([1461.0]))
+    board = rank(heldout_of(rows), raised)
+    assert board.model.tolist()[:3] == ["voted1", "new", "voted9"]
+    assert board.rank.tolist() == [*range(1, 11)]
 
 
 def test_rows_are_ranked_by_rating_and_ties_by_name_and_the_unrated_come_last() -> None:
@@ -120,21 +245,7 @@ def test_all_true_ranks_lie_within_at_once_at_the_stated_rate(spread: float) -> 
     assert spread or np.mean(hits) == pytest.approx(0.9, abs=within)
 
 
-# ------------------------------------------------------------------ whose residuals count
-
-
-def test_a_models_own_residual_does_not_move_its_own_interval() -> None:
-    rows = [
-        Rated(f"m{k:02d}", 1500.0 + 9 * k, 1500.0 + 8 * k, 10.0, human_error=3.0, vote_error=5.0)
-        for k in range(14)
-    ]
-    boards = [
-        rows_of(rank(heldout_of([rows[0]._replace(human=human), *rows[1:]])))
-        for human in (1500.0, 900.0)
-    ]
-    for side in ("lower", "upper"):
-        assert boards[0]["m00"][side] == boards[1]["m00"][side]
-    assert boards[0]["m01"]["upper"] < boards[1]["m01"]["upper"]
+# ------------------------------------------------------------------ beside the rating
 
 
 def test_other_methods_stand_beside_the_ranking_one() -> None:
@@ -146,7 +257,7 @@ def test_other_methods_stand_beside_the_ranking_one() -> None:
     rows[0] = rows[0]._replace(beta=0.7)
     row = rows_of(rank(heldout_of(rows)))["voted1"]
     assert (row["rating"], row["soft_rating"], row["hard_rating"]) == (1401.0, 1401.0, 1300.0)
-    assert (row["human_rating"], row["beta"], row["std_error"]) == (1400.0, 0.7, 10.0)
+    assert (row["human_rating"], row["beta"], row["judge_std_error"]) == (1400.0, 0.7, 10.0)
     assert row["method"] == "soft"
 
 
@@ -156,7 +267,7 @@ def test_a_model_whose_battles_show_no_spread_gets_the_whole_line(std_error: flo
     row = rows_of(rank(heldout_of([*nine_calibrators(), new]), miscoverage=0.1))["new"]
     assert (row["rank"], row["rating"]) == (1, 1900.0)
     assert (row["lower"], row["upper"]) == (-math.inf, math.inf)
-    assert row["flags"] == "no-votes;no-spread"
+    assert row["flags"] == "no-votes;no-spread;beyond-anchors"
 
 
 @pytest.mark.parametrize("method", ["human", "Soft", "elo"])
@@ -172,7 +283,7 @@ def test_the_bootstrap_error_can_scale_the_intervals() -> None:
     board = rows_of(rank(heldout_of([*rows, new]), std_error="bootstrap"))
     # residual 9 points of 5: 1.8 standard errors of 10 points
     assert board["new"]["upper"] == pytest.approx(1618.0)
-    assert board["new"]["std_error"] == 10.0
+    assert board["new"]["judge_std_error"] == 10.0
 
 
 # ------------------------------------------------------------------ newcomers

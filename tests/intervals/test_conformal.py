@@ -17,12 +17,12 @@ from unlike_models import try_bands, try_weights
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import (
     Calibrating,
-    bands_of,
+    Skill,
     calibrate_intervals,
     conformal_quantile,
     expected_half_width,
+    judge_skill,
     nonconformity_scores,
-    rank_models,
     sampling_half_width,
 )
 from judgeline.intervals.conformal import coverage_limits, structured_splits
@@ -61,8 +61,6 @@ def threshold(scores: ArrayLike, weight: ArrayLike, miscoverage: float = 0.1) ->
         (lambda: conformal_quantile([1.0], miscoverage=math.nan), "got nan"),
         (lambda: threshold([1.0], [True, False]), r"weight has shape \(2,\)"),
         (lambda: threshold([1.0], [-0.5]), "weight is -0.5"),
-        (lambda: bands_of([1.0], n_bands=0), "got 0"),
-        (lambda: bands_of([math.nan], n_bands=2), "1 NaN in 1"),
         (lambda: nonconformity_scores([5.0, 5.0], [1.0, -1.0]), "row 1"),
         (lambda: nonconformity_scores([5.0, 5.0], [1.0, math.inf]), "row 1"),
         (lambda: nonconformity_scores([5.0, math.nan], [1.0, 1.0]), "row 1"),
@@ -81,7 +79,7 @@ def test_bad_input_names_the_value(act, message: str) -> None:
         act()
 
 
-# ------------------------------------------------------------------ bands
+# ------------------------------------------------------------------ weights
 
 
 def test_a_band_has_the_threshold_of_its_own_scores_if_they_are_enough() -> None:
@@ -91,8 +89,6 @@ def test_a_band_has_the_threshold_of_its_own_scores_if_they_are_enough() -> None
     assert threshold(scores, np.full(28, 1e-6)) == math.inf, "a fresh model unlike all of these"
     assert threshold([1.0], [True]) == math.inf
     assert threshold(scores, scores > 0, 0.2) == conformal_quantile(scores, miscoverage=0.2)
-    assert bands_of([30.0, 10.0, 20.0, 40.0], n_bands=2).tolist() == ["2", "1", "1", "2"]
-    assert bands_of([5.0, 5.0, 5.0, 9.0], n_bands=4).tolist() == ["1", "1", "1", "4"]
 
 
 def test_coverage_holds_in_every_band_where_one_threshold_for_all_misses_in_one() -> None:
@@ -110,31 +106,6 @@ def test_weights_keep_the_promise_under_a_known_shift_where_equal_ones_break_it(
     assert np.mean(found.held) >= 0.9 - 3 * error
     ratio = np.median(found.width) / np.median(found.plain_width)
     assert 1.05 < ratio < 1.5, "the price in width"
-
-
-def test_a_board_with_bands_gives_each_model_the_threshold_of_its_band() -> None:
-    rows = [Rated(f"calm-{k}", 1500 + k, 1500.0, 1.0) for k in range(1, 12)]
-    rows += [Rated(f"wild-{k}", 1500 + 10 * k, 1500.0, 1.0) for k in range(1, 12)]
-    rows += [Rated(name, 1500.0, None, 1.0) for name in ("calm-new", "wild-new", "stray")]
-    board = rank_models(heldout_of(rows), method="soft", miscoverage=0.1, bands="family")
-    half_width = dict(zip(board.model.tolist(), (board.upper - board.lower) / 2, strict=True))
-    assert half_width["calm-new"] == pytest.approx(11)  # the 11th of 11
-    assert half_width["calm-11"] == pytest.approx(10)  # the 10th of the other 10
-    assert half_width["wild-new"] == pytest.approx(110)
-    assert half_width["stray"] == pytest.approx(100)  # the 21st of all 22
-    with pytest.raises(ValueError, match="bands is 'size'; expected strength or family"):
-        rank_models(heldout_of(rows), method="soft", bands="size")
-
-
-def test_bands_by_strength_are_thirds_of_the_ratings() -> None:
-    rows = [Rated(f"m{k:02}", 1500 + k, 1500.0 if k < 22 else 1540.0, 1.0) for k in range(33)]
-    board = rank_models(heldout_of(rows), method="soft", miscoverage=0.2, bands="strength")
-    half_width = dict(zip(board.model.tolist(), (board.upper - board.lower) / 2, strict=True))
-    residual = {row.model: abs(row.rating - (row.human or 0)) for row in rows}
-    for third in (range(11), range(11, 22), range(22, 33)):
-        for k in third:
-            others = sorted(residual[f"m{j:02}"] for j in third if j != k)
-            assert half_width[f"m{k:02}"] == pytest.approx(others[8]), "the 9th of the other 10"
 
 
 # ------------------------------------------------------------------ what more battles would buy
@@ -252,7 +223,8 @@ def test_seeds_choose_the_splits_and_nothing_else() -> None:
     first, again, other = (
         calibrate_intervals(heldout, miscoverage=0.2, seed=seed) for seed in (1, 1, 2)
     )
-    assert [c.tolist() for c in first] == [c.tolist() for c in again]
+    for ours, theirs in zip(first, again, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
     assert first.threshold.tolist() == other.threshold.tolist()
     assert first.median_width.tolist() != other.median_width.tolist()
 
@@ -294,7 +266,8 @@ def calibrating(
     columns = np.broadcast_arrays(*given_)
     size = columns[0].size
     rating = np.linspace(1400.0, 1600.0, size)
-    return Calibrating(np.arange(size).astype(str), rating, *columns, np.full(size, 50))
+    names = np.arange(size).astype(str)
+    return Calibrating(names, rating, rating - columns[0], *columns, np.full(size, 50))
 
 
 def test_the_spread_of_a_residual_by_hand() -> None:
@@ -324,6 +297,93 @@ def test_without_excess_and_votes_noise_standard_errors_alone_scale(scale, seed,
     assert other.threshold(0.2) == pytest.approx(one.threshold(0.2), rel=1e-9)
     spread = one.spread(columns[1], columns[3])
     assert other.spread(scale * columns[1], scale * columns[3]) == pytest.approx(scale * spread)
+
+
+@pytest.mark.parametrize("miscoverage", [0.1, 0.3])
+def test_published_intervals_are_residuals_in_standard_errors_alone(miscoverage: float) -> None:
+    residual, error = np.arange(1.0, 15), np.arange(14.0, 0, -1)
+    voted = calibrating(residual, error, 4.0, 5.0)._replace(published=True)
+    assert voted.excess_sd == 0.0
+    assert voted.spread(error, np.full(14, 5.0)).tolist() == error.tolist()
+    expected = conformal_threshold((residual / error).tolist(), str(miscoverage))
+    assert voted.threshold(miscoverage) == voted.take(np.arange(14)).threshold(miscoverage)
+    assert voted.threshold(miscoverage) == expected
+    rows = [
+        Rated(f"m{k}", 1500 + off, 1500.0, 99.0, bootstrap=spread, human_error=4.0, vote_error=5.0)
+        for k, (off, spread) in enumerate(zip(residual, error, strict=True))
+    ]
+    table = calibrate_intervals(heldout_of(rows), miscoverage=miscoverage)
+    assert table.published_threshold.tolist() == [expected]
+    assert table.published_width.tolist() == [2 * expected * 7.5]
+    none = calibrate_intervals(heldout_of([row._replace(bootstrap=math.nan) for row in rows]))
+    assert np.isnan([none.published_threshold[0], none.published_width[0]]).all()
+
+
+# ------------------------------------------------------------------ what a judge knows
+
+HUMAN = np.array([1400.0, 1500.0, 1600.0, 1700.0])  # squares about the mean: 50,000
+
+
+def skill_of(residual: ArrayLike, human: ArrayLike = HUMAN, noise: ArrayLike = 10.0) -> Skill:
+    columns = np.broadcast_arrays(residual, human, noise)
+    return judge_skill(*columns, miscoverage=0.1)
+
+
+def test_skill_and_floor_by_hand() -> None:
+    assert skill_of([10, -20, 0, 0]).skill == pytest.approx(1 - 500 / 50_000)
+    assert skill_of(0.0).skill == 1.0
+    assert skill_of(HUMAN.mean() - HUMAN).skill == pytest.approx(0), "people's mean rating"
+    assert skill_of(2 * (HUMAN.mean() - HUMAN)).skill == pytest.approx(-3), "reversed"
+    # mean |noise| of a normal error of 10 and of 20 / sqrt(2) Elo points
+    assert skill_of(3.0).floor == pytest.approx(10 * stats.foldnorm(0).mean())
+    assert skill_of(3.0, noise=[20, 0, 20, 0]).floor == pytest.approx(
+        stats.foldnorm(0, scale=20 / math.sqrt(2)).mean()
+    )
+
+
+def test_two_models_or_models_that_people_rate_alike_show_no_skill() -> None:
+    for found in (skill_of([1.0, 2.0], HUMAN[:2]), skill_of([1.0, 2.0, 3.0, 4.0], 1500.0)):
+        assert np.isnan(found[:3]).all()
+        assert found.floor > 0
+
+
+def test_skills_interval_is_that_of_a_slow_jackknife() -> None:
+    rng = np.random.default_rng(4)
+    human = rng.normal(1500, 100, 12)
+    residual = rng.normal(0, 40, 12)
+    without = []
+    for k in range(12):
+        e, h = np.delete(residual, k), np.delete(human, k)
+        without.append(math.log(sum(e**2) / sum((h - sum(h) / 11) ** 2)))
+    error = math.sqrt(11 / 12 * sum((value - sum(without) / 12) ** 2 for value in without))
+    found = skill_of(residual, human)
+    reach = stats.t(11).ppf(0.95) * error
+    ends = [1 - (1 - found.skill) * math.exp(sign * reach) for sign in (1, -1)]
+    assert [found.lower, found.upper] == pytest.approx(ends, rel=1e-9)
+    assert found.lower < found.skill < found.upper < 1
+
+
+def test_a_judge_of_noise_has_no_skill_and_its_interval_says_so() -> None:
+    rng, human = np.random.default_rng(5), np.random.default_rng(6).normal(1500, 100, 30)
+    noise = [skill_of(rng.normal(1500, 100, 30) - human, human) for _ in range(100)]
+    good = [skill_of(rng.normal(0, 40, 30), human) for _ in range(100)]
+    assert np.mean([found.skill < 0 for found in noise]) > 0.95
+    assert np.mean([found.lower < 0 for found in noise]) > 0.95
+    assert all(found.lower > 0 for found in good)
+    # 1 - 40^2 / 100^2, within 4 errors of a mean of 100 with chi-square noise of 30
+    assert np.mean([f.skill for f in good]) == pytest.approx(
+        1 - 40**2 / human.var(), abs=4 * 0.16 * math.sqrt(2 / 30 / 100)
+    )
+
+
+def test_calibration_carries_the_skill_of_each_method() -> None:
+    heldout = random_heldout(20)
+    own = heldout.take((heldout.method == "soft") & np.isfinite(heldout.residual))
+    shifted = heldout._replace(human_std_error=np.full(heldout.rating.size, 6.0))
+    table = calibrate_intervals(shifted)
+    expected = judge_skill(own.residual, own.human_rating, np.full(20, 6.0), miscoverage=0.1)
+    found = [table.skill[0], table.skill_lower[0], table.skill_upper[0], table.floor[0]]
+    np.testing.assert_array_equal(found, expected)
 
 
 # ------------------------------------------------------------------ coverage that can fail

@@ -41,7 +41,7 @@ def test_finite_thresholds(changes, ranks_by, told):
     result = checked(check, CONFORMAL.assign(**changes), rating=rating)
     assert result.passed is (told is None)
     assert told is None or told in result.description
-    assert result.severity == dg.AssetCheckSeverity.ERROR
+    assert result.severity == dg.AssetCheckSeverity.WARN  # votes alone can rank
     assert not checked(check, CONFORMAL.head(0), rating=rating).passed
 
 
@@ -80,6 +80,9 @@ BOARD = pd.DataFrame(
         "rating": [1600.0, 1500.0, 1400.0],
         "lower": [1550.0, 1450.0, 1350.0],
         "upper": [1650.0, 1550.0, 1450.0],
+        "judge_rating": [1610.0, 1500.0, 1400.0],
+        "judge_lower": [1500.0, 1450.0, -math.inf],
+        "judge_upper": [1700.0, 1550.0, math.inf],
         "flags": ["", "no-votes", ""],
     }
 )
@@ -102,9 +105,13 @@ ENDLESS = {"upper": [math.inf, 1550.0, 1450.0]}
         ("models_are_in_order", {**UNRATED, "flags": ""}, "a flag says why"),
         ("intervals_hold_their_rating", {"lower": [1610.0, 1450.0, 1350.0]}, "begins at or below"),
         ("intervals_hold_their_rating", {"upper": [np.nan, 1550.0, 1450.0]}, "upper end is known"),
+        ("intervals_hold_their_rating", {"judge_lower": 1650.0}, "judge's interval begins"),
+        ("intervals_hold_their_rating", {"judge_upper": 1450.0}, "judge's interval ends"),
         ("intervals_hold_their_rating", UNRATED, None),
         ("intervals_hold_their_rating", ENDLESS, None),
         ("intervals_are_bounded", ENDLESS, "cat"),
+        ("models_stand_among_people", {}, None),
+        ("models_stand_among_people", {"flags": ["", "no-votes;beyond-anchors", ""]}, "bee"),
         ("ratings_are_well_founded", {}, None),
         ("ratings_are_well_founded", UNRATED, "ant anchors-disconnected"),
         ("ratings_are_well_founded", {"flags": ["", "no-votes;no-spread", ""]}, "bee no-votes"),

@@ -6,7 +6,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 from arenas import code, dense_battles, name
 from lanes import sized
@@ -23,17 +22,13 @@ from twins import (
 )
 from unlike_models import try_jackknife_plus
 
-import judgeline
-from judgeline.api import RankSettings
 from judgeline.elo import RatingSettings, rate
 from judgeline.intervals import (
     conformal_quantile,
     jackknife_intervals,
     jackknife_plus,
     rank_models,
-    with_intervals,
 )
-from judgeline.io import ArgumentError
 
 
 def ends_by_definition(
@@ -193,31 +188,3 @@ def test_a_new_models_interval_holds_with_eleven_voted_ones_where_halves_are_too
     assert np.mean(held) >= 0.8
     assert 0.8 < np.median(ratio) < 1.25
     assert conformal_quantile(np.ones(5), miscoverage=0.1) == math.inf, "half of eleven"
-
-
-# ------------------------------------------------------------------ the door
-
-
-def test_rank_takes_them_and_ranks_follow() -> None:
-    battles = dense_battles(6, size=12)
-    table = pd.DataFrame([{"model_a": b.model_a, "model_b": b.model_b, "human_outcome": b.human,
-                           "score_difference": b.score} for b in battles])  # fmt: skip
-    plain, found = (
-        judgeline.rank(table, RankSettings(n_resamples=0, intervals=kind)).leaderboard
-        for kind in ("threshold", "jackknife+")
-    )
-    assert found["rating"].tolist() == plain["rating"].tolist()
-    assert (found["lower"] != plain["lower"]).all()
-    assert ((found["lower"] < found["rating"]) & (found["rating"] < found["upper"])).all()
-    with pytest.raises(ArgumentError, match=r"bands=family.*leave out 'bands'"):
-        RankSettings(bands="family", intervals="jackknife+")
-    with pytest.raises(ArgumentError, match="n_resamples=0 leaves no bootstrap standard error"):
-        RankSettings(std_error="bootstrap", n_resamples=0)
-
-
-def test_a_model_without_a_rating_has_no_interval() -> None:
-    battles = code(dense_battles(7, size=6))
-    board = rank_models(rate(battles, RatingSettings(n_resamples=0)), miscoverage=0.2)
-    board = board._replace(rating=np.where(board.rank == 6, math.nan, board.rating))
-    found = with_intervals(board, jackknife_intervals(battles, miscoverage=0.2), miscoverage=0.2)
-    assert np.isnan(found.lower).tolist() == [False] * 5 + [True]

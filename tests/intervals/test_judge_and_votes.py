@@ -19,7 +19,9 @@ from judgeline.intervals import rate_by_votes, rate_with_votes
 from judgeline.intervals.judge_and_votes import (
     CalibratingModels,
     JudgeVariance,
+    QuestionVotes,
     VoteCalibration,
+    _drawn_questions,
     calibrate_votes,
     combine_with_votes,
     judge_variance,
@@ -35,9 +37,10 @@ def calibration(variance: float, scores: tuple[float, ...] = (1.0,) * 9) -> Vote
     return VoteCalibration(JudgeVariance(variance, ""), names, np.array([scores]))
 
 
-def together(judge_rating: float, variance: float, miscoverage: float = 0.1):
+def together(judge_rating: float, variance: float, miscoverage: float = 0.1, **options: float):
+    known = calibration(variance)
     return combine_with_votes(
-        judge_rating, WINS, VOTES, ANCHORS, calibration(variance), miscoverage=miscoverage
+        judge_rating, WINS, VOTES, ANCHORS, known, miscoverage=miscoverage, **options
     )
 
 
@@ -68,21 +71,24 @@ def test_votes_alone_are_placed_as_a_model_held_out_is() -> None:
 
 
 @pytest.mark.parametrize("judge_rating", [1200.0, 1500.0, 1850.0])
-@pytest.mark.parametrize("variance", [0.003, 0.05, 2.0])
-def test_rating_is_the_mode_of_the_posterior(judge_rating: float, variance: float) -> None:
-    """Oracle: the posterior written out, minimised by scipy, its curvature by differences."""
+@pytest.mark.parametrize(("variance", "design"), [(0.003, 1.0), (0.05, 2.5), (2.0, 1.7)])
+def test_rating_is_the_mode_of_the_posterior(judge_rating, variance, design) -> None:
+    """Oracle: the posterior written out, minimised by scipy, its curvature by differences.
+
+    Votes that share questions count to the power of one over their design effect.
+    """
     prior = rating_to_strength(judge_rating)
 
     def minus_log_posterior(strength: float) -> float:
         gap = strength - ANCHORS
         votes = WINS * np.logaddexp(0, -gap) + (VOTES - WINS) * np.logaddexp(0, gap)
-        return float(votes.sum() + (strength - prior) ** 2 / (2 * variance))
+        return float(votes.sum() / design + (strength - prior) ** 2 / (2 * variance))
 
     mode = minimize_scalar(minus_log_posterior, bounds=(-6, 6), options={"xatol": 1e-9}).x
     step = 1e-3
     ends = minus_log_posterior(mode - step) + minus_log_posterior(mode + step)
     bend = (ends - 2 * minus_log_posterior(mode)) / step**2
-    found = together(judge_rating, variance)
+    found = together(judge_rating, variance, design_effect=design)
     assert found.rating == pytest.approx(strength_to_rating(mode), abs=2e-4)
     assert found.std_error == pytest.approx(ELO_PER_LOGIT / math.sqrt(bend), rel=1e-5)
 
@@ -159,13 +165,14 @@ def world(seed: int, size: int = 20, n_votes: int = 300) -> tuple[CalibratingMod
         judge - strength_to_rating(human),
         ELO_PER_LOGIT / np.sqrt((met * chance * (1 - chance)).sum(axis=1)),
         np.zeros(size),
+        np.ones(size),
     )
     return models, strength_to_rating(strength)
 
 
 def chosen(models: CalibratingModels, rows: np.ndarray) -> CalibratingModels:
     names = tuple(np.array(models.model)[rows].tolist())
-    return CalibratingModels(names, *(column[rows] for column in models[1:]))
+    return CalibratingModels(names, *(column[rows] for column in models[1:-1]))
 
 
 @pytest.mark.parametrize("n", [10, 100])
@@ -199,6 +206,55 @@ def test_one_calibration_serves_each_of_its_models_in_any_order() -> None:
     assert (found.judge, found.model) == (strict.judge, strict.model)
     # One residual of twenty in the variance: a few per cent of a score.
     assert np.median(np.abs(found.nonconformity / strict.nonconformity - 1)) < 0.05
+
+
+# ------------------------------------------------------------------ votes that share questions
+
+
+@pytest.mark.parametrize("n_votes", [1, 7, 1000])
+def test_a_question_is_drawn_with_all_its_votes_or_not_at_all(n_votes: int) -> None:
+    """Each question has a kind of vote of its own, so that what is drawn of it can be told."""
+    rng = np.random.default_rng(n_votes)
+    size = 12
+    each = rng.integers(1, 6, size)
+    kinds = QuestionVotes(np.arange(size), 2 + 2 * np.arange(size), each)
+    drawn = _drawn_questions(kinds, (10, 3), n_votes, rng).reshape(-1, 30)
+    assert (drawn[:, np.setdiff1d(np.arange(30), kinds.column)] == 0).all()
+    of_questions = drawn[:, kinds.column]
+    assert np.isin(of_questions, [0, *each]).all()
+    assert ((of_questions == 0) | (of_questions == each)).all()
+    assert (of_questions > 0).any(axis=1).all()
+    assert (of_questions == 0).any(axis=1).all(), "some votes are left to compare with"
+    total = of_questions.sum(axis=1)
+    least = min(n_votes, each.sum() / 2)
+    assert (total < least + each.max()).all()
+    assert (total >= least).all()
+    assert len(np.unique(of_questions, axis=0)) > 1
+
+
+def questions_of_world(models: CalibratingModels, size: int) -> CalibratingModels:
+    """The same models, each kind of vote spread over questions of equal size."""
+    found = []
+    for votes in models.votes:
+        kinds = np.repeat(np.arange(votes.size), votes.ravel())
+        question = np.arange(kinds.size) % (kinds.size // size)
+        rows, count = np.unique(np.stack([question, kinds]), axis=1, return_counts=True)
+        found.append(QuestionVotes(rows[0], rows[1], count))
+    return models._replace(by_question=tuple(found))
+
+
+def test_votes_repeated_with_their_questions_change_no_calibration() -> None:
+    """Each vote three times makes the design effect three: the same questions are drawn."""
+    once = questions_of_world(world(6)[0], 5)
+    thrice = once._replace(
+        votes=3 * once.votes,
+        design_effect=3 * once.design_effect,
+        by_question=tuple(q._replace(votes=3 * q.votes) for q in once.by_question),
+    )
+    plain, repeated = (calibrate_votes(m, 32, seed=2, l2=1e-9) for m in (once, thrice))
+    assert repeated.nonconformity == pytest.approx(plain.nonconformity, rel=1e-4)
+    one = once._replace(by_question=(QuestionVotes(*np.ones((3, 1), int)), *once.by_question[1:]))
+    assert "model-0" not in calibrate_votes(one, 32, seed=2).model, "of one question none is left"
 
 
 def test_models_with_one_vote_show_nothing_and_few_models_bound_nothing() -> None:
