@@ -25,6 +25,7 @@ from resources.judges.judge import Presentation, present
 from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
+from resources.tables.intervals import with_judge_columns
 from resources.tables.store import ParquetStore
 
 Published = Callable[[pd.DataFrame, pd.DataFrame, str], pd.DataFrame]
@@ -217,6 +218,7 @@ def _gain(
         scored = tables.stored("scored_battles", corpus.slug, other)
         if board is None or scored is None or scored.empty:
             continue
+        board = with_judge_columns(board)
         finite = (board["judge_upper"] - board["judge_lower"]).to_numpy(dtype=float) / 2
         if (finite := finite[np.isfinite(finite)]).size:
             widths[other] = float(np.median(finite)), len(scored)

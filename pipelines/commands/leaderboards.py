@@ -16,6 +16,7 @@ from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.config.judges import load_judges
 from resources.config.paths import tables_uri
 from resources.suggest import unknown_name
+from resources.tables.intervals import with_judge_columns
 
 
 def stored_leaderboards(
@@ -31,7 +32,7 @@ def stored_leaderboards(
         board = _with_judge(path, POOLED) if path.exists() else pd.DataFrame()
         if board.empty:
             raise ValueError(no_pooled(corpus))
-        return board[["judge", *Leaderboard._fields]], definition
+        return board.reindex(columns=["judge", *Leaderboard._fields]), definition
     folder = tables / "leaderboard" / corpus
     stored = {path.stem: path for path in folder.glob("*.parquet")} if folder.exists() else {}
     if judge not in stored if judge else not stored:
@@ -85,7 +86,7 @@ def no_leaderboard(
 
 def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
     with path.open("rb") as source:
-        board = pd.read_parquet(source)
+        board = with_judge_columns(pd.read_parquet(source))
     board.insert(0, "judge", judge)
     return board
 
@@ -126,7 +127,7 @@ def stored_evidence(corpus: str, judge: str) -> tuple[pd.DataFrame | None, pd.Da
     calibration, heldout = (
         store.stored(name, corpus, judge) for name in ("conformal_calibration", "heldout_ratings")
     )
-    if calibration is None or heldout is None:
+    if calibration is None or heldout is None or "outward" not in heldout:  # of earlier versions
         return None, None
     return calibration, as_table(summarise(as_columns(HeldOutRatings, heldout)))
 

@@ -36,6 +36,7 @@ from pipelines.instance.homes import open_instance
 from resources.config.catalog import Catalog
 from resources.config.paths import home
 from resources.suggest import unknown_name
+from resources.tables.intervals import with_judge_columns
 from resources.tables.store import ParquetStore, open_store
 
 _SHOWN = ("rank", "best_rank", "worst_rank", "basis", "rating", "lower", "upper", "std_error",
@@ -185,7 +186,8 @@ class _Rating:
         )
         ratings: dict[str, Mapping[str, Any]] = {}
         for judge in judges:
-            own = self._row_in(self._store.stored("leaderboard", self._corpus, judge))
+            board = self._store.stored("leaderboard", self._corpus, judge)
+            own = self._row_in(None if board is None else with_judge_columns(board))
             of = f"{shlex.quote(self._model)} --corpus {self._corpus} --judge {judge}"
             known = {name: _plain(own.get(name)) for name in shown}
             ratings[judge] = {**known, "weight": 1 / len(judges), "next": f"judgeline why {of}"}
@@ -293,7 +295,8 @@ class _Rating:
         versions, and those by votes, have no parts.
         """
         heldout = self._read("heldout_ratings")
-        if heldout is None or not np.isfinite(row.get("judge_upper", np.nan)):
+        is_bounded = np.isfinite(row.get("judge_upper", np.nan))
+        if heldout is None or "outward" not in heldout or not is_bounded:
             return dict.fromkeys(_PARTS)
         rating = self._definition.rating
         ratings = as_columns(HeldOutRatings, heldout)
@@ -328,11 +331,14 @@ class _Rating:
         return self._corpus, *own
 
     def _read(self, asset: str) -> pd.DataFrame | None:
-        if self._judge == POOLED and asset in ("leaderboard", "heldout_ratings"):
-            (pooled,) = OF_ALL_JUDGES
-            table = self._store.stored(pooled, *self._keys(pooled))
-            return table if table is None or asset == "leaderboard" else heldout_of(table)
-        return self._store.stored(asset, *self._keys(asset))
+        of_pooled = self._judge == POOLED and asset in ("leaderboard", "heldout_ratings")
+        stored = OF_ALL_JUDGES[0] if of_pooled else asset
+        table = self._store.stored(stored, *self._keys(stored))
+        if table is None or asset not in ("leaderboard", "candidate_ratings", "heldout_ratings"):
+            return table
+        if asset == "heldout_ratings":
+            return heldout_of(table) if of_pooled else table
+        return with_judge_columns(table)
 
     def _need(self, asset: str) -> pd.DataFrame:
         table = self._read(asset)

@@ -5,13 +5,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.intervals import BEYOND, WITHHELD, ConformalCalibration, Leaderboard
+from judgeline.intervals import BEYOND, BY_JUDGE, WITHHELD, ConformalCalibration, Leaderboard
 from resources.tables.rules import at_least, holds, known, n_rows, unique, within
 from resources.tables.schema import Table, stops, table, warns
 
 MORE_MODELS = "Calibrate on more models that people rated, or raise miscoverage."
 
 CONFORMAL_CALIBRATION = Table("conformal_calibration", ConformalCalibration, key=["method"])
+
+
+def with_judge_columns(board: pd.DataFrame) -> pd.DataFrame:
+    """Return a stored board with its ratings by the judge alone.
+
+    Of earlier versions, whose boards have no such columns, every rating is the judge's.
+    """
+    if "judge_rating" in board:
+        return board
+    names = ["rating", "lower", "upper", "std_error"]
+    known = board.reindex(columns=names).add_prefix("judge_")
+    return board.assign(**known, evidence=BY_JUDGE)
 
 
 def _in_order(board: pd.DataFrame) -> Any:

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ import pandas as pd
 import pytest
 import typer
 
-from judgeline import api
 from judgeline.cli import LINEAGE_COMMANDS, app, main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -141,8 +139,9 @@ def test_bad_input_is_named_with_a_remedy(name, content, told, tmp_path, capsys)
         (["--metod", "soft"], "--method"),
         (["--method", "sofft"], "did you mean 'soft'"),
         (["--plain", "hlaf"], ": 'hlaf' is not one of 'half', 'davidson'. Did you mean 'half'?"),
-        (["--bands", "FAMLY"], "Did you mean 'family'? (see: judgeline rank --help)"),
-        (["--bands", "zzz"], "'zzz' is not one of 'strength', 'family'. (see"),
+        (["--intervals", "PUBLISH"], "Did you mean 'published'? (see: judgeline rank --help)"),
+        (["--intervals", "zzz"], "'zzz' is not one of 'calibrated', 'published'. (see"),
+        (["--intervals", "published"], "--n-resamples 0 leaves no bootstrap standard error"),
     ],
 )
 def test_bad_settings_exit_with_1(options, told, tmp_path, capsys):
@@ -150,31 +149,6 @@ def test_bad_settings_exit_with_1(options, told, tmp_path, capsys):
     assert rank(battles, tmp_path / "out", *options) == 1
     assert told in complaint(capsys)
     assert not list(tmp_path.glob("out/*"))
-
-
-@pytest.mark.parametrize("bands", ["family", "strength"])
-def test_bands_have_thresholds_of_their_own(bands: str, tmp_path: Path, capsys: Capture) -> None:
-    """Every second model is of a family that the judge misjudges."""
-    battles = write_battles(tmp_path / "battles.csv")
-    names = {f"m{k}": f"{('calm', 'wild')[k % 2]}-{k}" for k in range(10)}
-    taste = {name: 4 * (-1) ** (k // 2) * (k % 2) for k, name in enumerate(names.values())}
-    table = pd.read_csv(battles).replace({"model_a": names, "model_b": names})
-    table["score_difference"] += table["model_a"].map(taste) - table["model_b"].map(taste)
-    table.to_csv(battles, index=False)
-    assert rank(battles, tmp_path / "banded", "--miscoverage=0.5", "--bands", bands) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert f"Each model has the threshold of its own band by {bands}. A band in which" in shown
-    board = pd.read_csv(tmp_path / "banded" / "leaderboard.csv")
-    settings = api.RankSettings(n_resamples=0, miscoverage=0.5)
-    expected, plain = (
-        api.rank(battles, one).leaderboard for one in (replace(settings, bands=bands), settings)
-    )
-    assert board["rating"].tolist() == pytest.approx(plain["rating"].tolist())
-    assert np.isfinite(board["upper"]).all()
-    assert board["upper"].tolist() == pytest.approx(expected["upper"].tolist())
-    wild = board["model"].str.startswith("wild")
-    wider = board["upper"][wild].sum() - plain["upper"][wild].sum()
-    assert wider > 0 if bands == "family" else wider != 0
 
 
 def test_quarantined_rows_are_counted_by_reason(tmp_path: Path, capsys: Capture) -> None:

@@ -6,6 +6,7 @@ import math
 import re
 from importlib.metadata import version
 from pathlib import Path
+from statistics import NormalDist
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -373,7 +374,14 @@ def test_too_few_models_say_why_a_threshold_is_infinite(tmp_path: Path, n_models
     assert np.isinf(calibration[["threshold", "split_threshold"]]).all(axis=None)
     assert calibration["note"].str.contains(f"there are {n_models // 2} on each random split").all()
     assert calibration["note"].str.contains("at least 9 models").all()
-    assert np.isinf(ranked.ranking.leaderboard["upper"]).all()
+    board = ranked.ranking.leaderboard
+    assert np.isinf(board["judge_upper"]).all()
+    # votes need no other models: a normal interval of each model's own
+    assert board["evidence"].tolist() == [f"{n} votes" for n in board["n_votes"]]
+    assert board["rating"].tolist() == board["human_rating"].tolist()
+    reach = NormalDist().inv_cdf(0.95) * board["human_std_error"]
+    assert (board["upper"] - board["rating"]).tolist() == pytest.approx(reach.tolist())
+    assert board["rating"].is_monotonic_decreasing
 
 
 def test_fewer_promises_are_offered_where_they_are_finite(tmp_path: Path, capsys) -> None:
@@ -385,7 +393,7 @@ def test_fewer_promises_are_offered_where_they_are_finite(tmp_path: Path, capsys
     assert offered
     assert offered[1] == "--miscoverage 0.17 --force"
     assert main([*asked, *offered[1].split()]) == 0
-    assert np.isfinite(pd.read_csv(tmp_path / "out" / "leaderboard.csv")["upper"]).all()
+    assert np.isfinite(pd.read_csv(tmp_path / "out" / "leaderboard.csv")["judge_upper"]).all()
     assert "Finite intervals" not in capsys.readouterr().out
 
 
@@ -648,7 +656,7 @@ def test_lengths_of_released_annotations_control_style(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "options", "message"),
     [
-        ({"intervals": "jack"}, {}, "intervals is 'jack'; expected 'threshold' or 'jackknife+'"),
+        ({"intervals": "jack"}, {}, "intervals is 'jack'; expected 'calibrated' or 'published'"),
         ({"hard_outcome": "foo"}, {}, "hard_outcome is 'foo'; expected 'derived' or 'recorded'"),
         ({"seed": 1.5}, {}, "seed is 1.5; expected a whole number"),
         ({}, {"columns": ["label"]}, "columns is ['label']; expected such as"),
@@ -677,18 +685,108 @@ def test_a_package_that_is_missing_is_named_with_what_installs_it(
     assert ("from a checkout" in said) is not in_checkout
 
 
-def test_jackknife_intervals_say_what_they_promise_beside_the_usual_width(
-    battles_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_published_intervals_are_those_of_the_paper(released: Path, sample: Path) -> None:
+    """Soft Elo of the released sample, 20 resamples: 5.40 standard errors, 150 Elo wide."""
+    conformal = pd.read_csv(released / "conformal.csv").set_index("method").loc["soft"]
+    assert conformal["published_threshold"] == pytest.approx(5.40, abs=0.005)
+    assert conformal["published_width"] == pytest.approx(150, abs=1)
+    settings = {"hard_outcome": "recorded", "l2": 0.005, "n_resamples": 20, "methods": ("soft",)}
+    board = judgeline.rank(sample, RankSettings(**settings, intervals="published")).leaderboard
+    width = board["judge_upper"] - board["judge_lower"]
+    expected = 2 * conformal["published_threshold"] * board["judge_std_error"]
+    assert width.tolist() == pytest.approx(expected.tolist())
+    for arguments in ({"n_resamples": 0}, {"n_resamples": 0, "std_error": "bootstrap"}):
+        with pytest.raises(ValueError, match="leaves no bootstrap standard error"):
+            RankSettings(**arguments, **({} if len(arguments) > 1 else {"intervals": "published"}))
+
+
+# A judge without skill
+
+
+def with_noise(seed: int, share: float = 0.0) -> pd.DataFrame:
+    """Battles whose scores are noise, but for a share of those of a judge that knows something."""
+    table, rng = simulated_battles(), np.random.default_rng(seed)
+    scores = share * table["score_difference"] + rng.normal(size=len(table))
+    return table.assign(score_difference=np.rint(12 * scores) / 12)
+
+
+@pytest.mark.parametrize("seed", [2, 13])  # most other noise has no slope and is refused
+def test_a_judge_of_noise_is_withheld_and_votes_rank(seed: int, tmp_path: Path, capsys) -> None:
+    table, out = with_noise(seed), tmp_path / "out"
+    unvoted = table.head(40).assign(model_a="newcomer", human_outcome=math.nan)
+    pd.concat([table, unvoted]).to_csv(tmp_path / "noise.csv", index=False)
+    command = ["rank", str(tmp_path / "noise.csv"), "--out", str(out), "--n-resamples", "0"]
+    assert main(command) == 2
+    told = capsys.readouterr()
+    (skill,) = re.findall(r"Judge withheld: (skill -0\.\d+ < 0\.00)\n", told.out)
+    assert f"{skill}; the board shows people's votes alone" in " ".join(told.err.split())
+    board = pd.read_csv(out / "leaderboard.csv")
+    voted = board[board["model"].ne("newcomer")]
+    assert voted["rating"].tolist() == voted["human_rating"].tolist()
+    assert voted["rating"].is_monotonic_decreasing
+    assert voted["evidence"].tolist() == [f"{n} votes" for n in voted["n_votes"]]
+    assert np.isfinite(voted["upper"]).all()
+    # no number of this judge, and of whom nobody voted on no number at all
+    assert board.filter(regex="judge_|hard_|soft_|beta").isna().all(axis=None)
+    (new,) = board[board["model"].eq("newcomer")].to_dict("records")
+    assert math.isnan(new["rating"])
+    assert board["flags"].str.startswith(f"withheld: {skill}").all()
+    page = (out / "report.html").read_text("utf-8")
+    assert skill.replace("<", "&lt;") in page
+    assert "Skill " not in page
+    withheld = judgeline.rank(table, QUICK)
+    assert withheld.withheld == withheld.leaderboard["flags"].iloc[0].removeprefix("withheld: ")
+
+
+def test_a_judge_that_may_add_nothing_ranks_with_a_warning(tmp_path: Path, capsys) -> None:
+    told = {}
+    for share in (0.15, 1.0):
+        with_noise(0, share).to_csv(tmp_path / "battles.csv", index=False)
+        command = ["rank", str(tmp_path / "battles.csv"), "--out", str(tmp_path / str(share))]
+        assert main([*command, "--no-report", "--n-resamples", "0"]) == 0
+        told[share] = " ".join(capsys.readouterr().out.split())
+        assert "Judge withheld" not in told[share]
+    warning = "The interval reaches 0: this judge may add nothing."
+    assert re.search(r"Note: Skill 0\.\d+ \(−0\.\d+ to 0\.\d+\): ", told[0.15])
+    assert [warning in text for text in told.values()] == [True, False]
+    assert judgeline.rank(with_noise(0, 0.15), QUICK).withheld == ""
+
+
+# A newcomer beyond all that people have rated
+
+
+@pytest.mark.parametrize(
+    ("gap", "words"),
+    [(0.0, None), (4.0, "above all 12 models"), (-4.0, "below all 12 models")],
+)
+def test_a_newcomer_beyond_all_voted_models_is_told(
+    gap: float, words: str | None, tmp_path: Path, capsys
 ) -> None:
-    arguments = ["rank", str(battles_csv), "--out", str(tmp_path / "out"), "--n-resamples", "0"]
-    assert main([*arguments, "--intervals", "jackknife+", "--no-report"]) == 0
+    """Its scores lie `gap` above those of the middle of twelve models between -1 and 1."""
+    table, rng = simulated_battles(n_battles=2000), np.random.default_rng(1)
+    opponents = rng.integers(12, size=120)
+    scores = gap - np.linspace(-1, 1, 12)[opponents] + rng.normal(size=120)
+    new = pd.DataFrame(
+        {
+            "model_a": "newcomer",
+            "model_b": [f"model-{k:02d}" for k in opponents],
+            "score_difference": np.rint(12 * scores) / 12,
+            "human_outcome": math.nan,
+        }
+    )
+    pd.concat([table, new]).to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "out"
+    command = ["rank", str(tmp_path / "new.csv"), "--out", str(out), "--n-resamples", "0"]
+    assert main(command) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    told = re.search(r"at least 80 % .* Median width (\d+) Elo; by one threshold (\d+)\.", printed)
-    assert told, printed
-    board = pd.read_csv(tmp_path / "out" / "leaderboard.csv")
-    assert round((board["upper"] - board["lower"]).median()) == int(told[1])
-    assert main([*arguments, "--force", "--no-report"]) == 0
-    usual = pd.read_csv(tmp_path / "out" / "leaderboard.csv")
-    width = (usual["upper"] - usual["lower"]).median()
-    assert int(told[2]) == pytest.approx(width, rel=0.05), "of all other voted models each"
-    assert main([*arguments, "--intervals", "jackknife+", "--bands", "family"]) == 1
+    page = (out / "report.html").read_text("utf-8")
+    board = pd.read_csv(out / "leaderboard.csv").set_index("model")
+    people, rating = board["human_rating"], board.loc["newcomer", "rating"]
+    is_beyond = bool(rating > people.max() or rating < people.min())
+    assert is_beyond is (words is not None)
+    assert board.loc["newcomer", "evidence"] == "judge"
+    flagged = board["flags"].fillna("").str.contains("beyond-anchors")
+    assert flagged[flagged].index.tolist() == ["newcomer"] * is_beyond
+    for text in (printed, page):
+        assert (f"newcomer stands {words} that people have rated" in text) is is_beyond
+        assert ("have people vote on its battles first" in text) is is_beyond

@@ -72,7 +72,10 @@ def test_judges_together_have_a_board_in_table_report_and_terminal(finished, cap
         assert named in page.replace("_", " ")
     assert "simulat" in page.lower()
     board = page[page.index('<section id="pooled">') : page.index('<section id="j1-all"')]
-    assert "of 12 intervals hold the human rating (90 % promised)." in board
+    voted = pooled[pooled["n_votes"].gt(0)]
+    told = [f">judge and {n} votes<" for n in voted["n_votes"]]
+    assert voted["evidence"].tolist() == [text.strip("<>") for text in told]
+    assert all(text in board for text in told)
     assert all(model in board for model in pooled["model"])
     assert main(["leaderboard", "--corpus", "tiny", "--judge", "pooled"]) == 0
     printed = capsys.readouterr().out
@@ -88,7 +91,11 @@ def test_it_ends_with_the_board_of_the_judge_that_is_nearest_to_people(finished)
     best, other = errors["auto"].sort_values().index
     said = " ".join(out.getvalue().split())
     assert f" by {best}, in Elo" in said
-    assert "of 12 intervals hold the human rating (90 % promised)" in said
+    calibration = finished.stored("conformal_calibration", "tiny", best).set_index("method")
+    assert f"Skill {calibration.loc['auto', 'skill']:.2f} (" in said
+    first = finished.stored("leaderboard", "tiny", best)["best_rank"].eq(1).sum()
+    assert f"{first} of 14 models may be the best." in said
+    assert "intervals hold the human rating" not in said
     assert f"is {best}: {errors['auto', best]:.0f} Elo off on average" in said
     assert f"; {other} is {errors['auto', other]:.0f} off." in said
     assert f"would be {errors['hard', best]:.0f} by its preferences alone and" in said

@@ -1,4 +1,4 @@
-"""Leaderboards in the terminal: ranks with their reach, the basis, and intervals that missed."""
+"""Leaderboards in the terminal: ranks with their reach, the evidence, and what it is worth."""
 
 import io
 
@@ -8,6 +8,7 @@ from rich.console import Console
 
 from judgeline.report.wording import surrogacy_text
 from judgeline.terminal import machine_readable, show_leaderboard
+from resources.tables.intervals import with_judge_columns
 
 BOARD = pd.DataFrame(
     {
@@ -21,6 +22,8 @@ BOARD = pd.DataFrame(
         "rating": [1600.0, 1500.0, 1400.0],
         "lower": [1550.0, 1450.0, 1350.0],
         "upper": [1650.0, 1550.0, 1450.0],
+        "evidence": ["judge and 90 votes", "80 votes", "judge"],
+        "judge_rating": [1611.0, np.nan, 1400.0],
         "human_rating": [1650.0, 1449.0, np.nan],
         "n_battles": 90,
         "n_votes": [90, 80, 0],
@@ -29,11 +32,16 @@ BOARD = pd.DataFrame(
 )
 
 
-def shown(board: pd.DataFrame, *, colour: bool = False) -> str:
+def shown(board: pd.DataFrame, *tables: pd.DataFrame) -> str:
     out = io.StringIO()
-    console = Console(file=out, width=120, force_terminal=colour)
-    show_leaderboard(console, board, "title", 0.1)
+    show_leaderboard(Console(file=out, width=130, force_terminal=False), board, "title", *tables)
     return out.getvalue()
+
+
+def cells_of(text: str) -> dict[str, list[str]]:
+    """Cells of the table by model."""
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines()]
+    return {row[1]: row for row in rows if row}
 
 
 def test_a_rank_stands_with_the_ranks_that_chance_allows() -> None:
@@ -43,19 +51,45 @@ def test_a_rank_stands_with_the_ranks_that_chance_allows() -> None:
 
 def test_the_basis_is_said_once_and_by_models_where_it_differs() -> None:
     voted = shown(BOARD[:2]).splitlines()
-    assert voted.count("rated by auto, average: 54 other models have votes") == 1
-    assert "rated by auto, average: 54 to 55 other models have votes\n" in shown(BOARD)
+    alone = "The judge alone: rated by auto, average: 54"
+    assert voted.count(f"{alone} other models have votes") == 1
+    assert f"{alone} to 55 other models have votes\n" in shown(BOARD)
     mixed = BOARD.assign(basis=["gap: 19 others, fewer than 20"] * 2 + ["average: 20 others"])
     assert "rated by auto; gap: 19 others, fewer than 20 (2 of 3 models); ave" in shown(mixed)
     assert "rated by soft\n" in shown(BOARD.assign(method="soft", basis=""))
 
 
-def test_a_missed_interval_is_counted_and_marked_in_red() -> None:
-    text = shown(BOARD)
-    assert "1 of 2 intervals hold the human rating (90 % promised)\n" in text
-    rows = {line.split("│")[2].strip(): line for line in text.splitlines() if "│" in line}
-    assert {name for name, line in rows.items() if "missed" in line} == {"off"}
-    assert "\x1b[1;31mmissed" in shown(BOARD, colour=True)
+def test_a_model_stands_with_its_evidence_and_what_judge_and_votes_say_alone() -> None:
+    cells = cells_of(shown(BOARD))
+    assert cells["held"][2:7] == ["1600", "1550 to 1650", "judge and 90 votes", "1611", "1650"]
+    assert cells["off"][4:] == ["80 votes", "-", "1449", "90", "few-battles"]
+    assert cells["new"][4:] == ["judge", "1400", "-", "90", "no-votes"]
+
+
+def test_what_votes_say_of_the_judge_follows_with_a_note_where_it_warns() -> None:
+    row = {"method": "auto", "n_models": 16, "structured": "", "structured_below": ""}
+    row |= {"skill": 0.4, "skill_lower": -0.1, "skill_upper": 0.7, "floor": 12.0}
+    summary = pd.DataFrame({"method": ["auto"], "mae": [40.0]})
+    above = BOARD.assign(
+        judge_rating=[1611.0, 1500.0, 1700.0], flags=["", "", "no-votes;beyond-anchors"]
+    )
+    text = shown(above, pd.DataFrame([row]), summary)
+    assert "\n2 of 3 models may be the best.\n" in text
+    assert "the judge is 40 Elo from people on average; a perfect judge would show 12.\n" in text
+    assert "\nNote: Skill 0.40 (−0.10 to 0.70): " in text
+    assert "\nNote: new stands above all 2 models that people have rated (1700, " in text
+    sure = pd.DataFrame([{**row, "skill_lower": 0.1}])
+    assert "Note: " not in shown(BOARD, sure, summary)
+    assert "Skill" not in shown(above)  # of which nothing is stored
+    assert "Note: new stands above" in shown(above)
+
+
+def test_a_withheld_judge_is_named_with_the_reason_and_votes_stay() -> None:
+    reason = "withheld: skill -0.10 < 0.00"
+    text = shown(BOARD.assign(judge_rating=np.nan, flags=[reason, f"{reason};few-battles", reason]))
+    assert "\nJudge withheld: skill -0.10 < 0.00\n" in text
+    assert "rated by" not in text
+    assert cells_of(text)["off"][4:] == ["80 votes", "-", "1449", "90", "few-battles"]
 
 
 def test_a_model_without_a_rating_has_one_dash_for_an_interval() -> None:
@@ -67,8 +101,11 @@ def test_a_model_without_a_rating_has_one_dash_for_an_interval() -> None:
 
 
 def test_a_table_of_an_earlier_version_is_shown() -> None:
-    old = BOARD.drop(columns=["best_rank", "worst_rank", "basis"]).assign(method="soft", tier=1)
-    assert "rated by soft\n1 of 2 intervals" in shown(old)
+    new = ["best_rank", "worst_rank", "basis", "evidence", "judge_rating"]
+    old = with_judge_columns(BOARD.drop(columns=new).assign(method="soft", tier=1))
+    assert "The judge alone: rated by soft\n" in shown(old)
+    assert cells_of(shown(old))["held"][4:7] == ["judge", "1600", "1650"]
+    assert with_judge_columns(BOARD) is BOARD
 
 
 def test_surrogacy_is_said_where_it_is_significant() -> None:
@@ -83,11 +120,11 @@ def test_surrogacy_is_said_where_it_is_significant() -> None:
 
 
 def test_a_missing_number_is_a_dash_in_markdown_and_a_name_stays() -> None:
-    board = BOARD.assign(model=["held", "nan", "new"], judge_and_votes=np.nan)
+    board = BOARD.assign(model=["held", "nan", "new"], beta=np.nan)
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in machine_readable(board, "md").splitlines()
     ]
     new = dict(zip(rows[0], rows[4], strict=True))
-    assert (new["human_rating"], new["judge_and_votes"], new["rating"]) == ("–", "–", "1400.0")
+    assert (new["human_rating"], new["beta"], new["rating"]) == ("–", "–", "1400.0")
     assert [cell for row in rows for cell in row].count("nan") == 1

@@ -73,10 +73,15 @@ def test_a_rating_is_that_of_the_board_with_everything_behind_it(ask, finished, 
     why = ask(best, top=2, instance=finished.instance)
     row = finished.stored("leaderboard", "tiny", "careful").iloc[0]
     assert why.rating["rating"] == row["rating"]
-    assert row["upper"] - row["rating"] == pytest.approx(
-        why.rating["threshold"] * why.rating["spread"]
-    )
-    assert why.rating["n_calibrating"] == 11  # twelve with votes, itself left out
+    assert why.rating["evidence"] == f"judge and {row['n_votes']} votes"
+    heldout = finished.stored("heldout_ratings", "tiny", "careful")
+    own = heldout.query("model == @best and method == 'auto'").iloc[0]
+    assert why.rating["judge_rating"] == own["rating"]
+    half = why.rating["threshold"] * why.rating["spread"]
+    ends = np.array([-half + min(own["outward"], 0), half + max(own["outward"], 0)])
+    assert row[["judge_lower", "judge_upper"]].tolist() == pytest.approx(own["rating"] + ends)
+    assert why.rating["outward"] == pytest.approx(own["outward"])
+    assert why.rating["n_calibrating"] == 12  # as of a newcomer, its own residual included
     folds = finished.stored("beta_folds", "tiny", "careful").set_index("held_out_model")
     assert why.fold["beta"] == folds.loc[best, "beta"]
     assert (len(why.raises), len(why.lowers)) == (2, 2)
@@ -93,9 +98,10 @@ def test_a_rating_is_that_of_the_board_with_everything_behind_it(ask, finished, 
 
 def test_what_holds_a_place_is_few_battles_of_the_corpus(ask, finished, best):
     board = finished.stored("leaderboard", "tiny", "careful")
-    (lead,) = ask(best).leads
+    board = board.sort_values("judge_rating", ascending=False)  # battles hold the judge's order
+    (lead,) = ask(str(board["model"].iloc[0])).leads
     assert [lead.model, lead.rival] == board["model"].head(2).tolist()
-    assert lead.lead == pytest.approx(-board["rating"].head(2).diff().iloc[1])
+    assert lead.lead == pytest.approx(-board["judge_rating"].head(2).diff().iloc[1])
     assert lead.lead_without < 0
     scored = finished.stored("scored_battles", "tiny", "careful")
     assert {*lead.battle_ids} <= {*scored["battle_id"]}
@@ -103,21 +109,26 @@ def test_what_holds_a_place_is_few_battles_of_the_corpus(ask, finished, best):
     above, below = ask(board["model"].iloc[1]).leads
     assert above == lead
     assert [below.model, below.rival] == board["model"].iloc[1:3].tolist()
-    assert f"{best} leads {lead.rival} by" in printed(ask(best))
+    assert f"{lead.model} leads {lead.rival} by" in printed(ask(lead.model))
 
 
 def test_an_interval_is_a_threshold_times_a_spread_and_auto_has_a_name(ask, finished, best):
     why = ask(best, top=0)
     own, ratings = why.rating, finished.stored("heldout_ratings", "tiny", "careful")
     row = ratings.query("model == @best and method == 'auto'").iloc[0]
-    assert own["vote_std_error"] == pytest.approx(row["vote_std_error"])
-    parts = [own["std_error"], own["vote_std_error"], own["excess_sd"]]
+    clustered = row["vote_std_error"] * np.sqrt(row["design_effect"])
+    assert own["vote_std_error"] == pytest.approx(clustered)
+    parts = [own["judge_std_error"], own["vote_std_error"], own["excess_sd"]]
     assert own["spread"] == pytest.approx(np.linalg.norm(parts))
     assert {"human", "hard", "soft", "hard-rescaled", "gap", "average", "auto"} <= {*why.by_method}
-    assert why.by_method["auto"] == why.by_method["gap"] == own["rating"]
+    assert why.by_method["auto"] == why.by_method["gap"] == own["judge_rating"]
     text = printed(why)
     assert f": {own['threshold']:.2f} x {own['spread']:.1f} Elo to either side" in text
     assert f"rank 1, between 1 and {own['worst_rank']}" in text
+    alone = f"{own['judge_rating']:.1f} Elo, as if nobody had voted on it"
+    places = [text.index(part) for part in (f"{own['rating']:.1f} Elo", own["evidence"], alone)]
+    assert places == sorted(places)
+    assert ("farther out" in text) is (abs(own["outward"]) >= 0.05)
     assert "auto is gap: 11 other models have votes, fewer than 20; " in text
     assert f"hard {why.by_method['hard']:.1f}" in text
 
@@ -233,10 +244,13 @@ def test_a_pooled_rating_is_explained_by_its_judges(ask, finished):
     why = explain_rating(best, "tiny", "pooled", store=tables, instance=finished.instance)
     assert why.rating["rating"] == row["rating"]
     half = why.rating["threshold"] * why.rating["spread"]
-    assert row["upper"] - row["rating"] == pytest.approx(half)
+    outward = why.rating["outward"]
+    upper = row["judge_rating"] + half + max(outward, 0)
+    assert row["judge_upper"] == pytest.approx(upper)
+    assert outward == pytest.approx(row["outward"])
     own = {name: finished.stored("leaderboard", "tiny", name) for name in ("careful", "hasty")}
-    theirs = {name: one.set_index("model")["rating"][best] for name, one in own.items()}
-    assert {name: one["rating"] for name, one in why.judges.items()} == theirs
+    theirs = {name: one.set_index("model")["judge_rating"][best] for name, one in own.items()}
+    assert {name: one["judge_rating"] for name, one in why.judges.items()} == theirs
     assert {one["weight"] for one in why.judges.values()} == {0.5}
     assert why.made[-1].asset == "pooled_leaderboard"
     text = printed(why)
@@ -249,7 +263,8 @@ def test_a_pooled_rating_is_explained_by_its_judges(ask, finished):
 
 def test_a_pooled_candidate_names_its_file_and_the_judges_that_lack_it(ask):
     board = changed(ask, "pooled_leaderboard/tiny")
-    numbers = dict.fromkeys(("rating", "lower", "upper", "human_rating"), np.nan)
+    names = ("rating", "lower", "upper", "judge_rating", "judge_lower", "judge_upper")
+    numbers = dict.fromkeys((*names, "human_rating"), np.nan)
     flags = "candidate;no-votes;not-by-all-judges"
     row = board.head(1).assign(**numbers, model="brand new", basis="", flags=flags)
     put(ask, "pooled_leaderboard/tiny", pd.concat([board, row]))

@@ -35,16 +35,17 @@ def test_a_judge_of_noise_fails_the_gate_and_only_the_gate(gated):
     assert "Gate: judge passed the gate (judge_gate, tiny|noise)" in gated[0].printed
 
 
-def test_its_leaderboard_has_reasons_in_the_place_of_ratings(gated):
+def test_its_leaderboard_is_by_votes_alone_with_the_reason(gated):
     board = gated[0].stored("leaderboard", "tiny", "noise")
-    numbers = [
-        "rank", "rating", "lower", "upper", "best_rank", "worst_rank", "hard_rating",
-        "soft_rating", "beta",
-    ]  # fmt: skip
-    assert board[numbers].isna().all(axis=None)
+    assert board.filter(regex="judge_|hard_|soft_|beta").isna().all(axis=None)
     assert board["flags"].str.startswith("withheld: ").all()
-    assert board["human_rating"].notna().sum() == 12
-    assert board["model"].is_monotonic_increasing
+    voted, unvoted = board.iloc[:12], board.iloc[12:]
+    assert voted["rating"].tolist() == voted["human_rating"].tolist()
+    assert voted["rating"].is_monotonic_decreasing
+    assert voted["evidence"].tolist() == [f"{n} votes" for n in voted["n_votes"]]
+    assert np.isfinite(voted[["lower", "upper"]]).all(axis=None)
+    assert unvoted[["rank", "rating", "lower", "upper"]].isna().all(axis=None)
+    assert len(unvoted) == 2
 
 
 def test_a_careful_judge_passes_and_is_rated(gated):
@@ -53,6 +54,9 @@ def test_a_careful_judge_passes_and_is_rated(gated):
     gate = gated[0].stored("judge_gate", "tiny", "careful").set_index("criterion")
     assert gate.loc[gate["withholds"], "passed"].all()
     assert gate.loc["icc_average", "value"] > 0.9
+    calibration = gated[0].stored("conformal_calibration", "tiny", "careful").set_index("method")
+    assert gate.loc["skill", "value"] == calibration.loc["auto", "skill"] > 0.5
+    assert gate.loc["skill", "note"] == "12 models with votes"
 
 
 def test_the_comparison_keeps_the_judge_without_what_rests_on_its_ratings(gated):
@@ -115,12 +119,12 @@ def test_a_judge_that_never_came_to_the_gate_is_not_withheld(finished_workshop):
     assert workshop.methods()["mae"].notna().any()
 
 
-def test_the_report_says_why_and_shows_no_rating(gated):
+def test_the_report_says_why_and_shows_no_rating_by_the_judge(gated):
     page = gated[1].report.read_text(encoding="utf-8")
     careful, noise = sections(page, "careful"), sections(page, "noise")
     assert "The ratings of this judge are withheld, since it failed its gate: " in noise
     assert "<figure>" in careful
-    assert "<figure>" not in noise
+    assert noise.count("<figure>") == 1  # of ratings by votes
     ratings = gated[0].stored("heldout_ratings", "tiny", "noise")
     soft = ratings.loc[ratings["method"].eq("soft"), "rating"]
     human = ratings["human_rating"].dropna().round()
@@ -133,7 +137,7 @@ def test_the_terminal_says_why_instead_of_numbers(gated, monkeypatch, capsys):
     workshop = gated[0].install(monkeypatch)
     assert cli.main(["leaderboard", "--corpus", "tiny", "--judge", "noise"]) == 0
     told = capsys.readouterr().out
-    assert told.count("Ratings withheld: single_run_reliability") == 1
+    assert told.count("Judge withheld: single_run_reliability") == 1
     human = workshop.stored("leaderboard", "tiny", "noise")["human_rating"].dropna()
     assert all(f" {rating:.0f} " in told for rating in human)
     assert cli.main(["leaderboard", "--corpus", "tiny", "--judge", "careful"]) == 0
@@ -160,6 +164,23 @@ def test_a_corpus_sets_what_withholds(finished_workshop):
     again = workshop.run("careful", select=["judge_gate", "leaderboard"])
     assert again.exit_code == 0
     assert workshop.stored("leaderboard", "tiny", "careful")["rating"].notna().all()
+
+
+def test_few_voted_models_have_finite_intervals_from_votes(workshop):
+    """Six calibrate no interval of the judge at 90 %; votes on a model need no other model."""
+    workshop.tiny["arena"] = {**workshop.tiny["arena"], "n_voted": 6}
+    outcome = workshop.run("careful", select=["+leaderboard"])
+    assert (outcome.exit_code, outcome.errors) == (0, []), workshop.printed
+    warned = {check.check for check in outcome.failed_checks}
+    assert "thresholds_are_finite" in warned
+    assert not [check for check in outcome.failed_checks if check.is_gate]
+    board = workshop.stored("leaderboard", "tiny", "careful")
+    voted = board["n_votes"].gt(0)
+    assert voted.sum() == 6
+    assert np.isfinite(board.loc[voted, ["lower", "upper"]]).all(axis=None)
+    assert board.loc[voted, "evidence"].str.fullmatch(r"\d+ votes").all()
+    assert np.isinf(board[["judge_lower", "judge_upper"]]).all(axis=None)
+    assert board.loc[~voted, "evidence"].eq("judge").all()
 
 
 # what the panel buys
