@@ -11,11 +11,11 @@ from judgeline.io.files import (
 from judgeline.io.formats import SUFFIXES, file_columns, files_of, kind_of
 from judgeline.io.judged import (
     LENGTHS,
-    ORDERS,
     JudgedBattles,
     MissingColumnsError,
     read_judged_battles,
 )
+from judgeline.io.one_battle import ORDERS
 from judgeline.io.outcome_codes import (
     COUNT,
     EXPECTED_WINNERS,
