@@ -42,6 +42,9 @@ class Missing(NamedTuple):
         return (found & values.notna()).to_numpy(dtype=bool)
 
 
+NONE_MISSING = Missing()
+
+
 def parse_missing(stated: Any) -> Missing:
     """Return stated values such as ``-1`` or ``"error"``, one or several.
 
@@ -51,7 +54,7 @@ def parse_missing(stated: Any) -> Missing:
         If one is no text and no number, or a verdict: a tie is no failure.
     """
     if stated is None:
-        return Missing()
+        return NONE_MISSING
     given = [stated] if isinstance(stated, str | int | float) else stated
     if not isinstance(given, Iterable):
         given = [given]
