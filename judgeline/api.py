@@ -379,6 +379,8 @@ def rank(
     columns: Mapping[str, str] | None = None,
     allow_quarantine: bool = False,
     component: int | None = None,
+    missing: Any = None,
+    same_names: bool = False,
 ) -> Board:
     """Rate the models of judged battles.
 
@@ -401,6 +403,12 @@ def rank(
         The file's own name of a column, such as ``{"human_outcome": "label"}``.
     allow_quarantine : bool
         Whether to rate what is left where many outcomes are unknown or scores NaN.
+    missing : str, number or sequence of these, optional
+        Values that stand for failed verdicts, such as ``-1`` or ``"error"``; ``"nothing"`` if
+        every number is a score, though one stands apart from the others.
+    same_names : bool
+        Whether names that differ only in case, blanks, hyphens, quotes, invisible characters or
+        the provider's prefix are one model, under the most frequent.
     component : int, optional
         Which set of models to rate, where votes tie them to several sets; 0 is the largest. A model
         without votes belongs to each set that it met.
@@ -420,7 +428,8 @@ def rank(
         cannot be used.
     """
     lenient = {"allow_quarantine": allow_quarantine, "counted": True}
-    read = readable(battles, judge, outcomes, columns, **lenient)
+    told = {"missing": missing, "same_names": same_names}
+    read = readable(battles, judge, outcomes, columns, **lenient, **told)
     if component is not None:
         read = _connected(read, component)
     ranking = rank_battles(read.scored, settings)
@@ -437,12 +446,14 @@ def win_rates(
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
     miscoverage: float = 0.1,
+    missing: Any = None,
+    same_names: bool = False,
 ) -> pd.DataFrame:
     """Estimate the share of battles that each model would win in the eyes of people.
 
     Parameters
     ----------
-    battles, judge, outcomes, columns
+    battles, judge, outcomes, columns, missing, same_names
         As for `rank`.
     miscoverage : float
         Share of misses that intervals may have, in (0, 1).
@@ -460,7 +471,8 @@ def win_rates(
     QualityGateError
         If most rows cannot be used.
     """
-    scored = readable(battles, judge, outcomes, columns, allow_quarantine=False).scored
+    told = {"missing": missing, "same_names": same_names}
+    scored = readable(battles, judge, outcomes, columns, allow_quarantine=False, **told).scored
     if scored["human_outcome"].isna().all():
         raise ValueError("nobody voted on these battles: add human_outcome on some of them")
     tables: dict[str, Any] = {
@@ -519,12 +531,14 @@ def reference_ratings(
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
     miscoverage: float = 0.1,
+    missing: Any = None,
+    same_names: bool = False,
 ) -> pd.DataFrame:
     """Rate models by a judge's verdicts against one model, which is 0. Votes do not count.
 
     Parameters
     ----------
-    battles, judge, outcomes, columns
+    battles, judge, outcomes, columns, missing, same_names
         As for `rank`. A prompt is a ``question_id``; without it each battle is one.
     reference : str, optional
         Name of that model; by default the one whose least-met opponent it met most often.
@@ -545,6 +559,7 @@ def reference_ratings(
         If most rows cannot be used.
     """
     lenient = {"allow_quarantine": False, "with_votes": False}
+    lenient |= {"missing": missing, "same_names": same_names}
     scored = readable(battles, judge, outcomes, columns, **lenient).scored
     chosen = choose_reference(scored, reference)
     names = pd.Series([f"battle {place}" for place in range(len(scored))], index=scored.index)
@@ -626,6 +641,8 @@ def rank_file(
     counts: bool = False,
     plain: Ties | None = None,
     component: int | None = None,
+    missing: Any = None,
+    same_names: bool = False,
 ) -> Board:
     """Rate the models of a file as `rank` does, and write tables and report into a folder.
 
@@ -637,7 +654,8 @@ def rank_file(
     """
     _require_writable(out, force=force)
     lenient = {"allow_quarantine": allow_quarantine, "counted": plain is None}
-    battles = readable(path, judge, outcomes, columns, **lenient)
+    told = {"missing": missing, "same_names": same_names}
+    battles = readable(path, judge, outcomes, columns, **lenient, **told)
     if counts and not battles.is_counted:
         raise ArgumentError(
             f"{path} has no column {COUNT}, which says how many battles stand in each row; rename "

@@ -89,6 +89,21 @@ Columns = Annotated[
     str | None,
     option("Columns that the file calls otherwise, such as human_outcome=label,model_a=left."),
 ]
+Missing = Annotated[
+    list[str] | None,
+    option(
+        "Value that stands for a failed verdict, such as -1 or error; repeat for more. 'nothing' "
+        "if every number is a score, though one stands apart from the others."
+    ),
+]
+SameNames = Annotated[
+    bool,
+    option(
+        "Join names that differ only in case, blanks, hyphens, quotes, invisible characters or "
+        "the provider's prefix, under the most frequent.",
+        "--same-names",
+    ),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -167,6 +182,8 @@ def rank(
             "--allow-quarantine",
         ),
     ] = False,
+    missing: Missing = None,
+    same_names: SameNames = False,
     counts: Annotated[
         bool,
         option(
@@ -252,6 +269,8 @@ def rank(
             counts=counts,
             plain=plain_ties,
             component=component,
+            missing=missing or None,
+            same_names=same_names,
         )
     except QualityGateError as error:
         complain("Quality gate failed", str(error))
@@ -273,6 +292,8 @@ def doctor(
     judge: JudgeName = None,
     outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
     columns: Columns = None,
+    missing: Missing = None,
+    same_names: SameNames = False,
     form: Annotated[
         Literal["text", "json"],
         option("Sentences, or one JSON object.", "--format", show_default=True),
@@ -288,7 +309,14 @@ def doctor(
     from judgeline.terminal import show_diagnosis
 
     try:
-        found = diagnose(file, judge=judge, outcomes=outcomes, columns=_mapping(columns))
+        found = diagnose(
+            file,
+            judge=judge,
+            outcomes=outcomes,
+            columns=_mapping(columns),
+            missing=missing or None,
+            same_names=same_names,
+        )
     except QualityGateError as error:
         complain("Quality gate failed", str(error))
         raise typer.Exit(GATE_FAILED) from error

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from judgeline.diagnostics import diagnose_biases
 from judgeline.elo import fit_beta_folds, require_connected
 from judgeline.io import (
-    COUNT,
     LENGTHS,
     ORDERS,
     JudgedBattles,
@@ -22,6 +20,7 @@ from judgeline.io import (
     n_battles_of,
     published_layout,
 )
+from judgeline.io.voters import agreement, numbers_of
 from judgeline.usable import (
     QualityGateError,
     call_text,
@@ -102,12 +101,14 @@ def doctor(
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
     miscoverage: float = 0.1,
+    missing: Any = None,
+    same_names: bool = False,
 ) -> Diagnosis:
     """Return a diagnosis of a file or table of judged battles, without rating any model.
 
     Parameters
     ----------
-    battles, judge, outcomes, columns
+    battles, judge, outcomes, columns, missing, same_names
         As for `rank`.
     miscoverage : float
         Share of misses that intervals may have, in (0, 1).
@@ -133,7 +134,8 @@ def doctor(
         return _half_file(name, layout)
     try:
         lenient = {"allow_quarantine": True, "with_votes": False, "counted": True}
-        read = readable(source, judge, outcomes, columns, **lenient)
+        told = {"missing": missing, "same_names": same_names}
+        read = readable(source, judge, outcomes, columns, **lenient, **told)
     except MissingColumnsError as error:
         if not layout and error.missing != {"score_difference"}:
             raise
@@ -165,7 +167,7 @@ def doctor(
         supports=supports,
         missing=missing,
         concerns=_concerns(read),
-        next=call_text(verb, source, judge, outcomes, columns),
+        next=call_text(verb, source, judge, outcomes, columns, **told),
     )
 
 
@@ -233,11 +235,8 @@ def calibrating(miscoverage: float) -> int:
 def _concerns(read: JudgedBattles) -> list[str]:
     """Return a sentence on each oddity of battles; a share is one beyond what chance explains."""
     scored, bad = read.scored, read.quarantine
-    score, human = (as_numbers(scored[name]) for name in ("score_difference", "human_outcome"))
-    decided = np.isin(human, (0.0, 1.0)) & (score != 0)
-    each = as_numbers(scored[COUNT]) if read.is_counted else np.ones(len(scored))
-    n_decided = int(each[decided].sum())
-    agreed = float(each[decided & ((score > 0) == (human == 1))].sum() / max(n_decided, 1))
+    score, human, each = numbers_of(scored)
+    n_decided, agreed = agreement(score, human, each)
     found = [f"{note}." for note in read.notes]
     if len(bad):
         found.append(

@@ -5,6 +5,7 @@ import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -19,9 +20,12 @@ from judgeline.io import (
     read_judged_battles,
     require_few_lost,
 )
+from judgeline.io.failures import NOTHING
+from judgeline.io.one_battle import UNCLEAR
+from judgeline.io.voters import FEWEST_DECIDED
 
 _MOST_QUARANTINED = 0.5  # of rows; above, nothing is rated, as in the lineage
-_LOST = ("unknown-outcome", "unknown-winner", "unknown-preference", "nan-score")
+_LOST = ("unknown-outcome", "unknown-winner", "unknown-preference", "nan-score", UNCLEAR)
 
 _VERDICT_OF_STATUS = {
     CONSTANT: "every score difference is {score:g}, so that the judge tells nothing of the models. "
@@ -29,11 +33,16 @@ _VERDICT_OF_STATUS = {
     REVERSED: "the judge prefers what people reject: {slope}. Check that score_difference is A "
     "minus B and that human_outcome 1 means A; if both are right, this judge must not rate models",
     UNCERTAIN: "votes cannot tell: {slope}. {more}",
-    "separable": "the scores predict every vote, so that the slope has no upper end. There are "
-    "too few human votes: add battles that people voted on",
+    "separable": "the scores predict every vote, so that the slope has no upper end. {remedy}",
     "no-decisive-votes": "no battle has both a decisive human vote (1 or 0) and unequal scores. "
     "Add battles that people voted on; without votes judgeline.reference_ratings rates the models",
 }
+_SEPARABLE = (
+    "There are too few human votes: add battles that people voted on",
+    "People never agree with a judge in so many battles: are these votes people's? If they are the "
+    "judge's own, state that column as judge_winner (--columns judge_winner=winner), and rate by "
+    "votes of people",
+)
 _OF_OTHERS = {
     REVERSED: "with all votes the judge prefers what people prefer, without {model} "
     "what they reject ({slope}), so that too few votes bear its scale. Add battles that people "
@@ -60,6 +69,8 @@ def readable(
     allow_quarantine: bool,
     with_votes: bool = True,
     counted: bool = False,
+    missing: Any = None,
+    same_names: bool = False,
 ) -> JudgedBattles:
     """Return the battles of a file or table; QualityGateError if too many rows are unusable."""
     source = source if isinstance(source, pd.DataFrame) else Path(source)
@@ -79,11 +90,15 @@ def readable(
             columns=columns,
             with_votes=with_votes,
             counted=counted,
+            missing=missing,
+            same_names=same_names,
+            lenient=allow_quarantine,
         )
     except MissingColumnsError as error:
         if error.missing != {"human_outcome"}:
             raise
-        alone = call_text("reference_ratings", source, judge, outcomes, columns)
+        told = {"missing": missing, "same_names": same_names}
+        alone = call_text("reference_ratings", source, judge, outcomes, columns, **told)
         raise MissingColumnsError(
             f"{place} has verdicts of a judge and no votes of people, which ratings on the human "
             "scale need: add them as human_outcome or winner, or name their column with "
@@ -109,22 +124,36 @@ def call_text(
     judge: str | None,
     outcomes: str | None,
     columns: Mapping[str, str] | None,
+    *,
+    missing: Any = None,
+    same_names: bool = False,
 ) -> str:
     """Return the Python that calls a function on a table, or the command that does on a file."""
     stated = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
-    given = {name: value for name, value in stated.items() if value}
+    given: dict[str, Any] = {name: value for name, value in stated.items() if value}
     if isinstance(source, Path) and verb in ("rank", "doctor"):
         pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
         given |= {"columns": pairs} if columns else {}
         given = {"out": "ratings", **given} if verb == "rank" else given
-        words = (f"--{name} {shlex.quote(str(value))}" for name, value in given.items())
+        options = [*given.items(), *(("missing", one) for one in _several(missing))]
+        words = [f"--{name} {shlex.quote(str(value))}" for name, value in options]
+        words += ["--same-names"] * same_names
         return " ".join([f"judgeline {verb} {shlex.quote(str(source))}", *words])
+    given |= {} if missing is None else {"missing": missing}
+    given |= {"same_names": True} if same_names else {}
     first = json.dumps(str(source)) if isinstance(source, Path) else "battles"
-    words = (f"{name}={value!r}" for name, value in given.items())
-    call = f"judgeline.{verb}({', '.join([first, *words])})"
+    arguments = (f"{name}={value!r}" for name, value in given.items())
+    call = f"judgeline.{verb}({', '.join([first, *arguments])})"
     if isinstance(source, pd.DataFrame):
         return call
     return f"python -c {shlex.quote(f'import judgeline; print({call})')}"
+
+
+def _several(missing: Any) -> list[Any]:
+    """Return stated values as a list; one that says that nothing is missing as its word."""
+    if missing is None:
+        return []
+    return [missing] if isinstance(missing, str | int | float) else [*missing] or [NOTHING]
 
 
 def printable(text: str) -> str:
@@ -171,4 +200,5 @@ def _numbers(fit: BetaFit) -> dict[str, str]:
     more = "Add battles that people voted on"
     if needed := fit.votes_that_tell:
         more = f"About {needed:,} decisive votes such as these would tell. {more}"
-    return {"slope": slope, "more": more}
+    remedy = _SEPARABLE[fit.n_battles >= FEWEST_DECIDED]
+    return {"slope": slope, "more": more, "remedy": remedy}

@@ -1,6 +1,7 @@
 """Files of judged battles, read: columns, codes of outcomes, rows set aside with their reasons."""
 
 from judgeline.io.answers import ONE_SYSTEM, read_answers
+from judgeline.io.failures import NONE_MISSING, Missing, parse_missing
 from judgeline.io.files import (
     LAYOUTS,
     layout_of,
@@ -8,14 +9,14 @@ from judgeline.io.files import (
     read_layout,
     write_together,
 )
-from judgeline.io.formats import SUFFIXES, file_columns, files_of, kind_of
+from judgeline.io.formats import SUFFIXES, file_columns, files_of, kind_of, read_columns
 from judgeline.io.judged import (
     LENGTHS,
-    ORDERS,
     JudgedBattles,
     MissingColumnsError,
     read_judged_battles,
 )
+from judgeline.io.one_battle import ORDERS
 from judgeline.io.outcome_codes import (
     COUNT,
     EXPECTED_WINNERS,
@@ -78,19 +79,21 @@ from judgeline.io.scoring import (
     with_waiting_votes,
 )
 from judgeline.io.softelo import read_softelo
+from judgeline.io.voters import are_machines, columns_of_judges, columns_of_voters
 
 __all__ = [
     "BATTLE_DTYPES", "COUNT", "EXPECTED_WINNERS", "LAYOUTS", "LEAST_SHARE", "LENGTHS",
-    "ONE_SYSTEM", "ORDERS", "PLAIN", "QUARANTINE_DTYPES", "RANKS", "REPLY_DTYPES",
+    "NONE_MISSING", "ONE_SYSTEM", "ORDERS", "PLAIN", "QUARANTINE_DTYPES", "RANKS", "REPLY_DTYPES",
     "SCORED_COLUMNS", "SCORE_COLUMNS", "STATED_AS", "SUFFIXES", "VERDICT_DTYPES", "VERDICT_LEVELS",
-    "ArgumentError", "CorpusRead", "Fault", "JudgedBattles", "MissingColumnsError", "are_plain",
-    "as_coded", "as_numbers", "as_outcome_tables", "as_table", "battles_by", "by_question",
-    "by_score", "categories", "common_battles", "each_category", "empty", "fault", "file_columns",
+    "ArgumentError", "CorpusRead", "Fault", "JudgedBattles", "Missing", "MissingColumnsError",
+    "are_machines", "are_plain", "as_coded", "as_numbers", "as_outcome_tables", "as_table",
+    "battles_by", "by_question", "by_score", "categories", "columns_of_judges",
+    "columns_of_voters", "common_battles", "each_category", "empty", "fault", "file_columns",
     "files_of", "in_file_order", "judge_slugs", "kind_of", "language_code", "languages",
     "layout_of", "missing_models", "n_battles_of", "names", "outcomes", "outcomes_by_code",
-    "outcomes_by_winner", "parse_codes", "plain_ratings", "published_layout", "questions_of",
-    "read_answers", "read_judged_battles", "read_layout", "read_softelo", "require_both_winners",
-    "require_few_lost", "require_known_codes", "score_battles", "set_aside", "truths", "typed",
-    "verdict_differences", "votes_that_wait", "with_waiting_votes", "without_blanks",
-    "write_together",
+    "outcomes_by_winner", "parse_codes", "parse_missing", "plain_ratings", "published_layout",
+    "questions_of", "read_answers", "read_columns", "read_judged_battles", "read_layout",
+    "read_softelo", "require_both_winners", "require_few_lost", "require_known_codes",
+    "score_battles", "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",
+    "with_waiting_votes", "without_blanks", "write_together",
 ]  # fmt: skip

@@ -26,6 +26,13 @@ from judgeline.io.counting import (
     is_large,
     n_rows_of,
 )
+from judgeline.io.failures import (
+    Missing,
+    failed_texts,
+    parse_missing,
+    require_on_scale,
+    stated_text,
+)
 from judgeline.io.files import published_layout
 from judgeline.io.formats import (
     LOG,
@@ -36,7 +43,9 @@ from judgeline.io.formats import (
     kind_of,
     read_columns,
 )
+from judgeline.io.one_battle import ORDERS, UNCLEAR, VOTES, join_rows, votes_of
 from judgeline.io.outcome_codes import (
+    CODES_IN_USE,
     COUNT,
     EXPECTED_VERDICTS,
     EXPECTED_WINNERS,
@@ -62,6 +71,16 @@ from judgeline.io.published import categories
 from judgeline.io.schema import Fault, fault, set_aside
 from judgeline.io.scoring import score_battles
 from judgeline.io.softelo import annotations, battles_and_verdicts
+from judgeline.io.spellings import joined_names, spellings, visible
+from judgeline.io.voters import (
+    are_machines,
+    columns_of_judges,
+    columns_of_voters,
+    folded,
+    numbers_of,
+    question_of,
+    refusal,
+)
 from judgeline.verdict import hard_outcome, sign_outcome
 
 NEEDED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")
@@ -73,8 +92,6 @@ _TEXTS = ("verdict", "judge_verdict", "judge_winner")
 PLAIN_COLUMNS = ("judge_outcome", *_TEXTS)
 """Columns of plain verdicts, which stand for scores in a file that has none."""
 ANNOTATION_COLUMNS = ("model_a", "model_b", "scores_a", "scores_b", "human_pref")
-ORDERS = ("difference_ab", "difference_ba")
-"""Columns of the score of A minus B with A, respectively B, shown first."""
 LENGTHS = ("length_a", "length_b")
 """Columns of the lengths of both responses, in characters."""
 _AMOUNTS = (*LENGTHS, "markdown_a", "markdown_b")
@@ -85,7 +102,7 @@ _KNOWN = tuple(
     dict.fromkeys(
         (
             *(*NEEDED_COLUMNS, VOTE, *sum(_SIDES, ()), *PLAIN_COLUMNS),
-            *(*OPTIONAL_NUMBERS, *OPTIONAL_TEXT, COUNT),
+            *(*OPTIONAL_NUMBERS, *OPTIONAL_TEXT, COUNT, VOTES),
         )
     )
 )
@@ -96,8 +113,11 @@ _STATE_CODES = (
     f"outcomes={USUAL} sets rows of other codes aside"
 )
 _STATE_VERDICTS = (
-    f"Plain verdicts are {EXPECTED_VERDICTS}. Convert the column, or state the codes of all "
-    f"outcomes with outcomes={{codes}} ({STATED_AS})"
+    f"Plain verdicts are {EXPECTED_VERDICTS}. State the codes of wins and ties with "
+    f"outcomes={{codes}} ({STATED_AS})"
+)
+_STATE_FAILED = (
+    "Verdicts that failed are no ties: set them aside with allow_quarantine=True, or state them as"
 )
 _QUARTERS = "a multiple of 0.25 in [0, 1]"
 _COUNTS = {
@@ -106,6 +126,8 @@ _COUNTS = {
 }  # fmt: skip
 _ABSURD = 20.0  # times the 90 % quantile of absolute score differences
 _ROUNDED = 0.051  # difference of two columns that rounding to one digit explains
+_JUDGE_NAMES = ("judge_model", "judge_name")
+_FEW_JUDGES = 20  # more in one column look like voters
 _GIVEN = Path("table")  # how messages name a table that came as one
 
 
@@ -180,7 +202,8 @@ class _Source(NamedTuple):
     """A file or table of our own battles: which columns hold what, and the codes of its outcomes.
 
     `columns` has the source's own name of each column; `sides` are the columns of both scores,
-    where these stand for their difference.
+    where these stand for their difference. `voters` is the column that tells votes of people from
+    verdicts of a judge. A `lenient` reader sets unknown verdicts aside.
     """
 
     path: Path
@@ -192,6 +215,10 @@ class _Source(NamedTuple):
     score: str = "score_difference"
     sides: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    missing: Missing = Missing()
+    same_names: bool = False
+    lenient: bool = False
+    voters: str = ""
 
     def take(self, names: list[str]) -> pd.DataFrame:
         """Return columns under our names, those of names and ids as text."""
@@ -208,6 +235,11 @@ class _Source(NamedTuple):
     def place(self, column: str) -> str:
         """Return how messages name a column of outcomes."""
         return f"{self.path}: column {self.shown(column)}"
+
+    def stated_columns(self) -> dict[str, str]:
+        """Return the columns that have another name in the source."""
+        pairs = self.columns.items()
+        return {ours: own for ours, own in pairs if ours in _KNOWN and folded(own) != ours}
 
     def shown(self, column: str) -> str:
         """Return the source's own name of a column."""
@@ -233,6 +265,9 @@ def read_judged_battles(
     columns: Mapping[str, str] | None = None,
     with_votes: bool = True,
     counted: bool = False,
+    missing: Any = None,
+    same_names: bool = False,
+    lenient: bool = False,
 ) -> JudgedBattles:
     """Return the scored battles of a file or a table.
 
@@ -257,6 +292,14 @@ def read_judged_battles(
         Whether alike battles may be one row with their number: as the column ``n_battles`` says,
         and in Parquet files of many rows, which are then read in bounded memory. By default a
         source with that column is refused.
+    missing : str, number or sequence of these, optional
+        Values that stand for failed verdicts, such as -1 or ``"error"``; ``"nothing"`` where all
+        numbers are scores, though one stands apart from the others.
+    same_names : bool
+        Whether names of a model that differ only in case, blanks, hyphens, quotes, invisible
+        characters or the provider's prefix are one name, the most frequent.
+    lenient : bool
+        Whether verdicts of unknown texts are set aside, however many.
 
     Returns
     -------
@@ -272,13 +315,15 @@ def read_judged_battles(
         what to do.
     """
     found = _opened(source, columns or {}, outcomes)
+    found = found._replace(missing=parse_missing(missing), same_names=same_names, lenient=lenient)
+    found = _votes_of_people(found, counted=counted)
     is_annotated = set(ANNOTATION_COLUMNS) <= found.columns.keys()
     battles = (
         _annotations(found, judge) if is_annotated else _scored(found, judge, with_votes, counted)
     )
     if battles.scored.empty:
         raise ValueError(_nothing_scored(found.path, battles))
-    return battles._replace(notes=tuple(_notes(found, battles.scored)))
+    return battles._replace(notes=(*battles.notes, *_notes(found, battles.scored)))
 
 
 def _opened(
@@ -302,11 +347,63 @@ def _opened(
         own, read, files = list(logs.columns), partial(_read_table, logs), ()
     else:
         own, read = _common_columns(files), partial(_read_files, files)
-    notes: tuple[str, ...] = ()
     if {*JUDGE_ARENA} <= {*own}:
-        table, notes = from_judge_arena(read([*JUDGE_ARENA], [*JUDGE_ARENA]))
-        own, read = list(table.columns), partial(_read_table, table)
-    return _Source(path, files, _named(path, own, stated), read, outcomes, notes=notes)
+        table = from_judge_arena(read([*JUDGE_ARENA], [*JUDGE_ARENA]))
+        own, read = list(table.columns.drop(["file", "row"])), partial(_read_again, table)
+        named = _named(path, own, stated)
+        return _Source(path, files, named, read, outcomes, voters="source")
+    return _Source(path, files, _named(path, own, stated), read, outcomes)
+
+
+def _votes_of_people(source: _Source, *, counted: bool) -> _Source:
+    """Return a source whose winner is people's, or told apart from the judge's row by row.
+
+    A column human_outcome says by its name that people voted, and nothing about it is looked up.
+    """
+    columns = source.columns
+    if "human_outcome" in columns or VOTE not in columns or source.voters:
+        return source
+    verdicts = ("score_difference", *PLAIN_COLUMNS, *ORDERS)
+    has_verdict = not {*verdicts}.isdisjoint(columns) or any({*s} <= {*columns} for s in _SIDES)
+    others = {name: own for name, own in columns.items() if name in (own, "judge")}
+    stated, winner = source.stated_columns(), columns[VOTE]
+    is_many = _is_many(source, counted=counted)
+    for name in columns_of_voters(others, has_verdict=has_verdict):
+        own = columns[name]
+        values = first_rows(source.files[0], own) if is_many else source.read([own], [own])[own]
+        machine = are_machines(values)
+        if not machine.any():
+            continue
+        example = values[machine].iloc[0]
+        if (machine | values.isna()).all() or is_many or COUNT in columns:
+            reason = f"column {own!r} says {example!r} in {machine.sum():,} rows"
+            raise refusal(source.path, reason, winner, stated)
+        people = values[~machine].dropna().iloc[0]
+        note = (
+            f"column {own!r} tells rows apart: {winner!r} is the judge's in {machine.sum():,} "
+            f"({example!r}), people's vote in {(~machine & values.notna()).sum():,} ({people!r})"
+        )
+        if "judge" not in columns:
+            model = next((one for one in others if folded(one) in _JUDGE_NAMES), name)
+            columns = {**columns, "judge": columns[model]}
+        return source._replace(voters=name, columns=columns, notes=(*source.notes, note))
+    for name in () if has_verdict else columns_of_judges(others):
+        values = source.read([columns[name]], [columns[name]])[columns[name]].dropna()
+        example = f" (such as {values.iloc[0]!r:.60})" if len(values) else ""
+        reason = f"column {columns[name]!r}{example} is a judge's, and no other column is a verdict"
+        raise refusal(source.path, reason, winner, stated)
+    return source
+
+
+def _is_many(source: _Source, *, counted: bool) -> bool:
+    """Return whether a source is files of so many rows that these are counted."""
+    from_files = isinstance(source.read, partial) and source.read.func is _read_files
+    return counted and COUNT not in source.columns and from_files and is_large(source.files)
+
+
+def _read_again(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.DataFrame:
+    """Return columns of rows that were read already, with the place of each."""
+    return table[[*columns, "file", "row"]]
 
 
 def _common_columns(files: Sequence[Path]) -> list[str]:
@@ -367,21 +464,18 @@ def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
         encoding = encoding_of(path) if kind_of(path) in TEXTS else "utf-8"
         if not encoding.startswith("utf"):
             yield f"{path.name} is not UTF-8 and was read as {encoding}: look at its names"
-    models = list({*scored["model_a"].unique(), *scored["model_b"].unique()})
-    folded = pd.Series(models, index=["".join(name.split()).casefold() for name in models])
-    pairs = [
-        " and ".join(map(repr, sorted(same)))
-        for _, same in folded.groupby(level=0)
-        if len(same) > 1
-    ]
-    if pairs:
-        more = f" and {len(pairs) - 5} more" if len(pairs) > 5 else ""
+    models = {*scored["model_a"].unique(), *scored["model_b"].unique()}
+    if alike := spellings(models):
+        pairs = "; ".join(" and ".join(map(visible, same)) for same in alike[:5])
+        more = f" and {len(alike) - 5} more" if len(alike) > 5 else ""
         yield (
-            "models whose names differ only in case or spaces are rated apart: "
-            f"{'; '.join(pairs[:5])}{more}"
+            "models whose names differ only in case, blanks, hyphens, quotes, invisible characters "
+            f"or the provider's prefix are rated apart: {pairs}{more}; --same-names joins them"
         )
     yield from _rare_names(scored)
     yield from _contradictions(source, scored)
+    vote = "human_outcome" if "human_outcome" in source.columns else VOTE
+    yield from filter(None, [question_of(source.columns.get(vote, vote), *numbers_of(scored))])
     size = scored["score_difference"].astype(float).abs()
     usual = float(size.quantile(0.9))
     if usual and size.max() > _ABSURD * usual:
@@ -449,6 +543,9 @@ def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
     columns = list(source.columns)
     if "human_outcome" not in columns and VOTE in columns:
         source = source._replace(vote=VOTE)
+    verdicts = ("score_difference", *PLAIN_COLUMNS, *ORDERS, *sum(_SIDES, ()))
+    if source.voters and {*verdicts}.isdisjoint(columns):
+        return source._replace(score="judge_winner")
     missing = set(NEEDED_COLUMNS) - {*columns, *(["human_outcome"] * (source.vote == VOTE))}
     sides = next((both for both in _SIDES if set(both) <= set(columns)), None)
     if "score_difference" in missing and sides:
@@ -510,6 +607,10 @@ def _nothing_scored(path: Path, read: JudgedBattles) -> str:
         return f"{path} holds a header and no rows; write the battles into it again"
     example = f" For instance: {read.quarantine['detail'].iloc[0]}." if read.reasons else ""
     remedy = "Outcomes are A's share of the win: 1, 0.5, 0, or empty for no vote."
+    if UNCLEAR in read.reasons:
+        remedy = (
+            "Give each battle a battle_id of its own; its rows are orders, replicates or votes."
+        )
     if "no-number" in read.reasons:
         remedy = "Correct the column, or leave it out."
     if path is _GIVEN and "nan-score" in read.reasons:
@@ -559,9 +660,13 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
         return known[0] if known else "judge"
     if judge in known:
         return str(judge)
-    asked = f"no verdict of judge {judge!r}" if judge else f"verdicts of {len(known)} judges"
+    asked = f"no verdict of judge {judge!r}" if judge else f"verdicts of {len(known):,} judges"
+    names = ", ".join(known if len(known) <= _FEW_JUDGES else [*known[:5], "..."])
     raise ArgumentError(
-        f"{path} holds {asked}; choose one with 'judge': {', '.join(known)}", "judge"
+        f"{path} holds {asked}; choose one with 'judge': {names}"
+        + ". So many look like voters: if people voted, leave the column judge out, or give it "
+        "another name" * (len(known) > _FEW_JUDGES),
+        "judge",
     )
 
 
@@ -570,12 +675,53 @@ def _scored(source: _Source, judge: str | None, with_votes: bool, counted: bool)
     table, alike = _rows(source, counted=counted)
     if alike and not {*source.sides} <= {*table}:
         source = source._replace(sides=())
-    table = table.rename(columns={source.vote: "human_outcome"})
+    table = _with_voters(table.rename(columns={source.vote: "human_outcome"}), source)
     if "human_outcome" not in table:
         table["human_outcome"] = None
+    table = _with_names(table, source)
+    table, chosen = _of_judge(table, source, judge)
+    given, table = table, _without_failures(table, source)
     if source.sides:
         first, second = (pd.to_numeric(table[side], errors="coerce") for side in source.sides)
         table["score_difference"] = first - second
+    numbers = ["score_difference", "human_outcome", *OPTIONAL_NUMBERS, VOTES]
+    read = table.assign(
+        **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
+    )
+    notes = _without_counts(alike, table, source) if alike else []
+    _require_scores(read, source, alike)
+    read = read.assign(**_outcomes(table, read, source))
+    read = read.assign(**_scores(table, read, source))
+    votes, unvoted, told = votes_of(read["human_outcome"], read.get(VOTES))
+    alone = np.zeros(len(read), dtype=bool)
+    if "voted" in table:
+        alone = table["voted"].to_numpy() & read["score_difference"].isna().to_numpy()
+    faults = [*_faults(table, given, read, source, alone), _share_fault(given, unvoted, source)]
+    is_sound = ~np.any([one.wrong for one in faults], axis=0)
+    sound = (read if is_sound.all() else read[is_sound]).reset_index(drop=True)
+    is_named = "battle_id" in sound or COUNT in sound
+    spare = ["file", *source.sides, VOTES, "voted", *(name for name in _TEXTS if name in read)]
+    sound = sound.drop(columns=spare, errors="ignore")
+    n_repeated = 0 if is_named else int(sound.drop(columns="row").duplicated().sum())
+    if COUNT not in sound:
+        joined = join_rows(sound, votes[is_sound], alone[is_sound])
+        sound, notes = joined.battles, [*notes, *told, *joined.notes]
+        faults += _joint_faults(joined.aside, np.flatnonzero(is_sound), len(table))
+    origin = table if "battle_id" in table else table.assign(battle_id=None)
+    is_kept, quarantine = set_aside(origin, faults)
+    if COUNT in table:
+        quarantine[COUNT] = table.loc[~is_kept, COUNT].to_numpy()
+    plain = _plain_text(source.score, read["score_difference"][is_kept], table)
+    codes = "; ".join(filter(None, (source.stated or USUAL, plain)))
+    kept = sound.drop(columns="row").reset_index(drop=True)
+    scored = alike.spread(kept) if alike and len(kept) else _completed(kept)
+    n_rows = n_battles_of(table)
+    told_of = (chosen, scored, quarantine, 0, n_rows, n_repeated, codes, plain, tuple(notes))
+    return JudgedBattles(*told_of)
+
+
+def _with_names(table: pd.DataFrame, source: _Source) -> pd.DataFrame:
+    """Return rows whose names of models are texts without blanks around them."""
     _require_names(table, _origin(source))
     coded = [name for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)]
     table = table.astype(dict.fromkeys(coded, "str"))
@@ -587,68 +733,180 @@ def _scored(source: _Source, judge: str | None, with_votes: bool, counted: bool)
         },
         **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
     )
-    chosen = judge or f"the judge of {_origin(source)}"
+    return _with_one_name(table) if source.same_names else table
+
+
+def _of_judge(table: pd.DataFrame, source: _Source, judge: str | None) -> tuple[pd.DataFrame, str]:
+    """Return the rows of one judge, with those of people alone, and its name."""
+    if "judge" not in table:
+        return table, judge or f"the judge of {_origin(source)}"
+    table["judge"] = table["judge"].map(code_of, na_action="ignore")
+    by_people = table.get("voted", pd.Series(False, index=table.index))
+    _require_judges(table.loc[~by_people, "judge"], _origin(source))
+    chosen = _choose(judge, sorted(table["judge"].dropna().unique()), source.path)
+    of_it = table["judge"].eq(chosen) | by_people
+    return table[of_it].drop(columns="judge").reset_index(drop=True), chosen
+
+
+def _with_voters(table: pd.DataFrame, source: _Source) -> pd.DataFrame:
+    """Return rows with people's votes as votes alone, and a judge's winners as its verdicts.
+
+    Where a column tells them apart, `voted` says which rows are people's.
+    """
+    if not source.voters:
+        return table
+    is_judge = are_machines(table["voters"])
+    if (unknown := table["voters"].isna()).any():
+        raise ValueError(
+            f"{source.path}: {source.shown(source.voters)} is empty in {unknown.sum():,} rows, the "
+            f"first is row {int(unknown.to_numpy().argmax())}; say of each row who decided"
+        )
+    winner = table["human_outcome"]
+    table = table.assign(
+        human_outcome=winner.astype(object).where(~is_judge, None), voted=~is_judge
+    )
+    if source.score == "judge_winner" and "judge_winner" not in source.columns:
+        table["judge_winner"] = winner.astype(object).where(is_judge, None)
     if "judge" in table:
-        table["judge"] = table["judge"].map(code_of, na_action="ignore")
-        _require_judges(table["judge"], _origin(source))
-        chosen = _choose(judge, sorted(table["judge"].dropna().unique()), source.path)
-        table = table[table["judge"].eq(chosen)].drop(columns="judge").reset_index(drop=True)
-    numbers = ["score_difference", "human_outcome", *OPTIONAL_NUMBERS]
-    read = table.assign(
-        **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
+        table["judge"] = table["judge"].where(is_judge)
+    return table.drop(columns="voters")
+
+
+def _with_one_name(table: pd.DataFrame) -> pd.DataFrame:
+    """Return rows in which each model has its most frequent spelling, in names of winners too."""
+    sides = ("model_a", "model_b")
+    named = [table[side].where(table[side].map(lambda one: isinstance(one, str))) for side in sides]
+    counts = [battles_by(names.dropna(), table[names.notna()]) for names in named]
+    both = counts[0].add(counts[1], fill_value=0)
+    joined = joined_names({str(name): int(n) for name, n in both.items()})
+    texts = [name for name in (*sides, "human_outcome", *_TEXTS) if name in table]
+    return table.assign(
+        **{name: by_value(table[name], lambda one: joined.get(one, one)) for name in texts}
     )
-    read = read.assign(**_outcomes(table, read, source))
-    read = read.assign(**_scores(table, read, source))
-    origin = table if "battle_id" in table else table.assign(battle_id=None)
-    is_kept, quarantine = set_aside(origin, list(_faults(table, read, source)))
-    if COUNT in table:
-        quarantine[COUNT] = table.loc[~is_kept, COUNT].to_numpy()
-    plain = _plain_text(source.score, read["score_difference"][is_kept], table)
-    texts = (name for name in _TEXTS if name in read)
-    kept = (read if is_kept.all() else read[is_kept]).drop(
-        columns=["file", "row", *source.sides, *texts]
+
+
+def _without_failures(table: pd.DataFrame, source: _Source) -> pd.DataFrame:
+    """Return rows without the values that a user calls missing; codes of outcomes stay."""
+    if not source.missing.codes:
+        return table
+    scores = [*source.sides, *ORDERS, "score_difference"]
+    found = {
+        name: table[name].mask(source.missing.are(table[name])) for name in scores if name in table
+    }
+    codes = {*map(code_of, ("0", "1", "0.5")), *(parse_codes(source.stated or USUAL))}
+    for name in (*OUTCOMES, *_TEXTS):
+        if name in table:
+            is_code = by_value(table[name], lambda one: code_of(one) in codes)
+            wrong = source.missing.are(table[name]) & ~is_code.to_numpy(dtype=bool)
+            found[name] = table[name].mask(wrong)
+    return table.assign(**found)
+
+
+def _without_counts(alike: CountedRows, table: pd.DataFrame, source: _Source) -> list[str]:
+    """Leave counted battles out whose score a user calls missing; return a note on them."""
+    failed = source.missing.are(pd.Series(alike.scores))
+    n_failed = int(alike.counts[:, failed].sum())
+    if not n_failed:
+        return []
+    table[COUNT] -= alike.counts[:, failed].sum(axis=1, dtype="int64")[table["kind"]]
+    alike.counts[:, failed] = 0
+    return [f"{n_failed:,} battles have a score_difference that is missing: they are left out"]
+
+
+def _require_scores(numbers: pd.DataFrame, source: _Source, alike: CountedRows | None) -> None:
+    """Raise where scores of a side, or differences, hold a value that looks like a failure."""
+    if source.missing.is_all or source.score != "score_difference":
+        return
+    sides = [*source.sides] if {*source.sides} <= {*numbers} else []
+    columns, names = sides or ["score_difference"] * 2, ("model_a", "model_b")
+    each = numbers.get(COUNT, pd.Series(1, index=numbers.index))
+    given = [pd.to_numeric(numbers[column], errors="coerce") for column in columns]
+    of_kind = alike.counts if alike and not sides and alike.scores.any() else None
+    if alike and of_kind is not None:
+        counts = pd.Series(of_kind.sum(axis=0, dtype="int64"), index=alike.scores)
+    else:
+        parts = [each.groupby(scores).sum() for scores in given[: len(sides) or 1]]
+        counts = pd.concat(parts).groupby(level=0).sum()
+
+    def by_model(value: float) -> pd.Series:
+        if alike and of_kind is not None:
+            n = [pd.Series(of_kind[:, alike.scores == value].sum(axis=1))] * 2
+        else:
+            n = [each.where(scores.eq(value), 0) for scores in given]
+        parts = [one.groupby(numbers[name]).sum() for one, name in zip(n, names, strict=True)]
+        return pd.concat(parts).groupby(level=0).sum()
+
+    shown = [source.shown(column) for column in dict.fromkeys(columns)]
+    require_on_scale(str(source.path), shown, counts, by_model, two_sided=not sides)
+
+
+def _share_fault(table: pd.DataFrame, wrong: NDArray[np.bool_], source: _Source) -> Fault:
+    """Return the fault of shares that are no number of votes."""
+    known = f" of {{{VOTES}!r}} votes" if VOTES in table else ""
+    sentence = f"{source.shown('human_outcome')} is {{human_outcome!r}}{known}, {{expected}}"
+    expected = (
+        "and no whole number of them"
+        if VOTES in table
+        else f"expected 1, 0.5, 0, empty, or a share of votes with their number in {VOTES}"
     )
-    is_named = "battle_id" in kept or COUNT in kept
-    n_repeated = 0 if is_named else int(kept.duplicated().sum())
-    codes = "; ".join(filter(None, (source.stated or USUAL, plain)))
-    kept = kept.reset_index(drop=True)
-    scored = alike.spread(kept) if alike and len(kept) else _completed(kept)
-    n_rows = n_battles_of(table)
-    return JudgedBattles(chosen, scored, quarantine, 0, n_rows, n_repeated, codes, plain)
+    return fault(table, wrong, "unknown-outcome", sentence, expected=expected)
+
+
+def _joint_faults(
+    aside: list[tuple[int, str, str]], place: NDArray[np.intp], n_rows: int
+) -> Iterator[Fault]:
+    """Yield the faults of rows that are no part of a battle, by reason."""
+    for reason in dict.fromkeys(reason for _, reason, _ in aside):
+        told = sorted((row, detail) for row, why, detail in aside if why == reason)
+        wrong = np.zeros(n_rows, dtype=bool)
+        wrong[place[[row for row, _ in told]]] = True
+        yield Fault(wrong, reason, [detail for _, detail in told])
 
 
 def _rows(source: _Source, *, counted: bool) -> tuple[pd.DataFrame, CountedRows | None]:
     """Return the rows of a source, or the kinds of rows of a large one."""
     named = (*NEEDED_COLUMNS, source.vote, source.score, *source.sides)
-    wanted = dict.fromkeys((*named, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT))
+    wanted = dict.fromkeys((*named, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT, VOTES))
     if COUNT in source.columns and not counted:
         raise ValueError(
             f"{source.path} counts its battles (column {source.shown(COUNT)}), which is enough for "
             "judgeline rank without plain ratings, and nothing else; pass them one a row"
         )
     is_counted = COUNT in source.columns
-    from_files = isinstance(source.read, partial) and source.read.func is _read_files
-    is_many = counted and not is_counted and from_files and is_large(source.files)
+    is_many = _is_many(source, counted=counted)
     if not is_counted:
         _require_no_count(source, counted=counted, is_many=is_many)
     if is_counted or is_many:
-        of_each = {*OPTIONAL_TEXT, *_AMOUNTS} - {"judge"}
+        of_each = {*OPTIONAL_TEXT, *_AMOUNTS, VOTES} - {"judge"}
         wanted = {name: None for name in (*wanted, COUNT) if name not in of_each}
     names = [name for name in wanted if name in source.columns]
     if is_counted:
         table = source.take(names)
         return table.assign(**{COUNT: _whole_numbers(table[COUNT], source)}), None
     if not is_many:
-        return source.take(names), None
-    alike = count_rows(source.files, {name: source.columns[name] for name in names}, source.sides)
-    if alike:
-        return alike.kinds, alike
-    if (n_rows := n_rows_of(source.files)) > MOST_UNCOUNTED:
+        table = source.take(names)
+        if source.voters:
+            own = source.columns[source.voters]
+            table["voters"] = source.read([own], [own])[own]
+        return table, None
+    alike = _counted_rows(source, names)
+    return (alike.kinds, alike) if alike else _rows(source, counted=False)
+
+
+def _counted_rows(source: _Source, names: list[str]) -> CountedRows | None:
+    """Return the kinds of rows of large files; None if few rows are alike and can be read."""
+    sides = () if source.missing.codes else source.sides  # a failure of one side is seen there
+    if sides:
+        several = ("model_a", "model_b", *sides)
+        first = {name: first_rows(source.files[0], source.columns[name]) for name in several}
+        _require_scores(pd.DataFrame(first), source, None)
+    alike = count_rows(source.files, {name: source.columns[name] for name in names}, sides)
+    if not alike and (n_rows := n_rows_of(source.files)) > MOST_UNCOUNTED:
         raise ValueError(
             f"{source.path} has {n_rows:,} rows, of which too few are alike to be counted: beyond "
             f"{MOST_UNCOUNTED:,} round the scores, as to 1/12 point, or rank fewer battles"
         )
-    return _rows(source, counted=False)
+    return alike
 
 
 def _require_no_count(source: _Source, *, counted: bool, is_many: bool) -> None:
@@ -703,13 +961,17 @@ def _outcomes(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> di
             continue
         if source.stated not in (None, USUAL):
             found[name] = outcomes_by_code(table[name], parse_codes(source.stated))
-            require_both_winners(found[name], source.place(name), source.stated)
-            continue
+            if found[name].notna().any() or not numbers[name].notna().any():
+                require_both_winners(found[name], source.place(name), source.stated)
+                continue  # else the codes are another column's, and this one has numbers
         on_scale = (numbers[name] * steps).isin(range(steps + 1))
         found[name] = numbers[name].where(on_scale)
         if name == "human_outcome" and (source.vote == VOTE or not on_scale.any()):
             found[name] = found[name].fillna(outcomes_by_winner(table[name], table))
-        if source.stated is None:
+        may_share = name == source.vote and source.stated is None and COUNT not in table
+        if may_share:
+            found[name] = found[name].fillna(numbers[name].where(numbers[name].between(0, 1)))
+        if source.stated != USUAL:
             is_known = found[name].notna()
             place = source.place(name), _STATE_CODES
             require_known_codes(table[name], is_known, *place, argument="outcomes", rows=table)
@@ -732,7 +994,13 @@ def _scores(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> dict
             require_both_winners(outcome, place, source.stated)
         score = (2 * outcome - 1).fillna(score)
     known = score.notna()
-    require_known_codes(texts, known, place, _STATE_VERDICTS, argument="outcomes", rows=table)
+    unknown = texts.where(known | texts.map(code_of).str.casefold().isin(CODES_IN_USE))
+    if source.stated is None or not source.lenient:
+        remedy = _STATE_VERDICTS
+        if failed := failed_texts(texts, known):
+            remedy = f"{_STATE_FAILED} {stated_text(failed)}. {remedy}"
+        checked = unknown if source.lenient else texts
+        require_known_codes(checked, known, place, remedy, argument="outcomes", rows=table)
     return {"score_difference": score, "judge_outcome": (np.sign(score) + 1) / 2}
 
 
@@ -776,22 +1044,37 @@ def _read_table(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> p
     return given.assign(**{**objects, "file": str(_GIVEN), "row": range(len(table))})
 
 
-def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iterator[Fault]:
-    """Yield the rules that rows break; the first of a row counts."""
+def _faults(
+    table: pd.DataFrame,
+    given: pd.DataFrame,
+    numbers: pd.DataFrame,
+    source: _Source,
+    alone: NDArray[np.bool_],
+) -> Iterator[Fault]:
+    """Yield the rules that rows break; the first of a row counts.
+
+    `given` has the values that a user calls missing, and rows that are votes `alone` no verdict.
+    """
     for side in ("model_a", "model_b"):
         nameless = by_value(table[side], lambda name: not (isinstance(name, str) and name))
         yield fault(table, nameless, "missing-model", f"{side} is {{{side}!r}}, expected a name")
     same = table["model_a"].astype(object).eq(table["model_b"].astype(object))
     yield fault(table, same, "self-battle", "{model_a!r} is compared with itself")
-    wrong = ~np.isfinite(numbers["score_difference"].astype(float))
+    wrong = ~np.isfinite(numbers["score_difference"].astype(float)) & ~alone
     reason = "nan-score" if source.score == "score_difference" else "unknown-outcome"
     known = {"score_difference": "a number", "judge_outcome": source.stated or _QUARTERS}
     expected = known.get(source.score, EXPECTED_VERDICTS)
     shown = _sentence(*(source.sides or [source.score]))
+    columns = source.sides or [source.score]
+    failed = np.any([given[one].notna() & table[one].isna() for one in columns if one in given], 0)
+    yield fault(
+        given, failed & wrong, "missing-verdict", shown, expected="a verdict, not a failure"
+    )
     yield fault(table, wrong, reason, shown, expected=expected)
     for name, steps in OUTCOMES.items():
         if name in table:
             wrong = numbers[name].isna() & (table[name].notna() | (name == "judge_outcome"))
+            wrong &= ~alone | (name == "human_outcome")
             scale = "1, 0.5, 0 or empty" if steps == 2 else _QUARTERS
             if name == "human_outcome" and source.vote == VOTE:
                 scale = f"{EXPECTED_WINNERS}, or empty"
@@ -801,9 +1084,6 @@ def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iter
         if name in table:
             wrong = table[name].notna() & numbers[name].isna()
             yield fault(table, wrong, "no-number", _sentence(name), expected="a number or nothing")
-    if "battle_id" in table:
-        again = table["battle_id"].notna() & table["battle_id"].duplicated()
-        yield fault(table, again, "duplicate-battle", "battle {battle_id!r} came before")
 
 
 def _sentence(*columns: str) -> str:

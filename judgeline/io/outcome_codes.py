@@ -58,6 +58,12 @@ VERDICTS: dict[str, int] = {
 """Score difference by the text of a plain verdict, in capitals."""
 EXPECTED_VERDICTS = "A, B, tie, [[C]] for a tie, or a level: A>>B, A>B, A=B, B>A, B>>A"
 
+_FAILURES = {
+    *("error", "errors", "garbage", "invalid", "skip", "skipped", "fail", "fails", "failed"),
+    *("failure", "null", "nan", "unknown", "undefined", "timeout", "exception", "unparsed"),
+    *("unparseable", "unparsable", "unreadable", "missing", "refused", "refusal", "malformed"),
+}
+_NOTHINGS = {"", "none", "na", "n/a", "n.a.", "nil", "?", "??", "-", "--", "???", "no answer"}
 _WIN_LOSS = ("win", "loss")
 _CODINGS = tuple(
     coding.split("/")
@@ -77,7 +83,7 @@ _CODINGS = tuple(
         ),
     )
 )
-_CODES_IN_USE = frozenset(code for coding in _CODINGS for code in coding)
+CODES_IN_USE = frozenset(code for coding in _CODINGS for code in coding)
 _MOST_SHOWN = 8
 
 
@@ -103,7 +109,9 @@ class ArgumentError(ValueError):
             lambda pairs: "=" + pairs[1].replace("': '", "=").replace("', '", ","),
             text,
         )
-        text = re.sub(rf"\b{self.argument}=", f"{option} ", text).replace(f"{option} True", option)
+        for name in {self.argument, "missing", "allow_quarantine"}:
+            option = f"--{name.replace('_', '-')}"
+            text = re.sub(rf"\b{name}=", f"{option} ", text).replace(f"{option} True", option)
         return text + "".join(code)
 
 
@@ -127,9 +135,17 @@ def parse_codes(text: str) -> dict[str, float]:
     Raises
     ------
     ValueError
-        If fewer than two codes are named, or one of them twice.
+        If fewer than two codes are named, one of them twice, or a failure as a tie.
     """
     codes = [code_of(part) for part in text.split("/")]
+    ties = re.sub(r"(?i)(?<![^/])n/a(?![^/])", "n\\\\a", text).split("/")[2:]  # one text
+    failed = [one.strip().replace("\\", "/") for one in ties]
+    if failed := [one for one in failed if one and looks_failed(one)]:
+        raise ArgumentError(
+            f"the codes {text} make {failed[0]!r} a code of ties, and a failed verdict is no tie: "
+            f"leave it out of the codes, and state missing={quoted(failed[0])}",
+            "missing",
+        )
     if len(codes) < 2 or "" in codes or len(set(codes)) < len(codes):
         raise ValueError(
             f"outcomes are {text!r}; expected different codes with '/' between them, {STATED_AS}, "
@@ -145,6 +161,17 @@ def code_of(value: Any) -> str:
         return f"{float(value) + 0.0:.12g}"  # no negative zero
     except (TypeError, ValueError):
         return text
+
+
+def looks_failed(code: str) -> bool:
+    """Return whether a text looks like a failed verdict: error, N/A, parse_error, none."""
+    text = code.strip().strip("[]()<>").casefold()
+    return text in _NOTHINGS or not _FAILURES.isdisjoint(re.split(r"[^a-z]+", text))
+
+
+def quoted(code: str) -> str:
+    """Return a code as a sentence states it: in quotes where a shell needs them."""
+    return code if re.fullmatch(r"[\w.+/-]+", code) else repr(code)
 
 
 def by_value(published: pd.Series, function: Callable[[Any], Any]) -> pd.Series:
@@ -244,7 +271,7 @@ def require_known_codes(
     unknown = battles_by(published[unread].map(code_of), table[unread])
     is_systematic = unknown.gt(1) & (
         unknown.gt(MOST_LOST * n_battles_of(table[votes]))
-        | unknown.index.str.casefold().isin(_CODES_IN_USE)
+        | unknown.index.str.casefold().isin(CODES_IN_USE)
     )
     if is_systematic.any():
         counts = battles_by(published[votes].map(code_of), table[votes])
@@ -278,7 +305,7 @@ def _shown(code: str) -> str:
 
 def _suggestion(found: Sequence[str]) -> str:
     """Return the stated codes that read a file, as alternatives where its codes are ambiguous."""
-    spelling = {code.casefold(): code for code in found}
+    spelling = {code.casefold(): code for code in found if not looks_failed(code)}
     fitting = [
         "/".join(spelling[code] for code in coding if code in spelling)
         for coding in _CODINGS

@@ -69,11 +69,10 @@ def _scores(path: Path) -> Iterator[tuple[str, str, str, str, float | None]]:
             yield question, scorer, log.eval.model, path.name, grade
 
 
-def from_judge_arena(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return JudgeArena's battles with a judge's verdict, a row for each of people's votes on it.
+def from_judge_arena(table: pd.DataFrame) -> pd.DataFrame:
+    """Return JudgeArena's rows in our columns: verdicts of a judge, and votes of people alone.
 
-    ``pref`` is the judge's share of the win of B; two orders of a battle are averaged. Votes on
-    battles that no judge saw are left out; a sentence counts them.
+    ``pref`` is the judge's share of the win of B.
     """
     unknown = table.loc[~table["source"].isin(["llm-judge", "human"]), "source"]
     if len(unknown):
@@ -81,25 +80,8 @@ def from_judge_arena(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]
             f"{len(unknown)} rows have the source {unknown.iloc[0]!r}; JudgeArena's battles have "
             "llm-judge or human: correct or remove them"
         )
-    keys = ["question_id", "model_a", "model_b"]
-    alone = pd.Series([f"row {row}" for row in range(len(table))], index=table.index)
-    share = pd.to_numeric(table["pref"], errors="coerce")
-    table = table.assign(
-        question_id=table["question_id"].fillna(alone),
-        score_difference=1 - 2 * share,
-        judge=table["judge_model"].fillna("judge"),
+    share = pd.to_numeric(table["pref"], errors="coerce").where(table["source"].ne("human"))
+    judge = table["judge_model"].fillna("judge")
+    return table.assign(score_difference=1 - 2 * share, judge=judge).drop(
+        columns=["pref", "judge_model"]
     )
-    turned = table["model_a"].fillna("") > table["model_b"].fillna("")
-    named = {"model_a": "model_b", "model_b": "model_a"}
-    other = table.rename(columns=named).assign(
-        score_difference=-table["score_difference"], winner=table["winner"].replace(named)
-    )
-    table = table.where(~turned, other[table.columns])  # one order of models for each pair
-    judged, votes = (table[table["source"].eq(source)] for source in ("llm-judge", "human"))
-    scored = judged.groupby([*keys, "judge"], as_index=False, dropna=False)["score_difference"]
-    battles = scored.agg(_mean).merge(votes[[*keys, "winner"]], how="left", on=keys)
-    n_unseen = len(votes) - votes.merge(judged[keys].drop_duplicates(), on=keys).shape[0]
-    note = (
-        f"{n_unseen:,} of {len(votes):,} votes are on battles that no judge saw: they are left out"
-    )
-    return battles, (note,) if n_unseen else ()

@@ -102,9 +102,16 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
     return table.loc[both | published, list(SCORED_COLUMNS)].reset_index(drop=True)
 
 
-def turned(battles: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:
-    """Return battles whose first model by name is A, and which had to be turned for that."""
+def turned(
+    battles: pd.DataFrame, exchanged: NDArray[np.bool_] | None = None
+) -> tuple[pd.DataFrame, pd.Series]:
+    """Return battles whose first model by name is A, and which had to be turned for that.
+
+    Where `exchanged` says which battles to turn, these are turned.
+    """
     swap = battles["model_a"].gt(battles["model_b"])
+    if exchanged is not None:
+        swap = pd.Series(exchanged, index=battles.index)
     sides = [("model_a", "model_b"), *((f"{style}_a", f"{style}_b") for style in STYLES)]
     others = {
         one: battles[two] for pair in sides for one, two in (pair, pair[::-1]) if one in battles

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judgeline.elo import HEADLINE, JUDGE_METHODS
-from judgeline.io import LAYOUTS, language_code, parse_codes
+from judgeline.io import LAYOUTS, language_code, parse_codes, parse_missing
 from resources.config import options
 from resources.config.entries import SLUG, EntryKind
 
@@ -104,6 +104,11 @@ def _refuse_secrets(location: str) -> str:
 
 
 _Codes = Annotated[str, AfterValidator(lambda codes: parse_codes(codes) and codes)]
+_MissingValues = Annotated[
+    tuple[str | int | float, ...],
+    BeforeValidator(lambda given: given if isinstance(given, list | tuple) else [given]),
+    AfterValidator(lambda given: parse_missing(given or None) and given),
+]
 _Location = Annotated[str, AfterValidator(_refuse_secrets)]
 
 
@@ -121,6 +126,7 @@ class CorpusDefinition(options.Options):
     revision: Annotated[str | None, BeforeValidator(_expand)] = None
     outcomes: _Codes | None = None
     allow_quarantine: bool = False
+    missing: _MissingValues = ()
     filters: Filters = Field(default_factory=Filters)
     sample_size: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0)
@@ -147,7 +153,7 @@ class CorpusDefinition(options.Options):
         reader = fields.get("reader")
         if fields.get("arena") and reader in set(READERS) - {"arena"}:
             raise ValueError("options under 'arena' need 'reader: arena'; remove them")
-        for key in ("allow_quarantine", "outcomes"):
+        for key in ("allow_quarantine", "missing", "outcomes"):
             if key in fields and reader != "battles":
                 raise ValueError(f"the key {key!r} needs 'reader: battles'; remove it")
         if (fields.get("arena_hard") is not None) != (reader == "arena-hard"):

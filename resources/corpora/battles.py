@@ -11,13 +11,18 @@ import pandas as pd
 from judgeline.io import (
     COUNT,
     EXPECTED_WINNERS,
+    NONE_MISSING,
     REPLY_DTYPES,
     SCORE_COLUMNS,
     STATED_AS,
     VERDICT_DTYPES,
     CorpusRead,
     Fault,
+    Missing,
+    are_machines,
     categories,
+    columns_of_judges,
+    columns_of_voters,
     fault,
     file_columns,
     judge_slugs,
@@ -25,6 +30,7 @@ from judgeline.io import (
     names,
     outcomes_by_code,
     outcomes_by_winner,
+    read_columns,
     read_layout,
     require_known_codes,
     set_aside,
@@ -47,6 +53,11 @@ _STATE_CODES = (
     f"State the codes as 'outcomes: {{codes}}' ({STATED_AS}) of this corpus in "
     "corpora.yaml, or convert the column"
 )
+_NO_VOTE = (
+    "{path}: column {column!r} {said}, so that 'winner' is no vote of people. If people decided, "
+    "name the column human_outcome; if a judge did, leave its rows out and have it recorded "
+    "(verdicts.parquet beside battles.parquet)"
+)
 _TEXTS = ("instruction", "completion_a", "completion_b")
 _OPTIONAL = (
     "battle_id question_id cluster_id instruction completion_a completion_b language category "
@@ -54,12 +65,17 @@ _OPTIONAL = (
 )
 
 
-def read_battles(paths: Sequence[Path], stated: Mapping[str, float] | None = None) -> CorpusRead:
+def read_battles(
+    paths: Sequence[Path],
+    stated: Mapping[str, float] | None = None,
+    missing: Missing = NONE_MISSING,
+) -> CorpusRead:
     """Return battles of our own layout.
 
     Needed are ``model_a``, ``model_b`` and either ``human_outcome`` (1, 0.5 or 0, A's share of the
     win) or ``winner`` (model_a, model_b, tie, a model's name), empty where nobody voted;
-    ``stated`` gives the share by code where a file has others. A battle without ``battle_id``
+    ``stated`` gives the share by code where a file has others, and values that are ``missing`` are
+    no votes. A ``winner`` that a column calls a judge's is refused. A battle without ``battle_id``
     gets one that hashes models, question and texts, with a counter for repeated content, so that
     rows can be added without changing it; a battle without ``question_id`` has a hash of its
     instruction, or its own id where there is no text.
@@ -73,22 +89,23 @@ def read_battles(paths: Sequence[Path], stated: Mapping[str, float] | None = Non
             f"{paths[0]} holds verdicts without battles; name the place of the battles as location "
             "in corpora.yaml"
         )
-    return _with_verdicts(assemble(files, partial(_convert, stated=stated)), files)
+    return _with_verdicts(assemble(files, partial(_convert, stated=stated, missing=missing)), files)
 
 
-def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
+def _convert(path: Path, stated: Mapping[str, float] | None, missing: Missing) -> Converted:
     if COUNT in file_columns(path):
         raise ValueError(
             f"{path} has counted battles (column {COUNT}), and a corpus needs each battle with its "
             "texts; rate the file by 'judgeline rank', or give a battle a row"
         )
     table = read_layout(path, "battles", _OPTIONAL)
+    _require_people(path, table)
     columns = {name: column_of(table, name) for name in _OPTIONAL.split()}
     given = pd.DataFrame(columns, dtype=object)
     read, unreadable = zip(
         *(read_each(given, name, read_text, None) for name in _TEXTS), strict=True
     )
-    outcome, vote = _outcomes(table, path, stated)
+    outcome, vote = _outcomes(table, path, stated, missing)
     n_turns = pd.to_numeric(columns["n_turns"], errors="coerce")
     time, untimely = read_times(table)
     battles = pd.DataFrame(
@@ -110,8 +127,22 @@ def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
     return Converted(battles, [vote, turns, untimely, *unreadable])
 
 
+def _require_people(path: Path, table: pd.DataFrame) -> None:
+    """Raise where a column says that the winner is a judge's verdict."""
+    found = {name: name for name in file_columns(path)}
+    if "human_outcome" in table:
+        return
+    for name in columns_of_voters(found, has_verdict=False):
+        values = read_columns(path, [name], [name])[name]
+        if (machine := are_machines(values)).any():
+            said = f"says {values[machine].iloc[0]!r} in {machine.sum():,} rows"
+            raise ValueError(_NO_VOTE.format(path=path, column=name, said=said))
+    for name in columns_of_judges(found):
+        raise ValueError(_NO_VOTE.format(path=path, column=name, said="is a judge's"))
+
+
 def _outcomes(
-    table: pd.DataFrame, path: Path, stated: Mapping[str, float] | None
+    table: pd.DataFrame, path: Path, stated: Mapping[str, float] | None, missing: Missing
 ) -> tuple[pd.Series, Fault]:
     """Return A's share of the win, and the faults of votes with an unknown code."""
     name = "human_outcome" if "human_outcome" in table else "winner"
@@ -123,6 +154,7 @@ def _outcomes(
     else:
         numbers = pd.to_numeric(published, errors="coerce").astype(float)
         outcome, expected = numbers.where(numbers.isin([0.0, 0.5, 1.0])), "1, 0.5, 0"
+    published = published.mask(missing.are(published) & outcome.isna())
     if stated is None:
         require_known_codes(published, outcome.notna(), f"{path}: column {name}", _STATE_CODES)
     wrong = published.notna() & outcome.isna()

@@ -161,6 +161,8 @@ def content_revision(definition: CorpusDefinition) -> str:
     read_as: dict[str, Any] = {"reader": definition.reader, "arena_hard": arena_hard}
     if definition.outcomes:
         read_as["outcomes"] = definition.outcomes
+    if definition.missing:
+        read_as["missing"] = definition.missing
     if definition.allow_quarantine:
         read_as["allow_quarantine"] = True
     if definition.reader == "arena":

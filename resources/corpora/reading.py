@@ -8,6 +8,7 @@ from typing import Any
 from judgeline.io import (
     CorpusRead,
     parse_codes,
+    parse_missing,
     read_softelo,
     require_both_winners,
     require_few_lost,
@@ -35,7 +36,7 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
         from resources.arena.simulation import read_arena
 
         return read_arena(definition)
-    options = (definition.arena_hard, definition.outcomes)
+    options = (definition.arena_hard, definition.outcomes, definition.missing)
     read = read_files(definition.reader, corpus_files(definition), *options)
     if definition.reader == "battles" and not definition.allow_quarantine:
         require_few_lost(
@@ -56,10 +57,12 @@ def read_files(
     paths: Sequence[Path],
     arena_hard: ArenaHardOptions | None = None,
     outcomes: str | None = None,
+    missing: Sequence[str | int | float] = (),
 ) -> CorpusRead:
     """Return the battles, quarantined rows and verdicts of files; errors as of `read_corpus`."""
     if reader == "battles":
-        return read_battles(paths, parse_codes(outcomes) if outcomes else None)
+        stated = parse_codes(outcomes) if outcomes else None
+        return read_battles(paths, stated, parse_missing(missing or None))
     if reader == "arena-hard":
         if arena_hard is None:
             raise ValueError(

@@ -202,8 +202,8 @@ def test_every_code_from_the_third_on_is_a_tie() -> None:
 
 def test_a_vote_that_is_missing_is_none_whatever_the_codes_are_called() -> None:
     votes = pd.Series(["A", "B", None, "nan"], dtype=object)
-    for codes, last in (("A/B/None", None), ("A/B/nan", 0.5)):
-        shares = outcomes_by_code(votes, parse_codes(codes)).astype(object)
+    for tie, last in (("None", None), ("nan", 0.5)):
+        shares = outcomes_by_code(votes, {"A": 1.0, "B": 0.0, tie: 0.5}).astype(object)
         assert shares.where(shares.notna(), None).tolist() == [1.0, 0.0, None, last]
 
 
@@ -228,6 +228,29 @@ def test_stated_codes_belong_to_the_content(tmp_path: Path) -> None:
         for options in ({}, {"outcomes": "1/2"}, {"outcomes": "2/1"}, {"allow_quarantine": True})
     }
     assert len(revisions) == 4
+
+
+def test_votes_that_an_entry_calls_missing_are_none(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", winner=["model_a", "model_b", "error"] * 9)
+    with pytest.raises(ValueError, match="unknown are 'error'"):
+        corpus(path)
+    for missing in ("error", ["Error", -1]):
+        votes = corpus(path, missing=missing).battles["human_outcome"]
+        assert votes.isna().sum() == 9
+        assert votes.dropna().isin([0.0, 1.0]).all()
+    with pytest.raises(ValueError, match="is a verdict, not a failure"):
+        corpus(path, missing="tie")
+
+
+@pytest.mark.parametrize(
+    "column", [{"source": "llm-judge"}, {"annotator": "gpt-4"}, {"judge_model": "some-judge"}]
+)
+def test_a_winner_that_a_column_calls_a_judges_is_no_vote_of_a_corpus(tmp_path, column) -> None:
+    path = write(tmp_path / "x.csv", winner=["model_a", "model_b"] * 9, **column)
+    with pytest.raises(ValueError, match=f"column '{next(iter(column))}' .* is no vote of people"):
+        corpus(path)
+    people = write(tmp_path / "y.csv", human_outcome=["1", "0"] * 9, **column)
+    assert corpus(people).battles["human_outcome"].notna().all()
 
 
 def test_the_command_refuses_what_it_cannot_read_and_reads_it_as_stated(tmp_path, capsys):

@@ -81,7 +81,14 @@ def test_battles_of_judge_arena_keep_judge_and_people_apart() -> None:
     assert read.scored["score_difference"].tolist() == pytest.approx([0.3, 0.3])
     assert read.scored["human_outcome"].tolist() == [0.5, 1.0]
     assert read.quarantine["reason"].tolist() == ["missing-model"]
-    assert read.notes == ("1 of 3 votes are on battles that no judge saw: they are left out",)
+    assert read.scored[["difference_ab", "difference_ba"]].to_numpy().ravel() == pytest.approx(
+        [0.8, -0.2] * 2
+    )
+    assert read.notes == (
+        "both orders of 1 battle are averaged: another row has the models exchanged",
+        "several votes on 1 battle count one by one and are drawn together",
+        "1 of 3 votes are on battles that no judge saw: they are left out",
+    )
     (other,) = read_judged_battles(battles, judge="judge").scored.itertuples()
     assert (other.model_a, other.score_difference) == ("b", -1.0)
     with pytest.raises(ValueError, match="7 rows have the source 'crowd'"):

@@ -480,13 +480,13 @@ def test_faulty_rows_are_set_aside_with_reasons(tmp_path: Path) -> None:
         4: "nan-score",
         5: "nan-score",
         6: "unknown-outcome",
-        7: "duplicate-battle",
+        7: "unclear-battle",
         8: "nan-score",
         9: "unknown-outcome",
     }
     assert read.quarantine["detail"].tolist()[4:] == [
         "human_outcome is '2', expected 1, 0.5, 0 or empty",
-        "battle 'kept-1' came before",
+        "battle 'kept-1' came before, with the models 'nan' and 'None'",
         "score_difference is 'high', expected a number",
         "human_outcome is 'A>B', expected 1, 0.5, 0 or empty",
     ]
