@@ -106,7 +106,7 @@ def claims(files: list[Path], n_splits: int) -> pd.DataFrame:
             first, second = (human_ratings(without_votes(table, part)) for part in (half, ~half))
             halves_sd.append(((first - second).dropna() ** 2).mean() / 4)
         seen = float(np.sqrt(np.mean(halves_sd)))
-        tripled = pd.concat([table] * 3, ignore_index=True)
+        tripled = pd.concat([table.drop(columns="battle_id")] * 3, ignore_index=True)
         again, once = (boards_of(one, QUICK) for one in (tripled, table))
         ends = ["lower", "upper", "judge_lower", "judge_upper"]
         same = (again[ends] - once[ends]).abs().replace(np.inf, np.nan).max().max()

@@ -77,6 +77,7 @@ def show_leaderboard(
     title: str,
     calibration: "pd.DataFrame | None" = None,
     summary: "pd.DataFrame | None" = None,
+    predictions: "pd.DataFrame | None" = None,
 ) -> None:
     """Print a leaderboard, what it is rated by, and what the votes say of its judge."""
     from judgeline.intervals import withheld_reason
@@ -90,7 +91,7 @@ def show_leaderboard(
         console.print(f"The judge alone: {plain(basis_text(board))}", soft_wrap=True)
     lines = beyond_lines(board)
     if calibration is not None and summary is not None:
-        lines = evidence_lines(board, calibration, summary)
+        lines = evidence_lines(board, calibration, summary, predictions)
     for text, warns in lines:
         console.print("[yellow]Note[/]: " * warns + plain(text), soft_wrap=True)
 

@@ -6,21 +6,25 @@ One function makes them for report, terminal, figures and metadata.
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from judgeline.intervals import BEYOND, may_be_best, withheld_reason
 from judgeline.report.wording import groups_text, number
 
-_MANY_SPLITS = 14  # models with votes, of which two thirds calibrate 90 % intervals
 _HELD_BEYOND = "strongest or weakest quarter hidden at once on 45 sets: .81 and .82 held of 90 %"
 
 
 def evidence_lines(
-    board: pd.DataFrame, calibration: pd.DataFrame, summary: pd.DataFrame
+    board: pd.DataFrame,
+    calibration: pd.DataFrame,
+    summary: pd.DataFrame,
+    predictions: pd.DataFrame | None = None,
 ) -> list[tuple[str, bool]]:
     """Return what the votes say of the judge behind a board: sentences, and whether each warns.
 
-    None of them counts intervals that calibrated one another: such a count cannot fail.
+    None of them counts intervals that calibrated one another: such a count cannot fail. Those of
+    `predictions`, which were stated before people voted, are counted.
     """
     if withheld_reason(str(board["flags"].iloc[0])):
         return [(_first_text(board), False)]
@@ -28,7 +32,8 @@ def evidence_lines(
     row = calibration.set_index("method").loc[method].to_dict()
     error = summary.set_index("method")["mae"].get(method, math.nan)
     lines = [(_first_text(board), False), (_error_text(error, row), False), _skill_line(row)]
-    lines += [_groups_line(calibration, row, method), *beyond_lines(board)]
+    lines += [_groups_line(calibration, row, method), (_ledger_text(predictions, method), False)]
+    lines += beyond_lines(board)
     return [(text, warns) for text, warns in lines if text]
 
 
@@ -65,12 +70,29 @@ def _groups_line(calibration: pd.DataFrame, row: dict[str, Any], method: str) ->
     if below := groups_text(calibration, method):
         return below, True
     tried = str(row.get("structured", ""))
+    needed = math.ceil(1.5 * (1 / row["miscoverage"] - 1) - 1e-9)  # two thirds of them calibrate
     if tried:
         return f"Tried on models unlike those that calibrate: {tried}.", False
     return (
         f"Not tested on models unlike those that calibrate: {int(row['n_models'])} models with "
-        f"votes, {_MANY_SPLITS} are needed at 90 %.",
+        f"votes, {needed} are needed at {100 * (1 - row['miscoverage']):g} %.",
         False,
+    )
+
+
+def _ledger_text(predictions: pd.DataFrame | None, method: str) -> str:
+    """Return how many predictions of a method, made before people voted, held; empty for none."""
+    if predictions is None or predictions.empty:
+        return ""
+    ends = np.isfinite(predictions[["lower", "upper"]].to_numpy(dtype=float)).all(axis=1)
+    scored = predictions[predictions["method"].eq(method) & predictions["scored_at"].notna() & ends]
+    if scored.empty:
+        return ""
+    promised = 100 * (1 - scored["miscoverage"].astype(float).mean())
+    held = int(scored["covered"].astype(bool).sum())
+    return (
+        f"Of {len(scored)} predictions made before people voted, {held} held "
+        f"({promised:.0f} % promised)."
     )
 
 

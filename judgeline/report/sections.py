@@ -112,7 +112,12 @@ def findings_of(tables: JudgeTables) -> list[tuple[str, bool]]:
     else:
         leads = (f"{lead_text(lead)}." for lead in tables.leads)
         sentences = [_nearer_methods(tables), surrogacy_text(tables.judge_diagnostics), *leads]
-        said = evidence_lines(tables.leaderboard, tables.conformal_calibration, tables.summary)
+        said = evidence_lines(
+            tables.leaderboard,
+            tables.conformal_calibration,
+            tables.summary,
+            tables.companions.get("predictions"),
+        )
         said += [(sentence, False) for sentence in sentences if sentence]
     return [*said, *((warning, True) for warning in warnings)]
 

@@ -117,19 +117,20 @@ def plan_lines(corpus: str, judge: str) -> tuple[list[tuple[str, str, str]], lis
     return rows, [f"{n} of {len(rows)} plans: {note}." for note, n in common.items()]
 
 
-def stored_evidence(corpus: str, judge: str) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
-    """Return thresholds and errors of a judge's methods as stored; None where there are none."""
+def stored_evidence(corpus: str, judge: str) -> list[pd.DataFrame | None]:
+    """Return thresholds, errors and predictions of a judge as stored; empty without them."""
     from resources.tables.store import open_store
 
     if judge == POOLED:
-        return None, None
-    store = open_store()
-    calibration, heldout = (
-        store.stored(name, corpus, judge) for name in ("conformal_calibration", "heldout_ratings")
+        return []
+    calibration, heldout, predictions = (
+        open_store().stored(name, corpus, judge)
+        for name in ("conformal_calibration", "heldout_ratings", "predictions")
     )
     if calibration is None or heldout is None or "outward" not in heldout:  # of earlier versions
-        return None, None
-    return calibration, as_table(summarise(as_columns(HeldOutRatings, heldout)))
+        return []
+    summary = as_table(summarise(as_columns(HeldOutRatings, heldout)))
+    return [calibration, summary, predictions]
 
 
 def print_conclusion(console: Console, corpus: str) -> None:

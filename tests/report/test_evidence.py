@@ -10,7 +10,7 @@ from report_examples import HOSTILE
 from judgeline.report import beyond_lines, evidence_lines
 
 NAN = math.nan
-GOOD = {"skill": 0.81, "skill_lower": 0.4, "skill_upper": 0.95, "floor": 10.4}
+GOOD = {"miscoverage": 0.1, "skill": 0.81, "skill_lower": 0.4, "skill_upper": 0.95, "floor": 10.4}
 
 
 def board(*rows: tuple[str, float, float, float, str]) -> pd.DataFrame:
@@ -24,12 +24,17 @@ VOTED = [("ant", 1.0, 1610.0, 1600.0, ""), ("bee", 1.0, 1500.0, 1490.0, ""),
 NEW = ("newt", 1.0, 1580.0, NAN, "no-votes")
 
 
-def lines(table: pd.DataFrame, error: float = 31.6, **changes: object) -> list[tuple[str, bool]]:
+def lines(
+    table: pd.DataFrame,
+    error: float = 31.6,
+    predictions: pd.DataFrame | None = None,
+    **changes: object,
+) -> list[tuple[str, bool]]:
     known = {"n_models": 16, "structured": "upper third 5 of 6", "structured_below": ""}
     row = {"method": "auto", **known, **GOOD, **changes}
     others = {**row, "method": "hard", "skill": -9.0, "structured_below": "everything"}
     summary = pd.DataFrame({"method": ["hard", "auto"], "mae": [999.0, error]})
-    return evidence_lines(table, pd.DataFrame([others, row]), summary)
+    return evidence_lines(table, pd.DataFrame([others, row]), summary, predictions)
 
 
 def test_a_good_judge_has_four_sentences_and_no_warning() -> None:
@@ -45,6 +50,20 @@ def test_a_good_judge_has_four_sentences_and_no_warning() -> None:
     assert len(said) == 4
     # a count of intervals that calibrated one another is n less a tenth of n for any judge
     assert not [text for text, _ in said if re.search("interval.*hold|hold.*interval", text)]
+
+
+def test_the_ledger_counts_scored_predictions_of_the_method_with_ends() -> None:
+    rows = [
+        ("auto", 1.0, "2026-01-01", True), ("auto", 1.0, "2026-01-01", False),
+        ("auto", math.inf, "2026-01-01", True), ("auto", 1.0, None, None),
+        ("judge_and_votes", 1.0, "2026-01-01", True),
+    ]  # fmt: skip
+    ledger = pd.DataFrame(rows, columns=["method", "upper", "scored_at", "covered"])
+    ledger = ledger.assign(lower=0.0, miscoverage=0.1)
+    said = [text for text, _ in lines(board(*VOTED), predictions=ledger)]
+    assert "Of 2 predictions made before people voted, 1 held (90 % promised)." in said
+    none = [text for text, _ in lines(board(*VOTED), predictions=ledger.iloc[2:])]
+    assert not [text for text in none if "predictions" in text]
 
 
 @pytest.mark.parametrize(
