@@ -57,8 +57,8 @@ def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column("model", overflow="fold")
-    for name in ("rating", "interval", "evidence", "judge alone", "votes alone", "battles"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("rating", "interval", "evidence", "judge\nalone", "votes\nalone", "battles"):
+        table.add_column(name, justify="right", no_wrap=name != "evidence")
     table.add_column("flags", overflow="fold")
     for row in board.to_dict("records"):
         reason = withheld_reason(row["flags"])

@@ -33,7 +33,7 @@ def test_asset_graph_shows_the_chain(browser: Browser, served: Living, tmp_path:
 def test_leaderboard_page_shows_what_was_made(browser, served, tmp_path):
     board = json.loads(served.command("leaderboard", "--corpus", "arena", "--format", "json"))
     best, n_models = board[0]["model"], str(len({row["model"] for row in board}))
-    shown = browser.open(f"{served.url}/assets/leaderboard", "kept", "row_count", best)
+    shown = browser.open(f"{served.url}/assets/leaderboard", "evidence", "row_count", best)
     assert n_models in shown.split()
     browser.open(f"{served.url}/assets/leaderboard?{_partition()}", "[Show Markdown]")
     browser.photograph("leaderboard-asset", tmp_path)

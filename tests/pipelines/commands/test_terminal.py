@@ -66,6 +66,15 @@ def test_a_model_stands_with_its_evidence_and_what_judge_and_votes_say_alone() -
     assert cells["new"][4:] == ["judge", "1400", "-", "90", "no-votes"]
 
 
+def test_a_usual_window_cuts_no_number_and_no_name() -> None:
+    out = io.StringIO()
+    show_leaderboard(Console(file=out, width=100), BOARD.assign(model=["gpt-4", "b", "c"]), "title")
+    cells = cells_of(out.getvalue())
+    assert cells["gpt-4"][2:4] == ["1600", "1550 to 1650"]
+    assert cells["gpt-4"][5:7] == ["1611", "1650"]
+    assert "…" not in out.getvalue()
+
+
 def test_what_votes_say_of_the_judge_follows_with_a_note_where_it_warns() -> None:
     row = {"method": "auto", "n_models": 16, "structured": "", "structured_below": ""}
     row |= {"skill": 0.4, "skill_lower": -0.1, "skill_upper": 0.7, "floor": 12.0}
