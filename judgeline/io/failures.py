@@ -39,7 +39,7 @@ class Missing(NamedTuple):
         if not self.codes:
             return np.zeros(len(values), dtype=bool)
         found = by_value(values, lambda one: code_of(one).casefold() in self.codes)
-        return (found & values.notna()).to_numpy(dtype=bool)
+        return np.asarray(found & values.notna(), dtype=bool)
 
 
 NONE_MISSING = Missing()

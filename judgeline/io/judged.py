@@ -68,7 +68,7 @@ from judgeline.io.outcome_codes import (
 )
 from judgeline.io.programs import JUDGE_ARENA, from_judge_arena, read_logs
 from judgeline.io.published import categories
-from judgeline.io.schema import Fault, fault, set_aside
+from judgeline.io.schema import Fault, fault, set_aside, typed
 from judgeline.io.scoring import score_battles
 from judgeline.io.softelo import annotations, battles_and_verdicts
 from judgeline.io.spellings import joined_names, spellings, visible
@@ -127,6 +127,8 @@ _COUNTS = {
 _ABSURD = 20.0  # times the 90 % quantile of absolute score differences
 _ROUNDED = 0.051  # difference of two columns that rounding to one digit explains
 _JUDGE_NAMES = ("judge_model", "judge_name")
+_FAILED = "missing-verdict"
+_NO_FAILURE = "a verdict, not a failure"
 _FEW_JUDGES = 20  # more in one column look like voters
 _GIVEN = Path("table")  # how messages name a table that came as one
 
@@ -688,7 +690,6 @@ def _scored(source: _Source, judge: str | None, with_votes: bool, counted: bool)
     read = table.assign(
         **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
     )
-    notes = _without_counts(alike, table, source) if alike else []
     _require_scores(read, source, alike)
     read = read.assign(**_outcomes(table, read, source))
     read = read.assign(**_scores(table, read, source))
@@ -703,14 +704,18 @@ def _scored(source: _Source, judge: str | None, with_votes: bool, counted: bool)
     spare = ["file", *source.sides, VOTES, "voted", *(name for name in _TEXTS if name in read)]
     sound = sound.drop(columns=spare, errors="ignore")
     n_repeated = 0 if is_named else int(sound.drop(columns="row").duplicated().sum())
+    notes: list[str] = []
     if COUNT not in sound:
         joined = join_rows(sound, votes[is_sound], alone[is_sound])
-        sound, notes = joined.battles, [*notes, *told, *joined.notes]
+        sound, notes = joined.battles, [*told, *joined.notes]
         faults += _joint_faults(joined.aside, np.flatnonzero(is_sound), len(table))
     origin = table if "battle_id" in table else table.assign(battle_id=None)
     is_kept, quarantine = set_aside(origin, faults)
     if COUNT in table:
         quarantine[COUNT] = table.loc[~is_kept, COUNT].to_numpy()
+    if alike:
+        uncounted = typed(_uncounted(alike, table[is_kept], source), quarantine.dtypes)
+        quarantine = pd.concat([quarantine, uncounted], ignore_index=True)
     plain = _plain_text(source.score, read["score_difference"][is_kept], table)
     codes = "; ".join(filter(None, (source.stated or USUAL, plain)))
     kept = sound.drop(columns="row").reset_index(drop=True)
@@ -802,15 +807,20 @@ def _without_failures(table: pd.DataFrame, source: _Source) -> pd.DataFrame:
     return table.assign(**found)
 
 
-def _without_counts(alike: CountedRows, table: pd.DataFrame, source: _Source) -> list[str]:
-    """Leave counted battles out whose score a user calls missing; return a note on them."""
-    failed = source.missing.are(pd.Series(alike.scores))
-    n_failed = int(alike.counts[:, failed].sum())
-    if not n_failed:
-        return []
-    table[COUNT] -= alike.counts[:, failed].sum(axis=1, dtype="int64")[table["kind"]]
-    alike.counts[:, failed] = 0
-    return [f"{n_failed:,} battles have a score_difference that is missing: they are left out"]
+def _uncounted(alike: CountedRows, kept: pd.DataFrame, source: _Source) -> pd.DataFrame:
+    """Return the quarantine of counted battles whose score a user calls missing, and drop these.
+
+    `kept` has the sound kinds.
+    """
+    failed = np.flatnonzero(source.missing.are(pd.Series(alike.scores)))
+    parts = []
+    for place in failed[: len(failed) * bool(alike.scores.any())]:
+        number = alike.counts[kept["kind"].to_numpy(), place]
+        detail = f"score_difference is {alike.scores[place]:g}, expected {_NO_FAILURE}"
+        found = kept[["row", "file"]].assign(reason=_FAILED, detail=detail, **{COUNT: number})
+        parts.append(found[number > 0])
+        alike.counts[:, place] = 0
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _require_scores(numbers: pd.DataFrame, source: _Source, alike: CountedRows | None) -> None:
@@ -824,6 +834,7 @@ def _require_scores(numbers: pd.DataFrame, source: _Source, alike: CountedRows |
     of_kind = alike.counts if alike and not sides and alike.scores.any() else None
     if alike and of_kind is not None:
         counts = pd.Series(of_kind.sum(axis=0, dtype="int64"), index=alike.scores)
+        counts = counts[~source.missing.are(pd.Series(alike.scores))]
     else:
         parts = [each.groupby(scores).sum() for scores in given[: len(sides) or 1]]
         counts = pd.concat(parts).groupby(level=0).sum()
@@ -1067,9 +1078,7 @@ def _faults(
     shown = _sentence(*(source.sides or [source.score]))
     columns = source.sides or [source.score]
     failed = np.any([given[one].notna() & table[one].isna() for one in columns if one in given], 0)
-    yield fault(
-        given, failed & wrong, "missing-verdict", shown, expected="a verdict, not a failure"
-    )
+    yield fault(given, failed & wrong, _FAILED, shown, expected=_NO_FAILURE)
     yield fault(table, wrong, reason, shown, expected=expected)
     for name, steps in OUTCOMES.items():
         if name in table:

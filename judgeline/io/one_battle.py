@@ -134,7 +134,7 @@ def _joined(
         again = table["has_id"] & (table.groupby("kind").cumcount() >= share)
         aside += _again(rows, table.loc[again, "place"])
         table, part = table[~again], part[~again.to_numpy()]
-    table, notes = _told(table, is_forced=alone.any())
+    table, notes = _told(table, is_forced=bool(alone.any()))
     aside += _again(rows, table.loc[table["verdict"].eq(AGAIN), "place"])
     for row in table.loc[table["verdict"].eq(UNCLEAR), "place"]:
         name = rows["battle_id"][row] if has_id[row] else rows["question_id"][row]

@@ -76,7 +76,7 @@ def columns_of_judges(columns: Mapping[str, str]) -> list[str]:
 
 def are_machines(values: pd.Series) -> NDArray[np.bool_]:
     """Return which values say that a judge decided."""
-    return by_value(values, says_machine).to_numpy(dtype=bool)
+    return np.asarray(by_value(values, says_machine), dtype=bool)
 
 
 def refusal(place: object, reason: str, winner: str, stated: Mapping[str, str]) -> ArgumentError:

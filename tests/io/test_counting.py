@@ -432,3 +432,29 @@ def test_columns_of_nothing_and_of_arrow_types_are_read(tmp_path: Path) -> None:
     columns = columns.set_column(0, "model_a", columns["model_a"].cast(pa.large_string()))
     pq.write_table(columns, tmp_path / "large.parquet")
     assert_alike(rank(tmp_path / "large.parquet"), rank(by_name(table), QUICK))
+
+
+@pytest.mark.parametrize("columns", ["difference", "sides"])
+def test_failures_in_large_files_are_named_and_set_aside(columns, tmp_path, small_batches) -> None:
+    table = battles()
+    if columns == "sides":
+        both = {"judge_score_a": 15 + table["score_difference"], "judge_score_b": 15.0}
+        table = table.assign(**both).drop(columns="score_difference")
+    failed = [*table][-1] if columns == "difference" else "judge_score_a"
+    table.loc[::7, failed] = -999.0
+    folder = stream(table, tmp_path / "large")
+    with pytest.raises(ArgumentError, match=rf"{failed}.* is -999 .*by model: model-") as refused:
+        rank(folder, QUICK)
+    assert "--missing -999" in refused.value.as_option()
+    large = rank(folder, QUICK, missing=-999)
+    empty = by_name(table.assign(**{failed: table[failed].replace(-999.0, np.nan)}))
+    small = rank(empty, QUICK, allow_quarantine=True)
+    assert large.battles.is_counted
+    assert {*large.battles.quarantine["reason"]} == {"missing-verdict"}
+    assert_alike(large, small)
+
+
+def test_a_winner_of_a_judge_is_refused_in_large_files(tmp_path, small_batches) -> None:
+    table = VARIANTS["winner"](battles()).assign(annotator="gpt-4")
+    with pytest.raises(ArgumentError, match="column 'annotator' says 'gpt-4'"):
+        rank(stream(table, tmp_path / "large"), QUICK)

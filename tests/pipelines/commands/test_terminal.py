@@ -76,7 +76,13 @@ def test_a_usual_window_cuts_no_number_and_no_name() -> None:
 
 
 def test_what_votes_say_of_the_judge_follows_with_a_note_where_it_warns() -> None:
-    row = {"method": "auto", "n_models": 16, "structured": "", "structured_below": ""}
+    row = {
+        "method": "auto",
+        "miscoverage": 0.1,
+        "n_models": 16,
+        "structured": "",
+        "structured_below": "",
+    }
     row |= {"skill": 0.4, "skill_lower": -0.1, "skill_upper": 0.7, "floor": 12.0}
     summary = pd.DataFrame({"method": ["auto"], "mae": [40.0]})
     above = BOARD.assign(
