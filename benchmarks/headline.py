@@ -32,12 +32,11 @@ from judgeline.elo.strengths import place_models
 from judgeline.elo.sums import tally_outcomes
 from judgeline.intervals import (
     calibrate_intervals,
-    conformal_quantile,
-    kept_intervals,
+    calibrating_models,
     rank_models,
     rate_pooled,
 )
-from judgeline.io import as_coded, read_judged_battles
+from judgeline.io import as_coded, questions_of, read_judged_battles
 from judgeline.reliability import cohen_kappa
 
 Weigh = Callable[[np.ndarray], np.ndarray]
@@ -105,53 +104,54 @@ def simulate(world: World, rng: np.random.Generator, n: int, size: int) -> Coded
     )
 
 
-def real(data: Path) -> Iterator[tuple[str, CodedBattles]]:
+class Judged(NamedTuple):
+    """Battles, and the question of each; none where they are independent."""
+
+    battles: CodedBattles
+    questions: np.ndarray | None = None
+
+
+def real(data: Path) -> Iterator[tuple[str, Judged]]:
     """Yield battles of every file with votes."""
-    for path in sorted((data / "real").glob("*.csv")):
-        yield path.stem, as_coded(read_judged_battles(path).scored, "derived")
-    yield "released sample", as_coded(read_judged_battles(data / SAMPLE).scored, "recorded")
+    outcomes = dict.fromkeys(sorted((data / "real").glob("*.csv")), "derived")
+    for path, outcome in {**outcomes, data / SAMPLE: "recorded"}.items():
+        scored = read_judged_battles(path).scored
+        name = "released sample" if path.name == SAMPLE else path.stem
+        yield name, Judged(as_coded(scored, outcome), questions_of(scored))
 
 
 def published_width(ratings: HeldOutRatings, miscoverage: float = 0.1) -> float:
     """Return the median width of soft intervals that standard errors alone scale, Elo points."""
-    rows = (ratings.method == "soft") & np.isfinite(ratings.residual)
-    error, spread = ratings.residual[rows], ratings.std_error_analytic[rows]
-    others = [np.delete(np.abs(error) / spread, k) for k in range(error.size)]
-    return float(
-        np.median(
-            [
-                2 * conformal_quantile(scores, miscoverage=miscoverage) * own
-                for scores, own in zip(others, spread, strict=True)
-            ]
-        )
-    )
+    voted = calibrating_models(ratings, "soft", "analytic", published=True)
+    return float(2 * voted.threshold(miscoverage) * np.median(voted.std_error))
 
 
-def methods_table(sets: Mapping[str, CodedBattles]) -> None:
-    """Print errors, order, widths and coverage by file and method."""
-    print("mean absolute error in Elo, Spearman, median width of 90 % intervals, intervals that")
-    print("hold the human rating, the same over structured splits (-: too few models)")
-    print("p: soft intervals as published, by the standard error alone")
+def methods_table(sets: Mapping[str, Judged]) -> None:
+    """Print errors, order, skill, widths and coverage by file and method."""
+    print("mean absolute error in Elo (in brackets that of a perfect judge), Spearman, skill with")
+    print("its 90 % interval, median width of 90 % intervals by the judge, and what they held over")
+    print("structured splits (-: too few models); p: soft as published, by standard errors alone")
     errors: dict[str, list[float]] = {method: [] for method in METHODS}
-    for name, battles in sets.items():
-        ratings = rate(battles, SETTINGS)
+    for name, (battles, questions) in sets.items():
+        ratings = rate(battles, SETTINGS, cluster=questions)
         tried = calibrate_intervals(ratings)
+        evidence = tried.skill, tried.skill_lower, tried.skill_upper, tried.floor
         print(f"\n{name}: {len(battles)} battles, {int(battles.voted_models().sum())} models")
         for method in METHODS:
             rows = (ratings.method == method) & np.isfinite(ratings.residual)
             board = rank_models(ratings, method=method)
-            held, counted = kept_intervals(board)
             error = float(np.abs(ratings.residual[rows]).mean())
             errors[method].append(error)
             place_of = tried.method.tolist().index(method)
             groups = tried.structured_coverage[place_of]
             shown = "-" if np.isnan(groups) else f"{groups:.2f} of {tried.n_structured[place_of]}"
             order = spearman(ratings.rating[rows], ratings.human_rating[rows])
-            width = float(np.median(board.upper - board.lower))
+            width = float(np.median(board.judge_upper - board.judge_lower))
+            skill, lower, upper, floor = (column[place_of] for column in evidence)
             below = f"  below: {tried.structured_below[place_of]}".removesuffix("  below: ")
             print(
-                f"  {method:<8} {error:6.1f}  {order:5.3f}  {width:6.0f}  {held} of {counted}  "
-                f"{shown}{below}"
+                f"  {method:<8} {error:6.1f} ({floor:.0f})  {order:5.3f}  {skill:.2f} ({lower:.2f} "
+                f"to {upper:.2f})  {width:6.0f}  {shown}{below}"
             )
         print(f"  p        width {published_width(ratings):.0f}")
     means = (f"{method} {np.mean(values):.1f}" for method, values in errors.items())
@@ -408,10 +408,10 @@ def main() -> None:
     make = partial(simulate, n=n, size=55)
     if "methods" in wanted:
         noisy = make(WORLDS["noisy"], np.random.default_rng([options.seed, 0]))
-        methods_table({**sets, f"simulated, noisy judge, {n} x 55": noisy})
+        methods_table({**sets, f"simulated, noisy judge, {n} x 55": Judged(noisy)})
     if "rules" in wanted and sets:
         print("\nreal files:")
-        rules_table(sets)
+        rules_table({name: judged.battles for name, judged in sets.items()})
     if "rules" in wanted:
         print("\nsimulated, 6 kinds of judges x 4 sizes x 5 worlds:")
         rules_table(

@@ -51,7 +51,7 @@ class Error(NamedTuple):
 
 
 def rate_by_judge(battles: CodedBattles) -> CalibratingModels:
-    """Rate every model by the headline, in the fold that leaves it out."""
+    """Rate every model by the headline, in the fold that leaves it out; battles as independent."""
     heldout = rate(battles, RatingSettings(n_resamples=0, l2=L2))
     own = HeldOutRatings(*(column[heldout.method == HEADLINE] for column in heldout))
     return CalibratingModels(
@@ -62,6 +62,7 @@ def rate_by_judge(battles: CodedBattles) -> CalibratingModels:
         own.residual,
         own.human_std_error,
         own.std_error_analytic,
+        own.design_effect,
     )
 
 
@@ -70,7 +71,7 @@ def errors_of(models: CalibratingModels, k: int, seed: int, truth: float | None)
     others = np.arange(len(models.model)) != k
     votes, anchors = models.votes[k], np.nan_to_num(models.anchors[k])
     names = tuple(np.array(models.model)[others].tolist())
-    rest = CalibratingModels(names, *(column[others] for column in models[1:]))
+    rest = CalibratingModels(names, *(column[others] for column in models[1:-1]))
     for n in BUDGETS:
         if votes.sum() < n + (LEAST_OTHERS if truth is None else 0):
             continue

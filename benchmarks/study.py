@@ -44,6 +44,7 @@ from judgeline.elo import (
 )
 from judgeline.elo.sums import tally_outcomes
 from judgeline.intervals import (
+    BEYOND,
     calibrate_intervals,
     calibrating_models,
     conformal_quantile,
@@ -75,7 +76,7 @@ MISCOVERAGE, NEW, OWN_BATTLES, REFITS = 0.1, 4, 30, 10
 FLAGS = (
     "few-battles", "anchors-disconnected", "no-slope", "no-ruler", "no-weights",
     "judge-always-prefers", "judge-never-prefers", "humans-always-prefer", "humans-never-prefer",
-    "no-battles-with-anchors", "no-spread",
+    "no-battles-with-anchors", "no-spread", BEYOND,
 )  # fmt: skip
 FAMILIES = ("alpha", "beta", "gamma")  # the judge is of the first
 Floats = np.ndarray
@@ -311,14 +312,9 @@ def intervals_of(
 ) -> Iterator[tuple[str, Floats, Floats]]:
     """Yield the ends of new models' intervals by every way to make them."""
     own = of_new(arena, heldout, HEADLINE)
-    for name, options in {
-        "headline": {},
-        "bands by strength": {"bands": "strength"},
-        "bands by family": {"bands": "family"},
-    }.items():
-        board = rank_models(heldout, **options)
-        board = board.take(np.argsort(board.model)).take(arena.is_new)
-        yield name, board.lower, board.upper
+    board = rank_models(heldout)
+    board = board.take(np.argsort(board.model)).take(arena.is_new)
+    yield "headline", board.judge_lower, board.judge_upper
     basis = str(own.basis[0]).split(":")[0]
     voted = calibrating_models(heldout, basis, "analytic")
     new = own.std_error_analytic, own.vote_std_error
@@ -330,8 +326,8 @@ def intervals_of(
     yield "split in halves", *ends(half.threshold(MISCOVERAGE) * half.spread(*new))
     scale = voted.rating.std()
     near = [
-        voted.threshold(MISCOVERAGE, np.exp(-(((voted.rating - rating) / scale) ** 2) / 2))
-        for rating in own.rating
+        conformal_quantile(voted.scores(), miscoverage=MISCOVERAGE, weight=np.exp(-(gap**2) / 2))
+        for gap in (voted.rating - own.rating[:, None]) / scale
     ]
     yield "weighted by rating", *ends(np.array(near) * voted.spread(*new))
     soft, of_soft = calibrating_models(heldout, "soft", "analytic"), of_new(arena, heldout, "soft")
@@ -382,6 +378,8 @@ def measure_signals(
         length_a=arena.length[ok], length_b=zero,
     )  # fmt: skip
     found = dict(zip(table.diagnostic.tolist(), table.value.tolist(), strict=True))
+    tried = calibrate_intervals(heldout)
+    row = tried.method.tolist().index(HEADLINE)
     few = slice(None, 100)
     panel = panel_measurements(
         arena.runs[:, :, few].mean(axis=1).T,
@@ -391,6 +389,8 @@ def measure_signals(
     measured = panel | {
         name: Measurement(value, "")
         for name, value in {
+            "skill": float(tried.skill[row]),
+            "skill_lower": float(tried.skill_lower[row]),
             "kappa": found["kappa_both_ways"],
             "parse_rate": float(ok.mean()),
             "position_flip_rate": found.get("position_flip_rate", math.nan),
@@ -415,6 +415,8 @@ def measure_signals(
     moved = detect_drift(then, again, votes)
     yield "signal:drift", float(moved.moved.any())
     yield from length_effects(arena)
+    yield "signal:coverage differs by group", float(tried.structured_below[row] != "")
+    yield "signal:threshold is infinite", float(np.isinf(tried.threshold[row]))
     yield from warnings_of(arena, heldout, folds)
 
 
@@ -457,11 +459,7 @@ def consistency(arena: Arena, rng: np.random.Generator) -> tuple[float, float]:
 def warnings_of(
     arena: Arena, heldout: HeldOutRatings, folds: BetaFolds
 ) -> Iterator[tuple[str, float]]:
-    """Yield the checks of ratings, intervals, missing battles and predictions, and the flags."""
-    tried = calibrate_intervals(heldout)
-    row = tried.method.tolist().index(HEADLINE)
-    yield "signal:coverage differs by group", float(tried.structured_below[row] != "")
-    yield "signal:threshold is infinite", float(np.isinf(tried.threshold[row]))
+    """Yield the checks of ratings, missing battles and predictions, and the flags."""
     found = summarise(heldout)
     error = dict(zip(found.method.tolist(), found.mae.tolist(), strict=True))
     most = WORSE_BY * np.fmin(error["hard"], error["soft"])
@@ -518,7 +516,11 @@ def missing_of(
     for method in ("hard", "soft"):
         board = rank_models(heldout, method=method)
         reach = dict(
-            zip(board.model.tolist(), ((board.upper - board.lower) / 2).tolist(), strict=True)
+            zip(
+                board.model.tolist(),
+                ((board.judge_upper - board.judge_lower) / 2).tolist(),
+                strict=True,
+            )
         )
         mine = bounds.method == method
         limit = width_limit([reach[m] for m in bounds.model[mine].tolist()])
@@ -701,7 +703,7 @@ def tables_of(found: pd.DataFrame) -> Iterator[tuple[str, str]]:
 def draw(found: pd.DataFrame, folder: Path, size: int) -> None:
     """Draw errors of ratings and coverage of intervals by kind of judge at one size."""
     own, rows = found.xs(size, level="size").reindex(KINDS), np.arange(len(KINDS))
-    looks = (("soft", "o"), ("hard", "s"), ("headline", "^"), ("new", "*"), ("missed", "X"))
+    looks = (("soft", "o"), ("hard", "s"), ("headline", "^"), ("new", "*"), ("ink", "X"))
     for key, quantity, label, names in (
         ("errors", "error", "mean absolute error to the truth (Elo points)",
          ("soft", "hard-rescaled", "auto", "judge and own votes", "own votes alone")),

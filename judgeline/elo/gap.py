@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import Polynomial
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.arrays import Floats
 from judgeline.elo.battles import CodedBattles, OwnBattles, chunks
+from judgeline.elo.questions import question_codes, squared_sums
 from judgeline.elo.strengths import fit_strengths
 from judgeline.elo.sums import OutcomeTally
 from judgeline.elo.targets import OwnOutcomes
@@ -78,11 +79,18 @@ class GapFit(NamedTuple):
         return own
 
 
-def gap_features(battles: CodedBattles, tally: OutcomeTally, *, l2: float = 0.01) -> GapFeatures:
+def gap_features(
+    battles: CodedBattles,
+    tally: OutcomeTally,
+    *,
+    l2: float = 0.01,
+    cluster: ArrayLike | None = None,
+) -> GapFeatures:
     """Return a judge's score difference and strength gap in every battle.
 
     Each in standard deviations over all judged battles; strengths are from the judge's hard
-    outcomes on all of them, and no vote enters.
+    outcomes on all of them, and no vote enters. `cluster` (n,) is the question of each battle, all
+    of whose outcomes go together in the errors of strengths.
     """
     counts, penalty = tally.judge, l2 or _DEFAULT_L2
     wins = (counts @ QUARTERS).sum(axis=1)
@@ -94,7 +102,13 @@ def gap_features(battles: CodedBattles, tally: OutcomeTally, *, l2: float = 0.01
     values, spread = standardised(raw.T, battles.count)
     chance = expit(strength[:, None] - strength)
     information = (counts.sum(axis=2) * chance * (1 - chance)).sum(axis=1) + 2 * penalty
-    squares = (counts * (QUARTERS - chance[:, :, None]) ** 2).sum(axis=(1, 2))
+    if cluster is None:
+        squares = (counts * (QUARTERS - chance[:, :, None]) ** 2).sum(axis=(1, 2))
+    else:
+        model = np.concatenate([battles.model_a, battles.model_b]).astype(np.int64)
+        residual = battles.judge_outcome / 4 - chance[battles.model_a, battles.model_b]
+        signed, asked = np.concatenate([residual, -residual]), np.tile(question_codes(cluster), 2)
+        squares = squared_sums(model, asked, signed, strength.size)
     error = np.sqrt(squares) / information / spread[1]  # closed form, the others held
     return GapFeatures(values, strength / spread[1], error, 1 / spread[1])
 

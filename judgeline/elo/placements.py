@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, require
@@ -134,14 +134,18 @@ def place(
     l2: float,
     smoothing_levels: tuple[float, ...] = (),
     methods: Mapping[str, ScoringMethod] | None = None,
+    cluster: ArrayLike | None = None,
 ) -> Placements:
-    """Return the placements that ratings are made from: by votes, and by the judge."""
+    """Return the placements that ratings are made from: by votes, and by the judge.
+
+    `cluster` (n,) is the question of each battle, which matters to errors alone.
+    """
     voted, tally = require_votes(battles), tally_outcomes(battles)
     folds = fit_beta_folds(battles) if beta_folds is None else beta_folds
     held_out = tuple(folds.held_out_model)
     remedy = f"those of the battles, {battles.models}; fit the folds on these battles"
     require(held_out == battles.models, "the models of the beta folds", held_out, remedy)
-    gap = fit_gap(battles, gap_features(battles, tally, l2=l2))
+    gap = fit_gap(battles, gap_features(battles, tally, l2=l2, cluster=cluster))
     judge, beta = tally.judge[:, voted], {"soft": folds.beta}
     targets = {"human": human_target(battles, tally, voted)}
     shares: dict[str, OwnShares] = {"human": human_shares}

@@ -14,6 +14,13 @@ def question_codes(cluster: ArrayLike) -> Ints:
     return np.asarray(np.unique(np.asarray(cluster), return_inverse=True)[1], dtype=np.int64)
 
 
+def squared_sums(model: Ints, question: Ints, residual: Floats, n_models: int) -> Floats:
+    """Return each model's ``sum_q (sum_i r_i)^2`` over questions q and their battles i, (M,)."""
+    size = int(question.max(initial=0)) + 1
+    unit, place = np.unique(model * size + question, return_inverse=True)
+    return np.bincount(unit // size, np.bincount(place, residual) ** 2, n_models)
+
+
 def design_effects(
     battles: CodedBattles, voted: Bools, human: Placed, cluster: ArrayLike | None
 ) -> Floats:
@@ -58,10 +65,8 @@ def design_effects(
     strength = human.strength[model[own]]
     residual[own] = share[own] - expit(strength - human.anchors[model[own], column[opponent[own]]])
     own &= np.isfinite(residual)
-    model, asked, residual = model[own], asked[own], residual[own]
-    size = int(question.max()) + 1
-    unit, place = np.unique(model * size + asked, return_inverse=True)
-    together = np.bincount(unit // size, np.bincount(place, residual) ** 2, voted.size)
+    model, residual = model[own], residual[own]
+    together = squared_sums(model, asked[own], residual, voted.size)
     alone = np.bincount(model, residual**2, voted.size)
     counted = alone > 0
     effect = np.divide(together, alone, out=np.zeros(voted.size), where=counted)

@@ -115,8 +115,14 @@ def rate(
     if methods or cluster is not None or settings.n_resamples:
         require_single(battles, "resamples, clusters and further methods")
     wanted = np.isin(battles.models, list(battles.models if models is None else models))
-    levels = settings.smoothing_levels
-    found = place(battles, beta_folds, l2=settings.l2, smoothing_levels=levels, methods=methods)
+    found = place(
+        battles,
+        beta_folds,
+        l2=settings.l2,
+        smoothing_levels=settings.smoothing_levels,
+        methods=methods,
+        cluster=cluster,
+    )
     return tabulate(battles, found, settings, cluster, wanted)
 
 

@@ -69,7 +69,7 @@ def rate_pooled(
     tallies = [tally_outcomes(judges[name]) for name in names]
     features = mean_features(
         [
-            gap_features(judges[name], tally, l2=settings.l2)
+            gap_features(judges[name], tally, l2=settings.l2, cluster=cluster)
             for name, tally in zip(names, tallies, strict=True)
         ]
     )

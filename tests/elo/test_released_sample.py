@@ -17,6 +17,7 @@ from twins import Battle
 
 from judgeline.elo import HeldOutRatings, RatingSettings, kendall, rate, spearman, summarise
 from judgeline.elo.ratings import average_ranks
+from judgeline.intervals import calibrate_intervals, rank_models
 
 PUBLISHED = RatingSettings(l2=0.005, n_resamples=20)
 
@@ -105,6 +106,33 @@ def test_summary_is_the_published_one(heldout: HeldOutRatings, expected_dir: Pat
         assert summary.mean_beta[k] == pytest.approx(beta, abs=1e-5, nan_ok=True)
     printed = {"hard": 57.6, "soft": 19.5, "gap": 17.2, "auto": 17.2}
     assert {method: round(summary.mae[ours[method]], 1) for method in printed} == printed
+
+
+def test_published_intervals_are_those_of_the_paper(heldout: HeldOutRatings) -> None:
+    """Twenty resamples make a threshold of 5.40, of another seed 3.2 to 3.9; 2,000 make 3.36.
+
+    It is the largest ratio of 14: noise of standard errors decides it. The reference program's
+    own (`softelo_sample_conformal.csv`) is of seven models a split, and 3.83 of all 14.
+    """
+    table = calibrate_intervals(heldout)
+    row = table.method.tolist().index("soft")
+    assert table.published_threshold[row] == pytest.approx(5.40, abs=0.005)
+    assert table.published_width[row] == pytest.approx(150, abs=0.5)
+    board = rank_models(heldout, method="soft", std_error="bootstrap", intervals="published")
+    assert np.median(board.judge_upper - board.judge_lower) == pytest.approx(
+        table.published_width[row], rel=1e-12
+    )
+
+
+def test_their_own_errors_give_the_published_programs_threshold(oracle) -> None:
+    rows = [
+        Rated(model, float(row["judge_elo"]), float(row["human_elo"]), 1.0,
+              bootstrap=float(row["judge_elo_se"]))
+        for (model, method), row in oracle.items() if method == "soft"
+    ]  # fmt: skip
+    table = calibrate_intervals(heldout_of(rows))
+    assert table.published_threshold[0] == pytest.approx(3.8290, abs=1e-4)
+    assert table.published_width[0] == pytest.approx(120.239, abs=0.01)
 
 
 # ------------------------------------------------------------------ summaries by hand and by scipy
