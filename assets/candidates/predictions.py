@@ -107,7 +107,7 @@ def score_predictions(
     others = voted.loc[~voted.index.isin(record["model"]), "n_votes"]
     enough = float(others.quantile(_FEWEST_SHARE)) if len(others) else np.inf
     people = voted.reindex(index=record["model"], columns=PEOPLE).astype(float)
-    people = people.set_axis(record.index)
+    people = people.set_axis(record.index).assign(human_std_error=np.nan)  # in the interval already
     by_both = record["method"].eq(JUDGE_AND_VOTES)
     people[by_both] = further.reindex(record.loc[by_both, "model"]).to_numpy(dtype=float)
     n_seen = [len(json.loads(battles)) for battles in record["used_votes"].fillna("[]")]

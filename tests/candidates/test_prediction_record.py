@@ -46,7 +46,8 @@ def board(*rows: tuple[str, float, float, int], flags: str = "") -> pd.DataFrame
     evidence = np.where(unvoted, "judge", table["n_votes"].map("{} votes".format))
     no_votes = np.where(unvoted, "candidate;no-votes", "")
     return table.assign(
-        method="soft", **best, **alone, vote_std_error=15.0, evidence=evidence,
+        method="soft", **best, **alone, vote_std_error=15.0, human_std_error=99.0,
+        evidence=evidence,
         flags=flags or no_votes,
     )  # fmt: skip
 
