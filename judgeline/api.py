@@ -128,6 +128,7 @@ _CHOICES = {
     "intervals": ("calibrated", "published"),
 }
 _WHOLE = ("n_splits", "seed")
+_DRAWN = ("battles of one question are drawn together", "battles are taken as independent")
 
 MOST_RESAMPLED = 100_000
 """Battles beyond which resamples add nothing to the closed form of their standard error."""
@@ -184,6 +185,11 @@ class RankSettings:
             if not is_known:
                 expected = known or "a whole number"
                 raise ArgumentError(f"{name} is {value!r}; expected {expected}", name)
+        if self.intervals == "published" and self.std_error == "analytic":
+            raise ArgumentError(
+                "published intervals are of bootstrap standard errors: leave out 'std_error'",
+                "std_error",
+            )
         if self.n_resamples == 0 and "bootstrap" in (self.std_error, self._published_error):
             raise ArgumentError(
                 "n_resamples=0 leaves no bootstrap standard error: leave out 'n_resamples', or "
@@ -362,6 +368,8 @@ class Board:
             "outcomes": battles.outcomes,
             **{name: str(value) for name, value in asdict(self.settings).items()},
             "n_resamples": str(rating.n_resamples),
+            "std_error": self.settings.kind_of_error(rating),
+            "questions": _DRAWN[questions_of(battles.scored) is None],
             "methods": ", ".join(self.settings.methods) or "all",
             "versions": ", ".join(f"{name} {version(name)}" for name in packages),
         }
@@ -624,7 +632,13 @@ def pool(
     rated = with_waiting_votes(rate_pooled(coded, rating, questions_of(scored_once)), waiting)
     every_vote = as_coded(scored_once, settings.hard_outcome, every_vote=True)
     units = questions_of(scored_once)
-    return as_table(board_of(every_vote, rated, settings, rating, method=POOLED, cluster=units))
+    board = board_of(every_vote, rated, settings, rating, method=POOLED, cluster=units)
+    calibration = calibrate_intervals(
+        rated, miscoverage=settings.miscoverage, std_error=settings.kind_of_error(rating)
+    )
+    if reason := no_skill(calibration, POOLED):
+        board = withhold(board, reason, miscoverage=settings.miscoverage)
+    return as_table(board)
 
 
 def rank_file(

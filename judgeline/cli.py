@@ -351,6 +351,11 @@ def compare(
     ] = None,
     outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
     columns: Columns = None,
+    missing: Missing = None,
+    same_names: SameNames = False,
+    allow_quarantine: Annotated[
+        bool, option("Compare on the rows that can be used, as for rank.", "--allow-quarantine")
+    ] = False,
     miscoverage: Annotated[
         float | None,
         option("As for rank; by default 0.1, and of a corpus what its intervals were made with."),
@@ -374,6 +379,9 @@ def compare(
     of_file: dict[str, Any] = {
         "outcomes": outcomes,
         "columns": columns,
+        "missing": missing or None,
+        "same_names": same_names or None,
+        "allow_quarantine": allow_quarantine or None,
         "miscoverage": miscoverage,
     }
     board, level, (a, b) = (
@@ -399,6 +407,7 @@ def _rank_of_file(
     outcomes: str | None,
     columns: str | None,
     miscoverage: float | None,
+    **lenient: Any,
 ) -> tuple[Any, float, Sequence[str]]:
     """Return the leaderboard of a file, its miscoverage, and the two models to compare."""
     from judgeline.api import QualityGateError, RankSettings
@@ -411,6 +420,7 @@ def _rank_of_file(
         )
     level = RankSettings.miscoverage if miscoverage is None else miscoverage
     options: dict[str, Any] = {"judge": judge, "outcomes": outcomes, "columns": _mapping(columns)}
+    options |= {name: value for name, value in lenient.items() if value is not None}
     try:
         board = rank_battles(Path(names[0]), RankSettings(miscoverage=level), **options)
     except QualityGateError as error:
@@ -429,7 +439,8 @@ def _rank_of_corpus(
             f"judgeline compare A B --corpus {corpus}"
         )
     if stated := [name for name, value in of_file.items() if value is not None]:
-        raise ValueError(f"--{stated[0]} is for files; leave it out, or leave out --corpus")
+        option_name = stated[0].replace("_", "-")
+        raise ValueError(f"--{option_name} is for files; leave it out, or leave out --corpus")
     if not is_checkout():
         raise ValueError(
             "--corpus reads tables of the lineage, which runs from a checkout of judgeline; of a "

@@ -1,8 +1,9 @@
 """The running record: predictions of models without votes, and their later ratings by people."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
@@ -226,7 +227,10 @@ def votes_on(scored_battles: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def further_ratings(
-    record: pd.DataFrame, scored_battles: pd.DataFrame, rating: RatingOptions
+    record: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+    rating: RatingOptions,
+    design_effects: Mapping[str, float] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Return people's ratings (Elo points) by the votes that predictions had not seen."""
     waiting = record[record["method"].eq(JUDGE_AND_VOTES) & record["scored_at"].isna()]
@@ -243,7 +247,8 @@ def further_ratings(
         met = met[met.index.isin(anchors.columns)]
         own = anchors.reindex(index=[row.model], columns=met.index).iloc[0]
         if len(met) and own.notna().all():
-            rated = rate_by_votes(met["sum"], met["size"], own, l2=rating.l2)
+            design = design_effects.get(row.model, 1.0)
+            rated = rate_by_votes(met["sum"], met["size"], own, l2=rating.l2, design_effect=design)
             found[row.model] = (rated.rating, rated.std_error, int(met["size"].sum()))
     return pd.DataFrame.from_dict(found, orient="index", columns=PEOPLE)
 
@@ -252,12 +257,20 @@ SURPRISING = 0.01
 """p-value below which a test of exchangeability warns; two are made at each look."""
 
 
-@table_asset("5", follows, columns={"candidate_ratings": ("model", "content_hash")})
+@table_asset(
+    "5",
+    follows,
+    columns={
+        "candidate_ratings": ("model", "content_hash"),
+        "heldout_ratings": ("model", "design_effect"),
+    },
+)
 def predictions(
     context: dg.AssetExecutionContext,
     leaderboard: pd.DataFrame,
     candidate_ratings: pd.DataFrame | None,
     scored_battles: pd.DataFrame,
+    heldout_ratings: pd.DataFrame,
     catalog: Catalog,
     io_manager: dg.ResourceParam[ParquetStore],
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -275,7 +288,8 @@ def predictions(
     hashes = pd.Series(dtype="str")
     if candidate_ratings is not None:
         hashes = candidate_ratings.set_index("model")["content_hash"]
-    further = further_ratings(before, scored_battles, rating)
+    designs = heldout_ratings.drop_duplicates("model").set_index("model")["design_effect"]
+    further = further_ratings(before, scored_battles, rating, designs.to_dict())
     table = state_predictions(
         score_predictions(before, leaderboard, further, now=now),
         leaderboard,

@@ -14,7 +14,7 @@ from assets.conditions import COMPARES_JUDGES, table_asset
 from assets.elo.ratings import board_of, calibrated, clusters_of, ranking_options, settings_of
 from assets.partitions import by_judge
 from assets.provenance import UP_TO_LEADERBOARD, settled_judges
-from assets.reliability.gate import withheld_judges
+from assets.reliability.gate import skill_measurements, withheld_judges
 from assets.settings import rating_of
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import (
@@ -22,6 +22,7 @@ from judgeline.intervals import (
     join_newcomers,
     rank_models,
     rate_pooled,
+    withhold,
 )
 from judgeline.io import (
     as_coded,
@@ -30,6 +31,7 @@ from judgeline.io import (
     votes_that_wait,
     with_waiting_votes,
 )
+from judgeline.reliability import failures, hold_to
 from judgeline.report import beyond_lines
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
@@ -126,9 +128,13 @@ def pooled_board(
     new = [with_flag(one, CANDIDATE, first=True) for one, _ in placed.values()]
     board = board_of(common[next(iter(common))], ratings, rating, POOLED)
     options = ranking_options(rating, POOLED)
+    calibration = calibrated(ratings, rating)
+    reason = failures(hold_to(skill_measurements(calibration, POOLED)), withholding=True)
     for one in new:
         alone = rank_models(one, calibration=ratings, **options)
         board = join_newcomers(board, alone, miscoverage=rating.miscoverage)
+    if reason:
+        board = withhold(board, reason, miscoverage=rating.miscoverage)
     rated = [as_table(one).query("method == @POOLED") for one in (ratings, *new)]
     of_ratings = pd.concat(rated).assign(new=_are_new)[["model", "new", *_OF_RATINGS]]
     table = as_table(board).assign(new=_are_new).merge(of_ratings, on=["model", "new"])

@@ -12,7 +12,7 @@ from assets.conditions import (
     table_asset,
     table_check,
 )
-from assets.elo.ratings import board_of, calibrated
+from assets.elo.ratings import board_of, calibrated, clusters_of
 from assets.partitions import corpus_and_judge
 from assets.provenance import BEFORE_RATINGS, MADE_FROM, sources_of
 from assets.reliability.gate import gate_of
@@ -137,14 +137,13 @@ def _variance(
     scored_battles: pd.DataFrame, heldout: HeldOutRatings, rating: RatingOptions
 ) -> pd.DataFrame:
     """Return the sources of the intervals' width, by resampling questions."""
-    question = scored_battles["question_id"].fillna(scored_battles["battle_id"])
     refits = refit_errors(
         as_coded(scored_battles, rating.hard_outcome),
         method=rating.method,
         l2=rating.l2,
         n_refits=_REFITS,
         seed=rating.seed,
-        cluster=question.to_numpy(dtype=str),
+        cluster=clusters_of(rating, scored_battles),
     )
     shares = variance_by_source(heldout, refits, method=rating.method, std_error=rating.std_error)
     table = as_table(shares)

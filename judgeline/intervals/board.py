@@ -32,8 +32,8 @@ BY_JUDGE = "judge"
 """Evidence of a rating that no vote on the model supports."""
 
 OF_THE_JUDGE = (
-    "judge_rating", "judge_lower", "judge_upper", "judge_std_error", "vote_std_error",
-    "hard_rating", "soft_rating", "beta",
+    "judge_rating", "judge_lower", "judge_upper", "judge_std_error", "hard_rating", "soft_rating",
+    "beta",
 )  # fmt: skip
 """Columns that the judge alone has a say in."""
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
 from judgeline.arrays import Bools, Floats, alike_floats, require
+from judgeline.elo.anchors import ENOUGH_VOTES
 from judgeline.intervals.board import BY_JUDGE
 from judgeline.intervals.conformal import (
     conformal_quantile,
@@ -24,9 +25,6 @@ Answer = Literal["a above", "b above", "cannot tell"]
 
 LEAST_VOTED = 8
 """Models with votes below which two models without votes are not compared."""
-
-LEAST_VOTES = 20
-"""Votes of its own from which a model has an interval where too few others calibrate one."""
 
 MOST_VOTES = 1_000_000
 """Votes beyond which no plan is made."""
@@ -313,17 +311,19 @@ def votes_that_tell(
     -------
     tuple of float
         Whole numbers; both infinite where more than `MOST_VOTES` are needed. A model whose interval
-        is the whole line gets `LEAST_VOTES` in all at least.
+        is the whole line gets `ENOUGH_VOTES` in all at least.
     """
     rows = np.array([a, b])
     square = float(models.rating[a] - models.rating[b]) ** 2
     half = (models.upper - models.lower) / 2
     reach = _reach(models, half, miscoverage)[rows]
     vote = (models.n_battles * models.vote_std_error**2)[rows]
+    if not np.isfinite(vote).all():  # no judged battle says what a vote on these models is worth
+        return math.inf, math.inf
     half, before = half[rows], np.where(models.by_judge, 0.0, models.n_votes)[rows]
     bounded = np.isfinite(half)
     precision = np.where(bounded, (reach / half) ** 2, before / vote)
-    least = np.where(bounded, 1.0, np.maximum(LEAST_VOTES - before, 1))
+    least = np.where(bounded, 1.0, np.maximum(ENOUGH_VOTES - before, 1))
     plans = []
     for one, other in ((0, 1), (1, 0)):  # votes on one model alone
         left = square - half[other] ** 2

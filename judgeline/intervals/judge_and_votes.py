@@ -231,7 +231,12 @@ def combine_with_votes(
 
 
 def rate_by_votes(
-    wins: ArrayLike, n_votes: ArrayLike, anchors: ArrayLike, *, l2: float = 0.01
+    wins: ArrayLike,
+    n_votes: ArrayLike,
+    anchors: ArrayLike,
+    *,
+    l2: float = 0.01,
+    design_effect: float = 1.0,
 ) -> JudgeAndVotes:
     """Return one model's rating by its votes alone, from wins, votes and anchors (A,) in logits.
 
@@ -241,7 +246,8 @@ def rate_by_votes(
     penalty = JudgeVariance(1 / (2 * (l2 or _DEFAULT_L2)), "")
     nobody = VoteCalibration(penalty, (), np.empty((1, 0)))
     origin = float(strength_to_rating(0.0))
-    return combine_with_votes(origin, wins, n_votes, anchors, nobody, miscoverage=0.5)
+    options = {"miscoverage": 0.5, "design_effect": design_effect}
+    return combine_with_votes(origin, wins, n_votes, anchors, nobody, **options)
 
 
 def _posterior_scores(

@@ -353,8 +353,11 @@ def as_outcome_tables(
 def with_waiting_votes(ratings: HeldOutRatings, waiting: Collection[str]) -> HeldOutRatings:
     """Return ratings that say of some models that their votes wait, not that there are none."""
     waits = np.isin(ratings.model, list(waiting))
-    said = np.char.replace(ratings.flags.astype(str), "no-votes", VOTES_WAIT)
-    return ratings._replace(flags=np.where(waits, said, ratings.flags))
+    flags = [
+        old.replace("no-votes", VOTES_WAIT) if wait else old
+        for old, wait in zip(ratings.flags.tolist(), waits.tolist(), strict=True)
+    ]
+    return ratings._replace(flags=np.array(flags, dtype=str))
 
 
 def votes_that_wait(scored_battles: pd.DataFrame, coded: CodedBattles) -> dict[str, int]:

@@ -61,6 +61,8 @@ def _skill_line(row: dict[str, Any]) -> tuple[str, bool]:
         f"Skill {number(skill, 2)} ({number(lower, 2)} to {number(upper, 2)}): the share of what "
         "tells the models apart in people's votes that the judge knows without these"
     )
+    if math.isnan(lower):
+        return f"{text}. Its interval is unknown: too few models have votes.", True
     if lower <= 0:
         return f"{text}. The interval reaches 0: this judge may add nothing.", True
     return f"{text}.", False
@@ -98,12 +100,13 @@ def _ledger_text(predictions: pd.DataFrame | None, method: str) -> str:
 
 def _first_text(board: pd.DataFrame) -> str:
     """Return how many models may be the best, as a sentence."""
-    best = board[may_be_best(board["best_rank"])]
-    if best.empty or len(board) < 2:
+    best, n_rated = board[may_be_best(board["best_rank"])], int(board["best_rank"].notna().sum())
+    if best.empty or n_rated < 2:
         return ""
+    unrated = f"; {len(board) - n_rated} more have no rating" if n_rated < len(board) else ""
     if len(best) == 1:
-        return f"{best['model'].iloc[0]} alone may be the best of the {len(board)} models."
-    return f"{len(best)} of {len(board)} models may be the best."
+        return f"{best['model'].iloc[0]} alone may be the best of the {n_rated} models{unrated}."
+    return f"{len(best)} of {n_rated} models may be the best{unrated}."
 
 
 def beyond_lines(board: pd.DataFrame, whole: pd.DataFrame | None = None) -> list[tuple[str, bool]]:
@@ -111,7 +114,7 @@ def beyond_lines(board: pd.DataFrame, whole: pd.DataFrame | None = None) -> list
 
     `whole` is the leaderboard that `board` has some rows of.
     """
-    people = (board if whole is None else whole)["human_rating"].dropna()
+    people = (board if whole is None else whole)["human_rating"].dropna().astype(float)
     lines = []
     for row in board[board["flags"].str.split(";").map(lambda flags: BEYOND in flags)].itertuples():
         if people.empty or pd.isna(row.judge_rating):
@@ -121,9 +124,15 @@ def beyond_lines(board: pd.DataFrame, whole: pd.DataFrame | None = None) -> list
         lines.append((
             f"{row.model} stands {'above' if above else 'below'} all {len(people)} models that "
             f"people have rated ({number(row.judge_rating)}, {'best' if above else 'worst'} of "
-            f"them {number(end)}): no calibrating model stands there, and its interval holds less "
-            f"often than promised ({_HELD_BEYOND}). Some 30 votes on it close the gap: have people "
-            "vote on its battles first.",
+            f"them {number(end)}): no calibrating model stands there{_held_text(row)}. Some 30 "
+            "votes on it close the gap: have people vote on its battles first.",
             True,
         ))  # fmt: skip
     return lines
+
+
+def _held_text(row: Any) -> str:
+    """Return how often such intervals hold; nothing of the whole line, which always does."""
+    if math.isinf(row.judge_upper):
+        return ""
+    return f", and its interval holds less often than promised ({_HELD_BEYOND})"

@@ -33,6 +33,7 @@ def draw_intervals(leaderboard: pd.DataFrame) -> Chart:
     """
     table = leaderboard.reset_index(drop=True)
     new = table["evidence"].eq(BY_JUDGE)
+    both = table["evidence"].str.startswith(BY_JUDGE) & ~new
     role = np.where(new, "new", "headline")
     ends = table[["lower", "upper"]].to_numpy(float)
     bounded = np.isfinite(ends).all(axis=1)
@@ -52,11 +53,12 @@ def draw_intervals(leaderboard: pd.DataFrame) -> Chart:
         held, unbounded = (role == name) & bounded, (role == name) & ~bounded
         chart.lines(ends[held], rows[held], name, width=2.2, opacity=0.45)
         chart.lines(whole[unbounded], rows[unbounded], name, width=1.0, dash="3 3", opacity=0.7)
-    for name, mark, size, label in (
-        ("headline", "o", 5, "judge and votes"),
-        ("new", "*", 8, "judge, no votes"),
+    for rows, name, mark, size, label in (
+        (both, "headline", "o", 5, "judge and votes"),
+        (~both & ~new, "headline", "s", 5, "votes"),
+        (new, "new", "*", 8, "judge, no votes"),
     ):
-        group = table[role == name]
+        group = table[rows]
         chart.marks(group["rating"], group.index, name, mark, size=size, label=label)
     rated = table[~new]
     chart.marks(rated["judge_rating"], rated.index, "muted", "s", hollow=True, label="judge alone")
@@ -104,9 +106,9 @@ def interval_figure(leaderboard: pd.DataFrame, *, key: str, coverage: str) -> Il
     if rated.empty:
         return Illustration(title, "Not drawn: no model has a rating by this method.")
     caption = (
-        f"Filled: the best rating with its {coverage} interval, from judge and votes; stars: from "
-        "the judge alone. Hollow: by votes alone (diamonds), by the judge as if nobody had voted "
-        "(squares)."
+        f"Filled: the best rating with its {coverage} interval, from judge and votes (dots), votes "
+        "(squares) or the judge (stars). Hollow: by votes alone (diamonds), by the judge as if "
+        "nobody had voted (squares)."
     )
     unbounded = int(np.isinf(leaderboard[["lower", "upper"]]).any(axis=1).sum())
     if unbounded:

@@ -70,12 +70,14 @@ def standings_of(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
         leaderboard.to_dict("records"), places, strict=True
     ):
         bar = None if left is None or right is None else (left, round(right - left, 2))
-        flags = [word for word in flag_words(row["flags"]) if word != _NO_VOTES]  # it has a badge
+        new = row["evidence"] == BY_JUDGE
+        words = flag_words(row["flags"])
+        flags = [word for word in words if not (new and word == _NO_VOTES)]  # it has a badge
         standings.append(
             {
                 **row,
                 "rank_text": rank_text(row),
-                "new": row["evidence"] == BY_JUDGE,
+                "new": new,
                 "flag_text": ", ".join(flags),
                 "dot": dot,
                 "bar": bar or (0.0, 100.0),

@@ -11,6 +11,7 @@ from assets.candidates.accepting import accept, history_in
 from assets.candidates.assets import choose_candidate_battles, of_asked_judges, read_candidates
 from assets.candidates.choosing import anchor_answers, questions_to_answer
 from assets.reliability.gate import withheld_judges
+from judgeline.report import beyond_lines
 from pipelines.commands.plan import tables_by_judge
 from pipelines.sensors.activity import active_or_why
 from resources.atomic import write_whole
@@ -154,6 +155,9 @@ def candidate_rows(corpus: str) -> tuple[list[tuple[str, ...]], list[str]]:
     counts = pd.Series(dtype=int) if stored is None else stored["candidate"].value_counts()
     ratings: dict[str, list[str]] = {}
     for judge, placed in tables_by_judge(tables, "candidate_ratings", corpus).items():
+        board = tables.stored("leaderboard", corpus, judge)
+        if board is not None and judge not in withheld:
+            notes += [f"By {judge}: {text}" for text, _ in beyond_lines(placed, board)]
         for row in placed.to_dict("records"):
             rating = f"{row['rating']:.0f} [{row['lower']:.0f}, {row['upper']:.0f}]"
             if judge in withheld or np.isnan(row["rating"]):

@@ -28,7 +28,7 @@ from judgeline.intervals import (
     withheld_reason,
 )
 from judgeline.io import RANKS, as_table
-from judgeline.report import Evidence, Lead, evidence_of, strongest
+from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, strongest
 from judgeline.terminal import json_value
 from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_leaderboard, no_pooled
@@ -69,6 +69,7 @@ class Why:
     candidate: Mapping[str, Any] = field(default_factory=dict)
     missing: Mapping[str, int] = field(default_factory=dict)
     withheld: str = ""
+    beyond: str = ""
     raises: list[Evidence] = field(default_factory=list)
     lowers: list[Evidence] = field(default_factory=list)
     n_battles: int = 0
@@ -108,6 +109,7 @@ def explain_rating(
         made=made,
         note=note,
         withheld=found.withheld,
+        beyond=found.beyond(),
     )
     if judge == POOLED:
         return replace(why, n_battles=int(found.row["n_battles"]), judges=found.own_ratings())
@@ -178,6 +180,11 @@ class _Rating:
             first = table[own].iloc[0]
             known |= {name: first.get(name) for name in ("file", "content_hash", "control")}
         return {name: _plain(value) for name, value in known.items() if _plain(value) is not None}
+
+    def beyond(self) -> str:
+        """Return the sentence on a model beyond all that people have rated; empty of any other."""
+        lines = beyond_lines(pd.DataFrame([self.row]), self._need("leaderboard"))
+        return " ".join(text for text, _ in lines)
 
     def own_ratings(self) -> dict[str, Mapping[str, Any]]:
         judges, shown = (
@@ -322,7 +329,8 @@ class _Rating:
             own = self._row_in(ratings[ratings["method"].eq("human")])
             if not own:
                 raise ValueError(f"nobody voted on {self._model!r}: it has no human rating")
-            return {**row, **own, **nothing}
+            judge = dict.fromkeys(OF_THE_JUDGE, np.nan)
+            return {**row, **own, **nothing, **judge, "evidence": f"{row['n_votes']} votes"}
         options = {**ranking_options(self._definition.rating), "method": method}
         return self._row_in(as_table(rank_models(as_columns(HeldOutRatings, ratings), **options)))
 
@@ -337,6 +345,8 @@ class _Rating:
         if table is None or asset not in ("leaderboard", "candidate_ratings", "heldout_ratings"):
             return table
         if asset == "heldout_ratings":
+            if of_pooled and "design_effect" not in table:  # of an earlier version
+                return None
             return heldout_of(table) if of_pooled else table
         return with_judge_columns(table)
 

@@ -42,7 +42,13 @@ class RatingOptions(options.Options):
     @classmethod
     def _closed_form_without_resamples(cls, fields: Any) -> Any:
         """Take the closed form where there are no resamples, unless the bootstrap is asked for."""
-        if not isinstance(fields, dict) or fields.get("n_resamples") != 0:
+        if not isinstance(fields, dict):
+            return fields
+        if (fields.get("intervals"), fields.get("std_error")) == ("published", "analytic"):
+            raise ValueError(
+                "published intervals are of bootstrap standard errors; remove 'std_error: analytic'"
+            )
+        if fields.get("n_resamples") != 0:
             return fields
         for name, value in (("std_error", "bootstrap"), ("intervals", "published")):
             if fields.get(name) == value:

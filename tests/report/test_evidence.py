@@ -16,7 +16,7 @@ GOOD = {"miscoverage": 0.1, "skill": 0.81, "skill_lower": 0.4, "skill_upper": 0.
 def board(*rows: tuple[str, float, float, float, str]) -> pd.DataFrame:
     """Rows of model, best rank, judge rating, human rating and flags."""
     columns = ["model", "best_rank", "judge_rating", "human_rating", "flags"]
-    return pd.DataFrame(rows, columns=columns).assign(method="auto")
+    return pd.DataFrame(rows, columns=columns).assign(method="auto", judge_upper=1700.0)
 
 
 VOTED = [("ant", 1.0, 1610.0, 1600.0, ""), ("bee", 1.0, 1500.0, 1490.0, ""),

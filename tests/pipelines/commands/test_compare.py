@@ -27,7 +27,7 @@ def hand_made_board(n_voted: int = 10) -> pd.DataFrame:
             "model": names, "rating": rating, "lower": rating - half, "upper": rating + half,
             "evidence": np.where(voted, "judge and 325 votes", "judge"),
             "std_error": np.where(voted, 15.0, 40.0), "judge_rating": rating,
-            "judge_std_error": 3.0, "vote_std_error": 10.0,
+            "judge_upper": rating + half, "judge_std_error": 3.0, "vote_std_error": 10.0,
             "human_rating": np.where(voted, rating, np.nan),
             "human_std_error": np.where(voted, 20.0, np.nan), "n_battles": 200,
             "n_votes": np.where(voted, 325, 0), "flags": np.where(voted, "", "no-votes"),

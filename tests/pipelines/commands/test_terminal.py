@@ -24,6 +24,7 @@ BOARD = pd.DataFrame(
         "upper": [1650.0, 1550.0, 1450.0],
         "evidence": ["judge and 90 votes", "80 votes", "judge"],
         "judge_rating": [1611.0, np.nan, 1400.0],
+        "judge_upper": [1700.0, np.nan, 1500.0],
         "human_rating": [1650.0, 1449.0, np.nan],
         "n_battles": 90,
         "n_votes": [90, 80, 0],
