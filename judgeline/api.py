@@ -366,6 +366,7 @@ class Board:
             "battles": f"{account}, {battles.n_unscored} without usable scores, "
             f"{battles.n_repeated} equal to an earlier row in the columns that were read",
             "outcomes": battles.outcomes,
+            **({"look at": "; ".join(battles.notes)} if battles.notes else {}),
             **{name: str(value) for name, value in asdict(self.settings).items()},
             "n_resamples": str(rating.n_resamples),
             "std_error": self.settings.kind_of_error(rating),

@@ -103,6 +103,8 @@ def _joined(
 ) -> tuple[Joined, NDArray[np.int64]]:
     """Return battles of rows of which some belong together, and the votes on each."""
     aside: list[tuple[int, str, str]] = []
+    whole = rows.select_dtypes("integer").columns.difference(["row"])
+    rows = rows.astype(dict.fromkeys(whole, float))  # means need not be whole
     place = np.flatnonzero(joint & ~alone)
     first = pd.Series(place).groupby(key[place]).min()
     models = [rows[side].to_numpy(dtype=object) for side in ("model_a", "model_b")]
@@ -174,7 +176,7 @@ def _told(table: pd.DataFrame, *, is_forced: bool) -> tuple[pd.DataFrame, list[s
     battle = table.groupby("battle")
     n_cells, n_kinds = (battle[name].transform("nunique") for name in ("cell", "kind"))
     is_voted = table[[*_VOTES]].any(axis=1)
-    casts = table.assign(cast=table[[*_VOTES]].astype(str).agg(" ".join, axis=1).where(is_voted))
+    casts = table.assign(cast=table.groupby([*_VOTES]).ngroup().where(is_voted))
     n_casts = casts.groupby("battle")["cast"].transform("nunique")
     of_cell = casts.groupby("cell")["cast"].transform("nunique")
     repeats = battle["battle"].transform("size") > 1

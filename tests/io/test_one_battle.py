@@ -74,6 +74,19 @@ def test_exchanged_models_are_two_orders_of_one_battle(key, voted, is_shuffled) 
         assert "both orders of 60 battles are averaged" in " ".join(read.notes)
 
 
+def test_whole_numbers_are_averaged_as_others_are() -> None:
+    first = battles().astype({"score_difference": int})
+    first["human_outcome"] = (first["human_outcome"] > 0).astype(int)
+    second = exchanged(first.assign(score_difference=first["score_difference"] + 1))
+    first["difference_ab"] = first["difference_ba"] = first["score_difference"]
+    second["difference_ab"] = second["difference_ba"] = second["score_difference"] + 0.5
+    read = read_judged_battles(pd.concat([first, second], ignore_index=True))
+    expected = first["score_difference"] + 0.5
+    assert read.scored["score_difference"].tolist() == expected.tolist()
+    assert read.scored["difference_ab"].tolist() == (expected - 0.25).tolist()
+    assert read.scored["human_outcome"].tolist() == first["human_outcome"].tolist()
+
+
 def test_orders_by_plain_verdicts_contradict_each_other_as_ties() -> None:
     first = battles().drop(columns="score_difference").assign(judge_winner="A")
     second = exchanged(first.assign(score_difference=0.0)).drop(columns="score_difference")
