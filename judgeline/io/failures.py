@@ -90,8 +90,9 @@ def find_apart(scores: ArrayLike, counts: ArrayLike, *, two_sided: bool = False)
 
     It is the only negative one, or two steps or more below or above all others, a step being the
     widest gap between these. It is met in 1 of 200 scores (3 at least), or twice and farther from
-    the others than these are from each other; a whole number may be met once. The scale -1, 0 and 1
-    holds no such value, and of fewer than 30 scores only a negative one is apart.
+    the others than these are from each other; a whole number may be met once. A value above all
+    others must be so far, since a scale may end in a round number. The scale -1, 0 and 1 holds no
+    such value, and of fewer than 30 scores only a negative one is apart.
 
     Parameters
     ----------
@@ -118,7 +119,8 @@ def find_apart(scores: ArrayLike, counts: ArrayLike, *, two_sided: bool = False)
         is_lone = not two_sided and value < 0 <= rest[0]
         is_sure = n > 1 or (is_whole and not two_sided)
         is_beyond = gap > (known[-1] if two_sided else spread) and is_sure
-        is_mark = is_beyond or (not two_sided and n >= max(_FEW, _PILE * number.sum()))
+        is_piled = not two_sided and place == 0 and n >= max(_FEW, _PILE * number.sum())
+        is_mark = is_beyond or is_piled  # judges give round numbers at the top of a scale
         is_code = is_whole or (is_far and value % 0.5 == 0)  # halved, as all are
         if is_lone and (is_mark or is_code) and (is_far or value != -rest[-1]):
             return Apart(*(2 * float(end) for end in (value, rest[0], rest[-1])))

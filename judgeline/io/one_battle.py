@@ -308,7 +308,7 @@ def votes_of(
     share = outcome.to_numpy(dtype=float, na_value=np.nan)
     votes = np.stack([share == vote for vote in _VOTES], axis=1).astype(np.int64)
     between = (share > 0) & (share < 1) & (share != 0.5)
-    if not between.any():
+    if n_votes is None and not between.any():
         return votes, np.zeros(share.size, dtype=bool), []
     if n_votes is None:
         number = np.zeros(share.size)
@@ -323,6 +323,7 @@ def votes_of(
         notes = [note]
     else:
         number = n_votes.to_numpy(dtype=float, na_value=np.nan)
+        number = np.where(np.isnan(number) & ~between, 1.0, number)
         is_whole = (number >= 1) & (number % 1 == 0)
         with np.errstate(invalid="ignore"):
             several = ~np.isnan(share) & is_whole & _are_votes(share, number)

@@ -43,7 +43,7 @@ _PEOPLE = {
 _FAMILIES = re.compile(
     r"(chat)?gpt-?\d|gpt-|chatgpt|claude|gemini|gemma|llama|(mis|mix)tral|qwen|deepseek|grok|"
     r"command-r|prometheus|pandalm|auto-?j\b|judgelm|vicuna-\d|phi-\d|o[134](-|$)|kimi|glm-|"
-    r"skywork|selene|nova-|ernie|text-davinci|palm-?2|alpaca[_-]?eval|weighted_alpaca"
+    r"skywork|selene|nova-|ernie|text-davinci|palm-?2|(weighted_)?alpaca[_-]eval[_-]\w*gpt"
 )
 
 
@@ -63,6 +63,11 @@ def says_machine(value: Any) -> bool:
     return bool(words & _MACHINES) or bool(_FAMILIES.match(text.rsplit("/", 1)[-1]))
 
 
+def says_person(value: Any) -> bool:
+    """Return whether a text says that a person decided: human, crowd-worker, expert 3."""
+    return isinstance(value, str) and bool({*re.split(r"[^a-z]+", value.casefold())} & _PEOPLE)
+
+
 def columns_of_voters(columns: Mapping[str, str], *, has_verdict: bool) -> list[str]:
     """Return the names of columns whose values may say who decided; `judge` beside no verdict."""
     known = _SAYS_WHO if has_verdict else _SAYS_WHO | {"judge"}
@@ -75,8 +80,14 @@ def columns_of_judges(columns: Mapping[str, str]) -> list[str]:
 
 
 def are_machines(values: pd.Series) -> NDArray[np.bool_]:
-    """Return which values say that a judge decided."""
-    return np.asarray(by_value(values, says_machine), dtype=bool)
+    """Return which values say that a judge decided; none if a value says neither judge nor person.
+
+    A column of sources such as mt_bench and ai2_arc, or of people's names, is about something else,
+    whatever one of its values looks like.
+    """
+    machine = by_value(values, says_machine)
+    is_known = machine | by_value(values, says_person) | values.isna()
+    return np.asarray(machine & bool(is_known.all()), dtype=bool)
 
 
 def refusal(place: object, reason: str, winner: str, stated: Mapping[str, str]) -> ArgumentError:

@@ -100,6 +100,7 @@ def test_whoever_rates_by_missing_values_is_not_asked_for_more() -> None:
         ([4, 6, 7, 8, 9], [1, 9, 9, 9, 9], None),  # once, and nearer than the scale is wide
         ([0, 1], [9, 9], None),
         ([1, 2, 3, 99], [19, 9, 9, 1], 99),
+        ([*range(0, 95, 5), 100], [*[9] * 19, 50], None),  # a round number above an unused one
         ([1, 2, 3, 99], [5, 5, 5, 1], None),  # too few to say what the scale is
         ([-0.003, 0.1, 0.2, 0.3], [1, 9, 9, 9], None),
     ],

@@ -1,5 +1,6 @@
 """Rows of one battle: two orders, replicates and several votes are one battle, else refused."""
 
+import math
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import judgeline
 from judgeline.api import QualityGateError
 from judgeline.io import ArgumentError, read_judged_battles
+from judgeline.io.one_battle import votes_of
 
 SCORED = ["model_a", "model_b", "score_difference", "human_outcome"]
 
@@ -204,6 +206,15 @@ def test_a_share_is_so_many_votes_of_one_question(share, number, votes) -> None:
     assert sorted(of_row["human_outcome"]) == votes
     assert len({*of_row["score_difference"]}) == 1
     assert ("add n_votes" in " ".join(read.notes)) == (number is None)
+
+
+@pytest.mark.parametrize("first", [1.0, 0.6])
+def test_the_number_of_votes_counts_whatever_other_rows_hold(first: float) -> None:
+    outcome = pd.Series([first, *[1.0, 0.0] * 4])
+    number = pd.Series([5.0, *[5.0, math.nan] * 4])
+    votes, wrong, _ = votes_of(outcome, number)
+    assert not wrong.any()
+    assert votes.sum(axis=1).tolist() == [5, *[5, 1] * 4]
 
 
 def test_shares_that_no_votes_make_are_refused() -> None:

@@ -65,6 +65,19 @@ def test_people_and_origins_of_questions_are_no_machines(value: str) -> None:
     assert not says_machine(value)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [["mt_bench", "alpaca_eval", "arena_hard"], ["ai2_arc", "gsm8k"], ["alpaca_eval"],
+     ["Claude", "Anna"], ["b@llm-lab.org", "c@b.org"]],
+)  # fmt: skip
+def test_sources_and_names_of_people_are_no_machines(values: list[str]) -> None:
+    table = battles()
+    table["source"] = np.resize(values, len(table))
+    read = read_judged_battles(table)
+    assert read.scored["human_outcome"].notna().all()
+    assert not [note for note in read.notes if "source" in note]
+
+
 def test_a_statement_that_people_voted_is_heeded() -> None:
     table = battles().assign(source="llm-judge")
     read = read_judged_battles(table, columns={"human_outcome": "winner"})
