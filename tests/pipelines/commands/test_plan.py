@@ -103,8 +103,9 @@ class Desk:
         """Store a leaderboard of two models with one half-width, and one without bounds."""
         board = pd.DataFrame(
             {
-                "lower": [0.0, 50.0, -np.inf],
-                "upper": [2 * half_width, 50 + 2 * half_width, np.inf],
+                "judge_rating": [half_width, 50 + half_width, 0.0],
+                "judge_lower": [0.0, 50.0, -np.inf],
+                "judge_upper": [2 * half_width, 50 + 2 * half_width, np.inf],
                 "n_battles": 3,  # against anchors only: says nothing of how many were judged
             }
         )

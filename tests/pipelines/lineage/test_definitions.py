@@ -52,7 +52,7 @@ battle_influences <- beta_folds candidate_battles candidate_ratings candidate_ve
     heldout_ratings scored_battles
 # reliability, by corpus and judge
 reliability_panel <- recorded_verdicts sampled_battles verdicts
-judge_gate <- consistency judge_diagnostics reliability_panel verdicts
+judge_gate <- conformal_calibration consistency judge_diagnostics reliability_panel verdicts
 drift_answers <- recorded_verdicts reliability_panel sampled_battles verdicts
 judge_drift <- drift_answers reliability_panel sampled_battles
 # winrate, by corpus and judge
@@ -83,7 +83,6 @@ battles: battles_are_clean
 beta_folds: beta_is_usable
 candidate_battles: candidate_battles_are_sound
 choice_verdicts: choices_are_well_formed
-conformal_calibration: thresholds_are_finite
 consistency: consistency_is_sound
 heldout_ratings: every_model_is_placed
 judge_comparison: comparison_is_sound
@@ -107,17 +106,17 @@ battles: humans_voted
 beta_folds: beta_is_well_determined
 candidate_battles: candidates_have_enough_battles candidates_meet_all_strengths
     candidates_speak_all_languages
-candidate_ratings: candidates_are_placed controls_stay_low
+candidate_ratings: candidates_are_placed candidates_stand_among_people controls_stay_low
 candidates: candidate_files_are_readable
 candidate_verdicts: nearly_all_candidate_answers_parse
 choice_verdicts: choices_are_covered choices_survive_a_swap nearly_all_choices_parse
 conformal_calibration: bounds_are_of_the_ratings coverage_holds_across_groups
-    missing_battles_matter_little
+    missing_battles_matter_little thresholds_are_finite
 heldout_ratings: headline_is_near_people standard_errors_agree
 judge_diagnostics: diagnostics_could_be_computed
 judge_drift: judge_has_not_drifted
 judge_gate: judge_meets_the_other_criteria judge_passed_the_gate
-leaderboard: intervals_are_bounded ratings_are_well_founded
+leaderboard: intervals_are_bounded models_stand_among_people ratings_are_well_founded
 predictions: fresh_residuals_are_exchangeable predictions_cover
 quantitative_judges: reasons_do_not_mislead
 quarantined_battles: few_rows_are_quarantined

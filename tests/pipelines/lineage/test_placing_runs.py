@@ -148,7 +148,7 @@ def test_nothing_of_the_others_moves(placed_home):
     }  # fmt: skip
     heldout, board = tables["heldout_ratings"], tables["leaderboard"].set_index("model")
     own = heldout[heldout["method"].eq("auto")].set_index("model")["rating"]
-    old = board.loc[board.index.isin(own.index), "rating"]
+    old = board.loc[board.index.isin(own.index), "judge_rating"]
     pd.testing.assert_series_equal(old, own[old.index], check_names=False)
 
 
@@ -336,7 +336,8 @@ def test_votes_score_the_predictions_that_were_made_before_them(placed, arena):
     assert "fresh_residuals_are_exchangeable" not in told, told
     together = by_method(workshop, JUDGE_AND_VOTES)
     assert set(together.index) == set(arena.models[12:15])
-    assert together.loc[name, "rating"] == board.loc[name, "judge_and_votes"]
+    assert together.loc[name, "rating"] == board.loc[name, "rating"]
+    assert board.loc[name, "evidence"] == f"judge and {board.loc[name, 'n_votes']} votes"
     assert len(json.loads(together.loc[name, "used_votes"])) == board.loc[name, "n_votes"]
     assert together["scored_at"].isna().all()
     workshop.run("careful", select=["predictions"])
