@@ -153,6 +153,7 @@ def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 def show_ranked(console: Console, board: "Board") -> None:
     """Print the results of a ranking: rows left out, ratings, agreement, thresholds and files."""
+    from judgeline.io import questions_of
     from judgeline.report.wording import surrogacy_text
 
     _show_read(console, board.battles, board.source)
@@ -160,6 +161,8 @@ def show_ranked(console: Console, board: "Board") -> None:
     calibration = ranking.conformal_calibration
     show_leaderboard(console, ranking.leaderboard, "Ratings, in Elo", calibration, ranking.summary)
     method = ranking.leaderboard["method"].iloc[0]
+    if questions_of(board.battles.scored) is None:
+        console.print("Battles are taken as independent: none are known to share a question.")
     if found := surrogacy_text(ranking.judge_diagnostics):
         console.print(f"[yellow]Note[/]: {found}", soft_wrap=True)
     n_battles, settings = board.battles.n_battles, board.settings
