@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "elo"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 from test_gaps import coverage_of_draws
-from test_surrogacy import false_alarms
+from test_surrogacy import arena, fit, slopes_of
 from unlike_models import MISCOVERAGE, Trials, try_bands, try_jackknife_plus, try_weights
 
 
@@ -37,6 +37,19 @@ def coverage_rows(battles: Path, n_draws: int) -> list[dict[str, float]]:
         | {"n_prompts": n}
         for n in (25, 50, 100, 200, 400)
     ]
+
+
+def false_alarms(n_models: int, n_arenas: int) -> tuple[float, float]:
+    """Return shares of false alarms at 1,000 votes, a third ties: strengths known, jackknife."""
+    alarms = []
+    for seed in range(n_arenas):
+        battles = arena(0.0, seed, 1000, size=n_models, spread=0.3, ties=0.33)
+        part = np.random.default_rng(0).permutation(len(battles)) % 5
+        slopes, inverse = slopes_of(battles, part)
+        errors = np.array([np.sqrt(inverse[1, 1]), fit(battles).gamma_std_error])
+        alarms.append(abs(slopes[1]) > 2 * errors)
+    known, jackknife = np.mean(alarms, axis=0).tolist()
+    return known, jackknife
 
 
 def alarm_rows(n_arenas: int) -> list[dict[str, float]]:

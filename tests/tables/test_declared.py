@@ -12,10 +12,10 @@ from resources.tables.words import WORDS
 
 N_RULES = """
 raw_battles 2 battles 10 verdicts 18 choice_verdicts 15 score_verdicts 10 scored_battles 14
-beta_folds 5 scoring_methods 6 leaderboard 11 adjusted_win_rates 7 judge_diagnostics 3
+beta_folds 5 scoring_methods 6 leaderboard 14 adjusted_win_rates 7 judge_diagnostics 3
 soft_outcomes 6 consistency 3
 reference_ratings 3 rationale_embeddings 2 quantitative_outcomes 3 quantitative_judges 1
-candidate_verdicts 1 candidate_ratings 1 judge_comparison 9 rating_systems 3
+candidate_verdicts 1 candidate_ratings 2 judge_comparison 9 rating_systems 3
 """
 """Rules by table: one that is deleted breaks no other test."""
 SCALES = """
@@ -75,6 +75,8 @@ BREAKS = {
     "std_errors_from_zero": lambda t: t.assign(std_error=t["beta"]),
     "in_order": lambda t: t.assign(rank=[1, 2, 3], rating=[1.0, 2.0, 3.0]),
     "well_founded": cells(flags="few-battles"),
+    "among_people": cells(flags="no-votes;beyond-anchors"),
+    "candidate_ratings among_people": cells(flags="no-votes;beyond-anchors", control=None),
     "bounded": cells(upper=math.inf),
     "finite": cells(std_error=math.nan),
     "inside": cells(gap=1e6),
