@@ -76,6 +76,7 @@ BREAKS = {
     "in_order": lambda t: t.assign(rank=[1, 2, 3], rating=[1.0, 2.0, 3.0]),
     "well_founded": cells(flags="few-battles"),
     "among_people": cells(flags="no-votes;beyond-anchors"),
+    "candidate_ratings among_people": cells(flags="no-votes;beyond-anchors", control=None),
     "bounded": cells(upper=math.inf),
     "finite": cells(std_error=math.nan),
     "inside": cells(gap=1e6),
