@@ -44,8 +44,8 @@ BY_SOME = "not-by-all-judges"
 """Flag of a candidate that only some of the pooled judges have rated."""
 
 _RATING = (
-    "l2", "n_resamples", "seed", "resample_by", "hard_outcome", "miscoverage", "std_error",
-    "intervals",
+    "l2", "n_resamples", "n_splits", "seed", "resample_by", "hard_outcome", "miscoverage",
+    "std_error", "intervals",
 )  # fmt: skip
 _OF_RATINGS = [
     name
