@@ -18,7 +18,8 @@ def squared_sums(model: Ints, question: Ints, residual: Floats, n_models: int) -
     """Return each model's ``sum_q (sum_i r_i)^2`` over questions q and their battles i, (M,)."""
     size = int(question.max(initial=0)) + 1
     unit, place = np.unique(model * size + question, return_inverse=True)
-    return np.bincount(unit // size, np.bincount(place, residual) ** 2, n_models)
+    sums = np.bincount(place, residual)
+    return np.asarray(np.bincount(unit // size, sums**2, n_models), dtype=float)
 
 
 def design_effects(
