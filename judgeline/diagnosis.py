@@ -184,10 +184,10 @@ def _abilities(
     is_single = not read.is_counted
     orders = read.scored.filter([*ORDERS])
     has_orders = is_single and bool(orders.notna().all(axis=1).any())
-    n_lacking = calibrating(miscoverage) + 1 - n_counted
+    n_lacking = calibrating(miscoverage) - n_counted
     finite_now = (
         ""
-        if n_counted <= calibrating(_WIDER)
+        if n_counted < calibrating(_WIDER)
         else f"; {1 - _WIDER:.0%} is finite now (miscoverage {_WIDER})"
     )
     supports = [
@@ -215,8 +215,8 @@ def _abilities(
         (has_votes and bool(people_apart), f"Votes do not tie their models: {people_apart}."),
         (
             n_lacking > 0,
-            f"Finite intervals: {calibrating(miscoverage)} others calibrate that of a voted "
-            f"model, and {n_counted} models have votes that count; add votes on {n_lacking} more"
+            f"Finite intervals of the judge: {calibrating(miscoverage)} models with votes that "
+            f"count calibrate them, and there are {n_counted}; add votes on {n_lacking} more"
             f"{finite_now}.",
         ),
         (
@@ -228,7 +228,7 @@ def _abilities(
 
 
 def calibrating(miscoverage: float) -> int:
-    """Return how many other voted models a finite interval of a model takes."""
+    """Return how many voted models a finite interval of the judge takes."""
     return math.ceil(1 / miscoverage - 1 - 1e-9)
 
 

@@ -181,7 +181,7 @@ def show_ranked(console: Console, board: "Board") -> None:
             whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)
             console.print(f"[yellow]Note[/] ({whose}): {plain(note)}.")
     used = calibration[calibration["method"] == method].iloc[0]
-    least = math.ceil(100 / max(used["n_models"], 1)) / 100
+    least = math.ceil(100 / (used["n_models"] + 1)) / 100
     if math.isinf(used["threshold"]) and used["miscoverage"] < least < 1:
         console.print(f"Finite intervals with these votes: --miscoverage {least:g} --force")
     show_files(console, board.files)

@@ -75,6 +75,7 @@ def test_one_setting_makes_exactly_what_depends_on_it(finished):
     widths = dg.AssetCheckKey(dg.AssetKey("conformal_calibration"), "missing_battles_matter_little")
     place = corpus_judge_key("tiny", "careful")
     (record,) = check_records(finished.instance, [widths], place).values()
+    event = finished.instance.get_latest_materialization_event(widths.asset_key)
     assert record.run_id == event.run_id  # bounds beside half-widths of the new miscoverage
     assert made(finished) == []
 
