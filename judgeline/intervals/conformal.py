@@ -515,11 +515,17 @@ def _note(voted: Calibrating, n_calibration: int, miscoverage: float) -> str:
         if n_above_threshold(count, miscoverage) < 0
     ]
     if short:
-        which = "the threshold on random splits" if len(short) == 1 else "every threshold"
+        is_stated = len(short) == 1  # only halves are too small
+        what = (
+            "the intervals stand, but random halves of the models cannot try them"
+            if is_stated
+            else "every threshold is infinite"
+        )
+        remedy = "; have humans vote on more models or raise the miscoverage" * (not is_stated)
         notes.append(
-            f"{which} is infinite: {1 - miscoverage:.0%} coverage needs at least "
+            f"{what}: {1 - miscoverage:.0%} coverage needs at least "
             f"{math.ceil(1 / miscoverage - 1 - 1e-9)} models to calibrate, there are "
-            f"{' and '.join(short)}; have humans vote on more models or raise the miscoverage"
+            f"{' and '.join(short)}{remedy}"
         )
     if count := int(np.isinf(scores).sum()):
         notes.append(

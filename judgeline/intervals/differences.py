@@ -110,7 +110,10 @@ class Difference:
             "b above": f"{self.model_b} is above {self.model_a}",
             "cannot tell": f"Cannot tell which of {self.model_a} and {self.model_b} is above",
         }[self.answer]
-        ends = f"{self.lower:+.0f} to {self.upper:+.0f}"
+        by, low, high = self.difference, self.lower, self.upper
+        if self.answer == "b above":  # how far the one that is above leads
+            by, low, high = -by, -high, -low
+        ends = f"{low:+.0f} to {high:+.0f}"
         ends = "the whole line" if self.reason else ends
         promised = f"{100 * (1 - self.miscoverage):g} % interval"
         rests = f"{self.model_a}: {self.evidence_a}; {self.model_b}: {self.evidence_b}."
@@ -119,7 +122,7 @@ class Difference:
                 f"Both are rated by the judge alone; {self.n_calibrating} models with votes say "
                 "how far two such ratings err together."
             )
-        lines = [f"{above}: {self.difference:+.0f} Elo ({promised}: {ends}).", rests]
+        lines = [f"{above}: {by:+.0f} Elo ({promised}: {ends}).", rests]
         if self.reason:
             lines.append(f"{self.reason[0].upper()}{self.reason[1:]}.")
         lines += [self._votes_text()] * (self.answer == "cannot tell")

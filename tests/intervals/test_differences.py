@@ -184,7 +184,7 @@ def test_intervals_with_votes_are_joined_by_hand() -> None:
     found = compare_models(models, 0, 1)
     assert (found.answer, found.lower) == ("b above", -150)
     assert math.isnan(found.threshold)
-    assert found.lines()[0].startswith("model-1 is above model-0: -100 Elo")
+    assert found.lines()[0].startswith("model-1 is above model-0: +100 Elo")
     # one of each: the judge's interval of 40 stands in
     assert joined_interval(models, 0, 2)[0] == pytest.approx(-40 - 50)
     assert compare_models(models, 0, 2).answer == "cannot tell"

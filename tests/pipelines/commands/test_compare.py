@@ -48,7 +48,7 @@ def stored(home: Path) -> pd.DataFrame:
     ("pair", "code", "told"),
     [
         (("voted-3", "voted-2"), 0, "voted-3 is above voted-2: +100 Elo (90 % interval: +58 to"),
-        (("voted-2", "voted-3"), 0, "voted-3 is above voted-2: -100 Elo (90 % interval: -142 to"),
+        (("voted-2", "voted-3"), 0, "voted-3 is above voted-2: +100 Elo (90 % interval: +58 to"),
         (("new-one", "new-two"), 3, "Cannot tell which of new-one and new-two is above: +10 Elo"),
         (("new-two", "voted-7"), 3, "more votes on new-two"),
     ],
