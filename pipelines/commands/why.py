@@ -28,7 +28,7 @@ from judgeline.intervals import (
     withheld_reason,
 )
 from judgeline.io import RANKS, as_table
-from judgeline.report import Evidence, Lead, evidence_of, strongest
+from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, strongest
 from judgeline.terminal import json_value
 from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_leaderboard, no_pooled
@@ -53,7 +53,8 @@ class Why:
     `fold` the slope of the fold that held the model out. `raises` and `lowers` are the battles
     that move it most, of `n_battles` that count; `leads` are those over it and over the next model,
     with the battles that they rest on; `missing` counts those without a score by class
-    of failure, and `withheld` says why ratings of this judge are not shown. A `candidate` has its
+    of failure, and `withheld` says why ratings of this judge are not shown. `beyond` warns of a
+    model beyond all that people have rated, else it is empty. A `candidate` has its
     file and content hash. `origin` is what materialisations say the rating was made of, `made`
     those in the order of the lineage, and `note` why there are none. Of a pooled rating `judges`
     have their own rating, weight, and the command that explains it.
@@ -69,6 +70,7 @@ class Why:
     candidate: Mapping[str, Any] = field(default_factory=dict)
     missing: Mapping[str, int] = field(default_factory=dict)
     withheld: str = ""
+    beyond: str = ""
     raises: list[Evidence] = field(default_factory=list)
     lowers: list[Evidence] = field(default_factory=list)
     n_battles: int = 0
@@ -108,6 +110,7 @@ def explain_rating(
         made=made,
         note=note,
         withheld=found.withheld,
+        beyond=found.beyond(),
     )
     if judge == POOLED:
         return replace(why, n_battles=int(found.row["n_battles"]), judges=found.own_ratings())
@@ -252,6 +255,13 @@ class _Rating:
         if folds is None or not (own := folds["held_out_model"].eq(self._model)).any():
             return {}
         return {name: _plain(folds.loc[own, name].iloc[0]) for name in names}
+
+    def beyond(self) -> str:
+        """Return a warning if the judge puts the model beyond all that people have rated."""
+        board = self._need("leaderboard")
+        others = board[board["model"].ne(self._model)].assign(flags="")
+        rows = pd.concat([others, pd.DataFrame([self.row])], ignore_index=True)
+        return "".join(text for text, _ in beyond_lines(rows))
 
     def missing(self) -> dict[str, int]:
         """Return the number of battles without a score, by failure; none for a candidate."""
