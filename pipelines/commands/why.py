@@ -53,7 +53,8 @@ class Why:
     `fold` the slope of the fold that held the model out. `raises` and `lowers` are the battles
     that move it most, of `n_battles` that count; `leads` are those over it and over the next model,
     with the battles that they rest on; `missing` counts those without a score by class
-    of failure, and `withheld` says why ratings of this judge are not shown. A `candidate` has its
+    of failure, and `withheld` says why ratings of this judge are not shown. `beyond` warns of a
+    model beyond all that people have rated, else it is empty. A `candidate` has its
     file and content hash. `origin` is what materialisations say the rating was made of, `made`
     those in the order of the lineage, and `note` why there are none. Of a pooled rating `judges`
     have their own rating, weight, and the command that explains it.
@@ -259,6 +260,13 @@ class _Rating:
         if folds is None or not (own := folds["held_out_model"].eq(self._model)).any():
             return {}
         return {name: _plain(folds.loc[own, name].iloc[0]) for name in names}
+
+    def beyond(self) -> str:
+        """Return a warning if the judge puts the model beyond all that people have rated."""
+        board = self._need("leaderboard")
+        others = board[board["model"].ne(self._model)].assign(flags="")
+        rows = pd.concat([others, pd.DataFrame([self.row])], ignore_index=True)
+        return "".join(text for text, _ in beyond_lines(rows))
 
     def missing(self) -> dict[str, int]:
         """Return the number of battles without a score, by failure; none for a candidate."""

@@ -96,6 +96,8 @@ def _human(why: Why) -> Iterator[Line]:
     yield Line(0, "human rating", votes)
     if own["flags"]:
         yield Line(0, "flags", str(own["flags"]))
+    if why.beyond:
+        yield Line(0, "note", why.beyond)
     if why.candidate:
         known = "; ".join(f"{name.replace('_', ' ')} {x}" for name, x in why.candidate.items())
         yield Line(0, "candidate", f"{known}; no human votes")

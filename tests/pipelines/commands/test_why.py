@@ -188,6 +188,22 @@ def test_a_withheld_rating_shows_no_battle_and_no_number(ask, best):
     assert "human rating" in text
 
 
+def test_a_model_beyond_all_that_people_have_rated_is_told(ask, finished, best):
+    board = finished.stored("leaderboard", "tiny", "careful")
+    people, new = board["human_rating"], board.loc[board["human_rating"].isna(), "model"].iloc[0]
+    assert ask(new, top=0).beyond == ""
+    own = board["model"].eq(new)
+    rating = board["judge_rating"].mask(own, people.max() + 90)
+    flags = board["flags"].mask(own, "no-votes;beyond-anchors")
+    changed(ask, "leaderboard/tiny/careful", judge_rating=rating, flags=flags)
+    said = f"{new} stands above all 12 models that people have rated ({people.max() + 90:.0f}, "
+    why = ask(new, top=0)
+    assert why.beyond.startswith(said)
+    assert "have people vote on its battles first." in " ".join(printed(why).split())
+    assert json.loads(json.dumps(why.as_record()))["beyond"] == why.beyond
+    assert ask(best, top=0).beyond == ""
+
+
 def test_what_stands_on_no_leaderboard_is_withheld_with_it(ask, finished):
     """An attack control is on no board, and its rating would tell how the judge places."""
     name, board = "control:null-model", finished.stored("leaderboard", "tiny", "careful")
