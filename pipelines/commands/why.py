@@ -182,11 +182,6 @@ class _Rating:
             known |= {name: first.get(name) for name in ("file", "content_hash", "control")}
         return {name: _plain(value) for name, value in known.items() if _plain(value) is not None}
 
-    def beyond(self) -> str:
-        """Return the sentence on a model beyond all that people have rated; empty of any other."""
-        lines = beyond_lines(pd.DataFrame([self.row]), self._need("leaderboard"))
-        return " ".join(text for text, _ in lines)
-
     def own_ratings(self) -> dict[str, Mapping[str, Any]]:
         judges, shown = (
             self.row["judges"].split(", "),

@@ -47,8 +47,6 @@ def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
     """Return the lines on a rating's origin in the order of reading; texts from outside inert."""
     title = f"{why.model}, judged by {why.judge} on {why.corpus}, by {why.method} outcomes"
     lines = [Line(1, title), *_rating(why), *_human(why), *_fold(why.fold), *_judges(why)]
-    if why.beyond:
-        lines.append(Line(0, "beyond people", why.beyond))
     if why.missing:
         counts = ", ".join(f"{name} {n}" for name, n in why.missing.items())
         lines.append(Line(0, "battles without a score", counts))

@@ -75,7 +75,7 @@ candidate_battles <- battles candidates conformal_calibration heldout_ratings sa
 candidate_verdicts <- candidate_battles
 candidate_ratings <- candidate_battles candidate_verdicts candidates heldout_ratings judge_gate
     scored_battles
-predictions <- candidate_ratings leaderboard scored_battles
+predictions <- candidate_ratings heldout_ratings leaderboard scored_battles
 """
 """Asset <- its inputs, by group and partitions."""
 BLOCKING = """
