@@ -75,8 +75,9 @@ def test_one_setting_makes_exactly_what_depends_on_it(finished):
     widths = dg.AssetCheckKey(dg.AssetKey("conformal_calibration"), "missing_battles_matter_little")
     place = corpus_judge_key("tiny", "careful")
     (record,) = check_records(finished.instance, [widths], place).values()
-    event = finished.instance.get_latest_materialization_event(widths.asset_key)
-    assert record.run_id == event.run_id  # bounds beside half-widths of the new miscoverage
+    of_careful = dg.AssetRecordsFilter(asset_key=widths.asset_key, asset_partitions=[place])
+    (latest,) = finished.instance.fetch_materializations(of_careful, limit=1).records
+    assert record.run_id == latest.run_id  # bounds beside half-widths of the new miscoverage
     assert made(finished) == []
 
 
