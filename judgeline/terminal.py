@@ -20,7 +20,7 @@ _HIDDEN = "\N{REPLACEMENT CHARACTER}"
 
 _MANY = 0.05  # share of quarantined rows that deserves a warning
 
-PIPE_WIDTH = 120
+PIPE_WIDTH = 124
 """Columns to lay tables out in when the output is no terminal."""
 
 
