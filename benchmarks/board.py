@@ -1,4 +1,4 @@
-"""What a board's ratings, intervals, brackets and sentences are worth, where a truth is known.
+"""Errors and coverage of a board's ratings, intervals and brackets, where a truth is known.
 
 Parts, each a table: `halves` hides half of the votes on real files by question; `claims` holds the
 claimed errors of human ratings against halves of the questions; `extremes` hides the strongest and

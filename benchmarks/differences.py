@@ -1,4 +1,4 @@
-"""Whether the interval of a difference holds, how wide it is, and how many pairs it decides.
+"""Coverage and width of the intervals of differences, and the pairs that they decide.
 
 Beside it stands the rule "the two intervals lie apart". Simulations have models with votes and
 newcomers without, real files votes alone; README.md beside this file says how to read the tables.
