@@ -105,7 +105,7 @@ def candidate_tables(boards: Tables, scores: Tables) -> dict[str, Tables]:
 
 def _are_new(board: pd.DataFrame) -> pd.Series:
     """Return which rows are of candidates."""
-    return board["flags"].str.split(";").str[0].eq(CANDIDATE)
+    return board["flags"].str.split(";").map(lambda flags: CANDIDATE in flags).astype(bool)
 
 
 def pooled_board(

@@ -240,14 +240,15 @@ def rate_by_votes(
 ) -> JudgeAndVotes:
     """Return one model's rating by its votes alone, from wins, votes and anchors (A,) in logits.
 
-    `l2` is a prior at 1500 Elo; the interval is the whole line, since nothing calibrates it.
-    ValueError as of `combine_with_votes`.
+    `l2` is a prior at 1500 Elo; the interval is the whole line, since nothing calibrates it. Votes
+    that share questions move no rating, and its standard error is sqrt(`design_effect`) times as
+    large. ValueError as of `combine_with_votes`.
     """
     penalty = JudgeVariance(1 / (2 * (l2 or _DEFAULT_L2)), "")
     nobody = VoteCalibration(penalty, (), np.empty((1, 0)))
     origin = float(strength_to_rating(0.0))
-    options = {"miscoverage": 0.5, "design_effect": design_effect}
-    return combine_with_votes(origin, wins, n_votes, anchors, nobody, **options)
+    alone = combine_with_votes(origin, wins, n_votes, anchors, nobody, miscoverage=0.5)
+    return alone._replace(std_error=alone.std_error * math.sqrt(design_effect))
 
 
 def _posterior_scores(

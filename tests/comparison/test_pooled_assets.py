@@ -22,9 +22,16 @@ from resources.config.corpora import RatingOptions
 RATING = RatingOptions(n_resamples=0)
 
 
+SEEN = {"ant": 0.0, "bee": 0.4, "cat": -0.4, "dog": 0.0}
+"""Rubric points by which judges with skill see a model as people do, beyond its scores."""
+
+
 @pytest.fixture
-def judges(scored_battles: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Three judges of the same battles in different orders; each sees them a little differently."""
+def unskilled(scored_battles: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Three judges of the same battles in different orders; each sees them a little differently.
+
+    They place cat a hundred Elo above where people do, and bee as far below.
+    """
     rng = np.random.default_rng(3)
     return {
         name: scored_battles.assign(
@@ -32,6 +39,19 @@ def judges(scored_battles: pd.DataFrame) -> dict[str, pd.DataFrame]:
             + rng.integers(-6, 7, len(scored_battles)) / 6
         ).sample(frac=1, random_state=seed)
         for seed, name in enumerate(("first", "second", "third"))
+    }
+
+
+@pytest.fixture
+def judges(unskilled) -> dict[str, pd.DataFrame]:
+    """The same three, who also see which models people prefer."""
+    return {
+        name: table.assign(
+            score_difference=table["score_difference"]
+            + table["model_a"].map(SEEN)
+            - table["model_b"].map(SEEN)
+        )
+        for name, table in unskilled.items()
     }
 
 
@@ -66,6 +86,17 @@ def test_the_board_has_a_leaderboards_columns_and_a_row_in_the_comparison(judges
     assert set(COMPARISON_COLUMNS) <= set(row)
     assert row["mae"].tolist() == pytest.approx([table["residual"].abs().mean()])
     assert row["judge"].tolist() == row["method"].tolist() == ["pooled"]
+
+
+def test_judges_that_know_no_more_than_the_mean_have_no_ratings_together(unskilled) -> None:
+    candidates = {"newt": {name: played_by("newt", own) for name, own in unskilled.items()}}
+    table, _ = pooled_board(common_battles(unskilled), RATING, "tiny", candidates)
+    board = table.set_index("model")
+    assert sorted(board.index) == ["ant", "bee", "cat", "dog", "newt"]
+    assert board["judge_rating"].isna().all()
+    assert board["flags"].str.startswith("withheld: skill -").all()
+    assert board.loc["newt", "flags"].endswith(";candidate;no-votes")
+    np.testing.assert_array_equal(board["rating"], board["human_rating"])
 
 
 @pytest.mark.parametrize("n_judges", [0, 1])

@@ -10,8 +10,8 @@ from judgeline.intervals import Leaderboard, withheld_reason, withhold
 
 REASON = "kappa 0.05 < 0.20, parse_rate 0.40 < 0.90"
 OF_THE_JUDGE = (
-    "judge_rating", "judge_lower", "judge_upper", "judge_std_error", "vote_std_error",
-    "hard_rating", "soft_rating", "beta",
+    "judge_rating", "judge_lower", "judge_upper", "judge_std_error", "hard_rating", "soft_rating",
+    "beta",
 )  # fmt: skip
 """What a judge has a say in, by hand."""
 CHOSEN = (

@@ -68,6 +68,8 @@ def test_votes_alone_are_placed_as_a_model_held_out_is() -> None:
     assert found.rating == pytest.approx(strength_to_rating(strength), abs=1e-6)
     assert found.std_error == pytest.approx(ELO_PER_LOGIT / math.sqrt(information), rel=1e-6)
     assert (found.lower, found.upper) == (-math.inf, math.inf)
+    shared = rate_by_votes(WINS, VOTES, ANCHORS, l2=0.02, design_effect=4)
+    assert shared == found._replace(std_error=pytest.approx(2 * found.std_error))
 
 
 @pytest.mark.parametrize("judge_rating", [1200.0, 1500.0, 1850.0])

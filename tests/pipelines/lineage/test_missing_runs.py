@@ -47,7 +47,9 @@ def test_bounds_stand_beside_the_interval_of_the_leaderboard(sloppy):
     np.testing.assert_allclose(soft["rating"], board["soft_rating"])
     heldout = as_columns(HeldOutRatings, sloppy.stored("heldout_ratings", "tiny", "sloppy"))
     by_soft = as_table(rank_models(heldout, method="soft")).set_index("model").loc[board.index]
-    np.testing.assert_allclose(soft["half_width"], (by_soft["upper"] - by_soft["lower"]) / 2)
+    np.testing.assert_allclose(
+        soft["half_width"], (by_soft["judge_upper"] - by_soft["judge_lower"]) / 2
+    )
     moved = bounds["n_missing"] > 0
     assert moved.any()
     assert (bounds["worst_rating"] < bounds["best_rating"])[moved].all()
