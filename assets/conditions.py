@@ -8,8 +8,9 @@ from typing import Any
 import dagster as dg
 
 from assets.partitions import OF_CORPUS, inputs_of, partitions_of, previews_silenced, read_as
+from judgeline.tables.schema import Table
 from resources.tables.declared import TABLES
-from resources.tables.schema import Table
+from resources.tables.expectations import results_of
 
 _Condition = Any
 """An automation condition; Dagster types no `allow`, `ignore` or `without` of labelled ones."""
@@ -210,7 +211,7 @@ def checks_of(table: Table) -> dg.AssetChecksDefinition:
     def declared(
         _context: dg.AssetCheckExecutionContext, **tables: Any
     ) -> Iterator[dg.AssetCheckResult]:
-        yield from table.results(tables.pop(table.name), **tables)
+        yield from results_of(table, tables.pop(table.name), **tables)
 
     declared.__name__ = f"checks_of_{table.name}"
     checks = [(check.name, check.guards, check.blocking) for check in table.checks]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from judgeline.elo import ScoringMethod
 from judgeline.io import LEAST_SHARE
-from resources.tables.elo import SCORING_METHODS
+from judgeline.tables.elo import SCORING_METHODS
 
 
 class _Kind(NamedTuple):

@@ -29,18 +29,19 @@ from assets.judging.asking import ask_judge, why_not_asked
 from assets.partitions import CORPUS, by_judge, corpus_and_judge, previews_silenced
 from assets.settings import EVERY_JUDGE, FILES, JUDGE, SETTINGS, corpus_of, stated
 from judgeline.elo import FEW_BATTLES
-from judgeline.io import SCORED_COLUMNS, score_battles
+from judgeline.io import score_battles
 from judgeline.sampling import N_BANDS, strength_bands
+from judgeline.tables.candidates import CANDIDATE_VERDICTS
+from judgeline.tables.judging import SCORED_COLUMNS
+from judgeline.tables.rules import Rule, different, holds, known, unique, within
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.budget import Budget, JointBudget
 from resources.judges.buying import BudgetError
 from resources.store.resource import StoredVerdicts
-from resources.tables.candidates import CANDIDATE_VERDICTS
 from resources.tables.expectations import check_result, evaluate
-from resources.tables.rules import Rule, different, holds, known, unique, within
-from resources.tables.store import ParquetStore
+from resources.tables.store import ParquetStore, empty_result
 
 CONTENTS, FINGERPRINT = "contents", "fingerprint"
 """Metadata that say which candidates a table was made of, and which battles it holds."""
@@ -343,7 +344,7 @@ def candidate_verdicts(
         note = note or why_not_asked(judge, "rubric", candidate_battles) or ""
         about = fingerprint(candidate_battles)
     if candidate_battles is None or note:
-        made = CANDIDATE_VERDICTS.without(note)
+        made = empty_result(CANDIDATE_VERDICTS, note)
     else:
         try:
             made = ask_judge(

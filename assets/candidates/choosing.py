@@ -16,10 +16,10 @@ from judgeline.sampling import (
     strength_bands,
     tiebreak_keys,
 )
+from judgeline.tables.candidates import CANDIDATE_BATTLES
 from judgeline.verdict import text_hash
 from resources.config.corpora import RatingOptions
 from resources.config.options import CandidateOptions
-from resources.tables.candidates import CANDIDATE_BATTLES
 
 UNKNOWN_LANGUAGE = ""
 _HASH_LENGTH = 12

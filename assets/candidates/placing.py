@@ -21,12 +21,12 @@ from judgeline.elo import HeldOutRatings, rate
 from judgeline.intervals import join_newcomers, rank_models
 from judgeline.io import as_coded, as_table
 from judgeline.reliability import failures
+from judgeline.tables.candidates import CANDIDATE_RATINGS
+from judgeline.tables.judging import MIN_PARSED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.config.options import CandidateOptions, ControlName
-from resources.tables.candidates import CANDIDATE_RATINGS
 from resources.tables.expectations import check_result
-from resources.tables.judging import MIN_PARSED
 
 CANDIDATE, CONTROL = "candidate", "control"
 """Flags of a rating: of a dropped model, and of an attack control."""

@@ -28,11 +28,11 @@ from judgeline.intervals import (
 )
 from judgeline.intervals.judge_and_votes import rate_by_votes
 from judgeline.io import as_coded
+from judgeline.tables.candidates import PREDICTIONS
+from judgeline.tables.rules import at_least
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.candidates import PREDICTIONS
 from resources.tables.expectations import check_result, evaluate
-from resources.tables.rules import at_least
 from resources.tables.store import ParquetStore
 
 JUDGE_AND_VOTES = "judge_and_votes"

@@ -17,10 +17,10 @@ from assets.settings import corpus_of, rating_of
 from judgeline.elo import ELO_ORIGIN, kendall
 from judgeline.io.anchoring import choose_reference
 from judgeline.io.systems import N_SHUFFLES, SYSTEMS, agreement_of, rate_by_systems
+from judgeline.tables.comparison import RATING_SYSTEMS
+from judgeline.tables.rules import within
 from resources.config.catalog import Catalog
-from resources.tables.comparison import RATING_SYSTEMS
 from resources.tables.expectations import evaluate
-from resources.tables.rules import within
 
 LEAST_KENDALL = 0.7
 

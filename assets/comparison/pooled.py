@@ -33,10 +33,10 @@ from judgeline.io import (
 )
 from judgeline.reliability import failures, hold_to
 from judgeline.report import beyond_lines
+from judgeline.tables.comparison import JUDGE_COMPARISON, POOLED_LEADERBOARD
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.comparison import JUDGE_COMPARISON, POOLED_LEADERBOARD
 
 Tables = Mapping[str, pd.DataFrame]
 

@@ -11,13 +11,13 @@ from assets.conditions import TABLE, follows, table_asset, table_check
 from assets.partitions import CORPUS
 from assets.settings import CONTENT, SAMPLE_TAG, SETTINGS, corpus_of, stated, tag_of
 from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
+from judgeline.tables.rules import at_least, holds, n_rows, unique, within
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.assemble import filter_battles
 from resources.corpora.locations import content_revision
 from resources.corpora.reading import read_corpus
 from resources.tables.expectations import evaluate
-from resources.tables.rules import at_least, holds, n_rows, unique, within
 from resources.tables.store import ParquetStore
 
 MAX_QUARANTINED = 0.5

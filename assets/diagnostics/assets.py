@@ -23,11 +23,11 @@ from judgeline.elo import (
 from judgeline.intervals import leads_apart
 from judgeline.io import as_coded, as_numbers, as_table
 from judgeline.report import Lead
+from judgeline.tables.diagnostics import BATTLE_INFLUENCES
+from judgeline.tables.rules import holds, known, within
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.diagnostics import BATTLE_INFLUENCES
 from resources.tables.expectations import evaluate
-from resources.tables.rules import holds, known, within
 from resources.tables.store import preview
 
 

@@ -28,10 +28,10 @@ from judgeline.diagnostics import (
 from judgeline.elo import BetaFolds, HeldOutRatings
 from judgeline.intervals import rank_models
 from judgeline.io import as_coded, as_table
+from judgeline.tables.rules import among, at_least, holds, unique, within
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
-from resources.tables.rules import among, at_least, holds, unique, within
 
 MAX_CHANCE = 0.01
 """Chance, over all models together, below which missing battles no longer look alike."""

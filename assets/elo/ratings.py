@@ -26,6 +26,8 @@ from judgeline.elo import (
 )
 from judgeline.intervals import Leaderboard, calibrate_intervals, rank_models, rate_with_votes
 from judgeline.io import as_coded, as_table, questions_of, votes_that_wait, with_waiting_votes
+from judgeline.tables.elo import SCORING_METHODS
+from judgeline.tables.rules import among, at_least, holds, median_within, within
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.method_table import (
@@ -35,10 +37,8 @@ from resources.method_table import (
     gather_methods,
     tabulate_methods,
 )
-from resources.tables.elo import SCORING_METHODS
 from resources.tables.expectations import evaluate
-from resources.tables.rules import among, at_least, holds, median_within, within
-from resources.tables.store import preview
+from resources.tables.store import empty_result, preview
 
 STD_ERROR_RATIO = 2.0
 """20 resamples know a standard error to 16 %: four times that, for the worst of many models."""
@@ -247,7 +247,7 @@ def scoring_methods(
     corpus, _ = corpus_and_judge(context)
     rating = rating_of(context, catalog, *_READ)
     if scored_battles["human_outcome"].isna().all():
-        return SCORING_METHODS.without(_NO_VOTES)
+        return empty_result(SCORING_METHODS, _NO_VOTES)
     gathered = gather_methods(scored_battles, soft_outcomes, quantitative_outcomes)
     ratings = rate_methods(gathered, rating, corpus)
     asked = {"verdicts": verdicts, "choice_verdicts": choice_verdicts}

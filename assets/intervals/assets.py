@@ -29,11 +29,11 @@ from judgeline.intervals import (
 from judgeline.io import RANKS, as_coded, as_table
 from judgeline.reliability import failures
 from judgeline.report import evidence_lines, in_markdown, with_texts
+from judgeline.tables.intervals import MORE_MODELS
+from judgeline.tables.rules import among, holds, n_rows
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import check_result, evaluate
-from resources.tables.intervals import MORE_MODELS
-from resources.tables.rules import among, holds, n_rows
 
 _REFITS = 20  # of everything; their mean square over models is all that is shown
 

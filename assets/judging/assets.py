@@ -14,6 +14,7 @@ from assets.reliability.gate import choose_panel
 from assets.settings import JUDGE, corpus_of
 from judgeline.intervals import expected_half_width, sampling_half_width
 from judgeline.io import PLAIN, are_plain, score_battles
+from judgeline.tables.intervals import with_judge_columns
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
@@ -25,8 +26,7 @@ from resources.judges.judge import Presentation, present
 from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
-from resources.tables.intervals import with_judge_columns
-from resources.tables.store import ParquetStore
+from resources.tables.store import ParquetStore, empty_result
 
 Published = Callable[[pd.DataFrame, pd.DataFrame, str], pd.DataFrame]
 
@@ -89,7 +89,7 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
             if found is not None:
                 return dg.MaterializeResult(value=found, metadata=account_of(found))
         if form != "rubric" and (note := why_not_asked(catalog.judge(slug), form, sampled_battles)):
-            return FORM_TABLES[form].without(note)
+            return empty_result(FORM_TABLES[form], note)
         return ask_judge(
             context,
             sampled_battles,

@@ -27,10 +27,11 @@ from judgeline.quantitative import (
     trials,
     two_headed,
 )
+from judgeline.tables.quantitative import QUANTITATIVE_JUDGES, QUANTITATIVE_OUTCOMES
+from judgeline.tables.schema import Table
 from resources.config.catalog import Catalog
 from resources.judges.forms.score import completion_ids
-from resources.tables.quantitative import QUANTITATIVE_JUDGES, QUANTITATIVE_OUTCOMES
-from resources.tables.schema import Table
+from resources.tables.store import empty_result
 
 _ANSWER = ["battle_id", "order", "replicate"]
 
@@ -122,7 +123,9 @@ def _learnt(
         corpus, judge = corpus_and_judge(context)
         seed = rating_of(context, catalog, "seed").seed
         if rationale_embeddings.empty:
-            return declared.without("there are no embeddings; see the note of rationale_embeddings")
+            return empty_result(
+                declared, "there are no embeddings; see the note of rationale_embeddings"
+            )
         found, notes = [declared.empty()], []
         materials: dict[str, Callable[[], Material]] = {
             "btl": lambda: pair_material(scored_battles, verdicts, rationale_embeddings),

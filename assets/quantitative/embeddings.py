@@ -6,13 +6,13 @@ import pandas as pd
 from assets.conditions import table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import EMBEDDER, corpus_of
+from judgeline.tables.quantitative import RATIONALE_EMBEDDINGS
+from judgeline.tables.rules import within
 from judgeline.verdict import explanation, reason_of_score
 from resources.config.catalog import Catalog
 from resources.embeddings.buying import StoredEmbeddings, VectorBuyer
 from resources.embeddings.embedder import Vector, open_embedder
 from resources.tables.expectations import evaluate
-from resources.tables.quantitative import RATIONALE_EMBEDDINGS
-from resources.tables.rules import within
 
 
 def rationales(verdicts: pd.DataFrame, score_verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -23,12 +23,12 @@ from judgeline.reference import (
     diagnose_reference,
 )
 from judgeline.report import in_markdown, with_texts
+from judgeline.tables.reference import REFERENCE_RATINGS
+from judgeline.tables.rules import within
+from judgeline.tables.schema import Table
 from resources.config.catalog import Catalog
 from resources.config.corpora import ReferenceOptions
 from resources.tables.expectations import evaluate
-from resources.tables.reference import REFERENCE_RATINGS
-from resources.tables.rules import within
-from resources.tables.schema import Table
 
 LIKELIHOOD, RUBRIC = "likelihood", "rubric"
 """Where preferences come from: the judge's own probabilities, or outcomes of its rubric scores."""

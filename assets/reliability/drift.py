@@ -16,8 +16,10 @@ from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge
 from assets.reliability.gate import by_run
 from assets.thumbnails import drift_over_epochs
-from judgeline.io import SCORE_COLUMNS, as_table, score_battles
+from judgeline.io import as_table, score_battles
 from judgeline.reliability import FALSE_ALARM, Judgement, detect_drift
+from judgeline.tables.corpus import SCORE_COLUMNS
+from judgeline.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.annotation import annotate
@@ -26,7 +28,6 @@ from resources.judges.buying import Buyer
 from resources.judges.judge import Calls, Judge, judge_key, present
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
-from resources.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT
 from resources.tables.store import ParquetStore
 
 REMEDY = (

@@ -17,14 +17,14 @@ from assets.trust.assets import ALL, CONFLICT, OVERALL, VIOLATION
 from judgeline.intervals import withheld_reason
 from judgeline.io import as_table, score_battles
 from judgeline.reliability import Gate, Measurement, failures, hold_to, panel_measurements
+from judgeline.tables.reliability import JUDGE_GATE, RELIABILITY_PANEL
+from judgeline.tables.rules import among
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result, evaluate
-from resources.tables.reliability import JUDGE_GATE, RELIABILITY_PANEL
-from resources.tables.rules import among
-from resources.tables.store import ParquetStore
+from resources.tables.store import ParquetStore, empty_result
 
 LEAST_COMPLETE = 0.9
 """Share of a panel's battles that every run should have scored."""
@@ -102,7 +102,7 @@ def _recorded(
 
 
 def _empty(note: str) -> dg.MaterializeResult[pd.DataFrame]:
-    result = RELIABILITY_PANEL.without(note)
+    result = empty_result(RELIABILITY_PANEL, note)
     return result._replace(metadata={**(result.metadata or {}), "n_battles": 0})
 
 

@@ -18,6 +18,8 @@ from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of
 from assets.trust.scoring import SCORE_SOURCES, outcomes_by_source
 from judgeline.io import each_category
+from judgeline.tables.rules import within
+from judgeline.tables.trust import CONSISTENCY
 from judgeline.trust import (
     MOST_SUBSETS,
     ViolationCounts,
@@ -29,8 +31,6 @@ from judgeline.trust import (
 from judgeline.verdict import CRITERIA, criterion_difference, hard_outcome, sign_outcome
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
-from resources.tables.rules import within
-from resources.tables.trust import CONSISTENCY
 
 CONFLICT, VIOLATION = "conflict-ratio", "non-transitivity"
 COMPARISONS = ("likelihood", "choice", "rubric")

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from judgeline.tables.trust import SOFT_OUTCOMES
 from judgeline.trust import aggregate_orders, perplexity_outcome
 from judgeline.verdict import hard_outcome, sign_outcome
 from resources.judges.forms.score import TARGET_SCALE, completion_ids
-from resources.tables.trust import SOFT_OUTCOMES
 
 SCORE_SOURCES = ("score", "score-plain")
 

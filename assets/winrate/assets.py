@@ -9,6 +9,8 @@ from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.io import as_outcome_tables, as_table
+from judgeline.tables.rules import at_least, none_of
+from judgeline.tables.winrate import ADJUSTED_WIN_RATES, ROUNDING
 from judgeline.winrate import (
     EACH_MODEL,
     HEADLINE_RULE,
@@ -20,8 +22,7 @@ from judgeline.winrate import (
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
-from resources.tables.rules import at_least, none_of
-from resources.tables.winrate import ADJUSTED_WIN_RATES, ROUNDING
+from resources.tables.store import empty_result
 
 SURPRISE = 0.01
 """Chance of a false alarm of a check that counts hits, over all of its rows together."""
@@ -43,7 +44,7 @@ def adjusted_win_rates(
     """
     rating = rating_of(context, catalog, "hard_outcome", "miscoverage")
     if _nobody_voted(scored_battles):
-        return ADJUSTED_WIN_RATES.without(NO_VOTES)
+        return empty_result(ADJUSTED_WIN_RATES, NO_VOTES)
     table = as_table(
         adjust_models(
             _outcomes(scored_battles, rating),

@@ -46,11 +46,6 @@ from judgeline.io.published import (
     truths,
 )
 from judgeline.io.schema import (
-    BATTLE_DTYPES,
-    QUARANTINE_DTYPES,
-    REPLY_DTYPES,
-    SCORE_COLUMNS,
-    VERDICT_DTYPES,
     CorpusRead,
     Fault,
     empty,
@@ -63,7 +58,6 @@ from judgeline.io.schema import (
 from judgeline.io.scoring import (
     LEAST_SHARE,
     RANKS,
-    SCORED_COLUMNS,
     are_plain,
     as_coded,
     as_numbers,
@@ -82,9 +76,9 @@ from judgeline.io.softelo import read_softelo
 from judgeline.io.voters import are_machines, columns_of_judges, columns_of_voters
 
 __all__ = [
-    "BATTLE_DTYPES", "COUNT", "EXPECTED_WINNERS", "LAYOUTS", "LEAST_SHARE", "LENGTHS",
-    "NONE_MISSING", "ONE_SYSTEM", "ORDERS", "PLAIN", "QUARANTINE_DTYPES", "RANKS", "REPLY_DTYPES",
-    "SCORED_COLUMNS", "SCORE_COLUMNS", "STATED_AS", "SUFFIXES", "VERDICT_DTYPES", "VERDICT_LEVELS",
+    "COUNT", "EXPECTED_WINNERS", "LAYOUTS", "LEAST_SHARE", "LENGTHS",
+    "NONE_MISSING", "ONE_SYSTEM", "ORDERS", "PLAIN", "RANKS",
+    "STATED_AS", "SUFFIXES", "VERDICT_LEVELS",
     "ArgumentError", "CorpusRead", "Fault", "JudgedBattles", "Missing", "MissingColumnsError",
     "are_machines", "are_plain", "as_coded", "as_numbers", "as_outcome_tables", "as_table",
     "battles_by", "by_question", "by_score", "categories", "columns_of_judges",

@@ -1,4 +1,4 @@
-"""The tables that every reader returns: their columns, types, and rows set aside on the way."""
+"""Rows of a corpus that a reader sets aside, and the types of those that it returns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,61 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.verdict.outcomes import CRITERIA
-
-BATTLE_DTYPES: dict[str, str] = {
-    "battle_id": "str",
-    "question_id": "str",
-    "cluster_id": "str",
-    "model_a": "str",
-    "model_b": "str",
-    "human_outcome": "float64",
-    "instruction": "str",
-    "completion_a": "str",
-    "completion_b": "str",
-    "language": "str",
-    "category": "str",
-    "n_turns": "Int64",
-    "timestamp": "datetime64[us, UTC]",
-}
-"""Columns of battles: ``human_outcome`` is A's share of the win, times are UTC. Several categories
-of a question have ``;`` between them."""
-
-SCORE_COLUMNS: tuple[str, ...] = tuple(f"{name}_{side}" for side in "ab" for name in CRITERIA)
-"""Rubric scores of model A's completion, then of model B's, whichever was shown first."""
-
-REPLY_DTYPES: dict[str, str] = {
-    "reply_model": "str",
-    "system_fingerprint": "str",
-    "said": "str",
-}
-"""What a server said about its answer; older tables lack these columns."""
-
-VERDICT_DTYPES: dict[str, str] = {
-    "battle_id": "str",
-    "judge": "str",
-    "order": "str",
-    "replicate": "int64",
-    "status": "str",
-    **dict.fromkeys(SCORE_COLUMNS, "float64"),
-    "recorded_outcome": "float64",
-    "answer": "str",
-    "log_probabilities": "str",
-    "prompt_tokens": "Int64",
-    "completion_tokens": "Int64",
-    "identity": "str",
-    **REPLY_DTYPES,
-}
-"""Columns of the verdicts table and their types."""
-
-QUARANTINE_DTYPES: dict[str, str] = {
-    "row": "int64",
-    "file": "str",
-    "battle_id": "str",
-    "reason": "str",
-    "detail": "str",
-}
-"""Columns of rows that fit no rule; ``row`` counts from 0 within its file."""
+from judgeline.tables.corpus import QUARANTINE_DTYPES
 
 
 class CorpusRead(NamedTuple):

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from judgeline.elo import VOTES_WAIT, HeldOutRatings, with_settled_votes
 from judgeline.elo.battles import CodedBattles, code_battles
 from judgeline.io.outcome_codes import COUNT, battles_by
-from judgeline.io.schema import SCORE_COLUMNS
+from judgeline.tables.corpus import SCORE_COLUMNS
+from judgeline.tables.judging import SCORED_COLUMNS
 from judgeline.verdict import (
     CRITERIA,
     criterion_difference,
@@ -25,14 +26,6 @@ from judgeline.winrate import (
     strength_strata,
     tabulate_outcomes,
 )
-
-_SCORED = (
-    "battle_id question_id cluster_id model_a model_b language category human_outcome "
-    "score_difference judge_outcome recorded_outcome difference_ab difference_ba length_a length_b "
-    "markdown_a markdown_b"
-)
-SCORED_COLUMNS: tuple[str, ...] = tuple(_SCORED.split())
-"""Columns of the scored battles."""
 
 _MARKDOWN = r"(?m)^ {0,3}#{1,6} |^ *(?:[-*+]|\d+[.)]) |\*\*\S[^*\n]*\*\*|__\S[^_\n]*__"
 

@@ -20,9 +20,6 @@ from judgeline.io.files import read_layout
 from judgeline.io.outcome_codes import require_known_codes
 from judgeline.io.published import judge_slugs, languages, names, truths
 from judgeline.io.schema import (
-    BATTLE_DTYPES,
-    SCORE_COLUMNS,
-    VERDICT_DTYPES,
     CorpusRead,
     Fault,
     fault,
@@ -31,6 +28,7 @@ from judgeline.io.schema import (
     set_aside,
     typed,
 )
+from judgeline.tables.corpus import BATTLE_DTYPES, SCORE_COLUMNS, VERDICT_DTYPES
 from judgeline.verdict import CRITERIA, text_hash, unique_members
 
 RECORDED = "recorded"

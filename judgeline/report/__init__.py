@@ -17,13 +17,12 @@ from judgeline.report.drawing import Chart
 from judgeline.report.evidence import beyond_lines, evidence_lines
 from judgeline.report.figures import Illustration, Picture, interval_figure, picture
 from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
-from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables
+from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.page import write_report
 from judgeline.report.wording import of_many_battles
 
 __all__ = [
     "COMPANIONS",
-    "COMPARISON_COLUMNS",
     "COST_COLUMNS",
     "MOST_PER_SIDE",
     "Chart",

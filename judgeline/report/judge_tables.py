@@ -25,13 +25,6 @@ COLUMNS: dict[str, str] = {
 }
 """Columns that the report reads of each table; others are welcome and ignored."""
 
-_COMPARISON = (
-    "judge method n_models mae spearman kendall mean_beta threshold coverage median_width kappa "
-    "n_verdicts n_failed n_scored"
-)
-COMPARISON_COLUMNS = tuple(_COMPARISON.split())
-"""Columns of the comparison table, one row per judge and method."""
-
 
 @dataclass(frozen=True)
 class JudgeTables:

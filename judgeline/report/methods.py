@@ -10,20 +10,7 @@ from judgeline.report.drawing import Chart
 from judgeline.report.figures import Illustration
 from judgeline.report.grid import make_grid
 from judgeline.report.wording import count, method_words, number
-
-MEANINGS: dict[str, str] = {
-    "hard": "rubric: who scored higher in both orders",
-    "soft": "rubric: calibrated score difference",
-    "choice": "choice: the letter said in both orders",
-    "perplexity": "choice: the order that perplexed the judge less",
-    "likelihood": "choice: probabilities of the letters, as published",
-    "likelihood-calibrated": "choice: the same, with a slope fitted to votes",
-    "score-plain": "single scores as said, with a slope fitted to votes",
-    "score": "single scores, expected, with a slope fitted to votes",
-    "btl": "rubric: explanation and score, regressed on votes",
-    "btl2": "single scores: both reasons and scores, regressed on votes",
-}
-"""What each scoring method is, in a few words, in the order in which they are shown."""
+from judgeline.tables.elo import MEANINGS
 
 _one = partial(number, digits=1)
 

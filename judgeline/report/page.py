@@ -21,7 +21,7 @@ from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.companions import cost_grid
 from judgeline.report.grid import sort_key
 from judgeline.report.inert import inert, shortened
-from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, require_columns
+from judgeline.report.judge_tables import JudgeTables, require_columns
 from judgeline.report.methods import methods_section
 from judgeline.report.sections import (
     boards_beside,
@@ -30,6 +30,7 @@ from judgeline.report.sections import (
     section_of,
 )
 from judgeline.report.wording import count, number, of_many_battles, span, status_words
+from judgeline.tables.comparison import COMPARISON_COLUMNS
 
 if TYPE_CHECKING:
     import jinja2

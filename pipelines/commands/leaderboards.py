@@ -10,13 +10,13 @@ from assets.columns import as_columns
 from judgeline.elo import HEADLINE, HeldOutRatings, summarise
 from judgeline.intervals import Leaderboard
 from judgeline.io import as_table
+from judgeline.tables.intervals import with_judge_columns
 from judgeline.terminal import plain, show_leaderboard
 from judgeline.verdict import POOLED
 from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.config.judges import load_judges
 from resources.config.paths import tables_uri
 from resources.suggest import unknown_name
-from resources.tables.intervals import with_judge_columns
 
 
 def stored_leaderboards(

@@ -11,7 +11,8 @@ from assets.candidates.assets import choose_candidate_battles, read_candidates
 from assets.corpus.assets import choose
 from assets.judging.assets import ASKED, plan_judge
 from assets.provenance import latest, metadata_of
-from judgeline.io import PLAIN, SCORE_COLUMNS, are_plain
+from judgeline.io import PLAIN, are_plain
+from judgeline.tables.corpus import SCORE_COLUMNS
 from pipelines.instance.internals import AssetGraph
 from resources.candidates.folder import wait_until_settled
 from resources.config.catalog import Catalog

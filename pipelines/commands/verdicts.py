@@ -15,8 +15,9 @@ import yaml
 from rich.console import Console
 from upath import UPath
 
-from judgeline.io import SCORE_COLUMNS, files_of
+from judgeline.io import files_of
 from judgeline.report import in_csv
+from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.terminal import plain, plain_table, show_files
 from judgeline.verdict import slug
 from resources.config.catalog import Catalog

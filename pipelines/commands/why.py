@@ -29,6 +29,7 @@ from judgeline.intervals import (
 )
 from judgeline.io import RANKS, as_table
 from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, strongest
+from judgeline.tables.intervals import with_judge_columns
 from judgeline.terminal import json_value
 from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_leaderboard, no_pooled
@@ -36,7 +37,6 @@ from pipelines.instance.homes import open_instance
 from resources.config.catalog import Catalog
 from resources.config.paths import home
 from resources.suggest import unknown_name
-from resources.tables.intervals import with_judge_columns
 from resources.tables.store import ParquetStore, open_store
 
 _SHOWN = ("rank", "best_rank", "worst_rank", "basis", "rating", "lower", "upper", "std_error",

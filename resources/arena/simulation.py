@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy.special import expit
 
 from judgeline.elo import fit_strengths, keyed_rng, strength_to_rating
-from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES, CorpusRead, empty, typed
+from judgeline.io import CorpusRead, empty, typed
+from judgeline.tables.corpus import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES
 from resources.arena.checker import quality, read_completion
 from resources.arena.contestants import Contestant, enter_contestants, write_completions
 from resources.arena.prompts import Prompt, write_prompts

@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 
 from judgeline.io import (
-    BATTLE_DTYPES,
-    VERDICT_DTYPES,
     CorpusRead,
     Fault,
     empty,
@@ -20,6 +18,7 @@ from judgeline.io import (
     set_aside,
     typed,
 )
+from judgeline.tables.corpus import BATTLE_DTYPES, VERDICT_DTYPES
 from resources.config.corpora import Filters
 from resources.judges.forms.form import readable
 

@@ -12,10 +12,7 @@ from judgeline.io import (
     COUNT,
     EXPECTED_WINNERS,
     NONE_MISSING,
-    REPLY_DTYPES,
-    SCORE_COLUMNS,
     STATED_AS,
-    VERDICT_DTYPES,
     CorpusRead,
     Fault,
     Missing,
@@ -37,6 +34,8 @@ from judgeline.io import (
     typed,
     without_blanks,
 )
+from judgeline.tables.corpus import REPLY_DTYPES, SCORE_COLUMNS, VERDICT_DTYPES
+from judgeline.tables.judging import FAILURES
 from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
 from resources.corpora.assemble import (
     Converted,
@@ -47,7 +46,7 @@ from resources.corpora.assemble import (
     read_text,
     read_times,
 )
-from resources.judges.judge import FAILURES, ORDERS
+from resources.judges.judge import ORDERS
 
 _STATE_CODES = (
     f"State the codes as 'outcomes: {{codes}}' ({STATED_AS}) of this corpus in "

@@ -13,17 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.io import (
-    BATTLE_DTYPES,
-    QUARANTINE_DTYPES,
-    VERDICT_DTYPES,
-    VERDICT_LEVELS,
-    CorpusRead,
-    judge_slugs,
-    layout_of,
-    read_layout,
-    typed,
-)
+from judgeline.io import VERDICT_LEVELS, CorpusRead, judge_slugs, layout_of, read_layout, typed
+from judgeline.tables.corpus import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES
 from judgeline.verdict import identity_hash, text_hash
 from resources.config.corpora import ArenaHardOptions
 from resources.judges.forms.form import readable

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from judgeline import io
-from judgeline.io import SCORE_COLUMNS, ArgumentError
+from judgeline.io import ArgumentError
+from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.verdict import CRITERIA, criterion_difference, sign_outcome
 
 NEVER_ASKED = "never asked"

@@ -10,13 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.io import SCORE_COLUMNS
+from judgeline.tables.corpus import SCORE_COLUMNS
+from judgeline.tables.judging import CHOICE_VERDICTS, VERDICTS
+from judgeline.tables.remedies import reasons_of
 from resources.judges.buying import Buyer, Progress
 from resources.judges.forms.evidence import from_value, read_tokens
 from resources.judges.forms.form import Form, Odds, Reading
 from resources.judges.judge import Evidence, Judge, Presentation
-from resources.judges.remedies import reasons_of
-from resources.tables.judging import CHOICE_VERDICTS, VERDICTS
 
 _CHUNK = 5000
 

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 Evidence = Literal["log-probabilities", "samples"]
 """Source of a judge's odds: the tokens of its answers, or counts of repeated runs."""
 
-_FAILURES = (
-    "parse_error echo refusal truncated context_overflow transport content_filter tool_call "
-    "other_model"
-)
-FAILURES: tuple[str, ...] = tuple(_FAILURES.split())
-"""Every class of a failed answer; the status of any other is ``ok``."""
-
 
 @dataclass(frozen=True, slots=True)
 class Presentation:

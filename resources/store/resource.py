@@ -6,8 +6,8 @@ import dagster as dg
 from pydantic import Field, field_validator
 from upath import UPath
 
+from judgeline.tables.judging import FAILURES
 from resources.config.paths import verdicts_uri
-from resources.judges.judge import FAILURES
 from resources.store.verdicts import VerdictStore
 
 

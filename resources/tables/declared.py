@@ -2,8 +2,8 @@
 
 from importlib import import_module
 
+from judgeline.tables.schema import Table
 from resources.judges.forms.registered import FORM_TABLES
-from resources.tables.schema import Table
 
 _SYSTEMS = (
     "corpus judging elo intervals winrate diagnostics trust reference quantitative reliability "
@@ -12,6 +12,6 @@ _SYSTEMS = (
 TABLES: dict[str, Table] = {
     table.name: table
     for system in _SYSTEMS.split()
-    for table in vars(import_module(f"resources.tables.{system}")).values()
+    for table in vars(import_module(f"judgeline.tables.{system}")).values()
     if isinstance(table, Table)
 } | {table.name: table for table in FORM_TABLES.values()}

@@ -1,19 +1,53 @@
-"""Great Expectations on one table, with the result as that of an asset check.
+"""Declared checks of a table, run by Great Expectations, with results as those of asset checks.
 
 Great Expectations takes seconds to import: that happens when the first check runs.
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import dagster as dg
 import pandas as pd
 
-from resources.tables.rules import Rule
+from judgeline.tables.rules import Rule
+from judgeline.tables.schema import Check, Table
 
 N_EXAMPLES = 5
+
+
+def results_of(
+    declared: Table,
+    table: pd.DataFrame,
+    names: Collection[str] | None = None,
+    **beside: pd.DataFrame,
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the results of a table's checks, or of those in `names`; `beside` has other tables."""
+
+    def suite(check: Check) -> Suite:
+        remedy = check.remedy if isinstance(check.remedy, str) else check.remedy(table)
+        level = dg.AssetCheckSeverity
+        return check.rules, remedy, level.WARN if check.warns else level.ERROR
+
+    groups: dict[Any, list[Check]] = {}
+    for check in declared.checks:
+        if names is None or check.name in names:
+            ids = tuple(check.ids or declared.key)
+            groups.setdefault((check.rows, check.beside, ids), []).append(check)
+    for (rows, others, ids), checks in groups.items():
+        shown = rows(table, *(beside[name] for name in others.split())) if rows else table
+        results = evaluate_together(shown, [suite(one) for one in checks], ids=ids)
+        for check, result in zip(checks, results, strict=True):
+            yield result._replace(check_name=check.name)
+
+
+def result_of(
+    declared: Table, name: str, table: pd.DataFrame, **beside: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """Return the result of one declared check of a table."""
+    (result,) = results_of(declared, table, [name], **beside)
+    return result
 
 
 def check_result(
@@ -54,12 +88,20 @@ def evaluate_together(
         if rule.of is not None:
             with suppress(KeyError):  # the expectation will say that it lacks the column
                 table = table.assign(**{rule.settings["column"]: rule.of(table)})
-    made = [rule.made(table, i) for i, rule in enumerate(rules)]
+    made = [_expectation(rule, table, i) for i, rule in enumerate(rules)]
     findings = iter([_finding(one, table, ids) for one in _validate(table, made, ids)])
     return [
         _result([next(findings) for _ in own], len(table), remedy, severity)
         for own, remedy, severity in suites
     ]
+
+
+def _expectation(rule: Rule, table: pd.DataFrame, index: int) -> Any:
+    """Return a rule as an expectation, tagged with its index to find its result."""
+    import great_expectations.expectations as gxe
+
+    settings = {name: it(table) if callable(it) else it for name, it in rule.settings.items()}
+    return getattr(gxe, rule.expectation)(**settings, notes=rule.note, meta={"index": index})
 
 
 def _result(
@@ -103,7 +145,6 @@ def _batches() -> Any:
 def _validate(table: pd.DataFrame, expectations: Sequence[Any], ids: Sequence[str]) -> list[Any]:
     """Return the results in order; one that all rows keep has no details, which take long."""
     import great_expectations as gx
-    from great_expectations.validator.v1_validator import Validator  # takes the batch once
 
     present = [column for column in ids if column in table.columns]
     details = {
@@ -111,15 +152,14 @@ def _validate(table: pd.DataFrame, expectations: Sequence[Any], ids: Sequence[st
         "partial_unexpected_count": N_EXAMPLES,
         **({"unexpected_index_column_names": present} if present else {}),
     }
-    rows = {"dataframe": table.reset_index(drop=True)}
-    validator: Any = Validator(_batches(), batch_parameters=rows)
+    batch = _batches().get_batch({"dataframe": table.reset_index(drop=True)})
     found: dict[int, Any] = {}
     of_all_rows = [one for one in expectations if getattr(one, "mostly", None) == 1]
     for some, result_format in ((of_all_rows, "BOOLEAN_ONLY"), (expectations, details)):
         left = [one for one in some if one.meta["index"] not in found]
         suite = gx.ExpectationSuite(name="suite", expectations=left)
-        validator.result_format = result_format
-        for result in validator.validate_expectation_suite(suite).results if left else ():
+        results = batch.validate(suite, result_format=result_format).results if left else ()
+        for result in results:
             if result.success or result_format is details:
                 found[result.expectation_config.meta["index"]] = result
     return [found[index] for index in sorted(found)]

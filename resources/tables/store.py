@@ -18,10 +18,11 @@ from pydantic import Field
 from upath import UPath
 
 from judgeline.report import in_markdown
+from judgeline.tables.schema import Table
+from judgeline.tables.words import WORDS
 from resources.atomic import write_whole
 from resources.config.paths import tables_uri
 from resources.tables.rounding import differ_by_rounding_alone
-from resources.tables.words import WORDS
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
 PREVIEW_ROWS = 5
@@ -229,6 +230,11 @@ class ParquetTables(dg.ConfigurableIOManagerFactory):  # type: ignore[type-arg]
 def open_store(base_uri: str = "", **storage_options: Any) -> ParquetStore:
     """Return the store at a URI or folder, by default the one of this installation."""
     return ParquetStore(UPath(base_uri or tables_uri(), **storage_options))
+
+
+def empty_result(declared: Table, note: str) -> dg.MaterializeResult[pd.DataFrame]:
+    """Return a table without rows as the result of an asset, with the reason."""
+    return dg.MaterializeResult(value=declared.empty(), metadata={"note": note})
 
 
 def preview(table: pd.DataFrame, rows: int = PREVIEW_ROWS) -> str:

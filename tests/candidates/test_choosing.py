@@ -27,10 +27,10 @@ from assets.candidates.choosing import (
 )
 from assets.partitions import corpus_judge_key
 from judgeline.io import typed
+from judgeline.tables.candidates import CANDIDATES
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.config.options import CandidateOptions
-from resources.tables.candidates import CANDIDATES
 
 KNOWN = anchor_answers(BATTLES)
 STRENGTHS = pd.Series([-200.0, -100, 0, 50, 100, 300], index=ANCHORS)

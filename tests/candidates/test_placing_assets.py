@@ -19,13 +19,15 @@ from assets.partitions import corpus_judge_key, register
 from judgeline.elo import HeldOutRatings, RatingSettings, fit_beta_folds
 from judgeline.elo import rate as rate_battles
 from judgeline.intervals import calibrate_intervals
-from judgeline.io import RANKS, SCORED_COLUMNS, as_coded, as_table, questions_of
+from judgeline.io import RANKS, as_coded, as_table, questions_of
 from judgeline.reliability.gate import Measurement, hold_to
 from judgeline.report import beyond_lines
+from judgeline.tables.candidates import CANDIDATE_RATINGS, CANDIDATE_VERDICTS
+from judgeline.tables.intervals import LEADERBOARD
+from judgeline.tables.judging import SCORED_COLUMNS
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
-from resources.tables.candidates import CANDIDATE_RATINGS, CANDIDATE_VERDICTS
-from resources.tables.intervals import LEADERBOARD
+from resources.tables.expectations import result_of
 
 OF_SCORES = [*SCORED_COLUMNS, *candidate_judging.WHOSE]
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -203,11 +205,11 @@ def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate):
     numbers = ["rank", "rating", "lower", "upper", "judge_std_error", "best_rank", "soft_rating"]
     assert table.loc[~rated, numbers].isna().all(axis=None)
     assert "inf" in metadata["not_placed"].value["broken"]
-    check = CANDIDATE_RATINGS.check("candidates_are_placed", table.reset_index(drop=True))
+    check = result_of(CANDIDATE_RATINGS, "candidates_are_placed", table.reset_index(drop=True))
     assert not check.passed
     assert check.severity == WARN
     assert "not-judged" in check.description
-    assert CANDIDATE_RATINGS.check("candidates_are_placed", table.loc[["good"]]).passed
+    assert result_of(CANDIDATE_RATINGS, "candidates_are_placed", table.loc[["good"]]).passed
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ def test_a_candidate_beyond_all_voted_models_is_told_with_the_remedy(
         (CANDIDATE_RATINGS, "candidates_stand_among_people", placed.reset_index(drop=True)),
         (LEADERBOARD, "models_stand_among_people", board),
     ):
-        told = table.check(check, shown)
+        told = result_of(table, check, shown)
         assert (told.passed, told.severity) == (side is None, WARN)
         assert ("have people vote on its battles first" in told.description) is (side is not None)
     said = beyond_lines(board)
@@ -259,7 +261,7 @@ def test_an_unjudged_candidate_borrows_no_rating_of_its_namesake(made, scored_ba
     ).value
     assert table["flags"].tolist() == ["candidate;no-votes;not-judged"]
     assert table["rating"].isna().all()
-    assert not CANDIDATE_RATINGS.check("candidates_are_placed", table).passed
+    assert not result_of(CANDIDATE_RATINGS, "candidates_are_placed", table).passed
     board = board_of(made, whole, heldout, table).set_index("model")
     expected = heldout[heldout["model"].eq("eel") & heldout["method"].eq("auto")]["rating"].item()
     assert board.loc["eel", "rating"] == expected  # the corpus' own stands until then
@@ -271,7 +273,7 @@ def test_without_candidates_there_is_an_empty_table_of_the_same_columns(rate):
     for none in (dict.fromkeys(full), {name: one.head(0) for name, one in full.items()}):
         table, metadata = rate(none)
         assert (len(table), table.columns.tolist(), metadata["n_candidates"]) == (0, columns, 0)
-        assert CANDIDATE_RATINGS.check("candidates_are_placed", table).passed
+        assert result_of(CANDIDATE_RATINGS, "candidates_are_placed", table).passed
 
 
 # verdicts and scores
@@ -321,7 +323,7 @@ def test_nobody_is_asked_for_nothing_or_in_vain(made, tmp_path, sampled_battles,
     )
     assert result.value.empty
     assert note in result.metadata["note"]
-    assert CANDIDATE_VERDICTS.check("nearly_all_candidate_answers_parse", result.value).passed
+    assert result_of(CANDIDATE_VERDICTS, "nearly_all_candidate_answers_parse", result.value).passed
 
 
 # the board
@@ -356,7 +358,7 @@ def test_the_board_has_candidates_and_no_controls(made, rate, scored_battles, he
     pd.testing.assert_frame_equal(without[kept], by_model.drop("new")[kept], check_dtype=False)
     assert by_model.drop(columns=texts).dtypes.equals(without.drop(columns=texts).dtypes)
     for check in ("models_are_in_order", "intervals_hold_their_rating"):
-        assert LEADERBOARD.check(check, board).passed
+        assert result_of(LEADERBOARD, check, board).passed
     low = board_of(made, scored_battles, heldout_ratings, placed, kappa=0.05).set_index("model")
     assert low.loc["new", "flags"].startswith("withheld: kappa 0.05 < 0.20;candidate")
     assert low.loc["new", ["rating", "lower", "upper", "rank"]].isna().all()
@@ -366,8 +368,8 @@ def test_unrated_and_by_another_method(made, rate, scored_battles, heldout_ratin
     placed, _ = rate(tables_of(scores("once", [1.0])))
     board = board_of(made, scored_battles, heldout_ratings, placed)
     assert "too-few-battles" in board.set_index("model").loc["once", "flags"]
-    assert LEADERBOARD.check("models_are_in_order", board).passed
-    assert not LEADERBOARD.check("ratings_are_well_founded", board).passed
+    assert result_of(LEADERBOARD, "models_are_in_order", board).passed
+    assert not result_of(LEADERBOARD, "ratings_are_well_founded", board).passed
     other = board_of(made, scored_battles, heldout_ratings, placed.assign(method="hard"))
     assert "once" not in set(other["model"])
 

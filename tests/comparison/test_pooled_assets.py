@@ -16,7 +16,7 @@ from assets.comparison.pooled import (
 from assets.partitions import corpus_judge_key, register
 from judgeline.intervals import Leaderboard
 from judgeline.io import common_battles
-from judgeline.report import COMPARISON_COLUMNS
+from judgeline.tables.comparison import COMPARISON_COLUMNS
 from resources.config.corpora import RatingOptions
 
 RATING = RatingOptions(n_resamples=0)

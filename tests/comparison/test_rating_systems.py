@@ -19,9 +19,10 @@ from judgeline.io.systems import (
     rate_by_systems,
     trueskill_ratings,
 )
-from resources.tables.comparison import RATING_SYSTEMS
-from resources.tables.reference import REFERENCE_RATINGS
-from resources.tables.trust import SOFT_OUTCOMES
+from judgeline.tables.comparison import RATING_SYSTEMS
+from judgeline.tables.reference import REFERENCE_RATINGS
+from judgeline.tables.trust import SOFT_OUTCOMES
+from resources.tables.expectations import result_of
 
 NAMES = np.array(["ant", "bee", "cat", "dog", "emu", "fox"])
 STRENGTH = np.linspace(-1.2, 1.2, 6)
@@ -210,7 +211,7 @@ def test_a_note_explains_a_rating_that_is_not_there():
     table = systems()
     lacking = table.assign(rating=table["rating"].where(table["model"].ne("c")))
     note = lacking["note"].mask(lacking["model"].eq("c"), "no battle with the reference")
-    check = RATING_SYSTEMS.check("every_system_rates_every_model", lacking.assign(note=note))
+    check = result_of(RATING_SYSTEMS, "every_system_rates_every_model", lacking.assign(note=note))
     assert check.passed
 
 

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from assets.corpus import assets as corpus
-from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, language_code, typed
+from judgeline.io import language_code, typed
+from judgeline.tables.corpus import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.config.corpora import CorpusDefinition, Filters
 from resources.corpora.assemble import clean_battles, filter_battles
 

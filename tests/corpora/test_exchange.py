@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgeline.io import BATTLE_DTYPES, VERDICT_DTYPES, typed
+from judgeline.io import typed
+from judgeline.tables.corpus import BATTLE_DTYPES, VERDICT_DTYPES
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import ArenaHardOptions
 from resources.corpora.reading import read_files

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES, score_battles
+from judgeline.io import score_battles
 from judgeline.io.softelo import _read_scores as read_scores
+from judgeline.tables.corpus import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import READERS, ArenaHardOptions, CorpusDefinition, load_corpora
 from resources.config.paths import ROOT

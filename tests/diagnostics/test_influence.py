@@ -28,8 +28,8 @@ from judgeline.elo.strengths import place_models
 from judgeline.intervals.board import rank_intervals
 from judgeline.io import as_coded, as_table
 from judgeline.report import lead_text
+from judgeline.tables.diagnostics import BATTLE_INFLUENCES
 from resources.config.corpora import RatingOptions
-from resources.tables.diagnostics import BATTLE_INFLUENCES
 
 
 def placed(outcome: np.ndarray, anchors: np.ndarray, l2: float) -> float:

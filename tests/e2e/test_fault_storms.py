@@ -13,7 +13,7 @@ from fault_server import TRANSIENT, UNREADABLE, USAGE, FaultServer, serving, sho
 from installation import Installation, contested, graded
 from weather import LASTING, PASSING, LastingStorm, PassingStorm, Storm
 
-from judgeline.io import SCORE_COLUMNS
+from judgeline.tables.corpus import SCORE_COLUMNS
 from resources.judges.judge import present
 from resources.judges.live import judge as served
 from resources.judges.live.troubles import RetryPolicy

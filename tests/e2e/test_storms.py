@@ -14,7 +14,7 @@ from fault_server import FaultServer, serving
 from installation import Installation, contested, graded, grades
 from upath import UPath
 
-from judgeline.io import SCORE_COLUMNS
+from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.verdict.rubric import RESPONSES
 from resources.judges.judge import Presentation, present
 from resources.store.verdicts import VerdictStore

@@ -12,10 +12,10 @@ from assets.elo import ratings
 from assets.partitions import corpus_judge_key
 from judgeline.elo import HeldOutRatings
 from judgeline.io import as_table
-from judgeline.report.methods import MEANINGS
+from judgeline.tables.elo import BETA_FOLDS, MEANINGS, SCORING_METHODS
 from resources.config.catalog import Catalog
 from resources.method_table import FIGURES, KINDS, LEAST_SHARE, count_spending, gather_methods
-from resources.tables.elo import BETA_FOLDS, SCORING_METHODS
+from resources.tables.expectations import result_of
 
 MODELS = ("ant", "bee", "cat", "dog")
 
@@ -34,9 +34,9 @@ MODELS = ("ant", "bee", "cat", "dog")
 def test_a_slope_that_is_no_slope_is_named(check, changes, told):
     folds = pd.DataFrame({"held_out_model": ["ant", "bee"], "beta": 0.8, "std_error": 0.1})
     folds = folds.assign(n_battles=40, status="ok")
-    assert BETA_FOLDS.check(check, folds).passed
+    assert result_of(BETA_FOLDS, check, folds).passed
     folds.loc[1, list(changes)] = list(changes.values())
-    result = BETA_FOLDS.check(check, folds)
+    result = result_of(BETA_FOLDS, check, folds)
     assert not result.passed
     assert told in result.description
 
@@ -322,7 +322,7 @@ def test_a_withheld_judge_keeps_its_price_and_no_figure(made, battles, choices):
     assert "; no embedded rationales" in notes["btl"]
     pd.testing.assert_frame_equal(without_figures(both, {}), both)
     for compared, passed in ((table, True), (table.assign(spearman=1.5), False)):
-        assert SCORING_METHODS.check("methods_have_figures", compared).passed is passed
+        assert result_of(SCORING_METHODS, "methods_have_figures", compared).passed is passed
 
 
 def test_without_votes_there_is_nothing_to_hold_methods_against(made, battles, choices):

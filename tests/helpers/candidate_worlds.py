@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.io import BATTLE_DTYPES, typed
+from judgeline.io import typed
+from judgeline.tables.corpus import BATTLE_DTYPES
 
 ANCHORS = ("ant", "bee", "cat", "dog", "eel", "fox")
 N_QUESTIONS = 30

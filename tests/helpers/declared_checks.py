@@ -7,15 +7,16 @@ import dagster as dg
 import pandas as pd
 
 from assets.partitions import corpus_judge_key
+from judgeline.tables.schema import Table
 from resources.config.corpora import RatingOptions
-from resources.tables.schema import Table
+from resources.tables.expectations import result_of
 
 
 def checks_in(*tables: Table) -> SimpleNamespace:
     """Return an object whose attributes are the tables' checks, called with a table."""
     return SimpleNamespace(
         **{
-            check.name: partial(table.check, check.name)
+            check.name: partial(result_of, table, check.name)
             for table in tables
             for check in table.checks
         }

@@ -9,8 +9,9 @@ import pytest
 from declared_checks import checked
 
 from assets.intervals import assets as module
+from judgeline.tables.intervals import LEADERBOARD
 from resources.config.corpora import RatingOptions
-from resources.tables.intervals import LEADERBOARD
+from resources.tables.expectations import result_of
 
 CONFORMAL = pd.DataFrame(
     {
@@ -119,6 +120,6 @@ ENDLESS = {"upper": [math.inf, 1550.0, 1450.0]}
 )
 def test_a_board_may_have_gaps_that_it_explains(check, changes, told):
     """The rules themselves are tried in `tests/tables/test_declared.py`."""
-    result = LEADERBOARD.check(check, BOARD.assign(**changes))
+    result = result_of(LEADERBOARD, check, BOARD.assign(**changes))
     assert result.passed is (told is None)
     assert told is None or told in result.description

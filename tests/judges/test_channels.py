@@ -43,7 +43,8 @@ from fault_server import (
 from starlette.responses import JSONResponse, Response
 
 from assets.judging import assets as judging
-from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
+from judgeline.tables.corpus import SCORE_COLUMNS, VERDICT_DTYPES
+from judgeline.tables.judging import VERDICTS
 from judgeline.verdict.identity import identity_hash
 from judgeline.verdict.rubric import parse_answer
 from resources.config.corpora import load_corpora
@@ -58,7 +59,7 @@ from resources.judges.judge import Answer, Presentation, call_identity, judge_ke
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
-from resources.tables.judging import VERDICTS
+from resources.tables.expectations import result_of
 
 pytestmark = pytest.mark.slow
 
@@ -357,7 +358,7 @@ def test_why_an_answer_failed_is_stored_and_in_the_ledger(ask, reply, words, adv
     assert all(map(str.isprintable, verdicts["said"]))
     files = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
     assert not [content for content in files if KEY.encode() in content]
-    description = str(VERDICTS.check("nearly_all_answers_parse", verdicts).description)
+    description = str(result_of(VERDICTS, "nearly_all_answers_parse", verdicts).description)
     assert [part in description for part in (words, advice)] == [True, True]
     assert words in told[-1]
     (reason,) = buyer.account.entries(asked, None)["failure_reasons"]
@@ -414,9 +415,9 @@ def test_a_table_of_an_older_version_is_checked_as_before() -> None:
     told = {**dict.fromkeys(VERDICT_DTYPES), "judge": "j", "replicate": 0, "identity": "i"}
     rows = [told | {"battle_id": "b", "order": o, "status": "transport"} for o in ("AB", "BA")]
     old = pd.DataFrame(rows).astype(VERDICT_DTYPES).drop(columns=SAID)
-    assert VERDICTS.check("verdicts_are_well_formed", old).passed
+    assert result_of(VERDICTS, "verdicts_are_well_formed", old).passed
     assert judging.answers_name_one_model(old).passed
-    assert "transport 2" in str(VERDICTS.check("nearly_all_answers_parse", old).description)
+    assert "transport 2" in str(result_of(VERDICTS, "nearly_all_answers_parse", old).description)
 
 
 def test_a_second_run_sends_nothing_and_another_prompt_sends_all(ask, tmp_path: Path) -> None:

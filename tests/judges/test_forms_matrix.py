@@ -16,6 +16,8 @@ from batch_server import BatchServer, answered
 from buyer_process import numbered, store_in
 from fault_server import FaultServer, serving
 
+from judgeline.tables.judging import FAILURES
+from judgeline.tables.words import WORDS
 from judgeline.verdict import CRITERIA
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
@@ -26,9 +28,8 @@ from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
 from resources.judges.forms.form import Prompt, Reading, read
 from resources.judges.forms.registered import FORM_TABLES, form_with
-from resources.judges.judge import FAILURES, Answer, Evidence, Judge, Presentation
+from resources.judges.judge import Answer, Evidence, Judge, Presentation
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
-from resources.tables.words import WORDS
 
 PROMPTS = write_prompts(6, seed=2)
 SIDES = [

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from answering import annotate
 
-from judgeline.io import VERDICT_DTYPES, score_battles
+from judgeline.io import score_battles
+from judgeline.tables.corpus import VERDICT_DTYPES
 from judgeline.verdict.outcomes import CRITERIA
 from resources.arena.simulation import read_arena
 from resources.config.corpora import CorpusDefinition

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from declared_checks import checks_in
 
-from resources.tables.judging import SCORED_BATTLES, VERDICTS
+from judgeline.tables.judging import SCORED_BATTLES, VERDICTS
+from resources.tables.expectations import results_of
 
 judging = checks_in(VERDICTS, SCORED_BATTLES)
 MARKS = [name for name in VERDICTS.columns if name[-2:] in ("_a", "_b")]
@@ -21,8 +22,8 @@ def _failed(verdicts, n, status="parse_error"):
 
 def test_verdicts_of_a_judge_keep_every_rule(verdicts, scored_battles, sampled_battles):
     results = [
-        *VERDICTS.results(verdicts, sampled_battles=sampled_battles),
-        *SCORED_BATTLES.results(scored_battles),
+        *results_of(VERDICTS, verdicts, sampled_battles=sampled_battles),
+        *results_of(SCORED_BATTLES, scored_battles),
     ]
     assert [one.description for one in results if not one.passed] == []
 

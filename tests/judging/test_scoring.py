@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judgeline.io import SCORE_COLUMNS, SCORED_COLUMNS, VERDICT_DTYPES, score_battles
+from judgeline.io import score_battles
+from judgeline.tables.corpus import SCORE_COLUMNS, VERDICT_DTYPES
+from judgeline.tables.judging import SCORED_COLUMNS
 from judgeline.verdict.outcomes import CRITERIA
 
 

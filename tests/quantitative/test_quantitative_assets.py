@@ -15,16 +15,17 @@ from assets.partitions import corpus_judge_key
 from assets.quantitative.assets import quantitative_judges, quantitative_outcomes
 from assets.quantitative.embeddings import most_rationales_are_embedded, rationale_embeddings
 from judgeline.io import score_battles
-from judgeline.verdict.outcomes import CRITERIA
-from resources.config.catalog import Catalog
-from resources.embeddings.buying import StoredEmbeddings
-from resources.judges.forms.score import completions_of
-from resources.tables.judging import SCORE_VERDICTS
-from resources.tables.quantitative import (
+from judgeline.tables.judging import SCORE_VERDICTS
+from judgeline.tables.quantitative import (
     QUANTITATIVE_JUDGES,
     QUANTITATIVE_OUTCOMES,
     RATIONALE_EMBEDDINGS,
 )
+from judgeline.verdict.outcomes import CRITERIA
+from resources.config.catalog import Catalog
+from resources.embeddings.buying import StoredEmbeddings
+from resources.judges.forms.score import completions_of
+from resources.tables.expectations import result_of, results_of
 
 MODELS = ("ant", "bee", "cat", "dog", "new")
 N = 320
@@ -148,7 +149,7 @@ def test_without_embeddings_all_is_empty(battles, judged, catalog, tmp_path, cor
     result = embed(silent, NO_SCORES, catalog, tmp_path, corpus)
     assert result.value.empty
     assert told in result.metadata["note"]
-    assert RATIONALE_EMBEDDINGS.check("embeddings_are_unique", result.value).passed
+    assert result_of(RATIONALE_EMBEDDINGS, "embeddings_are_unique", result.value).passed
     assert covered(result.value, silent, NO_SCORES, catalog, corpus).passed
     for asset, table in (
         (quantitative_outcomes, QUANTITATIVE_OUTCOMES),
@@ -156,7 +157,7 @@ def test_without_embeddings_all_is_empty(battles, judged, catalog, tmp_path, cor
     ):
         made = learn(asset, battles, silent, NO_SCORES, result.value, catalog)
         pd.testing.assert_frame_equal(made.value, table.empty())
-        assert all(check.passed for check in table.results(made.value))
+        assert all(check.passed for check in results_of(table, made.value))
         assert "note of rationale_embeddings" in made.metadata["note"]
 
 
@@ -220,9 +221,9 @@ def test_judges_stand_beside_their_base(battles, judged, scores, embeddings, cat
     accuracy = table.xs("accuracy", level="metric")
     assert (accuracy["value"] == 1.0).all()
     assert (accuracy["base"] < 0.7).all()
-    assert QUANTITATIVE_JUDGES.check("reasons_do_not_mislead", result.value).passed
+    assert result_of(QUANTITATIVE_JUDGES, "reasons_do_not_mislead", result.value).passed
     worse = result.value.assign(value=2 * result.value["score_only"])
-    assert not QUANTITATIVE_JUDGES.check("reasons_do_not_mislead", worse).passed
+    assert not result_of(QUANTITATIVE_JUDGES, "reasons_do_not_mislead", worse).passed
 
 
 @pytest.mark.parametrize(

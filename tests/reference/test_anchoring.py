@@ -18,9 +18,9 @@ from assets.reference.assets import (
     rate_against,
 )
 from judgeline.io.anchoring import against, choose_reference, gaps_against, meetings
+from judgeline.tables.reference import REFERENCE_RATINGS
 from resources.config.corpora import ReferenceOptions
 from resources.corpora.reading import read_files
-from resources.tables.reference import REFERENCE_RATINGS
 
 PLAIN = ReferenceOptions()
 

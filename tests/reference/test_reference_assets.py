@@ -9,10 +9,11 @@ from catalogs import catalog_of
 from assets.partitions import corpus_judge_key
 from assets.reference import assets as module
 from assets.reference.assets import REFERENCE_DIAGNOSTICS
+from judgeline.tables.judging import CHOICE_VERDICTS
+from judgeline.tables.reference import REFERENCE_RATINGS
+from judgeline.tables.trust import SOFT_OUTCOMES
 from resources.config.catalog import Catalog
-from resources.tables.judging import CHOICE_VERDICTS
-from resources.tables.reference import REFERENCE_RATINGS
-from resources.tables.trust import SOFT_OUTCOMES
+from resources.tables.expectations import result_of
 
 CORPUS = """stub:
   reader: battles
@@ -57,7 +58,7 @@ def test_outcomes_of_the_rubric_anchor_where_there_are_no_probabilities(made, sc
     assert result.metadata["reference_because"] == "configured"
     assert result.metadata["finite_population"] == 400
     assert "not asked for" in result.metadata["mean_kappa"]
-    assert REFERENCE_RATINGS.check("gaps_are_finite", result.value).passed
+    assert result_of(REFERENCE_RATINGS, "gaps_are_finite", result.value).passed
 
 
 def test_a_name_of_a_model_is_no_markup_on_the_page(made, sampled_battles, scored_battles):
@@ -88,7 +89,7 @@ def test_a_judge_without_preferences_gets_an_empty_table_and_a_reason(made):
     assert rated.metadata["preferences_from"].startswith("nowhere")
     pd.testing.assert_frame_equal(rated.value, REFERENCE_RATINGS.empty())
     assert "choose with log-probabilities" in rated.metadata["note"]
-    assert REFERENCE_RATINGS.check("gaps_are_finite", rated.value).passed
+    assert result_of(REFERENCE_RATINGS, "gaps_are_finite", rated.value).passed
     diagnostics = diagnostics_of(rated)
     assert diagnostics.empty
     diagnostics = REFERENCE_DIAGNOSTICS.filled(diagnostics)
@@ -155,5 +156,5 @@ def test_gaps_that_are_no_numbers_or_twice_there_stop(breakage, made, scored_bat
     ratings = made(scored=scored_battles).value
     row = ratings.index[ratings["model"].eq("bee")]
     ratings.loc[row, list(breakage)] = list(breakage.values())
-    result = REFERENCE_RATINGS.check("gaps_are_finite", ratings)
+    result = result_of(REFERENCE_RATINGS, "gaps_are_finite", ratings)
     assert (result.passed, result.severity) == (False, ERROR)

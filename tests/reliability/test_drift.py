@@ -15,10 +15,10 @@ from assets.reliability.drift import (
     judge_has_not_drifted,
     moved_since,
 )
-from judgeline.io import SCORE_COLUMNS
 from judgeline.reliability import UNITS, Drift, Judgement, detect_drift
+from judgeline.tables.corpus import SCORE_COLUMNS
+from judgeline.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT, RELIABILITY_PANEL
 from resources.config.corpora import CorpusDefinition
-from resources.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT, RELIABILITY_PANEL
 
 N_BATTLES, N_REPEATED = 100, 50
 NAN = math.nan

@@ -19,8 +19,9 @@ from judgeline.reliability import (
     hold_to,
     panel_measurements,
 )
-from resources.tables.intervals import LEADERBOARD
-from resources.tables.reliability import RELIABILITY_PANEL
+from judgeline.tables.intervals import LEADERBOARD
+from judgeline.tables.reliability import RELIABILITY_PANEL
+from resources.tables.expectations import result_of
 
 PASSES = {"at least": (False, True, True), "at most": (True, True, False)}
 """Whether a value below, at and above the threshold passes."""
@@ -306,5 +307,5 @@ def test_withheld_judges_are_read_off_their_leaderboards() -> None:
     ],
 )
 def test_a_missing_rating_needs_a_reason_unless_it_is_withheld(check: str, flags) -> None:
-    assert LEADERBOARD.check(check, WITHHELD).passed
-    assert flags is None or not LEADERBOARD.check(check, WITHHELD.assign(flags=flags)).passed
+    assert result_of(LEADERBOARD, check, WITHHELD).passed
+    assert flags is None or not result_of(LEADERBOARD, check, WITHHELD.assign(flags=flags)).passed

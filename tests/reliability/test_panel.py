@@ -9,11 +9,11 @@ from catalogs import catalog_of
 from assets.partitions import corpus_judge_key, register
 from assets.reliability import gate
 from assets.reliability.gate import by_run, panel_table, repeated
+from judgeline.tables.reliability import RELIABILITY_PANEL
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import CorpusDefinition
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
-from resources.tables.reliability import RELIABILITY_PANEL
 from resources.tables.store import open_store
 
 NAN = np.nan

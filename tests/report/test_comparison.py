@@ -5,7 +5,8 @@ import pytest
 
 from assets.comparison import assets as comparison
 from assets.comparison.report import self_contained
-from resources.tables.comparison import JUDGE_COMPARISON
+from judgeline.tables.comparison import JUDGE_COMPARISON
+from resources.tables.expectations import result_of
 
 
 @pytest.fixture
@@ -76,15 +77,15 @@ def test_self_contained_page(tmp_path, page, passed):
 
 def test_figures_off_their_scale_are_told_and_missing_ones_are_no_error(compared):
     check = "comparison_is_sound"
-    assert JUDGE_COMPARISON.check(check, compared.assign(spearman=np.nan, kappa=np.nan)).passed
+    assert result_of(JUDGE_COMPARISON, check, compared.assign(spearman=np.nan, kappa=np.nan)).passed
     off = {"mae": -1.0, "spearman": 1.2, "kendall": -1.2, "kappa": 1.2, "coverage": 1.2}
     broken = compared.assign(**off, n_failed=compared["n_verdicts"] + 1)
-    result = JUDGE_COMPARISON.check(check, pd.concat([broken, broken.head(1)]))
+    result = result_of(JUDGE_COMPARISON, check, pd.concat([broken, broken.head(1)]))
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.ERROR)
     for words in ("mae is at least 0", "together unique", "no more verdicts failed"):
         assert words in result.description
     for name in ("spearman", "kendall", "kappa", "coverage"):
         assert f"{name} lies in" in result.description
-    lacking = JUDGE_COMPARISON.check(check, compared.drop(columns="mae"))
+    lacking = result_of(JUDGE_COMPARISON, check, compared.drop(columns="mae"))
     assert "missing columns: mae" in lacking.description
-    assert "a judge is compared" in JUDGE_COMPARISON.check(check, compared.head(0)).description
+    assert "a judge is compared" in result_of(JUDGE_COMPARISON, check, compared.head(0)).description

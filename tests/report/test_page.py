@@ -24,8 +24,8 @@ from judgeline.report import JudgeTables
 from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.grid import FIELDS, columns
 from judgeline.report.wording import flag_words, number, span
+from judgeline.tables.words import WORDS
 from judgeline.winrate import LabelPlans, WinRateCoverage
-from resources.tables.words import WORDS
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from forks import forking
 from lanes import sized
 from upath import UPath
 
-from judgeline.io import SCORE_COLUMNS
+from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.verdict.identity import text_hash
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES

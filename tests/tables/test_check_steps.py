@@ -6,8 +6,8 @@ import pytest
 
 from assets.conditions import checks_of
 from assets.partitions import CORPUS_JUDGE, register
-from resources.tables.rules import holds, known, within
-from resources.tables.schema import Check, Table
+from judgeline.tables.rules import holds, known, within
+from judgeline.tables.schema import Check, Table
 from resources.tables.store import ParquetTables
 
 BOARD = Table(

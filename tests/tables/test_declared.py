@@ -7,8 +7,9 @@ from collections import Counter
 import pandas as pd
 import pytest
 
+from judgeline.tables.words import WORDS
 from resources.tables.declared import TABLES
-from resources.tables.words import WORDS
+from resources.tables.expectations import result_of, results_of
 
 N_RULES = """
 raw_battles 2 battles 10 verdicts 18 choice_verdicts 15 score_verdicts 10 scored_battles 14
@@ -173,10 +174,10 @@ def test_a_table_has_words_a_key_and_an_empty_form(table):
 )
 def test_sound_rows_pass_every_check_and_no_rows_break_no_value(table):
     others = beside(table)
-    results = table.results(sound(table), **others)
+    results = results_of(table, sound(table), **others)
     assert [one.description for one in results if not one.passed] == []
     none = {name: other.head(0) for name, other in others.items()}
-    failed = [one.description for one in table.results(table.empty(), **none) if not one.passed]
+    failed = [one.description for one in results_of(table, table.empty(), **none) if not one.passed]
     assert all("observed: 0 " in said or "no verdicts" in said for said in failed)
 
 
@@ -202,7 +203,7 @@ def test_no_rule_is_lost_and_none_became_loose():
 )
 def test_a_row_that_breaks_a_rule_fails_its_check(table, check, rule):
     rows = broken(table, rule)
-    result = table.check(check.name, rows, **beside(table))
+    result = result_of(table, check.name, rows, **beside(table))
     assert not result.passed
     assert result.severity.value == ("WARN" if check.warns else "ERROR")
     assert f"expected: {rule.note}".lower() in result.description.lower()

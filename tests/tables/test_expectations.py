@@ -7,8 +7,8 @@ import dagster as dg
 import pandas as pd
 import pytest
 
+from judgeline.tables.rules import at_least, has_columns, median_within, n_rows, unique, within
 from resources.tables.expectations import evaluate
-from resources.tables.rules import at_least, has_columns, median_within, n_rows, unique, within
 
 TABLE = pd.DataFrame({"battle_id": ["b1", "b2", "b3"], "share": [0.2, 0.4, 7.0]})
 MANY = pd.DataFrame({"battle_id": [f"b{i}" for i in range(500)], "share": 2.0})

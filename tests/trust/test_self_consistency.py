@@ -14,8 +14,8 @@ from assets.trust.assets import (
     rubric_outcomes,
 )
 from judgeline.io import score_battles
+from judgeline.tables.trust import CONSISTENCY
 from judgeline.verdict.outcomes import CRITERIA
-from resources.tables.trust import CONSISTENCY
 
 
 def battles(*rows: tuple[str, str, str], language: str | list = "en") -> pd.DataFrame:

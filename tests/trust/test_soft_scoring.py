@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 
 from assets.trust.scoring import outcomes_by_source
+from judgeline.tables.trust import SOFT_OUTCOMES, SOURCES
 from resources.judges.forms.score import completion_ids
-from resources.tables.trust import SOFT_OUTCOMES, SOURCES
 
 SCALE = (1, 100)
 

@@ -12,13 +12,14 @@ from assets.judging.asking import why_not_asked
 from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
 from assets.trust.assets import ALL, OVERALL
-from judgeline.io import SCORE_COLUMNS
+from judgeline.tables.corpus import SCORE_COLUMNS
+from judgeline.tables.judging import CHOICE_VERDICTS, SCORE_VERDICTS
+from judgeline.tables.trust import CONSISTENCY, SOFT_OUTCOMES, SOURCES
 from resources.judges.annotation import recorded_choices
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
-from resources.tables.judging import CHOICE_VERDICTS, SCORE_VERDICTS
+from resources.tables.expectations import result_of, results_of
 from resources.tables.store import ParquetTables, open_store
-from resources.tables.trust import CONSISTENCY, SOFT_OUTCOMES, SOURCES
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
@@ -119,7 +120,7 @@ def test_a_judge_that_is_not_asked_has_empty_tables_and_a_note(lineage) -> None:
         assert stored.empty, table.name
         assert list(stored) == table.columns
         assert "asks" in lineage.metadata(table.name, "plain")["note"], table.name
-        assert all(one.passed for one in table.results(stored))
+        assert all(one.passed for one in results_of(table, stored))
     rest = lineage.stored("consistency", "plain")
     assert list(rest) == CONSISTENCY.columns
     assert set(rest["source"]) == {"rubric"}  # its rubric can still contradict itself
@@ -147,7 +148,7 @@ def test_nothing_is_bought_twice(lineage) -> None:
 
 @pytest.mark.parametrize("table", ASKED, ids=lambda table: table.name)
 def test_tables_as_they_are_made_keep_every_rule(lineage, table) -> None:
-    results = table.results(lineage.stored(table.name, "asked"))
+    results = results_of(table, lineage.stored(table.name, "asked"))
     assert [one.description for one in results if not one.passed] == []
 
 
@@ -160,7 +161,7 @@ def test_tables_as_they_are_made_keep_every_rule(lineage, table) -> None:
 )
 def test_answers_that_say_too_little_are_found(lineage, table, check, cells, severity) -> None:
     said = lineage.stored(table.name, "asked").query("status == 'ok'")
-    result = table.check(check, said.assign(**cells))
+    result = result_of(table, check, said.assign(**cells))
     assert (result.passed, result.severity) == (False, severity)
 
 
@@ -194,7 +195,7 @@ def recorded(*rows: tuple[str, str, float | None], judge="stub", scores=None) ->
         **dict.fromkeys(SCORE_COLUMNS, scores),
     )
     found = recorded_choices(own, pd.DataFrame({"battle_id": ["b0", "b1", "b2"]}), judge)
-    assert CHOICE_VERDICTS.check("choices_are_well_formed", found).passed
+    assert result_of(CHOICE_VERDICTS, "choices_are_well_formed", found).passed
     return found
 
 

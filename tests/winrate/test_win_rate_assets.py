@@ -8,9 +8,10 @@ from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key
 from assets.winrate import assets as module
+from judgeline.tables.winrate import ADJUSTED_WIN_RATES
 from judgeline.winrate import ADJUSTMENTS, EACH_MODEL, HEADLINE_RULE, STRONGEST, WEAKEST
 from resources.config.catalog import Catalog
-from resources.tables.winrate import ADJUSTED_WIN_RATES
+from resources.tables.expectations import result_of
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
@@ -87,7 +88,7 @@ def test_without_votes_nothing_is_estimated_and_the_table_says_why(scored, catal
         assert module.covered(coverage).passed
         assert module.judge_is_better_than_chance(result.value).passed
         for check in ADJUSTED_WIN_RATES.checks:
-            assert ADJUSTED_WIN_RATES.check(check.name, result.value).passed
+            assert result_of(ADJUSTED_WIN_RATES, check.name, result.value).passed
 
 
 def test_lengths_that_are_unknown_leave_out_one_row_only(scored, catalog):
@@ -157,8 +158,8 @@ def test_coverage_of_a_third_below_chance_warns(n_held, n_models, passed):
 
 
 def test_a_win_rate_that_should_not_be_there_is_named(rates):
-    assert ADJUSTED_WIN_RATES.check("win_rates_lie_in_their_intervals", rates).passed
+    assert result_of(ADJUSTED_WIN_RATES, "win_rates_lie_in_their_intervals", rates).passed
     broken = _at(rates, 5, status="chance")
-    result = ADJUSTED_WIN_RATES.check("win_rates_lie_in_their_intervals", broken)
+    result = result_of(ADJUSTED_WIN_RATES, "win_rates_lie_in_their_intervals", broken)
     assert not result.passed
     assert "m05" in result.description

@@ -9,10 +9,10 @@ import numpy as np
 from pydantic import Field
 from scipy.special import expit
 
+from judgeline.tables.judging import CHOICE_VERDICTS
 from judgeline.verdict import LETTERS, parse_choice, parse_choice_object
 from resources.judges.forms.evidence import Tokens, choice_of, perplexity_of
 from resources.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions
-from resources.tables.judging import CHOICE_VERDICTS
 
 _SHARE_OF_FIRST = dict(zip(LETTERS, (1.0, 0.5, 0.0), strict=True))
 _TIE = 0.25  # rubric points to either side of equality between which a tie is likeliest

@@ -17,11 +17,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
+from judgeline.tables.schema import Table
 from judgeline.verdict import RubricError
 from resources.config.options import Options
 from resources.judges.forms.evidence import Tokens
 from resources.judges.judge import Answer, Presentation, present
-from resources.tables.schema import Table
 
 PROMPT_VERSION = "1"
 """Changes with the fences, the schema or the repair request: all of them shape an answer."""

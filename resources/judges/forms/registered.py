@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from judgeline.tables.schema import Table
 from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
 from resources.judges.forms.form import Form, ShortOptions
 from resources.judges.forms.rubric import RubricForm
 from resources.judges.forms.score import ScoreForm, ScoreOptions
-from resources.tables.schema import Table
 
 FORMS: dict[str, type[Form]] = {form.name: form for form in (RubricForm, ScoreForm, ChoiceForm)}
 """Each form by its name, in the order in which they are asked."""

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from judgeline.io import SCORE_COLUMNS
+from judgeline.tables.corpus import SCORE_COLUMNS
+from judgeline.tables.judging import VERDICTS
 from judgeline.verdict import (
     CRITERIA,
     HIGHEST_SCORE,
@@ -14,7 +15,6 @@ from judgeline.verdict import (
 )
 from resources.judges.forms.form import Form, Reading, closed_object, named_schema
 from resources.judges.judge import Presentation
-from resources.tables.judging import VERDICTS
 
 _NO_MARKS = (None,) * len(SCORE_COLUMNS)
 _MARK = {"type": "integer", "enum": list(range(LOWEST_SCORE, HIGHEST_SCORE + 1))}

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, StrictInt, field_validator
 
+from judgeline.tables.judging import SCORE_VERDICTS
 from judgeline.trust.distributions import ScoreDistribution, expected_score
 from judgeline.verdict import (
     HIGHEST_SCORE,
@@ -20,7 +21,6 @@ from judgeline.verdict import (
 from resources.judges.forms.evidence import Tokens, score_of
 from resources.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions, Wording
 from resources.judges.judge import Presentation, require_texts
-from resources.tables.judging import SCORE_VERDICTS
 
 TARGET_SCALE: tuple[float, float] = (1.0, 10.0)
 """Scale of expected scores: that of the rubric, in points."""

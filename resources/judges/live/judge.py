@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from judgeline.tables.remedies import may_pass, remedy_text
 from judgeline.verdict import text_hash
 from resources.judges.budget import Budget, Meter
 from resources.judges.forms.form import PROMPT_VERSION, Prompt, Reading
@@ -33,7 +34,6 @@ from resources.judges.live.probe import (
 )
 from resources.judges.live.replies import require_message
 from resources.judges.live.troubles import Retries, RetryPolicy
-from resources.judges.remedies import may_pass, remedy_text
 
 _LOG = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ import pytest
 from assets.comparison.report import battles_behind, runs_behind
 from judgeline.api import RankSettings, rank_file
 from judgeline.cli import COULD_NOT_RUN, main
-from judgeline.io import SCORE_COLUMNS, read_judged_battles
+from judgeline.io import read_judged_battles
+from judgeline.tables.corpus import SCORE_COLUMNS
 from pipelines.commands.plan import WHOLE, common_part, supported_part
 from pipelines.commands.verdicts import import_verdicts
 from pipelines.definitions import defs

@@ -12,7 +12,7 @@ from upath import UPath
 
 from assets.judging.assets import ASKED
 from judgeline.intervals import sampling_half_width
-from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
+from judgeline.tables.corpus import SCORE_COLUMNS, VERDICT_DTYPES
 from pipelines.commands.plan import cut_short, plan_run, require_covered
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition

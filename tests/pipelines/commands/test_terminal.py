@@ -7,8 +7,8 @@ import pandas as pd
 from rich.console import Console
 
 from judgeline.report.wording import surrogacy_text
+from judgeline.tables.intervals import with_judge_columns
 from judgeline.terminal import machine_readable, show_leaderboard
-from resources.tables.intervals import with_judge_columns
 
 BOARD = pd.DataFrame(
     {

@@ -11,7 +11,8 @@ from newcomers import drop, newcomer
 
 from assets.candidates.predictions import JUDGE_AND_VOTES
 from judgeline.elo import RatingSettings, rate
-from judgeline.io import BATTLE_DTYPES, as_coded, typed
+from judgeline.io import as_coded, typed
+from judgeline.tables.corpus import BATTLE_DTYPES
 from pipelines.commands.console import cause
 from pipelines.definitions import build_definitions
 from resources.arena.simulation import Arena, arena_options, build_arena

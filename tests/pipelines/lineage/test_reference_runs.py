@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judgeline.io import SCORE_COLUMNS
+from judgeline.tables.corpus import SCORE_COLUMNS
 from pipelines.commands.plan import DO_WITHOUT, Part, common_part, supported_part
 from pipelines.definitions import defs
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from resources.tables.rules import holds, unique
-from resources.tables.schema import stops, table
+from judgeline.tables.rules import holds, unique
+from judgeline.tables.schema import stops, table
 
 _NUMBERS = ["gap", "lower", "upper", "std_error"]
 

@@ -1,18 +1,14 @@
 """A table is a value: its columns, and its rules under the names of its checks."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from resources.tables.rules import Rule
-from resources.tables.words import WORDS
-
-if TYPE_CHECKING:  # judges read the columns of their forms, and need no orchestrator
-    import dagster as dg
-
+from judgeline.tables.rules import Rule
+from judgeline.tables.words import WORDS
 
 Remedy = str | Callable[[pd.DataFrame], str]
 
@@ -75,43 +71,6 @@ class Table:
     def filled(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the typed columns of a table that may lack some: those are null."""
         return self.typed(table.reindex(columns=self.columns))
-
-    def without(self, note: str) -> "dg.MaterializeResult[pd.DataFrame]":
-        """Return the table without rows as an asset's result, with the reason."""
-        import dagster as dg
-
-        return dg.MaterializeResult(value=self.empty(), metadata={"note": note})
-
-    def results(
-        self, table: pd.DataFrame, names: Collection[str] | None = None, **beside: pd.DataFrame
-    ) -> "Iterator[dg.AssetCheckResult]":
-        """Yield the results of the checks, or of those in `names`; `beside` has further tables."""
-        import dagster as dg
-
-        from resources.tables.expectations import Suite, evaluate_together
-
-        def suite(check: Check) -> Suite:
-            remedy = check.remedy if isinstance(check.remedy, str) else check.remedy(table)
-            level = dg.AssetCheckSeverity
-            return check.rules, remedy, level.WARN if check.warns else level.ERROR
-
-        groups: dict[Any, list[Check]] = {}
-        for check in self.checks:
-            if names is None or check.name in names:
-                ids = tuple(check.ids or self.key)
-                groups.setdefault((check.rows, check.beside, ids), []).append(check)
-        for (rows, others, ids), checks in groups.items():
-            shown = rows(table, *(beside[name] for name in others.split())) if rows else table
-            results = evaluate_together(shown, [suite(one) for one in checks], ids=ids)
-            for check, result in zip(checks, results, strict=True):
-                yield result._replace(check_name=check.name)
-
-    def check(
-        self, name: str, table: pd.DataFrame, **beside: pd.DataFrame
-    ) -> "dg.AssetCheckResult":
-        """Return the result of one declared check."""
-        (result,) = self.results(table, [name], **beside)
-        return result
 
     @property
     def beside(self) -> set[str]:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from judgeline.intervals import BEYOND, BY_JUDGE, WITHHELD, ConformalCalibration, Leaderboard
-from resources.tables.rules import at_least, holds, known, n_rows, unique, within
-from resources.tables.schema import Table, stops, table, warns
+from judgeline.tables.rules import at_least, holds, known, n_rows, unique, within
+from judgeline.tables.schema import Table, stops, table, warns
 
 MORE_MODELS = "Calibrate on more models that people rated, or raise miscoverage."
 

@@ -1,9 +1,9 @@
 """Declared tables of candidates: answers, battles, verdicts, controls and predictions."""
 
-from resources.tables.corpus import SAMPLED_BATTLES
-from resources.tables.intervals import AMONG_PEOPLE, LEADERBOARD, VOTES_FIRST, WELL_FOUNDED
-from resources.tables.judging import VERDICTS, parse_check
-from resources.tables.schema import Table, table, warns
+from judgeline.tables.corpus import SAMPLED_BATTLES
+from judgeline.tables.intervals import AMONG_PEOPLE, LEADERBOARD, VOTES_FIRST, WELL_FOUNDED
+from judgeline.tables.judging import VERDICTS, parse_check
+from judgeline.tables.schema import Table, table, warns
 
 CANDIDATES = Table(
     "candidates",

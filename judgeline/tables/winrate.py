@@ -1,8 +1,8 @@
 """Declared table of win rates."""
 
+from judgeline.tables.rules import holds, within
+from judgeline.tables.schema import table, warns
 from judgeline.winrate import ModelWinRates
-from resources.tables.rules import holds, within
-from resources.tables.schema import table, warns
 
 ROUNDING = 1e-9
 _RATES = ("naive_win_rate", "win_rate", "win_rate_lower", "win_rate_upper", "human_win_rate")

@@ -2,10 +2,16 @@
 
 import numpy as np
 
-from judgeline.report import COMPARISON_COLUMNS
-from resources.tables.intervals import LEADERBOARD
-from resources.tables.rules import at_least, has_columns, holds, n_rows, unique, within
-from resources.tables.schema import Table, fails, stops, table
+from judgeline.tables.intervals import LEADERBOARD
+from judgeline.tables.rules import at_least, has_columns, holds, n_rows, unique, within
+from judgeline.tables.schema import Table, fails, stops, table
+
+_COMPARISON = (
+    "judge method n_models mae spearman kendall mean_beta threshold coverage median_width kappa "
+    "n_verdicts n_failed n_scored"
+)
+COMPARISON_COLUMNS = tuple(_COMPARISON.split())
+"""Columns of the comparison table, one row per judge and method."""
 
 JUDGE_COMPARISON = table(
     "judge_comparison",

@@ -1,7 +1,7 @@
 """Declared tables of trust: outcomes of single scores and choices, and their consistency."""
 
-from resources.tables.rules import among, holds, known, unique, within
-from resources.tables.schema import stops, table
+from judgeline.tables.rules import among, holds, known, unique, within
+from judgeline.tables.schema import stops, table
 
 SOURCES = ("likelihood", "perplexity", "choice", "score", "score-plain")
 

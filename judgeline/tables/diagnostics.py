@@ -1,8 +1,8 @@
 """Declared tables of diagnostics: of the judge, and of influences."""
 
 from judgeline.diagnostics import Diagnostics
-from resources.tables.rules import known, n_rows, unique
-from resources.tables.schema import Table, table, warns
+from judgeline.tables.rules import known, n_rows, unique
+from judgeline.tables.schema import Table, table, warns
 
 JUDGE_DIAGNOSTICS = table(
     "judge_diagnostics",

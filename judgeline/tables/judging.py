@@ -4,12 +4,24 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo import connected_components, cut_models
-from judgeline.io import REPLY_DTYPES, SCORE_COLUMNS, SCORED_COLUMNS
-from resources.judges.judge import FAILURES
-from resources.judges.remedies import reasons_of, remedies_text
-from resources.tables.corpus import RECORDED_VERDICTS
-from resources.tables.rules import Rule, among, has_columns, holds, known, n_rows, unique, within
-from resources.tables.schema import Check, Table, stops, table, warns
+from judgeline.tables.corpus import RECORDED_VERDICTS, REPLY_DTYPES, SCORE_COLUMNS
+from judgeline.tables.remedies import reasons_of, remedies_text
+from judgeline.tables.rules import Rule, among, has_columns, holds, known, n_rows, unique, within
+from judgeline.tables.schema import Check, Table, stops, table, warns
+
+FAILURES = (
+    "parse_error", "echo", "refusal", "truncated", "context_overflow", "transport",
+    "content_filter", "tool_call", "other_model",
+)  # fmt: skip
+"""Every class of a failed answer; the status of any other is ``ok``."""
+
+_SCORED = (
+    "battle_id question_id cluster_id model_a model_b language category human_outcome "
+    "score_difference judge_outcome recorded_outcome difference_ab difference_ba length_a length_b "
+    "markdown_a markdown_b"
+)
+SCORED_COLUMNS: tuple[str, ...] = tuple(_SCORED.split())
+"""Columns of the scored battles."""
 
 MIN_PARSED = 0.5
 WARN_PARSED = 0.95

@@ -1,4 +1,4 @@
-"""Rules of tables, each a sentence with its expectation."""
+"""Rules of tables, each a sentence with its expectation of Great Expectations by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,14 +17,6 @@ class Rule(NamedTuple):
     expectation: str
     settings: Mapping[str, Any]
     of: Derive | None = None
-
-    def made(self, table: pd.DataFrame, index: int) -> Any:
-        """Return the rule as an expectation, tagged with its index to find its result."""
-        import great_expectations.expectations as gxe
-
-        kind = getattr(gxe, self.expectation)
-        settings = {name: it(table) if callable(it) else it for name, it in self.settings.items()}
-        return kind(**settings, notes=self.note, meta={"index": index})
 
 
 def within(

@@ -1,8 +1,8 @@
 """Declared tables of reliability: the panel, the gate, and the drift watch."""
 
 from judgeline.reliability import Gate
-from resources.tables.judging import VERDICTS
-from resources.tables.schema import Table
+from judgeline.tables.judging import VERDICTS
+from judgeline.tables.schema import Table
 
 RELIABILITY_PANEL = Table(
     "reliability_panel",

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from resources.tables.rules import holds, known, within
-from resources.tables.schema import stops, table, warns
+from judgeline.tables.rules import holds, known, within
+from judgeline.tables.schema import stops, table, warns
 
 _ANSWER = ["source", "key", "order", "replicate"]
 

@@ -1,9 +1,22 @@
 """Declared tables of ratings: slopes, held-out ratings, and every scoring method."""
 
 from judgeline.elo import BetaFolds, HeldOutRatings
-from judgeline.report.methods import MEANINGS
-from resources.tables.rules import among, known, n_rows, unique, within
-from resources.tables.schema import Table, fails, stops, table, warns
+from judgeline.tables.rules import among, known, n_rows, unique, within
+from judgeline.tables.schema import Table, fails, stops, table, warns
+
+MEANINGS: dict[str, str] = {
+    "hard": "rubric: who scored higher in both orders",
+    "soft": "rubric: calibrated score difference",
+    "choice": "choice: the letter said in both orders",
+    "perplexity": "choice: the order that perplexed the judge less",
+    "likelihood": "choice: probabilities of the letters, as published",
+    "likelihood-calibrated": "choice: the same, with a slope fitted to votes",
+    "score-plain": "single scores as said, with a slope fitted to votes",
+    "score": "single scores, expected, with a slope fitted to votes",
+    "btl": "rubric: explanation and score, regressed on votes",
+    "btl2": "single scores: both reasons and scores, regressed on votes",
+}
+"""What each scoring method is, in a few words, in the order in which they are shown."""
 
 _WARN_STD_ERRORS = 2
 

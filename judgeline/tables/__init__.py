@@ -1,0 +1,1 @@
+"""Declared tables: columns, types, units, words and rules; no store and no test engine."""
