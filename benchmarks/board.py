@@ -21,7 +21,7 @@ from judgeline.elo import ELO_PER_LOGIT, RatingSettings, rate, spearman
 from judgeline.io import as_coded, questions_of, read_judged_battles
 
 PARTS = ("halves", "claims", "extremes", "simulation", "beyond", "skill")
-QUICK = judgeline.RankSettings(n_resamples=0)
+QUICK = judgeline.Settings(n_resamples=0)
 
 
 def scored(path: Path) -> pd.DataFrame:
@@ -31,7 +31,7 @@ def scored(path: Path) -> pd.DataFrame:
 
 def boards_of(table: pd.DataFrame, settings: Any = None) -> pd.DataFrame:
     """Return the leaderboard of a table by model."""
-    board = judgeline.rank(table, settings or judgeline.RankSettings()).leaderboard
+    board = judgeline.rank(table, settings or judgeline.Settings()).leaderboard
     return board.set_index("model")
 
 

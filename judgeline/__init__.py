@@ -11,7 +11,7 @@ _API = (
     "Board",
     "Diagnosis",
     "QualityGateError",
-    "RankSettings",
+    "Settings",
     "doctor",
     "pass_rates",
     "pool",

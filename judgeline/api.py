@@ -8,53 +8,37 @@ import difflib
 import hashlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from judgeline.comparing import compare_on
 from judgeline.diagnosis import Diagnosis, doctor
-from judgeline.diagnostics import Diagnostics, diagnose_judge
 from judgeline.elo import (
     HEADLINE,
     BetaFolds,
-    CodedBattles,
     HeldOutRatings,
-    RatingSettings,
     Ties,
     connected_components,
     fit_beta_folds,
-    rate,
     require_connected,
     summarise,
     with_settled_votes,
 )
 from judgeline.intervals import (
-    ConformalCalibration,
     Difference,
-    IntervalKind,
     Leaderboard,
-    StdErrorKind,
-    calibrate_intervals,
-    rank_models,
-    rate_pooled,
-    rate_with_votes,
-    require_miscoverage,
     withheld_reason,
-    withhold,
 )
 from judgeline.io import (
     COUNT,
-    LENGTHS,
-    ORDERS,
     ArgumentError,
     JudgedBattles,
     as_coded,
-    as_numbers,
     as_outcome_tables,
     as_table,
     by_question,
@@ -65,12 +49,9 @@ from judgeline.io import (
     plain_ratings,
     questions_of,
     read_answers,
-    votes_that_wait,
-    with_waiting_votes,
     write_together,
 )
 from judgeline.io.anchoring import against, choose_reference, meetings, rate_against
-from judgeline.reliability import Measurement, failures, hold_to
 from judgeline.report import (
     JudgeTables,
     Picture,
@@ -80,6 +61,11 @@ from judgeline.report import (
     picture,
     write_report,
 )
+from judgeline.settings import Settings
+from judgeline.steps.coding import coded, once
+from judgeline.steps.comparison import pooled_board
+from judgeline.steps.memory import run
+from judgeline.steps.step import as_columns
 from judgeline.usable import (
     QualityGateError,
     UnusableJudgeError,
@@ -87,7 +73,6 @@ from judgeline.usable import (
     readable,
     require_usable,
 )
-from judgeline.verdict import POOLED
 from judgeline.winrate import adjust_models
 from judgeline.winrate import pass_rates as rate_answers
 
@@ -95,8 +80,8 @@ __all__ = [
     "Board",
     "Diagnosis",
     "QualityGateError",
-    "RankSettings",
     "Ranking",
+    "Settings",
     "UnusableJudgeError",
     "doctor",
     "pass_rates",
@@ -122,114 +107,13 @@ HELDOUT_COLUMNS = (
     "flags",
 )
 
-_CHOICES = {
-    "hard_outcome": ("derived", "recorded"),
-    "std_error": (None, "analytic", "bootstrap"),
-    "intervals": ("calibrated", "published"),
-}
-_WHOLE = ("n_splits", "seed")
+_STATED = (
+    "l2", "hard_outcome", "n_resamples", "miscoverage", "n_splits", "seed", "std_error",
+    "intervals",
+)  # fmt: skip
+"""Settings that a report lists."""
+
 _DRAWN = ("battles of one question are drawn together", "battles are taken as independent")
-
-MOST_RESAMPLED = 100_000
-"""Battles beyond which resamples add nothing to the closed form of their standard error."""
-
-
-@dataclass(frozen=True)
-class RankSettings:
-    """Settings of one ranking; Elo on the scale 1500 + 400 / ln 10 * strength.
-
-    Attributes
-    ----------
-    l2 : float
-        Penalty on squared strengths, per squared logit.
-    hard_outcome : str
-        ``"derived"`` from the scores or ``"recorded"`` in the file.
-    n_resamples : int, optional
-        Bootstrap resamples per model and method, of questions where battles share them; 0 for the
-        closed form alone. By default 200, and none beyond `MOST_RESAMPLED` battles, unless
-        `std_error` asks for the bootstrap. Of counted battles there are none.
-    miscoverage : float
-        Tolerated share of misses, in (0, 1).
-    n_splits : int
-        Random splits of the models on which coverage is measured.
-    seed : int
-        Seed of every random stream.
-    std_error : {"analytic", "bootstrap"}, optional
-        Which standard error scales the intervals; by default the bootstrap's where there are
-        resamples, else the closed form.
-    intervals : {"calibrated", "published"}
-        Spread of the judge's intervals: standard error, noise of votes and excess of the residuals;
-        or as published, the bootstrap standard error alone.
-    methods : tuple of str
-        Methods to write; all where none is named. The leaderboard ranks by ``auto`` if that
-        is among them, else by the first.
-    """
-
-    l2: float = 0.01
-    hard_outcome: Literal["derived", "recorded"] = "derived"
-    n_resamples: int | None = None
-    miscoverage: float = 0.1
-    n_splits: int = 5
-    seed: int = 0
-    std_error: StdErrorKind | None = None
-    intervals: IntervalKind = "calibrated"
-    methods: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Refuse values that no setting can have, and a bootstrap without resamples."""
-        require_miscoverage(self.miscoverage)
-        for name in (*_CHOICES, *_WHOLE):
-            value = getattr(self, name)
-            known = " or ".join(map(repr, _CHOICES.get(name, ())))
-            is_known = value in _CHOICES[name] if known else isinstance(value, int | np.integer)
-            if not is_known:
-                expected = known or "a whole number"
-                raise ArgumentError(f"{name} is {value!r}; expected {expected}", name)
-        if self.intervals == "published" and self.std_error == "analytic":
-            raise ArgumentError(
-                "published intervals are of bootstrap standard errors: leave out 'std_error'",
-                "std_error",
-            )
-        if self.n_resamples == 0 and "bootstrap" in (self.std_error, self._published_error):
-            raise ArgumentError(
-                "n_resamples=0 leaves no bootstrap standard error: leave out 'n_resamples', or "
-                "name 2 or more",
-                "n_resamples",
-            )
-
-    @property
-    def _published_error(self) -> StdErrorKind | None:
-        """Standard error that published intervals need."""
-        return "bootstrap" if self.intervals == "published" else None
-
-    def kind_of_error(self, rating: RatingSettings) -> StdErrorKind:
-        """Return which standard error scales the intervals of ratings."""
-        by_default: StdErrorKind = "bootstrap" if rating.n_resamples else "analytic"
-        return self._published_error or self.std_error or by_default
-
-    def for_ratings(self, n_battles: int, *, counted: bool = False) -> RatingSettings:
-        """Return the settings of the ratings of `n_battles` battles.
-
-        ValueError if they are counted and resamples, which draw single ones, are asked for.
-        """
-        n_resamples = self.n_resamples
-        needed = "bootstrap" in (self.std_error, self._published_error)
-        if counted and (n_resamples or needed):
-            argument = "n_resamples"
-            if not n_resamples:
-                argument = "std_error" if self.std_error == "bootstrap" else "intervals"
-            raise ArgumentError(
-                "alike battles were read as one with their number, and resamples draw single ones: "
-                f"leave out '{argument}' (the closed form needs none), or rank fewer battles, one "
-                "a row",
-                argument,
-            )
-        if counted:
-            n_resamples = 0
-        if n_resamples is None:
-            wanted = n_battles <= MOST_RESAMPLED or needed
-            n_resamples = RatingSettings.n_resamples if wanted else 0
-        return RatingSettings(l2=self.l2, n_resamples=n_resamples, seed=self.seed)
 
 
 class Ranking(NamedTuple):
@@ -253,7 +137,7 @@ class Board:
         Every table, Elo points.
     battles : JudgedBattles
         The battles that count, the rows set aside, and how many there are of each.
-    settings : RankSettings
+    settings : Settings
         How the models were rated.
     source : str
         Name of the file, or of what else was read.
@@ -265,7 +149,7 @@ class Board:
 
     ranking: Ranking
     battles: JudgedBattles
-    settings: RankSettings
+    settings: Settings
     source: str
     digest: str = ""
     files: dict[str, Path] = field(default_factory=dict)
@@ -358,7 +242,7 @@ class Board:
     def _provenance(self) -> Mapping[str, str]:
         battles = self.battles
         account = f"{battles.n_battles} scored, {battles.n_quarantined} rows quarantined"
-        rating = self.settings.for_ratings(battles.n_battles, counted=battles.is_counted)
+        used = self.settings.resolved(battles.n_battles, counted=battles.is_counted)
         packages = ("judgeline", "numpy", "scipy", "pandas")
         return {
             "file": self.source,
@@ -367,21 +251,19 @@ class Board:
             f"{battles.n_repeated} equal to an earlier row in the columns that were read",
             "outcomes": battles.outcomes,
             **({"look at": "; ".join(battles.notes)} if battles.notes else {}),
-            **{name: str(value) for name, value in asdict(self.settings).items()},
-            "n_resamples": str(rating.n_resamples),
-            "std_error": self.settings.kind_of_error(rating),
+            **{name: str(getattr(used, name)) for name in _STATED},
             "questions": _DRAWN[questions_of(battles.scored) is None],
             "methods": ", ".join(self.settings.methods) or "all",
             "versions": ", ".join(f"{name} {version(name)}" for name in packages),
         }
 
 
-_BY_DEFAULT = RankSettings()
+_BY_DEFAULT = Settings()
 
 
 def rank(
     battles: pd.DataFrame | Path | str,
-    settings: RankSettings = _BY_DEFAULT,
+    settings: Settings = _BY_DEFAULT,
     *,
     judge: str | None = None,
     outcomes: str | None = None,
@@ -402,7 +284,7 @@ def rank(
         ``judge_score_b`` or plain verdicts (``judge_outcome``, ``judge_winner``, ``verdict``);
         or a file of these or of Soft-Elo annotations. ``n_battles`` says how many battles are
         alike and stand in one row; Parquet files of 5 million rows and more are counted so.
-    settings : RankSettings
+    settings : Settings
         How to rate.
     judge : str, optional
         Which judge, where there are several.
@@ -583,7 +465,7 @@ def reference_ratings(
 
 
 def pool(
-    battles: Sequence[pd.DataFrame | Path | str], settings: RankSettings = _BY_DEFAULT
+    battles: Sequence[pd.DataFrame | Path | str], settings: Settings = _BY_DEFAULT
 ) -> pd.DataFrame:
     """Rate models by several judges together, on the battles that all of them scored.
 
@@ -593,7 +475,7 @@ def pool(
         A table or file of each judge, as for `rank`. A battle is the same in two of them if its
         ``battle_id``, models and vote are; without ``battle_id`` if its ``question_id``, models in
         either order, and vote are.
-    settings : RankSettings
+    settings : Settings
         How to rate; `methods` is not used.
 
     Returns
@@ -625,27 +507,16 @@ def pool(
             f"too few battles are the same in {', '.join(few)} as in the others (battles: {counts})"
             "; pooled judges need the same battle_id, models and votes on four in five of them"
         )
-    coded = {name: as_coded(one, settings.hard_outcome) for name, one in common.items()}
-    one = next(iter(common))
-    scored_once = common[one]
-    rating = settings.for_ratings(len(scored_once))
-    waiting = votes_that_wait(scored_once, coded[one])
-    rated = with_waiting_votes(rate_pooled(coded, rating, questions_of(scored_once)), waiting)
-    every_vote = as_coded(scored_once, settings.hard_outcome, every_vote=True)
-    units = questions_of(scored_once)
-    board = board_of(every_vote, rated, settings, rating, method=POOLED, cluster=units)
-    calibration = calibrate_intervals(
-        rated, miscoverage=settings.miscoverage, std_error=settings.kind_of_error(rating)
-    )
-    if reason := no_skill(calibration, POOLED):
-        board = withhold(board, reason, miscoverage=settings.miscoverage)
-    return as_table(board)
+    board, said = pooled_board(common, settings.resolved(len(next(iter(common.values())))))
+    if board.empty:
+        raise ValueError(said["note"])
+    return board[list(Leaderboard._fields)]
 
 
 def rank_file(
     path: Path,
     out: Path,
-    settings: RankSettings,
+    settings: Settings,
     *,
     judge: str | None = None,
     report: bool = True,
@@ -748,7 +619,7 @@ def _digest(source: Path) -> str:
     return digest.hexdigest()
 
 
-def _rank_or_explain(battles: JudgedBattles, settings: RankSettings, out: Path) -> Ranking:
+def _rank_or_explain(battles: JudgedBattles, settings: Settings, out: Path) -> Ranking:
     """Rank, or fail with the rows that were set aside, which are often the cause."""
     try:
         return rank_battles(battles.scored, settings)
@@ -764,96 +635,35 @@ def _rank_or_explain(battles: JudgedBattles, settings: RankSettings, out: Path) 
         raise
 
 
-def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
+def rank_battles(scored: pd.DataFrame, settings: Settings) -> Ranking:
     """Return the ranking of one judge's scored battles; raise if the judge fails the gate."""
     _require_recorded(scored, settings)
-    every_vote = as_coded(scored, settings.hard_outcome, every_vote=True)
-    coded = with_settled_votes(every_vote)
-    require_connected(coded)
-    folds = fit_beta_folds(coded)
-    require_usable(scored, folds)
-    rating = settings.for_ratings(n_battles_of(scored), counted=COUNT in scored)
-    heldout = with_waiting_votes(
-        rate(coded, rating, beta_folds=folds, cluster=(units := questions_of(scored))),
-        votes_that_wait(scored, coded),
-    )
-    methods = _methods(settings.methods, list(dict.fromkeys(heldout.method.tolist())))
-    chosen = np.isin(heldout.method, [*methods, "human"])
-    wanted = heldout.take(chosen)
-    calibration = calibrate_intervals(
-        wanted,
-        miscoverage=settings.miscoverage,
-        n_splits=settings.n_splits,
-        seed=settings.seed,
-        std_error=settings.kind_of_error(rating),
-    )
-    method = HEADLINE if HEADLINE in methods else methods[0]
-    leaderboard = board_of(every_vote, heldout, settings, rating, method=method, cluster=units)
-    if reason := no_skill(calibration, method):
-        leaderboard = withhold(leaderboard, reason, miscoverage=settings.miscoverage)
-    tables: tuple[NamedTuple, ...] = (
-        leaderboard,
-        wanted,
-        folds,
-        calibration,
-        summarise(wanted),
-        _diagnosed(scored, coded, folds, heldout, settings.l2),
-    )
-    return Ranking(*map(as_table, tables))
+    used = settings.resolved(n_battles_of(scored), counted=COUNT in scored)
+    with once():
+        return _rank(scored, used)
 
 
-def board_of(
-    every_vote: CodedBattles,
-    heldout: HeldOutRatings,
-    settings: RankSettings,
-    rating: RatingSettings,
-    *,
-    method: str,
-    cluster: np.ndarray[Any, Any] | None,
-) -> Leaderboard:
-    """Return the board of held-out ratings by a method, and of people's votes on the battles."""
-    options: dict[str, Any] = {
-        "method": method,
-        "miscoverage": settings.miscoverage,
-        "std_error": settings.kind_of_error(rating),
-    }
-    together = rate_with_votes(
-        every_vote,
-        with_settled_votes(every_vote),
-        heldout,
-        seed=settings.seed,
-        l2=settings.l2,
-        cluster=cluster,
-        **options,
-    )
-    return rank_models(heldout, together, intervals=settings.intervals, **options)
-
-
-def no_skill(calibration: ConformalCalibration, method: str) -> str:
-    """Return that a judge knows no more than people's mean rating; empty where it does."""
-    skill = float(calibration.skill[calibration.method == method][0])
-    return failures(hold_to({"skill": Measurement(skill, "")}), withholding=True)
-
-
-def _diagnosed(
-    scored: pd.DataFrame, coded: CodedBattles, folds: BetaFolds, heldout: HeldOutRatings, l2: float
-) -> Diagnostics:
-    if COUNT in scored:
-        return diagnose_judge(coded, folds, heldout, l2=l2)
-    numbers: dict[str, Any] = {name: as_numbers(scored[name]) for name in (*ORDERS, *LENGTHS)}
-    return diagnose_judge(
-        coded,
-        folds,
-        heldout,
-        l2=l2,
-        language=scored["language"].to_numpy(dtype=object, na_value=None)
-        if scored["language"].notna().any()
-        else None,
-        **numbers,
+def _rank(scored: pd.DataFrame, used: Settings) -> Ranking:
+    require_connected(coded(scored, used))
+    given = run(["beta_folds"], {"scored_battles": scored}, used)
+    require_usable(scored, as_columns(BetaFolds, given["beta_folds"]))
+    rated = run(["heldout_ratings"], given, used)["heldout_ratings"]
+    methods = _methods(used.methods, rated["method"].unique().tolist())
+    used = replace(used, method=HEADLINE if HEADLINE in methods else methods[0])
+    tables = run(["leaderboard"], {**given, "heldout_ratings": rated}, used)
+    wanted = rated[rated["method"].isin([*methods, "human"])].reset_index(drop=True)
+    thresholds = tables["conformal_calibration"]
+    return Ranking(
+        leaderboard=tables["leaderboard"],
+        heldout_ratings=wanted,
+        beta_folds=tables["beta_folds"],
+        conformal_calibration=thresholds[thresholds["method"].isin(methods)].reset_index(drop=True),
+        summary=as_table(summarise(as_columns(HeldOutRatings, wanted))),
+        judge_diagnostics=tables["judge_diagnostics"],
     )
 
 
-def _require_recorded(scored: pd.DataFrame, settings: RankSettings) -> None:
+def _require_recorded(scored: pd.DataFrame, settings: Settings) -> None:
     if settings.hard_outcome != "recorded":
         return
     if missing := n_battles_of(scored[scored["recorded_outcome"].isna()]):

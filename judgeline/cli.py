@@ -236,12 +236,12 @@ def rank(
     Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
     report.html, with --plain also plain.csv and style.csv; all of them, or none.
     """
-    from judgeline.api import QualityGateError, RankSettings, rank_file
+    from judgeline.api import QualityGateError, Settings, rank_file
     from judgeline.io.counting import is_large
     from judgeline.io.formats import files_of
 
     folder = _folder(out)
-    settings = RankSettings(
+    settings = Settings(
         l2=l2,
         hard_outcome=hard_outcome,
         n_resamples=n_resamples,
@@ -410,7 +410,7 @@ def _rank_of_file(
     **lenient: Any,
 ) -> tuple[Any, float, Sequence[str]]:
     """Return the leaderboard of a file, its miscoverage, and the two models to compare."""
-    from judgeline.api import QualityGateError, RankSettings
+    from judgeline.api import QualityGateError, Settings
     from judgeline.api import rank as rank_battles
 
     if len(names) != 3:
@@ -418,11 +418,11 @@ def _rank_of_file(
             f"compare takes a file and two models, got {len(names)}: judgeline compare FILE A B, "
             "or judgeline compare A B --corpus SLUG --judge SLUG"
         )
-    level = RankSettings.miscoverage if miscoverage is None else miscoverage
+    level = Settings.miscoverage if miscoverage is None else miscoverage
     options: dict[str, Any] = {"judge": judge, "outcomes": outcomes, "columns": _mapping(columns)}
     options |= {name: value for name, value in lenient.items() if value is not None}
     try:
-        board = rank_battles(Path(names[0]), RankSettings(miscoverage=level), **options)
+        board = rank_battles(Path(names[0]), Settings(miscoverage=level), **options)
     except QualityGateError as error:
         complain("Quality gate failed", str(error))
         raise typer.Exit(GATE_FAILED) from error

@@ -167,7 +167,7 @@ def show_ranked(console: Console, board: "Board") -> None:
         console.print(f"[yellow]Note[/]: {found}", soft_wrap=True)
     n_battles, settings = board.battles.n_battles, board.settings
     is_asked = settings.n_resamples is not None or board.battles.is_counted
-    if not is_asked and not settings.for_ratings(n_battles).n_resamples:
+    if not is_asked and not settings.resolved(n_battles).n_resamples:
         console.print(
             f"[yellow]Note[/]: the closed form of the standard error scales the intervals; of "
             f"{n_battles:,} battles no resamples are drawn unless --n-resamples asks for them, and "

@@ -29,10 +29,8 @@ from assets.judging.asking import ask_judge, why_not_asked
 from assets.partitions import CORPUS, by_judge, corpus_and_judge, previews_silenced
 from assets.settings import EVERY_JUDGE, FILES, JUDGE, SETTINGS, corpus_of, stated
 from judgeline.elo import FEW_BATTLES
-from judgeline.io import score_battles
 from judgeline.sampling import N_BANDS, strength_bands
 from judgeline.tables.candidates import CANDIDATE_VERDICTS
-from judgeline.tables.judging import SCORED_COLUMNS
 from judgeline.tables.rules import Rule, different, holds, known, unique, within
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
 from resources.config.catalog import Catalog
@@ -316,8 +314,6 @@ def candidates_speak_all_languages(
 
 
 NO_BATTLES = "no candidate battles: drop a file into the candidates folder of the corpus"
-WHOSE = ("candidate", "control", "content_hash")
-"""Columns that say whose battle it is."""
 _RECORDED = "the judge's verdicts came with the corpus: it cannot be asked about new models"
 
 
@@ -362,15 +358,3 @@ def candidate_verdicts(
             ) from error
     # with the judge's identity, which is there where it was asked, that says which judge is behind
     return made._replace(metadata={**(made.metadata or {}), FINGERPRINT: about})
-
-
-def score_candidates(
-    candidate_battles: pd.DataFrame | None, candidate_verdicts: pd.DataFrame | None
-) -> pd.DataFrame:
-    """Return the scored battles of new models, as of the corpus, and the model of each."""
-    if candidate_battles is None or candidate_verdicts is None:
-        return pd.DataFrame(columns=[*SCORED_COLUMNS, *WHOSE])
-    judged = candidate_battles[candidate_battles["battle_id"].isin(candidate_verdicts["battle_id"])]
-    scored = score_battles(judged.reset_index(drop=True), candidate_verdicts)
-    whose = candidate_battles[["battle_id", *WHOSE]]
-    return scored.merge(whose, on="battle_id", how="left", validate="one_to_one")

@@ -10,26 +10,31 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.assets import NO_BATTLES, score_candidates
-from assets.columns import as_columns, with_newcomer
+from assets.candidates.assets import NO_BATTLES
 from assets.conditions import follows_judged_candidates, table_asset, table_check
-from assets.elo.ratings import board_of, clusters_of, ranking_options, settings_of
-from assets.partitions import corpus_and_judge
-from assets.reliability.gate import gate_of
+from assets.engine import settings_of
 from assets.settings import corpus_of
-from judgeline.elo import HeldOutRatings, rate
+from judgeline.elo import HeldOutRatings
 from judgeline.intervals import join_newcomers, rank_models
-from judgeline.io import as_coded, as_table
+from judgeline.io import as_table
 from judgeline.reliability import failures
+from judgeline.steps.candidates import (
+    CANDIDATE,
+    CONTROL,
+    place_newcomer,
+    score_candidates,
+    unrated_row,
+    with_flag,
+)
+from judgeline.steps.coding import ranking_options
+from judgeline.steps.intervals import board_of
+from judgeline.steps.reliability import gate_of
+from judgeline.steps.step import as_columns
 from judgeline.tables.candidates import CANDIDATE_RATINGS
 from judgeline.tables.judging import MIN_PARSED
 from resources.config.catalog import Catalog
-from resources.config.corpora import RatingOptions
 from resources.config.options import CandidateOptions, ControlName
 from resources.tables.expectations import check_result
-
-CANDIDATE, CONTROL = "candidate", "control"
-"""Flags of a rating: of a dropped model, and of an attack control."""
 
 FEWEST_BATTLES = 2
 """Battles against anchors below which a newcomer has no rating: one battle has no spread."""
@@ -38,6 +43,10 @@ ABOVE_CHANCE = 2.33
 """Standard errors of its rating that a control must lie above its bound to fail: chance alone
 takes one of a hundred controls that stand at their bound so high."""
 
+_READ = (
+    "hard_outcome", "l2", "n_resamples", "seed", "resample_by", "method", "miscoverage",
+    "std_error", "intervals",
+)  # fmt: skip
 _WHOSE = ["model", "control", "content_hash", "metadata"]
 
 
@@ -62,9 +71,8 @@ def candidate_ratings(
     too, and stand on no leaderboard: their bound is what an honest judge would rate them at most,
     plus the points that the corpus allows, and `rise` how far the rating lies above it.
     """
-    corpus, _ = corpus_and_judge(context)
     definition = corpus_of(context, catalog, "rating", "candidates.controls")
-    rating = definition.rating
+    rating = settings_of(definition, _READ)
     heldout = as_columns(HeldOutRatings, heldout_ratings)
     board = board_of(scored_battles, heldout, rating, rating.method)
     whose = pd.DataFrame(columns=_WHOSE, dtype="str") if candidates is None else candidates[_WHOSE]
@@ -83,7 +91,7 @@ def candidate_ratings(
     tables, problems = [as_table(board).head(0)], {}
     for row in newcomers[~superseded].itertuples():
         own = scores[scores["candidate"].eq(row.model)].reset_index(drop=True)
-        place = partial(place_newcomer, scored_battles, row.model, rating, corpus)
+        place = partial(place_newcomer, scored_battles, row.model, rating)
         unrated = unrated_row(row.model, rating.method)
         try:
             placed = _placed(own, place, unrated, asked[row.model])
@@ -121,15 +129,6 @@ def candidate_ratings(
     )
 
 
-def place_newcomer(
-    scored_battles: pd.DataFrame, model: str, rating: RatingOptions, corpus: str, own: pd.DataFrame
-) -> HeldOutRatings:
-    """Return the ratings of a model without votes, placed as one of the corpus would be."""
-    battles = with_newcomer(scored_battles, model, own)
-    coded, cluster = as_coded(battles, rating.hard_outcome), clusters_of(rating, battles)
-    return rate(coded, settings_of(rating, corpus), cluster=cluster, models=[model])
-
-
 def _placed(
     scores: pd.DataFrame,
     place: Callable[[pd.DataFrame], HeldOutRatings],
@@ -145,19 +144,6 @@ def _placed(
         return placed
     flag = "too-few-battles" if n_battles < FEWEST_BATTLES else "mostly-unscored"
     return with_flag(unrated._replace(n_battles=np.array([n_battles])), flag)
-
-
-def unrated_row(model: str, method: str) -> HeldOutRatings:
-    """Return a row without numbers for a newcomer that is not placed."""
-    words = (np.array([text]) for text in (model, method, ""))
-    columns = [*words, *np.full((10, 1), np.nan), *np.zeros((2, 1), dtype=np.int64)]
-    return HeldOutRatings._make([*columns, np.array(["no-votes"])])
-
-
-def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> HeldOutRatings:
-    """Return ratings with one more flag, after the others or before them."""
-    flags = [f"{flag};{old}" if first else f"{old};{flag}" for old in ratings.flags.tolist()]
-    return ratings._replace(flags=np.array(flags))
 
 
 def _honest_rating(

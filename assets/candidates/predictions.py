@@ -10,7 +10,6 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import require_columns
 from assets.conditions import follows, table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
@@ -28,6 +27,7 @@ from judgeline.intervals import (
 )
 from judgeline.intervals.judge_and_votes import rate_by_votes
 from judgeline.io import as_coded
+from judgeline.steps.step import require_columns
 from judgeline.tables.candidates import PREDICTIONS
 from judgeline.tables.rules import at_least
 from resources.config.catalog import Catalog

@@ -12,10 +12,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns
 from assets.conditions import REPORTS
-from assets.diagnostics.assets import leads_beside
-from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for, missing_bounds
 from assets.partitions import CORPUS, by_judge, previews_silenced, read_as
 from assets.provenance import (
     OF_CORPUS,
@@ -27,7 +24,6 @@ from assets.provenance import (
     settled_judges,
 )
 from assets.reference.assets import DIAGNOSTICS, diagnostics_of
-from assets.reliability.gate import withheld_judges
 from assets.settings import EVERY_JUDGE, SETTINGS, stated
 from assets.winrate.assets import adjustment_coverage, label_plan
 from judgeline.elo import HeldOutRatings, summarise
@@ -44,13 +40,17 @@ from judgeline.report import (
     strongest,
     write_report,
 )
+from judgeline.steps.diagnostics import leads_beside
+from judgeline.steps.methods import FIGURES
+from judgeline.steps.missing import ANSWERED, FOUGHT, account_for, missing_bounds
+from judgeline.steps.reliability import withheld_judges
+from judgeline.steps.step import as_columns
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition, RatingOptions
 from resources.config.paths import REPORT_PAGES, home
 from resources.judges.budget import Price
 from resources.judges.forms.registered import FORM_TABLES
-from resources.method_table import FIGURES
 from resources.tables.store import ParquetStore
 
 Tables = dict[str, pd.DataFrame]

@@ -1,9 +1,4 @@
-"""Missing battles of a judge: counts by group, a test against chance, and bounds on ratings.
-
-A missing verdict is never a tie and never enters a fit. `account_for` counts them by class,
-`missing_bounds` says what their absence could do to each rating: no tables, but what checks of
-scored battles and of calibrations are about, and a section of the report.
-"""
+"""Checks on a judge's missing battles: they add up, fall as by chance, and matter little."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,89 +7,27 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns
 from assets.conditions import checks_together
-from assets.elo.ratings import ranking_options
 from assets.partitions import corpus_and_judge
 from judgeline.diagnostics import (
     MAX_WIDTH,
     SCORED,
-    battle_status,
-    bound_missing,
     excess_p_values,
-    length_bins,
     width_limit,
 )
-from judgeline.elo import BetaFolds, HeldOutRatings
-from judgeline.intervals import rank_models
-from judgeline.io import as_coded, as_table
+from judgeline.steps.missing import ANSWERED, FOUGHT, account_for, missing_bounds
 from judgeline.tables.rules import among, at_least, holds, unique, within
 from resources.config.catalog import Catalog
-from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
 
 MAX_CHANCE = 0.01
 """Chance, over all models together, below which missing battles no longer look alike."""
-UNKNOWN = "unknown"
-"""Level of battles whose language or length the corpus does not publish."""
-FOUGHT = ("battle_id", "model_a", "model_b", "language", "completion_a", "completion_b")
-ANSWERED = ("battle_id", "order", "replicate", "status")
-"""Columns of sampled battles and of verdicts that are read."""
-_COUNTED = ("grouping", "level", "status", "n_battles", "share", "n_verdicts")
 RETRY = (
     "`judgeline run` again asks for what was lost, and once more for what was cut short, "
     "unreadable or an echo; `--retry CLASS` asks again for any class, such as refusal"
 )
 MAX_DISAGREEMENT = 1e-6
 """Elo points by which a rating may differ from the one in heldout_ratings: rounding only."""
-
-
-def account_for(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return how many battles have each status, in all and by model, language and length.
-
-    Every battle has one status (see `battle_status`); by model it counts for both of its models.
-    Length is the two completions together, in quarters of the battles. ``share`` is of the level's
-    battles; ``n_verdicts`` counts also answers to battles that another replicate saved.
-    """
-    place = pd.Index(battles["battle_id"]).get_indexer(pd.Index(verdicts["battle_id"]))
-    answers = verdicts[place >= 0].assign(place=place[place >= 0])
-    columns = (answers[name] for name in ("place", "order", "replicate", "status"))
-    status = battle_status(*columns, n_battles=len(battles))
-    counted = {
-        "n_battles": pd.DataFrame({"status": status}),
-        "n_verdicts": answers.set_index("place")[["status"]],
-    }
-    parts = []
-    for grouping, levels in _groupings(battles):
-        keyed = levels.rename("level").to_frame()
-        sizes = {
-            name: keyed.join(own, how="inner").groupby(["level", "status"], observed=True).size()
-            for name, own in counted.items()
-        }
-        table = pd.DataFrame(sizes).fillna(0).astype("int64").reset_index().astype({"level": str})
-        total = table.groupby("level")["n_battles"].transform("sum")
-        parts.append(table.assign(grouping=grouping, share=table["n_battles"] / total))
-    return pd.concat(parts, ignore_index=True)[list(_COUNTED)]
-
-
-def _groupings(battles: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
-    """Yield each grouping's name and its levels, by position of the battle."""
-    rows = battles.reset_index(drop=True)
-    yield "all", pd.Series("", index=rows.index)
-    yield "model", pd.concat([rows["model_a"], rows["model_b"]]).astype(str)
-    if rows["language"].notna().any():
-        yield "language", rows["language"].astype("string").fillna(UNKNOWN).astype(str)
-    length = rows["completion_a"].str.len() + rows["completion_b"].str.len()
-    if length.notna().any():  # such as "310 to 620 characters", in the order of length
-        known = length.dropna().astype(float)
-        bins = pd.Series(length_bins(known), index=known.index)
-        ends = known.groupby(bins).agg(["min", "max"])
-        words = {
-            row.Index: f"{row.min:.0f} to {row.max:.0f} characters" for row in ends.itertuples()
-        }
-        levels = [*words.values(), *([UNKNOWN] if len(known) < len(length) else [])]
-        own = pd.Categorical(bins.map(words).reindex(length.index).fillna(UNKNOWN), levels)
-        yield "length", pd.Series(own, index=length.index)
 
 
 @checks_together(
@@ -189,26 +122,6 @@ def chance_result(missingness: pd.DataFrame) -> dg.AssetCheckResult:
         f"ratings in the report. {RETRY}.",
         severity=dg.AssetCheckSeverity.WARN,
     )._replace(check_name="models_are_missing_alike")
-
-
-def missing_bounds(
-    sampled_battles: pd.DataFrame,
-    scored_battles: pd.DataFrame,
-    beta_folds: pd.DataFrame,
-    heldout_ratings: pd.DataFrame,
-    rating: RatingOptions,
-) -> pd.DataFrame:
-    """Return hard and soft ratings, those with missing battles lost or won, and half-widths."""
-    missing = sampled_battles[~sampled_battles["battle_id"].isin(scored_battles["battle_id"])]
-    coded = as_coded(scored_battles, rating.hard_outcome)
-    sides = missing["model_a"], missing["model_b"]
-    bounds = bound_missing(coded, as_columns(BetaFolds, beta_folds), *sides, l2=rating.l2)
-    columns, options = as_columns(HeldOutRatings, heldout_ratings), ranking_options(rating)
-    boards = [as_table(rank_models(columns, **{**options, "method": m})) for m in ("hard", "soft")]
-    board = pd.concat(boards, ignore_index=True)
-    half_width = (board["judge_upper"] - board["judge_lower"]) / 2
-    widths = board[["model", "method"]].assign(half_width=half_width)
-    return as_table(bounds).merge(widths, on=["model", "method"], how="left")
 
 
 @checks_together(

@@ -14,10 +14,10 @@ from assets.conditions import follows, table_asset, table_check
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge
-from assets.reliability.gate import by_run
 from assets.thumbnails import drift_over_epochs
 from judgeline.io import as_table, score_battles
 from judgeline.reliability import FALSE_ALARM, Judgement, detect_drift
+from judgeline.steps.reliability import by_run
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT
 from resources.config.catalog import Catalog

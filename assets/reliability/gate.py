@@ -1,23 +1,22 @@
 """A panel that a judge judges several times, and the gate: whether its ratings are shown."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 import pandas as pd
 
-from assets.columns import as_columns
-from assets.conditions import follows, table_asset, table_check
+from assets.conditions import table_asset, table_check
 from assets.corpus.assets import choose
+from assets.engine import step_asset
 from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge
 from assets.settings import JUDGE, corpus_of
-from assets.trust.assets import ALL, CONFLICT, OVERALL, VIOLATION
-from judgeline.intervals import withheld_reason
-from judgeline.io import as_table, score_battles
-from judgeline.reliability import Gate, Measurement, failures, hold_to, panel_measurements
-from judgeline.tables.reliability import JUDGE_GATE, RELIABILITY_PANEL
+from judgeline.io import score_battles
+from judgeline.reliability import failures
+from judgeline.steps import reliability
+from judgeline.steps.reliability import by_run, gate_of
+from judgeline.tables.reliability import RELIABILITY_PANEL
 from judgeline.tables.rules import among
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
@@ -139,11 +138,6 @@ def repeated(verdicts: pd.DataFrame) -> pd.Series:
     return n_runs.index[n_runs > 1].to_series()
 
 
-def by_run(panel: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return a column of a panel with a row per battle and a column per run, NaN where none."""
-    return panel.pivot_table(column, "battle_id", "replicate", aggfunc="first", dropna=False)
-
-
 def _run(battles: pd.DataFrame, run: int, verdicts: pd.DataFrame) -> pd.DataFrame:
     scored = score_battles(battles, verdicts).set_index("battle_id")
     failed = verdicts[verdicts["status"].ne("ok")].groupby("battle_id")["status"].first()
@@ -182,117 +176,18 @@ def every_run_scored_the_panel(reliability_panel: pd.DataFrame) -> dg.AssetCheck
     )
 
 
-_DIAGNOSED = {
-    "kappa": "kappa_both_ways",
-    "position_flip_rate": "position_flip_rate",
-    "position_effect": "position_first_score",
-}
-_TRIPLES = 3
-
-
-@table_asset("2", follows)
-def judge_gate(
-    context: dg.AssetExecutionContext,
-    verdicts: pd.DataFrame,
-    judge_diagnostics: pd.DataFrame,
-    conformal_calibration: pd.DataFrame,
-    reliability_panel: pd.DataFrame | None,
-    consistency: pd.DataFrame | None,
-    catalog: Catalog,
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """One criterion of a judge: its value, its threshold, and whether it passes; null if unknown.
-
-    Ratings by a judge that fails a criterion that withholds are not shown. What was not measured
-    withholds nothing.
-    """
-    definition = corpus_of(context, catalog, "gate", "rating.method")
-    options = definition.gate
-    measured = measure(verdicts, judge_diagnostics, reliability_panel, consistency)
-    gate = hold_to(
-        measured | skill_measurements(conformal_calibration, definition.rating.method),
-        thresholds=options.thresholds,
-        withhold=options.withhold,
-    )
-    table = JUDGE_GATE.typed(as_table(gate))
-    return dg.MaterializeResult(
-        value=table,
-        metadata={
-            "withheld": failures(gate, withholding=True) or "no",
-            "n_not_measured": int(table["value"].isna().sum()),
-            "criteria": dg.MetadataValue.md(
-                table.drop(columns="withholds").to_markdown(index=False)
-            ),
-        },
-    )
-
-
-def measure(
-    verdicts: pd.DataFrame,
-    judge_diagnostics: pd.DataFrame,
-    reliability_panel: pd.DataFrame | None,
-    consistency: pd.DataFrame | None = None,
-) -> dict[str, Measurement]:
-    """Return the measurements of a judge's criteria that its tables allow."""
-    if reliability_panel is None or reliability_panel.empty:
-        alone = Measurement(math.nan, "no second run of any battle: see reliability_panel")
-        repeated = dict.fromkeys(("icc_average", "single_run_reliability", "run_kappa"), alone)
-    else:
-        columns = ("score_difference", "judge_outcome")
-        repeated = panel_measurements(*(by_run(reliability_panel, name) for name in columns))
-    rate = float(verdicts["status"].eq("ok").mean()) if len(verdicts) else math.nan
+def _gate_tells(
+    _context: dg.AssetExecutionContext, tables: Mapping[str, pd.DataFrame], _settings: Any
+) -> Mapping[str, Any]:
+    table = tables["judge_gate"]
     return {
-        **repeated,
-        **{name: _diagnosed(judge_diagnostics, of) for name, of in _DIAGNOSED.items()},
-        "parse_rate": Measurement(rate, f"{len(verdicts):,} verdicts"),
-        "conflict_ratio": _consistent(consistency, "battles scored and compared", measure=CONFLICT),
-        "non_transitivity_ratio": _consistent(
-            consistency, "triples of answers", measure=VIOLATION, size=_TRIPLES
-        ),
+        "withheld": failures(gate_of(table), withholding=True) or "no",
+        "n_not_measured": int(table["value"].isna().sum()),
+        "criteria": dg.MetadataValue.md(table.drop(columns="withholds").to_markdown(index=False)),
     }
 
 
-def skill_measurements(calibration: pd.DataFrame, method: str) -> dict[str, Measurement]:
-    """Return the skill of a method's held-out ratings and the lower end of its interval."""
-    row = calibration.set_index("method").loc[method]
-    note = f"{int(row['n_models'])} models with votes"
-    return {name: Measurement(float(row[name]), note) for name in ("skill", "skill_lower")}
-
-
-def _diagnosed(diagnostics: pd.DataFrame, name: str) -> Measurement:
-    rows = diagnostics[diagnostics["diagnostic"].eq(name) & diagnostics["level"].eq("")]
-    if rows.empty or rows["value"].isna().all():
-        return Measurement(math.nan, f"judge_diagnostics has no {name}")
-    value = float(rows["value"].iloc[0])
-    is_signed = name == "position_first_score"
-    return Measurement(abs(value) if is_signed else value, f"{int(rows['n'].iloc[0]):,} battles")
-
-
-def _consistent(consistency: pd.DataFrame | None, unit: str, **row: str | int) -> Measurement:
-    """Return the ratio of a measure over the whole corpus, by the rubric if it has one."""
-    if consistency is None or consistency.empty:
-        return Measurement(math.nan, "consistency has no rows")
-    rows = consistency[consistency["ratio"].notna()]
-    for column, value in {"category": ALL, "dimension": OVERALL, **row}.items():
-        rows = rows[rows[column].eq(value)]
-    if rows.empty:
-        return Measurement(math.nan, f"consistency has no {unit}")
-    first = rows.iloc[int(rows["source"].eq("rubric").to_numpy().argmax())]
-    return Measurement(float(first["ratio"]), f"{int(first['n']):,} {unit}, {first['source']}")
-
-
-def gate_of(table: pd.DataFrame) -> Gate:
-    """Return a stored gate as the core reads it."""
-    return as_columns(Gate, table.astype({"passed": "float64"}))
-
-
-def withheld_judges(leaderboards: Mapping[str, pd.DataFrame]) -> dict[str, str]:
-    """Return why ratings are withheld, by judge, from leaderboards; others are not in it."""
-    reasons = {
-        judge: withheld_reason(str(flags))
-        for judge, board in leaderboards.items()
-        for flags in board["flags"].head(1)
-    }
-    return {judge: reason for judge, reason in reasons.items() if reason}
+judge_gate = step_asset(reliability.judge_gate, "2", needs=["verdicts"], tells=_gate_tells)
 
 
 @table_check(judge_gate)

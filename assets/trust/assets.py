@@ -19,7 +19,7 @@ from assets.settings import corpus_of
 from assets.trust.scoring import SCORE_SOURCES, outcomes_by_source
 from judgeline.io import each_category
 from judgeline.tables.rules import within
-from judgeline.tables.trust import CONSISTENCY
+from judgeline.tables.trust import ALL, CONFLICT, CONSISTENCY, OVERALL, VIOLATION
 from judgeline.trust import (
     MOST_SUBSETS,
     ViolationCounts,
@@ -32,12 +32,10 @@ from judgeline.verdict import CRITERIA, criterion_difference, hard_outcome, sign
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
 
-CONFLICT, VIOLATION = "conflict-ratio", "non-transitivity"
 COMPARISONS = ("likelihood", "choice", "rubric")
 """Sources of comparisons, the one that uses most of the answer first."""
 
 SIZES = (3, 4, 5)
-OVERALL, ALL = "overall", "all"
 
 _Row = dict[str, Any]
 

@@ -3,6 +3,12 @@
 from judgeline.tables.rules import among, holds, known, unique, within
 from judgeline.tables.schema import stops, table
 
+CONFLICT, VIOLATION = "conflict-ratio", "non-transitivity"
+"""Measures of consistency."""
+
+OVERALL, ALL = "overall", "all"
+"""Dimension and category of a measure over the whole corpus."""
+
 SOURCES = ("likelihood", "perplexity", "choice", "score", "score-plain")
 
 SOFT_OUTCOMES = table(

@@ -10,8 +10,8 @@ from upath import UPath
 from assets.candidates.accepting import accept, history_in
 from assets.candidates.assets import choose_candidate_battles, of_asked_judges, read_candidates
 from assets.candidates.choosing import anchor_answers, questions_to_answer
-from assets.reliability.gate import withheld_judges
 from judgeline.report import beyond_lines
+from judgeline.steps.reliability import withheld_judges
 from pipelines.commands.plan import tables_by_judge
 from pipelines.sensors.activity import active_or_why
 from resources.atomic import write_whole

@@ -6,10 +6,10 @@ import pandas as pd
 from rich.console import Console
 from upath import UPath
 
-from assets.columns import as_columns
 from judgeline.elo import HEADLINE, HeldOutRatings, summarise
 from judgeline.intervals import Leaderboard
 from judgeline.io import as_table
+from judgeline.steps.step import as_columns
 from judgeline.tables.intervals import with_judge_columns
 from judgeline.terminal import plain, show_leaderboard
 from judgeline.verdict import POOLED

@@ -12,12 +12,6 @@ import numpy as np
 import pandas as pd
 from sqlalchemy.exc import SQLAlchemyError
 
-from assets.candidates.assets import score_candidates
-from assets.columns import as_columns
-from assets.comparison.pooled import heldout_of
-from assets.diagnostics.assets import influence_table, leads_beside
-from assets.diagnostics.missing import ANSWERED, FOUGHT, account_for
-from assets.elo.ratings import ranking_options
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import (
@@ -29,6 +23,12 @@ from judgeline.intervals import (
 )
 from judgeline.io import RANKS, as_table
 from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, strongest
+from judgeline.steps.candidates import score_candidates
+from judgeline.steps.coding import ranking_options
+from judgeline.steps.comparison import heldout_of
+from judgeline.steps.diagnostics import influence_table, leads_beside
+from judgeline.steps.missing import ANSWERED, FOUGHT, account_for
+from judgeline.steps.step import as_columns
 from judgeline.tables.intervals import with_judge_columns
 from judgeline.terminal import json_value
 from judgeline.verdict import POOLED

@@ -12,7 +12,6 @@ from catalogs import catalog_of
 
 from assets.candidates import assets as candidate_judging
 from assets.candidates import placing
-from assets.columns import as_columns
 from assets.elo import ratings
 from assets.intervals import assets as intervals
 from assets.partitions import corpus_judge_key, register
@@ -22,6 +21,8 @@ from judgeline.intervals import calibrate_intervals
 from judgeline.io import RANKS, as_coded, as_table, questions_of
 from judgeline.reliability.gate import Measurement, hold_to
 from judgeline.report import beyond_lines
+from judgeline.steps.candidates import WHOSE, score_candidates
+from judgeline.steps.step import as_columns
 from judgeline.tables.candidates import CANDIDATE_RATINGS, CANDIDATE_VERDICTS
 from judgeline.tables.intervals import LEADERBOARD
 from judgeline.tables.judging import SCORED_COLUMNS
@@ -29,7 +30,7 @@ from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import result_of
 
-OF_SCORES = [*SCORED_COLUMNS, *candidate_judging.WHOSE]
+OF_SCORES = [*SCORED_COLUMNS, *WHOSE]
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
 
@@ -289,7 +290,7 @@ def test_a_verdict_that_failed_is_no_tie(battles, verdicts):
     marks = [name for name in verdicts.columns if name[-2:] in ("_a", "_b")]
     status = verdicts["status"].mask(lost, "parse_error")
     answers = verdicts.assign(status=status, **verdicts[marks].mask(lost))
-    table = candidate_judging.score_candidates(battles, answers)
+    table = score_candidates(battles, answers)
     assert len(table) == len(battles) - 3
     assert table["judge_outcome"].ne(0.5).all()
     assert table.columns.tolist() == OF_SCORES
@@ -297,7 +298,7 @@ def test_a_verdict_that_failed_is_no_tie(battles, verdicts):
 
 def test_battles_that_were_chosen_later_are_not_lost_but_not_judged(battles, verdicts, rate):
     asked = verdicts[verdicts["battle_id"].isin(battles["battle_id"].head(10))]
-    assert len(candidate_judging.score_candidates(battles, asked)) == 10
+    assert len(score_candidates(battles, asked)) == 10
     tables = tables_of(scores("new", GOOD), unscored={"new": 3})
     later = pd.DataFrame({"battle_id": ["later"], "candidate": ["new"]})
     tables["candidate_battles"] = pd.concat([tables["candidate_battles"], later])
@@ -307,7 +308,7 @@ def test_battles_that_were_chosen_later_are_not_lost_but_not_judged(battles, ver
 
 def test_scores_of_nothing_are_nothing(sampled_battles, verdicts):
     for given in ((sampled_battles, None), (None, verdicts)):
-        table = candidate_judging.score_candidates(*given)
+        table = score_candidates(*given)
         assert (len(table), table.columns.tolist()) == (0, OF_SCORES)
 
 

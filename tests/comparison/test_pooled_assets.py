@@ -5,21 +5,16 @@ import pytest
 from catalogs import catalog_of
 
 import judgeline
-from assets.candidates.placing import place_newcomer
 from assets.comparison import pooled
-from assets.comparison.pooled import (
-    candidate_tables,
-    compare_pooled,
-    pooled_board,
-    pooled_leaderboard,
-)
+from assets.comparison.pooled import pooled_leaderboard
 from assets.partitions import corpus_judge_key, register
 from judgeline.intervals import Leaderboard
 from judgeline.io import common_battles
+from judgeline.steps.candidates import place_newcomer
+from judgeline.steps.comparison import candidate_tables, compare_pooled, pooled_board
 from judgeline.tables.comparison import COMPARISON_COLUMNS
-from resources.config.corpora import RatingOptions
 
-RATING = RatingOptions(n_resamples=0)
+RATING = judgeline.Settings(n_resamples=0).resolved(60)
 
 
 SEEN = {"ant": 0.0, "bee": 0.4, "cat": -0.4, "dog": 0.0}
@@ -77,7 +72,7 @@ def test_a_judge_of_other_votes_is_left_out(judges) -> None:
 
 
 def test_the_board_has_a_leaderboards_columns_and_a_row_in_the_comparison(judges) -> None:
-    table, said = pooled_board(common_battles(judges), RATING, "tiny")
+    table, said = pooled_board(common_battles(judges), RATING)
     assert list(table)[: len(Leaderboard._fields)] == list(Leaderboard._fields)
     assert sorted(table["model"]) == ["ant", "bee", "cat", "dog"]
     assert table["n_scored"].eq(60).all()
@@ -90,7 +85,7 @@ def test_the_board_has_a_leaderboards_columns_and_a_row_in_the_comparison(judges
 
 def test_judges_that_know_no_more_than_the_mean_have_no_ratings_together(unskilled) -> None:
     candidates = {"newt": {name: played_by("newt", own) for name, own in unskilled.items()}}
-    table, _ = pooled_board(common_battles(unskilled), RATING, "tiny", candidates)
+    table, _ = pooled_board(common_battles(unskilled), RATING, candidates)
     board = table.set_index("model")
     assert sorted(board.index) == ["ant", "bee", "cat", "dog", "newt"]
     assert board["judge_rating"].isna().all()
@@ -102,8 +97,8 @@ def test_judges_that_know_no_more_than_the_mean_have_no_ratings_together(unskill
 @pytest.mark.parametrize("n_judges", [0, 1])
 def test_fewer_than_two_judges_make_an_empty_board_with_a_note(judges, n_judges: int) -> None:
     one = dict(list(common_battles(judges).items())[:n_judges])
-    whole, _ = pooled_board(common_battles(judges), RATING, "tiny")
-    table, said = pooled_board(one, RATING, "tiny")
+    whole, _ = pooled_board(common_battles(judges), RATING)
+    table, said = pooled_board(one, RATING)
     assert "takes two judges" in said["note"]
     assert table.empty
     assert list(table) == list(whole)
@@ -112,7 +107,7 @@ def test_fewer_than_two_judges_make_an_empty_board_with_a_note(judges, n_judges:
 
 def test_battles_without_votes_make_an_empty_board_with_a_note(judges) -> None:
     unvoted = {name: table.assign(human_outcome=np.nan) for name, table in judges.items()}
-    table, said = pooled_board(common_battles(unvoted), RATING, "tiny")
+    table, said = pooled_board(common_battles(unvoted), RATING)
     assert table.empty
     assert "nobody voted" in said["note"]
 
@@ -132,23 +127,23 @@ def test_a_candidate_of_two_equal_judges_is_placed_as_by_the_gap_of_one(judges) 
     common = common_battles(dict.fromkeys(("this", "that"), judges["first"]))
     own = played_by("newt", judges["first"])
     candidates = {"newt": {"this": own, "that": own.sample(frac=1, random_state=1)}}
-    table, said = pooled_board(common, RATING, "tiny", candidates)
+    table, said = pooled_board(common, RATING, candidates)
     row = table.set_index("model").loc["newt"]
-    alone = place_newcomer(common["this"], "newt", RATING, "tiny", own)
+    alone = place_newcomer(common["this"], "newt", RATING, own)
     by_gap = alone.method == "gap"
     assert row["rating"] == pytest.approx(alone.rating[by_gap].item())
     assert row["std_error_analytic"] == pytest.approx(alone.std_error_analytic[by_gap].item())
     assert (row["flags"], row["n_battles"]) == ("candidate;no-votes", 30)
     assert row["judges"] == "that, this"
     assert row["basis"].endswith("gap of that, this")
-    assert said["not_placed"].value == {}
+    assert said["not_placed"] == {}
 
 
 def test_candidates_move_no_rating_of_the_others_and_no_figure(judges) -> None:
     common = common_battles(judges)
     candidates = {"newt": {name: played_by("newt", own) for name, own in judges.items()}}
-    before, _ = pooled_board(common, RATING, "tiny")
-    after, _ = pooled_board(common, RATING, "tiny", candidates)
+    before, _ = pooled_board(common, RATING)
+    after, _ = pooled_board(common, RATING, candidates)
     others = after[after["model"].ne("newt")].reset_index(drop=True)
     fixed = before.columns.drop(["rank", "best_rank", "worst_rank"])
     pd.testing.assert_frame_equal(others[fixed], before[fixed])
@@ -160,13 +155,11 @@ def test_a_candidate_that_only_some_judges_rated_is_named_without_a_rating(judge
     own = {name: played_by("newt", table) for name, table in judges.items()}
     few = {**own, "second": own["second"].head(20)}  # of 30: less than 80 %
     del own["third"]
-    table, said = pooled_board(
-        common_battles(judges), RATING, "tiny", {"eft": {}, "newt": own, "olm": few}
-    )
+    table, said = pooled_board(common_battles(judges), RATING, {"eft": {}, "newt": own, "olm": few})
     left_out = table[table["flags"].str.startswith("candidate")].set_index("model")
     assert left_out["rating"].isna().all()
     assert set(left_out["flags"]) == {"candidate;no-votes;not-by-all-judges"}
-    assert said["not_placed"].value == {
+    assert said["not_placed"] == {
         "eft": "not rated by first, second, third",
         "newt": "not rated by third",
         "olm": "on other battles by second",
@@ -211,8 +204,8 @@ def test_the_table_of_a_corpus_holds_the_candidates_of_its_judges(
 
 def test_tables_of_judges_are_pooled_in_one_call(judges) -> None:
     """Rows in any order and seat are the same battles, by id or by question and models."""
-    whole, _ = pooled_board(common_battles(judges), RATING, "tiny")
-    named = judgeline.pool(list(judges.values()), judgeline.RankSettings(n_resamples=0))
+    whole, _ = pooled_board(common_battles(judges), RATING)
+    named = judgeline.pool(list(judges.values()), judgeline.Settings(n_resamples=0))
     columns = ["model", "rating", "lower", "upper", "human_rating", "n_votes"]
     pd.testing.assert_frame_equal(named[columns], whole[columns], check_dtype=False)
     scores = ["difference_ab", "difference_ba", "score_difference"]
@@ -222,7 +215,7 @@ def test_tables_of_judges_are_pooled_in_one_call(judges) -> None:
     outcomes = ["human_outcome", "judge_outcome", "recorded_outcome"]
     turned[outcomes] = 1 - turned[outcomes]
     tables = [pd.concat([unnamed[0][::2], turned[1::2]]), *unnamed[1:]]
-    again = judgeline.pool(tables, judgeline.RankSettings(n_resamples=0))
+    again = judgeline.pool(tables, judgeline.Settings(n_resamples=0))
     pd.testing.assert_frame_equal(again[columns], whole[columns], check_dtype=False)
     for wrong in (tables[:1], tables[0], "x.csv"):
         with pytest.raises(ValueError, match="a list of two tables or files at least"):
@@ -246,4 +239,4 @@ def test_battles_that_cannot_be_told_apart_are_not_pooled(judges, changes, told:
         for table in (one.reset_index(drop=True) for one in judges.values())
     ]
     with pytest.raises(ValueError, match=told):
-        judgeline.pool(tables, judgeline.RankSettings(n_resamples=0))
+        judgeline.pool(tables, judgeline.Settings(n_resamples=0))

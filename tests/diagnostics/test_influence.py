@@ -13,7 +13,7 @@ from declared_checks import checked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.diagnostics.assets import influence_table, influences_add_up, leads_beside
+from assets.diagnostics.assets import influences_add_up
 from judgeline.diagnostics.influence import fewest_to_overtake, fit_influences, influence_of
 from judgeline.elo import (
     ELO_PER_LOGIT,
@@ -28,6 +28,7 @@ from judgeline.elo.strengths import place_models
 from judgeline.intervals.board import rank_intervals
 from judgeline.io import as_coded, as_table
 from judgeline.report import lead_text
+from judgeline.steps.diagnostics import influence_table, leads_beside
 from judgeline.tables.diagnostics import BATTLE_INFLUENCES
 from resources.config.corpora import RatingOptions
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.diagnostics import missing as module
-from assets.diagnostics.missing import UNKNOWN, account_for
 from judgeline.diagnostics import battle_status, excess_p_values, length_bins
 from judgeline.io import score_battles
 from judgeline.report.judge_tables import COLUMNS
+from judgeline.steps.missing import UNKNOWN, account_for
 
 FATES = ("ok", "parse_error", "refusal", "truncated")
 

@@ -27,7 +27,7 @@ from twins import (
 )
 
 import judgeline
-from judgeline.api import RankSettings
+from judgeline.api import Settings
 from judgeline.elo import RatingSettings
 from judgeline.elo import rate as rate_battles
 
@@ -156,7 +156,7 @@ def test_no_interval_of_a_board_moves_if_its_file_is_joined_three_times(n_resamp
     thrice = pd.concat(
         [once.assign(battle_id=once["battle_id"].astype(str) + f"-{copy}") for copy in range(3)]
     )
-    settings = RankSettings(n_resamples=n_resamples, miscoverage=0.2)
+    settings = Settings(n_resamples=n_resamples, miscoverage=0.2)
     first, second = (
         judgeline.rank(table, settings).leaderboard.set_index("model") for table in (once, thrice)
     )

@@ -6,15 +6,16 @@ import pandas as pd
 import pytest
 import yaml
 
-from assets.columns import as_columns
 from assets.comparison.report import without_figures
 from assets.elo import ratings
 from assets.partitions import corpus_judge_key
 from judgeline.elo import HeldOutRatings
 from judgeline.io import as_table
+from judgeline.steps import methods
+from judgeline.steps.methods import FIGURES, KINDS, LEAST_SHARE, count_spending, gather_methods
+from judgeline.steps.step import as_columns
 from judgeline.tables.elo import BETA_FOLDS, MEANINGS, SCORING_METHODS
 from resources.config.catalog import Catalog
-from resources.method_table import FIGURES, KINDS, LEAST_SHARE, count_spending, gather_methods
 from resources.tables.expectations import result_of
 
 MODELS = ("ant", "bee", "cat", "dog")
@@ -254,13 +255,13 @@ def made(catalog, verdicts, monkeypatch):
     """Makes the ratings by all methods, and the table of methods that follows from them."""
 
     def make(scored, others, change=lambda ratings: ratings):
-        rated, rate_methods = [], ratings.rate_methods
+        rated, rate_methods = [], methods.rate_methods
 
         def changed(*arguments):
             rated.append(as_table(rate_methods(*arguments)))
             return as_columns(HeldOutRatings, change(rated[0]))
 
-        monkeypatch.setattr(ratings, "rate_methods", changed)
+        monkeypatch.setattr(methods, "rate_methods", changed)
         result = ratings.scoring_methods(
             dg.build_asset_context(partition_key=corpus_judge_key("tiny", "stub")),
             scored_battles=scored, soft_outcomes=others, quantitative_outcomes=learnt(0),

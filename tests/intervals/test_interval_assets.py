@@ -9,6 +9,7 @@ import pytest
 from declared_checks import checked
 
 from assets.intervals import assets as module
+from judgeline.steps.intervals import first_days
 from judgeline.tables.intervals import LEADERBOARD
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import result_of
@@ -55,9 +56,9 @@ def test_first_days_are_those_of_the_first_battle_with_a_time():
             "timestamp": pd.to_datetime(times, utc=True),
         }
     )
-    assert module.first_days(battles) == {"ant": 2, "bee": 2, "cat": 1, "dog": 1}
-    assert module.first_days(battles.tail(1)) == {}
-    assert module.first_days(None) == {}
+    assert first_days(battles) == {"ant": 2, "bee": 2, "cat": 1, "dog": 1}
+    assert first_days(battles.tail(1)) == {}
+    assert first_days(None) == {}
 
 
 def test_coverage_of_a_group_below_what_chance_allows_is_told():

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import judgeline
-from judgeline.api import Board, RankSettings, doctor, pool, rank, reference_ratings, win_rates
+from judgeline.api import Board, Settings, doctor, pool, rank, reference_ratings, win_rates
 from judgeline.cli import main
 from judgeline.io import COUNT, ArgumentError, by_score, counting, read_judged_battles, scoring
 from judgeline.io.judged import count_rows
 
-QUICK = RankSettings(n_resamples=0)
+QUICK = Settings(n_resamples=0)
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "files.md"
 
 
@@ -147,7 +147,7 @@ VARIANTS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_layout_of_counts_rates_as_its_battles(variant: str) -> None:
     table = VARIANTS[variant](battles())
-    recorded = RankSettings(n_resamples=0, hard_outcome="recorded")
+    recorded = Settings(n_resamples=0, hard_outcome="recorded")
     for how in (QUICK, *([recorded] if "judge_outcome" in table else [])):
         assert_alike(rank(counted(table), how), rank(table, how))
 
@@ -185,7 +185,7 @@ def test_counts_are_asked_for_where_there_are_none(tmp_path: Path, capsys) -> No
 @pytest.mark.parametrize("options", [{"n_resamples": 20}, {"std_error": "bootstrap"}])
 def test_resamples_of_counts_are_refused(options: dict) -> None:
     with pytest.raises(ArgumentError, match="resamples draw single ones: leave out '") as refused:
-        rank(counted(battles()), RankSettings(**options))
+        rank(counted(battles()), Settings(**options))
     assert f"--{next(iter(options)).replace('_', '-')}" in refused.value.as_option()
 
 

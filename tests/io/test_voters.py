@@ -126,7 +126,7 @@ def test_votes_that_agree_too_often_are_asked_about(agreed: float, is_asked: boo
 
 
 def test_the_report_of_a_board_carries_the_question(tmp_path: Path) -> None:
-    board = judgeline.rank(battles(agreed=0.95), judgeline.RankSettings(n_resamples=0))
+    board = judgeline.rank(battles(agreed=0.95), judgeline.Settings(n_resamples=0))
     assert any("people's?" in note for note in board.battles.notes)
     board.to_html(tmp_path / "report.html")
     assert "are these votes people" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -195,7 +195,7 @@ def test_ratings_by_language_are_those_of_scikit_learn(pair: Path, judged) -> No
     """A penalty of 0.01 on squared strengths is C = 50 of a logistic regression."""
     errors, correlations = [], []
     for path in pair.iterdir():
-        board = judgeline.rank(path, judgeline.RankSettings(hard_outcome="recorded", n_resamples=0))
+        board = judgeline.rank(path, judgeline.Settings(hard_outcome="recorded", n_resamples=0))
         human = board.leaderboard.set_index("model")["human_rating"]
         own = battles_of(path).query("language == 'English'")
         models = sorted({*own["model_a"], *own["model_b"]})
@@ -265,7 +265,7 @@ def test_position_is_what_the_two_orders_say(pair: Path, tmp_path: Path) -> None
         firsts.append(100 * np.mean([*(ab > 0), *(ba < 0)]))
         flips.append(100 * np.mean(ab * ba < 0))
         favours.append(100 * np.mean(ab - ba > 0))
-        settings = judgeline.RankSettings(n_resamples=0)
+        settings = judgeline.Settings(n_resamples=0)
         boards = [
             judgeline.rank(pd.DataFrame({**names, "score_difference": score}), settings).heldout
             for score in (ab, ba)

@@ -19,6 +19,7 @@ from judgeline.reliability import (
     hold_to,
     panel_measurements,
 )
+from judgeline.steps import reliability
 from judgeline.tables.intervals import LEADERBOARD
 from judgeline.tables.reliability import RELIABILITY_PANEL
 from resources.tables.expectations import result_of
@@ -190,10 +191,10 @@ def test_skill_is_that_of_the_method_that_ranks() -> None:
         {"method": ["hard", "auto"], "skill": [0.9, -0.2], "skill_lower": [0.7, -1.5],
          "n_models": [12, 11]}
     )  # fmt: skip
-    measured = judge_gate.skill_measurements(calibration, "auto")
+    measured = reliability.skill_measurements(calibration, "auto")
     note = "11 models with votes"
     assert measured == {"skill": (-0.2, note), "skill_lower": (-1.5, note)}
-    unknown = judge_gate.skill_measurements(calibration.assign(skill=NAN), "hard")
+    unknown = reliability.skill_measurements(calibration.assign(skill=NAN), "hard")
     assert math.isnan(unknown["skill"].value)
 
 
@@ -216,7 +217,7 @@ def test_a_judge_without_skill_is_withheld_and_one_of_doubtful_skill_is_told(
 
 def test_each_table_measures_its_criteria(verdicts) -> None:
     verdicts.loc[verdicts["battle_id"].lt("battle-12"), "status"] = "refusal"
-    measured = judge_gate.measure(verdicts, DIAGNOSTICS, RUNS, CONSISTENCY)
+    measured = reliability.measure(verdicts, DIAGNOSTICS, RUNS, CONSISTENCY)
     assert set(measured) == set(CRITERIA) - SKILL
     assert measured["kappa"] == Measurement(0.25, "200 battles")
     assert measured["position_effect"] == Measurement(0.75, "300 battles")  # its size
@@ -235,13 +236,13 @@ def test_tables_that_are_not_there_measure_nothing_and_say_so(verdicts, none) ->
     panel = none if none is None else RUNS.head(0)
     valueless = DIAGNOSTICS.assign(value=NAN)
     for diagnostics in (DIAGNOSTICS.head(0), valueless):
-        measured = judge_gate.measure(verdicts, diagnostics, panel, none)
+        measured = reliability.measure(verdicts, diagnostics, panel, none)
         unknown = {name for name, one in measured.items() if math.isnan(one.value)}
         assert unknown == set(CRITERIA) - SKILL - {"parse_rate"}
         assert "see reliability_panel" in measured["icc_average"].note
         assert "no kappa_both_ways" in measured["kappa"].note
         assert measured["conflict_ratio"].note == "consistency has no rows"
-    partial = judge_gate.measure(verdicts.head(0), valueless, None, CONSISTENCY.head(3))
+    partial = reliability.measure(verdicts.head(0), valueless, None, CONSISTENCY.head(3))
     assert math.isnan(partial["parse_rate"].value)
     assert "no triples of answers" in partial["non_transitivity_ratio"].note
 
@@ -293,8 +294,8 @@ WITHHELD = pd.DataFrame(
 
 def test_withheld_judges_are_read_off_their_leaderboards() -> None:
     boards = {"bad": WITHHELD, "good": WITHHELD.assign(flags=["few-battles", ""])}
-    assert judge_gate.withheld_judges(boards) == {"bad": "kappa 0.05 < 0.20"}
-    assert judge_gate.withheld_judges({"none": WITHHELD.head(0)}) == {}
+    assert reliability.withheld_judges(boards) == {"bad": "kappa 0.05 < 0.20"}
+    assert reliability.withheld_judges({"none": WITHHELD.head(0)}) == {}
 
 
 @pytest.mark.parametrize(

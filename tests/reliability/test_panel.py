@@ -8,7 +8,8 @@ from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key, register
 from assets.reliability import gate
-from assets.reliability.gate import by_run, panel_table, repeated
+from assets.reliability.gate import panel_table, repeated
+from judgeline.steps.reliability import by_run
 from judgeline.tables.reliability import RELIABILITY_PANEL
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import CorpusDefinition

@@ -9,11 +9,11 @@ import pytest
 from test_rank import simulated_battles
 
 import judgeline
-from judgeline.api import RankSettings
+from judgeline.api import Settings
 from judgeline.cli import main
 from judgeline.comparing import compare_on
 
-FAST = RankSettings(n_resamples=0)
+FAST = Settings(n_resamples=0)
 
 
 def hand_made_board(n_voted: int = 10) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import pytest
 from test_rank import simulated_battles
 
 import judgeline
-from judgeline.api import RankSettings
+from judgeline.api import Settings
 from judgeline.cli import main
 
 BATTLES = simulated_battles()
@@ -173,7 +173,7 @@ def test_a_name_that_is_nearly_another_is_shown_and_versions_are_not() -> None:
 def test_five_models_have_wider_intervals_than_asked_for() -> None:
     found = judgeline.doctor(simulated_battles(n_models=5))
     assert "80% is finite now" in " ".join(found.missing)
-    board = judgeline.rank(simulated_battles(n_models=5), RankSettings(miscoverage=0.2))
+    board = judgeline.rank(simulated_battles(n_models=5), Settings(miscoverage=0.2))
     assert np.isfinite(board.leaderboard["judge_lower"]).all()
     assert len(repr(board)) < 200
 
@@ -184,7 +184,7 @@ def test_finite_intervals_are_told_where_rank_finds_them(n_models: int) -> None:
     table = simulated_battles(n_models=n_models)
     newcomer = table.head(2).assign(model_a="newcomer")
     table = pd.concat([table, newcomer], ignore_index=True)
-    board = judgeline.rank(table, RankSettings(n_resamples=0)).leaderboard
+    board = judgeline.rank(table, Settings(n_resamples=0)).leaderboard
     voted = board[board["human_rating"].notna()]
     assert len(voted) == n_models
     finite = bool(np.isfinite(voted["judge_lower"]).all())

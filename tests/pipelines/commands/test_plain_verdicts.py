@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from assets.comparison.report import battles_behind, runs_behind
-from judgeline.api import RankSettings, rank_file
+from judgeline.api import Settings, rank_file
 from judgeline.cli import COULD_NOT_RUN, main
 from judgeline.io import read_judged_battles
 from judgeline.tables.corpus import SCORE_COLUMNS
@@ -19,7 +19,7 @@ from pipelines.commands.verdicts import import_verdicts
 from pipelines.definitions import defs
 
 SAID = "plain verdicts without scores: a win counts as a score difference of 1"
-QUICK = RankSettings(n_resamples=0)
+QUICK = Settings(n_resamples=0)
 OUTCOMES = {1: 1.0, 0: 0.5, -1: 0.0}
 CODINGS = {
     "judge_outcome": (OUTCOMES, None),

@@ -19,7 +19,7 @@ import judgeline
 from judgeline.api import (
     HELDOUT_COLUMNS,
     QualityGateError,
-    RankSettings,
+    Settings,
     UnusableJudgeError,
     rank_battles,
     rank_file,
@@ -28,7 +28,7 @@ from judgeline.cli import main
 from judgeline.io import read_judged_battles
 
 TABLES = ("heldout.csv", "conformal.csv", "summary.csv", "leaderboard.csv", "quarantine.csv")
-QUICK = RankSettings(n_resamples=0)
+QUICK = Settings(n_resamples=0)
 
 
 def simulated_battles(n_models: int = 12, n_battles: int = 900, seed: int = 3) -> pd.DataFrame:
@@ -94,7 +94,7 @@ def test_released_sample_summary_matches_the_published_one(
 
 def test_files_hold_what_is_promised(battles_csv: Path, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "out"
-    ranked = rank_file(battles_csv, out, RankSettings(n_resamples=20))
+    ranked = rank_file(battles_csv, out, Settings(n_resamples=20))
     assert sorted(path.name for path in out.iterdir()) == sorted([*TABLES, "report.html"])
     heldout = pd.read_csv(out / "heldout.csv")
     assert tuple(heldout.columns) == HELDOUT_COLUMNS
@@ -113,7 +113,7 @@ def test_files_hold_what_is_promised(battles_csv: Path, tmp_path: Path) -> None:
 def test_many_battles_are_resampled_only_where_somebody_asks(
     battles_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    monkeypatch.setattr("judgeline.api.MOST_RESAMPLED", 899)
+    monkeypatch.setattr("judgeline.settings.MOST_RESAMPLED", 899)
     resampled = {}
     for options in ("", "--n-resamples 2", "--std-error bootstrap"):
         out = tmp_path / f"out{options}"
@@ -128,7 +128,7 @@ def test_many_battles_are_resampled_only_where_somebody_asks(
         said = "no resamples are drawn unless" in " ".join(capsys.readouterr().out.split())
         assert said == (not options)
     assert list(resampled.values()) == [False, True, True]
-    assert RankSettings().for_ratings(899).n_resamples == 200
+    assert Settings().resolved(899).n_resamples == 200
 
 
 def test_result_repeats_and_does_not_depend_on_the_file_name(
@@ -136,7 +136,7 @@ def test_result_repeats_and_does_not_depend_on_the_file_name(
 ) -> None:
     renamed = tmp_path / "renamed.csv"
     renamed.write_bytes(battles_csv.read_bytes())
-    settings = RankSettings(n_resamples=30, seed=5)
+    settings = Settings(n_resamples=30, seed=5)
     for source, out in ((battles_csv, tmp_path / "one"), (renamed, tmp_path / "two")):
         rank_file(source, out, settings, report=False)
     for name in TABLES:
@@ -218,7 +218,7 @@ def _scored(table: pd.DataFrame) -> pd.DataFrame:
 def test_method_chooses_what_is_written_and_what_ranks(
     battles_csv: Path, tmp_path: Path, method: str
 ) -> None:
-    settings = RankSettings(n_resamples=0, methods=(method,))
+    settings = Settings(n_resamples=0, methods=(method,))
     rank_file(battles_csv, tmp_path / "out", settings)
     for name in ("heldout.csv", "conformal.csv", "summary.csv", "leaderboard.csv"):
         assert set(pd.read_csv(tmp_path / "out" / name)["method"]) == {method}
@@ -232,7 +232,7 @@ def test_recorded_outcomes_are_those_of_the_file_and_derived_ones_are_not(tmp_pa
     scored = read_judged_battles(path).scored
     error = {}
     for kind in ("recorded", "derived"):
-        settings = RankSettings(n_resamples=0, methods=("hard",), hard_outcome=kind)
+        settings = Settings(n_resamples=0, methods=("hard",), hard_outcome=kind)
         held_out = rank_battles(scored, settings).heldout_ratings
         error[kind] = held_out.query("method == 'hard'")["residual"].abs().max()
     assert error["recorded"] == pytest.approx(0, abs=1e-5)  # the judge is the voters
@@ -442,7 +442,7 @@ def test_failure_leaves_earlier_files_alone(
         raise OSError("no space left on device")
 
     monkeypatch.setattr("judgeline.api.write_report", fail)
-    other = RankSettings(n_resamples=0, l2=1.0)
+    other = Settings(n_resamples=0, l2=1.0)
     with pytest.raises(OSError, match="no space"):
         rank_file(battles_csv, out, other, force=True)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
@@ -597,7 +597,7 @@ def test_a_remedy_names_the_argument_in_python_and_the_option_in_a_terminal(
 ) -> None:
     table = simulated_battles().assign(**change)
     with pytest.raises(ValueError, match=re.escape(in_python)) as refused:
-        judgeline.rank(table, RankSettings(n_resamples=0, **options))
+        judgeline.rank(table, Settings(n_resamples=0, **options))
     assert "--" not in str(refused.value)
     table.to_csv(tmp_path / "x.csv", index=False)
     given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
@@ -665,7 +665,7 @@ def test_lengths_of_released_annotations_control_style(tmp_path: Path) -> None:
 )
 def test_settings_of_other_kinds_are_refused(settings: dict, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        judgeline.rank(simulated_battles(), RankSettings(**settings), **options)
+        judgeline.rank(simulated_battles(), Settings(**settings), **options)
 
 
 @pytest.mark.parametrize(("in_checkout", "told"), [(True, "'.[app]'"), (False, "judgeline rank")])
@@ -691,13 +691,13 @@ def test_published_intervals_are_those_of_the_paper(released: Path, sample: Path
     assert conformal["published_threshold"] == pytest.approx(5.40, abs=0.005)
     assert conformal["published_width"] == pytest.approx(150, abs=1)
     settings = {"hard_outcome": "recorded", "l2": 0.005, "n_resamples": 20, "methods": ("soft",)}
-    board = judgeline.rank(sample, RankSettings(**settings, intervals="published")).leaderboard
+    board = judgeline.rank(sample, Settings(**settings, intervals="published")).leaderboard
     width = board["judge_upper"] - board["judge_lower"]
     expected = 2 * conformal["published_threshold"] * board["judge_std_error"]
     assert width.tolist() == pytest.approx(expected.tolist())
     for arguments in ({"n_resamples": 0}, {"n_resamples": 0, "std_error": "bootstrap"}):
         with pytest.raises(ValueError, match="leaves no bootstrap standard error"):
-            RankSettings(**arguments, **({} if len(arguments) > 1 else {"intervals": "published"}))
+            Settings(**arguments, **({} if len(arguments) > 1 else {"intervals": "published"}))
 
 
 # A judge without skill

@@ -6,7 +6,7 @@ import pytest
 from retiring import retire
 
 from judgeline import cli
-from resources.method_table import FIGURES
+from judgeline.steps.methods import FIGURES
 
 N_CALLS, N_PANEL, N_RUNS = 600, 20, 3
 PANEL = {"battles": N_PANEL, "runs": N_RUNS}

@@ -2,13 +2,13 @@ import dagster as dg
 import numpy as np
 import pytest
 
-from assets.columns import as_columns
-from assets.diagnostics.missing import account_for, missing_bounds
 from assets.partitions import corpus_judge_key
 from assets.provenance import check_records, judge_checks
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import rank_models
 from judgeline.io import as_table
+from judgeline.steps.missing import account_for, missing_bounds
+from judgeline.steps.step import as_columns
 
 RATED = ("scored_battles", "beta_folds", "heldout_ratings")
 SAYING = (

@@ -1,15 +1,20 @@
-"""The scoring methods of a judge on a corpus, gathered from its tables onto the same battles."""
+"""Every scoring method of a judge, rated on the battles that all of them scored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from judgeline.elo import ScoringMethod
-from judgeline.io import LEAST_SHARE
+from judgeline.elo import HeldOutRatings, ScoringMethod, rate, summarise
+from judgeline.io import LEAST_SHARE, as_table
+from judgeline.steps.coding import coded, rating_settings, units
+from judgeline.steps.intervals import calibrated
+from judgeline.steps.step import Made, step
 from judgeline.tables.elo import SCORING_METHODS
+from judgeline.tables.quantitative import QUANTITATIVE_OUTCOMES
+from judgeline.tables.trust import SOFT_OUTCOMES
 
 
 class _Kind(NamedTuple):
@@ -156,6 +161,7 @@ def _method(values: pd.DataFrame, kind: _Kind, models: list[str]) -> ScoringMeth
 
 
 Spent = tuple[int, float, float]
+_NOTHING: Spent = (0, np.nan, np.nan)
 
 
 def count_spending(verdicts: Mapping[str, pd.DataFrame]) -> dict[str, Spent]:
@@ -165,7 +171,7 @@ def count_spending(verdicts: Mapping[str, pd.DataFrame]) -> dict[str, Spent]:
     one identity are one call; tokens are NaN where a call does not tell its own.
     """
     spent = {name: _calls(table) for name, table in verdicts.items()}
-    return {method: spent[kind.spent_on] for method, kind in KINDS.items()}
+    return {method: spent.get(kind.spent_on, _NOTHING) for method, kind in KINDS.items()}
 
 
 def tabulate_methods(
@@ -215,3 +221,71 @@ def _calls(table: pd.DataFrame) -> Spent:
     tokens = calls[["prompt_tokens", "completion_tokens"]].astype("Float64").sum(skipna=False)
     asked, said = tokens.to_numpy(dtype=float, na_value=np.nan)
     return len(calls), float(asked), float(said)
+
+
+_NO_VOTES = (
+    "nobody voted on a scored battle: methods have no human rating to be held against; "
+    "reference_ratings need none"
+)
+
+
+@step(
+    SCORING_METHODS,
+    reads=(
+        "hard_outcome", "l2", "n_resamples", "std_error", "seed", "resample_by", "miscoverage",
+        "n_splits",
+    ),
+)  # fmt: skip
+def scoring_methods(
+    scored_battles: pd.DataFrame,
+    soft_outcomes: pd.DataFrame | None,
+    quantitative_outcomes: pd.DataFrame | None,
+    verdicts: pd.DataFrame | None,
+    choice_verdicts: pd.DataFrame | None,
+    score_verdicts: pd.DataFrame | None,
+    *,
+    settings: Any,
+) -> Made:
+    """A scoring method of the judge: how near and how sure its ratings are, and what they cost.
+
+    All methods rate on the same battles; ratings by `hard` and `soft` differ from those of
+    heldout_ratings where another method did not score a battle. Errors and widths in Elo points,
+    the threshold in standard errors. A method that the judge's verdicts do not support has a note
+    in place of numbers.
+    """
+    if scored_battles["human_outcome"].isna().all():
+        return Made(SCORING_METHODS.empty(), {"note": _NO_VOTES})
+    gathered = gather_methods(
+        scored_battles,
+        SOFT_OUTCOMES.empty() if soft_outcomes is None else soft_outcomes,
+        QUANTITATIVE_OUTCOMES.empty() if quantitative_outcomes is None else quantitative_outcomes,
+    )
+    ratings = rate_methods(gathered, settings)
+    asked = {
+        "verdicts": verdicts,
+        "choice_verdicts": choice_verdicts,
+        "score_verdicts": score_verdicts,
+    }
+    spent = count_spending({name: table for name, table in asked.items() if table is not None})
+    summary, intervals = as_table(summarise(ratings)), calibrated(ratings, settings)
+    table = tabulate_methods(gathered, summary, intervals, spent)
+    by_model = as_table(ratings).pivot_table("rating", "model", "method")
+    by_model = by_model.reindex(columns=["human", "hard", "soft", *gathered.methods])
+    return Made(
+        table,
+        {
+            "ratings": by_model.reset_index(),
+            "n_battles": len(gathered.battles),
+            "n_scored_battles": len(scored_battles),
+            "left_out": gathered.notes,
+        },
+    )
+
+
+def rate_methods(gathered: GatheredMethods, settings: Any) -> HeldOutRatings:
+    """Return the ratings of all models by every gathered method."""
+    battles, rating = gathered.battles, rating_settings(settings)
+    n_resamples = rating.n_resamples if settings.std_error == "bootstrap" else 0
+    rating = replace(rating, n_resamples=n_resamples, smoothing_levels=())
+    cluster = units(battles, settings)
+    return rate(coded(battles, settings), rating, gathered.methods, cluster=cluster)

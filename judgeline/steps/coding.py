@@ -1,0 +1,62 @@
+"""Scored battles as the estimators read them: coded once for all steps that take one table."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judgeline.elo import CodedBattles, RatingSettings, with_settled_votes
+from judgeline.io import as_coded, questions_of
+
+_kept: list[tuple[pd.DataFrame, str, CodedBattles]] = []
+_depth = 0
+
+
+@contextmanager
+def once() -> Iterator[None]:
+    """Code each table of battles once inside the block, which changes none in place."""
+    global _depth
+    _depth += 1
+    try:
+        yield
+    finally:
+        _depth -= 1
+        if not _depth:
+            _kept.clear()
+
+
+def coded(scored_battles: pd.DataFrame, settings: Any, *, every_vote: bool = False) -> CodedBattles:
+    """Return scored battles as arrays; votes on models with too few count where `every_vote` does.
+
+    ValueError as of `as_coded`.
+    """
+    outcome = settings.hard_outcome
+    kept = [own for table, by, own in _kept if table is scored_battles and by == outcome]
+    battles = kept[0] if kept else as_coded(scored_battles, outcome, every_vote=True)
+    if _depth and not kept:
+        _kept[:] = [(scored_battles, outcome, battles)]
+    return battles if every_vote else with_settled_votes(battles)
+
+
+def units(scored_battles: pd.DataFrame, settings: Any) -> np.ndarray[Any, Any] | None:
+    """Return the question of each battle, None where battles are taken as independent."""
+    return questions_of(scored_battles) if settings.resample_by == "question" else None
+
+
+def rating_settings(settings: Any) -> RatingSettings:
+    """Return the settings of ratings as the core takes them."""
+    return RatingSettings(
+        l2=settings.l2,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
+        stream=(settings.stream,) if settings.stream else (),
+    )
+
+
+def ranking_options(settings: Any, method: str = "") -> Mapping[str, Any]:
+    """Return the options that models are ranked by; the settings' method unless one is named."""
+    names = ("miscoverage", "std_error", "intervals")
+    options = {name: getattr(settings, name) for name in names}
+    return {"method": method or settings.method, **options}

@@ -1,0 +1,148 @@
+"""Diagnostics of a judge, and influences of battles on the ratings that a leaderboard shows."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judgeline.diagnostics import diagnose_judge, fewest_to_overtake, fit_influences
+from judgeline.elo import BetaFolds, HeldOutRatings, fit_beta_folds
+from judgeline.intervals import leads_apart
+from judgeline.io import as_numbers, as_table
+from judgeline.report import Lead
+from judgeline.steps.candidates import score_candidates
+from judgeline.steps.coding import coded
+from judgeline.steps.step import Made, as_columns, step, with_newcomer
+from judgeline.tables.diagnostics import BATTLE_INFLUENCES, JUDGE_DIAGNOSTICS
+
+_SHOWN = 10
+
+_PUBLISHED = ("difference_ab", "difference_ba", "length_a", "length_b", "language")
+
+
+@step(JUDGE_DIAGNOSTICS, reads=("hard_outcome", "l2", "seed"))
+def judge_diagnostics(
+    scored_battles: pd.DataFrame,
+    beta_folds: pd.DataFrame,
+    heldout_ratings: pd.DataFrame,
+    *,
+    settings: Any,
+) -> pd.DataFrame:
+    """One named diagnostic of a judge, with its value and unit, and how many it rests on."""
+    known = {
+        name: _published(scored_battles[name]) for name in _PUBLISHED if name in scored_battles
+    }
+    return as_table(
+        diagnose_judge(
+            coded(scored_battles, settings),
+            as_columns(BetaFolds, beta_folds),
+            as_columns(HeldOutRatings, heldout_ratings),
+            **known,
+            l2=settings.l2,
+            seed=settings.seed,
+        )
+    )
+
+
+def _published(column: pd.Series) -> np.ndarray[Any, Any] | None:
+    """Return a column as floats or text, or None where the corpus publishes none of it."""
+    if column.isna().all():
+        return None
+    if pd.api.types.is_numeric_dtype(column):
+        return as_numbers(column)
+    return np.asarray(column.to_numpy(dtype=object, na_value=None))
+
+
+@step(BATTLE_INFLUENCES, reads=("hard_outcome", "l2", "method"))
+def battle_influences(
+    scored_battles: pd.DataFrame,
+    beta_folds: pd.DataFrame,
+    candidate_battles: pd.DataFrame | None,
+    candidate_verdicts: pd.DataFrame | None,
+    candidate_ratings: pd.DataFrame | None,
+    *,
+    settings: Any,
+) -> Made:
+    """A battle's part in a model's rating, by the method that ranks: the loss without it.
+
+    Influence in Elo points, by one Newton step, with the anchors and the slope as they are. Outcome
+    and expectation are shares of the win from the model's side. Strongest first in each model.
+    """
+    scores = score_candidates(candidate_battles, candidate_verdicts)
+    newcomers = {"candidate_scores": scores, "candidate_ratings": candidate_ratings}
+    table = influence_table(scored_battles, beta_folds, settings, **newcomers)
+    strongest = table.loc[table["influence"].abs().nlargest(_SHOWN).index]
+    n_battles = int(table["battle_id"].nunique())
+    notes = {"method": settings.method, "n_battles": n_battles, "strongest": strongest}
+    return Made(table, notes)
+
+
+def influence_table(
+    scored_battles: pd.DataFrame,
+    beta_folds: pd.DataFrame,
+    settings: Any,
+    *,
+    method: str | None = None,
+    candidate_scores: pd.DataFrame | None = None,
+    candidate_ratings: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Return the influence of every battle on the ratings by one method, strongest first."""
+    method = method or settings.method
+
+    def influences(battles: pd.DataFrame, candidate: str | None = None) -> pd.DataFrame:
+        coded_own = coded(battles, settings)
+        folds, models = as_columns(BetaFolds, beta_folds), None
+        if candidate is not None:
+            folds, models = fit_beta_folds(coded_own), [candidate]
+        found = fit_influences(coded_own, folds, method=method, l2=settings.l2, models=models)
+        ids = battles["battle_id"].to_numpy()[found.row]
+        return as_table(found).assign(battle_id=ids, is_candidate=candidate is not None)
+
+    tables = [influences(scored_battles)]
+    if candidate_scores is not None and candidate_ratings is not None:
+        rated = set(candidate_ratings.loc[candidate_ratings["rating"].notna(), "model"])
+        for name, own in candidate_scores.groupby("candidate"):
+            if name in rated:
+                tables.append(influences(with_newcomer(scored_battles, str(name), own), str(name)))
+    table = pd.concat(tables, ignore_index=True)
+    by = ["is_candidate", "model", "size", "battle_id"]
+    table = table.assign(size=-table["influence"].abs()).sort_values(by, kind="stable")
+    return table[BATTLE_INFLUENCES.columns].reset_index(drop=True)
+
+
+def leads_beside(
+    model: str,
+    scored_battles: pd.DataFrame,
+    ratings: pd.Series,
+    settings: Any,
+    method: str,
+    half_width: pd.Series | None = None,
+) -> list[Lead]:
+    """Return the lead of the next model above over a model, and its own over the next below.
+
+    Where half the widths of the board's intervals are given, the smallest of the model's leads that
+    chance does not explain follows: the first to go where its rank interval reaches further down.
+    `ratings` and widths are by model, Elo points, by the method that the leads are of.
+    """
+    voted = coded(scored_battles, settings)
+    rated = ratings[ratings.notna() & ratings.index.isin(voted.models)]
+    order = rated.sort_values(ascending=False, kind="stable").index.tolist()
+    if model not in order:
+        return []
+    place = order.index(model)
+    pairs = [(*pair, 0.0) for pair in pairwise(order[max(place - 1, 0) : place + 2])]
+    if half_width is not None and model in (widths := half_width.dropna()):
+        apart = leads_apart(widths, miscoverage=settings.miscoverage)[widths.index.get_loc(model)]
+        known = pd.Series(apart, widths.index).reindex(order)
+        below = known[rated[model] - rated[order] > known]
+        pairs += [(model, str(rival), float(least)) for rival, least in below.head(1).items()]
+    leads = []
+    for ahead, rival, margin in pairs:
+        found = fewest_to_overtake(
+            voted, ahead, rival, method=method, l2=settings.l2, margin=margin
+        )
+        ids = scored_battles["battle_id"].iloc[found.row].tolist()
+        numbers = found.lead, found.lead_without
+        leads.append(Lead(ahead, rival, *numbers, ids, len(voted), margin))
+    return leads
