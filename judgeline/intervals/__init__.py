@@ -54,8 +54,6 @@ from judgeline.intervals.refits import (
     JackknifeIntervals,
     RefitErrors,
     VarianceShares,
-    jackknife_intervals,
-    jackknife_plus,
     refit_errors,
     variance_by_source,
 )
@@ -66,7 +64,7 @@ __all__ = [
     "JudgeAndVotes", "Leaderboard", "RankTest", "RatedModels", "RefitErrors",
     "RunningCoverage", "Skill", "StdErrorKind", "VarianceShares", "VotedRatings", "base_of",
     "calibrate_intervals", "calibrating_models", "compare_models", "conformal_p_values",
-    "conformal_quantile", "expected_half_width", "jackknife_intervals", "jackknife_plus",
+    "conformal_quantile", "expected_half_width",
     "join_newcomers", "judge_skill", "leads_apart", "may_be_best", "nonconformity_scores",
     "origin_shift", "rank_models", "rank_sum_test", "rate_by_votes", "rate_pooled",
     "rate_with_votes", "refit_errors", "require_miscoverage", "running_coverage",

@@ -7,9 +7,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from jackknife import jackknife_plus
 from numpy.typing import NDArray
 
-from judgeline.intervals import conformal_quantile, jackknife_plus
+from judgeline.intervals import conformal_quantile
 
 MISCOVERAGE = 0.1
 
