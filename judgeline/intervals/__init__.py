@@ -51,7 +51,6 @@ from judgeline.intervals.promises import (
     running_coverage,
 )
 from judgeline.intervals.refits import (
-    JackknifeIntervals,
     RefitErrors,
     VarianceShares,
     refit_errors,
@@ -60,7 +59,7 @@ from judgeline.intervals.refits import (
 
 __all__ = [
     "BEYOND", "BY_JUDGE", "FAR", "OF_THE_JUDGE", "WITHHELD", "Calibrating",
-    "ConformalCalibration", "Difference", "IntervalKind", "JackknifeIntervals",
+    "ConformalCalibration", "Difference", "IntervalKind",
     "JudgeAndVotes", "Leaderboard", "RankTest", "RatedModels", "RefitErrors",
     "RunningCoverage", "Skill", "StdErrorKind", "VarianceShares", "VotedRatings", "base_of",
     "calibrate_intervals", "calibrating_models", "compare_models", "conformal_p_values",
