@@ -14,6 +14,7 @@ import pandas as pd
 
 from assets.conditions import follows, table_asset
 from assets.settings import corpus_of
+from judgeline.elo import RatingSettings
 from judgeline.settings import Restricted
 from judgeline.steps import Step
 from resources.config.catalog import Catalog
@@ -87,7 +88,10 @@ def recorded(context: dg.AssetExecutionContext, catalog: Catalog, step: Step) ->
 
 def settings_of(definition: CorpusDefinition, names: Collection[str]) -> Restricted:
     """Return the named settings of a corpus as steps read them; its name keys random draws."""
-    values: dict[str, Any] = {"stream": definition.slug}
+    values: dict[str, Any] = {
+        "stream": definition.slug,
+        "smoothing_levels": RatingSettings.smoothing_levels,  # the report shows every level
+    }
     for name in names:
         section = getattr(definition, SECTIONS.get(name, "rating"))
         values[name] = getattr(section, name)

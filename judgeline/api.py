@@ -20,11 +20,13 @@ from judgeline.comparing import compare_on
 from judgeline.diagnosis import Diagnosis, doctor
 from judgeline.elo import (
     HEADLINE,
+    JUDGE_METHODS,
     BetaFolds,
     HeldOutRatings,
     Ties,
     connected_components,
     fit_beta_folds,
+    is_baseline,
     require_connected,
     summarise,
     with_settled_votes,
@@ -647,10 +649,10 @@ def _rank(scored: pd.DataFrame, used: Settings) -> Ranking:
     require_connected(coded(scored, used))
     given = run(["beta_folds"], {"scored_battles": scored}, used)
     require_usable(scored, as_columns(BetaFolds, given["beta_folds"]))
-    rated = run(["heldout_ratings"], given, used)["heldout_ratings"]
-    methods = _methods(used.methods, rated["method"].unique().tolist())
+    methods = _methods(used.methods)
     used = replace(used, method=HEADLINE if HEADLINE in methods else methods[0])
-    tables = run(["leaderboard"], {**given, "heldout_ratings": rated}, used)
+    tables = run(["leaderboard"], given, used)
+    rated = tables["heldout_ratings"]
     wanted = rated[rated["method"].isin([*methods, "human"])].reset_index(drop=True)
     thresholds = tables["conformal_calibration"]
     return Ranking(
@@ -674,14 +676,15 @@ def _require_recorded(scored: pd.DataFrame, settings: Settings) -> None:
         )
 
 
-def _methods(asked: tuple[str, ...], known: list[str]) -> list[str]:
-    rated = [method for method in known if method != "human"]
+def _methods(asked: tuple[str, ...]) -> list[str]:
+    """Return the methods to write: those asked for, else all that cost no fit of their own."""
     for method in asked:
-        if method not in rated:
-            near = difflib.get_close_matches(method, rated, n=1)
+        if method not in JUDGE_METHODS:
+            near = difflib.get_close_matches(method, JUDGE_METHODS, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(f"unknown method {method!r}; {hint}Known are {', '.join(rated)}")
-    return list(dict.fromkeys(asked)) or rated
+            known = ", ".join(JUDGE_METHODS)
+            raise ValueError(f"unknown method {method!r}; {hint}Known are {known}")
+    return list(dict.fromkeys(asked)) or [one for one in JUDGE_METHODS if not is_baseline(one)]
 
 
 def _csv_writer(table: pd.DataFrame) -> Callable[[Path], object]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from judgeline.elo import HEADLINE, RatingSettings
+from judgeline.elo.resampling import levels_in
 from judgeline.intervals import IntervalKind, StdErrorKind, require_miscoverage
 from judgeline.io import ArgumentError
 
@@ -50,8 +51,9 @@ class Settings:
         Spread of the judge's intervals: standard error, noise of votes and excess of the residuals;
         or as published, the bootstrap standard error alone.
     methods : tuple of str
-        Methods to write; all where none is named. The leaderboard ranks by ``auto`` if that
-        is among them, else by the first.
+        Methods to write; where none is named, all but the smoothed ones of the paper, such as
+        ``smoothed-0.75``, which take a fit each. The leaderboard ranks by ``auto`` if that is
+        among them, else by the first.
     resample_by : {"question", "battle"}
         What is drawn together: the battles of a question, or each battle by itself.
     method : str
@@ -102,6 +104,11 @@ class Settings:
             )
 
     @property
+    def smoothing_levels(self) -> tuple[float, ...]:
+        """Levels of label smoothing that are asked for by name: each costs a fit of its own."""
+        return levels_in((*self.methods, self.method))
+
+    @property
     def _needs_resamples(self) -> bool:
         return self.std_error == "bootstrap" or self.intervals == "published"
 
@@ -131,6 +138,9 @@ class Settings:
         return replace(self, n_resamples=n_resamples, std_error=kind)
 
 
+_ALWAYS = ("stream", "smoothing_levels")  # the corpus itself, and what the methods name
+
+
 class Restricted:
     """The settings that a step declares to read; another one is an AttributeError.
 
@@ -142,8 +152,8 @@ class Restricted:
 
     @classmethod
     def of(cls, settings: Any, names: Collection[str]) -> "Restricted":
-        """Return the named settings; `stream`, which keys random draws, is always among them."""
-        return cls({name: getattr(settings, name) for name in (*names, "stream")})
+        """Return the named settings, and those that no table's record needs to name."""
+        return cls({name: getattr(settings, name) for name in (*names, *_ALWAYS)})
 
     def __getattr__(self, name: str) -> Any:
         """Return a declared setting."""

@@ -174,8 +174,7 @@ def show_ranked(console: Console, board: "Board") -> None:
             "std_error of heldout.csv is empty.",
             soft_wrap=True,
         )
-    shown = ~ranking.summary["method"].str.startswith("smoothed") | bool(settings.methods)
-    console.print(_agreement(ranking.summary[shown], calibration))
+    console.print(_agreement(ranking.summary, calibration))
     for note, methods in calibration.groupby("note", sort=False)["method"]:
         if note:
             whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)

@@ -11,6 +11,7 @@ from assets.conditions import TABLE, follows, table_asset, table_check
 from assets.partitions import CORPUS
 from assets.settings import CONTENT, SAMPLE_TAG, SETTINGS, corpus_of, stated, tag_of
 from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
+from judgeline.tables.ids import is_among
 from judgeline.tables.rules import at_least, holds, n_rows, unique, within
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
@@ -204,7 +205,7 @@ def humans_voted(battles: pd.DataFrame) -> dg.AssetCheckResult:
 @table_check(sampled_battles, blocking=True)
 def sample_is_a_sample(sampled_battles: pd.DataFrame, battles: pd.DataFrame) -> dg.AssetCheckResult:
     """Each chosen battle is one of the corpus, chosen once, in a definite order."""
-    known = sampled_battles["battle_id"].isin(battles["battle_id"])
+    known = is_among(sampled_battles["battle_id"], battles["battle_id"])
     return evaluate(
         sampled_battles.assign(in_corpus=known),
         [

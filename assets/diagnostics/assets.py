@@ -13,6 +13,7 @@ from assets.partitions import corpus_and_judge
 from judgeline.elo import HEADLINE, rating_to_strength
 from judgeline.io import as_numbers
 from judgeline.steps import diagnostics
+from judgeline.tables.ids import is_among
 from judgeline.tables.rules import holds, known, within
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
@@ -51,7 +52,7 @@ def influences_add_up(
     corpus, _ = corpus_and_judge(context)
     rating = catalog.corpus(corpus).rating
     own = battle_influences[~battle_influences["is_candidate"]]
-    is_scored = own["battle_id"].isin(scored_battles["battle_id"])
+    is_scored = pd.Series(is_among(own["battle_id"], scored_battles["battle_id"]), index=own.index)
     placed = _mean_of_bases(heldout_ratings, rating.method)
     surplus = (own["outcome"] - own["expected"]).groupby(own["model"]).sum()
     pull = 2 * rating.l2 * pd.Series(rating_to_strength(as_numbers(placed)), placed.index)

@@ -16,6 +16,7 @@ from judgeline.diagnostics import (
     width_limit,
 )
 from judgeline.steps.missing import ANSWERED, FOUGHT, account_for, missing_bounds
+from judgeline.tables.ids import is_among
 from judgeline.tables.rules import among, at_least, holds, unique, within
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
@@ -62,7 +63,7 @@ def sums_result(
 ) -> dg.AssetCheckResult:
     """Return whether an account adds up to the tables that it is of."""
     fought = pd.concat([sampled_battles["model_a"], sampled_battles["model_b"]]).value_counts()
-    asked = verdicts["battle_id"].isin(sampled_battles["battle_id"]).sum()
+    asked = is_among(verdicts["battle_id"], sampled_battles["battle_id"]).sum()
     scored = missingness["status"].eq(SCORED)
     sums = missingness.groupby("grouping")[["n_battles", "n_verdicts"]].sum()
     sums["scored"] = missingness[scored].groupby("grouping")["n_battles"].sum()

@@ -27,7 +27,7 @@ from judgeline.tables.rules import among, holds, n_rows
 from resources.config.catalog import Catalog
 from resources.tables.expectations import check_result, evaluate
 
-_REFITS = 20  # of everything; their mean square over models is all that is shown
+_REFITS = 5  # of everything; their mean square over models is all that is shown
 
 _SHOWN = ["rank", "model", "rating", "lower", "upper", "evidence", "judge_rating", "flags"]
 _MADE_FROM = (*BEFORE_RATINGS, "heldout_ratings", "conformal_calibration", "judge_gate")

@@ -16,7 +16,7 @@ from judgeline.arrays import Floats, Ints, alike_floats
 from judgeline.elo.battles import CodedBattles, OwnBattles, require_single
 from judgeline.elo.beta import BetaFolds
 from judgeline.elo.placements import Mixture, Placements, place
-from judgeline.elo.resampling import SMOOTHING_LEVELS
+from judgeline.elo.resampling import levels_in
 from judgeline.elo.strengths import ELO_PER_LOGIT
 
 _ROUNDING = 1e-12  # of a battle's own information: what a difference of sums may leave of nothing
@@ -82,7 +82,7 @@ def fit_influences(
     battles are counted. `models` are all by default.
     """
     require_single(battles, "influences")
-    placements = place(battles, beta_folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
+    placements = place(battles, beta_folds, l2=l2, smoothing_levels=levels_in([method]))
     return _influences(battles, placements, placements.mixture(method), l2, models)
 
 
@@ -130,7 +130,7 @@ def fewest_to_overtake(
     def lead_of(left: Ints) -> tuple[float, Floats]:  # and what each battle left adds to it
         kept = battles.take(left)
         try:
-            placements = place(kept, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
+            placements = place(kept, l2=l2, smoothing_levels=levels_in([method]))
         except (ValueError, RuntimeError):  # what is left ties no human scale together, or no fit
             return np.nan, np.zeros(left.size)
         rating = placements.strength(method)

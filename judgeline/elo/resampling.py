@@ -1,7 +1,7 @@
 """Standard errors of placements: closed forms, and resamples of a model's own battles."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,6 +33,11 @@ does not count."""
 def baseline(level: float) -> str:
     """Return the name of the method that smooths hard outcomes to a level."""
     return f"smoothed-{level!r}"
+
+
+def levels_in(methods: Collection[str]) -> tuple[float, ...]:
+    """Return the smoothing levels that methods name: each is a fit of its own."""
+    return tuple(level for level in SMOOTHING_LEVELS if baseline(level) in methods)
 
 
 def is_baseline(method: str) -> bool:

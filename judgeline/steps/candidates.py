@@ -9,6 +9,7 @@ from judgeline.elo import HeldOutRatings, rate
 from judgeline.io import score_battles
 from judgeline.steps.coding import coded, rating_settings, units
 from judgeline.steps.step import with_newcomer
+from judgeline.tables.ids import is_among
 from judgeline.tables.judging import SCORED_COLUMNS
 
 CANDIDATE, CONTROL = "candidate", "control"
@@ -24,7 +25,9 @@ def score_candidates(
     """Return the scored battles of new models, as of the corpus, and the model of each."""
     if candidate_battles is None or candidate_verdicts is None:
         return pd.DataFrame(columns=[*SCORED_COLUMNS, *WHOSE])
-    judged = candidate_battles[candidate_battles["battle_id"].isin(candidate_verdicts["battle_id"])]
+    judged = candidate_battles[
+        is_among(candidate_battles["battle_id"], candidate_verdicts["battle_id"])
+    ]
     scored = score_battles(judged.reset_index(drop=True), candidate_verdicts)
     whose = candidate_battles[["battle_id", *WHOSE]]
     return scored.merge(whose, on="battle_id", how="left", validate="one_to_one")

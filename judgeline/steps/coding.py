@@ -51,6 +51,7 @@ def rating_settings(settings: Any) -> RatingSettings:
         l2=settings.l2,
         n_resamples=settings.n_resamples,
         seed=settings.seed,
+        smoothing_levels=settings.smoothing_levels,
         stream=(settings.stream,) if settings.stream else (),
     )
 

@@ -13,6 +13,7 @@ from judgeline.steps.coding import coded, rating_settings, units
 from judgeline.steps.intervals import calibrated
 from judgeline.steps.step import Made, step
 from judgeline.tables.elo import SCORING_METHODS
+from judgeline.tables.ids import is_among
 from judgeline.tables.quantitative import QUANTITATIVE_OUTCOMES
 from judgeline.tables.trust import SOFT_OUTCOMES
 
@@ -93,12 +94,12 @@ def gather_methods(
         else:
             found[name] = _by_battle(tables[kind.table], kind, name)
     index = pd.Index(scored_battles["battle_id"])
-    available = {name: int(table.index.isin(index).sum()) for name, table in found.items()}
+    available = {name: int(is_among(table.index, index).sum()) for name, table in found.items()}
     notes = {name: _WHY_ABSENT[KINDS[name].table] for name, n in available.items() if not n}
     index, left_out = _common(index, found, [name for name in KINDS if name not in notes])
     notes |= left_out
     kept = [name for name in KINDS if name not in notes]
-    battles = scored_battles[scored_battles["battle_id"].isin(index)].reset_index(drop=True)
+    battles = scored_battles[is_among(scored_battles["battle_id"], index)].reset_index(drop=True)
     models = sorted({*battles["model_a"], *battles["model_b"]})
     methods = {
         name: _method(found[name].loc[battles["battle_id"]], KINDS[name], models)
@@ -135,7 +136,7 @@ def _common(
     """
     common, notes = scored, {}
     for name in sorted(names, key=lambda name: (name not in _OWN, -len(found[name]))):
-        shared = common[common.isin(found[name].index)]
+        shared = common[is_among(common, found[name].index)]
         if len(shared) >= LEAST_SHARE * len(scored):
             common = shared
             continue

@@ -15,6 +15,7 @@ from judgeline.intervals import rank_models
 from judgeline.io import as_table
 from judgeline.steps.coding import coded, ranking_options
 from judgeline.steps.step import as_columns
+from judgeline.tables.ids import is_among
 
 UNKNOWN = "unknown"
 """Level of battles whose language or length the corpus does not publish."""
@@ -80,7 +81,7 @@ def missing_bounds(
     settings: Any,
 ) -> pd.DataFrame:
     """Return hard and soft ratings, those with missing battles lost or won, and half-widths."""
-    missing = sampled_battles[~sampled_battles["battle_id"].isin(scored_battles["battle_id"])]
+    missing = sampled_battles[~is_among(sampled_battles["battle_id"], scored_battles["battle_id"])]
     battles = coded(scored_battles, settings)
     sides = missing["model_a"], missing["model_b"]
     bounds = bound_missing(battles, as_columns(BetaFolds, beta_folds), *sides, l2=settings.l2)
