@@ -47,7 +47,7 @@ from resources.corpora.assemble import (
     read_text,
     read_times,
 )
-from resources.judges.judge import FAILURES, ORDERS
+from resources.judges.presentation import FAILURES, ORDERS
 
 _STATE_CODES = (
     f"State the codes as 'outcomes: {{codes}}' ({STATED_AS}) of this corpus in "

@@ -14,7 +14,8 @@ from judgeline.io import SCORE_COLUMNS
 from resources.judges.buying import Buyer, Progress
 from resources.judges.forms.evidence import from_value, read_tokens
 from resources.judges.forms.form import Form, Odds, Reading
-from resources.judges.judge import Evidence, Judge, Presentation
+from resources.judges.judge import Evidence, Judge
+from resources.judges.presentation import Presentation
 from resources.judges.remedies import reasons_of
 from resources.tables.judging import CHOICE_VERDICTS, VERDICTS
 

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from upath import UPath
 
 from resources.config.paths import verdicts_uri
-from resources.judges.judge import FAILURES
+from resources.judges.presentation import FAILURES
 from resources.store.verdicts import VerdictStore
 
 

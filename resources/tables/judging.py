@@ -5,7 +5,7 @@ import pandas as pd
 
 from judgeline.elo import connected_components, cut_models
 from judgeline.io import REPLY_DTYPES, SCORE_COLUMNS, SCORED_COLUMNS
-from resources.judges.judge import FAILURES
+from resources.judges.presentation import FAILURES
 from resources.judges.remedies import reasons_of, remedies_text
 from resources.tables.corpus import RECORDED_VERDICTS
 from resources.tables.rules import Rule, among, has_columns, holds, known, n_rows, unique, within

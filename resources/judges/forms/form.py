@@ -20,7 +20,7 @@ from pydantic import Field
 from judgeline.verdict import RubricError
 from resources.config.options import Options
 from resources.judges.forms.evidence import Tokens
-from resources.judges.judge import Answer, Presentation, present
+from resources.judges.presentation import Answer, Presentation, present
 from resources.tables.schema import Table
 
 PROMPT_VERSION = "1"

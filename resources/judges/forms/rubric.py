@@ -13,7 +13,7 @@ from judgeline.verdict import (
     require_own_scores,
 )
 from resources.judges.forms.form import Form, Reading, closed_object, named_schema
-from resources.judges.judge import Presentation
+from resources.judges.presentation import Presentation
 from resources.tables.judging import VERDICTS
 
 _NO_MARKS = (None,) * len(SCORE_COLUMNS)

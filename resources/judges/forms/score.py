@@ -19,7 +19,7 @@ from judgeline.verdict import (
 )
 from resources.judges.forms.evidence import Tokens, score_of
 from resources.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions, Wording
-from resources.judges.judge import Presentation, require_texts
+from resources.judges.presentation import Presentation, require_texts
 from resources.tables.judging import SCORE_VERDICTS
 
 TARGET_SCALE: tuple[float, float] = (1.0, 10.0)
