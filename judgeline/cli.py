@@ -603,7 +603,8 @@ def _entry_points(group: str) -> "Iterable[EntryPoint]":
     import tomllib
 
     project = tomllib.loads((_CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [EntryPoint(*entry, group) for entry in project["entry-points"][group].items()]
+    declared = project["entry-points"][group]
+    return [EntryPoint(name=name, value=declared[name], group=group) for name in declared]
 
 
 def _join(commands: typer.Typer) -> None:

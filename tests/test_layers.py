@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sources import LAYERS, ROOT, dotted, files
 
-ROOT = Path(__file__).resolve().parent.parent
-LAYERS = ("judgeline", "resources", "assets", "pipelines")  # lowest first
 FRONT = (("report", "io"), ("papers",), ("api", "cli", "options", "terminal"))  # above the ten
 CORE = sorted(
     path.parent.name
@@ -19,10 +18,6 @@ CORE = sorted(
 )
 HEAVY = {"dagster", "pandas", "pyarrow", "great_expectations", "matplotlib", "rich", "yaml"}
 NETWORK = {"http.client", "ssl", "socket", "urllib.request", "ftplib", "smtplib", "asyncio"}
-
-
-def modules(layer: str) -> list[Path]:
-    return sorted((ROOT / layer).rglob("*.py"))
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -39,7 +34,7 @@ def test_imports_point_down(layer: str) -> None:
     above = LAYERS[LAYERS.index(layer) + 1 :]
     upward = [
         f"{path.relative_to(ROOT)} imports {name}"
-        for path in modules(layer)
+        for path in files(layer)
         for name in imported(path)
         if name.split(".")[0] in above
     ]
@@ -52,7 +47,7 @@ def test_imports_of_the_library_point_down() -> None:
     upward = [
         f"{path.relative_to(ROOT)} imports {name}"
         for floor, names in enumerate(floors)
-        for path in modules("judgeline")
+        for path in files("judgeline")
         if path.relative_to(ROOT / "judgeline").with_suffix("").parts[0] in names
         for name in imported(path)
         for above in floors[floor + 1 :]
@@ -68,7 +63,7 @@ def test_the_core_names_numpy_and_scipy_only() -> None:
     foreign = [
         f"{path.relative_to(ROOT)} imports {name}"
         for room in CORE
-        for path in modules(f"judgeline/{room}")
+        for path in files(f"judgeline/{room}")
         for name in imported(path)
         if name.split(".")[0] not in known
     ]
@@ -79,7 +74,7 @@ def test_imports_start_from_the_top() -> None:
     relative = [
         f"{path.relative_to(ROOT)} imports {name}"
         for layer in LAYERS
-        for path in modules(layer)
+        for path in files(layer)
         for name in imported(path)
         if name.startswith(".")
     ]
@@ -95,13 +90,8 @@ def loaded(*statements: str) -> set[str]:
     return set(json.loads(answer.stdout.splitlines()[-1]))
 
 
-def dotted(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
 def test_the_core_needs_numpy_and_scipy_only() -> None:
-    names = ["judgeline", *(dotted(p) for room in CORE for p in modules(f"judgeline/{room}"))]
+    names = ["judgeline", *(dotted(p) for room in CORE for p in files(f"judgeline/{room}"))]
     statements = [f"import {name}" for name in names]
     assert len(statements) > 5
     core = loaded(*statements)
@@ -150,7 +140,7 @@ def test_the_picture_of_the_packages_is_true() -> None:
     drawn = {(a.strip(), b.strip()) for a, b in arrows if a.strip() not in LAYERS}
     rooms = {
         path: path.relative_to(ROOT / "judgeline").with_suffix("").parts[0]
-        for path in modules("judgeline")
+        for path in files("judgeline")
     }
     imports = {
         (room, name.split(".")[1])
