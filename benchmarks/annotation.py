@@ -31,10 +31,10 @@ from resources.judges.buying import Account, Buyer
 from resources.judges.catalog import read_template
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import present
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.live.judge import ServedJudge, Site
+from resources.judges.presentation import present
 from resources.store.verdicts import VerdictStore
 
 CAPACITIES = (50, 100, 200, 400)  # requests per second

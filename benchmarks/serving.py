@@ -31,11 +31,11 @@ from resources.config.paths import ROOT
 from resources.judges.catalog import read_template
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Presentation, present
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import DEFAULT_TEMPLATE, ServedFields
 from resources.judges.managed.judge import Server, VllmError, running, vllm_python
 from resources.judges.managed.options import Hosting, VllmOptions
+from resources.judges.presentation import Presentation, present
 
 IN_FLIGHT = (16, 64, 256)
 LONGEST_S = 300.0

@@ -7,22 +7,33 @@ needs it, so that `--help` answers at once and `rank` never loads the orchestrat
 import contextlib
 import difflib
 import gc
-import importlib
 import os
 import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from judgeline.terminal import open_console, plain, show_ranked, silence
+from judgeline.options import (
+    CANNOT_TELL,
+    COULD_NOT_RUN,
+    EXIT_CODES,
+    GATE_FAILED,
+    INTERRUPTED,
+    OK,
+    examples,
+    option,
+)
+from judgeline.terminal import complain, open_console, plain, show_ranked, silence
 
-OK, COULD_NOT_RUN, GATE_FAILED, CANNOT_TELL, INTERRUPTED = 0, 1, 2, 3, 130
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 _AGAIN_S = 0.05
 _COLLECTED_AFTER = 200_000, 50, 100  # objects: imports make many that stay, and few cycles
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -39,16 +50,13 @@ LINEAGE_COMMANDS = (
     "candidates",
     "forget",
 )
-"""Commands that a checkout adds (`pipelines.commands.cli`)."""
+"""Commands of the lineage, which a checkout adds."""
+_COMMANDS, _BOARDS = "judgeline.commands", "judgeline.boards"  # groups of entry points
 _INSTALL = {
     True: "in the checkout: pip install -e '.[app]'",
     False: "the installation lacks a package: pip install --force-reinstall judgeline",
 }
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # click's own base; typer may bring its own click
-EXIT_CODES = (
-    "[bold]Exit codes[/bold]  0 ok · 1 could not run (the message says what to do) · "
-    "2 a quality gate failed · 3 cannot tell (compare) · 130 interrupted"
-)
 
 app = typer.Typer(
     name="judgeline",
@@ -63,17 +71,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-
-
-def option(text: str, *names: str, show_default: bool = False, **more: Any) -> Any:
-    """Return an option with its help."""
-    return typer.Option(*names, help=text, show_default=show_default, **more)
-
-
-def examples(*commands: str, then: str = EXIT_CODES) -> str:
-    """Return the text below the help of a command: examples of it, then its exit codes."""
-    head = "Examples" if len(commands) > 1 else "Example"
-    return "".join([f"[bold]{head}[/bold]\n\n", *(f"  judgeline {c}\n\n" for c in commands), then])
 
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
@@ -446,8 +443,8 @@ def _rank_of_corpus(
             "--corpus reads tables of the lineage, which runs from a checkout of judgeline; of a "
             "file: judgeline compare FILE A B"
         )
-    stored = importlib.import_module("pipelines.commands.leaderboards")
-    boards, definition = stored.stored_leaderboards(corpus, judge)
+    (stored,) = _entry_points(_BOARDS)
+    boards, definition = stored.load()(corpus, judge)
     judges = boards["judge"].unique().tolist()
     if len(judges) > 1:
         raise ValueError(
@@ -541,12 +538,6 @@ def _mapping(columns: str | None) -> dict[str, str]:
     return stated
 
 
-def complain(kind: str, message: str, *, style: str = "bold red") -> None:
-    """Print a message of one paragraph on standard error."""
-    paragraph = " ".join(str(message).split())
-    open_console(stderr=True).print(f"[{style}]{kind}:[/] {plain(paragraph)}", soft_wrap=True)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
@@ -583,11 +574,11 @@ def is_checkout() -> bool:
 def _with_lineage(arguments: Sequence[str]) -> bool:
     """Add the commands of the lineage where the package lies in a checkout.
 
-    Elsewhere a command of the lineage is answered with what it needs. The import is dynamic
-    because the library knows nothing of the folders above it.
+    Elsewhere a command of the lineage is answered with what it needs.
     """
     if is_checkout():
-        importlib.import_module("pipelines.commands.cli")
+        for entry in _entry_points(_COMMANDS):
+            _join(entry.load())
         return True
     if not (named := [word for word in arguments[:1] if word in LINEAGE_COMMANDS]):
         return True
@@ -597,6 +588,30 @@ def _with_lineage(arguments: Sequence[str]) -> bool:
         "clone the repository and run `make demo` there; judgeline rank needs no checkout",
     )
     return False
+
+
+def _entry_points(group: str) -> "Iterable[EntryPoint]":
+    """Return the entry points of a checkout, by its metadata or else by its pyproject.toml.
+
+    A checkout may be used without an installation, or with one that is older than the group. A
+    wheel declares the same entry points but lacks their modules.
+    """
+    from importlib.metadata import EntryPoint, entry_points
+
+    if installed := entry_points(group=group):
+        return installed
+    import tomllib
+
+    project = tomllib.loads((_CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = project["entry-points"][group]
+    return [EntryPoint(name=name, value=declared[name], group=group) for name in declared]
+
+
+def _join(commands: typer.Typer) -> None:
+    """Add commands and their lines of help to the command line, once."""
+    if all(group.typer_instance is not commands for group in app.registered_groups):
+        app.add_typer(commands)
+        app.info.help = f"{app.info.help}{commands.info.help}"
 
 
 def _answer(arguments: Sequence[str] | None) -> int:

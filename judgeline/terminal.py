@@ -101,6 +101,12 @@ def plain(text: object) -> str:
     return escape("".join(c if c.isprintable() or c in "\n\t" else _HIDDEN for c in str(text)))
 
 
+def complain(kind: str, message: str, *, style: str = "bold red") -> None:
+    """Print a message of one paragraph on standard error."""
+    paragraph = " ".join(str(message).split())
+    open_console(stderr=True).print(f"[{style}]{kind}:[/] {plain(paragraph)}", soft_wrap=True)
+
+
 def elo(rating: float) -> str:
     """Return a rating in whole Elo points; a dash where there is none."""
     if math.isnan(rating):

@@ -22,8 +22,8 @@ from resources.judges.annotation import recorded_choices, recorded_marks
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer, models_named
 from resources.judges.forms.registered import FORM_TABLES, FormName
-from resources.judges.judge import Presentation, present
 from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of
+from resources.judges.presentation import Presentation, present
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
 from resources.tables.store import ParquetStore, empty_result

@@ -11,7 +11,8 @@ from judgeline.tables.rules import within
 from judgeline.verdict import explanation, reason_of_score
 from resources.config.catalog import Catalog
 from resources.embeddings.buying import StoredEmbeddings, VectorBuyer
-from resources.embeddings.embedder import Vector, open_embedder
+from resources.embeddings.embedder import open_embedder
+from resources.embeddings.vector import Vector
 from resources.tables.expectations import evaluate
 
 

@@ -25,7 +25,8 @@ from resources.config.corpora import CorpusDefinition
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, JointBudget
 from resources.judges.buying import Buyer
-from resources.judges.judge import Calls, Judge, judge_key, present
+from resources.judges.judge import Calls, Judge, judge_key
+from resources.judges.presentation import present
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
 from resources.tables.store import ParquetStore

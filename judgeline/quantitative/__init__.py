@@ -11,6 +11,7 @@ from judgeline.quantitative.folds import CrossFitted, cross_fitted_outcomes
 from judgeline.quantitative.inputs import (
     N_FOLDS,
     PENALTIES,
+    Design,
     Presentations,
     TooLittleToLearnError,
     base_logit,
@@ -19,7 +20,7 @@ from judgeline.quantitative.inputs import (
     two_headed,
 )
 from judgeline.quantitative.judges import QuantitativeJudge, base_judge, fit_judge
-from judgeline.quantitative.trials import Design, Labels, LearningCurve, Trials, trials
+from judgeline.quantitative.trials import Labels, LearningCurve, Trials, trials
 
 __all__ = [
     "METRICS",

@@ -11,6 +11,8 @@ from scipy.special import expit
 from judgeline.arrays import Floats, alike, alike_floats
 from judgeline.quantitative.agreement import preference_agreement
 from judgeline.quantitative.inputs import (
+    Design,
+    Fit,
     PenaltyChoice,
     Presentations,
     Rows,
@@ -19,17 +21,13 @@ from judgeline.quantitative.inputs import (
     chosen,
     presentation_weights,
     presented_outcomes,
+    question_codes,
     question_folds,
     require_contrast,
     require_grid,
     require_votes,
 )
 from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
-from judgeline.quantitative.trials import (
-    Design,
-    Fit,
-    question_codes,
-)
 
 METRICS = ("accuracy", "mse", "mae", "pearson", "spearman", "kendall")
 _SELECTION = 1e-3  # logits; differences of penalties matter far above

@@ -255,6 +255,12 @@ PENALTIES: Sequence[float] = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
 N_FOLDS = 5
 """Default number of folds, as published."""
 
+SIZES: Sequence[int] = (100, 200, 500)
+"""Votes in a training set, as published."""
+
+N_SETS = 10
+"""Training sets per size, as published."""
+
 BASE_PENALTY = 0.01
 """Penalty on the squared weight of a standardised base score; a certain vote adds up to 1/4."""
 
@@ -272,6 +278,11 @@ def fit_scaling(embeddings: Floats, base: Floats) -> tuple[Floats, Floats]:
     flat = spread <= 1e-12 * np.maximum(1.0, np.abs(base_centre))
     units = np.full(centre.size, unit or 1.0), np.where(flat, 1.0, spread)
     return np.concatenate([centre, base_centre]), np.concatenate(units)
+
+
+def question_codes(question: Any) -> Rows:
+    """Return questions (n,) as codes from 0."""
+    return np.asarray(np.unique(np.asarray(question), return_inverse=True)[1].reshape(-1))
 
 
 def question_folds(
@@ -319,3 +330,27 @@ def require_grid(penalties: Sequence[float]) -> Floats:
     ascends = grid.ndim == 1 and grid.size > 0 and bool((steps > 0).all())
     require(ascends, "penalties", list(penalties), "positive, ascending numbers")
     return grid
+
+
+class Design(NamedTuple):
+    """Training sets of `trials`.
+
+    `sizes`: labels in a training set; those that some draw cannot fill are left out. `n_sets`:
+    draws. `n_folds`, `penalties`: as in `fit_judge`. `tested` (n,): what every
+    set is tested on; without it, a third of the questions of each draw. No set trains on another
+    label of a tested question.
+    """
+
+    sizes: Sequence[int] = SIZES
+    n_sets: int = N_SETS
+    n_folds: int = N_FOLDS
+    penalties: Sequence[float] = PENALTIES
+    tested: NDArray[np.bool_] | None = None
+
+
+class Fit(NamedTuple):
+    """Predictions (n, ...) by a judge of one training set, and by its score alone."""
+
+    choice: PenaltyChoice | None
+    ours: Floats
+    score_only: Floats

@@ -7,32 +7,23 @@ it is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import Floats, require
 from judgeline.quantitative.agreement import ranking_agreement, rating_agreement
+from judgeline.quantitative.battles import Battles
 from judgeline.quantitative.inputs import (
-    N_FOLDS,
-    PENALTIES,
-    PenaltyChoice,
+    Design,
+    Fit,
     Rows,
     TooLittleToLearnError,
+    question_codes,
     require_grid,
 )
 from judgeline.quantitative.judges import QuantitativeJudge, fit_judge
-
-if TYPE_CHECKING:
-    from judgeline.quantitative.battles import Battles
-
-
-SIZES: Sequence[int] = (100, 200, 500)
-"""Votes in a training set, as published."""
-
-N_SETS = 10
-"""Training sets per size, as published."""
 
 TESTED = 1 / 3
 """Share of the questions with votes that a set keeps for testing."""
@@ -55,30 +46,6 @@ class LearningCurve(NamedTuple):
     base: Floats
     n_sets: Rows
     n_test: Floats
-
-
-class Design(NamedTuple):
-    """Training sets of `trials`.
-
-    `sizes`: labels in a training set; those that some draw cannot fill are left out. `n_sets`:
-    draws. `n_folds`, `penalties`: as in `fit_judge`. `tested` (n,): what every
-    set is tested on; without it, a third of the questions of each draw. No set trains on another
-    label of a tested question.
-    """
-
-    sizes: Sequence[int] = SIZES
-    n_sets: int = N_SETS
-    n_folds: int = N_FOLDS
-    penalties: Sequence[float] = PENALTIES
-    tested: NDArray[np.bool_] | None = None
-
-
-class Fit(NamedTuple):
-    """Predictions (n, ...) by a judge of one training set, and by its score alone."""
-
-    choice: PenaltyChoice | None
-    ours: Floats
-    score_only: Floats
 
 
 class Trials(NamedTuple):
@@ -172,11 +139,6 @@ def _split(
         tested = np.isin(question, order[: max(1, round(TESTED * n_questions))])
     free = ~np.isin(question, question[tested])
     return rng.permutation(np.flatnonzero(free)), np.flatnonzero(tested)
-
-
-def question_codes(question: Any) -> Rows:
-    """Return questions (n,) as codes from 0."""
-    return np.asarray(np.unique(np.asarray(question), return_inverse=True)[1].reshape(-1))
 
 
 @dataclass(frozen=True)

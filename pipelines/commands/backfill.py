@@ -17,7 +17,7 @@ from assets.judging.assets import plan_judge
 from assets.judging.budgets import NO_CAP, require_environment
 from assets.partitions import corpus_judge_key, register
 from assets.settings import BUDGET_TAG
-from judgeline.cli import COULD_NOT_RUN, OK
+from judgeline.options import COULD_NOT_RUN, OK
 from judgeline.terminal import plain
 from pipelines.commands import console as terminal
 from pipelines.commands.plan import (

@@ -1,4 +1,4 @@
-"""The commands of the lineage, added to the command line of the library.
+"""The commands of the lineage, which join the command line of the library by an entry point.
 
 What belongs here: options and help. Anything heavy is imported by the command that needs it, so
 that `--help` answers at once.
@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from judgeline.cli import EXIT_CODES, app, complain, examples, option
-from judgeline.terminal import open_console, plain
+from judgeline.options import EXIT_CODES, examples, option
+from judgeline.terminal import complain, open_console, plain
 from pipelines.commands.file_commands import (
     BudgetOption,
     CorpusOption,
@@ -29,12 +29,12 @@ from pipelines.commands.file_commands import (
     verdicts_app,
 )
 
-app.info.help = (
-    f"{app.info.help}"
-    "  judgeline run --corpus arena                 the whole chain on the built-in arena\n\n"
+app = typer.Typer(
+    help="  judgeline run --corpus arena                 the whole chain on the built-in arena\n\n"
     "  judgeline leaderboard --corpus arena         what came out\n\n"
     "  judgeline ui                                 every step in a browser"
 )
+"""Commands that join those of the library."""
 
 
 Failure = StrEnum(

@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from assets.judging.asking import PROGRESS
-from judgeline.cli import COULD_NOT_RUN, GATE_FAILED, OK
+from judgeline.options import COULD_NOT_RUN, GATE_FAILED, OK
 from judgeline.report import inert
 from judgeline.terminal import plain
 from resources.judges.judge_plan import JudgePlan, told

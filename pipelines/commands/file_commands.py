@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from judgeline.cli import EXIT_CODES, GATE_FAILED, examples, option
+from judgeline.options import EXIT_CODES, GATE_FAILED, examples, option
 from judgeline.terminal import open_console, plain
 
 Text = str | None

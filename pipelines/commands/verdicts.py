@@ -40,6 +40,7 @@ from resources.exchange.games import Account, judged_battles, require_free, writ
 from resources.judges import judge as calls
 from resources.judges.buying import is_retried
 from resources.judges.catalog import open_judge, was_probed
+from resources.judges.presentation import Presentation, present
 from resources.store.verdicts import VerdictStore
 from resources.tables.store import open_store
 
@@ -76,7 +77,7 @@ def explain_battle(battle: str, judge: str, corpus: str | None = None) -> tuple[
         )
     found, row = _find(battle, corpus)
     store = VerdictStore(UPath(verdicts_uri()))
-    shown = calls.present(row, definition.replicates)
+    shown = present(row, definition.replicates)
     if definition.kind == "openai" and not was_probed(definition):
         why = "its endpoint was never asked what it supports: no verdict of it can be stored"
         return found.slug, [(one.order, one.replicate, "miss", why) for one in shown]
@@ -91,7 +92,7 @@ def explain_battle(battle: str, judge: str, corpus: str | None = None) -> tuple[
 
 
 def _fate(
-    store: VerdictStore, judge: calls.Judge, call: calls.Presentation, known: Mapping[str, Any]
+    store: VerdictStore, judge: calls.Judge, call: Presentation, known: Mapping[str, Any]
 ) -> tuple[str, str]:
     row = known.get(calls.call_identity(judge, call))
     if row is None:

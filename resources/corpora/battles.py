@@ -46,7 +46,7 @@ from resources.corpora.assemble import (
     read_text,
     read_times,
 )
-from resources.judges.judge import ORDERS
+from resources.judges.presentation import ORDERS
 
 _STATE_CODES = (
     f"State the codes as 'outcomes: {{codes}}' ({STATED_AS}) of this corpus in "

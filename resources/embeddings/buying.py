@@ -17,7 +17,8 @@ from upath import UPath
 
 from judgeline.verdict import identity_hash, text_hash
 from resources.config.paths import embeddings_uri
-from resources.embeddings.embedder import Embedder, Vector
+from resources.embeddings.embedder import Embedder
+from resources.embeddings.vector import Vector
 from resources.store.keyed import KeyedStore, Scan
 from resources.store.writing import VerdictWriter
 

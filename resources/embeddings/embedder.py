@@ -6,28 +6,15 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resources.config.embeddings import HASHED_DIMENSIONS, EmbedderDefinition
+from resources.embeddings.vector import Embedding
 
 if TYPE_CHECKING:
     from resources.embeddings.served import ServedEmbedder
-
-Vector = NDArray[np.float32]
-
-
-class Embedding(NamedTuple):
-    """The vector of a text, shape (dimensions,); or None and why there is none.
-
-    Failures are ``empty``, ``context_overflow``, ``content_filter`` and ``transport``.
-    """
-
-    vector: Vector | None
-    failure: str = ""
-
 
 Embedder: TypeAlias = "HashedEmbedder | ServedEmbedder"
 """Has an `identity`: everything but the text that shapes a vector."""

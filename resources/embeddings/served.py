@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from resources.config.embeddings import EmbedderDefinition
-from resources.embeddings.embedder import Embedding, Vector
+from resources.embeddings.vector import Embedding, Vector
 from resources.judges.live.bridge import as_completed
 from resources.judges.live.connection import Connection, MalformedReplyError
 from resources.judges.live.endpoint import Endpoint, EndpointError

@@ -16,7 +16,8 @@ from judgeline.tables.remedies import reasons_of
 from resources.judges.buying import Buyer, Progress
 from resources.judges.forms.evidence import from_value, read_tokens
 from resources.judges.forms.form import Form, Odds, Reading
-from resources.judges.judge import Evidence, Judge, Presentation
+from resources.judges.judge import Evidence, Judge
+from resources.judges.presentation import Presentation
 
 _CHUNK = 5000
 

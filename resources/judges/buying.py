@@ -15,7 +15,8 @@ from judgeline.report import shortened
 from judgeline.tables.remedies import MOST_REASONS, remedies_text
 from resources.judges.budget import Budget, Cost, JointBudget, Price
 from resources.judges.forms.form import Form, Reading, read
-from resources.judges.judge import Answer, Calls, Judge, Presentation, judge_key
+from resources.judges.judge import Calls, Judge, judge_key
+from resources.judges.presentation import Answer, Presentation
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import VerdictWriter
 

@@ -1,59 +1,17 @@
-"""Judges, their presentations and answers, and the identity of a call for ever."""
+"""Judges, and the identity of a call for ever."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, Protocol
-
-import pandas as pd
+from typing import Literal, Protocol
 
 from judgeline.verdict import identity_hash, text_hash
 from resources.judges.budget import Budget
-
-if TYPE_CHECKING:
-    from resources.judges.forms.form import Form, Reading
+from resources.judges.forms.form import Form, Reading
+from resources.judges.presentation import Presentation
 
 Evidence = Literal["log-probabilities", "samples"]
 """Source of a judge's odds: the tokens of its answers, or counts of repeated runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Presentation:
-    """One question with two completions in the order in which the judge sees them.
-
-    Order ``AB`` shows model A's completion first; `replicate` counts repeated runs from 0. The
-    model names are for simulations. `question_id` is of presentations with one completion, whose
-    `battle_id` is the completion's.
-    """
-
-    battle_id: str
-    order: str
-    replicate: int
-    instruction: str
-    first_completion: str
-    second_completion: str
-    first_model: str
-    second_model: str
-    question_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Reply to a call: text, or a failure class, or the text of a failed answer; and tokens.
-
-    `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``. The server
-    named `reply_model` and `system_fingerprint`; `said` is its reason for a failure, without keys.
-    """
-
-    text: str | None
-    failure: str | None
-    prompt_tokens: int
-    completion_tokens: int
-    log_probabilities: str | None = None
-    reply_model: str | None = None
-    system_fingerprint: str | None = None
-    said: str | None = None
 
 
 class Judge(Protocol):
@@ -69,7 +27,7 @@ class Judge(Protocol):
         ...
 
     @property
-    def form(self) -> "Form":
+    def form(self) -> Form:
         """Form in which the judge was opened."""
         ...
 
@@ -80,7 +38,7 @@ class Judge(Protocol):
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, "Reading"]]:
+    ) -> Iterator[tuple[int, Reading]]:
         """Yield answers, read as they come, each with the position of its presentation.
 
         Everything that is paid for is reserved in the budget before. A presentation goes without an
@@ -88,8 +46,6 @@ class Judge(Protocol):
         """
         ...
 
-
-ORDERS: tuple[str, str] = ("AB", "BA")
 
 _NAMED = {
     "prompt_version": "version",
@@ -100,37 +56,8 @@ _NAMED = {
 ORIGIN: tuple[str, ...] = (*_NAMED, "judge_identity")
 """What `origin_of` says of a judge; what the judge does not have is left out."""
 
-_TEXTS = ("instruction", "completion_a", "completion_b")
 _LONGEST_SETTING = 500
 _TEXTS_AT_HAND = 4096
-
-
-def present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
-    """Return every presentation of battles, in their order: replicates, then both orders."""
-    require_texts(battles)
-    columns = ["battle_id", "instruction", "completion_a", "completion_b", "model_a", "model_b"]
-    return [
-        Presentation(battle, order, replicate, question, *texts, *models)
-        for battle, question, text_a, text_b, model_a, model_b in zip(
-            *(battles[column].tolist() for column in columns), strict=True
-        )
-        for replicate in range(n_replicates)
-        for order, texts, models in (
-            ("AB", (text_a, text_b), (model_a, model_b)),
-            ("BA", (text_b, text_a), (model_b, model_a)),
-        )
-    ]
-
-
-def require_texts(battles: pd.DataFrame) -> None:
-    """Raise ValueError if a battle lacks its question or a completion."""
-    silent = battles[list(_TEXTS)].isna().any(axis=1)
-    if silent.any():
-        battle = battles.loc[silent, "battle_id"].iloc[0]
-        raise ValueError(
-            f"{int(silent.sum())} of {len(battles)} battles have no text to judge, the first is "
-            f"{battle!r}; use a judge of kind 'recorded', or a corpus that publishes its texts"
-        )
 
 
 class Calls:

@@ -16,8 +16,9 @@ from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge, prompt_of, was_probed
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.registered import FormName, form_with
-from resources.judges.judge import Calls, Evidence, Judge, Presentation, judge_key
+from resources.judges.judge import Calls, Evidence, Judge, judge_key
 from resources.judges.live.fields import ServedFields
+from resources.judges.presentation import Presentation
 
 BYTES_PER_TOKEN = 4.0
 """A rule of thumb for byte-pair encodings of prose; code and other scripts take more tokens."""

@@ -1,17 +1,39 @@
 """Every declared table, by the name of its asset."""
 
-from importlib import import_module
-
+from judgeline.tables import (
+    candidates,
+    comparison,
+    corpus,
+    diagnostics,
+    elo,
+    intervals,
+    judging,
+    quantitative,
+    reference,
+    reliability,
+    trust,
+    winrate,
+)
 from judgeline.tables.schema import Table
 from resources.judges.forms.registered import FORM_TABLES
 
 _SYSTEMS = (
-    "corpus judging elo intervals winrate diagnostics trust reference quantitative reliability "
-    "candidates comparison"
+    corpus,
+    judging,
+    elo,
+    intervals,
+    winrate,
+    diagnostics,
+    trust,
+    reference,
+    quantitative,
+    reliability,
+    candidates,
+    comparison,
 )
 TABLES: dict[str, Table] = {
     table.name: table
-    for system in _SYSTEMS.split()
-    for table in vars(import_module(f"judgeline.tables.{system}")).values()
+    for system in _SYSTEMS
+    for table in vars(system).values()
     if isinstance(table, Table)
 } | {table.name: table for table in FORM_TABLES.values()}

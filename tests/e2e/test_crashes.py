@@ -19,7 +19,7 @@ from installation import Installation, contested, graded
 from processes import is_alive, wait_for
 from upath import UPath
 
-from resources.judges.judge import present
+from resources.judges.presentation import present
 from resources.store.verdicts import VerdictStore
 
 pytestmark = pytest.mark.slow

@@ -14,9 +14,9 @@ from installation import Installation, contested, graded
 from weather import LASTING, PASSING, LastingStorm, PassingStorm, Storm
 
 from judgeline.tables.corpus import SCORE_COLUMNS
-from resources.judges.judge import present
 from resources.judges.live import judge as served
 from resources.judges.live.troubles import RetryPolicy
+from resources.judges.presentation import present
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from upath import UPath
 
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.verdict.rubric import RESPONSES
-from resources.judges.judge import Presentation, present
+from resources.judges.presentation import Presentation, present
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import FLUSH_ROWS, PATIENCE
 

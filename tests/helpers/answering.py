@@ -10,7 +10,8 @@ from upath import UPath
 from resources.judges import annotation
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
-from resources.judges.judge import Answer, Judge, Presentation
+from resources.judges.judge import Judge
+from resources.judges.presentation import Answer, Presentation
 from resources.store.verdicts import VerdictStore, collapse
 
 

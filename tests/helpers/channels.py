@@ -13,11 +13,11 @@ from resources.judges.batch.provider import Limits
 from resources.judges.catalog import read_template
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Presentation
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.troubles import RetryPolicy
+from resources.judges.presentation import Presentation
 
 TEMPLATE = read_template(ROOT / "config" / "prompts" / "fenced-rubric.txt")
 PROMPT = Prompt(TEMPLATE, RUBRIC)

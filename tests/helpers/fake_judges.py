@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from resources.judges.budget import Budget
 from resources.judges.forms.form import Form, Reading, read
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Answer, Evidence, Presentation
+from resources.judges.judge import Evidence
+from resources.judges.presentation import Answer, Presentation
 
 
 class ByRubric:

@@ -18,8 +18,9 @@ from starlette.responses import JSONResponse, Response
 
 from resources.judges.batch.provider import Limits
 from resources.judges.budget import Budget
-from resources.judges.judge import Answer, Presentation, call_identity
+from resources.judges.judge import call_identity
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
+from resources.judges.presentation import Answer, Presentation
 
 pytestmark = pytest.mark.slow
 FINE = [None] * 30

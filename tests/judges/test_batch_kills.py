@@ -25,8 +25,9 @@ from managed import is_alive
 
 from resources.judges.batch.provider import Limits
 from resources.judges.buying import Account, Buyer
-from resources.judges.judge import judge_key, present
+from resources.judges.judge import judge_key
 from resources.judges.live.judge import ServedJudge
+from resources.judges.presentation import present
 
 N_BATTLES, N_KILLS = 40, 12
 STEPS = ("upload", "create", "look", "content")

@@ -55,10 +55,11 @@ from resources.judges.buying import RETRIED, Buyer
 from resources.judges.catalog import open_judge
 from resources.judges.forms.form import Prompt, Reading
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Answer, Presentation, call_identity, judge_key
+from resources.judges.judge import call_identity, judge_key
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
+from resources.judges.presentation import Answer, Presentation
 from resources.tables.expectations import result_of
 
 pytestmark = pytest.mark.slow

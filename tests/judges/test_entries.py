@@ -24,7 +24,7 @@ from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.forms.score import ScoreForm, ScoreOptions
-from resources.judges.judge import Presentation, call_identity, judge_key
+from resources.judges.judge import call_identity, judge_key
 from resources.judges.live.connection import Connection
 from resources.judges.live.endpoint import Endpoint, find_endpoint
 from resources.judges.live.fields import ServedFields
@@ -32,6 +32,7 @@ from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
 from resources.judges.managed.judge import ManagedJudge, server_command, server_environment
 from resources.judges.managed.options import Hosting, VllmOptions
+from resources.judges.presentation import Presentation
 from resources.judges.simulated.judge import BuiltinTraits
 
 SHIPPED = {

@@ -23,7 +23,7 @@ from resources.judges.forms.evidence import (
 )
 from resources.judges.forms.form import read
 from resources.judges.forms.score import ScoreForm
-from resources.judges.judge import Answer, Presentation
+from resources.judges.presentation import Answer, Presentation
 
 SCALE = (1, 100)
 

@@ -28,7 +28,8 @@ from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
 from resources.judges.forms.form import Prompt, Reading, read
 from resources.judges.forms.registered import FORM_TABLES, form_with
-from resources.judges.judge import Answer, Evidence, Judge, Presentation
+from resources.judges.judge import Evidence, Judge
+from resources.judges.presentation import Answer, Presentation
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 PROMPTS = write_prompts(6, seed=2)

@@ -22,8 +22,9 @@ from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.registered import FormName
-from resources.judges.judge import Judge, Presentation
+from resources.judges.judge import Judge
 from resources.judges.live.replies import read_reply
+from resources.judges.presentation import Presentation
 
 CORPUS = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")
 BATTLES = pd.DataFrame(

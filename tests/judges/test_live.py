@@ -48,13 +48,13 @@ from resources.config.paths import ROOT
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
-from resources.judges.judge import Answer, Presentation
 from resources.judges.live import judge as served
 from resources.judges.live import probe, troubles
 from resources.judges.live.endpoint import Endpoint, EndpointError, find_endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.troubles import RetryPolicy, retry_after
+from resources.judges.presentation import Answer, Presentation
 
 pytestmark = pytest.mark.slow
 SECRET = "azure-0123456789-hush"  # noqa: S105

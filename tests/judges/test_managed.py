@@ -21,11 +21,11 @@ from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import present
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.managed import judge as servers
 from resources.judges.managed.judge import ManagedJudge, Server, VllmError, running, vllm_python
 from resources.judges.managed.options import Hosting, VllmOptions
+from resources.judges.presentation import present
 
 pytestmark = [
     pytest.mark.slow,

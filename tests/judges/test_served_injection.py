@@ -18,8 +18,8 @@ from resources.config.paths import ROOT
 from resources.judges.catalog import read_template
 from resources.judges.forms.form import Prompt, require_template, write_repair
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Presentation
 from resources.judges.live import replies
+from resources.judges.presentation import Presentation
 
 FILE = ROOT / "config" / "prompts" / "fenced-rubric.txt"
 TEMPLATE = read_template(FILE)

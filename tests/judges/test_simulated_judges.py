@@ -21,7 +21,8 @@ from resources.arena.wording import FAMILIES
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Prompt, ShortForm
 from resources.judges.forms.score import ScoreForm, ScoreOptions
-from resources.judges.judge import Judge, Presentation
+from resources.judges.judge import Judge
+from resources.judges.presentation import Presentation
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 PROMPTS = write_prompts(100, seed=2)

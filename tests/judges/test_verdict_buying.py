@@ -14,7 +14,7 @@ from fake_judges import ByRubric
 from judgeline.verdict.outcomes import CRITERIA
 from resources.judges.budget import Budget, Cost
 from resources.judges.buying import RETRIED, Account, BudgetError, Buyer
-from resources.judges.judge import Answer, Presentation, present
+from resources.judges.presentation import Answer, Presentation, present
 from resources.store.verdicts import VerdictStore
 
 BATTLES = numbered(6)

@@ -15,7 +15,8 @@ from upath import UPath
 from pipelines.commands.verdicts import Nearest, nearest, verdicts_of_battle
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
-from resources.judges.judge import Answer, Presentation, call_parts, present
+from resources.judges.judge import call_parts
+from resources.judges.presentation import Answer, Presentation, present
 from resources.store.verdicts import VerdictStore
 
 BATTLES = pd.DataFrame(

@@ -19,19 +19,14 @@ from resources.judges.forms.form import Form, Prompt
 from resources.judges.forms.registered import FormName
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.forms.score import ScoreForm, ScoreOptions
-from resources.judges.judge import (
-    Judge,
-    Presentation,
-    call_identity,
-    call_parts,
-    judge_key,
-)
+from resources.judges.judge import Judge, call_identity, call_parts, judge_key
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
 from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import Hosting, VllmOptions
+from resources.judges.presentation import Presentation
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 STORED = Path(__file__).with_name("verdicts_of_2026_11_22")

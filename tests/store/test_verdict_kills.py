@@ -26,7 +26,8 @@ from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
 from resources.judges import buying
 from resources.judges.budget import Budget
-from resources.judges.judge import Answer, Presentation, call_identity, judge_key, present
+from resources.judges.judge import call_identity, judge_key
+from resources.judges.presentation import Answer, Presentation, present
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import PATIENCE, VerdictWriter
 

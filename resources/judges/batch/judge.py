@@ -24,12 +24,13 @@ from resources.judges.batch.provider import (
 from resources.judges.batch.records import Record, Records
 from resources.judges.budget import Budget, Cost, Meter, most_of, text_bytes
 from resources.judges.forms.form import Reading
-from resources.judges.judge import Calls, Presentation, judge_key
+from resources.judges.judge import Calls, judge_key
 from resources.judges.live.asking import redacted, seeded
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
 from resources.judges.live.judge import ServedJudge
 from resources.judges.live.replies import member
 from resources.judges.live.troubles import Retries, fit
+from resources.judges.presentation import Presentation
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _GROWTH = 1.5

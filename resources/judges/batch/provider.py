@@ -15,7 +15,6 @@ import aiohttp
 
 from resources.judges.batch.records import Record
 from resources.judges.forms.form import Form
-from resources.judges.judge import Answer, Presentation
 from resources.judges.live.bridge import run_once
 from resources.judges.live.connection import (
     MOST_BYTES,
@@ -33,6 +32,7 @@ from resources.judges.live.troubles import (
     codes_in,
     diagnose_status,
 )
+from resources.judges.presentation import Answer, Presentation
 
 CHAT = "/v1/chat/completions"
 

@@ -21,7 +21,7 @@ from judgeline.tables.schema import Table
 from judgeline.verdict import RubricError
 from resources.config.options import Options
 from resources.judges.forms.evidence import Tokens
-from resources.judges.judge import Answer, Presentation, present
+from resources.judges.presentation import Answer, Presentation, present
 
 PROMPT_VERSION = "1"
 """Changes with the fences, the schema or the repair request: all of them shape an answer."""

@@ -14,7 +14,7 @@ from judgeline.verdict import (
     require_own_scores,
 )
 from resources.judges.forms.form import Form, Reading, closed_object, named_schema
-from resources.judges.judge import Presentation
+from resources.judges.presentation import Presentation
 
 _NO_MARKS = (None,) * len(SCORE_COLUMNS)
 _MARK = {"type": "integer", "enum": list(range(LOWEST_SCORE, HIGHEST_SCORE + 1))}

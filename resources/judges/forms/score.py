@@ -20,7 +20,7 @@ from judgeline.verdict import (
 )
 from resources.judges.forms.evidence import Tokens, score_of
 from resources.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions, Wording
-from resources.judges.judge import Presentation, require_texts
+from resources.judges.presentation import Presentation, require_texts
 
 TARGET_SCALE: tuple[float, float] = (1.0, 10.0)
 """Scale of expected scores: that of the rubric, in points."""

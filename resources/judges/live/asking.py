@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from resources.judges.budget import Cost, Meter, may_be_billed, most_of, text_bytes
 from resources.judges.forms.form import Form, Message, Prompt, Reading, write_repair
-from resources.judges.judge import Answer, Presentation
 from resources.judges.live.connection import Connection, StatusError
 from resources.judges.live.endpoint import Endpoint, EndpointError
 from resources.judges.live.probe import PLAIN, QUESTION
@@ -21,6 +20,7 @@ from resources.judges.live.replies import (
     understood,
 )
 from resources.judges.live.troubles import TROUBLES, Retries, Trouble, fit, one_line
+from resources.judges.presentation import Answer, Presentation
 
 R = TypeVar("R")
 

@@ -15,7 +15,7 @@ from judgeline.tables.remedies import may_pass, remedy_text
 from judgeline.verdict import text_hash
 from resources.judges.budget import Budget, Meter
 from resources.judges.forms.form import PROMPT_VERSION, Prompt, Reading
-from resources.judges.judge import Evidence, Presentation
+from resources.judges.judge import Evidence
 from resources.judges.live.asking import Asker
 from resources.judges.live.bridge import as_completed, run_once
 from resources.judges.live.connection import Connection
@@ -34,6 +34,7 @@ from resources.judges.live.probe import (
 )
 from resources.judges.live.replies import require_message
 from resources.judges.live.troubles import Retries, RetryPolicy
+from resources.judges.presentation import Presentation
 
 _LOG = logging.getLogger(__name__)
 

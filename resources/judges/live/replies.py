@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from judgeline.verdict import RubricError
 from resources.judges.forms.evidence import answer_span
 from resources.judges.forms.form import Form, Reading, readable
-from resources.judges.judge import Answer, Presentation
 from resources.judges.live.connection import MalformedReplyError
+from resources.judges.presentation import Answer, Presentation
 
 R = TypeVar("R")
 

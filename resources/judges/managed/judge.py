@@ -21,7 +21,6 @@ from typing import IO
 
 from resources.judges.budget import Budget
 from resources.judges.forms.form import Prompt, Reading
-from resources.judges.judge import Presentation
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
@@ -30,6 +29,7 @@ from resources.judges.live.replies import member
 from resources.judges.managed import guard
 from resources.judges.managed.cause import last_error, remedy_of
 from resources.judges.managed.options import Hosting, VllmOptions
+from resources.judges.presentation import Presentation
 
 Tell = Callable[[str], None]
 

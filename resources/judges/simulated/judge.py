@@ -30,7 +30,8 @@ from resources.config.options import Options
 from resources.judges.budget import Budget, Cost
 from resources.judges.forms.form import Form, Prompt, Reading, read
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Answer, Evidence, Presentation
+from resources.judges.judge import Evidence
+from resources.judges.presentation import Answer, Presentation
 
 _VERSION = "1"
 BEST, WORST = 9.0, 2.0  # marks of a perfect and a worthless text before noise: room on the ruler

@@ -7,6 +7,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ import pandas as pd
 import pytest
 import typer
 
-from judgeline.cli import LINEAGE_COMMANDS, app, main
+from judgeline.cli import LINEAGE_COMMANDS, _entry_points, app, main
 
 ROOT = Path(__file__).resolve().parents[3]
 HEADER = "model_a,model_b,score_difference,human_outcome\n"
@@ -296,6 +298,22 @@ def test_the_lineage_adds_the_commands_that_its_absence_names(tmp_path, monkeypa
     assert main(["run", "--corpus", "arena"]) == 1
     told = "judgeline run belongs to the lineage, which runs from a checkout"
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_the_lineage_joins_with_and_without_an_installation(is_installed, monkeypatch) -> None:
+    """An installation older than the entry points has metadata without them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = {
+        group: EntryPoints(EntryPoint(*entry, group) for entry in entries.items())
+        for group, entries in project["entry-points"].items()
+    }
+    assert len(declared) == 2
+    for group, expected in declared.items():
+        found = expected if is_installed else EntryPoints()
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda group, found=found: found)
+        assert sorted(_entry_points(group)) == sorted(expected)
+        assert all(callable(entry.load()) for entry in _entry_points(group))
 
 
 @pytest.mark.parametrize(

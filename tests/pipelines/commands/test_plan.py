@@ -21,9 +21,10 @@ from resources.corpora.reading import read_corpus
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
 from resources.judges.catalog import open_judge
-from resources.judges.judge import Answer, call_identity, judge_key, present
+from resources.judges.judge import call_identity, judge_key
 from resources.judges.judge_plan import JudgePlan, TokenEstimate, told
 from resources.judges.live.probe import Capabilities, remember
+from resources.judges.presentation import Answer, present
 from resources.store.verdicts import VerdictStore
 from resources.tables.store import ParquetTables
 
