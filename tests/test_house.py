@@ -9,7 +9,7 @@ column             files of the four packages, templates included, that name a c
                    leaderboard: those with the word judge_rating
 lines              of Python files, as `wc -l` counts them
 shared class names names of classes that several modules of the four packages define
-stays, returns     of a reader's walk (`sources.Walk`): a rating, from the asset heldout_ratings
+stays, returns     of a reader's walk (`sources.Walk`): a rating, from the step heldout_ratings
                    with scored_battles given; `rank FILE`, from judgeline.api.rank_file; a
                    verdict, from the asset verdicts
 """
@@ -41,7 +41,7 @@ NUMBERS = {
     "returns of a verdict": 27,
 }
 WALKS = {
-    "a rating": ("assets.elo.ratings", "heldout_ratings"),
+    "a rating": ("judgeline.steps.elo", "heldout_ratings"),
     "rank FILE": ("judgeline.api", "rank_file"),
     "a verdict": ("assets.judging.assets", "verdicts"),
 }

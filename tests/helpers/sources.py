@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeAlias
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("judgeline", "resources", "assets", "pipelines")  # lowest first
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+STEPS = "judgeline.steps."
+ENGINE = ("judgeline.steps.memory", "run")
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__")
 Trees: TypeAlias = Mapping[str, ast.Module]
 
@@ -133,6 +135,7 @@ class Walk:
     handed over to be called. A call of a class leads into its constructors. Methods of values stay
     closed, for only a class, ``self`` and ``cls`` say whose they are. `stays` are the modules of
     the functions entered, neighbours of one module as one; a stay in an earlier one is a return.
+    Tables that `judgeline.steps.run` is asked for lead into their steps, after what these take.
     """
 
     def __init__(self, trees: Trees, module: str, name: str) -> None:
@@ -171,6 +174,22 @@ class Walk:
         made = self._named(node.func, here, inside) if isinstance(node, ast.Call) else None
         for constructor in CONSTRUCTORS if made else ():
             self._enter(_method(made, constructor))
+        if made and (made.module, getattr(made.node, "name", "")) == ENGINE:
+            for name in ast.walk(node.args[0]):
+                self._make(name.value if isinstance(name, ast.Constant) else "")
+
+    def _make(self, table: str) -> None:
+        """Enter the step that makes a table, after those of the tables that it takes."""
+        steps = (
+            names[table]
+            for own, names in self._tops.items()
+            if own.startswith(STEPS) and table in names
+        )
+        for step in steps:
+            if isinstance(step, Place) and step.node not in self._seen:
+                for taken in step.node.args.args:
+                    self._make(taken.arg)
+                self._enter(step)
 
     def _named(self, node: ast.AST, here: Place, inside: Names) -> Place | None:
         match node:
