@@ -13,7 +13,7 @@ _TEXTS = {
     "candidate": "The new model, or attack control, that the battle is to place.",
     "category": "Category of the question, ; between several; or its language; all for the whole.",
     "cluster_id": "Unit of dependence: the session, else the question.",
-    "completion": "The model's answer; null where an attack control copies its opponent's.",
+    "completion": "The model's answer.",
     "completion_a": "Model A's answer.",
     "completion_b": "Model B's answer.",
     "completion_id": "Hash of one completion: model, question and text.",
