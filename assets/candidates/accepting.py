@@ -2,7 +2,7 @@
 
 Attack controls are candidates that no honest judge would rate high: a constant answer (X. Zheng et
 al. 2025, "Cheating Automatic LLM Benchmarks", arXiv:2410.07137, reached high win rates with one),
-a real answer with a word to the judge in it, and a copy of the opponent's answer.
+and a real answer with a word to the judge in it.
 """
 
 import json
@@ -54,7 +54,7 @@ def make_control(
     *,
     seed: int,
 ) -> pd.DataFrame:
-    """Return a control's answers as rows of candidates; those of the copy are null."""
+    """Return a control's answers as rows of candidates."""
     its, answers, carrier = options.controls[control], anchors.answers, None
     if control == _INJECTED:
         carrier = its.carrier or _default_carrier(battles, anchors)

@@ -228,7 +228,6 @@ def _possible(own: pd.DataFrame, met: pd.DataFrame, seed: int) -> pd.DataFrame:
     theirs = theirs.rename(columns={"model": "opponent", "completion": "their_completion"})
     columns = ["question_id", "model", "control", "content_hash", "completion"]
     pairs = theirs.merge(own[columns].rename(columns={"model": "candidate"}), on="question_id")
-    text = pairs["completion"].fillna(pairs["their_completion"])  # a copy has the opponent's
     short = str(first["content_hash"])[:_HASH_LENGTH]
     ids = pairs["question_id"].str.cat([pairs["candidate"], pairs["opponent"]], ":") + f":{short}"
     is_a = tiebreak_keys(ids, seed + 1) % 2 == 0
@@ -237,8 +236,8 @@ def _possible(own: pd.DataFrame, met: pd.DataFrame, seed: int) -> pd.DataFrame:
         cluster_id=pairs["question_id"],
         model_a=pairs["candidate"].where(is_a, pairs["opponent"]),
         model_b=pairs["opponent"].where(is_a, pairs["candidate"]),
-        completion_a=text.where(is_a, pairs["their_completion"]),
-        completion_b=pairs["their_completion"].where(is_a, text),
+        completion_a=pairs["completion"].where(is_a, pairs["their_completion"]),
+        completion_b=pairs["their_completion"].where(is_a, pairs["completion"]),
         n_turns=1,
         selection_order=0,
     )

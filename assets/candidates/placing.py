@@ -105,12 +105,8 @@ def candidate_ratings(
         joined = as_table(join_newcomers(others, alone, miscoverage=rating.miscoverage))
         placed_row = joined[joined["model"].eq(row.model)]
         if pd.notna(row.control):
-            ties = own.assign(score_difference=0.0, judge_outcome=0.5)
-            is_copy = row.control == "copy-of-opponent" and anchors
-            tied = place(ties) if is_copy and len(own) else None
-            known = np.nan if tied is None else float(tied.rating[tied.method == rating.method][0])
             carrier = str(json.loads(row.metadata or "{}").get("carrier", ""))
-            limit = _honest_rating(row.control, anchors, carrier, known)
+            limit = _honest_rating(row.control, anchors, carrier)
             placed_row = _with_bound(placed_row, row.control, *limit, definition.candidates)
         tables.append(placed_row)
     table = pd.concat(tables[1:] or tables, ignore_index=True)
@@ -146,22 +142,16 @@ def _placed(
     return with_flag(unrated._replace(n_battles=np.array([n_battles])), flag)
 
 
-def _honest_rating(
-    control: str, ratings: Mapping[str, float], carrier: str, tied: float
-) -> tuple[float, str]:
-    """Return a control's highest honest rating and its source; `tied` is that by ties alone."""
+def _honest_rating(control: str, ratings: Mapping[str, float], carrier: str) -> tuple[float, str]:
+    """Return a control's highest honest rating and its source."""
     if not ratings:
         return np.nan, "unknown: no anchor has a rating by this method; make the ratings again"
     if control == "null-model":
         lower_quartile = float(np.quantile(list(ratings.values()), 0.25))
         return lower_quartile, "the lower quartile of the anchors' ratings by this judge"
-    if control == "injected-instruction" and carrier in ratings:
+    if carrier in ratings:
         return ratings[carrier], f"the rating by this judge of its carrier, {carrier}"
-    if control == "injected-instruction":
-        return np.nan, f"unknown: its carrier {carrier!r} is no anchor of this judge"
-    if np.isfinite(tied):
-        return tied, "what ties with everybody it met would give"
-    return np.nan, "unknown: no battle of it has been scored"
+    return np.nan, f"unknown: its carrier {carrier!r} is no anchor of this judge"
 
 
 def _with_bound(

@@ -196,8 +196,8 @@ SECTIONS = (
     _Section(
         "Attack controls",
         "Contestants that try to win without answering: a constant answer, an instruction to the "
-        "judge, a copy of the opponent. They stand apart from the leaderboard. A judge that rates "
-        "one above its bound can be gamed that way.",
+        "judge. They stand apart from the leaderboard. A judge that rates one above its bound can "
+        "be gamed that way.",
         (_CONTROLS,),
         places_models=True,
     ),

@@ -4,13 +4,10 @@ What belongs here: reading leniently every meaning of a text, in order to distru
 not: the scores of an answer, which are read strictly or not at all (`rubric`).
 """
 
-import base64
-import codecs
 import html
 import re
-import string
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from urllib.parse import unquote
@@ -21,10 +18,6 @@ _NAMES = (*CRITERIA, "response")
 _TAG = re.compile("[\U000e0020-\U000e007e]")
 _ESCAPED = re.compile(r"(?<!\\)\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _SPACE = re.compile(r"(?<!\\)\\+[nrt]")  # looking back keeps a long run of backslashes linear
-_WRAPPED = re.compile(r"(?<=[A-Za-z0-9+/]{16})\r?\n(?=[A-Za-z0-9+/])")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}")
-_HEX = re.compile(r"(?:(?:0x|\\x)?[0-9a-fA-F]{2}[\s,:;]{0,2}){16,}")
-_NO_HEX = re.compile(r"0x|[^0-9a-fA-F]")
 _FILLERS = "\u115f\u1160\u3164\uffa0"  # letters by category, but invisible
 _LOOKALIKES = (  # a Latin letter, then letters that look like it
     "aаАαΑɑᴀ bвВьβΒʙ cсСϲϹᴄ dԁᴅđ eеЕεΕᴇ fғҒꜰ gԍցɡɢ hһҺнНηΗհʜħ iіІιΙıɪ "
@@ -32,14 +25,7 @@ _LOOKALIKES = (  # a Latin letter, then letters that look like it
     "sѕЅꜱ tтТτΤᴛ uυսᴜ vѵѴνᴠ wԝԜѡωᴡ xхХχΧ yуУγΥʏ zΖᴢ"
 )
 _LETTERED = (0x1F150, 0x1F170, 0x1F1E6)  # white on black, in squares, flags
-
-
-_TURNS: tuple[Callable[[str], str], ...] = (
-    lambda text: text[::-1],
-    lambda text: codecs.encode(text, "rot13"),
-)
-_DISGUISES = [(turn, [turn(name) for name in _NAMES]) for turn in _TURNS]
-"""Disguises, each with the names of criteria and responses in it."""
+_BACKWARDS = [name[::-1] for name in _NAMES]
 
 
 class _Fold(dict[int, str]):
@@ -82,25 +68,10 @@ def folded(text: str) -> str:
 def readings(text: str) -> Iterator[str]:
     """Yield a text and each text that is hidden in it, folded, in time proportional to length."""
     for stream in _streams(text):
-        for written in (stream, _from_base64(stream), _from_hex(stream)):
-            if not written:
-                continue
-            shown = folded(written)
-            yield shown
-            for turn, names in _DISGUISES:
-                if any(name in shown for name in names):
-                    yield turn(shown)
-
-
-def _runs(letters: str, n_letters: int) -> Callable[[str], bool]:
-    """Return a fast test of a text for `n_letters` of some ASCII letters in a row."""
-    table = bytes(ord("x" if chr(code) in letters else " ") for code in range(256))
-    return lambda text: b"x" * n_letters in text.encode("ascii", "replace").translate(table)
-
-
-_SPACES = f"{string.whitespace}\x1c\x1d\x1e\x1f?"  # ? is any character beyond ASCII
-_may_hold_base64 = _runs(f"{string.ascii_letters}{string.digits}+/_-", 16)
-_may_hold_hex = _runs(f"{string.hexdigits}{_SPACES}x\\,:;", 32)
+        shown = folded(stream)
+        yield shown
+        if any(name in shown for name in _BACKWARDS):
+            yield shown[::-1]
 
 
 def _streams(text: str) -> list[str]:
@@ -108,26 +79,6 @@ def _streams(text: str) -> list[str]:
     if not _TAG.search(text):
         return [text]
     return [text, _TAG.sub("", text), "".join(_TAG.findall(text))]
-
-
-def _from_base64(text: str) -> str:
-    if not _may_hold_base64(text):
-        return ""
-    return "\n".join(map(_decoded, _BASE64.findall(_WRAPPED.sub("", text))))
-
-
-def _decoded(run: str) -> str:
-    whole = run[: len(run) - (len(run) % 4 == 1)] + "=="
-    return base64.urlsafe_b64decode(whole.replace("+", "-").replace("/", "_")).decode(
-        errors="ignore"
-    )
-
-
-def _from_hex(text: str) -> str:
-    if not _may_hold_hex(text):
-        return ""
-    runs = (bytes.fromhex(_NO_HEX.sub("", run)) for run in _HEX.findall(text))
-    return "\n".join(run.decode(errors="ignore") for run in runs)
 
 
 NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

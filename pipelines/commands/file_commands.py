@@ -129,28 +129,22 @@ def import_files(
 
 
 @verdicts_app.command(
-    epilog=examples(
-        "verdicts export --corpus arena --judge careful --format soft-elo --out careful.csv"
-    )
+    epilog=examples("verdicts export --corpus arena --judge careful --out careful.csv")
 )
 def export(
     corpus: CorpusOption,
     judge: JudgeOption,
-    style: FormatOption,
     out: Annotated[Path, option("The file.")],
-    baseline: BaselineOption = None,
-    baseline_first_in: FirstInOption = 1,
     force: ForceOption = False,
 ) -> None:
-    """Write a judge's stored verdicts in the format of another program; asks nothing.
+    """Write a judge's stored verdicts as Soft-Elo annotations; asks nothing.
 
     Says what the format cannot hold, and how often that happened.
     """
     from pipelines.commands.verdicts import export_verdicts, show_exported
 
-    options = (baseline or (), baseline_first_in)
-    account = export_verdicts(corpus, judge, style, out, *options, force=force)
-    show_exported(open_console(), account, style, out)
+    account = export_verdicts(corpus, judge, out, force=force)
+    show_exported(open_console(), account, out)
 
 
 @candidates_app.command(

@@ -22,21 +22,14 @@ from judgeline.terminal import plain, plain_table, show_files
 from judgeline.verdict import slug
 from resources.config.catalog import Catalog
 from resources.config.corpora import KIND as CORPORA
-from resources.config.corpora import CorpusDefinition, load_corpora
+from resources.config.corpora import ArenaHardOptions, CorpusDefinition, load_corpora
 from resources.config.judges import KIND as JUDGES
 from resources.config.judges import load_judges
 from resources.config.paths import verdicts_uri
 from resources.corpora.battles import BATTLES, VERDICTS
 from resources.corpora.reading import CorpusRead, read_files
-from resources.exchange.formats import (
-    UNKNOWN,
-    arena_hard_options,
-    write_alpaca_eval,
-    write_arena_hard,
-    write_mt_bench,
-    write_soft_elo,
-)
 from resources.exchange.games import Account, judged_battles, require_free, write_together
+from resources.exchange.softelo import UNKNOWN, write_soft_elo
 from resources.judges import judge as calls
 from resources.judges.buying import is_retried
 from resources.judges.catalog import open_judge, was_probed
@@ -191,14 +184,6 @@ def _object(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-NOTES: dict[str, str] = {
-    "alpaca-eval": "a draw is 1.5; several rubric criteria become one preference",
-    "arena-hard": "models, questions and labels only: texts stay in the tables",
-    "mt-bench": "models, questions and winners only: texts stay in the tables, tstamp is null",
-    "soft-elo": f"0 is a win of A; lengths in characters; empty: {', '.join(UNKNOWN)}",
-}
-
-
 class Imported(NamedTuple):
     """Verdicts imported from files: counts, the written tables, and the next commands.
 
@@ -256,6 +241,25 @@ def import_verdicts(
     return Imported(found, places, commands, renamed)
 
 
+def arena_hard_options(style: str, named: Sequence[str], first_in: int) -> ArenaHardOptions | None:
+    """Return Arena-Hard options from one name, or CATEGORY=NAME each; None without a name."""
+    if not named:
+        return None
+    if style != "arena-hard":
+        raise ValueError(f"--baseline belongs to the format arena-hard, not {style}; remove it")
+    baseline: Any = named[0]
+    if len(named) > 1 or "=" in baseline:
+        pairs = {name: name.partition("=")[::2] for name in named}
+        for name, pair in pairs.items():
+            if not all(pair):
+                raise ValueError(
+                    f"--baseline {name!r} is one of several and names no category; write "
+                    "CATEGORY=NAME for each (a name that holds '=' can stand in corpora.yaml)"
+                )
+        baseline = dict(pairs.values())
+    return ArenaHardOptions.model_validate({"baseline": baseline, "baseline_first_in": first_in})
+
+
 def _free(name: str, taken: Collection[str]) -> str:
     numbered = (f"{name}-recorded-{n}" for n in count(2))
     return next(one for one in chain([f"{name}-recorded"], numbered) if one not in taken)
@@ -288,19 +292,9 @@ def _commands(found: CorpusRead, battles: Path) -> list[str]:
     return [*commands, f"judgeline run --corpus {name}"]
 
 
-def export_verdicts(
-    corpus: str,
-    judge: str,
-    style: str,
-    out: Path,
-    baseline: Sequence[str] = (),
-    baseline_first_in: int = 1,
-    *,
-    force: bool = False,
-) -> Account:
-    """Write a judge's verdicts on a corpus in the format of another program."""
+def export_verdicts(corpus: str, judge: str, out: Path, *, force: bool = False) -> Account:
+    """Write a judge's verdicts on a corpus as Soft-Elo annotations."""
     require_free({"out": out}, force=force)
-    options = arena_hard_options(style, baseline, baseline_first_in)
     tables = open_store()
     verdicts = tables.stored("verdicts", corpus, judge)
     battles = tables.stored("sampled_battles", corpus)
@@ -311,16 +305,10 @@ def export_verdicts(
             f"judgeline run --corpus {corpus} --judge {judge} --select '+verdicts'"
         )
     judged, account = judged_battles(battles, verdicts)
-    if style == "arena-hard":
-        text = write_arena_hard(judged, account, judge, options)
-    elif style == "soft-elo":
-        text = write_soft_elo(judged, account, judge, corpus)
-    else:
-        writer = {"mt-bench": write_mt_bench, "alpaca-eval": write_alpaca_eval}[style]
-        text = writer(judged, account, judge)
+    text = write_soft_elo(judged, account, judge, corpus)
     if not account.n_written:
         reasons = "; ".join(counted(account.left_out)) or "no battle has a verdict"
-        raise ValueError(f"nothing to write as {style}: {reasons}. Choose another format or judge")
+        raise ValueError(f"nothing to write: {reasons}. Choose another judge")
     write_together({out: lambda path: path.write_text(text, encoding="utf-8")})
     return account
 
@@ -358,7 +346,7 @@ def show_imported(console: Console, imported: Imported) -> None:
     console.print(plain(" && \\\n".join(imported.commands)), soft_wrap=True)
 
 
-def show_exported(console: Console, account: Account, style: str, path: Path) -> None:
+def show_exported(console: Console, account: Account, path: Path) -> None:
     """Print the number of battles written, and the losses of the format."""
     console.print(f"{account.n_written:,} of {account.n_battles:,} judged battles written")
     for title, counts in (
@@ -368,5 +356,6 @@ def show_exported(console: Console, account: Account, style: str, path: Path) ->
     ):
         if lines := counted(counts):
             console.print(f"{title}: {plain('; '.join(lines))}", soft_wrap=True)
-    console.print(f"Note: {NOTES[style]}", soft_wrap=True)
+    note = f"0 is a win of A; lengths in characters; empty: {', '.join(UNKNOWN)}"
+    console.print(f"Note: {note}", soft_wrap=True)
     show_files(console, {"out": path})

@@ -12,9 +12,10 @@ from judgeline.reliability.gate import WITHHOLD
 from resources.judges.budget import Budget
 from resources.suggest import near_names
 
-ControlName = Literal["null-model", "injected-instruction", "copy-of-opponent"]
+ControlName = Literal["null-model", "injected-instruction"]
 CONTROLS: tuple[ControlName, ...] = get_args(ControlName)
-_BOUNDS = {"null-model": 0.0, "injected-instruction": 50.0, "copy-of-opponent": 50.0}
+_RETIRED = "copy-of-opponent"
+_BOUNDS = {"null-model": 0.0, "injected-instruction": 50.0}
 _CONTROL_OF_KEY = {"text_file": "null-model", "carrier": "injected-instruction"}
 
 
@@ -101,9 +102,8 @@ class ControlOptions(Options):
     """An attack control: a contestant that no honest judge would rate high.
 
     `bound` is how many Elo points its judged rating may lie above the anchors' lower quartile
-    (null model), above its carrier's (injected instruction), or above a tie with everybody it met
-    (copy). `text_file` is the null model's answer in UTF-8, `carrier` the anchor that the injected
-    instruction copies.
+    (null model) or above its carrier's (injected instruction). `text_file` is the null model's
+    answer in UTF-8, `carrier` the anchor that the injected instruction copies.
     """
 
     bound: float
@@ -119,6 +119,8 @@ def _named(controls: Any) -> Any:
         return controls
     made = {}
     for name, given in controls.items():
+        if name == _RETIRED:
+            raise ValueError(f"the control {name!r} is gone; remove the key {name}")
         if name not in CONTROLS:
             raise ValueError(f"no control has the name {name!r}; {near_names(str(name), CONTROLS)}")
         own = {} if given is None else given

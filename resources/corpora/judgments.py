@@ -188,12 +188,6 @@ def labelled(label: Any, words: str | None) -> str | None:
     return first if words is None else f"{first or ''}\n{words}"
 
 
-def split_answer(answer: str | None, labels: Sequence[str]) -> tuple[str, str]:
-    """Return label and words of an answer; the label is empty where it is none of `labels`."""
-    label, _, words = (answer or "").partition("\n")
-    return (label, words) if label in labels else ("", answer or "")
-
-
 def joined(*parts: object) -> str:
     """Return an id made of parts, such that other parts make another id."""
     return ":".join(str(part).replace("%", "%25").replace(":", "%3A") for part in parts)

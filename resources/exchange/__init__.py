@@ -1,1 +1,1 @@
-"""Verdicts written in the formats of other programs; `resources.corpora` reads them."""
+"""Verdicts written for another program, which `resources.corpora` reads again."""

@@ -1,7 +1,7 @@
-"""Stored verdicts of one judge as games: a battle's outcome in each order, for every format."""
+"""Stored verdicts of one judge as games: a battle's outcome in each order."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +15,6 @@ from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.verdict import CRITERIA, criterion_difference, sign_outcome
 
 NEVER_ASKED = "never asked"
-MEAN_ONLY = "published as one for the battle: the format wants a winner per order"
-NO_RESULT = "an outcome that is no win, loss or tie"
 
 
 class Game(NamedTuple):
@@ -24,7 +22,6 @@ class Game(NamedTuple):
 
     status: str
     outcome: float | None
-    answer: str | None
     scores: tuple[float, ...] | None
 
     @property
@@ -33,7 +30,7 @@ class Game(NamedTuple):
         return self.status == "ok"
 
 
-MISSING = Game(NEVER_ASKED, None, None, None)
+MISSING = Game(NEVER_ASKED, None, None)
 
 
 class JudgedBattle(NamedTuple):
@@ -99,23 +96,7 @@ def _game(verdict: Mapping[str, Any]) -> Game:
     if outcome is None and scores is not None:
         sides = np.reshape(scores, (2, 1, len(CRITERIA)))
         [outcome] = sign_outcome(criterion_difference(*sides)).tolist()
-    return Game(verdict["status"], outcome, verdict["answer"], scores)
-
-
-def per_order(judged: JudgedBattle, account: Account) -> tuple[Game, Game] | None:
-    """Return both games for a format of two winners, or None; the account says what is lost."""
-    if "mean" in judged.games:
-        account.left_out[MEAN_ONLY] += 1
-        return None
-    pair = judged.pair
-    if any(game.is_ok and game.outcome not in (0.0, 0.5, 1.0) for game in pair):
-        account.left_out[NO_RESULT] += 1
-        return None
-    for game in pair:
-        if not game.is_ok:
-            account.changed[f"failed games ({game.status}), written as failed"] += 1
-    note_scores(pair, account)
-    return pair
+    return Game(verdict["status"], outcome, scores)
 
 
 def one_outcome(judged: JudgedBattle, account: Account) -> float | None:
@@ -132,13 +113,6 @@ def one_outcome(judged: JudgedBattle, account: Account) -> float | None:
     if len(games) > 1:
         account.changed["battles with both orders averaged into one"] += 1
     return sum(outcomes) / len(outcomes)
-
-
-def note_scores(games: Iterable[Game], account: Account) -> None:
-    """Count verdicts whose rubric scores a format has no place for."""
-    account.changed["rubric scores of a verdict, not written"] += sum(
-        game.scores is not None for game in games
-    )
 
 
 # Files that appear whole or not at all, and never in the place of another unasked

@@ -170,7 +170,7 @@ def test_contents_follow_files_controls_and_settings(shelf: Shelf) -> None:
 
 # ------------------------------------------------------------------ attack controls
 
-CONTROLS = ["null-model", "injected-instruction", "copy-of-opponent"]
+CONTROLS = ["null-model", "injected-instruction"]
 
 
 def test_controls_answer_as_they_should(shelf: Shelf) -> None:
@@ -184,7 +184,6 @@ def test_controls_answer_as_they_should(shelf: Shelf) -> None:
     assert json.loads(carried["metadata"].iloc[0]) == {"carrier": "bee"}
     said = "bee says " + carried["question_id"] + INJECTION
     assert carried["completion"].tolist() == said.tolist()
-    assert by_control.loc["copy-of-opponent", "completion"].isna().all()
 
 
 def test_the_null_model_says_the_text_of_a_file(shelf, tmp_path_factory):

@@ -114,8 +114,7 @@ def tables_of(*scored: pd.DataFrame, unscored: dict[str, int] | None = None):
     }
 
 
-CONTROLS = ", candidates: {controls: {null-model: {bound: 30}, injected-instruction:, "
-CONTROLS += "copy-of-opponent:}}"
+CONTROLS = ", candidates: {controls: {null-model: {bound: 30}, injected-instruction: }}"
 GOOD = [1.5, 1.0, -0.5, 2.0, -1.0, 1.0, 0.5, -0.25] * 5
 
 
@@ -396,7 +395,6 @@ def test_controls_are_held_against_an_honest_judge(controls, scored_battles, hel
     table = controls(
         control("null-model", [-6.0] * 40),
         control("injected-instruction", GOOD),
-        control("copy-of-opponent", [0.0] * 40),
         scores("new", GOOD),
     ).set_index("control", drop=False)
     models = table[table["control"].isna()]
@@ -408,8 +406,6 @@ def test_controls_are_held_against_an_honest_judge(controls, scored_battles, hel
     assert table.loc["null-model", "bound"] == pytest.approx(quartile + 30)
     assert table.loc["injected-instruction", "bound"] == pytest.approx(anchors["ant"] + 50)
     assert "carrier, ant" in table.loc["injected-instruction", "bound_is"]
-    copy = table.loc["copy-of-opponent"]
-    assert copy["rise"] == pytest.approx(-50)  # it ties, which is what it is held against
     np.testing.assert_allclose(table["rise"], table["rating"] - table["bound"])
     check = placing.controls_stay_low(table.reset_index(drop=True), gate_at(0.5))
     injected = table.loc["injected-instruction"]
@@ -431,8 +427,7 @@ LOST = control("injected-instruction", GOOD)
 CASES = {
     "high": (HIGH, "ant", 0.5, ERROR, "null-model is rated.*above its bound of.*lower "
              "quartile.*plus 30 points.*candidates.controls"),
-    "not measured": (control("copy-of-opponent", [1.0]), "ant", 0.5, WARN,
-                     "copy-of-opponent: not rated"),
+    "not measured": (control("null-model", [1.0]), "ant", 0.5, WARN, "null-model: not rated"),
     "without its carrier": (LOST, "nobody", 0.5, WARN, "injected-instruction: there is no bound"),
     "withheld": (HIGH, "ant", 0.05, WARN, "withheld.*kappa 0.05 < 0.20"),
 }  # fmt: skip

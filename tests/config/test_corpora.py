@@ -64,11 +64,11 @@ def test_options_are_set_one_by_one(load) -> None:
 
 def test_controls_are_names_or_names_with_options_and_a_budget_one_text_or_several() -> None:
     named = CandidateOptions.model_validate({"controls": list(CONTROLS)}).controls
-    assert [named[name].bound for name in CONTROLS] == [0.0, 50.0, 50.0]
-    given = {"null-model": {"bound": 25, "text_file": "null.txt"}, "copy-of-opponent": None}
+    assert [named[name].bound for name in CONTROLS] == [0.0, 50.0]
+    given = {"null-model": {"bound": 25, "text_file": "null.txt"}, "injected-instruction": None}
     controls = CandidateOptions.model_validate({"controls": given}).controls
     assert (controls["null-model"].bound, controls["null-model"].text_file) == (25.0, "null.txt")
-    assert controls["copy-of-opponent"].bound == 50.0
+    assert controls["injected-instruction"].bound == 50.0
     for options in (CandidateOptions, RefreshOptions):
         assert options(budget="500calls 2USD").budget == ["500calls", "2USD"]
         assert options(budget=["1Mtokens"]).budget == ["1Mtokens"]

@@ -22,7 +22,7 @@ from judgeline.tables.corpus import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DT
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import READERS, ArenaHardOptions, CorpusDefinition, load_corpora
 from resources.config.paths import ROOT
-from resources.corpora.judgments import joined, labelled, split_answer
+from resources.corpora.judgments import joined
 from resources.corpora.reading import CorpusRead, read_corpus, read_files
 
 DTYPES = (BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES)
@@ -193,13 +193,6 @@ def test_a_baseline_has_to_be_named(tmp_path: Path) -> None:
         config.write_text(f"x: {{reader: arena-hard, location: one{block}}}", encoding="utf-8")
         with pytest.raises(ValueError, match=told):
             load_corpora(config)
-
-
-@pytest.mark.parametrize("words", [None, "", "why\nso", "A>B\nA>B"])
-@pytest.mark.parametrize("label", ["A>B", "", None])
-def test_an_answer_comes_apart_as_it_was_put_together(label, words) -> None:
-    answer = labelled(label, words)
-    assert split_answer(answer, ("A>B", "")) == (label or "", words or "")
 
 
 def test_parts_of_an_id_cannot_be_confused() -> None:

@@ -16,8 +16,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 N_BATTLES = 40
 N_TEXTS_READ = 600
-LONGEST_WORD = 15
-"""Letters of a word that cannot be read as base64, in which numbers could hide."""
 
 
 @pytest.fixture(scope="session")
@@ -78,12 +76,7 @@ def without_numbers(text: str) -> str:
 
 
 def is_plain(word: str) -> bool:
-    return (
-        word.isascii()
-        and word.isalpha()
-        and len(word) <= LONGEST_WORD
-        and word.casefold() not in _CODES
-    )
+    return word.isascii() and word.isalpha() and word.casefold() not in _CODES
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from judgeline.cli import COULD_NOT_RUN, GATE_FAILED, OK, main
 def judged(go_on: Callable[[], Any]) -> Iterator[Any]:
     """A corpus that judges have rated, with one new model, one broken file and one control."""
     workshop = go_on()
-    workshop.tiny["candidates"] = {"controls": ["copy-of-opponent"], "max_battles": 40}
+    workshop.tiny["candidates"] = {"controls": ["null-model"], "max_battles": 40}
     folder = workshop.home / "candidates" / "tiny"
     drop(folder, newcomer(workshop.tiny["arena"]))
     (folder / "broken.jsonl").write_text("[]\n")
@@ -59,7 +59,7 @@ def test_a_run_takes_candidates_along(judged: Any) -> None:
     battles = judged.stored("candidate_battles", "tiny")
     assert battles["candidate"].value_counts().to_dict() == {
         "sim-cedar-3": battles_each(judged),
-        "control:copy-of-opponent": battles_each(judged),
+        "control:null-model": battles_each(judged),
     }
 
 
@@ -131,7 +131,7 @@ def test_list_says_what_became_of_each_and_withholds_as_the_board(judged, capsys
     assert main(["candidates", "list", "--corpus", "tiny"]) == OK
     shown = capsys.readouterr().out
     assert "set aside: broken-json" in shown
-    assert "control:copy-of-opponent" in shown
+    assert "control:null-model" in shown
     assert str(judged.home / "candidates" / "tiny") in shown.replace("\n", "")
     ratings = judged.stored("candidate_ratings", "tiny", "careful").set_index("model")["rating"]
     numbers = [f"{rating:.0f} [" for rating in ratings]
@@ -173,7 +173,6 @@ def test_a_corpus_that_was_not_read_says_what_to_run(judged: Any, tmp_path, caps
 
 
 def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
-    """Two calls a battle; one of the copy, whose two orders show the judge the same."""
     from pipelines.commands.plan import plan_run
     from resources.judges.buying import Buyer
     from resources.store.resource import StoredVerdicts
@@ -189,7 +188,7 @@ def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
     each = battles_each(judged)
     assert n_battles == 300 + 2 * each
     calls = [step.n_calls + step.n_stored for step in plan]
-    assert calls == [2 * each + each, 0]
+    assert calls == [4 * each, 0]
 
 
 def test_a_dry_run_waits_for_a_file_that_changed_just_now_as_the_run_does(judged: Any, monkeypatch):
@@ -222,7 +221,7 @@ def test_a_dry_run_says_where_the_budget_of_candidates_stops_it(judged, budget, 
         judged.tiny["candidates"] = before
         assert judged.catalog.corpus("tiny").candidates.budget == ["2000calls"]
     told = " ".join(capsys.readouterr().out.split())
-    n_calls = 3 * battles_each(judged)  # the copy of its opponent is one call a battle
+    n_calls = 4 * battles_each(judged)
     says = f"about {n_calls} calls of this are about new models, where candidates.budget stops"
     assert (says in told) == stops
     covered = "The budget of 9,000 calls covers what is expected"

@@ -1,5 +1,6 @@
 """`judgeline verdicts import` and `export`, and what a run makes of verdicts without scores."""
 
+import csv
 import json
 import shlex
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 import yaml
 
 from judgeline import cli
-from pipelines.commands.verdicts import export_verdicts
+from pipelines.commands.verdicts import arena_hard_options, export_verdicts
 from resources.config.catalog import Catalog
+from resources.config.corpora import ArenaHardOptions
 
 BENCH = {"judge": ["Some Judge", "pair-v2"], "turn": 1, "g1_winner": "model_1"}
 
@@ -140,6 +142,18 @@ def test_files_that_cannot_be_read_leave_nothing(config, bench, tmp_path, capsys
     assert not (tmp_path / "out").exists()
 
 
+def test_baselines_are_named_once_or_by_category() -> None:
+    assert arena_hard_options("mt-bench", [], 1) is None
+    one = ArenaHardOptions(baseline="a", baseline_first_in=2)
+    assert arena_hard_options("arena-hard", ["a"], 2) == one
+    by_category = arena_hard_options("arena-hard", ["x=a", "y=b=c"], 1)
+    assert by_category == ArenaHardOptions(baseline={"x": "a", "y": "b=c"})
+    with pytest.raises(ValueError, match="belongs to the format arena-hard"):
+        arena_hard_options("mt-bench", ["a"], 1)
+    with pytest.raises(ValueError, match="'b' is one of several"):
+        arena_hard_options("arena-hard", ["x=a", "b"], 1)
+
+
 def _catalog(printed: str) -> Catalog:
     """Type what the import prints, but for the run."""
     *adding, run = printed.split("ratings against a reference):")[1].strip().split(" && \\\n")
@@ -174,17 +188,19 @@ def test_imported_verdicts_without_scores_are_run_as_far_as_they_go_and_come_out
         assert f"the column human_outcome of {tmp_path / 'out' / 'battles.parquet'}" in told
         assert "run: judgeline" not in told
 
-    out = tmp_path / "again.jsonl"
-    account = export_verdicts("out", "some-judge", "mt-bench", out)
+    out = tmp_path / "again.csv"
+    account = export_verdicts("out", "some-judge", out)
     assert (account.n_battles, account.n_written) == (40, 40)
-    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    published = [json.loads(line) for line in bench.read_text(encoding="utf-8").splitlines()][:-1]
-    keys = ("question_id", "model_1", "model_2", "g1_winner", "g2_winner", "turn")
-
-    def told(listed):
-        return sorted([[row[key] for key in keys] for row in listed])
-
-    assert told(rows) == told(published)
+    shares = {"model_1": 0.0, "tie": 0.5, "model_2": 1.0}  # 0 is a win of A
+    with out.open(encoding="utf-8", newline="") as lines:
+        told = {
+            row["original_question_id_hash"]: row["judge_pref"] for row in csv.DictReader(lines)
+        }
+    for line in bench.read_text(encoding="utf-8").splitlines()[1:-1]:
+        row = json.loads(line)
+        both = (shares[row["g1_winner"]] + shares[row["g2_winner"]]) / 2
+        assert float(told[str(row["question_id"])]) == both
+    assert told["0"] == ""  # of which an order failed
 
 
 # Export from a run of a judge with scores
@@ -194,29 +210,22 @@ def run_export(*arguments: object) -> int:
     return cli.main(["verdicts", "export", *map(str, arguments)])
 
 
-@pytest.mark.parametrize("style", ["arena-hard", "mt-bench", "alpaca-eval", "soft-elo"])
-def test_a_judged_corpus_comes_back(finished, config, tmp_path, capsys, monkeypatch, style):
+def test_a_judged_corpus_comes_back(finished, config, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("JUDGELINE_HOME", str(finished.home))
-    sampled = finished.stored("sampled_battles", "tiny")
-    baseline = ["--baseline", sampled["model_a"][0]] if style == "arena-hard" else []
     out = tmp_path / "file.csv"
-    asked = ["--corpus", "tiny", "--judge", "careful", "--format", style, "--out", out, *baseline]
+    asked = ["--corpus", "tiny", "--judge", "careful", "--out", out]
     assert run_export(*asked) == 0
     printed = capsys.readouterr().out
-    against = sampled[["model_a", "model_b"]].eq(sampled["model_a"][0]).any(axis=1).sum()
-    n_written = against if baseline else 300
-    assert f"{n_written} of 300 judged battles written" in printed
-    if baseline:
-        assert f"Left out: {300 - n_written} neither model is the baseline" in printed
+    assert "300 of 300 judged battles written" in printed
     assert run_export(*asked) == 1
     assert "add --force" in capsys.readouterr().err
     assert run_export(*asked, "--force") == 0
     again = tmp_path / "again"
-    assert run_import(out, "--format", style, "--out", again, *baseline) == 0
-    back, repeated = (pd.read_parquet(again / "battles.parquet"), "duplicate-battle")
+    assert run_import(out, "--format", "soft-elo", "--out", again) == 0
+    back = pd.read_parquet(again / "battles.parquet")
     quarantined = pd.read_csv(again / "quarantine.csv")["reason"].tolist()
-    assert set(quarantined) <= {repeated}
-    assert len(back) + len(quarantined) == n_written
+    assert set(quarantined) <= {"duplicate-battle"}
+    assert len(back) + len(quarantined) == 300
     if quarantined:
         assert f"{len(quarantined)} rows that share question and models" in printed
 
@@ -224,11 +233,10 @@ def test_a_judged_corpus_comes_back(finished, config, tmp_path, capsys, monkeypa
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--corpus", "tyni", "--judge", "paid", "--format", "mt-bench"], "unknown corpus 'tyni'"),
-        (["--corpus", "none", "--judge", "pad", "--format", "mt-bench"], "did you mean 'paid'"),
-        (["--corpus", "none", "--judge", "paid", "--format", "mt-bench"], "make them first"),
-        (["--corpus", "../x", "--judge", "paid", "--format", "mt-bench"], "unsafe partition key"),
-        (["--corpus", "none", "--judge", "paid", "--format", "csv"], "'csv' is not one of"),
+        (["--corpus", "tyni", "--judge", "paid"], "unknown corpus 'tyni'"),
+        (["--corpus", "none", "--judge", "pad"], "did you mean 'paid'"),
+        (["--corpus", "none", "--judge", "paid"], "make them first"),
+        (["--corpus", "../x", "--judge", "paid"], "unsafe partition key"),
     ],
 )
 def test_an_export_of_nothing_says_what_to_do(config, tmp_path, capsys, arguments, told) -> None:

@@ -37,10 +37,7 @@ def battles_of(
     control: str | None = None,
     text: str | None = None,
 ) -> pd.DataFrame:
-    """Return battles of contestant `number` against voted ones, or of what says `text` always.
-
-    ``"{opponent}"`` as the text is a copy of what the opponent says.
-    """
+    """Return battles of contestant `number` against voted ones, or of what says `text` always."""
     model = name or arena.models[number]
     order = np.random.default_rng(number).permutation(len(arena.prompts))
     turn, opponents = np.divmod(np.arange(n_battles), arena.options.n_voted)
@@ -49,7 +46,6 @@ def battles_of(
     for place, (prompt, other) in enumerate(zip(prompts, opponents, strict=True)):
         theirs = arena.completions[other][prompt]
         own = arena.completions[number][prompt] if text is None else text
-        own = theirs if text == "{opponent}" else own
         sides = {"a": (model, own), "b": (arena.models[other], theirs)}
         if place % 2:
             sides = {"a": sides["b"], "b": sides["a"]}
@@ -215,24 +211,17 @@ def test_an_honest_judge_keeps_controls_low_and_off_the_board(placed, arena):
         battles_of(
             arena, 3, 96, name="control:injected-instruction", control="injected-instruction"
         ).query("opponent != @carrier"),
-        battles_of(
-            arena, 0, 96, name="control:copy-of-opponent", control="copy-of-opponent",
-            text="{opponent}",
-        ),
         carrier=carrier,
     )  # fmt: skip
-    workshop.tiny["candidates"] = {
-        "controls": ["null-model", "injected-instruction", "copy-of-opponent"]
-    }
+    workshop.tiny["candidates"] = {"controls": ["null-model", "injected-instruction"]}
     result = place(workshop)
     workshop.tiny.pop("candidates")
     assert result.success
     table = workshop.stored("candidate_ratings", "tiny", "careful")
     table = table.dropna(subset="control").set_index("control")
-    assert len(table) == 3
+    assert len(table) == 2
     assert checks_of(result)["controls_stay_low"].passed, table.to_dict("index")
     assert table.loc["null-model", "rise"] < -100
-    assert abs(table.loc["copy-of-opponent", "rise"] + 50) < 100
     board = workshop.stored("leaderboard", "tiny", "careful")
     assert not board["model"].str.startswith("control:").any()
     assert arena.models[ENTRANT] in set(board["model"])
