@@ -39,7 +39,6 @@ from judgeline.io import (
     ArgumentError,
     JudgedBattles,
     as_coded,
-    as_outcome_tables,
     as_table,
     by_question,
     by_score,
@@ -73,7 +72,6 @@ from judgeline.usable import (
     readable,
     require_usable,
 )
-from judgeline.winrate import adjust_models
 from judgeline.winrate import pass_rates as rate_answers
 
 __all__ = [
@@ -366,17 +364,10 @@ def win_rates(
     scored = readable(battles, judge, outcomes, columns, allow_quarantine=False, **told).scored
     if scored["human_outcome"].isna().all():
         raise ValueError("nobody voted on these battles: add human_outcome on some of them")
-    tables: dict[str, Any] = {
-        by: as_outcome_tables(scored, "derived", by) for by in ("", "length", "strength")
-    }
-    return as_table(
-        adjust_models(
-            tables[""],
-            by_length=tables["length"],
-            by_strength=tables["strength"],
-            miscoverage=miscoverage,
-        )
-    )
+    given = {"scored_battles": scored}
+    return run(["adjusted_win_rates"], given, Settings(miscoverage=miscoverage))[
+        "adjusted_win_rates"
+    ]
 
 
 def pass_rates(

@@ -19,6 +19,9 @@ _CHOICES = {
 }
 _WHOLE = ("n_splits", "seed")
 
+KEYS = ("stream", "judge")
+"""Settings that random draws are keyed by: names, which change no other number."""
+
 MOST_RESAMPLED = 100_000
 """Battles beyond which resamples add nothing to the closed form of their standard error."""
 
@@ -62,6 +65,10 @@ class Settings:
         Criteria whose failure withholds the judge's ratings.
     stream : str
         Name that random draws are keyed by beside `seed`; the lineage takes the corpus.
+    judge : str
+        Name of the judge, which keys the draws of quantitative judges too.
+    win_rate_half_width : float
+        Half-width of a win rate's interval that plans of labels aim at, a share of the battles.
     """
 
     l2: float = 0.01
@@ -78,6 +85,8 @@ class Settings:
     thresholds: Mapping[str, float | None] = field(default_factory=lambda: MappingProxyType({}))
     withhold: Collection[str] = ("skill",)
     stream: str = ""
+    judge: str = ""
+    win_rate_half_width: float = 0.05
 
     def __post_init__(self) -> None:
         """Refuse values that no setting can have, and a bootstrap without resamples."""
@@ -142,8 +151,8 @@ class Restricted:
 
     @classmethod
     def of(cls, settings: Any, names: Collection[str]) -> "Restricted":
-        """Return the named settings; `stream`, which keys random draws, is always among them."""
-        return cls({name: getattr(settings, name) for name in (*names, "stream")})
+        """Return the named settings; `KEYS` of random draws are always among them."""
+        return cls({name: getattr(settings, name) for name in (*names, *KEYS)})
 
     def __getattr__(self, name: str) -> Any:
         """Return a declared setting."""

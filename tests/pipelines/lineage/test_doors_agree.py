@@ -11,9 +11,9 @@ from judgeline.steps import STEPS, Step, run
 JUDGES = ("careful", "hasty")
 
 
-def known_to(workshop, step: Step):
-    """The settings of the corpus that a step reads."""
-    return settings_of(workshop.catalog.corpus("tiny"), step.reads)
+def known_to(workshop, step: Step, judge: str):
+    """The settings that a step reads."""
+    return settings_of(workshop.catalog, "tiny", judge, step.reads)
 
 
 @pytest.mark.parametrize("judge", JUDGES)
@@ -26,7 +26,7 @@ def test_a_step_in_memory_makes_the_stored_table(finished, name: str, judge: str
         else finished.stored(taken, "tiny")
         for taken in step.takes
     }
-    made = step.make(tables, known_to(finished, step)).table
+    made = step.make(tables, known_to(finished, step, judge)).table
     stored = finished.stored(name, "tiny", judge)
     pd.testing.assert_frame_equal(made, stored, check_dtype=False, check_exact=False, rtol=1e-12)
 
