@@ -20,7 +20,12 @@ from judgeline.steps import Step
 from resources.config.catalog import Catalog
 from resources.tables.store import preview
 
-PLACES = {"thresholds": "gate.thresholds", "withhold": "gate.withhold"}
+PLACES = {
+    "thresholds": "gate.thresholds",
+    "withhold": "gate.withhold",
+    "scale": "judge.score.scale",
+    "tolerance": "judge.choice.tolerance",
+}
 """Where a setting stands; any other is under ``rating``."""
 
 WHOLE = ("gate",)

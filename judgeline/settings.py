@@ -69,6 +69,11 @@ class Settings:
         Name of the judge, which keys the draws of quantitative judges too.
     win_rate_half_width : float
         Half-width of a win rate's interval that plans of labels aim at, a share of the battles.
+    scale : tuple of int
+        Lowest and highest number that the judge could say of a single answer.
+    tolerance : float
+        Masses of a judge's two likeliest choices less than twice this apart are a tie, and so are
+        perplexities, and scores in points of 1 to 10, at most this apart.
     """
 
     l2: float = 0.01
@@ -87,6 +92,8 @@ class Settings:
     stream: str = ""
     judge: str = ""
     win_rate_half_width: float = 0.05
+    scale: tuple[int, int] = (1, 100)
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse values that no setting can have, and a bootstrap without resamples."""

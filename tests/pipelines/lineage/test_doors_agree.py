@@ -43,6 +43,14 @@ def test_rank_gives_the_stored_board(finished, judge: str) -> None:
     pd.testing.assert_frame_equal(board, stored, check_dtype=False, check_exact=False, rtol=1e-12)
 
 
+def test_consistency_gives_the_stored_table(finished) -> None:
+    battles = finished.stored("sampled_battles", "tiny")
+    verdicts = finished.stored("verdicts", "tiny", "careful")
+    stored = finished.stored("consistency", "tiny", "careful")
+    made = judgeline.consistency(battles, verdicts=verdicts)
+    pd.testing.assert_frame_equal(made, stored, check_dtype=False, check_exact=False, rtol=1e-12)
+
+
 def test_a_table_is_made_once_and_from_what_is_given(finished) -> None:
     given = {"scored_battles": finished.stored("scored_battles", "tiny", "careful")}
     settings = judgeline.Settings(n_resamples=0).resolved(300)
