@@ -13,16 +13,24 @@ import dagster as dg
 import pandas as pd
 
 from assets.conditions import follows, table_asset
-from assets.settings import corpus_of
+from assets.partitions import corpus_and_judge
+from assets.settings import corpus_of, value
 from judgeline.elo import RatingSettings
 from judgeline.settings import Restricted
 from judgeline.steps import Step
 from resources.config.catalog import Catalog
-from resources.config.corpora import CorpusDefinition
 from resources.tables.store import preview
 
-SECTIONS = {"thresholds": "gate", "withhold": "gate"}
-"""Section of a corpus's entry that holds a setting; that of any other is ``rating``."""
+PLACES = {
+    "thresholds": "gate.thresholds",
+    "withhold": "gate.withhold",
+    "scale": "judge.score.scale",
+    "tolerance": "judge.choice.tolerance",
+}
+"""Where a setting stands; any other is under ``rating``."""
+
+WHOLE = ("gate",)
+"""Sections that are recorded as a whole."""
 
 Tells = Callable[..., Mapping[str, Any]]
 """Metadata of a made table: a function of the context, the tables by name, its own included, and
@@ -81,18 +89,20 @@ def as_metadata(note: Any) -> Any:
 
 def recorded(context: dg.AssetExecutionContext, catalog: Catalog, step: Step) -> Restricted:
     """Return the settings that a step reads, and record them with the table."""
-    places = [SECTIONS.get(name, f"rating.{name}") for name in step.reads]
-    definition = corpus_of(context, catalog, *dict.fromkeys(places))
-    return settings_of(definition, step.reads)
+    places = [place_of(name) for name in step.reads]
+    sections = (place.partition(".")[0] for place in places)
+    stated = [one if one in WHOLE else place for one, place in zip(sections, places, strict=True)]
+    corpus_of(context, catalog, *dict.fromkeys(stated))
+    return settings_of(catalog, *corpus_and_judge(context), step.reads)
 
 
-def settings_of(definition: CorpusDefinition, names: Collection[str]) -> Restricted:
-    """Return the named settings of a corpus as steps read them; its name keys random draws."""
-    values: dict[str, Any] = {
-        "stream": definition.slug,
-        "smoothing_levels": RatingSettings.smoothing_levels,  # the report shows every level
-    }
-    for name in names:
-        section = getattr(definition, SECTIONS.get(name, "rating"))
-        values[name] = getattr(section, name)
-    return Restricted(values)
+def settings_of(catalog: Catalog, corpus: str, judge: str, names: Collection[str]) -> Restricted:
+    """Return named settings of a corpus and a judge as steps read them; both key random draws."""
+    values = {name: value(catalog, corpus, judge, place_of(name)) for name in names}
+    levels = RatingSettings.smoothing_levels  # the report shows them all
+    return Restricted({"stream": corpus, "judge": judge, "smoothing_levels": levels, **values})
+
+
+def place_of(name: str) -> str:
+    """Return where a setting stands in the entry of a corpus, or of a judge."""
+    return PLACES.get(name, f"rating.{name}")

@@ -24,7 +24,7 @@ from assets.candidates.predictions import SURPRISING
 from assets.diagnostics.missing import MAX_CHANCE
 from assets.elo.ratings import MEDIAN_STD_ERROR_RATIO, STD_ERROR_RATIO, WORSE_BY
 from assets.reference.assets import LIKELIHOOD, diagnose, errors_result, rate_against, reach_result
-from assets.winrate.assets import adjustment_coverage, covered
+from assets.winrate.assets import covered
 from judgeline.diagnostics import bound_missing, diagnose_judge, excess_p_values, width_limit
 from judgeline.elo import (
     ELO_ORIGIN,
@@ -66,6 +66,7 @@ from judgeline.reliability import (
 )
 from judgeline.report.drawing import Chart
 from judgeline.report.figures import Illustration, picture
+from judgeline.steps.winrate import adjustment_coverage
 from judgeline.trust import count_violations, outcome_matrices, score_conflicts, violation_rates
 from judgeline.verdict.outcomes import hard_outcome
 from resources.config.corpora import RatingOptions, ReferenceOptions

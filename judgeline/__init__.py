@@ -12,6 +12,7 @@ _API = (
     "Diagnosis",
     "QualityGateError",
     "Settings",
+    "consistency",
     "doctor",
     "pass_rates",
     "pool",

@@ -41,7 +41,6 @@ from judgeline.io import (
     ArgumentError,
     JudgedBattles,
     as_coded,
-    as_outcome_tables,
     as_table,
     by_question,
     by_score,
@@ -54,6 +53,7 @@ from judgeline.io import (
     write_together,
 )
 from judgeline.io.anchoring import against, choose_reference, meetings, rate_against
+from judgeline.io.verdict_tables import CHOICES, battles_given, scores_given, verdicts_given
 from judgeline.report import (
     JudgeTables,
     Picture,
@@ -68,6 +68,7 @@ from judgeline.steps.coding import coded, once
 from judgeline.steps.comparison import pooled_board
 from judgeline.steps.memory import run
 from judgeline.steps.step import as_columns
+from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.usable import (
     QualityGateError,
     UnusableJudgeError,
@@ -75,7 +76,6 @@ from judgeline.usable import (
     readable,
     require_usable,
 )
-from judgeline.winrate import adjust_models
 from judgeline.winrate import pass_rates as rate_answers
 
 __all__ = [
@@ -85,6 +85,7 @@ __all__ = [
     "Ranking",
     "Settings",
     "UnusableJudgeError",
+    "consistency",
     "doctor",
     "pass_rates",
     "pool",
@@ -368,17 +369,10 @@ def win_rates(
     scored = readable(battles, judge, outcomes, columns, allow_quarantine=False, **told).scored
     if scored["human_outcome"].isna().all():
         raise ValueError("nobody voted on these battles: add human_outcome on some of them")
-    tables: dict[str, Any] = {
-        by: as_outcome_tables(scored, "derived", by) for by in ("", "length", "strength")
-    }
-    return as_table(
-        adjust_models(
-            tables[""],
-            by_length=tables["length"],
-            by_strength=tables["strength"],
-            miscoverage=miscoverage,
-        )
-    )
+    given = {"scored_battles": scored}
+    return run(["adjusted_win_rates"], given, Settings(miscoverage=miscoverage))[
+        "adjusted_win_rates"
+    ]
 
 
 def pass_rates(
@@ -464,6 +458,69 @@ def reference_ratings(
     first = ["rank", "model", "gap", "lower", "upper", "std_error", "n_prompts"]
     others = ratings.columns.difference(first, sort=False).tolist()
     return ratings[first + others].assign(reference_model=chosen.model)
+
+
+def consistency(
+    battles: pd.DataFrame,
+    *,
+    choice_verdicts: pd.DataFrame | None = None,
+    score_verdicts: pd.DataFrame | None = None,
+    verdicts: pd.DataFrame | None = None,
+    scale: tuple[int, int] = (1, 100),
+    tolerance: float = 0.0,
+) -> pd.DataFrame:
+    """Measure how often a judge contradicts itself: the two inconsistency ratios of TrustJudge.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        ``battle_id``, ``question_id``, ``model_a`` and ``model_b``; ``category`` or ``language``
+        split the ratios.
+    choice_verdicts : DataFrame, optional
+        Comparisons: ``battle_id``, ``order`` (AB, BA, or mean), and ``choice`` (A's share: 1, 0.5,
+        0) or its probabilities ``p_a``, ``p_tie`` and ``p_b``.
+    score_verdicts : DataFrame, optional
+        Scores of single answers: ``question_id``, ``model`` and ``score``, or ``expected_score``
+        in points of 1 to 10; with ``completion_id`` where a model answered a question twice.
+    verdicts : DataFrame, optional
+        Comparisons by the rubric: ``battle_id``, ``order`` and a score of each criterion.
+    scale : tuple of int
+        Lowest and highest ``score``.
+    tolerance : float
+        As in `Settings`.
+
+    Returns
+    -------
+    DataFrame
+        A ``ratio`` per row, as a share of the ``n`` that were counted. ``conflict-ratio`` counts
+        battles whose scores and comparison differ, ``non-transitivity`` subsets of ``size``
+        answers to one question whose comparisons are no ranking.
+
+    Raises
+    ------
+    ValueError
+        If there are no comparisons, or a table lacks a column or has a value of another kind.
+    """
+    own = battles_given(battles)
+    given: dict[str, pd.DataFrame] = {}
+    if choice_verdicts is None and verdicts is None:
+        raise ArgumentError(
+            "only comparisons can contradict scores or each other: add 'choice_verdicts' or "
+            "'verdicts'",
+            "choice_verdicts",
+        )
+    for name, table, values in (
+        ("choice_verdicts", choice_verdicts, CHOICES),
+        ("verdicts", verdicts, SCORE_COLUMNS),
+    ):
+        if table is not None:
+            given[name] = verdicts_given(table, own, values, name)
+    if score_verdicts is not None:
+        given["score_verdicts"], own = scores_given(
+            score_verdicts, battles, scale, "score_verdicts"
+        )
+    settings = Settings(scale=scale, tolerance=tolerance)
+    return run(["consistency"], {"sampled_battles": own, **given}, settings)["consistency"]
 
 
 def pool(

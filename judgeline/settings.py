@@ -20,6 +20,10 @@ _CHOICES = {
 }
 _WHOLE = ("n_splits", "seed")
 
+KEYS = ("stream", "judge", "smoothing_levels")
+"""Settings that every step has: names that key random draws, and levels that follow from
+`methods`."""
+
 MOST_RESAMPLED = 100_000
 """Battles beyond which resamples add nothing to the closed form of their standard error."""
 
@@ -64,6 +68,15 @@ class Settings:
         Criteria whose failure withholds the judge's ratings.
     stream : str
         Name that random draws are keyed by beside `seed`; the lineage takes the corpus.
+    judge : str
+        Name of the judge, which keys the draws of quantitative judges too.
+    win_rate_half_width : float
+        Half-width of a win rate's interval that plans of labels aim at, a share of the battles.
+    scale : tuple of int
+        Lowest and highest number that the judge could say of a single answer.
+    tolerance : float
+        Masses of a judge's two likeliest choices less than twice this apart are a tie, and so are
+        perplexities, and scores in points of 1 to 10, at most this apart.
     """
 
     l2: float = 0.01
@@ -80,6 +93,10 @@ class Settings:
     thresholds: Mapping[str, float | None] = field(default_factory=lambda: MappingProxyType({}))
     withhold: Collection[str] = ("skill",)
     stream: str = ""
+    judge: str = ""
+    win_rate_half_width: float = 0.05
+    scale: tuple[int, int] = (1, 100)
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse values that no setting can have, and a bootstrap without resamples."""
@@ -138,9 +155,6 @@ class Settings:
         return replace(self, n_resamples=n_resamples, std_error=kind)
 
 
-_ALWAYS = ("stream", "smoothing_levels")  # the corpus itself, and what the methods name
-
-
 class Restricted:
     """The settings that a step declares to read; another one is an AttributeError.
 
@@ -152,8 +166,8 @@ class Restricted:
 
     @classmethod
     def of(cls, settings: Any, names: Collection[str]) -> "Restricted":
-        """Return the named settings, and those that no table's record needs to name."""
-        return cls({name: getattr(settings, name) for name in (*names, *_ALWAYS)})
+        """Return the named settings; `KEYS` are always among them."""
+        return cls({name: getattr(settings, name) for name in (*names, *KEYS)})
 
     def __getattr__(self, name: str) -> Any:
         """Return a declared setting."""

@@ -13,6 +13,7 @@ import pandas as pd
 from assets.candidates.assets import NO_BATTLES
 from assets.conditions import follows_judged_candidates, table_asset, table_check
 from assets.engine import settings_of
+from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import join_newcomers, rank_models
@@ -72,7 +73,7 @@ def candidate_ratings(
     plus the points that the corpus allows, and `rise` how far the rating lies above it.
     """
     definition = corpus_of(context, catalog, "rating", "candidates.controls")
-    rating = settings_of(definition, _READ)
+    rating = settings_of(catalog, *corpus_and_judge(context), _READ)
     heldout = as_columns(HeldOutRatings, heldout_ratings)
     board = board_of(scored_battles, heldout, rating, rating.method)
     whose = pd.DataFrame(columns=_WHOSE, dtype="str") if candidates is None else candidates[_WHOSE]

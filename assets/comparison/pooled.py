@@ -35,8 +35,8 @@ def pooled_leaderboard(
     are left out. Empty where fewer than two remain. A candidate that all of them have rated is
     placed; another one has a flag in the place of a rating.
     """
-    definition = corpus_of(context, catalog, *(f"rating.{name}" for name in _READ))
-    settings = settings_of(definition, _READ)
+    corpus_of(context, catalog, *(f"rating.{name}" for name in _READ))
+    settings = settings_of(catalog, context.partition_key, "", _READ)
     boards, scored = by_judge(leaderboard), by_judge(scored_battles)
     judges, stopped = settled_judges(
         context.instance, context.partition_key, {*boards} & {*scored}, assets=UP_TO_LEADERBOARD

@@ -25,7 +25,6 @@ from assets.provenance import (
 )
 from assets.reference.assets import DIAGNOSTICS, diagnostics_of
 from assets.settings import EVERY_JUDGE, SETTINGS, stated
-from assets.winrate.assets import adjustment_coverage, label_plan
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import WITHHELD
 from judgeline.io import as_table, plain_ratings
@@ -45,6 +44,7 @@ from judgeline.steps.methods import FIGURES
 from judgeline.steps.missing import ANSWERED, FOUGHT, account_for, missing_bounds
 from judgeline.steps.reliability import withheld_judges
 from judgeline.steps.step import as_columns
+from judgeline.steps.winrate import adjustment_coverage, label_plan
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition, RatingOptions

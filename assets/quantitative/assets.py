@@ -27,10 +27,10 @@ from judgeline.quantitative import (
     trials,
     two_headed,
 )
+from judgeline.steps.outcomes import completion_ids
 from judgeline.tables.quantitative import QUANTITATIVE_JUDGES, QUANTITATIVE_OUTCOMES
 from judgeline.tables.schema import Table
 from resources.config.catalog import Catalog
-from resources.judges.forms.score import completion_ids
 from resources.tables.store import empty_result
 
 _ANSWER = ["battle_id", "order", "replicate"]

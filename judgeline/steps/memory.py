@@ -5,13 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.steps import diagnostics, elo, intervals, methods, reliability
+from judgeline.steps import diagnostics, elo, intervals, methods, reliability, trust, winrate
 from judgeline.steps.coding import once
 from judgeline.steps.step import Step
 
 STEPS: dict[str, Step] = {
     one.name: one
-    for system in (elo, methods, intervals, diagnostics, reliability)
+    for system in (elo, methods, intervals, diagnostics, reliability, trust, winrate)
     for one in vars(system).values()
     if isinstance(one, Step)
 }

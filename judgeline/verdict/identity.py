@@ -33,6 +33,11 @@ def identity_hash(content: Mapping[str, str]) -> str:
     return text_hash(json.dumps(dict(content), sort_keys=True, separators=(",", ":")))
 
 
+def completion_id(question: str, model: str, text: str) -> str:
+    """Return the id of a completion; a model that answered a question twice has two."""
+    return identity_hash({"question": question, "model": model, "text": text})
+
+
 def slug(name: str) -> str:
     """Return the slug of a name: ``[a-z0-9][a-z0-9._-]*`` without two dots in a row.
 

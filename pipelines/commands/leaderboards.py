@@ -93,8 +93,8 @@ def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
 
 def plan_lines(corpus: str, judge: str) -> tuple[list[tuple[str, str, str]], list[str]]:
     """Return the labels to buy, by corpus or model and by way of choosing battles, and notes."""
-    from assets.winrate.assets import label_plan  # loads the orchestrator
-    from resources.config.catalog import Catalog
+    from judgeline.steps.winrate import label_plan
+    from resources.config.catalog import Catalog  # loads the orchestrator
     from resources.tables.store import open_store
 
     catalog = Catalog()

@@ -5,16 +5,9 @@ import pandas as pd
 import pytest
 from relations_twin import count_subsets
 
-from assets.trust.assets import (
-    ALL,
-    CONFLICT,
-    OVERALL,
-    VIOLATION,
-    consistency_table,
-    rubric_outcomes,
-)
 from judgeline.io import score_battles
-from judgeline.tables.trust import CONSISTENCY
+from judgeline.steps.trust import consistency_table, rubric_outcomes
+from judgeline.tables.trust import ALL, CONFLICT, CONSISTENCY, OVERALL, VIOLATION
 from judgeline.verdict.outcomes import CRITERIA
 
 

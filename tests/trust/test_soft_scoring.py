@@ -2,9 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.trust.scoring import outcomes_by_source
+from judgeline.steps.outcomes import completion_ids, outcomes_by_source
 from judgeline.tables.trust import SOFT_OUTCOMES, SOURCES
-from resources.judges.forms.score import completion_ids
 
 SCALE = (1, 100)
 

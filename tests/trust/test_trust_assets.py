@@ -11,10 +11,9 @@ from assets.judging import assets as judging
 from assets.judging.asking import why_not_asked
 from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
-from assets.trust.assets import ALL, OVERALL
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.tables.judging import CHOICE_VERDICTS, SCORE_VERDICTS
-from judgeline.tables.trust import CONSISTENCY, SOFT_OUTCOMES, SOURCES
+from judgeline.tables.trust import ALL, CONSISTENCY, OVERALL, SOFT_OUTCOMES, SOURCES
 from resources.judges.annotation import recorded_choices
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts

@@ -8,6 +8,7 @@ from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key
 from assets.winrate import assets as module
+from judgeline.steps.winrate import adjustment_coverage, label_plan
 from judgeline.tables.winrate import ADJUSTED_WIN_RATES
 from judgeline.winrate import ADJUSTMENTS, EACH_MODEL, HEADLINE_RULE, STRONGEST, WEAKEST
 from resources.config.catalog import Catalog
@@ -65,10 +66,10 @@ def test_a_plan_aims_at_the_configured_width_and_speaks(scored, catalog):
         human_outcome=scored["human_outcome"].where(np.arange(len(scored)) % 12 == 3)
     )
     rating = catalog.corpus("tiny").rating
-    full = module.label_plan(scored, rating)
+    full = label_plan(scored, rating)
     assert full["status"].eq("all-voted").all()
     assert full["n_more_won"].isna().all()
-    table = module.label_plan(half, rating)
+    table = label_plan(half, rating)
     assert table["wanted_half_width"].eq(0.2).all()
     told = table["plan"].str.startswith(("Label ", "No more labels ", "No plan: "))
     assert told.all()
@@ -82,9 +83,9 @@ def test_without_votes_nothing_is_estimated_and_the_table_says_why(scored, catal
         result = make("adjusted_win_rates", nothing, catalog)
         pd.testing.assert_frame_equal(result.value, ADJUSTED_WIN_RATES.empty())
         assert "nobody voted" in result.metadata["note"]
-        coverage = module.adjustment_coverage(nothing, rating)
+        coverage = adjustment_coverage(nothing, rating)
         assert coverage.empty
-        assert module.label_plan(nothing, rating).empty
+        assert label_plan(nothing, rating).empty
         assert module.covered(coverage).passed
         assert module.judge_is_better_than_chance(result.value).passed
         for check in ADJUSTED_WIN_RATES.checks:
@@ -106,7 +107,7 @@ def test_a_judge_at_chance_is_an_error_and_the_table_has_no_value(scored, catalo
     assert "ant" in result.description
     published = table["basis"].str.startswith("valid under label shift")
     assert table.loc[published, "win_rate"].isna().all()
-    coverage = module.adjustment_coverage(wrong, catalog.corpus("tiny").rating)
+    coverage = adjustment_coverage(wrong, catalog.corpus("tiny").rating)
     covered = coverage.set_index("estimator")
     assert covered.loc[["mean-outcome", "ternary", "binary"], "n_models"].eq(0).all()
 

@@ -14,7 +14,7 @@ from judgeline.trust.distributions import ScoreDistribution, expected_score
 from judgeline.verdict import (
     HIGHEST_SCORE,
     LOWEST_SCORE,
-    identity_hash,
+    completion_id,
     parse_score,
     parse_score_object,
 )
@@ -22,7 +22,7 @@ from resources.judges.forms.evidence import Tokens, score_of
 from resources.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions, Wording
 from resources.judges.presentation import Presentation, require_texts
 
-TARGET_SCALE: tuple[float, float] = (1.0, 10.0)
+TARGET_SCALE: tuple[float, float] = (LOWEST_SCORE, HIGHEST_SCORE)
 """Scale of expected scores: that of the rubric, in points."""
 
 ALONE = "A"
@@ -141,19 +141,6 @@ def _expected(likely: ScoreDistribution) -> Odds:
 _SOURCE = ("question_id", "model", "completion")
 
 
-def completion_ids(battles: pd.DataFrame, side: str) -> list[str]:
-    """Return the id of each battle's completion A or B; `side` is ``a`` or ``b``."""
-    return _ids(battles, (_SOURCE[0], *(f"{name}_{side}" for name in _SOURCE[1:])))
-
-
-def _ids(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """Return the ids of completions; a model that answered a question twice has two."""
-    return [
-        identity_hash({"question": question, "model": model, "text": text})
-        for question, model, text in zip(*(table[c].tolist() for c in columns), strict=True)
-    ]
-
-
 def completions_of(battles: pd.DataFrame) -> pd.DataFrame:
     """Return the different completions of battles, in the order in which they occur."""
     require_texts(battles)
@@ -170,5 +157,6 @@ def completions_of(battles: pd.DataFrame) -> pd.DataFrame:
         for place, side in enumerate("ab")
     ]
     found = pd.concat(sides).sort_index().drop_duplicates(_SOURCE, ignore_index=True)
-    found.insert(0, "completion_id", _ids(found, _SOURCE))
+    ids = [completion_id(*one) for one in found[list(_SOURCE)].itertuples(index=False, name=None)]
+    found.insert(0, "completion_id", ids)
     return found

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from assets.winrate.assets import label_plan
 from judgeline import cli
+from judgeline.steps.winrate import label_plan
 from resources.config.corpora import load_corpora
 
 
@@ -29,7 +29,7 @@ def test_a_reason_is_said_once_a_plan_and_a_common_note_once_in_all(installed, c
     plans += [["model", "m", "human outcome", "No plan: too far.", "out-of-reach", "too far"]]
     columns = ["grouping", "level", "chosen_by", "plan", "status", "note"]
     table = pd.DataFrame(plans, columns=columns)
-    monkeypatch.setattr("assets.winrate.assets.label_plan", lambda *_: table)
+    monkeypatch.setattr("judgeline.steps.winrate.label_plan", lambda *_: table)
     assert cli.main(["labels", "--corpus", "tiny", "--judge", "careful"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert (said.count("Label 3."), said.count("too far"), said.count("transported")) == (2, 1, 1)

@@ -11,9 +11,9 @@ from judgeline.steps import STEPS, Step, run
 JUDGES = ("careful", "hasty")
 
 
-def known_to(workshop, step: Step):
-    """The settings of the corpus that a step reads."""
-    return settings_of(workshop.catalog.corpus("tiny"), step.reads)
+def known_to(workshop, step: Step, judge: str):
+    """The settings that a step reads."""
+    return settings_of(workshop.catalog, "tiny", judge, step.reads)
 
 
 @pytest.mark.parametrize("judge", JUDGES)
@@ -26,7 +26,7 @@ def test_a_step_in_memory_makes_the_stored_table(finished, name: str, judge: str
         else finished.stored(taken, "tiny")
         for taken in step.takes
     }
-    made = step.make(tables, known_to(finished, step)).table
+    made = step.make(tables, known_to(finished, step, judge)).table
     stored = finished.stored(name, "tiny", judge)
     pd.testing.assert_frame_equal(made, stored, check_dtype=False, check_exact=False, rtol=1e-12)
 
@@ -41,6 +41,14 @@ def test_rank_gives_the_stored_board(finished, judge: str) -> None:
     board = judgeline.rank(finished.stored("scored_battles", "tiny", judge), settings).leaderboard
     stored = finished.stored("leaderboard", "tiny", judge)
     pd.testing.assert_frame_equal(board, stored, check_dtype=False, check_exact=False, rtol=1e-12)
+
+
+def test_consistency_gives_the_stored_table(finished) -> None:
+    battles = finished.stored("sampled_battles", "tiny")
+    verdicts = finished.stored("verdicts", "tiny", "careful")
+    stored = finished.stored("consistency", "tiny", "careful")
+    made = judgeline.consistency(battles, verdicts=verdicts)
+    pd.testing.assert_frame_equal(made, stored, check_dtype=False, check_exact=False, rtol=1e-12)
 
 
 def test_a_table_is_made_once_and_from_what_is_given(finished) -> None:

@@ -8,8 +8,13 @@ from numpy.typing import NDArray
 
 from judgeline.tables.trust import SOFT_OUTCOMES
 from judgeline.trust import aggregate_orders, perplexity_outcome
-from judgeline.verdict import hard_outcome, sign_outcome
-from resources.judges.forms.score import TARGET_SCALE, completion_ids
+from judgeline.verdict import (
+    HIGHEST_SCORE,
+    LOWEST_SCORE,
+    completion_id,
+    hard_outcome,
+    sign_outcome,
+)
 
 SCORE_SOURCES = ("score", "score-plain")
 
@@ -46,6 +51,13 @@ def outcomes_by_source(
         *_by_score(battles, scored, scale, tolerance),
     ]
     return pd.concat(map(SOFT_OUTCOMES.filled, parts), ignore_index=True)
+
+
+def completion_ids(battles: pd.DataFrame, side: str) -> list[str]:
+    """Return the id of each battle's completion A or B; `side` is ``a`` or ``b``."""
+    columns = ("question_id", f"model_{side}", f"completion_{side}")
+    values = (battles[name].tolist() for name in columns)
+    return [completion_id(*one) for one in zip(*values, strict=True)]
 
 
 def _by_choice(
@@ -90,7 +102,7 @@ def _by_score(
     battles: pd.DataFrame, scored: pd.DataFrame, scale: tuple[int, int], tolerance: float
 ) -> Iterator[pd.DataFrame]:
     _require_scale(scored, scale)
-    (low, high), (lowest, highest) = scale, TARGET_SCALE
+    (low, high), (lowest, highest) = scale, (LOWEST_SCORE, HIGHEST_SCORE)
     said, expected = (
         scored[name].to_numpy(dtype=float, na_value=np.nan) for name in ("score", "expected_score")
     )

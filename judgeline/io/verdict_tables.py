@@ -1,0 +1,147 @@
+"""Battles and verdicts of a notebook, with the declared columns that steps read."""
+
+from collections.abc import Collection
+
+import pandas as pd
+
+from judgeline.io.outcome_codes import ArgumentError
+from judgeline.tables.corpus import SCORE_COLUMNS
+from judgeline.verdict import completion_id
+
+_MEANING = {
+    "battle_id": "the name of a battle, the same in every table",
+    "question_id": "the name of the question that both models answered",
+    "model_a": "the name of the first model",
+    "model_b": "the name of the second model",
+    "completion_a": "the text of A's answer, from which completion_id follows",
+    "completion_b": "the text of B's answer, from which completion_id follows",
+    "order": "AB or BA by the answer that the judge was shown first, or mean of both orders",
+    "model": "the name of the model whose answer was scored",
+    "embedding": "the vector of a reason, a list of numbers",
+    "key": "the battle_id of a verdict, or the completion_id of a score",
+    "human_outcome": "A's share of the win in people's eyes, empty without a vote",
+    **dict.fromkeys(SCORE_COLUMNS, "points of 1 to 10 by a criterion, of model A or B"),
+}
+CHOICES = ("choice", "p_a", "p_tie", "p_b", "perplexity")
+"""Columns of what a judge says of two answers in one word."""
+
+_ORDERS = ("AB", "BA", "mean")
+_NUMBERS = (
+    *CHOICES, *SCORE_COLUMNS, "score", "expected_score", "recorded_outcome", "human_outcome",
+    "replicate",
+)  # fmt: skip
+_NAMES = ("battle_id", "question_id", "model_a", "model_b", "model", "key")
+_BY_DEFAULT = {"judge": "", "replicate": 0, "status": "ok", "evidence": "none", "answer": None}
+_PLACES = ("cluster_id", "language", "category", "human_outcome", "completion_a", "completion_b")
+
+
+def battles_given(
+    battles: pd.DataFrame, needed: Collection[str] = (), argument: str = "battles"
+) -> pd.DataFrame:
+    """Return battles with the columns that steps read; ArgumentError without a needed one."""
+    always = ("battle_id", "question_id", "model_a", "model_b")
+    table = _typed(battles, (*always, *needed), argument)
+    if (again := table["battle_id"].duplicated()).any():
+        first = table.loc[again, "battle_id"].iloc[0]
+        raise ArgumentError(
+            f"{argument} has battle_id {first!r} twice; keep one row of each battle", argument
+        )
+    lacking = [name for name in _PLACES if name not in table]
+    return table.assign(**dict.fromkeys(lacking)).reset_index(drop=True)
+
+
+def verdicts_given(
+    table: pd.DataFrame, battles: pd.DataFrame, values: Collection[str], argument: str
+) -> pd.DataFrame:
+    """Return verdicts on battles, with the columns that steps read; `values` are the judge's."""
+    own = _answers(table, ("battle_id", "order"), values, argument)
+    if (odd := ~own["order"].isin(_ORDERS)).any():
+        raise ArgumentError(
+            f"order is {own.loc[odd, 'order'].iloc[0]!r} in {argument}; expected "
+            f"{_MEANING['order']}",
+            argument,
+        )
+    _require_known(own["battle_id"], battles["battle_id"], "battle_id", argument)
+    return own
+
+
+def scores_given(
+    table: pd.DataFrame, battles: pd.DataFrame, scale: tuple[int, int], argument: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return scores of single answers, and battles as of `battles_given` with the same answers.
+
+    Without ``completion_id`` a model has one answer to a question, and texts do not count.
+    """
+    if "completion_id" in table:
+        own = _answers(table, (), ("score", "expected_score"), argument)
+        battles = battles_given(battles, ("completion_a", "completion_b"))
+    else:
+        own = _answers(table, ("question_id", "model"), ("score", "expected_score"), argument)
+        battles = battles_given(battles).assign(completion_a="", completion_b="")
+        places = zip(own["question_id"], own["model"], strict=True)
+        own["completion_id"] = [completion_id(question, model, "") for question, model in places]
+        models = pd.concat([battles["model_a"], battles["model_b"]])
+        _require_known(own["model"], models, "model", argument)
+        _require_known(own["question_id"], battles["question_id"], "question_id", argument)
+    low, high = scale
+    own = own.assign(**{"scale_low": low, "scale_high": high} | _columns(own, "scale_"))
+    if (odd := own["score"].lt(own["scale_low"]) | own["score"].gt(own["scale_high"])).any():
+        raise ArgumentError(
+            f"score is {own.loc[odd, 'score'].iloc[0]:g} in {argument}, outside of the scale "
+            f"{low} to {high}; name the judge's with scale=(lowest, highest)",
+            "scale",
+        )
+    return own, battles
+
+
+def _columns(table: pd.DataFrame, beginning: str) -> dict[str, pd.Series]:
+    return {name: table[name] for name in table if str(name).startswith(beginning)}
+
+
+def _answers(
+    table: pd.DataFrame, needed: Collection[str], values: Collection[str], argument: str
+) -> pd.DataFrame:
+    """Return answers of a judge with the columns of a call, and those of `values`, null if none."""
+    own = _typed(table, needed, argument)
+    if not {*values} & {*own}:
+        raise ArgumentError(
+            f"{argument} has none of the columns {', '.join(values)}; add the one that holds what "
+            "the judge said, or rename yours",
+            argument,
+        )
+    lacking = {name: value for name, value in _BY_DEFAULT.items() if name not in own}
+    null = {name: float("nan") for name in values if name not in own}
+    return own.assign(**lacking, **null).reset_index(drop=True)
+
+
+def _typed(table: pd.DataFrame, needed: Collection[str], argument: str) -> pd.DataFrame:
+    """Return a table whose names are texts and whose numbers are floats."""
+    if not isinstance(table, pd.DataFrame):
+        raise ArgumentError(f"{argument} is {type(table).__name__}; expected a DataFrame", argument)
+    for name in needed:
+        if name not in table:
+            raise ArgumentError(
+                f"{argument} has no column {name!r}, {_MEANING[name]}; add it, or rename yours",
+                argument,
+            )
+    names = {name: table[name].astype("str") for name in _NAMES if name in table}
+    numbers = {}
+    for name in (one for one in _NUMBERS if one in table):
+        numbers[name] = pd.to_numeric(table[name], errors="coerce").astype("float64")
+        if (odd := numbers[name].isna() & table[name].notna()).any():
+            raise ArgumentError(
+                f"{name} is {table.loc[odd, name].iloc[0]!r} in {argument}; expected a number, "
+                "empty where there is none",
+                argument,
+            )
+    return table.assign(**names, **numbers)
+
+
+def _require_known(found: pd.Series, known: pd.Series, name: str, argument: str) -> None:
+    """Raise ArgumentError where no row of answers is on a battle: the names are of two kinds."""
+    if len(found) and not found.isin(known).any():
+        raise ArgumentError(
+            f"no {name} of {argument} is in battles, such as {found.iloc[0]!r} beside "
+            f"{known.iloc[0]!r}; name them alike in both",
+            argument,
+        )
