@@ -20,7 +20,6 @@ import pandas as pd
 from scipy.special import expit
 
 from assets.candidates.predictions import SURPRISING
-from assets.comparison.assets import compare_systems, systems_agree_on_the_order
 from assets.diagnostics.missing import MAX_CHANCE
 from assets.elo.ratings import MEDIAN_STD_ERROR_RATIO, STD_ERROR_RATIO, WORSE_BY
 from assets.reference.assets import LIKELIHOOD, diagnose, errors_result, rate_against, reach_result
@@ -58,7 +57,6 @@ from judgeline.intervals import (
     running_coverage,
 )
 from judgeline.io.anchoring import against, meetings
-from judgeline.io.systems import rate_by_systems
 from judgeline.reliability import (
     Judgement,
     Measurement,
@@ -551,7 +549,7 @@ def win_rates_miss(arena: Arena) -> float:
 
 
 def reference_of(arena: Arena, rng: np.random.Generator) -> Iterator[tuple[str, float]]:
-    """Yield the checks of a reference that every model meets, and of rating systems.
+    """Yield the checks of a reference that every model meets.
 
     There is a prompt for each battle that a model has in the arena. The judge's probabilities are
     its points at 1.5 to the logit, which is right for most kinds.
@@ -579,12 +577,6 @@ def reference_of(arena: Arena, rng: np.random.Generator) -> Iterator[tuple[str, 
     found = diagnose(table, ratings, met, runs, seed=1, stream=("study",))
     yield "signal:reference lacks reach", 1.0 - reach_result(found).passed
     yield "signal:errors are not those of resampling", 1.0 - errors_result(found).passed
-    every = pd.concat([scored_battles(arena), battles], ignore_index=True)
-    every = every.assign(outcome=every["judge_outcome"])
-    systems = compare_systems(
-        {"judge": rate_by_systems(every, name, l2=0.01, seed=1, stream=("study",))}
-    )
-    yield "signal:systems differ on the order", 1.0 - systems_agree_on_the_order(systems).passed
 
 
 # ------------------------------------------------------------------ arenas

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,6 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from judgeline.elo import ELO_PER_LOGIT, RatingSettings, kendall, spearman
-from judgeline.io.systems import SYSTEMS, agreement_of, rate_by_systems
 from judgeline.papers.reference_anchored_data import (
     PAIR,
     Compared,
@@ -24,6 +24,7 @@ from judgeline.papers.reference_anchored_data import (
     repeated,
     trusted,
 )
+from judgeline.papers.systems import SYSTEMS, agreement_of, rate_by_systems
 from judgeline.papers.tables import (
     Cell,
     Items,
@@ -46,7 +47,7 @@ from judgeline.reliability import kappa_of_scores, pooled_variance, single_run_r
 RAEE = "reference-anchored"
 SYSTEM_NAMES = {"bradley-terry": "Bradley-Terry", "glicko-2": "Glicko2", "trueskill": "TrueSkill"}
 LIBRARIES = {"glicko-2": "glicko2", "trueskill": "trueskillthroughtime"}
-"""Rating systems whose libraries come with the extra `app`; left out where they are missing."""
+"""Rating systems whose libraries come with the extra `papers`; left out where they are missing."""
 TARGETS = ("gpt-4o", "gemini-2.5-flash", "o4-mini")
 SIZES = (16, 24, 32, 40, 64, 80, 120, 200, 400)
 """Numbers of prompts, the last two of larger sets than the paper's."""
@@ -384,4 +385,15 @@ ITEMS: Items = {
     name: (title, source, partial(_noted, name, make))
     for name, (title, source, make) in _ITEMS.items()
 }
-PAPER = Paper("reference_anchored", ITEMS, read)
+
+
+def _read(data: Path | None, say: Callable[[str], None]) -> Compared:
+    """Read the data; of rating systems without their library, say what to install."""
+    missing = [SYSTEM_NAMES[one] for one, library in LIBRARIES.items() if not find_spec(library)]
+    if missing and data is not None:
+        names = " and ".join(missing)
+        say(f"{names} are left out of tables 7 and 15; run: pip install 'judgeline[papers]'")
+    return read(data, say)
+
+
+PAPER = Paper("reference_anchored", ITEMS, _read)

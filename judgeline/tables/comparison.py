@@ -1,10 +1,8 @@
-"""Declared tables of the judges of a corpus side by side, and of rating systems."""
-
-import numpy as np
+"""Declared tables of the judges of a corpus side by side."""
 
 from judgeline.tables.intervals import LEADERBOARD
-from judgeline.tables.rules import at_least, has_columns, holds, n_rows, unique, within
-from judgeline.tables.schema import Table, fails, stops, table
+from judgeline.tables.rules import at_least, has_columns, n_rows, unique, within
+from judgeline.tables.schema import Table, stops, table
 
 _COMPARISON = (
     "judge method n_models mae spearman kendall mean_beta threshold coverage median_width kappa "
@@ -32,21 +30,3 @@ JUDGE_COMPARISON = table(
 )
 _MORE = ("residual", "std_error_analytic", "design_effect", "outward", "judges", "n_scored")
 POOLED_LEADERBOARD = Table("pooled_leaderboard", [*LEADERBOARD.columns, *_MORE], key=["model"])
-_SYSTEMS = "system judge model rating order_spread judge_spread n_battles note"
-RATING_SYSTEMS = table(
-    "rating_systems",
-    _SYSTEMS,
-    ["system", "judge", "model"],
-    fails(
-        "every_system_rates_every_model",
-        "A comparison of systems is one of the same models, or says who is missing and why.",
-        "Remake scored_battles or soft_outcomes of these judges, then rating_systems.",
-        has_columns(_SYSTEMS.split(), "no column is missing", exact=False),
-        unique("system", "judge", "model"),
-        holds(
-            "explained",
-            lambda t: np.isfinite(t["rating"].astype(float)) | t["note"].ne(""),
-            "a rating is a number, or a note says why there is none",
-        ),
-    ),
-)

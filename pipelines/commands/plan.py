@@ -219,7 +219,7 @@ def require_covered(plan: Sequence[JudgePlan], cap: Budget) -> None:
 
 
 SCORES = dg.AssetKey("scored_battles")
-DO_WITHOUT = frozenset(map(dg.AssetKey, ("reference_ratings", "rating_systems")))
+DO_WITHOUT = frozenset({dg.AssetKey("reference_ratings")})
 """Assets that read scored battles where there are any, and do without where there are none."""
 
 

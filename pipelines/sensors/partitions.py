@@ -26,7 +26,6 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     ),
     "pooled_leaderboard": ("leaderboard", "scored_battles"),
     "report": ("scoring_methods",),
-    "rating_systems": ("reference_ratings",),
 }
 """Tables that a judge must have, all of them, to be part of a comparison."""
 _SEEN = "configured"

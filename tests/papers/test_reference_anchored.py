@@ -1,6 +1,7 @@
 """Tables of the reference-anchored paper: by hand, other libraries, and its own printed numbers."""
 
 import math
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -18,11 +19,13 @@ PREFERENCES = ["question_id", "model", "reference_model", "judge", "run", "prefe
 SCORES = ["question_id", "model", "judge", "run", "score"]
 
 
-def made(folder: Path | None) -> dict[str, pd.DataFrame]:
+def made(
+    folder: Path | None, say: Callable[[str], None] = lambda _: None
+) -> dict[str, pd.DataFrame]:
     """Cells by item, indexed by row and column."""
     return {
         one.item.name.removeprefix("reference_anchored."): one.cells.set_index(["row", "column"])
-        for one in reproduce("reference-anchored", folder)
+        for one in reproduce("reference-anchored", folder, say=say)
     }
 
 
@@ -292,11 +295,14 @@ def test_only_the_papers_judges_and_prompts_are_compared(n_judges, compared, tmp
     assert pd.notna(cell["within"]) is compared
 
 
-def test_systems_without_their_libraries_are_left_out(tmp_path: Path, monkeypatch) -> None:
+def test_systems_without_their_libraries_are_left_out_and_said(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(reference_anchored, "find_spec", lambda _: None)
     write(tmp_path, "mine.csv", judged(np.random.default_rng(1), ["a"]), PREFERENCES)
-    ranks = made(tmp_path)["table15"].dropna(subset="value")
+    lines: list[str] = []
+    ranks = made(tmp_path, lines.append)["table15"].dropna(subset="value")
     assert {row for row, _ in ranks.index} == {"RAEE vs Bradley-Terry, 3 models against r"}
+    (told,) = [line for line in lines if "pip install 'judgeline[papers]'" in line]
+    assert told.startswith("Glicko2 and TrueSkill are left out of tables 7 and 15")
 
 
 GOOD = ("q1", "m", "r", "a", 0, 0.5)

@@ -16,7 +16,7 @@ raw_battles 2 battles 10 verdicts 18 choice_verdicts 15 score_verdicts 10 scored
 beta_folds 5 scoring_methods 6 leaderboard 14 adjusted_win_rates 7 judge_diagnostics 3
 soft_outcomes 6 consistency 3
 reference_ratings 3 rationale_embeddings 2 quantitative_outcomes 3 quantitative_judges 1
-candidate_verdicts 1 candidate_ratings 2 judge_comparison 9 rating_systems 3
+candidate_verdicts 1 candidate_ratings 2 judge_comparison 9
 """
 """Rules by table: one that is deleted breaks no other test."""
 SCALES = """
@@ -92,7 +92,6 @@ BREAKS = {
     "leaderboard explained": cells(rating=math.nan, flags=""),
     "adjusted_win_rates explained": cells(win_rate=None),
     "adjusted_win_rates inside": cells(win_rate_lower=0.9),
-    "rating_systems explained": cells(rating=math.nan, note=""),
 }
 """By its derived column, after the table's name where two have it: what breaks a rule."""
 

@@ -60,7 +60,6 @@ adjusted_win_rates <- scored_battles
 # reference, by corpus and judge
 reference_ratings <- choice_verdicts sampled_battles scored_battles soft_outcomes verdicts
 # comparison, by corpus
-rating_systems <- leaderboard reference_ratings sampled_battles scored_battles soft_outcomes
 pooled_leaderboard <- candidate_battles candidate_verdicts leaderboard scored_battles
 judge_comparison <- conformal_calibration heldout_ratings judge_diagnostics leaderboard
     pooled_leaderboard scored_battles verdicts
@@ -120,7 +119,6 @@ leaderboard: intervals_are_bounded models_stand_among_people ratings_are_well_fo
 predictions: fresh_residuals_are_exchangeable predictions_cover
 quantitative_judges: reasons_do_not_mislead
 quarantined_battles: few_rows_are_quarantined
-rating_systems: every_system_rates_every_model systems_agree_on_the_order
 rationale_embeddings: most_rationales_are_embedded
 reference_ratings: errors_are_those_of_resampling reference_has_reach
 reliability_panel: every_run_scored_the_panel

@@ -80,14 +80,6 @@ def test_no_method_of_a_withheld_judge_has_figures_and_its_price_stays(gated):
     assert noise["note"].str.contains("kappa").all()
 
 
-def test_no_rating_system_places_models_by_a_withheld_judge(gated):
-    systems = gated[0].stored("rating_systems", "tiny")
-    assert set(systems["judge"]) == {"careful", "hasty"}
-    metadata = gated[0].metadata("rating_systems")
-    assert metadata["left_out"] == ["noise"]
-    assert "kappa" in metadata["withheld noise"]
-
-
 def sections(page: str, judge: str) -> str:
     """What the page has of a judge: its board, and everything else about it."""
     marks = f"Judge <bdi>{judge}</bdi>", f"<bdi>{judge.title()}</bdi>: everything"
@@ -115,9 +107,8 @@ def test_a_judge_that_never_came_to_the_gate_is_not_withheld(finished_workshop):
     folder = workshop.home / "tables" / "leaderboard"
     for path in folder.rglob("*.parquet"):
         path.unlink()
-    outcome = workshop.run("careful", select=["rating_systems"], force=True)
+    outcome = workshop.run("careful", select=["scoring_methods"], force=True)
     assert outcome.errors == []
-    assert set(workshop.stored("rating_systems", "tiny")["judge"]) == {"careful"}
     assert workshop.methods()["mae"].notna().any()
 
 

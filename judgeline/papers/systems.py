@@ -50,7 +50,7 @@ def rate_by_systems(
     ``order_spread`` is the standard deviation over shuffles, NaN where order does not matter. A
     model without a chain of battles to the others has no rating, and ``note`` says so.
     ``outcome`` of the battles is A's share of the win; the gap of `reference` is 0. Glicko-2 and
-    TrueSkill need the packages glicko2-py and trueskillthroughtime.
+    TrueSkill need the packages of the extra `papers`.
     """
     pairs = battles[["model_a", "model_b"]].to_numpy(dtype=str)
     names, codes = np.unique(pairs, return_inverse=True)

@@ -1,28 +1,19 @@
-"""Four rating systems: published examples and twins, the order of battles, several judges."""
+"""Four rating systems: published examples and twins, the order of battles, agreement of judges."""
 
 import math
 
-import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
-from catalogs import catalog_of
 from scipy.stats import kendalltau, norm
 
-from assets.comparison import assets as module
-from assets.comparison.assets import compare_systems, summarise_systems
-from assets.partitions import corpus_judge_key
-from judgeline.io.systems import (
+from judgeline.papers.systems import (
     SYSTEMS,
     agreement_of,
     glicko2_ratings,
     rate_by_systems,
     trueskill_ratings,
 )
-from judgeline.tables.comparison import RATING_SYSTEMS
-from judgeline.tables.reference import REFERENCE_RATINGS
-from judgeline.tables.trust import SOFT_OUTCOMES
-from resources.tables.expectations import result_of
 
 NAMES = np.array(["ant", "bee", "cat", "dog", "emu", "fox"])
 STRENGTH = np.linspace(-1.2, 1.2, 6)
@@ -158,34 +149,6 @@ def test_who_cannot_be_compared_is_named_and_not_placed() -> None:
     assert gap["note"].item() == "no battle with the reference"
 
 
-def test_spread_over_judges_is_a_standard_deviation_of_centred_ratings() -> None:
-    judges = {name: rate(battles(400, seed)) for seed, name in enumerate(("x", "y", "z"))}
-    table = compare_systems(judges)
-    assert len(table) == 3 * 4 * 6
-    assert table.groupby(["judge", "system"])["rating"].mean().to_numpy() == pytest.approx(1500)
-    one = table[table["system"].eq("trueskill") & table["model"].eq("ant")]
-    assert one["judge_spread"].to_numpy() == pytest.approx(np.std(one["rating"], ddof=1))
-    summary = summarise_systems(table).set_index("system")
-    assert summary.loc["bradley-terry", "kendall"] == pytest.approx(1)
-    assert summary["judge_spread"].gt(0).all()
-    ratio = summary["judge_spread"] / summary["model_spread"]
-    assert summary["relative_spread"].to_numpy() == pytest.approx(ratio.to_numpy())
-
-
-def test_spread_needs_several_judges_that_rate_the_model() -> None:
-    table = battles(300)
-    rated = rate(table)
-    assert compare_systems({"x": rated, "y": rated})["judge_spread"].to_numpy() == pytest.approx(0)
-    alone = compare_systems({"x": rated})
-    assert alone["judge_spread"].isna().all()
-    assert summarise_systems(alone)["judge_spread"].isna().all()
-    without = table[~(table[["model_a", "model_b"]] == "fox").any(axis=1)]
-    found = compare_systems({"x": rated, "y": rate(without)})
-    assert (found["judge_spread"].isna() == found["model"].eq("fox")).all()
-    common = found[found["model"].ne("fox")].groupby(["judge", "system"])["rating"].mean()
-    assert common.to_numpy() == pytest.approx(1500)
-
-
 def test_agreement_is_kappa_on_shared_battles() -> None:
     x = pd.Series({"b0": 1.0, "b1": 0.0, "b2": 1.0, "b3": 0.0})
     found = agreement_of({"x": x, "y": pd.concat([x[:3], pd.Series({"b9": 1.0})])})
@@ -193,77 +156,3 @@ def test_agreement_is_kappa_on_shared_battles() -> None:
     assert agreement_of({"x": x}) == {"n_shared_battles": 4}
     assert "reliability_factor" not in agreement_of({"x": x, "y": 1 - x})
     assert agreement_of({"x": x * 0, "y": x * 0}) == {"n_shared_battles": 4}  # one class only
-
-
-# ------------------------------------------------------------------ the asset and its checks
-
-
-def systems(sign: int = 1) -> pd.DataFrame:
-    rows = [
-        {"system": s, "judge": "x", "model": m, "rating": 1500.0 + i * sign, "note": ""}
-        for s, sign in (("bradley-terry", 1), ("trueskill", sign))
-        for i, m in enumerate("abcd")
-    ]
-    return pd.DataFrame(rows).assign(order_spread=np.nan, judge_spread=np.nan, n_battles=9)
-
-
-def test_a_note_explains_a_rating_that_is_not_there():
-    table = systems()
-    lacking = table.assign(rating=table["rating"].where(table["model"].ne("c")))
-    note = lacking["note"].mask(lacking["model"].eq("c"), "no battle with the reference")
-    check = result_of(RATING_SYSTEMS, "every_system_rates_every_model", lacking.assign(note=note))
-    assert check.passed
-
-
-def test_systems_that_order_differently_warn():
-    assert module.systems_agree_on_the_order(systems()).passed
-    assert module.systems_agree_on_the_order(RATING_SYSTEMS.empty()).passed
-    result = module.systems_agree_on_the_order(systems(sign=-1))
-    assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert "trueskill" in result.description
-
-
-def soft_outcomes(ids: str, outcome: float = 0.5, source: str = "likelihood") -> pd.DataFrame:
-    return pd.DataFrame({"battle_id": list(ids), "source": source, "outcome": outcome})
-
-
-SCORED = pd.DataFrame({"battle_id": ["b"], "judge_outcome": [1.0]})
-
-
-@pytest.mark.parametrize(
-    ("scored", "soft", "expected"),
-    [
-        (SCORED, soft_outcomes("b", 0.0), {"b": 1.0}),
-        (None, soft_outcomes("b", 0.0), {"b": 0.0}),
-        (None, soft_outcomes("b", source="choice"), {}),
-        (None, None, {}),
-        (SCORED.head(0), soft_outcomes("b", 0.0), {"b": 0.0}),
-        (SCORED, soft_outcomes("bcd"), dict.fromkeys("bcd", 0.5)),  # a third would tell less
-    ],
-)
-def test_outcomes_are_of_scores_where_there_are_any(scored, soft, expected):
-    assert module.outcomes_of(scored, soft).to_dict() == expected
-
-
-@pytest.mark.parametrize("withheld", [False, True])
-def test_withheld_judges_are_not_rated(withheld, sampled_battles, scored_battles, tmp_path):
-    entry = "stub: {reader: battles, location: x.csv, reference: {model: ant}}"
-    catalog = catalog_of(tmp_path, corpora=entry)
-    flags = "withheld: kappa 0.1" if withheld else ""
-    board = pd.DataFrame({"model": ["ant"], "flags": [flags]})
-    tables = (scored_battles, SOFT_OUTCOMES.empty(), REFERENCE_RATINGS.empty(), board)
-    with dg.DagsterInstance.ephemeral() as instance:
-        context = dg.build_asset_context(partition_key="stub", instance=instance)
-        per_judge = [{corpus_judge_key("stub", "x"): table} for table in tables]
-        result = module.rating_systems(context, sampled_battles, *per_judge, catalog)
-    if withheld:
-        pd.testing.assert_frame_equal(result.value, RATING_SYSTEMS.empty())
-        assert result.metadata["left_out"] == ["x"]
-        assert "withheld x" in result.metadata
-        assert "no judge has outcomes" in result.metadata["note"]
-    else:
-        assert len(result.value) == 16
-        assert result.metadata["judges"] == ["x"]
-        assert result.metadata["note"].startswith("one judge")
-        assert result.metadata["n_shared_battles"] == 60
-        assert "bradley-terry" in result.metadata["summary"].value
