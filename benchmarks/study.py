@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from assets.candidates.predictions import SURPRISING
 from assets.diagnostics.missing import MAX_CHANCE
 from assets.elo.ratings import MEDIAN_STD_ERROR_RATIO, STD_ERROR_RATIO, WORSE_BY
 from assets.reference.assets import LIKELIHOOD, diagnose, errors_result, rate_against, reach_result
@@ -50,7 +49,6 @@ from judgeline.intervals import (
     conformal_quantile,
     nonconformity_scores,
     rank_models,
-    rank_sum_test,
     rate_by_votes,
     rate_with_votes,
     refit_errors,
@@ -490,10 +488,6 @@ def predictions_of(arena: Arena, heldout: HeldOutRatings) -> Iterator[tuple[str,
     if not known.any():
         return
     fresh, pool = nonconformity_scores((own.rating - people)[known], spread[known]), voted.scores()
-    yield (
-        "signal:new models are unlike",
-        float(rank_sum_test(fresh, pool, alternative="greater").p_value < SURPRISING),
-    )
     held = fresh <= voted.threshold(MISCOVERAGE)
     promise = running_coverage(held, np.full(held.size, MISCOVERAGE), n_calibration=pool.size)
     yield "signal:predictions miss", float(promise.coverage[0] < promise.shared_lower[0])

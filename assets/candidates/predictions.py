@@ -1,7 +1,7 @@
 """The running record: predictions of models without votes, and their later ratings by people."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -15,14 +15,9 @@ from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.elo import human_anchors
 from judgeline.intervals import (
-    Calibrating,
     Leaderboard,
     RunningCoverage,
-    StdErrorKind,
-    conformal_p_values,
-    nonconformity_scores,
     origin_shift,
-    rank_sum_test,
     running_coverage,
 )
 from judgeline.intervals.judge_and_votes import rate_by_votes
@@ -32,7 +27,7 @@ from judgeline.tables.candidates import PREDICTIONS
 from judgeline.tables.rules import at_least
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.expectations import check_result, evaluate
+from resources.tables.expectations import evaluate
 from resources.tables.store import ParquetStore
 
 JUDGE_AND_VOTES = "judge_and_votes"
@@ -162,59 +157,6 @@ def pool_of(heldout_ratings: pd.DataFrame, method: str, record: pd.DataFrame) ->
     return heldout_ratings[rows & ~heldout_ratings["model"].isin(record["model"])]
 
 
-def rank_tests(
-    record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
-) -> pd.DataFrame:
-    """Return rank tests of scored residuals, signed and by size, against those that calibrate."""
-    rows = []
-    for fresh, new, old in _in_spreads(record, heldout_ratings, std_error):
-        method = fresh["method"].iloc[0]
-        shift = rank_sum_test(new, old)
-        size = rank_sum_test(np.abs(new), np.abs(old), alternative="greater")
-        rows += [
-            {"method": method, "of": "signed residuals, shifted", **shift._asdict()},
-            {"method": method, "of": "sizes of residuals, larger", **size._asdict()},
-        ]
-    return pd.DataFrame(rows)
-
-
-def strangeness(
-    record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
-) -> pd.DataFrame:
-    """Return each scored prediction's conformal p-value: the share of models as strange as it."""
-    tables = [
-        fresh.assign(p_value=conformal_p_values(np.abs(new), np.abs(old)))
-        for fresh, new, old in _in_spreads(record, heldout_ratings, std_error)
-    ]
-    columns = ["model", "rating", "human_rating", "residual", "covered", "p_value"]
-    return pd.concat(tables)[columns] if tables else pd.DataFrame(columns=columns)
-
-
-def _in_spreads(
-    record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
-) -> Iterator[tuple[pd.DataFrame, np.ndarray, np.ndarray]]:
-    """Yield scored predictions of each method, with their residuals and the pool's in spreads."""
-    ranked = record[record["scored_at"].notna() & record["vote_std_error"].notna()]
-    for method, fresh in ranked.groupby("method", sort=True):
-        table = pool_of(heldout_ratings, str(method), record)
-        if std_error == "analytic":
-            table = table.assign(std_error=table["std_error_analytic"])
-        widened = table["vote_std_error"] * table["design_effect"].pow(0.5)
-        table = table.assign(vote_std_error=widened)
-        columns = (table[name].to_numpy() for name in Calibrating._fields[:-1])
-        pool = Calibrating(*columns)
-        if len(table):
-            yield fresh, _scores(fresh, pool), _scores(table, pool)
-
-
-def _scores(models: pd.DataFrame, pool: Calibrating) -> np.ndarray:
-    """Return signed residuals in the spread of intervals; infinite where there is no spread."""
-    columns = models[["residual", "std_error", "vote_std_error"]].to_numpy(dtype=float)
-    signed, *errors = columns.T
-    scores: np.ndarray = np.copysign(nonconformity_scores(signed, pool.spread(*errors)), signed)
-    return scores
-
-
 def votes_on(scored_battles: pd.DataFrame, model: str) -> pd.DataFrame:
     """Return the votes on a model: battle_id, opponent, and the model's share of the win."""
     is_a = scored_battles["model_a"].eq(model)
@@ -253,10 +195,6 @@ def further_ratings(
     return pd.DataFrame.from_dict(found, orient="index", columns=PEOPLE)
 
 
-SURPRISING = 0.01
-"""p-value below which a test of exchangeability warns; two are made at each look."""
-
-
 @table_asset(
     "5",
     follows,
@@ -281,7 +219,7 @@ def predictions(
     the judge and its first votes together, which its later votes score.
     """
     corpus, judge = corpus_and_judge(context)
-    rating = rating_of(context, catalog, "hard_outcome", "l2", "miscoverage", "std_error")
+    rating = rating_of(context, catalog, "hard_outcome", "l2", "miscoverage")
     require_columns(Leaderboard, leaderboard)
     before = typed_record(io_manager.stored("predictions", corpus, judge))
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -324,41 +262,7 @@ def predictions_cover(
             at_least("shared_upper", "coverage", "no more predictions held than chance allows"),
         ],
         ids=["method", "miscoverage", "n_predictions", "n_covered", "lower", "upper"],
-        remedy="Too few: new models are not like those that calibrate; see "
-        "fresh_residuals_are_exchangeable, and read further intervals as too narrow. Too many: "
-        "intervals are wider than they need be.",
+        remedy="Too few: new models are not like those that calibrate; read further intervals as "
+        "too narrow. Too many: intervals are wider than they need be.",
         severity=dg.AssetCheckSeverity.WARN,
-    )
-
-
-@table_check(predictions)
-def fresh_residuals_are_exchangeable(
-    context: dg.AssetCheckExecutionContext,
-    predictions: pd.DataFrame,
-    heldout_ratings: pd.DataFrame,
-    catalog: Catalog,
-) -> dg.AssetCheckResult:
-    """Residuals of predictions rank among those that calibrate as if drawn from one pool."""
-    corpus, _ = corpus_and_judge(context)
-    std_error = catalog.corpus(corpus).rating.std_error
-    tests = rank_tests(predictions, heldout_ratings, std_error)
-    is_older = predictions["scored_at"].notna() & predictions["vote_std_error"].isna()
-    n_older = int((is_older & predictions["method"].ne(JUDGE_AND_VOTES)).sum())
-    older = [f"Not ranked: {n_older} stored before vote_std_error was."] if n_older else []
-    if tests.empty:
-        none = "No scored prediction can be ranked yet: there is nothing to test."
-        return check_result(" ".join([none, *older]), passed=True, n_scored=0)
-    observed = [
-        f"{row.method}, {row.of}: p {row.p_value:.3g}, {row.n_fresh} fresh against {row.n_pool}, "
-        f"the fresh one larger in {row.superiority:.0%} of pairs."
-        for row in tests.itertuples()
-    ]
-    each = strangeness(predictions, heldout_ratings, std_error)
-    return check_result(
-        " ".join([*observed, *older]),
-        "Intervals of further new models may not hold: look for what these have in common (a "
-        "family, a language, a time), and have people vote on models like them.",
-        passed=bool(tests["p_value"].ge(SURPRISING).all()),
-        n_scored=len(each),
-        models=dg.MetadataValue.json(each.to_dict("records")),
     )

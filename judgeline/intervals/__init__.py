@@ -43,11 +43,8 @@ from judgeline.intervals.judge_and_votes import (
 )
 from judgeline.intervals.pooled import rate_pooled
 from judgeline.intervals.promises import (
-    RankTest,
     RunningCoverage,
-    conformal_p_values,
     origin_shift,
-    rank_sum_test,
     running_coverage,
 )
 from judgeline.intervals.refits import (
@@ -60,12 +57,12 @@ from judgeline.intervals.refits import (
 __all__ = [
     "BEYOND", "BY_JUDGE", "FAR", "OF_THE_JUDGE", "WITHHELD", "Calibrating",
     "ConformalCalibration", "Difference", "IntervalKind",
-    "JudgeAndVotes", "Leaderboard", "RankTest", "RatedModels", "RefitErrors",
+    "JudgeAndVotes", "Leaderboard", "RatedModels", "RefitErrors",
     "RunningCoverage", "Skill", "StdErrorKind", "VarianceShares", "VotedRatings", "base_of",
-    "calibrate_intervals", "calibrating_models", "compare_models", "conformal_p_values",
+    "calibrate_intervals", "calibrating_models", "compare_models",
     "conformal_quantile", "expected_half_width",
     "join_newcomers", "judge_skill", "leads_apart", "may_be_best", "nonconformity_scores",
-    "origin_shift", "rank_models", "rank_sum_test", "rate_by_votes", "rate_pooled",
+    "origin_shift", "rank_models", "rate_by_votes", "rate_pooled",
     "rate_with_votes", "refit_errors", "require_miscoverage", "running_coverage",
     "sampling_half_width", "variance_by_source", "withheld_reason", "withhold",
 ]  # fmt: skip

@@ -116,7 +116,7 @@ judge_diagnostics: diagnostics_could_be_computed
 judge_drift: judge_has_not_drifted
 judge_gate: judge_meets_the_other_criteria judge_passed_the_gate
 leaderboard: intervals_are_bounded models_stand_among_people ratings_are_well_founded
-predictions: fresh_residuals_are_exchangeable predictions_cover
+predictions: predictions_cover
 quantitative_judges: reasons_do_not_mislead
 quarantined_battles: few_rows_are_quarantined
 rationale_embeddings: most_rationales_are_embedded
