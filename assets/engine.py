@@ -23,12 +23,15 @@ from resources.tables.store import preview
 PLACES = {
     "thresholds": "gate.thresholds",
     "withhold": "gate.withhold",
+    "reference_model": "reference.model",
+    "n_population": "reference.n_population",
+    "mean_kappa": "reference.mean_kappa",
     "scale": "judge.score.scale",
     "tolerance": "judge.choice.tolerance",
 }
 """Where a setting stands; any other is under ``rating``."""
 
-WHOLE = ("gate",)
+WHOLE = ("gate", "reference")
 """Sections that are recorded as a whole."""
 
 Tells = Callable[..., Mapping[str, Any]]
@@ -80,10 +83,10 @@ def step_asset(
 
 
 def as_metadata(note: Any) -> Any:
-    """Return a note as metadata: a table as Markdown, a mapping as JSON."""
+    """Return a note as metadata: a table as Markdown, a mapping or a list of them as JSON."""
     if isinstance(note, pd.DataFrame):
         return dg.MetadataValue.md(preview(note, len(note)))
-    return dg.MetadataValue.json(dict(note)) if isinstance(note, Mapping) else note
+    return dg.MetadataValue.json(note) if isinstance(note, Mapping | list) else note
 
 
 def recorded(context: dg.AssetExecutionContext, catalog: Catalog, step: Step) -> Restricted:

@@ -23,7 +23,7 @@ from assets.candidates.predictions import SURPRISING
 from assets.comparison.assets import compare_systems, systems_agree_on_the_order
 from assets.diagnostics.missing import MAX_CHANCE
 from assets.elo.ratings import MEDIAN_STD_ERROR_RATIO, STD_ERROR_RATIO, WORSE_BY
-from assets.reference.assets import LIKELIHOOD, diagnose, errors_result, rate_against, reach_result
+from assets.reference.assets import errors_result, reach_result
 from assets.winrate.assets import covered
 from judgeline.diagnostics import bound_missing, diagnose_judge, excess_p_values, width_limit
 from judgeline.elo import (
@@ -57,8 +57,6 @@ from judgeline.intervals import (
     refit_errors,
     running_coverage,
 )
-from judgeline.io.anchoring import against, meetings
-from judgeline.io.systems import rate_by_systems
 from judgeline.reliability import (
     Judgement,
     Measurement,
@@ -68,6 +66,9 @@ from judgeline.reliability import (
 )
 from judgeline.report.drawing import Chart
 from judgeline.report.figures import Illustration, picture
+from judgeline.steps.anchoring import against, meetings, rate_against
+from judgeline.steps.reference import LIKELIHOOD, diagnose
+from judgeline.steps.systems import rate_by_systems
 from judgeline.steps.winrate import adjustment_coverage
 from judgeline.trust import count_violations, outcome_matrices, score_conflicts, violation_rates
 from judgeline.verdict.outcomes import hard_outcome

@@ -50,7 +50,6 @@ from judgeline.io import (
     read_answers,
     write_together,
 )
-from judgeline.io.anchoring import against, choose_reference, meetings, rate_against
 from judgeline.io.verdict_tables import CHOICES, battles_given, scores_given, verdicts_given
 from judgeline.report import (
     JudgeTables,
@@ -65,6 +64,7 @@ from judgeline.settings import Settings
 from judgeline.steps.coding import coded, once
 from judgeline.steps.comparison import pooled_board
 from judgeline.steps.memory import run
+from judgeline.steps.reference import anchored
 from judgeline.steps.step import as_columns
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.usable import (
@@ -446,16 +446,12 @@ def reference_ratings(
     lenient = {"allow_quarantine": False, "with_votes": False}
     lenient |= {"missing": missing, "same_names": same_names}
     scored = readable(battles, judge, outcomes, columns, **lenient).scored
-    chosen = choose_reference(scored, reference)
+    settings = Settings(reference_model=reference, miscoverage=miscoverage)
     names = pd.Series([f"battle {place}" for place in range(len(scored))], index=scored.index)
     prompts = scored.assign(battle_id=names, question_id=scored["question_id"].fillna(names))
-    table = against(
-        meetings(prompts, prompts.set_index("battle_id")["judge_outcome"]), chosen.model
-    )
-    ratings = rate_against(table, miscoverage=miscoverage)
+    ratings = anchored(prompts, None, prompts, settings).ratings
     first = ["rank", "model", "gap", "lower", "upper", "std_error", "n_prompts"]
-    others = ratings.columns.difference(first, sort=False).tolist()
-    return ratings[first + others].assign(reference_model=chosen.model)
+    return ratings[first + ratings.columns.difference(first, sort=False).tolist()]
 
 
 def consistency(

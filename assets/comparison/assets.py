@@ -10,13 +10,13 @@ import pandas as pd
 from assets.conditions import COMPARES_JUDGES, fans_in, table_asset, table_check
 from assets.partitions import by_judge
 from assets.provenance import UP_TO_LEADERBOARD, is_settled, judge_checks, settled_judges
-from assets.reference.assets import LIKELIHOOD, RUBRIC, covering
 from assets.settings import corpus_of, rating_of
 from judgeline.elo import ELO_ORIGIN, kendall
-from judgeline.io.anchoring import choose_reference
-from judgeline.io.systems import N_SHUFFLES, SYSTEMS, agreement_of, rate_by_systems
+from judgeline.steps.anchoring import choose_reference
 from judgeline.steps.comparison import compare, compare_pooled
+from judgeline.steps.reference import LIKELIHOOD, RUBRIC, covering
 from judgeline.steps.reliability import withheld_judges
+from judgeline.steps.systems import N_SHUFFLES, SYSTEMS, agreement_of, rate_by_systems
 from judgeline.tables.comparison import RATING_SYSTEMS
 from judgeline.tables.rules import within
 from resources.config.catalog import Catalog

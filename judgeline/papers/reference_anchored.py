@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from judgeline.elo import ELO_PER_LOGIT, RatingSettings, kendall, spearman
-from judgeline.io.systems import SYSTEMS, agreement_of, rate_by_systems
 from judgeline.papers.reference_anchored_data import (
     PAIR,
     Compared,
@@ -42,6 +41,7 @@ from judgeline.reference import (
     subset_std_error,
 )
 from judgeline.reliability import kappa_of_scores, pooled_variance, single_run_reliability
+from judgeline.steps.systems import SYSTEMS, agreement_of, rate_by_systems
 
 RAEE = "reference-anchored"
 SYSTEM_NAMES = {"bradley-terry": "Bradley-Terry", "glicko-2": "Glicko2", "trueskill": "TrueSkill"}

@@ -12,7 +12,7 @@ from scipy.stats import kendalltau, norm
 from assets.comparison import assets as module
 from assets.comparison.assets import compare_systems, summarise_systems
 from assets.partitions import corpus_judge_key
-from judgeline.io.systems import (
+from judgeline.steps.systems import (
     SYSTEMS,
     agreement_of,
     glicko2_ratings,

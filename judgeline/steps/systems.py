@@ -16,8 +16,8 @@ from judgeline.elo import (
     fit_strengths,
     keyed_rng,
 )
-from judgeline.io.anchoring import gaps_against, meetings
 from judgeline.reliability import mean_pairwise_kappa, reliability_factor
+from judgeline.steps.anchoring import gaps_against, meetings
 
 SYSTEMS: tuple[str, ...] = ("bradley-terry", "glicko-2", "trueskill", "reference-anchored")
 
