@@ -10,6 +10,7 @@ from judgeline.steps import (
     elo,
     intervals,
     methods,
+    quantitative,
     reference,
     reliability,
     trust,
@@ -19,7 +20,7 @@ from judgeline.steps.coding import once
 from judgeline.steps.step import Step
 
 _SYSTEMS = (
-    elo, methods, intervals, diagnostics, reliability, winrate, trust, reference,
+    elo, methods, intervals, diagnostics, reliability, winrate, trust, reference, quantitative,
 )  # fmt: skip
 
 STEPS: dict[str, Step] = {
