@@ -24,12 +24,15 @@ from resources.tables.store import preview
 PLACES = {
     "thresholds": "gate.thresholds",
     "withhold": "gate.withhold",
+    "reference_model": "reference.model",
+    "n_population": "reference.n_population",
+    "mean_kappa": "reference.mean_kappa",
     "scale": "judge.score.scale",
     "tolerance": "judge.choice.tolerance",
 }
 """Where a setting stands; any other is under ``rating``."""
 
-WHOLE = ("gate",)
+WHOLE = ("gate", "reference")
 """Sections that are recorded as a whole."""
 
 Tells = Callable[..., Mapping[str, Any]]
@@ -81,19 +84,25 @@ def step_asset(
 
 
 def as_metadata(note: Any) -> Any:
-    """Return a note as metadata: a table as Markdown, a mapping as JSON."""
+    """Return a note as metadata: a table as Markdown, a mapping or a list of them as JSON."""
     if isinstance(note, pd.DataFrame):
         return dg.MetadataValue.md(preview(note, len(note)))
-    return dg.MetadataValue.json(dict(note)) if isinstance(note, Mapping) else note
+    note = dict(note) if isinstance(note, Mapping) else note
+    return dg.MetadataValue.json(note) if isinstance(note, dict | list) else note
 
 
 def recorded(context: dg.AssetExecutionContext, catalog: Catalog, step: Step) -> Restricted:
     """Return the settings that a step reads, and record them with the table."""
-    places = [place_of(name) for name in step.reads]
-    sections = (place.partition(".")[0] for place in places)
-    stated = [one if one in WHOLE else place for one, place in zip(sections, places, strict=True)]
-    corpus_of(context, catalog, *dict.fromkeys(stated))
+    corpus_of(context, catalog, *recorded_names(step))
     return settings_of(catalog, *corpus_and_judge(context), step.reads)
+
+
+def recorded_names(step: Step) -> list[str]:
+    """Return the names that a step's settings are recorded by: places, or a whole section."""
+    places = [place_of(name) for name in step.reads]
+    sections = [place.partition(".")[0] for place in places]
+    names = (one if one in WHOLE else place for one, place in zip(sections, places, strict=True))
+    return list(dict.fromkeys(names))
 
 
 def settings_of(catalog: Catalog, corpus: str, judge: str, names: Collection[str]) -> Restricted:

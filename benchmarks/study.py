@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from assets.diagnostics.missing import MAX_CHANCE
 from assets.elo.ratings import MEDIAN_STD_ERROR_RATIO, STD_ERROR_RATIO, WORSE_BY
-from assets.reference.assets import LIKELIHOOD, diagnose, errors_result, rate_against, reach_result
+from assets.reference.assets import errors_result, reach_result
 from assets.winrate.assets import covered
 from judgeline.diagnostics import bound_missing, diagnose_judge, excess_p_values, width_limit
 from judgeline.elo import (
@@ -54,7 +54,6 @@ from judgeline.intervals import (
     refit_errors,
     running_coverage,
 )
-from judgeline.io.anchoring import against, meetings
 from judgeline.reliability import (
     Judgement,
     Measurement,
@@ -64,6 +63,8 @@ from judgeline.reliability import (
 )
 from judgeline.report.drawing import Chart
 from judgeline.report.figures import Illustration, picture
+from judgeline.steps.anchoring import against, meetings, rate_against
+from judgeline.steps.reference import LIKELIHOOD, diagnose
 from judgeline.steps.winrate import adjustment_coverage
 from judgeline.trust import count_violations, outcome_matrices, score_conflicts, violation_rates
 from judgeline.verdict.outcomes import hard_outcome

@@ -14,6 +14,7 @@ _API = (
     "Settings",
     "consistency",
     "doctor",
+    "learn_judge",
     "pass_rates",
     "pool",
     "rank",

@@ -50,10 +50,17 @@ from judgeline.io import (
     plain_ratings,
     questions_of,
     read_answers,
+    score_battles,
     write_together,
 )
-from judgeline.io.anchoring import against, choose_reference, meetings, rate_against
-from judgeline.io.verdict_tables import CHOICES, battles_given, scores_given, verdicts_given
+from judgeline.io.verdict_tables import (
+    CHOICES,
+    battles_given,
+    embeddings_given,
+    on_scale,
+    scores_given,
+    verdicts_given,
+)
 from judgeline.report import (
     JudgeTables,
     Picture,
@@ -66,7 +73,8 @@ from judgeline.report import (
 from judgeline.settings import Settings
 from judgeline.steps.coding import coded, once
 from judgeline.steps.comparison import pooled_board
-from judgeline.steps.memory import run
+from judgeline.steps.memory import STEPS, run
+from judgeline.steps.reference import anchored
 from judgeline.steps.step import as_columns
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.usable import (
@@ -81,12 +89,14 @@ from judgeline.winrate import pass_rates as rate_answers
 __all__ = [
     "Board",
     "Diagnosis",
+    "LearntJudge",
     "QualityGateError",
     "Ranking",
     "Settings",
     "UnusableJudgeError",
     "consistency",
     "doctor",
+    "learn_judge",
     "pass_rates",
     "pool",
     "rank",
@@ -448,16 +458,12 @@ def reference_ratings(
     lenient = {"allow_quarantine": False, "with_votes": False}
     lenient |= {"missing": missing, "same_names": same_names}
     scored = readable(battles, judge, outcomes, columns, **lenient).scored
-    chosen = choose_reference(scored, reference)
+    settings = Settings(reference_model=reference, miscoverage=miscoverage)
     names = pd.Series([f"battle {place}" for place in range(len(scored))], index=scored.index)
     prompts = scored.assign(battle_id=names, question_id=scored["question_id"].fillna(names))
-    table = against(
-        meetings(prompts, prompts.set_index("battle_id")["judge_outcome"]), chosen.model
-    )
-    ratings = rate_against(table, miscoverage=miscoverage)
+    ratings = anchored(prompts, None, prompts, settings).ratings
     first = ["rank", "model", "gap", "lower", "upper", "std_error", "n_prompts"]
-    others = ratings.columns.difference(first, sort=False).tolist()
-    return ratings[first + others].assign(reference_model=chosen.model)
+    return ratings[first + ratings.columns.difference(first, sort=False).tolist()]
 
 
 def consistency(
@@ -516,11 +522,85 @@ def consistency(
         if table is not None:
             given[name] = verdicts_given(table, own, values, name)
     if score_verdicts is not None:
-        given["score_verdicts"], own = scores_given(
-            score_verdicts, battles, scale, "score_verdicts"
-        )
+        name = "score_verdicts"
+        scores, own = scores_given(score_verdicts, battles, ("score", "expected_score"), name)
+        given[name] = on_scale(scores, scale, name)
     settings = Settings(scale=scale, tolerance=tolerance)
     return run(["consistency"], {"sampled_battles": own, **given}, settings)["consistency"]
+
+
+class LearntJudge(NamedTuple):
+    """A judge that learnt from votes and from the reasons of a base judge.
+
+    Attributes
+    ----------
+    outcomes : DataFrame
+        A's probability of winning by ``held_out_model``, ``battle_id`` and ``method``, by a fit
+        that saw no vote on that model or on the battle's question.
+    agreement : DataFrame
+        A ``metric`` of agreement with votes by ``method`` and number of votes learnt from
+        (``n_train``), beside that of ``score_only`` and of the ``base`` judge.
+    note : str
+        Why a method is missing.
+    """
+
+    outcomes: pd.DataFrame
+    agreement: pd.DataFrame
+    note: str
+
+
+def learn_judge(
+    battles: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    *,
+    score_verdicts: pd.DataFrame | None = None,
+    seed: int = 0,
+) -> LearntJudge:
+    """Learn a quantitative judge from votes and the reasons that a judge gave.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        ``battle_id``, ``question_id``, ``model_a``, ``model_b`` and votes as ``human_outcome``.
+    verdicts : DataFrame
+        ``battle_id``, ``order`` (AB, BA), the rubric's scores or ``recorded_outcome`` (A's share:
+        1, 0.5, 0), and ``embedding``, the vector of the reason, for method ``btl``.
+    score_verdicts : DataFrame, optional
+        Scores of single answers as for `consistency`, ``expected_score`` in points of 1 to 10, with
+        ``embedding``, for method ``btl2``.
+    seed : int
+        Seed of folds and training sets.
+
+    Returns
+    -------
+    LearntJudge
+        Outcomes, and how well they agree with votes.
+
+    Raises
+    ------
+    ValueError
+        If a table lacks a column or has a value of another kind, or there are too few votes.
+    """
+    own = battles_given(battles, ["human_outcome"])
+    values = (*SCORE_COLUMNS, "recorded_outcome")
+    answers = verdicts_given(verdicts, own, values, "verdicts")
+    given = {"verdicts": answers.drop(columns="embedding", errors="ignore")}
+    embeddings = [embeddings_given(answers, "verdict", "verdicts")]
+    if score_verdicts is not None:
+        name = "score_verdicts"
+        scores, own = scores_given(score_verdicts, battles, ["expected_score"], name)
+        embeddings.append(embeddings_given(scores, "score", name))
+        given[name] = scores.drop(columns="embedding")
+    given |= {"sampled_battles": own, "scored_battles": score_battles(own, given["verdicts"])}
+    given["rationale_embeddings"] = pd.concat(embeddings, ignore_index=True)
+    names, settings = ("quantitative_outcomes", "quantitative_judges"), Settings(seed=seed)
+    outcomes, agreement = (
+        STEPS[name].make({"score_verdicts": None, **given}, settings) for name in names
+    )
+    note = str(outcomes.notes.get("note", ""))
+    if outcomes.table.empty:
+        raise ValueError(f"no judge can be learnt: {note}")
+    return LearntJudge(outcomes.table, agreement.table, note)
 
 
 def pool(

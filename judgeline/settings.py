@@ -72,6 +72,13 @@ class Settings:
         Name of the judge, which keys the draws of quantitative judges too.
     win_rate_half_width : float
         Half-width of a win rate's interval that plans of labels aim at, a share of the battles.
+    reference_model : str, optional
+        Fixed opponent of reference-anchored ratings; by default the model whose least-met opponent
+        it met most often.
+    n_population : int, optional
+        Prompts of the population that was drawn from; by default prompts at large.
+    mean_kappa : float, optional
+        Mean agreement of a pool of judges, which narrows their errors against a reference.
     scale : tuple of int
         Lowest and highest number that the judge could say of a single answer.
     tolerance : float
@@ -95,6 +102,9 @@ class Settings:
     stream: str = ""
     judge: str = ""
     win_rate_half_width: float = 0.05
+    reference_model: str | None = None
+    n_population: int | None = None
+    mean_kappa: float | None = None
     scale: tuple[int, int] = (1, 100)
     tolerance: float = 0.0
 

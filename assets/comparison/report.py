@@ -23,7 +23,7 @@ from assets.provenance import (
     said_of,
     settled_judges,
 )
-from assets.reference.assets import DIAGNOSTICS, diagnostics_of
+from assets.reference.assets import diagnostics_of
 from assets.settings import EVERY_JUDGE, SETTINGS, stated
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import WITHHELD
@@ -42,6 +42,7 @@ from judgeline.report import (
 from judgeline.steps.diagnostics import leads_beside
 from judgeline.steps.methods import FIGURES
 from judgeline.steps.missing import ANSWERED, FOUGHT, account_for, missing_bounds
+from judgeline.steps.reference import DIAGNOSTICS
 from judgeline.steps.reliability import withheld_judges
 from judgeline.steps.step import as_columns
 from judgeline.steps.winrate import adjustment_coverage, label_plan

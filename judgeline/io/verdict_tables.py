@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+import numpy as np
 import pandas as pd
 
 from judgeline.io.outcome_codes import ArgumentError
@@ -17,10 +18,8 @@ _MEANING = {
     "completion_b": "the text of B's answer, from which completion_id follows",
     "order": "AB or BA by the answer that the judge was shown first, or mean of both orders",
     "model": "the name of the model whose answer was scored",
-    "embedding": "the vector of a reason, a list of numbers",
-    "key": "the battle_id of a verdict, or the completion_id of a score",
+    "embedding": "the vector of the reason that the judge gave, empty where it gave none",
     "human_outcome": "A's share of the win in people's eyes, empty without a vote",
-    **dict.fromkeys(SCORE_COLUMNS, "points of 1 to 10 by a criterion, of model A or B"),
 }
 CHOICES = ("choice", "p_a", "p_tie", "p_b", "perplexity")
 """Columns of what a judge says of two answers in one word."""
@@ -30,21 +29,19 @@ _NUMBERS = (
     *CHOICES, *SCORE_COLUMNS, "score", "expected_score", "recorded_outcome", "human_outcome",
     "replicate",
 )  # fmt: skip
-_NAMES = ("battle_id", "question_id", "model_a", "model_b", "model", "key")
+_NAMES = ("battle_id", "question_id", "model_a", "model_b", "model", "completion_id")
 _BY_DEFAULT = {"judge": "", "replicate": 0, "status": "ok", "evidence": "none", "answer": None}
 _PLACES = ("cluster_id", "language", "category", "human_outcome", "completion_a", "completion_b")
 
 
-def battles_given(
-    battles: pd.DataFrame, needed: Collection[str] = (), argument: str = "battles"
-) -> pd.DataFrame:
+def battles_given(battles: pd.DataFrame, needed: Collection[str] = ()) -> pd.DataFrame:
     """Return battles with the columns that steps read; ArgumentError without a needed one."""
     always = ("battle_id", "question_id", "model_a", "model_b")
-    table = _typed(battles, (*always, *needed), argument)
+    table = _typed(battles, (*always, *needed), "battles")
     if (again := table["battle_id"].duplicated()).any():
         first = table.loc[again, "battle_id"].iloc[0]
         raise ArgumentError(
-            f"{argument} has battle_id {first!r} twice; keep one row of each battle", argument
+            f"battles has battle_id {first!r} twice; keep one row of each battle", "battles"
         )
     lacking = [name for name in _PLACES if name not in table]
     return table.assign(**dict.fromkeys(lacking)).reset_index(drop=True)
@@ -66,36 +63,38 @@ def verdicts_given(
 
 
 def scores_given(
-    table: pd.DataFrame, battles: pd.DataFrame, scale: tuple[int, int], argument: str
+    table: pd.DataFrame, battles: pd.DataFrame, values: Collection[str], argument: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return scores of single answers, and battles as of `battles_given` with the same answers.
 
-    Without ``completion_id`` a model has one answer to a question, and texts do not count.
+    `values` are the columns of what the judge said. Without ``completion_id`` a model has one
+    answer to a question, and texts do not count.
     """
     if "completion_id" in table:
-        own = _answers(table, (), ("score", "expected_score"), argument)
+        own = _answers(table, (), values, argument)
         battles = battles_given(battles, ("completion_a", "completion_b"))
     else:
-        own = _answers(table, ("question_id", "model"), ("score", "expected_score"), argument)
+        own = _answers(table, ("question_id", "model"), values, argument)
         battles = battles_given(battles).assign(completion_a="", completion_b="")
         places = zip(own["question_id"], own["model"], strict=True)
         own["completion_id"] = [completion_id(question, model, "") for question, model in places]
         models = pd.concat([battles["model_a"], battles["model_b"]])
         _require_known(own["model"], models, "model", argument)
         _require_known(own["question_id"], battles["question_id"], "question_id", argument)
+    return own, battles
+
+
+def on_scale(scores: pd.DataFrame, scale: tuple[int, int], argument: str) -> pd.DataFrame:
+    """Return scores that say their scale; ArgumentError if one lies outside of it."""
     low, high = scale
-    own = own.assign(**{"scale_low": low, "scale_high": high} | _columns(own, "scale_"))
-    if (odd := own["score"].lt(own["scale_low"]) | own["score"].gt(own["scale_high"])).any():
+    own = scores.assign(scale_low=low, scale_high=high)
+    if (odd := ~own["score"].between(low, high) & own["score"].notna()).any():
         raise ArgumentError(
             f"score is {own.loc[odd, 'score'].iloc[0]:g} in {argument}, outside of the scale "
             f"{low} to {high}; name the judge's with scale=(lowest, highest)",
             "scale",
         )
-    return own, battles
-
-
-def _columns(table: pd.DataFrame, beginning: str) -> dict[str, pd.Series]:
-    return {name: table[name] for name in table if str(name).startswith(beginning)}
+    return own
 
 
 def _answers(
@@ -135,6 +134,41 @@ def _typed(table: pd.DataFrame, needed: Collection[str], argument: str) -> pd.Da
                 argument,
             )
     return table.assign(**names, **numbers)
+
+
+def embeddings_given(table: pd.DataFrame, source: str, argument: str) -> pd.DataFrame:
+    """Return the vectors in column ``embedding`` of answers, by source, key, order and replicate.
+
+    ``embedding`` is the vector of an answer's reason, null without one; all have one length.
+    """
+    key = "battle_id" if source == "verdict" else "completion_id"
+    if "embedding" not in table:
+        raise ArgumentError(
+            f"{argument} has no column 'embedding', {_MEANING['embedding']}; add it", argument
+        )
+    own = table[table["embedding"].notna()]
+    own = own.assign(source=source, key=own[key], order=own.get("order"))
+    call = ["key", "order", "replicate"]
+    if (again := own.duplicated(call)).any():
+        first = own.loc[again, "key"].iloc[0]
+        raise ArgumentError(
+            f"{argument} has two answers on {key} {first!r} in one order and replicate; number "
+            "them in the column 'replicate'",
+            argument,
+        )
+    try:
+        vectors = [np.asarray(vector, dtype=float) for vector in own["embedding"]]
+    except (TypeError, ValueError):
+        vectors = [np.empty((0, 0))]
+    if len({vector.shape for vector in vectors}) > 1 or any(one.ndim != 1 for one in vectors):
+        raise ArgumentError(
+            f"embedding in {argument} is not a list of equally many numbers in each row; embed all "
+            "reasons by one model",
+            argument,
+        )
+    return own.assign(embedding=pd.Series(vectors, own.index, dtype=object))[
+        ["source", *call, "embedding"]
+    ]
 
 
 def _require_known(found: pd.Series, known: pd.Series, name: str, argument: str) -> None:

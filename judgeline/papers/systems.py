@@ -16,8 +16,8 @@ from judgeline.elo import (
     fit_strengths,
     keyed_rng,
 )
-from judgeline.io.anchoring import gaps_against, meetings
 from judgeline.reliability import mean_pairwise_kappa, reliability_factor
+from judgeline.steps.anchoring import gaps_against, meetings
 
 SYSTEMS: tuple[str, ...] = ("bradley-terry", "glicko-2", "trueskill", "reference-anchored")
 
@@ -50,7 +50,7 @@ def rate_by_systems(
     ``order_spread`` is the standard deviation over shuffles, NaN where order does not matter. A
     model without a chain of battles to the others has no rating, and ``note`` says so.
     ``outcome`` of the battles is A's share of the win; the gap of `reference` is 0. Glicko-2 and
-    TrueSkill need the packages of the extra `papers`.
+    TrueSkill need the packages glicko2-py and trueskillthroughtime.
     """
     pairs = battles[["model_a", "model_b"]].to_numpy(dtype=str)
     names, codes = np.unique(pairs, return_inverse=True)

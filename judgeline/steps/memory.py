@@ -5,15 +5,26 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.steps import diagnostics, elo, intervals, methods, reliability, trust, winrate
+from judgeline.steps import (
+    diagnostics,
+    elo,
+    intervals,
+    methods,
+    quantitative,
+    reference,
+    reliability,
+    trust,
+    winrate,
+)
 from judgeline.steps.coding import once
 from judgeline.steps.step import Step
 
+_SYSTEMS = (
+    elo, methods, intervals, diagnostics, reliability, winrate, trust, reference, quantitative,
+)  # fmt: skip
+
 STEPS: dict[str, Step] = {
-    one.name: one
-    for system in (elo, methods, intervals, diagnostics, reliability, trust, winrate)
-    for one in vars(system).values()
-    if isinstance(one, Step)
+    one.name: one for system in _SYSTEMS for one in vars(system).values() if isinstance(one, Step)
 }
 """Every declared step, by the name of its table."""
 

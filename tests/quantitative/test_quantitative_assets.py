@@ -169,7 +169,7 @@ def test_outcomes_follow_reasons_in_every_fold(battles, judged, scores, embeddin
     a_wins = battles.set_index("battle_id")["completion_a"].str.startswith("good")
     right = (table["outcome"] > 0.5).eq(table["battle_id"].map(a_wins))
     assert right.groupby(table["method"]).mean().min() == 1.0
-    check = partial(QUANTITATIVE_OUTCOMES.check, "every_model_has_every_battle")
+    check = partial(result_of, QUANTITATIVE_OUTCOMES, "every_model_has_every_battle")
     assert check(table).passed
     assert not check(table.drop(index=3)).passed
     assert not check(pd.concat([table, table.tail(1)])).passed

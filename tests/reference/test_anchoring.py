@@ -9,15 +9,20 @@ import pytest
 from scipy.stats import beta
 
 import judgeline
-from assets.reference.assets import (
+from judgeline.steps.anchoring import (
+    against,
+    choose_reference,
+    gaps_against,
+    meetings,
+    rate_against,
+)
+from judgeline.steps.reference import (
     LEAST_COVERED,
     covering,
     diagnose,
     preferences_by_run,
     preferences_of,
-    rate_against,
 )
-from judgeline.io.anchoring import against, choose_reference, gaps_against, meetings
 from judgeline.tables.reference import REFERENCE_RATINGS
 from resources.config.corpora import ReferenceOptions
 from resources.corpora.reading import read_files

@@ -8,7 +8,7 @@ from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key
 from assets.reference import assets as module
-from assets.reference.assets import REFERENCE_DIAGNOSTICS
+from judgeline.steps.reference import DIAGNOSTICS, REFERENCE_DIAGNOSTICS
 from judgeline.tables.judging import CHOICE_VERDICTS
 from judgeline.tables.reference import REFERENCE_RATINGS
 from judgeline.tables.trust import SOFT_OUTCOMES
@@ -46,7 +46,7 @@ def made(sampled_battles, verdicts, catalog):
 
 
 def diagnostics_of(result: dg.MaterializeResult) -> pd.DataFrame:
-    return pd.DataFrame(result.metadata[module.DIAGNOSTICS].value)
+    return pd.DataFrame(result.metadata[DIAGNOSTICS].value)
 
 
 def test_outcomes_of_the_rubric_anchor_where_there_are_no_probabilities(made, scored_battles):

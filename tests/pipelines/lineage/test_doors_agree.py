@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import judgeline
-from assets.engine import settings_of
+from assets.engine import recorded_names, settings_of
 from judgeline.steps import STEPS, Step, run
 
 JUDGES = ("careful", "hasty")
@@ -29,6 +29,23 @@ def test_a_step_in_memory_makes_the_stored_table(finished, name: str, judge: str
     made = step.make(tables, known_to(finished, step, judge)).table
     stored = finished.stored(name, "tiny", judge)
     pd.testing.assert_frame_equal(made, stored, check_dtype=False, check_exact=False, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("table", "names"),
+    [
+        ("adjusted_win_rates", "rating.hard_outcome rating.miscoverage"),
+        ("soft_outcomes", "judge.score.scale judge.choice.tolerance"),
+        ("consistency", "judge.choice.tolerance"),
+        ("reference_ratings", "reference rating.miscoverage rating.seed"),
+        ("quantitative_outcomes", "rating.seed"),
+        ("quantitative_judges", "rating.seed"),
+        ("judge_gate", "gate rating.method"),
+    ],
+)
+def test_settings_are_recorded_where_the_configuration_has_them(table: str, names: str) -> None:
+    """Another name would make every stored table look as if its settings had changed."""
+    assert recorded_names(STEPS[table]) == names.split()
 
 
 @pytest.mark.parametrize("judge", JUDGES)

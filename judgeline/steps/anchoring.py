@@ -1,7 +1,7 @@
 """Reference-anchored ratings of battles: the reference, preferences over it, and gaps to it."""
 
 import difflib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from judgeline.reference import (
     soft_counts,
 )
 from judgeline.reliability import reliability_factor
+from judgeline.tables.reference import REFERENCE_RATINGS
 
 
 class Reference(NamedTuple):
@@ -73,24 +74,24 @@ def against(met: pd.DataFrame, reference: str) -> pd.DataFrame:
 
 
 def rate_against(
-    table: pd.DataFrame,
-    *,
-    miscoverage: float,
-    mean_kappa: float | None = None,
-    n_population: int | None = None,
+    table: pd.DataFrame, reference: str, source: str, options: Any, *, miscoverage: float
 ) -> pd.DataFrame:
-    """Return models rated by their preferences over a reference, a table as of `against`.
+    """Return `REFERENCE_RATINGS` of models by preferences over a reference, as of `against`.
 
     Wins and losses get the Jeffreys-Beta error. Preferences with ties or probabilities vary less
     than that Beta does, and get the error of their own spread, unless they are all equal. The
     published method has the Beta throughout. Errors are narrowed by the judges' mean kappa and the
-    size of the population of prompts, where these are given.
+    size of the population of prompts, where `options` give them.
     """
+    if table.empty:
+        return REFERENCE_RATINGS.empty()
+    factors = options.mean_kappa, options.n_population
     known = [values[np.isfinite(values)] for values in table.to_numpy(dtype=float)]
-    rows = [_rated(values, miscoverage, mean_kappa, n_population) for values in known]
+    rows = [_rated(values, miscoverage, *factors) for values in known]
     ratings = pd.DataFrame(rows).assign(model=table.index.to_numpy())
     ratings = ratings.sort_values(["gap", "model"], ascending=[False, True], ignore_index=True)
-    return ratings.assign(rank=np.arange(1, len(ratings) + 1))
+    ratings = ratings.assign(rank=np.arange(1, len(ratings) + 1))
+    return REFERENCE_RATINGS.typed(ratings.assign(reference_model=reference, source=source))
 
 
 def gaps_against(met: pd.DataFrame, reference: str) -> "pd.Series[float]":
