@@ -18,7 +18,20 @@ TOO_LONG = (
     "ValueError: To serve at least one request with the model's max seq len (8000000), (7.63 GiB "
     "KV cache is needed, which is larger than the available KV cache memory (1.0 GiB)."
 )
-OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 896.00 MiB."
+OUT_OF_MEMORY = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 160.00 MiB. GPU 0 has a total "
+    "capacity of 139.80 GiB of which 87.12 MiB is free."
+)
+TAKEN = (
+    "ValueError: Free memory on device cuda:0 (74.04/139.8 GiB) on startup is less than desired "
+    "GPU memory utilization (0.92, 128.62 GiB)."
+)
+HIDDEN = "AssertionError: DP adjusted local rank 0 is out of bounds for 0 devices."
+MOVED = (
+    "AssertionError: Error in memory profiling. Initial free memory 57.74 GiB, current free memory "
+    "70.13 GiB."
+)
+OF_A_RANK = "[rank0]:[W1127 13:51:02 ProcessGroupNCCL.cpp:1575] Warning: destroy_process_group()"
 NO_GPU = "RuntimeError: Failed to infer device type, please set the environment variable"
 NO_OPTION = "api_server.py: error: unrecognized arguments: --no-such-option"
 IN_USE = "OSError: [Errno 98] Address already in use"
@@ -30,9 +43,10 @@ UNKNOWN = (
 )
 
 
-@pytest.mark.parametrize("error", [TOO_LONG, OUT_OF_MEMORY])
+@pytest.mark.parametrize("error", [TOO_LONG, OUT_OF_MEMORY, TAKEN])
 def test_the_end_of_one_process_is_not_the_cause_but_the_error_of_another(error):
-    trace = ["Traceback (most recent call last):", '  File "/v1/engine/core.py", line 1', error, ""]
+    trace = ["Traceback (most recent call last):", '  File "/v1/engine/core.py", line 1', error]
+    trace.append(OF_A_RANK)
     assert last_error("\n".join([*(CORE + line for line in trace), *WRAPPED])) == error
 
 
@@ -55,6 +69,9 @@ def test_a_log_without_an_error_has_none():
     ("error", "words"),
     [
         (NO_GPU, "sees no GPU"),
+        (HIDDEN, "sees no GPU"),
+        (TAKEN, "stop what else holds it"),
+        (MOVED, "run again"),
         (TOO_LONG, "vllm.max_model_len"),
         (OUT_OF_MEMORY, "vllm.max_model_len"),
         (IN_USE, "run again"),

@@ -20,7 +20,9 @@ _OF_ANOTHER = re.compile(
     r"Engine core initialization failed|WorkerProc initialization failed|EngineDeadError"
     r"|EngineCore encountered an issue|CancelledError|[Ss]ee (?:root cause above|stack trace for)"
 )
-_NO_PART = re.compile(r"Traceback |During handling |The above exception |$| *File |[A-Z]+ \d")
+_NO_PART = re.compile(
+    r"Traceback |During handling |The above exception |$| *File |[A-Z]+ \d|\[rank\d"
+)
 _MOST_LINES = 6
 _LONGEST = 800
 
@@ -42,13 +44,17 @@ def last_error(log: str) -> str | None:
 
 
 _REMEDIES = {
-    r"infer device type|No CUDA GPUs|no NVIDIA driver": (
+    r"infer device type|No CUDA GPUs|no NVIDIA driver|out of bounds for 0 devices": (
         "vLLM sees no GPU: look at nvidia-smi and CUDA_VISIBLE_DEVICES, and whether the vLLM that "
         "is installed is built for this machine"
     ),
     r"OutOfMemory|out of memory|KV cache|kv cache|Free memory on device|memory for the cache": (
         "memory is short: stop what else holds it (nvidia-smi), lower vllm.max_model_len, spread "
         "the model by vllm.tensor_parallel_size, or take a smaller one"
+    ),
+    r"Error in memory profiling": (
+        "the memory in use changed while the server measured it, as when another process ends; "
+        "run again, when no other process comes or goes"
     ),
     r"Address already in use": "another process took the port in the meantime; run again",
     r"unrecognized arguments|\.py: error: ": "mend vllm.extra_args in judges.yaml",
