@@ -22,6 +22,7 @@ from resources.config.catalog import Catalog
 from resources.tables.store import preview
 
 PLACES = {
+    "controls": "candidates.controls",
     "thresholds": "gate.thresholds",
     "withhold": "gate.withhold",
     "reference_model": "reference.model",
@@ -54,7 +55,7 @@ def step_asset(
     """Return the asset of a step.
 
     `needs` names inputs that have to be there, though the step could do without them; `beside`
-    those that `tells` alone reads.
+    names further inputs, which only `tells` reads.
     """
     kinds = {
         name: pd.DataFrame if has_to else pd.DataFrame | None for name, has_to in step.takes.items()

@@ -4,7 +4,6 @@ What belongs here: the order of the steps, the gate that a judge must pass, and 
 come out. What does not: statistics, and reading (`judgeline.io`).
 """
 
-import difflib
 import hashlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +47,6 @@ from judgeline.io import (
     files_of,
     n_battles_of,
     plain_ratings,
-    questions_of,
     read_answers,
     score_battles,
     write_together,
@@ -71,7 +69,7 @@ from judgeline.report import (
     write_report,
 )
 from judgeline.settings import Settings
-from judgeline.steps.coding import coded, once
+from judgeline.steps.coding import coded, once, units
 from judgeline.steps.comparison import pooled_board
 from judgeline.steps.memory import STEPS, run
 from judgeline.steps.reference import anchored
@@ -265,8 +263,8 @@ class Board:
             "outcomes": battles.outcomes,
             **({"look at": "; ".join(battles.notes)} if battles.notes else {}),
             **{name: str(getattr(used, name)) for name in _STATED},
-            "questions": _DRAWN[questions_of(battles.scored) is None],
-            "methods": ", ".join(self.settings.methods) or "all",
+            "questions": _DRAWN[units(battles.scored, used) is None],
+            "methods": ", ".join(self.settings.methods) or "all but the smoothed ones",
             "versions": ", ".join(f"{name} {version(name)}" for name in packages),
         }
 
@@ -615,7 +613,8 @@ def pool(
         ``battle_id``, models and vote are; without ``battle_id`` if its ``question_id``, models in
         either order, and vote are.
     settings : Settings
-        How to rate; `methods` is not used.
+        How to rate. Pooled ratings have one method and one criterion, skill: `method`, `methods`,
+        `thresholds` and `withhold` have to be left out.
 
     Returns
     -------
@@ -632,6 +631,11 @@ def pool(
     """
     if isinstance(battles, pd.DataFrame | Path | str) or len(battles) < 2:
         raise ValueError("pool takes a list of two tables or files at least, one of each judge")
+    for name in ("method", "methods", "thresholds", "withhold"):
+        if getattr(settings, name) != getattr(_BY_DEFAULT, name):
+            raise ArgumentError(
+                f"pooled ratings have one method and one criterion: leave out {name!r}", name
+            )
     scored: dict[str, pd.DataFrame] = {}
     for place, one in enumerate(battles):
         read = readable(one, None, None, None, allow_quarantine=False)
@@ -786,8 +790,9 @@ def _rank(scored: pd.DataFrame, used: Settings) -> Ranking:
     require_connected(coded(scored, used))
     given = run(["beta_folds"], {"scored_battles": scored}, used)
     require_usable(scored, as_columns(BetaFolds, given["beta_folds"]))
-    methods = _methods(used.methods)
-    used = replace(used, method=HEADLINE if HEADLINE in methods else methods[0])
+    methods = _methods(used)
+    if used.methods:
+        used = replace(used, method=HEADLINE if HEADLINE in methods else methods[0])
     tables = run(["leaderboard"], given, used)
     rated = tables["heldout_ratings"]
     wanted = rated[rated["method"].isin([*methods, "human"])].reset_index(drop=True)
@@ -813,15 +818,11 @@ def _require_recorded(scored: pd.DataFrame, settings: Settings) -> None:
         )
 
 
-def _methods(asked: tuple[str, ...]) -> list[str]:
+def _methods(settings: Settings) -> list[str]:
     """Return the methods to write: those asked for, else all that cost no fit of their own."""
-    for method in asked:
-        if method not in JUDGE_METHODS:
-            near = difflib.get_close_matches(method, JUDGE_METHODS, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            known = ", ".join(JUDGE_METHODS)
-            raise ValueError(f"unknown method {method!r}; {hint}Known are {known}")
-    return list(dict.fromkeys(asked)) or [one for one in JUDGE_METHODS if not is_baseline(one)]
+    if settings.methods:
+        return list(dict.fromkeys(settings.methods))
+    return [one for one in JUDGE_METHODS if not is_baseline(one) or one == settings.method]
 
 
 def _csv_writer(table: pd.DataFrame) -> Callable[[Path], object]:

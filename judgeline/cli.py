@@ -150,8 +150,9 @@ def rank(
     method: Annotated[
         list[str] | None,
         option(
-            "Method to write, such as soft or hard; repeat for more. All by default; the "
-            "leaderboard ranks by auto where it is among them, else by the first."
+            "Method to write, such as soft or hard; repeat for more. By default all but the "
+            "smoothed ones, such as smoothed-0.75, which take a fit each; the leaderboard ranks "
+            "by auto where it is among them, else by the first."
         ),
     ] = None,
     std_error: Annotated[

@@ -1,13 +1,13 @@
 """The settings of the chain from battles to a board: one frozen value, in memory and in Dagster."""
 
+import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
-from judgeline.elo import HEADLINE, RatingSettings
+from judgeline.elo import HEADLINE, JUDGE_METHODS, RatingSettings
 from judgeline.elo.resampling import levels_in
 from judgeline.intervals import IntervalKind, StdErrorKind, require_miscoverage
 from judgeline.io import ArgumentError
@@ -21,11 +21,11 @@ _CHOICES = {
 _WHOLE = ("n_splits", "seed")
 
 KEYS = ("stream", "judge", "smoothing_levels")
-"""Settings that every step has: names that key random draws, and levels that follow from
-`methods`."""
+"""Settings that a step may read undeclared: `stream` and `judge` seed its draws, and the smoothing
+levels follow from the methods."""
 
 MOST_RESAMPLED = 100_000
-"""Battles beyond which resamples add nothing to the closed form of their standard error."""
+"""Above this many battles no resamples are drawn: the closed form is as good."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,15 @@ class Settings:
     resample_by : {"question", "battle"}
         What is drawn together: the battles of a question, or each battle by itself.
     method : str
-        Method that ranks, where `methods` names none.
+        Method that ranks, where `methods` names none; one of `judgeline.elo.JUDGE_METHODS`.
     thresholds : mapping of str to float or None
         Limits of the judge gate by criterion; those of `judgeline.reliability` where none is named.
     withhold : collection of str
-        Criteria whose failure withholds the judge's ratings.
+        Criteria whose failure withholds the judge's ratings. A table of scores can be held to
+        ``skill`` alone; a corpus of the lineage has four by default.
+    controls : mapping of str to mapping
+        Attack controls by name, each with the Elo points that it may be rated above an honest
+        judge's rating (``bound``).
     stream : str
         Name that random draws are keyed by beside `seed`; the lineage takes the corpus.
     judge : str
@@ -73,8 +77,8 @@ class Settings:
     win_rate_half_width : float
         Half-width of a win rate's interval that plans of labels aim at, a share of the battles.
     reference_model : str, optional
-        Fixed opponent of reference-anchored ratings; by default the model whose least-met opponent
-        it met most often.
+        Fixed opponent of reference-anchored ratings; by default the model whose smallest number
+        of battles with any opponent is largest.
     n_population : int, optional
         Prompts of the population that was drawn from; by default prompts at large.
     mean_kappa : float, optional
@@ -82,8 +86,8 @@ class Settings:
     scale : tuple of int
         Lowest and highest number that the judge could say of a single answer.
     tolerance : float
-        Masses of a judge's two likeliest choices less than twice this apart are a tie, and so are
-        perplexities, and scores in points of 1 to 10, at most this apart.
+        Two scores, in points of 1 to 10, or two perplexities that are at most this apart are a
+        tie. So are a judge's two likeliest choices if their masses are less than twice this apart.
     """
 
     l2: float = 0.01
@@ -97,8 +101,9 @@ class Settings:
     methods: tuple[str, ...] = ()
     resample_by: Literal["question", "battle"] = "question"
     method: str = HEADLINE
-    thresholds: Mapping[str, float | None] = field(default_factory=lambda: MappingProxyType({}))
+    thresholds: Mapping[str, float | None] = field(default_factory=dict, hash=False)
     withhold: Collection[str] = ("skill",)
+    controls: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     stream: str = ""
     judge: str = ""
     win_rate_half_width: float = 0.05
@@ -118,6 +123,11 @@ class Settings:
             if not is_known:
                 expected = known or "a whole number"
                 raise ArgumentError(f"{name} is {value!r}; expected {expected}", name)
+        for name in (*self.methods, self.method):
+            require_method(name)
+        low, high = _two_numbers(self.scale)
+        if not low < high:
+            raise ArgumentError(f"scale is {self.scale!r}; expected (lowest, highest)", "scale")
         if self.intervals == "published" and self.std_error == "analytic":
             raise ArgumentError(
                 "published intervals are of bootstrap standard errors: leave out 'std_error'",
@@ -163,6 +173,24 @@ class Settings:
         by_default: StdErrorKind = "bootstrap" if n_resamples else "analytic"
         kind = "bootstrap" if self.intervals == "published" else self.std_error or by_default
         return replace(self, n_resamples=n_resamples, std_error=kind)
+
+
+def require_method(name: str) -> None:
+    """Raise ArgumentError with the nearest name if there is no such method."""
+    if name not in JUDGE_METHODS:
+        near = difflib.get_close_matches(name, JUDGE_METHODS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        known = ", ".join(JUDGE_METHODS)
+        raise ArgumentError(f"unknown method {name!r}; {hint}Known are {known}", "method")
+
+
+def _two_numbers(scale: Any) -> tuple[float, float]:
+    """Return the ends of a scale; ArgumentError if it is no pair of numbers."""
+    try:
+        low, high = (float(end) for end in scale)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"scale is {scale!r}; expected (lowest, highest)", "scale") from None
+    return low, high
 
 
 class Restricted:

@@ -30,6 +30,7 @@ from assets.partitions import CORPUS, by_judge, corpus_and_judge, previews_silen
 from assets.settings import EVERY_JUDGE, FILES, JUDGE, SETTINGS, corpus_of, stated
 from judgeline.elo import FEW_BATTLES
 from judgeline.sampling import N_BANDS, strength_bands
+from judgeline.steps.candidates import NO_BATTLES
 from judgeline.tables.candidates import CANDIDATE_VERDICTS
 from judgeline.tables.rules import Rule, different, holds, known, unique, within
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
@@ -313,7 +314,6 @@ def candidates_speak_all_languages(
     )
 
 
-NO_BATTLES = "no candidate battles: drop a file into the candidates folder of the corpus"
 _RECORDED = "the judge's verdicts came with the corpus: it cannot be asked about new models"
 
 

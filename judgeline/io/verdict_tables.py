@@ -24,6 +24,9 @@ _MEANING = {
 CHOICES = ("choice", "p_a", "p_tie", "p_b", "perplexity")
 """Columns of what a judge says of two answers in one word."""
 
+SHARES = ("choice", "p_a", "p_tie", "p_b", "recorded_outcome", "human_outcome")
+"""Numbers that lie between 0 and 1."""
+
 _ORDERS = ("AB", "BA", "mean")
 _NUMBERS = (
     *CHOICES, *SCORE_COLUMNS, "score", "expected_score", "recorded_outcome", "human_outcome",
@@ -43,6 +46,15 @@ def battles_given(battles: pd.DataFrame, needed: Collection[str] = ()) -> pd.Dat
         raise ArgumentError(
             f"battles has battle_id {first!r} twice; keep one row of each battle", "battles"
         )
+    for name in always:
+        if (nulls := table[name].isna()).any():
+            raise ArgumentError(
+                f"{name} is empty in {int(nulls.sum())} rows of battles, {_MEANING[name]}; fill "
+                "them in, or leave these rows out",
+                "battles",
+            )
+    if table.empty:
+        raise ArgumentError("battles has no rows; there is nothing to look at", "battles")
     lacking = [name for name in _PLACES if name not in table]
     return table.assign(**dict.fromkeys(lacking)).reset_index(drop=True)
 
@@ -127,10 +139,13 @@ def _typed(table: pd.DataFrame, needed: Collection[str], argument: str) -> pd.Da
     numbers = {}
     for name in (one for one in _NUMBERS if one in table):
         numbers[name] = pd.to_numeric(table[name], errors="coerce").astype("float64")
-        if (odd := numbers[name].isna() & table[name].notna()).any():
+        odd = numbers[name].isna() & table[name].notna()
+        if name in SHARES:
+            odd |= numbers[name].notna() & ~numbers[name].between(0, 1)
+        if odd.any():
             raise ArgumentError(
-                f"{name} is {table.loc[odd, name].iloc[0]!r} in {argument}; expected a number, "
-                "empty where there is none",
+                f"{name} is {table.loc[odd, name].iloc[0]!r} in {argument}; expected a number"
+                f"{' from 0 to 1' if name in SHARES else ''}, empty where there is none",
                 argument,
             )
     return table.assign(**names, **numbers)

@@ -16,7 +16,7 @@ _depth = 0
 
 @contextmanager
 def once() -> Iterator[None]:
-    """Code each table of battles once inside the block, which changes none in place."""
+    """Code each table of battles once inside the block, which must not change it in place."""
     global _depth
     _depth += 1
     try:
@@ -28,7 +28,7 @@ def once() -> Iterator[None]:
 
 
 def coded(scored_battles: pd.DataFrame, settings: Any, *, every_vote: bool = False) -> CodedBattles:
-    """Return scored battles as arrays; votes on models with too few count where `every_vote` does.
+    """Return scored battles as arrays; `every_vote` keeps votes on models with too few of them.
 
     ValueError as of `as_coded`.
     """

@@ -121,8 +121,8 @@ def leads_beside(
 ) -> list[Lead]:
     """Return the lead of the next model above over a model, and its own over the next below.
 
-    Where half the widths of the board's intervals are given, the smallest of the model's leads that
-    chance does not explain follows: the first to go where its rank interval reaches further down.
+    With half the widths of the board's intervals, the model's smallest lead that chance does not
+    explain follows: its loss would lower the model's worst rank first.
     `ratings` and widths are by model, Elo points, by the method that the leads are of.
     """
     voted = coded(scored_battles, settings)

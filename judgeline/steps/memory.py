@@ -1,11 +1,15 @@
 """The engine in memory: tables from given ones, each made once."""
 
+import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
+from judgeline.io import COUNT, n_battles_of
+from judgeline.settings import Settings
 from judgeline.steps import (
+    candidates,
     diagnostics,
     elo,
     intervals,
@@ -21,6 +25,7 @@ from judgeline.steps.step import Step
 
 _SYSTEMS = (
     elo, methods, intervals, diagnostics, reliability, winrate, trust, reference, quantitative,
+    candidates,
 )  # fmt: skip
 
 STEPS: dict[str, Step] = {
@@ -30,13 +35,13 @@ STEPS: dict[str, Step] = {
 
 
 def run(
-    names: Iterable[str], given: Mapping[str, pd.DataFrame], settings: Any
+    names: str | Iterable[str], given: Mapping[str, pd.DataFrame], settings: Any
 ) -> dict[str, pd.DataFrame]:
     """Return the named tables, and those made on the way, from given ones.
 
     Parameters
     ----------
-    names : iterable of str
+    names : str or iterable of str
         Tables to make, such as ``["leaderboard"]``.
     given : mapping of str to DataFrame
         Tables that are there, such as ``{"scored_battles": battles}``.
@@ -46,21 +51,35 @@ def run(
     Returns
     -------
     dict of str to DataFrame
-        Tables by name, those given included. A table that may be missing, and that nothing given
-        leads to, is missing.
+        Tables by name, those given included. Optional tables that cannot be made are left out.
 
     Raises
     ------
     ValueError
-        If a table has to be there that is neither given nor made by a step.
+        If a name is no table, or a table has to be there that is neither given nor made by a step.
     """
     tables: dict[str, pd.DataFrame | None] = dict(given)
+    battles = given.get("scored_battles")
+    if isinstance(settings, Settings) and battles is not None:
+        settings = settings.resolved(n_battles_of(battles), counted=COUNT in battles)
     with once():
-        for name in names:
+        for name in [names] if isinstance(names, str) else names:
+            if name not in STEPS and name not in given:
+                near = difflib.get_close_matches(name, STEPS, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise ValueError(f"no step makes a table {name!r}{hint}")
             if _make(name, tables, settings) is None:
-                has = ", ".join(given) or "nothing"
-                raise ValueError(f"table {name} cannot be made from {has}")
+                has, lacks = ", ".join(given) or "nothing", ", ".join(_lacking(name, tables))
+                raise ValueError(f"table {name} cannot be made from {has}: it needs {lacks}")
     return {name: table for name, table in tables.items() if table is not None}
+
+
+def _lacking(name: str, tables: Mapping[str, pd.DataFrame | None]) -> list[str]:
+    """Return the tables that have to be given for another one to be made."""
+    if name not in STEPS:
+        return [name]
+    needed = [one for one, has_to in STEPS[name].takes.items() if has_to and tables[one] is None]
+    return list(dict.fromkeys(lack for one in needed for lack in _lacking(one, tables)))
 
 
 def _make(name: str, tables: dict[str, pd.DataFrame | None], settings: Any) -> pd.DataFrame | None:

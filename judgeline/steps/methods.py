@@ -131,8 +131,8 @@ def _common(
 ) -> tuple[pd.Index, dict[str, str]]:
     """Return the battles of all methods that are kept, and why others are not.
 
-    The rubric's own come first, then whoever scored most; one that would leave less than
-    `LEAST_SHARE` of the scored battles to all is left out.
+    The rubric's own methods come first, then the others by scored battles. A method that would
+    leave less than `LEAST_SHARE` of the scored battles to all is left out.
     """
     common, notes = scored, {}
     for name in sorted(names, key=lambda name: (name not in _OWN, -len(found[name]))):

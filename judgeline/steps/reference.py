@@ -35,8 +35,8 @@ LIKELIHOOD, RUBRIC = "likelihood", "rubric"
 """Where preferences come from: the judge's own probabilities, or outcomes of its rubric scores."""
 
 LEAST_COVERED = 0.8
-"""Share of the best source's battles that the preferred source has to cover: a probability says
-more of one battle than an outcome does, but a tenth of the battles say less than all of them."""
+"""Share of the best source's battles that the preferred source has to cover. A probability says
+more of a battle than an outcome does, but not if most battles have none."""
 
 
 class Preferences(NamedTuple):

@@ -53,7 +53,7 @@ class Step:
         }
 
     def make(self, tables: Mapping[str, pd.DataFrame | None], settings: Any) -> Made:
-        """Return the table made from others by name; RuntimeError if its columns are others."""
+        """Return the table made from others by name; RuntimeError if it has undeclared columns."""
         given = {name: tables[name] for name in self.takes}
         told = {"settings": Restricted.of(settings, self.reads)} if self.reads else {}
         made = self.function(**given, **told)
@@ -77,7 +77,7 @@ def step(table: Table, reads: tuple[str, ...] = ()) -> Callable[[Function], Step
 
 
 def as_columns(kind: type[Columns], table: pd.DataFrame) -> Columns:
-    """Return a table as the result of the core that it was made from."""
+    """Return the columns of a table as the named tuple `kind`."""
     require_columns(kind, table)
     return kind._make(table[field].to_numpy() for field in kind._fields)
 
