@@ -46,7 +46,8 @@ def test_bounds_stand_beside_the_interval_of_the_leaderboard(sloppy):
     soft = bounds.xs("soft", level="method").loc[board.index]
     np.testing.assert_allclose(soft["rating"], board["soft_rating"])
     heldout = as_columns(HeldOutRatings, sloppy.stored("heldout_ratings", "tiny", "sloppy"))
-    by_soft = as_table(rank_models(heldout, method="soft")).set_index("model").loc[board.index]
+    ranked = as_table(rank_models(heldout, method="soft", std_error="bootstrap"))
+    by_soft = ranked.set_index("model").loc[board.index]
     np.testing.assert_allclose(
         soft["half_width"], (by_soft["judge_upper"] - by_soft["judge_lower"]) / 2
     )
