@@ -21,6 +21,7 @@ from judgeline.intervals import calibrate_intervals
 from judgeline.io import RANKS, as_coded, as_table, questions_of
 from judgeline.reliability.gate import Measurement, hold_to
 from judgeline.report import beyond_lines
+from judgeline.steps import candidates as candidate_steps
 from judgeline.steps.candidates import WHOSE, score_candidates
 from judgeline.steps.step import as_columns
 from judgeline.tables.candidates import CANDIDATE_RATINGS, CANDIDATE_VERDICTS
@@ -40,7 +41,7 @@ def made(tmp_path, monkeypatch):
 
     def make(asset, options="", rating="n_resamples: 20", judge="stub", **tables):
         if (scored := tables.pop("candidate_scores", None)) is not None:
-            monkeypatch.setattr(placing, "score_candidates", lambda *_: scored)
+            monkeypatch.setattr(candidate_steps, "score_candidates", lambda *_: scored)
         corpora = f"c: {{reader: battles, location: x, rating: {{{rating}}}{options}}}"
         judges = f"{judge}: {{display_name: Stub, family: none, kind: recorded}}"
         catalog = catalog_of(tmp_path, corpora=corpora, judges=judges)
@@ -246,7 +247,7 @@ def test_a_candidate_beyond_all_voted_models_is_told_with_the_remedy(
 def test_a_model_with_votes_by_now_is_no_candidate(rate):
     table, metadata = rate(tables_of(scores("ant", GOOD)[1:], scores("new", GOOD)))
     assert table.index.tolist() == ["new"]
-    assert metadata["superseded"] == ["ant"]
+    assert metadata["superseded"].value == ["ant"]
 
 
 def test_an_unjudged_candidate_borrows_no_rating_of_its_namesake(made, scored_battles):
