@@ -13,7 +13,7 @@ import pandas as pd
 from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
 
 from assets.partitions import CORPUS_JUDGE, corpus_and_judge, corpus_judge_key
-from resources.judges.judge import ORIGIN
+from judgeline.judges.judge import ORIGIN
 from resources.tables.declared import TABLES
 
 OF_CORPUS = ("raw_battles", "battles", "sampled_battles", "candidates", "candidate_battles")

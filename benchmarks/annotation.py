@@ -24,18 +24,17 @@ from urllib.parse import urlsplit
 import pandas as pd
 from upath import UPath
 
+from judgeline.judges.annotation import annotate
+from judgeline.judges.buying import Account, Buyer
+from judgeline.judges.forms.form import Prompt
+from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.live.endpoint import Endpoint
+from judgeline.judges.live.fields import Decoding, ServedFields
+from judgeline.judges.live.judge import ServedJudge, Site
+from judgeline.judges.opening import read_template
+from judgeline.judges.presentation import present
+from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.verdict import CRITERIA, RESPONSES
-from resources.config.paths import ROOT
-from resources.judges.annotation import annotate
-from resources.judges.buying import Account, Buyer
-from resources.judges.catalog import read_template
-from resources.judges.forms.form import Prompt
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.live.endpoint import Endpoint
-from resources.judges.live.fields import Decoding, ServedFields
-from resources.judges.live.judge import ServedJudge, Site
-from resources.judges.presentation import present
-from resources.store.verdicts import VerdictStore
 
 CAPACITIES = (50, 100, 200, 400)  # requests per second
 LATENCY_S = 0.25
@@ -208,7 +207,7 @@ def path_seconds(judge: ServedJudge, battles: pd.DataFrame) -> float:
 
 def compare(url: str, label: str, fields: ServedFields, n_battles: int, repeats: int) -> None:
     """Print the rates of both ways at one server, asked in turns."""
-    template = read_template(ROOT / "config" / "prompts" / fields.template)
+    template = read_template(fields.template)
     raw, ours = [], []
     with tempfile.TemporaryDirectory() as folder:
         judge = open_judge(url, template, fields, Path(folder))
@@ -254,7 +253,7 @@ def resident() -> float:
 
 def memory(n_battles: int) -> None:
     """Print the resident set while many battles are judged by a server that never waits."""
-    template = read_template(ROOT / "config" / "prompts" / "fenced-rubric.txt")
+    template = read_template("fenced-rubric.txt")
     battles = make_battles(n_battles, words=30)
     marks = [0.01, 0.1, 0.25, 0.5, 0.75, 1.0]
     peak, stop = [0.0], threading.Event()

@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from judgeline.paths import ROOT
 from judgeline.verdict import CRITERIA
-from resources.config.paths import ROOT
 
 sys.path.append(str(ROOT / "tests" / "e2e"))
 sys.path.append(str(ROOT / "tests" / "helpers"))

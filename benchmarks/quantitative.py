@@ -122,8 +122,8 @@ def table(curve: pd.DataFrame) -> str:
 
 def embedded(texts: list[str], base_url: str, model: str, api_key_env: str | None) -> np.ndarray:
     """Return the embeddings of texts, shape (n, d), from an endpoint, or stop."""
-    from resources.config.embeddings import EmbedderDefinition
-    from resources.embeddings.embedder import open_embedder
+    from judgeline.judges.embeddings.definition import EmbedderDefinition
+    from judgeline.judges.embeddings.embedder import open_embedder
 
     given = {"slug": "benchmark", "kind": "openai", "base_url": base_url, "model": model}
     given |= {"batch_size": 16, "concurrency": 2, "timeout_s": 600.0}  # may be on this machine

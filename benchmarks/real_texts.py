@@ -14,7 +14,6 @@ import argparse
 import itertools
 import math
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,8 +23,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from judgeline.paths import ROOT
 from judgeline.verdict import text_hash
-from resources.config.paths import ROOT
 
 LEFT_OUT = ("NullModel",)
 """It talks the published judge into preferring it, whatever the question."""
@@ -83,7 +82,7 @@ def _battle(a: Any, b: Any) -> dict[str, Any]:
 def furnish(folder: Path, battles: pd.DataFrame, given: argparse.Namespace) -> Path:
     """Write an installation with one corpus and one judge; return its configuration folder."""
     config = folder / "config"
-    shutil.copytree(ROOT / "config" / "prompts", config / "prompts", dirs_exist_ok=True)
+    config.mkdir(parents=True, exist_ok=True)
     battles.to_json(folder / "battles.jsonl", orient="records", lines=True)
     corpus = {
         "display_name": "Real texts, another judge's preferences for votes",

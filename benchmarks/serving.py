@@ -26,16 +26,15 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from judgeline.judges.forms.form import Prompt
+from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.live.endpoint import Endpoint
+from judgeline.judges.live.fields import DEFAULT_TEMPLATE, ServedFields
+from judgeline.judges.managed.judge import Server, VllmError, running, vllm_python
+from judgeline.judges.managed.options import Hosting, VllmOptions
+from judgeline.judges.opening import read_template
+from judgeline.judges.presentation import Presentation, present
 from judgeline.verdict import RubricError
-from resources.config.paths import ROOT
-from resources.judges.catalog import read_template
-from resources.judges.forms.form import Prompt
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.live.endpoint import Endpoint
-from resources.judges.live.fields import DEFAULT_TEMPLATE, ServedFields
-from resources.judges.managed.judge import Server, VllmError, running, vllm_python
-from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.presentation import Presentation, present
 
 IN_FLIGHT = (16, 64, 256)
 LONGEST_S = 300.0
@@ -394,7 +393,7 @@ def _started_line(server: Server, seconds: float) -> str:
 
 def make_asking(model: str, given: argparse.Namespace) -> Asking:
     """Return how presentations are asked."""
-    template = read_template(ROOT / "config" / "prompts" / DEFAULT_TEMPLATE)
+    template = read_template(DEFAULT_TEMPLATE)
     return Asking(
         Prompt(template, RUBRIC),
         model,

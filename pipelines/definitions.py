@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 import assets
+from judgeline.judges.budget import Budget
 from pipelines.instance.homes import in_process_on_named_host
 from pipelines.jobs import JOBS
 from pipelines.sensors.candidates import new_candidates, place_candidates
@@ -17,9 +18,7 @@ from pipelines.sensors.partitions import configured_partitions
 from pipelines.sensors.upkeep import lost_runs, old_evaluations, weekly_pruning
 from pipelines.sensors.weekly import drift_watch, refreshed_corpora, weekly_refresh
 from resources.config.catalog import Catalog
-from resources.embeddings.buying import StoredEmbeddings
-from resources.judges.budget import Budget
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredEmbeddings, StoredVerdicts
 from resources.tables.store import ParquetTables
 
 automation = dg.AutomationConditionSensorDefinition(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.config.paths import ROOT
+from judgeline.paths import ROOT
 
 
 @pytest.mark.slow

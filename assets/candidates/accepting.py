@@ -19,6 +19,8 @@ from assets.candidates.choosing import (
     questions_to_answer,
     rated_models,
 )
+from judgeline.paths import ROOT
+from judgeline.suggest import quoted, unknown_name
 from judgeline.tables.candidates import CANDIDATES
 from judgeline.verdict import identity_hash
 from resources.candidates.file import (
@@ -31,8 +33,6 @@ from resources.candidates.file import (
 )
 from resources.candidates.folder import MAX_BYTES, Seen, printable_name
 from resources.config.options import CandidateOptions, ControlName, ControlOptions
-from resources.config.paths import ROOT
-from resources.suggest import quoted, unknown_name
 from resources.tables.store import ParquetStore
 
 NULL_ANSWER = (

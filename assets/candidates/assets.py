@@ -29,6 +29,8 @@ from assets.judging.asking import ask_judge, why_not_asked
 from assets.partitions import CORPUS, by_judge, corpus_and_judge, previews_silenced
 from assets.settings import EVERY_JUDGE, FILES, JUDGE, SETTINGS, corpus_of, stated
 from judgeline.elo import FEW_BATTLES
+from judgeline.judges.budget import Budget, JointBudget
+from judgeline.judges.buying import BudgetError
 from judgeline.sampling import N_BANDS, strength_bands
 from judgeline.steps.candidates import NO_BATTLES
 from judgeline.tables.candidates import CANDIDATE_VERDICTS
@@ -36,9 +38,7 @@ from judgeline.tables.rules import Rule, different, holds, known, unique, within
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.judges.budget import Budget, JointBudget
-from resources.judges.buying import BudgetError
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 from resources.tables.expectations import check_result, evaluate
 from resources.tables.store import ParquetStore, empty_result
 

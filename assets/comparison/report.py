@@ -28,6 +28,9 @@ from assets.settings import EVERY_JUDGE, SETTINGS, stated
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import WITHHELD
 from judgeline.io import as_table, plain_ratings
+from judgeline.judges.budget import Price
+from judgeline.judges.forms.registered import FORM_TABLES
+from judgeline.paths import REPORT_PAGES, home
 from judgeline.report import (
     COMPANIONS,
     COST_COLUMNS,
@@ -49,9 +52,6 @@ from judgeline.steps.winrate import adjustment_coverage, label_plan
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition, RatingOptions
-from resources.config.paths import REPORT_PAGES, home
-from resources.judges.budget import Price
-from resources.judges.forms.registered import FORM_TABLES
 from resources.tables.store import ParquetStore
 
 Tables = dict[str, pd.DataFrame]

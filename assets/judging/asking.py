@@ -17,18 +17,18 @@ from sqlalchemy import text
 
 from assets.judging.budgets import RunBudget, capped, retried_later, transient_ignored
 from assets.partitions import corpus_and_judge
+from judgeline.judges.annotation import annotate, evidence_entries
+from judgeline.judges.budget import Budget, Price
+from judgeline.judges.buying import RETRIED, Account, Buyer, models_named
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.forms.registered import FormName
+from judgeline.judges.judge import Judge, origin_of
+from judgeline.judges.judge_plan import expect_calls, plan_of, told
+from judgeline.judges.live.endpoint import find_endpoint
+from judgeline.judges.managed.options import Hosting, VllmOptions
 from resources.config.catalog import Catalog
-from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import annotate, evidence_entries
-from resources.judges.budget import Budget, Price
-from resources.judges.buying import RETRIED, Account, Buyer, models_named
-from resources.judges.catalog import open_judge
-from resources.judges.forms.registered import FormName
-from resources.judges.judge import Judge, origin_of
-from resources.judges.judge_plan import expect_calls, plan_of, told
-from resources.judges.live.endpoint import find_endpoint
-from resources.judges.managed.options import Hosting, VllmOptions
-from resources.store.resource import StoredVerdicts
+from resources.opening import open_judge
+from resources.stores import StoredVerdicts
 
 ONE_SERVER = 1
 """Limit of a pool of GPUs that nobody gave one, whatever the default limit is."""
@@ -257,7 +257,7 @@ def ask_judge(
     calls = expect_calls(
         judge,
         form,
-        definition,
+        partial(open_judge, judge, definition, form=form),
         battles,
         buyer,
         n_replicates=n_replicates,

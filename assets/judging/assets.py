@@ -1,6 +1,7 @@
 """Verdicts of a judge by form, the battles scored by them, and the plan of its calls."""
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -14,17 +15,19 @@ from assets.reliability.gate import choose_panel
 from assets.settings import JUDGE, corpus_of
 from judgeline.intervals import expected_half_width, sampling_half_width
 from judgeline.io import PLAIN, are_plain, score_battles
+from judgeline.judges.annotation import recorded_choices, recorded_marks
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import Buyer, models_named
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.forms.registered import FORM_TABLES, FormName
+from judgeline.judges.judge import Judge
+from judgeline.judges.judge_plan import JudgePlan, expect_calls, plan_of
+from judgeline.judges.presentation import Presentation, present
 from judgeline.tables.intervals import with_judge_columns
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import recorded_choices, recorded_marks
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer, models_named
-from resources.judges.forms.registered import FORM_TABLES, FormName
-from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of
-from resources.judges.presentation import Presentation, present
-from resources.store.resource import StoredVerdicts
+from resources.opening import open_judge
+from resources.stores import StoredVerdicts
 from resources.tables.expectations import check_result
 from resources.tables.store import ParquetStore, empty_result
 
@@ -171,13 +174,17 @@ def plan_judge(
         more = present(choose_panel(sample, corpus, before), n_times)
     own = sample if "verdicts" in asks else sample.head(0)
     rubric = pd.concat([own, further], ignore_index=True) if len(further) else own
+
+    def opened(form: FormName) -> Callable[[], Judge]:
+        return partial(open_judge, judge, corpus, form=form)
+
     asked = {
-        form: expect_calls(judge, form, corpus, sample, buyer)
+        form: expect_calls(judge, form, opened(form), sample, buyer)
         for form, table in _TABLES.items()
         if form in judge.asks and table in asks and form != "rubric"
     }
     if "rubric" in judge.asks and (len(rubric) or more):
-        of_rubric = expect_calls(judge, "rubric", corpus, rubric, buyer, more=more)
+        of_rubric = expect_calls(judge, "rubric", opened("rubric"), rubric, buyer, more=more)
         asked = {"rubric": of_rubric, **asked}
     n_rubric = asked["rubric"].n_needed if "rubric" in asked else 0
     n_rubric = max(0, n_rubric - 2 * judge.replicates * len(further))

@@ -12,8 +12,8 @@ import dagster as dg
 from sqlalchemy.exc import OperationalError
 
 from assets.settings import BUDGET_TAG, SPENT_TAG, run_of, tag_of
-from resources.judges.budget import Budget, Cost, JointBudget
-from resources.judges.live.endpoint import OutOfReachError
+from judgeline.judges.budget import Budget, Cost, JointBudget
+from judgeline.judges.live.endpoint import OutOfReachError
 
 VARIABLE = "JUDGELINE_BUDGET"
 """Environment variable that caps each run, and each backfill, where it is at work."""

@@ -6,13 +6,14 @@ import pandas as pd
 from assets.conditions import table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import EMBEDDER, corpus_of
+from judgeline.judges.embeddings.buying import VectorBuyer
+from judgeline.judges.embeddings.embedder import open_embedder
+from judgeline.judges.embeddings.vector import Vector
 from judgeline.tables.quantitative import RATIONALE_EMBEDDINGS
 from judgeline.tables.rules import within
 from judgeline.verdict import explanation, reason_of_score
 from resources.config.catalog import Catalog
-from resources.embeddings.buying import StoredEmbeddings, VectorBuyer
-from resources.embeddings.embedder import open_embedder
-from resources.embeddings.vector import Vector
+from resources.stores import StoredEmbeddings
 from resources.tables.expectations import evaluate
 
 

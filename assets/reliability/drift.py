@@ -16,18 +16,18 @@ from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge
 from assets.thumbnails import drift_over_epochs
 from judgeline.io import as_table, score_battles
+from judgeline.judges.annotation import annotate
+from judgeline.judges.budget import Budget, JointBudget
+from judgeline.judges.buying import Buyer
+from judgeline.judges.judge import Calls, Judge, judge_key
+from judgeline.judges.presentation import present
 from judgeline.reliability import FALSE_ALARM, Judgement, detect_drift
 from judgeline.steps.reliability import by_run
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.judges.annotation import annotate
-from resources.judges.budget import Budget, JointBudget
-from resources.judges.buying import Buyer
-from resources.judges.judge import Calls, Judge, judge_key
-from resources.judges.presentation import present
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 from resources.tables.expectations import check_result
 from resources.tables.store import ParquetStore
 

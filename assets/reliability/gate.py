@@ -13,6 +13,7 @@ from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge
 from assets.settings import JUDGE, corpus_of
 from judgeline.io import score_battles
+from judgeline.judges.budget import Budget
 from judgeline.reliability import failures
 from judgeline.steps import reliability
 from judgeline.steps.reliability import by_run, gate_of
@@ -20,8 +21,7 @@ from judgeline.tables.reliability import RELIABILITY_PANEL
 from judgeline.tables.rules import among
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.judges.budget import Budget
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 from resources.tables.expectations import check_result, evaluate
 from resources.tables.store import ParquetStore, empty_result
 

@@ -17,6 +17,10 @@ from assets.judging.assets import plan_judge
 from assets.judging.budgets import NO_CAP, require_environment
 from assets.partitions import corpus_judge_key, register
 from assets.settings import BUDGET_TAG
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import Buyer
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.judge_plan import JudgePlan
 from judgeline.options import COULD_NOT_RUN, OK
 from judgeline.terminal import plain
 from pipelines.commands import console as terminal
@@ -39,11 +43,7 @@ from pipelines.instance.internals import (
 from pipelines.sensors.candidates import has_candidates
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.config.judges import JudgeDefinition
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer
-from resources.judges.judge_plan import JudgePlan
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 from resources.tables.store import ParquetStore, open_store
 
 WITHOUT_CORPUS = "not group:corpus and not (candidates or candidate_battles or candidate_verdicts)"

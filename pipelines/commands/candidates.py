@@ -10,17 +10,17 @@ from upath import UPath
 from assets.candidates.accepting import accept, history_in
 from assets.candidates.assets import choose_candidate_battles, of_asked_judges, read_candidates
 from assets.candidates.choosing import anchor_answers, questions_to_answer
+from judgeline.atomic import write_whole
+from judgeline.judges.opening import missing_variable
 from judgeline.report import beyond_lines
 from judgeline.steps.reliability import withheld_judges
+from judgeline.suggest import quoted
 from pipelines.commands.plan import tables_by_judge
 from pipelines.sensors.activity import active_or_why
-from resources.atomic import write_whole
 from resources.candidates import folder as folders
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.exchange.games import require_free
-from resources.judges.catalog import missing_variable
-from resources.suggest import quoted
 from resources.tables.store import ParquetStore, open_store
 
 _WAITS = {"settling": "changed just now", "no-end": "no end yet"}

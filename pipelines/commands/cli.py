@@ -92,10 +92,10 @@ def run(
     from pipelines.instance.homes import compute_in_one_thread
 
     compute_in_one_thread()
+    from judgeline.judges.budget import Budget
     from pipelines.commands.plan import require_covered
     from pipelines.commands.run import run_lineage
-    from resources.judges.budget import Budget
-    from resources.store.resource import StoredVerdicts
+    from resources.stores import StoredVerdicts
 
     console = open_console()
     lineage = partial(
@@ -143,9 +143,9 @@ def leaderboard(
     ] = "table",
 ) -> None:
     """Print the leaderboards that `judgeline run` made of a corpus."""
+    from judgeline.paths import home
     from judgeline.terminal import machine_readable, show_leaderboard
     from pipelines.commands.leaderboards import stored_evidence, stored_leaderboards
-    from resources.config.paths import home
 
     boards, definition = stored_leaderboards(corpus, judge)
     what, is_simulated = definition.display_name, definition.reader == "arena"

@@ -18,10 +18,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from assets.judging.asking import PROGRESS
+from judgeline.judges.judge_plan import JudgePlan, told
 from judgeline.options import COULD_NOT_RUN, GATE_FAILED, OK
 from judgeline.report import inert
 from judgeline.terminal import plain
-from resources.judges.judge_plan import JudgePlan, told
 
 _Table = tuple[dg.AssetKey, str]
 _PAUSE_S = 20.0  # between lines about one step, where no bar can move

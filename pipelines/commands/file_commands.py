@@ -306,7 +306,7 @@ def add_corpus(slug: SlugArgument, settings: SetOption = None) -> None:
     It is checked first, and not read yet. Judges that it names are added too, where there are
     examples of them.
     """
-    from resources.config.paths import ROOT
+    from judgeline.paths import ROOT
 
     kind, judges = _kind("corpora"), _kind("judges")
     changed = []

@@ -16,13 +16,13 @@ import typer
 from rich.console import Console
 from upath import UPath
 
+from judgeline.atomic import write_whole
+from judgeline.judges.store.keyed import is_local
+from judgeline.judges.store.verdicts import VerdictStore
+from judgeline.paths import home, tables_uri, verdicts_uri
+from judgeline.suggest import near_names
 from pipelines.commands.console import said
 from pipelines.instance.homes import UNFINISHED, open_instance
-from resources.atomic import write_whole
-from resources.config.paths import home, tables_uri, verdicts_uri
-from resources.store.keyed import is_local
-from resources.store.verdicts import VerdictStore
-from resources.suggest import near_names
 
 RECORDS = ("candidates", "drift_answers", "predictions")
 """Tables that grow and cannot be made again: a model's rows go, the others stay."""

@@ -9,14 +9,14 @@ from upath import UPath
 from judgeline.elo import HEADLINE, HeldOutRatings, summarise
 from judgeline.intervals import Leaderboard
 from judgeline.io import as_table
+from judgeline.paths import tables_uri
 from judgeline.steps.step import as_columns
+from judgeline.suggest import unknown_name
 from judgeline.tables.intervals import with_judge_columns
 from judgeline.terminal import plain, show_leaderboard
 from judgeline.verdict import POOLED
 from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.config.judges import load_judges
-from resources.config.paths import tables_uri
-from resources.suggest import unknown_name
 
 
 def stored_leaderboards(

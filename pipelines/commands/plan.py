@@ -12,18 +12,18 @@ from assets.corpus.assets import choose
 from assets.judging.assets import ASKED, plan_judge
 from assets.provenance import latest, metadata_of
 from judgeline.io import PLAIN, are_plain
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import Buyer
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.judge_plan import JudgePlan
+from judgeline.judges.opening import open_served
 from judgeline.tables.corpus import SCORE_COLUMNS
 from pipelines.instance.internals import AssetGraph
 from resources.candidates.folder import wait_until_settled
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.config.judges import JudgeDefinition
 from resources.corpora.assemble import filter_battles
 from resources.corpora.reading import read_corpus
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer
-from resources.judges.catalog import open_served
-from resources.judges.judge_plan import JudgePlan
 from resources.tables.store import ParquetStore
 
 

@@ -22,6 +22,10 @@ from assets.candidates.choosing import fingerprint
 from assets.judging.assets import ASKED
 from assets.judging.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import RETRIED, Buyer
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.suggest import unknown_name
 from pipelines.commands.beside import beside, n_processes
 from pipelines.commands.console import (
     INTERRUPTED,
@@ -53,11 +57,7 @@ from pipelines.instance.processes import this_host
 from pipelines.sensors.candidates import PLACES_TAG, has_candidates, placing_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.config.judges import JudgeDefinition
-from resources.judges.budget import Budget
-from resources.judges.buying import RETRIED, Buyer
-from resources.store.resource import StoredVerdicts
-from resources.suggest import unknown_name
+from resources.stores import StoredVerdicts
 from resources.tables.store import ParquetTables
 
 _REPORT = dg.AssetKey("report")

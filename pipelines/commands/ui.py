@@ -14,11 +14,11 @@ import yaml
 from rich.console import Console
 
 from assets.judging.budgets import default_cap_text
+from judgeline.paths import ROOT, home, tables_uri
 from pipelines.instance import owned
 from pipelines.instance.guard import allowed_hosts
 from pipelines.instance.homes import open_instance, prepare_home, recover
 from pipelines.sensors.durations import sensor_seconds
-from resources.config.paths import ROOT, home, tables_uri
 
 HOST = "127.0.0.1"  # there is no login: never listen to the network
 MODULE, LOCATION = "pipelines.definitions", "judgeline"

@@ -15,12 +15,12 @@ from assets.judging.assets import FORM_OF
 from assets.partitions import CORPUS, corpus_judge_key
 from assets.provenance import check_records, latest, metadata_of, settled_judges
 from assets.settings import SETTINGS, value
+from judgeline.judges.buying import RETRIED, is_retried
 from pipelines.commands.console import FailedCheck, failed_check
 from pipelines.instance import internals
 from pipelines.sensors.activity import identity_now
 from resources.config.catalog import Catalog
-from resources.judges.buying import RETRIED, is_retried
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 from resources.tables.store import ParquetStore
 
 _REPORT = dg.AssetKey("report")

@@ -16,6 +16,12 @@ from rich.console import Console
 from upath import UPath
 
 from judgeline.io import files_of
+from judgeline.judges import judge as calls
+from judgeline.judges.buying import is_retried
+from judgeline.judges.opening import was_probed
+from judgeline.judges.presentation import Presentation, present
+from judgeline.judges.store.verdicts import VerdictStore
+from judgeline.paths import verdicts_uri
 from judgeline.report import in_csv
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.terminal import plain, plain_table, show_files
@@ -25,16 +31,11 @@ from resources.config.corpora import KIND as CORPORA
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition, load_corpora
 from resources.config.judges import KIND as JUDGES
 from resources.config.judges import load_judges
-from resources.config.paths import verdicts_uri
 from resources.corpora.battles import BATTLES, VERDICTS
 from resources.corpora.reading import CorpusRead, read_files
 from resources.exchange.games import Account, judged_battles, require_free, write_together
 from resources.exchange.softelo import UNKNOWN, write_soft_elo
-from resources.judges import judge as calls
-from resources.judges.buying import is_retried
-from resources.judges.catalog import open_judge, was_probed
-from resources.judges.presentation import Presentation, present
-from resources.store.verdicts import VerdictStore
+from resources.opening import open_judge
 from resources.tables.store import open_store
 
 Row = tuple[str, int, str, str]

@@ -22,6 +22,7 @@ from judgeline.intervals import (
     withheld_reason,
 )
 from judgeline.io import RANKS, as_table
+from judgeline.paths import home
 from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, strongest
 from judgeline.steps.candidates import score_candidates
 from judgeline.steps.coding import ranking_options
@@ -29,14 +30,13 @@ from judgeline.steps.comparison import heldout_of
 from judgeline.steps.diagnostics import influence_table, leads_beside
 from judgeline.steps.missing import ANSWERED, FOUGHT, account_for
 from judgeline.steps.step import as_columns
+from judgeline.suggest import unknown_name
 from judgeline.tables.intervals import with_judge_columns
 from judgeline.terminal import json_value
 from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_leaderboard, no_pooled
 from pipelines.instance.homes import open_instance
 from resources.config.catalog import Catalog
-from resources.config.paths import home
-from resources.suggest import unknown_name
 from resources.tables.store import ParquetStore, open_store
 
 _SHOWN = ("rank", "best_rank", "worst_rank", "basis", "rating", "lower", "upper", "std_error",

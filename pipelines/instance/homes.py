@@ -9,8 +9,8 @@ import dagster as dg
 import yaml
 from filelock import FileLock
 
+from judgeline.paths import ROOT, home, in_home
 from pipelines.instance.processes import is_alive, this_host
-from resources.config.paths import ROOT, home, in_home
 
 HOST_TAG = "judgeline/host"
 """Tag of a run with the name of the host on which its worker runs."""

@@ -24,7 +24,7 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.event import listen
 from sqlalchemy.pool import QueuePool
 
-from resources.config.paths import in_home
+from judgeline.paths import in_home
 
 OPEN_FILES = 8
 """Files of events that stay open in a process, of one run each; three descriptors a file."""

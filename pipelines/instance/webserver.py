@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from judgeline.paths import REPORT_PAGES, home
 from pipelines.instance.guard import Guard, Refusal, allowed_hosts
-from resources.config.paths import REPORT_PAGES, home
 
 _GRACE_S = 3  # for requests under way when the server is stopped
 

@@ -5,13 +5,14 @@ from collections.abc import Collection
 import dagster as dg
 
 from assets.partitions import corpus_judge_key
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.forms.registered import FormName
+from judgeline.judges.judge import judge_key
+from judgeline.judges.opening import missing_variable, was_probed
 from pipelines.commands.plan import judges_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.config.judges import JudgeDefinition
-from resources.judges.catalog import missing_variable, open_judge, was_probed
-from resources.judges.forms.registered import FormName
-from resources.judges.judge import judge_key
+from resources.opening import open_judge
 
 
 def active_judges(

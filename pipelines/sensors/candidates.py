@@ -17,6 +17,8 @@ from assets.candidates.assets import CONTENTS, FINGERPRINT
 from assets.partitions import corpus_judge_key
 from assets.provenance import latest, metadata_of
 from assets.settings import BUDGET_TAG
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.opening import missing_variable
 from pipelines.instance.homes import ENDED, UNFINISHED, is_gone, is_here
 from pipelines.jobs import candidate_job, placing_job
 from pipelines.sensors.activity import active_or_why, identity_now, rated_by
@@ -24,8 +26,6 @@ from pipelines.sensors.durations import RUNNING
 from resources.candidates.folder import Seen, folder_of, list_files
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.config.judges import JudgeDefinition
-from resources.judges.catalog import missing_variable
 from resources.tables.store import ParquetStore
 
 CANDIDATES_TAG = "judgeline/candidates"

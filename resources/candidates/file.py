@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from judgeline.suggest import quoted
 from judgeline.verdict import unique_members
 from resources.candidates.folder import MAX_BYTES
-from resources.suggest import quoted
 
 MAX_ROWS = 1_000_000
 MAX_CELLS = 20_000_000

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from upath import UPath
 
-from resources.config.paths import candidates_uri
+from judgeline.paths import candidates_uri
 from resources.tables.store import require_slug
 
 SETTLED_SECONDS = 5.0

@@ -7,14 +7,14 @@ from typing import Any
 import dagster as dg
 from pydantic import PrivateAttr
 
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.embeddings.definition import EmbedderDefinition
+from judgeline.suggest import unknown_name
 from resources.config.corpora import KIND as CORPORA
 from resources.config.corpora import CorpusDefinition
 from resources.config.embeddings import KIND as EMBEDDERS
-from resources.config.embeddings import EmbedderDefinition
 from resources.config.entries import EntryKind, M
 from resources.config.judges import KIND as JUDGES
-from resources.config.judges import JudgeDefinition
-from resources.suggest import unknown_name
 
 
 class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]

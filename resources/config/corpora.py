@@ -9,8 +9,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judgeline.elo import HEADLINE, JUDGE_METHODS
 from judgeline.io import LAYOUTS, language_code, parse_codes, parse_missing
+from judgeline.judges.options import SLUG
 from resources.config import options
-from resources.config.entries import SLUG, EntryKind
+from resources.config.entries import EntryKind
 
 READERS = tuple(sorted(("arena", *LAYOUTS)))
 

@@ -13,10 +13,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from resources.config.paths import ROOT, config_dir
-from resources.suggest import near_names
-
-SLUG = r"^[a-z0-9][a-z0-9._-]*$"
+from judgeline.paths import ROOT, config_dir
+from judgeline.suggest import near_names
 
 Lines = dict[tuple[str, ...], int]
 

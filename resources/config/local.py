@@ -7,9 +7,9 @@ from typing import Any
 import yaml
 from filelock import FileLock
 
-from resources.atomic import make_durable_folder, write_whole
+from judgeline.atomic import make_durable_folder, write_whole
+from judgeline.suggest import unknown_name
 from resources.config.entries import EntryKind, read_entries
-from resources.suggest import unknown_name
 
 _OWN = "# Entries of one's own; they stand beside those of ../{name}.\n"
 

@@ -3,26 +3,21 @@
 from collections.abc import Collection
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from judgeline.elo import FEW_BATTLES
+from judgeline.judges.budget import Budget
+from judgeline.judges.options import Options
 from judgeline.reliability.drift import LEAST_BATTLES
 from judgeline.reliability.gate import CRITERIA as GATE_CRITERIA
 from judgeline.reliability.gate import WITHHOLD
-from resources.judges.budget import Budget
-from resources.suggest import near_names
+from judgeline.suggest import near_names
 
 ControlName = Literal["null-model", "injected-instruction"]
 CONTROLS: tuple[ControlName, ...] = get_args(ControlName)
 _RETIRED = "copy-of-opponent"
 _BOUNDS = {"null-model": 0.0, "injected-instruction": 50.0}
 _CONTROL_OF_KEY = {"text_file": "null-model", "carrier": "injected-instruction"}
-
-
-class Options(BaseModel):
-    """Base of everything that is configured: frozen, finite, and without unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def _budget_texts(budget: Any) -> Any:
@@ -59,14 +54,14 @@ class DriftOptions(Options):
     """Battles that a judge judges again, epoch after epoch; each is two calls an epoch."""
 
     battles: int = Field(default=100, ge=LEAST_BATTLES)
-    budget: Caps = ["2000calls"]
+    budget: Caps = Field(default=["2000calls"])
 
 
 class RefreshOptions(Options):
     """The weekly schedule of a corpus; without this block it is left alone."""
 
     extend_by: int = Field(default=0, ge=0)
-    budget: Caps = ["2000calls"]
+    budget: Caps = Field(default=["2000calls"])
 
 
 def _limit(name: str, **bounds: Any) -> Any:
@@ -79,7 +74,7 @@ _Criterion = Annotated[str, known("criterion", GATE_CRITERIA)]
 class GateOptions(Options):
     """Thresholds of the judge gate by criterion, None for none; see `judgeline.reliability`."""
 
-    withhold: list[_Criterion] = list(WITHHOLD)
+    withhold: list[_Criterion] = Field(default=list(WITHHOLD))
     icc_average: float | None = _limit("icc_average", le=1)
     single_run_reliability: float | None = _limit("single_run_reliability", le=1)
     skill: float | None = _limit("skill", le=1)
@@ -136,5 +131,7 @@ class CandidateOptions(Options):
 
     half_width: float = Field(default=60.0, gt=0)  # Elo points
     max_battles: int = Field(default=200, ge=FEW_BATTLES)  # with fewer a standard error is a guess
-    budget: Caps = ["2000calls"]
-    controls: Annotated[dict[ControlName, ControlOptions], BeforeValidator(_named)] = {}
+    budget: Caps = Field(default=["2000calls"])
+    controls: Annotated[dict[ControlName, ControlOptions], BeforeValidator(_named)] = Field(
+        default={}
+    )

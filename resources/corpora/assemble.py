@@ -18,9 +18,9 @@ from judgeline.io import (
     set_aside,
     typed,
 )
+from judgeline.judges.forms.form import readable
 from judgeline.tables.corpus import BATTLE_DTYPES, VERDICT_DTYPES
 from resources.config.corpora import Filters
-from resources.judges.forms.form import readable
 
 T = TypeVar("T")
 

@@ -34,6 +34,7 @@ from judgeline.io import (
     typed,
     without_blanks,
 )
+from judgeline.judges.presentation import ORDERS
 from judgeline.tables.corpus import REPLY_DTYPES, SCORE_COLUMNS, VERDICT_DTYPES
 from judgeline.tables.judging import FAILURES
 from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
@@ -46,7 +47,6 @@ from resources.corpora.assemble import (
     read_text,
     read_times,
 )
-from resources.judges.presentation import ORDERS
 
 _STATE_CODES = (
     f"State the codes as 'outcomes: {{codes}}' ({STATED_AS}) of this corpus in "

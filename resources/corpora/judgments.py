@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from judgeline.io import VERDICT_LEVELS, CorpusRead, judge_slugs, layout_of, read_layout, typed
+from judgeline.judges.forms.form import readable
+from judgeline.suggest import quoted
 from judgeline.tables.corpus import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES
 from judgeline.verdict import identity_hash, text_hash
 from resources.config.corpora import ArenaHardOptions
-from resources.judges.forms.form import readable
-from resources.suggest import quoted
 
 Record = Mapping[str, Any] | str
 """A record of a file, or what is wrong with it."""

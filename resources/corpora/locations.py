@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import quote, unquote
 
 from judgeline.io import SUFFIXES
+from judgeline.paths import ROOT
 from resources.config.corpora import CorpusDefinition, unset_variables
-from resources.config.paths import ROOT
 
 _ADDRESS = re.compile(
     r"(?:hf://)?datasets/(?P<repo>[^/@]+/[^/@]+)"

@@ -1,5 +1,6 @@
 """Every declared table, by the name of its asset."""
 
+from judgeline.judges.forms.registered import FORM_TABLES
 from judgeline.tables import (
     candidates,
     comparison,
@@ -15,7 +16,6 @@ from judgeline.tables import (
     winrate,
 )
 from judgeline.tables.schema import Table
-from resources.judges.forms.registered import FORM_TABLES
 
 _SYSTEMS = (
     corpus,

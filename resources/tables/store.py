@@ -17,14 +17,15 @@ import pyarrow.parquet as pq
 from pydantic import Field
 from upath import UPath
 
+from judgeline.atomic import write_whole
+from judgeline.judges.options import SLUG
+from judgeline.paths import tables_uri
 from judgeline.report import in_markdown
 from judgeline.tables.schema import Table
 from judgeline.tables.words import WORDS
-from resources.atomic import write_whole
-from resources.config.paths import tables_uri
 from resources.tables.rounding import differ_by_rounding_alone
 
-SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_SLUG = re.compile(SLUG)
 PREVIEW_ROWS = 5
 PREVIEW_COLUMNS = 12
 CELL_WIDTH = 60
@@ -33,7 +34,7 @@ _CACHE_BYTES = 128 << 20  # of tables that stay in memory once read
 
 def require_slug(key: str) -> str:
     """Return a partition key that is safe as a file name, in a page's address and in a range."""
-    if not SLUG.fullmatch(key) or ".." in key:
+    if not _SLUG.fullmatch(key) or ".." in key:
         raise ValueError(
             f"unsafe partition key {key!r}; use lower-case letters, digits, '.', '-' and '_', "
             "starting with a letter or digit (put the display name beside the slug)"

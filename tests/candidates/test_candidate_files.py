@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from upath import UPath
 
+from judgeline.paths import candidates_uri
 from resources.candidates import file as candidate_file
 from resources.candidates import folder as candidate_folder
 from resources.candidates.file import Answered, RefusedError, read_candidate
 from resources.candidates.folder import Seen, folder_of, list_files, printable_name
-from resources.config.paths import candidates_uri
 
 GOOD = {"question_id": "q1", "completion": "Yes."}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.judges.budget import Budget, Cost, JointBudget
+from judgeline.judges.budget import Budget, Cost, JointBudget
 
 
 def test_the_smaller_budget_holds_and_both_are_charged() -> None:

@@ -19,6 +19,7 @@ from judgeline.elo import HeldOutRatings, RatingSettings, fit_beta_folds
 from judgeline.elo import rate as rate_battles
 from judgeline.intervals import calibrate_intervals
 from judgeline.io import RANKS, as_coded, as_table, questions_of
+from judgeline.judges.budget import Budget
 from judgeline.reliability.gate import Measurement, hold_to
 from judgeline.report import beyond_lines
 from judgeline.steps import candidates as candidate_steps
@@ -27,8 +28,7 @@ from judgeline.steps.step import as_columns
 from judgeline.tables.candidates import CANDIDATE_RATINGS, CANDIDATE_VERDICTS
 from judgeline.tables.intervals import LEADERBOARD
 from judgeline.tables.judging import SCORED_COLUMNS
-from resources.judges.budget import Budget
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 from resources.tables.expectations import result_of
 
 OF_SCORES = [*SCORED_COLUMNS, *WHOSE]

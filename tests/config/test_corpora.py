@@ -7,7 +7,9 @@ import pytest
 import yaml
 
 from assets.settings import narrowed
+from judgeline.paths import ROOT, config_dir, home, tables_uri
 from judgeline.reliability.gate import CRITERIA, WITHHOLD
+from judgeline.suggest import unknown_name
 from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.config.entries import read_entries
 from resources.config.options import (
@@ -17,9 +19,7 @@ from resources.config.options import (
     PanelOptions,
     RefreshOptions,
 )
-from resources.config.paths import ROOT, config_dir, home, tables_uri
 from resources.corpora.reading import read_corpus
-from resources.suggest import unknown_name
 
 SHIPPED = ROOT / "config" / "corpora.yaml"
 EXAMPLES = ROOT / "config" / "examples" / "corpora.yaml"

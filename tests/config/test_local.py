@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from judgeline.cli import main
+from judgeline.paths import ROOT
 from pipelines.commands import cli  # noqa: F401 - adds the commands
 from resources.config.catalog import Catalog
 from resources.config.corpora import KIND as CORPORA
 from resources.config.judges import KIND as JUDGES
-from resources.config.paths import ROOT
 
 SERVED = ("kind=openai", "model=m-1", "base_url=http://localhost:1/v1", "family=x")
 

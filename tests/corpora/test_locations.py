@@ -11,9 +11,9 @@ import huggingface_hub
 import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
+from judgeline.paths import ROOT
 from resources.config.corpora import CorpusDefinition
 from resources.config.options import RefreshOptions
-from resources.config.paths import ROOT
 from resources.corpora import locations as revision
 from resources.corpora.locations import content_revision, corpus_files
 

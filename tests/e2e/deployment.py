@@ -17,7 +17,7 @@ from ports import free_port
 from processes import wait_for
 from serving import answers, environment, post
 
-from resources.config.paths import ROOT
+from judgeline.paths import ROOT
 
 SERVICES = ("code", "webserver", "daemon")
 PATIENCE_S = 180.0

@@ -18,12 +18,12 @@ from fault_server import Body, shown_texts
 from rich.console import Console
 from serving import environment
 
+from judgeline.paths import ROOT
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
 from pipelines.commands.console import RunOutcome
 from pipelines.commands.run import run_lineage
-from resources.config.paths import ROOT
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 from resources.tables.store import ParquetTables
 
 N_MODELS = 16
@@ -82,10 +82,8 @@ class Installation:
     printed: str = ""
 
     def __post_init__(self) -> None:
-        config, prompts = self.folder / "config", self.folder / "config" / "prompts"
-        prompts.mkdir(parents=True)
-        for prompt in (ROOT / "config" / "prompts").iterdir():
-            (prompts / prompt.name).write_bytes(prompt.read_bytes())
+        config = self.folder / "config"
+        config.mkdir(parents=True)
         contested(self.n_battles).to_parquet(self.folder / "battles.parquet")
         corpus = {
             "reader": "battles",

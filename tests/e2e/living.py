@@ -17,7 +17,7 @@ from ports import HOST, free_port
 from processes import Found, wait_for
 from serving import answers, environment, post
 
-from resources.config.paths import ROOT
+from judgeline.paths import ROOT
 
 START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 240, 60, 1800
 SMALL_ARENA = {"n_prompts": 60, "n_battles": 800, "n_voted": 12, "n_new": 1}

@@ -19,8 +19,8 @@ from installation import Installation, contested, graded
 from processes import is_alive, wait_for
 from upath import UPath
 
-from resources.judges.presentation import present
-from resources.store.verdicts import VerdictStore
+from judgeline.judges.presentation import present
+from judgeline.judges.store.verdicts import VerdictStore
 
 pytestmark = pytest.mark.slow
 

@@ -22,6 +22,7 @@ from fault_server import FaultServer, serving, shown_texts
 
 from assets.partitions import corpus_judge_key, register
 from assets.reliability.drift import FIRST_REPLICATE
+from judgeline.judges.store.writing import FLUSH_SECONDS
 from judgeline.reliability.drift import UNITS
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
@@ -29,7 +30,6 @@ from pipelines.commands.run import run_lineage
 from pipelines.definitions import build_definitions
 from pipelines.sensors.weekly import NOBODY_WATCHED, drift_watch
 from resources.config.catalog import Catalog
-from resources.store.writing import FLUSH_SECONDS
 from resources.tables.store import ParquetTables
 
 N_BATTLES, N_WATCHED, N_MODELS = 120, 60, 6

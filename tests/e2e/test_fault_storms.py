@@ -13,10 +13,10 @@ from fault_server import TRANSIENT, UNREADABLE, USAGE, FaultServer, serving, sho
 from installation import Installation, contested, graded
 from weather import LASTING, PASSING, LastingStorm, PassingStorm, Storm
 
+from judgeline.judges.live import judge as served
+from judgeline.judges.live.troubles import RetryPolicy
+from judgeline.judges.presentation import present
 from judgeline.tables.corpus import SCORE_COLUMNS
-from resources.judges.live import judge as served
-from resources.judges.live.troubles import RetryPolicy
-from resources.judges.presentation import present
 
 pytestmark = pytest.mark.slow
 

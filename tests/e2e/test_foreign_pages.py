@@ -17,8 +17,8 @@ from browsing import Browser, opened
 from deployment import free_port
 from living import HOST, START_SECONDS, Living
 
+from judgeline.paths import ROOT
 from pipelines.instance.homes import prepare_home
-from resources.config.paths import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 

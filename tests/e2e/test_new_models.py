@@ -10,12 +10,12 @@ import pytest
 from living import SMALL_ARENA, Living
 from upath import UPath
 
+from judgeline.judges.store.verdicts import VerdictStore
 from pipelines.definitions import SENSORS
 from pipelines.sensors.candidates import new_candidates, place_candidates
 from resources.arena.contestants import enter_contestants, write_completions
 from resources.arena.prompts import write_prompts
 from resources.candidates.folder import SETTLED_SECONDS
-from resources.store.verdicts import VerdictStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 

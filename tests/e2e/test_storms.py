@@ -14,11 +14,11 @@ from fault_server import FaultServer, serving
 from installation import Installation, contested, graded, grades
 from upath import UPath
 
+from judgeline.judges.presentation import Presentation, present
+from judgeline.judges.store.verdicts import VerdictStore
+from judgeline.judges.store.writing import FLUSH_ROWS, PATIENCE
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.verdict.rubric import RESPONSES
-from resources.judges.presentation import Presentation, present
-from resources.store.verdicts import VerdictStore
-from resources.store.writing import FLUSH_ROWS, PATIENCE
 
 pytestmark = pytest.mark.slow
 

@@ -3,11 +3,12 @@ from pathlib import Path
 
 import pytest
 
+from judgeline.judges.embeddings.definition import EmbedderDefinition
+from judgeline.judges.embeddings.embedder import open_embedder
+from judgeline.paths import ROOT
 from resources.config.catalog import Catalog
 from resources.config.corpora import load_corpora
-from resources.config.embeddings import EmbedderDefinition, load_embedders
-from resources.config.paths import ROOT
-from resources.embeddings.embedder import open_embedder
+from resources.config.embeddings import load_embedders
 
 KEY = "sk-secret-0123456789abcdef"
 

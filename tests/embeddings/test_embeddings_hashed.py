@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.config.paths import ROOT
-from resources.embeddings.embedder import HashedEmbedder
+from judgeline.judges.embeddings.embedder import HashedEmbedder
+from judgeline.paths import ROOT
 
 TEXTS = st.text(alphabet="ab cé,.\n日", max_size=60)
 
@@ -55,7 +55,7 @@ def test_a_text_without_words_has_no_vector(text: str) -> None:
 
 def test_another_process_makes_the_same_numbers() -> None:
     program = (
-        "from resources.embeddings.embedder import HashedEmbedder as H;"
+        "from judgeline.judges.embeddings.embedder import HashedEmbedder as H;"
         "[(_, e)] = H(256).embed(['Response 1 keeps the format.']); print(e.vector.tobytes().hex())"
     )
     told = subprocess.run(

@@ -20,14 +20,14 @@ from minilm_server import EmbeddingsServer, error, reply, serving
 from starlette.responses import JSONResponse, Response
 from upath import UPath
 
-from resources.config.embeddings import EmbedderDefinition
-from resources.embeddings import buying
-from resources.embeddings.buying import EmbeddingStore, VectorBuyer
-from resources.embeddings.served import ServedEmbedder
-from resources.judges.live import bridge
-from resources.judges.live.endpoint import Endpoint, EndpointError
-from resources.judges.live.troubles import RetryPolicy
-from resources.store.writing import PATIENCE, VerdictWriter
+from judgeline.judges.embeddings import buying
+from judgeline.judges.embeddings.buying import EmbeddingStore, VectorBuyer
+from judgeline.judges.embeddings.definition import EmbedderDefinition
+from judgeline.judges.embeddings.served import ServedEmbedder
+from judgeline.judges.live import bridge
+from judgeline.judges.live.endpoint import Endpoint, EndpointError
+from judgeline.judges.live.troubles import RetryPolicy
+from judgeline.judges.store.writing import PATIENCE, VerdictWriter
 
 pytestmark = pytest.mark.slow
 

@@ -7,12 +7,12 @@ from typing import Any
 import pandas as pd
 from upath import UPath
 
-from resources.judges import annotation
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer
-from resources.judges.judge import Judge
-from resources.judges.presentation import Answer, Presentation
-from resources.store.verdicts import VerdictStore, collapse
+from judgeline.judges import annotation
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import Buyer
+from judgeline.judges.judge import Judge
+from judgeline.judges.presentation import Answer, Presentation
+from judgeline.judges.store.verdicts import VerdictStore, collapse
 
 
 def answered(

@@ -7,18 +7,17 @@ import pandas as pd
 from answering import annotate
 from upath import UPath
 
-from resources.config.paths import ROOT
-from resources.judges import buying
-from resources.judges.catalog import read_template
-from resources.judges.forms.form import Prompt
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.live import bridge
-from resources.judges.live.endpoint import Endpoint
-from resources.judges.live.fields import ServedFields
-from resources.judges.live.judge import ServedJudge, Site
-from resources.judges.live.troubles import RetryPolicy
-from resources.store.verdicts import VerdictStore
-from resources.store.writing import PATIENCE, VerdictWriter
+from judgeline.judges import buying
+from judgeline.judges.forms.form import Prompt
+from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.live import bridge
+from judgeline.judges.live.endpoint import Endpoint
+from judgeline.judges.live.fields import ServedFields
+from judgeline.judges.live.judge import ServedJudge, Site
+from judgeline.judges.live.troubles import RetryPolicy
+from judgeline.judges.opening import read_template
+from judgeline.judges.store.verdicts import VerdictStore
+from judgeline.judges.store.writing import PATIENCE, VerdictWriter
 
 CONCURRENCY, SHARD_ROWS, SHARD_SECONDS, BACKLOG = 4, 16, 0.1, 8
 MOST_LOST = (
@@ -29,7 +28,7 @@ MOST_LOST = (
 )  # fmt: skip
 """Answers that one kill can lose, whatever the machine does meanwhile."""
 
-PROMPT = Prompt(read_template(ROOT / "config" / "prompts" / "fenced-rubric.txt"), RUBRIC)
+PROMPT = Prompt(read_template("fenced-rubric.txt"), RUBRIC)
 
 
 def numbered(n_battles: int) -> pd.DataFrame:

@@ -7,19 +7,18 @@ from typing import Any
 
 from fault_server import KEY, FaultServer
 
-from resources.config.paths import ROOT
-from resources.judges.batch.judge import BatchJudge, LiveJudge, Pace
-from resources.judges.batch.provider import Limits
-from resources.judges.catalog import read_template
-from resources.judges.forms.form import Prompt
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.live.endpoint import Endpoint
-from resources.judges.live.fields import ServedFields
-from resources.judges.live.judge import ServedJudge, Site
-from resources.judges.live.troubles import RetryPolicy
-from resources.judges.presentation import Presentation
+from judgeline.judges.batch.judge import BatchJudge, LiveJudge, Pace
+from judgeline.judges.batch.provider import Limits
+from judgeline.judges.forms.form import Prompt
+from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.live.endpoint import Endpoint
+from judgeline.judges.live.fields import ServedFields
+from judgeline.judges.live.judge import ServedJudge, Site
+from judgeline.judges.live.troubles import RetryPolicy
+from judgeline.judges.opening import read_template
+from judgeline.judges.presentation import Presentation
 
-TEMPLATE = read_template(ROOT / "config" / "prompts" / "fenced-rubric.txt")
+TEMPLATE = read_template("fenced-rubric.txt")
 PROMPT = Prompt(TEMPLATE, RUBRIC)
 QUICK = RetryPolicy(attempts=8, base_s=0.002, cap_s=0.01)
 FIELDS: dict[str, Any] = {"model": "tiny", "endpoint_name": "here"}

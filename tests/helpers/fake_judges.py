@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from resources.judges.budget import Budget
-from resources.judges.forms.form import Form, Reading, read
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Evidence
-from resources.judges.presentation import Answer, Presentation
+from judgeline.judges.budget import Budget
+from judgeline.judges.forms.form import Form, Reading, read
+from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.judge import Evidence
+from judgeline.judges.presentation import Answer, Presentation
 
 
 class ByRubric:

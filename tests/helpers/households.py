@@ -1,7 +1,6 @@
 """An installation of its own, worked through the command line as a person would."""
 
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,11 +12,11 @@ import pandas as pd
 import yaml
 from upath import UPath
 
+from judgeline.judges.judge import judge_key
+from judgeline.judges.store.verdicts import VerdictStore
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
-from resources.judges.catalog import open_judge
-from resources.judges.judge import judge_key
-from resources.store.verdicts import VerdictStore
+from resources.opening import open_judge
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LONGEST_RUN_S = 600
@@ -38,7 +37,7 @@ class Household:
     def furnish(cls, folder: Path, **variables: str) -> "Household":
         """Make a home and a configuration; an empty variable is not set."""
         home, config = folder / "home", folder / "config"
-        shutil.copytree(ROOT / "config" / "prompts", config / "prompts")
+        config.mkdir(parents=True)
         given = {**os.environ, "DAGSTER_HOME": "", **variables}
         given |= {"JUDGELINE_HOME": str(home), "JUDGELINE_CONFIG": str(config)}
         return cls(home, config, {name: value for name, value in given.items() if value})

@@ -16,11 +16,11 @@ from channels import QUICK, SHOWN, batch
 from fault_server import KEY, USAGE, Body, FaultServer, error, serving
 from starlette.responses import JSONResponse, Response
 
-from resources.judges.batch.provider import Limits
-from resources.judges.budget import Budget
-from resources.judges.judge import call_identity
-from resources.judges.live.endpoint import EndpointError, OutOfReachError
-from resources.judges.presentation import Answer, Presentation
+from judgeline.judges.batch.provider import Limits
+from judgeline.judges.budget import Budget
+from judgeline.judges.judge import call_identity
+from judgeline.judges.live.endpoint import EndpointError, OutOfReachError
+from judgeline.judges.presentation import Answer, Presentation
 
 pytestmark = pytest.mark.slow
 FINE = [None] * 30

@@ -23,11 +23,11 @@ from fault_server import KEY, FaultServer, serving
 from forks import forking
 from managed import is_alive
 
-from resources.judges.batch.provider import Limits
-from resources.judges.buying import Account, Buyer
-from resources.judges.judge import judge_key
-from resources.judges.live.judge import ServedJudge
-from resources.judges.presentation import present
+from judgeline.judges.batch.provider import Limits
+from judgeline.judges.buying import Account, Buyer
+from judgeline.judges.judge import judge_key
+from judgeline.judges.live.judge import ServedJudge
+from judgeline.judges.presentation import present
 
 N_BATTLES, N_KILLS = 40, 12
 STEPS = ("upload", "create", "look", "content")
@@ -40,7 +40,7 @@ PROGRAM = f"""
     from channels import batch
     from fault_server import FaultServer
     from judgeline.cli import heed_interrupts
-    from resources.judges.batch.provider import Limits
+    from judgeline.judges.batch.provider import Limits
     folder = Path(sys.argv[2])
     say = lambda text: print(text, flush=True)
     limits = Limits(int(sys.argv[3]))

@@ -43,23 +43,23 @@ from fault_server import (
 from starlette.responses import JSONResponse, Response
 
 from assets.judging import assets as judging
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import RETRIED, Buyer
+from judgeline.judges.forms.form import Prompt, Reading
+from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.judge import call_identity, judge_key
+from judgeline.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
+from judgeline.judges.live.fields import ServedFields
+from judgeline.judges.live.judge import ServedJudge, Site
+from judgeline.judges.presentation import Answer, Presentation
+from judgeline.paths import ROOT
 from judgeline.tables.corpus import SCORE_COLUMNS, VERDICT_DTYPES
 from judgeline.tables.judging import VERDICTS
 from judgeline.verdict.identity import identity_hash
 from judgeline.verdict.rubric import parse_answer
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
-from resources.config.paths import ROOT
-from resources.judges.budget import Budget
-from resources.judges.buying import RETRIED, Buyer
-from resources.judges.catalog import open_judge
-from resources.judges.forms.form import Prompt, Reading
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import call_identity, judge_key
-from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
-from resources.judges.live.fields import ServedFields
-from resources.judges.live.judge import ServedJudge, Site
-from resources.judges.presentation import Answer, Presentation
+from resources.opening import open_judge
 from resources.tables.expectations import result_of
 
 pytestmark = pytest.mark.slow

@@ -13,27 +13,28 @@ from batch_server import BatchServer
 from channels import NOWHERE, SHOWN, some
 from fault_server import KEY, FaultServer, judged, serving
 
+from judgeline.judges.batch.judge import BatchJudge
+from judgeline.judges.definition import BuiltinTraits, JudgeDefinition
+from judgeline.judges.forms.choice import ChoiceForm, ChoiceOptions
+from judgeline.judges.forms.form import Prompt
+from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.forms.score import ScoreForm, ScoreOptions
+from judgeline.judges.judge import call_identity, judge_key
+from judgeline.judges.live.connection import Connection
+from judgeline.judges.live.endpoint import Endpoint, find_endpoint
+from judgeline.judges.live.fields import ServedFields
+from judgeline.judges.live.judge import ServedJudge, Site
+from judgeline.judges.live.probe import Capabilities
+from judgeline.judges.managed.judge import ManagedJudge, server_command, server_environment
+from judgeline.judges.managed.options import Hosting, VllmOptions
+from judgeline.judges.opening import in_form, prompt_of, read_template, was_probed
+from judgeline.judges.presentation import Presentation
+from judgeline.paths import ROOT
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
 from resources.config.corpora import CorpusDefinition
-from resources.config.judges import JudgeDefinition, load_judges
-from resources.config.paths import ROOT
-from resources.judges.batch.judge import BatchJudge
-from resources.judges.catalog import in_form, open_judge, prompt_of, read_template, was_probed
-from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
-from resources.judges.forms.form import Prompt
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.forms.score import ScoreForm, ScoreOptions
-from resources.judges.judge import call_identity, judge_key
-from resources.judges.live.connection import Connection
-from resources.judges.live.endpoint import Endpoint, find_endpoint
-from resources.judges.live.fields import ServedFields
-from resources.judges.live.judge import ServedJudge, Site
-from resources.judges.live.probe import Capabilities
-from resources.judges.managed.judge import ManagedJudge, server_command, server_environment
-from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.presentation import Presentation
-from resources.judges.simulated.judge import BuiltinTraits
+from resources.config.judges import load_judges
+from resources.opening import open_judge
 
 SHIPPED = {
     slug: judge
@@ -263,8 +264,13 @@ def test_files_are_found_through_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("JUDGELINE_CONFIG", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="JUDGELINE_CONFIG"):
         load_judges()
-    with pytest.raises(FileNotFoundError, match=r"rubric\.txt"):
-        read_template()
+    with pytest.raises(FileNotFoundError, match=r"prompts/mine\.txt; .* brings choice-json\.txt, "):
+        read_template("mine.txt")
+    ours = read_template()
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "rubric.txt").write_text("of my own")
+    assert "{first_completion}" in ours
+    assert read_template() == "of my own"
     (tmp_path / "judges.yaml").write_text(RECORDED)
     assert load_judges()["r"].display_name == "R"
 
@@ -287,7 +293,7 @@ def test_the_shipped_judges_load() -> None:
 
 
 def test_the_template_asks_for_what_the_parser_reads() -> None:
-    template = read_template(ROOT / "config" / "prompts" / "rubric.txt")
+    template = read_template()
     for word in (*CRITERIA, *RESPONSES, "{instruction}", "{first_completion}"):
         assert word in template
 

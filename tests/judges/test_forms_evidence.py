@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.judges.annotation import with_odds
-from resources.judges.forms.evidence import (
+from judgeline.judges.annotation import with_odds
+from judgeline.judges.forms.evidence import (
     Tokens,
     answer_span,
     choice_of,
@@ -21,9 +21,9 @@ from resources.judges.forms.evidence import (
     read_tokens,
     score_of,
 )
-from resources.judges.forms.form import read
-from resources.judges.forms.score import ScoreForm
-from resources.judges.presentation import Answer, Presentation
+from judgeline.judges.forms.form import read
+from judgeline.judges.forms.score import ScoreForm
+from judgeline.judges.presentation import Answer, Presentation
 
 SCALE = (1, 100)
 

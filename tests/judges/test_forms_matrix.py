@@ -16,21 +16,21 @@ from batch_server import BatchServer, answered
 from buyer_process import numbered, store_in
 from fault_server import FaultServer, serving
 
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import Buyer
+from judgeline.judges.definition import BuiltinTraits, JudgeDefinition
+from judgeline.judges.forms.form import Prompt, Reading, read
+from judgeline.judges.forms.registered import FORM_TABLES, form_with
+from judgeline.judges.judge import Evidence, Judge
+from judgeline.judges.presentation import Answer, Presentation
 from judgeline.tables.judging import FAILURES
 from judgeline.tables.words import WORDS
 from judgeline.verdict import CRITERIA
 from resources.arena.contestants import Contestant, write_completions
+from resources.arena.judge import BuiltinJudge
 from resources.arena.prompts import write_prompts
 from resources.config.corpora import CorpusDefinition
-from resources.config.judges import JudgeDefinition
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer
-from resources.judges.catalog import open_judge
-from resources.judges.forms.form import Prompt, Reading, read
-from resources.judges.forms.registered import FORM_TABLES, form_with
-from resources.judges.judge import Evidence, Judge
-from resources.judges.presentation import Answer, Presentation
-from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
+from resources.opening import open_judge
 
 PROMPTS = write_prompts(6, seed=2)
 SIDES = [

@@ -15,16 +15,16 @@ from fault_server import FaultServer, serving, shown_texts
 from soft_server import REASON, SoftServer, Tokens, requests
 from starlette.responses import Response
 
+from judgeline.judges.annotation import evidence_entries, with_odds
+from judgeline.judges.buying import Buyer
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.forms.choice import ChoiceForm
+from judgeline.judges.forms.registered import FormName
+from judgeline.judges.judge import Judge
+from judgeline.judges.live.replies import read_reply
+from judgeline.judges.presentation import Presentation
 from resources.config.corpora import CorpusDefinition
-from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import evidence_entries, with_odds
-from resources.judges.buying import Buyer
-from resources.judges.catalog import open_judge
-from resources.judges.forms.choice import ChoiceForm
-from resources.judges.forms.registered import FormName
-from resources.judges.judge import Judge
-from resources.judges.live.replies import read_reply
-from resources.judges.presentation import Presentation
+from resources.opening import open_judge
 
 CORPUS = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")
 BATTLES = pd.DataFrame(

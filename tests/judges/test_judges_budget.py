@@ -21,8 +21,8 @@ from fault_server import USAGE, FaultServer, judged, serving
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resources.judges.budget import Budget, Cost, Price
-from resources.judges.buying import Account, BudgetError, Buyer
+from judgeline.judges.budget import Budget, Cost, Price
+from judgeline.judges.buying import Account, BudgetError, Buyer
 
 PAID = sum(USAGE)  # tokens that the server states per answer
 PRICE = {"prompt": 3.0, "completion": 15.0, "currency": "EUR"}

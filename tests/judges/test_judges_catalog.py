@@ -6,14 +6,14 @@ import pytest
 from answering import annotate
 
 from judgeline.io import score_battles
+from judgeline.judges.annotation import recorded_marks
+from judgeline.paths import ROOT
 from judgeline.tables.corpus import VERDICT_DTYPES
 from judgeline.verdict.outcomes import CRITERIA
 from resources.arena.simulation import read_arena
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import load_judges
-from resources.config.paths import ROOT
-from resources.judges.annotation import recorded_marks
-from resources.judges.catalog import open_judge
+from resources.opening import open_judge
 
 JUDGES = load_judges(ROOT / "config" / "judges.yaml")
 SMALL = CorpusDefinition(

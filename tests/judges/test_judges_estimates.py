@@ -9,11 +9,11 @@ from answering import annotate
 from buyer_process import PROMPT, numbered, tiny_judge
 from fault_server import USAGE, FaultServer, serving
 
-from resources.judges.forms.form import Prompt
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge_plan import BYTES_PER_TOKEN, estimate_tokens
-from resources.judges.live.fields import ServedFields
-from resources.judges.presentation import Presentation, present
+from judgeline.judges.forms.form import Prompt
+from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.judge_plan import BYTES_PER_TOKEN, estimate_tokens
+from judgeline.judges.live.fields import ServedFields
+from judgeline.judges.presentation import Presentation, present
 
 BARE = Prompt("{delimiter} {instruction} {first_completion} {second_completion}", RUBRIC)
 BESIDE = len(json.dumps(RUBRIC.response_format)) + 64  # the schema, and what a chat template adds

@@ -41,20 +41,20 @@ from fault_server import (
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import Buyer
+from judgeline.judges.live import judge as served
+from judgeline.judges.live import probe, troubles
+from judgeline.judges.live.endpoint import Endpoint, EndpointError, find_endpoint
+from judgeline.judges.live.fields import ServedFields
+from judgeline.judges.live.judge import ServedJudge, Site
+from judgeline.judges.live.troubles import RetryPolicy, retry_after
+from judgeline.judges.presentation import Answer, Presentation
+from judgeline.paths import ROOT
 from pipelines.commands.verdicts import explain_battle
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
-from resources.config.paths import ROOT
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer
-from resources.judges.catalog import open_judge
-from resources.judges.live import judge as served
-from resources.judges.live import probe, troubles
-from resources.judges.live.endpoint import Endpoint, EndpointError, find_endpoint
-from resources.judges.live.fields import ServedFields
-from resources.judges.live.judge import ServedJudge, Site
-from resources.judges.live.troubles import RetryPolicy, retry_after
-from resources.judges.presentation import Answer, Presentation
+from resources.opening import open_judge
 
 pytestmark = pytest.mark.slow
 SECRET = "azure-0123456789-hush"  # noqa: S105
@@ -516,8 +516,7 @@ def test_words_and_model_of_an_answer_are_explained(tmp_path, monkeypatch):
     (tmp_path / "tables" / "sampled_battles").mkdir(parents=True)
     battles.to_parquet(tmp_path / "tables" / "sampled_battles" / "arena.parquet")
     config.mkdir()
-    for name in ("prompts", "corpora.yaml"):
-        (config / name).symlink_to(ROOT / "config" / name)
+    (config / "corpora.yaml").symlink_to(ROOT / "config" / "corpora.yaml")
     monkeypatch.setenv("JUDGELINE_CONFIG", str(config))
     monkeypatch.setenv("JUDGELINE_HOME", str(tmp_path))
     with serving(failing(lambda s, b: error(400, "no idea"), on_question(0, "odd"))) as server:

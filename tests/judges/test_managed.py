@@ -17,15 +17,15 @@ import pytest
 from answering import annotate
 from buyer_process import numbered, store_in
 
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer
-from resources.judges.forms.form import Prompt
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.live.fields import Decoding, ServedFields
-from resources.judges.managed import judge as servers
-from resources.judges.managed.judge import ManagedJudge, Server, VllmError, running, vllm_python
-from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.presentation import present
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import Buyer
+from judgeline.judges.forms.form import Prompt
+from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.live.fields import Decoding, ServedFields
+from judgeline.judges.managed import judge as servers
+from judgeline.judges.managed.judge import ManagedJudge, Server, VllmError, running, vllm_python
+from judgeline.judges.managed.options import Hosting, VllmOptions
+from judgeline.judges.presentation import present
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,10 +36,10 @@ FIELDS = ServedFields(model="tiny", revision="abc")
 KEEPS_ONE = """
 import sys, time
 from pathlib import Path
-from resources.judges.managed.options import Hosting
-from resources.judges.managed.options import VllmOptions
-from resources.judges.managed.judge import running
-from resources.judges.live.fields import ServedFields
+from judgeline.judges.managed.options import Hosting
+from judgeline.judges.managed.options import VllmOptions
+from judgeline.judges.managed.judge import running
+from judgeline.judges.live.fields import ServedFields
 
 place = Hosting(print, logs=Path(sys.argv[1]))
 with running("tiny", ServedFields(model="tiny"), VllmOptions(), place):
@@ -50,7 +50,7 @@ with running("tiny", ServedFields(model="tiny"), VllmOptions(), place):
 STOPPED_EARLY = """
 import os, signal, sys
 from pathlib import Path
-from resources.judges.managed import guard
+from judgeline.judges.managed import guard
 
 class Popen(guard.subprocess.Popen):
     def __init__(self, *given, **how):
@@ -408,7 +408,7 @@ def test_a_step_that_fails_with_the_answers_half_taken_leaves_no_server(fake, tm
 
 def test_a_server_that_dies_ends_the_run_and_loses_nothing(fake, tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_VLLM", fake.behaves(dies_after=6)["FAKE_VLLM"])
-    monkeypatch.setattr("resources.judges.live.troubles.RetryPolicy.delay", lambda *_: 0.0)
+    monkeypatch.setattr("judgeline.judges.live.troubles.RetryPolicy.delay", lambda *_: 0.0)
     place = Hosting(logs=tmp_path / "logs")
     with pytest.raises(VllmError, match=r"(?s)exit code 9 while it answered.*out of memory"):
         buy(tmp_path, place)

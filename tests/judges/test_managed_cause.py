@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.judges.managed.cause import last_error, remedy_of
+from judgeline.judges.managed.cause import last_error, remedy_of
 
 CORE = "(EngineCore pid=10) ERROR 11-27 10:34:40 [core.py:1234] "
 API = "(APIServer pid=9) "

@@ -97,7 +97,7 @@ def test_an_unknown_model_is_said_before_anything_is_made(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_an_endpoint_that_has_gone_is_said_before_anything_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr("resources.judges.live.troubles.RetryPolicy.delay", lambda *_: 0.0)
+    monkeypatch.setattr("judgeline.judges.live.troubles.RetryPolicy.delay", lambda *_: 0.0)
     with serving(FaultServer()) as server:
         desk = Desk(tmp_path, server.url)
         assert desk.run().exit_code == 0

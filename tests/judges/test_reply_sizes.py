@@ -13,14 +13,14 @@ from answering import answered
 from channels import PROMPT, presentation
 from fault_server import KEY
 
-from resources.config.embeddings import EmbedderDefinition
-from resources.embeddings.served import ServedEmbedder
-from resources.judges.batch.provider import Provider
-from resources.judges.live.endpoint import Endpoint, EndpointError
-from resources.judges.live.fields import ServedFields
-from resources.judges.live.judge import ServedJudge, Site
-from resources.judges.live.probe import Capabilities
-from resources.judges.live.troubles import Retries, RetryPolicy
+from judgeline.judges.batch.provider import Provider
+from judgeline.judges.embeddings.definition import EmbedderDefinition
+from judgeline.judges.embeddings.served import ServedEmbedder
+from judgeline.judges.live.endpoint import Endpoint, EndpointError
+from judgeline.judges.live.fields import ServedFields
+from judgeline.judges.live.judge import ServedJudge, Site
+from judgeline.judges.live.probe import Capabilities
+from judgeline.judges.live.troubles import Retries, RetryPolicy
 
 MIB = 1 << 20
 ONCE = RetryPolicy(attempts=1, base_s=0.001, cap_s=0.001)

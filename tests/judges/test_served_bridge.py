@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from resources.judges.live import bridge
-from resources.judges.live.bridge import as_completed
+from judgeline.judges.live import bridge
+from judgeline.judges.live.bridge import as_completed
 
 
 async def nothing() -> None:

@@ -11,17 +11,16 @@ from urllib.parse import quote
 import pytest
 from fault_server import FENCED, scores_of
 
+from judgeline.judges.forms.form import Prompt, require_template, write_repair
+from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.live import replies
+from judgeline.judges.opening import read_template, template_file
+from judgeline.judges.presentation import Presentation
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES, parse_answer
-from resources.config.paths import ROOT
-from resources.judges.catalog import read_template
-from resources.judges.forms.form import Prompt, require_template, write_repair
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.live import replies
-from resources.judges.presentation import Presentation
 
-FILE = ROOT / "config" / "prompts" / "fenced-rubric.txt"
-TEMPLATE = read_template(FILE)
+FILE = template_file("fenced-rubric.txt")
+TEMPLATE = read_template("fenced-rubric.txt")
 PROMPT = Prompt(TEMPLATE, RUBRIC)
 RIVAL = "Paris is the capital of France."
 

@@ -12,18 +12,19 @@ from buyer_process import numbered
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgeline.judges.definition import BuiltinTraits
+from judgeline.judges.forms.choice import ChoiceForm
+from judgeline.judges.forms.form import Prompt, ShortForm
+from judgeline.judges.forms.score import ScoreForm, ScoreOptions
+from judgeline.judges.judge import Judge
+from judgeline.judges.presentation import Presentation
 from judgeline.trust.distributions import aggregate_orders
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import parse_answer
 from resources.arena.contestants import Contestant, write_completions
+from resources.arena.judge import BuiltinJudge
 from resources.arena.prompts import write_prompts
 from resources.arena.wording import FAMILIES
-from resources.judges.forms.choice import ChoiceForm
-from resources.judges.forms.form import Prompt, ShortForm
-from resources.judges.forms.score import ScoreForm, ScoreOptions
-from resources.judges.judge import Judge
-from resources.judges.presentation import Presentation
-from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 PROMPTS = write_prompts(100, seed=2)
 FLAWLESS = BuiltinTraits(**dict.fromkeys(BuiltinTraits.model_fields, 0))

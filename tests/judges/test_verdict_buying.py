@@ -11,11 +11,11 @@ from answering import annotate, statuses
 from buyer_process import numbered, store_in
 from fake_judges import ByRubric
 
+from judgeline.judges.budget import Budget, Cost
+from judgeline.judges.buying import RETRIED, Account, BudgetError, Buyer
+from judgeline.judges.presentation import Answer, Presentation, present
+from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.verdict.outcomes import CRITERIA
-from resources.judges.budget import Budget, Cost
-from resources.judges.buying import RETRIED, Account, BudgetError, Buyer
-from resources.judges.presentation import Answer, Presentation, present
-from resources.store.verdicts import VerdictStore
 
 BATTLES = numbered(6)
 N_CALLS = 12

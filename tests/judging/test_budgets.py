@@ -17,7 +17,7 @@ from assets.judging.budgets import (
     require_environment,
 )
 from assets.settings import BUDGET_TAG, SPENT_TAG
-from resources.judges.budget import Budget, Cost
+from judgeline.judges.budget import Budget, Cost
 
 ROOT, PARENT, BACKFILL = "dagster/root_run_id", "dagster/parent_run_id", "dagster/backfill"
 

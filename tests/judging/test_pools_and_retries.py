@@ -9,9 +9,9 @@ from sqlalchemy.exc import OperationalError
 from assets.judging import budgets
 from assets.judging.asking import _log, pool_of
 from assets.judging.budgets import retried_later
-from resources.config.judges import JudgeDefinition
-from resources.judges.buying import BudgetError
-from resources.judges.live.endpoint import EndpointError, OutOfReachError
+from judgeline.judges.buying import BudgetError
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.live.endpoint import EndpointError, OutOfReachError
 
 
 def judge(kind: str, **fields: object) -> JudgeDefinition:

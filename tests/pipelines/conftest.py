@@ -22,10 +22,9 @@ from pipelines.commands.console import RunOutcome
 from pipelines.commands.run import run_lineage
 from pipelines.definitions import build_definitions
 from pipelines.instance.homes import open_instance
+from resources.arena.judge import BuiltinJudge
 from resources.config.catalog import Catalog
-from resources.config.paths import ROOT
-from resources.judges.simulated.judge import BuiltinJudge
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 from resources.tables.store import ParquetTables
 
 QUIET = {
@@ -118,9 +117,8 @@ class Workshop:
             )
 
     def install(self, patch: pytest.MonkeyPatch) -> "Workshop":
-        """Make it the installation that commands find, its prompts included; return it."""
+        """Make it the installation that commands find; return it."""
         assert self.catalog.corpus("tiny")  # writes the configuration
-        shutil.copytree(ROOT / "config" / "prompts", self.home / "prompts", dirs_exist_ok=True)
         for name in ("JUDGELINE_HOME", "JUDGELINE_CONFIG"):
             patch.setenv(name, str(self.home))
         for kind in ("CANDIDATES", "TABLES", "VERDICTS", "EMBEDDINGS"):

@@ -15,6 +15,7 @@ from assets.partitions import corpus_judge_key
 from assets.quantitative.assets import quantitative_judges, quantitative_outcomes
 from assets.quantitative.embeddings import most_rationales_are_embedded, rationale_embeddings
 from judgeline.io import score_battles
+from judgeline.judges.forms.score import completions_of
 from judgeline.tables.judging import SCORE_VERDICTS
 from judgeline.tables.quantitative import (
     QUANTITATIVE_JUDGES,
@@ -23,8 +24,7 @@ from judgeline.tables.quantitative import (
 )
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.catalog import Catalog
-from resources.embeddings.buying import StoredEmbeddings
-from resources.judges.forms.score import completions_of
+from resources.stores import StoredEmbeddings
 from resources.tables.expectations import result_of, results_of
 
 MODELS = ("ant", "bee", "cat", "dog", "new")

@@ -9,12 +9,12 @@ from catalogs import catalog_of
 from assets.partitions import corpus_judge_key, register
 from assets.reliability import gate
 from assets.reliability.gate import panel_table, repeated
+from judgeline.judges.budget import Budget
 from judgeline.steps.reliability import by_run
 from judgeline.tables.reliability import RELIABILITY_PANEL
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import CorpusDefinition
-from resources.judges.budget import Budget
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 from resources.tables.store import open_store
 
 NAN = np.nan

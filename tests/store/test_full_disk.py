@@ -13,10 +13,10 @@ from answering import annotate, statuses
 from buyer_process import numbered, store_in, tiny_judge
 from fault_server import FaultServer, serving
 
-from resources.judges import buying
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer
-from resources.store.writing import ROOM_BYTES, Room, VerdictWriter
+from judgeline.judges import buying
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import Buyer
+from judgeline.judges.store.writing import ROOM_BYTES, Room, VerdictWriter
 
 N_CALLS = 1200
 

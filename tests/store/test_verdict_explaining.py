@@ -12,12 +12,12 @@ from buyer_process import store_in
 from fake_judges import ByRubric
 from upath import UPath
 
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import Buyer
+from judgeline.judges.judge import call_parts
+from judgeline.judges.presentation import Answer, Presentation, present
+from judgeline.judges.store.verdicts import VerdictStore
 from pipelines.commands.verdicts import Nearest, nearest, verdicts_of_battle
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer
-from resources.judges.judge import call_parts
-from resources.judges.presentation import Answer, Presentation, present
-from resources.store.verdicts import VerdictStore
 
 BATTLES = pd.DataFrame(
     {

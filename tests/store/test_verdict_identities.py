@@ -9,25 +9,26 @@ import pytest
 from answering import annotate
 from buyer_process import numbered, store_in
 
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import Buyer
+from judgeline.judges.definition import BuiltinTraits
+from judgeline.judges.forms.choice import ChoiceForm, ChoiceOptions
+from judgeline.judges.forms.form import Form, Prompt
+from judgeline.judges.forms.registered import FormName
+from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.forms.score import ScoreForm, ScoreOptions
+from judgeline.judges.judge import Judge, call_identity, call_parts, judge_key
+from judgeline.judges.live.endpoint import Endpoint
+from judgeline.judges.live.fields import Decoding, ServedFields
+from judgeline.judges.live.judge import ServedJudge, Site
+from judgeline.judges.live.probe import Capabilities
+from judgeline.judges.managed.judge import ManagedJudge
+from judgeline.judges.managed.options import Hosting, VllmOptions
+from judgeline.judges.presentation import Presentation
 from judgeline.verdict import identity_hash, text_hash
 from resources.arena.contestants import Contestant, write_completions
+from resources.arena.judge import BuiltinJudge
 from resources.arena.prompts import write_prompts
-from resources.judges.budget import Budget
-from resources.judges.buying import Buyer
-from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
-from resources.judges.forms.form import Form, Prompt
-from resources.judges.forms.registered import FormName
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.forms.score import ScoreForm, ScoreOptions
-from resources.judges.judge import Judge, call_identity, call_parts, judge_key
-from resources.judges.live.endpoint import Endpoint
-from resources.judges.live.fields import Decoding, ServedFields
-from resources.judges.live.judge import ServedJudge, Site
-from resources.judges.live.probe import Capabilities
-from resources.judges.managed.judge import ManagedJudge
-from resources.judges.managed.options import Hosting, VllmOptions
-from resources.judges.presentation import Presentation
-from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 STORED = Path(__file__).with_name("verdicts_of_2026_11_22")
 PROMPTS = write_prompts(6, seed=2)

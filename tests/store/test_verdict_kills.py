@@ -20,16 +20,16 @@ from forks import forking
 from lanes import sized
 from upath import UPath
 
+from judgeline.judges import buying
+from judgeline.judges.budget import Budget
+from judgeline.judges.judge import call_identity, judge_key
+from judgeline.judges.presentation import Answer, Presentation, present
+from judgeline.judges.store.verdicts import VerdictStore
+from judgeline.judges.store.writing import PATIENCE, VerdictWriter
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.verdict.identity import text_hash
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
-from resources.judges import buying
-from resources.judges.budget import Budget
-from resources.judges.judge import call_identity, judge_key
-from resources.judges.presentation import Answer, Presentation, present
-from resources.store.verdicts import VerdictStore
-from resources.store.writing import PATIENCE, VerdictWriter
 
 pytestmark = pytest.mark.slow
 

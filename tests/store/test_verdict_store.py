@@ -16,10 +16,10 @@ from answering import statuses
 from buyer_process import store_in
 from upath import UPath
 
-from resources.store import keyed as keyed_module
-from resources.store import keyed as shards
-from resources.store.verdicts import SCHEMA, VerdictStore
-from resources.store.writing import PATIENCE, VerdictWriter
+from judgeline.judges.store import keyed as keyed_module
+from judgeline.judges.store import keyed as shards
+from judgeline.judges.store.verdicts import SCHEMA, VerdictStore
+from judgeline.judges.store.writing import PATIENCE, VerdictWriter
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEY = "judge"

@@ -128,7 +128,7 @@ def test_a_failed_write_leaves_the_old_table_and_no_scrap(instance, tmp_path, mo
     def full(_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("resources.atomic.os.fsync", full)
+    monkeypatch.setattr("judgeline.atomic.os.fsync", full)
     assert not _make(stored, instance, tmp_path, "tiny").success
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["tiny.parquet"]
     pd.testing.assert_frame_equal(open_store(str(tmp_path)).stored("stored", "tiny"), FRAME)

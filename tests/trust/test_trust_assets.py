@@ -11,12 +11,12 @@ from assets.judging import assets as judging
 from assets.judging.asking import why_not_asked
 from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
+from judgeline.judges.annotation import recorded_choices
+from judgeline.judges.budget import Budget
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.tables.judging import CHOICE_VERDICTS, SCORE_VERDICTS
 from judgeline.tables.trust import ALL, CONSISTENCY, OVERALL, SOFT_OUTCOMES, SOURCES
-from resources.judges.annotation import recorded_choices
-from resources.judges.budget import Budget
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 from resources.tables.expectations import result_of, results_of
 from resources.tables.store import ParquetTables, open_store
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from judgeline.judges.managed.judge import PYTHON_VARIABLE, VllmError, vllm_python
+from judgeline.judges.opening import read_template
 from judgeline.verdict.dictation import _CODES
 from resources.arena.simulation import arena_options, build_arena
-from resources.judges.managed.judge import PYTHON_VARIABLE, VllmError, vllm_python
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -58,7 +59,7 @@ def model(python: str, completions: pd.DataFrame, tmp_path_factory: pytest.TempP
     """A tiny Llama with random weights; its tokenizer has read some of the texts."""
     folder = tmp_path_factory.mktemp("model")
     text = folder / "text.txt"
-    rubric = (ROOT / "config" / "prompts" / "fenced-rubric.txt").read_text(encoding="utf-8")
+    rubric = read_template("fenced-rubric.txt")
     read = completions[["instruction", "completion"]].head(N_TEXTS_READ).to_numpy().ravel()
     text.write_text("\n".join([rubric, *read]), encoding="utf-8")
     subprocess.run(

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from answering import annotate
 
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.managed import judge as managed_judge
+from judgeline.judges.managed.judge import Server, running
+from judgeline.judges.managed.options import Hosting
 from resources.config.corpora import CorpusDefinition
-from resources.config.judges import JudgeDefinition
-from resources.judges.catalog import open_judge
-from resources.judges.managed import judge as managed_judge
-from resources.judges.managed.judge import Server, running
-from resources.judges.managed.options import Hosting
+from resources.opening import open_judge
 
 pytestmark = pytest.mark.slow
 

@@ -14,6 +14,7 @@ from answering import statuses
 from households import RUN, VERDICTS, Household
 from processes import below, left_after
 
+from judgeline.judges.opening import read_template
 from judgeline.verdict.dictation import _tokens, scripts
 
 pytestmark = pytest.mark.slow
@@ -142,8 +143,9 @@ def test_another_run_starts_no_server(story: Story) -> None:
 
 def test_another_prompt_misses_all_of_it(story: Story) -> None:
     household = story.household
-    prompt = household.config / "prompts" / RUBRIC
-    prompt.write_text(prompt.read_text(encoding="utf-8").replace("Grade each", "Judge each"))
+    (household.config / "prompts").mkdir()
+    prompt = read_template(RUBRIC).replace("Grade each", "Judge each")
+    (household.config / "prompts" / RUBRIC).write_text(prompt, encoding="utf-8")
     assert f"real|tiny: {story.n_calls} calls" in household.run("--dry-run")
     told = household.do("verdicts", "explain", "b0", "--judge", "tiny")
     assert told.count("miss") == 2

@@ -11,11 +11,11 @@ from newcomers import drop, newcomer
 
 from assets.settings import BUDGET_TAG
 from judgeline.cli import main
+from judgeline.judges.judge_plan import JudgePlan, TokenEstimate
 from pipelines.commands import backfill
 from pipelines.commands.backfill import cancel, choose_pairs, require_daemon, submit
 from pipelines.commands.run import _selected
 from pipelines.definitions import build_definitions
-from resources.judges.judge_plan import JudgePlan, TokenEstimate
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from judgeline.io import ArgumentError
+from judgeline.paths import ROOT
 from pipelines.commands.beside import beside
-from resources.config.paths import ROOT
 
 HELD = """
 import signal

@@ -173,9 +173,9 @@ def test_a_corpus_that_was_not_read_says_what_to_run(judged: Any, tmp_path, caps
 
 
 def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
+    from judgeline.judges.buying import Buyer
     from pipelines.commands.plan import plan_run
-    from resources.judges.buying import Buyer
-    from resources.store.resource import StoredVerdicts
+    from resources.stores import StoredVerdicts
 
     catalog = judged.catalog
     n_battles, plan = plan_run(

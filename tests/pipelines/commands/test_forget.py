@@ -10,7 +10,7 @@ from conftest import Workshop
 from upath import UPath
 
 from judgeline.cli import main
-from resources.store.verdicts import VerdictStore
+from judgeline.judges.store.verdicts import VerdictStore
 
 pytestmark = pytest.mark.slow
 

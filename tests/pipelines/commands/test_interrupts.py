@@ -10,8 +10,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from judgeline.paths import ROOT
 from pipelines.commands.run import interrupts_raised
-from resources.config.paths import ROOT
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -12,20 +12,20 @@ from upath import UPath
 
 from assets.judging.assets import ASKED
 from judgeline.intervals import sampling_half_width
+from judgeline.judges.budget import Budget
+from judgeline.judges.buying import RETRIED, Buyer
+from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.judge import call_identity, judge_key
+from judgeline.judges.judge_plan import JudgePlan, TokenEstimate, told
+from judgeline.judges.live.probe import Capabilities, remember
+from judgeline.judges.presentation import Answer, present
+from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.tables.corpus import SCORE_COLUMNS, VERDICT_DTYPES
 from pipelines.commands.plan import cut_short, plan_run, require_covered
 from resources.config.corpora import CorpusDefinition
-from resources.config.judges import JudgeDefinition
 from resources.config.options import PanelOptions
 from resources.corpora.reading import read_corpus
-from resources.judges.budget import Budget
-from resources.judges.buying import RETRIED, Buyer
-from resources.judges.catalog import open_judge
-from resources.judges.judge import call_identity, judge_key
-from resources.judges.judge_plan import JudgePlan, TokenEstimate, told
-from resources.judges.live.probe import Capabilities, remember
-from resources.judges.presentation import Answer, present
-from resources.store.verdicts import VerdictStore
+from resources.opening import open_judge
 from resources.tables.store import ParquetTables
 
 URL = "http://127.0.0.1:9/v1"  # nobody listens: a plan asks nobody

@@ -8,11 +8,11 @@ import pytest
 import yaml
 from rich.console import Console
 
+from judgeline.paths import ROOT
 from judgeline.verdict.identity import slug
 from pipelines.commands.run import run_lineage
 from resources.config.catalog import Catalog
 from resources.config.judges import load_judges
-from resources.config.paths import ROOT
 
 EXAMPLES = ROOT / "config" / "examples"
 PUBLISHED = (

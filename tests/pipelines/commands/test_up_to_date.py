@@ -14,7 +14,7 @@ from assets.provenance import MADE_FROM, check_records, latest, settled_judges
 from pipelines.commands import run as run_module
 from pipelines.commands.up_to_date import Record, _left_out
 from pipelines.definitions import build_definitions
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 from resources.tables.store import ParquetStore, ParquetTables
 
 TO_THE_BOARD = ["group:corpus", "+leaderboard"]

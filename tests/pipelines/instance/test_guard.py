@@ -13,8 +13,8 @@ from ports import free_port
 from processes import wait_for
 from starlette.routing import Route
 
+from judgeline.paths import ROOT
 from pipelines.instance.guard import ALLOWED_HOSTS, allowed_hosts
-from resources.config.paths import ROOT
 
 PROXY = "judges.example.org"
 QUERY = json.dumps({"query": "{ version }"}).encode()

@@ -10,9 +10,9 @@ import dagster as dg
 import pytest
 import yaml
 
+from judgeline.paths import ROOT
 from pipelines.instance import homes
 from pipelines.instance.homes import open_instance, prepare_home
-from resources.config.paths import ROOT
 
 SECRET = "correct horse battery staple"  # noqa: S105
 GIVEN = {

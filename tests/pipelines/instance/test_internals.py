@@ -14,6 +14,7 @@ from dagster._core.utils import FuturesAwareThreadPoolExecutor
 
 from assets.partitions import CORPUS, corpus_judge_key, register
 from assets.provenance import check_records
+from judgeline.paths import ROOT
 from pipelines.definitions import defs
 from pipelines.instance import codeserver, internals
 from pipelines.instance.internals import (
@@ -23,7 +24,6 @@ from pipelines.instance.internals import (
     input_version,
     launch_backfill,
 )
-from resources.config.paths import ROOT
 
 
 def test_only_the_instance_imports_them() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from processes import left_after, wait_for
 
+from judgeline.paths import ROOT
 from pipelines.instance import owned
-from resources.config.paths import ROOT
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc: Linux only")
 

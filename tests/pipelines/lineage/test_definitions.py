@@ -8,10 +8,10 @@ import pytest
 from assets import provenance
 from assets.judging import budgets
 from assets.partitions import CORPUS, CORPUS_JUDGE, OF_CORPUS
+from judgeline.paths import ROOT
 from pipelines.definitions import SCHEDULES, SENSORS, build_definitions, defs
 from resources.config.corpora import CorpusDefinition
 from resources.config.options import CandidateOptions, DriftOptions, RefreshOptions
-from resources.config.paths import ROOT
 from resources.tables.store import ParquetTables
 
 JOB_NAMES = (

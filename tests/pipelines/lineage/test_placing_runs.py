@@ -12,11 +12,11 @@ from newcomers import drop, newcomer
 from assets.candidates.predictions import JUDGE_AND_VOTES
 from judgeline.elo import RatingSettings, rate
 from judgeline.io import as_coded, typed
+from judgeline.judges.budget import Budget
 from judgeline.tables.corpus import BATTLE_DTYPES
 from pipelines.commands.console import cause
 from pipelines.definitions import build_definitions
 from resources.arena.simulation import Arena, arena_options, build_arena
-from resources.judges.budget import Budget
 
 N_BATTLES = 96
 ENTRANT, SECOND, THIRD = 14, 15, 16

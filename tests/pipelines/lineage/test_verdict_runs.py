@@ -4,10 +4,11 @@ import pandas as pd
 import pytest
 
 from judgeline import cli
+from judgeline.judges.budget import Budget
+from judgeline.judges.opening import read_template
 from pipelines.commands import verdicts
 from pipelines.commands.console import RunOutcome
-from resources.judges.budget import Budget
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 
 N_CALLS = 600
 BUY = ["+verdicts"]
@@ -106,8 +107,8 @@ def test_a_hit_is_explained(explained):
 
 def test_another_prompt_misses_and_is_told(explained, shown):
     workshop, battle = explained
-    prompt = workshop.home / "prompts" / "rubric.txt"
-    prompt.write_text(f"{prompt.read_text(encoding='utf-8')}!", encoding="utf-8")
+    (workshop.home / "prompts").mkdir()
+    (workshop.home / "prompts" / "rubric.txt").write_text(f"{read_template()}!", encoding="utf-8")
     _, rows = verdicts.explain_battle(battle, "careful", "tiny")
     assert [row[:3] for row in rows] == [("AB", 0, "miss"), ("BA", 0, "miss")]
     assert all(row[3].endswith("differs in the template") for row in rows)

@@ -40,7 +40,7 @@ from pipelines.sensors.candidates import (
 )
 from resources.candidates.folder import Seen
 from resources.config.catalog import Catalog
-from resources.store.resource import StoredVerdicts
+from resources.stores import StoredVerdicts
 
 SUCCESS, FAILURE, CANCELED, STARTED, QUEUED = (
     dg.DagsterRunStatus[name] for name in ("SUCCESS", "FAILURE", "CANCELED", "STARTED", "QUEUED")

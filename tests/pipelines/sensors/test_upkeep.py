@@ -12,6 +12,7 @@ import dagster as dg
 import pytest
 from dagster._core.events import EngineEventData
 
+from judgeline.paths import ROOT
 from pipelines.definitions import SENSORS, defs
 from pipelines.instance import homes, processes
 from pipelines.instance.homes import HOST_TAG, in_process_on_named_host, is_gone, recover
@@ -27,7 +28,6 @@ from pipelines.sensors.upkeep import (
     prune_logs,
     weekly_pruning,
 )
-from resources.config.paths import ROOT
 
 NO_PROCESS = 2**22 + 1  # above the highest number that a process can have
 FUTURE = datetime.now(UTC) + timedelta(days=1)

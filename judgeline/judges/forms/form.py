@@ -1,0 +1,247 @@
+"""A form of question: how battles are shown to a judge, and how its answer is read.
+
+Texts under judgement are fenced off as data. Each fence carries a mark drawn for the one request,
+which no completion can know or close.
+"""
+
+import re
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from judgeline.judges.forms.evidence import Tokens
+from judgeline.judges.options import Options
+from judgeline.judges.presentation import Answer, Presentation, present
+from judgeline.tables.schema import Table
+from judgeline.verdict import RubricError
+
+PROMPT_VERSION = "1"
+"""Changes with the fences, the schema or the repair request: all of them shape an answer."""
+
+Message = dict[str, str]
+
+
+class Wording(NamedTuple):
+    """Values of a prompt's placeholders.
+
+    `quoted` maps them to the texts of a presentation, which are fenced off; `stated` to words of
+    ours. The mark of the fences is ``delimiter``.
+    """
+
+    quoted: Mapping[str, str]
+    stated: Mapping[str, str]
+
+
+PAIR = Wording(
+    {name: name for name in ("instruction", "first_completion", "second_completion")}, {}
+)
+"""Two completions are shown, and nothing else is said."""
+
+_MARK_BYTES = 16
+
+
+def require_template(template: str, file: Path, wording: Wording = PAIR) -> None:
+    """Check that a template has the placeholder of each text once, and all others."""
+    used = _placeholder(wording).findall(template)
+    for name in wording.quoted:
+        if used.count(name) != 1:
+            raise ValueError(
+                f"prompt {file} holds {{{name}}} {used.count(name)} times; it must stand there "
+                "once, where the judge is to read that text"
+            )
+    if "delimiter" not in used:
+        raise ValueError(
+            f"prompt {file} lacks {{delimiter}}; tell the judge that quotations marked with it "
+            "are data and no instructions"
+        )
+    for name, words in wording.stated.items():
+        if name not in used:
+            raise ValueError(
+                f"prompt {file} lacks {{{name}}}, which becomes {words!r} from the judge's "
+                "options; put it where the prompt tells the judge so"
+            )
+
+
+def write_repair(messages: list[Message], answer: str, reason: str, again: str) -> list[Message]:
+    """Return the messages that ask once more after an answer that could not be read."""
+    return [
+        *messages,
+        {"role": "assistant", "content": answer or "(no answer)"},
+        {"role": "user", "content": f"That answer cannot be used: {readable(reason)}. {again}"},
+    ]
+
+
+def named_schema(name: str, members: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with these members as a request's ``response_format``."""
+    wrapped = {"name": name, "strict": True, "schema": closed_object(members)}
+    return {"type": "json_schema", "json_schema": wrapped}
+
+
+def readable(text: str) -> str:
+    """Return a text with question marks for halves of characters, which UTF-8 cannot carry."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _placeholder(wording: Wording) -> re.Pattern[str]:
+    names = "|".join(("delimiter", *wording.quoted, *wording.stated))
+    return re.compile(rf"\{{({names})\}}")
+
+
+def closed_object(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with these members, in this order, and no others."""
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+Odds = tuple[float, ...]
+"""Numbers of a form about the answers a judge could have given; the last is what they cover."""
+
+
+class Reading(NamedTuple):
+    """One answer as read: status, value if it is ok, odds if known, and the call's identity."""
+
+    shown: Presentation
+    answer: Answer
+    status: str
+    value: Any
+    tokens: Tokens | None = None
+    odds: Odds | None = None
+    evidence: str = "none"
+    identity: str = ""
+
+
+class Chances(NamedTuple):
+    """First words of an answer, and their probabilities (n,); those of others are left out."""
+
+    words: Sequence[str]
+    probabilities: NDArray[np.float64]
+
+
+class Form:
+    """A verdict form; the defaults are of two completions and one answer without odds."""
+
+    name: ClassVar[str]
+    table: ClassVar[Table]
+    identity: Mapping[str, str] = {}  # its part of a judge's
+    template: str | None = None  # file of its prompt; None where the judge names its own
+    wording: Wording = PAIR
+    again: str  # request after an unreadable answer
+    response_format: dict[str, Any] | None = None
+    key: str | None = None  # of the value in JSON
+    needs_alternatives: bool = False
+    n_listed: int | None = None  # tokens of which alternatives are kept; None for all
+    samples: int = 1  # times that a question is asked without alternatives
+    typical_tokens: int = 60
+
+    def present(self, battles: pd.DataFrame, n_replicates: int) -> Sequence[Presentation]:
+        """Return the presentations of battles."""
+        return present(battles, n_replicates)
+
+    def parse(self, text: str) -> Any:
+        """Return the value of an answer; RubricError with a class of failure if there is none."""
+        raise NotImplementedError
+
+    def require_own(self, value: Any, shown: Presentation) -> None:
+        """Raise RubricError if a value is copied from the texts; a word may stand in any text."""
+
+    def likely(self, value: Any, tokens: Tokens) -> Odds:
+        """Return the odds in the tokens of an answer; ValueError where they do not tell."""
+        raise NotImplementedError
+
+    def sampled(self, counts: Counter[Any], n_runs: int) -> Odds:
+        """Return the odds that the values of repeated runs stand for."""
+        raise NotImplementedError
+
+    def chances(self, points: Sequence[float], spread: float) -> Chances:
+        """Return the chances of a simulated judge's first words, for texts of some rubric points.
+
+        `spread` is the standard deviation of its doubt about one text, in rubric points.
+        """
+        raise NotImplementedError
+
+    def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
+        """Return the first columns of a row: those that name the presentation and the judge."""
+        return shown.battle_id, slug, shown.order
+
+    def values(self, reading: Reading) -> tuple[Any, ...]:
+        """Return the columns of a row between its status and its answer."""
+        raise NotImplementedError
+
+
+class Prompt(NamedTuple):
+    """Words in which a judge is asked, and the form of its answer."""
+
+    template: str
+    form: Form
+
+    def messages(self, shown: Presentation) -> list[Message]:
+        """Return the messages of one request; the mark of its fences stands in no text."""
+        wording = self.form.wording
+        texts = {name: readable(getattr(shown, text)) for name, text in wording.quoted.items()}
+        while (mark := secrets.token_hex(_MARK_BYTES)) in "".join(texts.values()):
+            continue
+        parts = {name: f"<<<{mark}\n{text}\n{mark}>>>" for name, text in texts.items()}
+        parts |= {"delimiter": mark, **wording.stated}
+        # one pass, so that a placeholder within a completion stays what it is: text
+        prompt = _placeholder(wording).sub(lambda found: parts[found[1]], self.template)
+        return [{"role": "user", "content": prompt}]
+
+
+def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
+    """Return an answer with ``ok`` and its value, or with its failure class and None.
+
+    Halves of characters, which no file can hold, are left out of its text.
+    """
+    if answer.text is not None and not answer.text.isascii():
+        whole = answer.text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        answer = replace(answer, text=whole)
+    if answer.failure is not None:
+        return Reading(shown, answer, answer.failure, None)
+    try:
+        return Reading(shown, answer, "ok", form.parse(answer.text or ""))
+    except RubricError as error:
+        return Reading(shown, answer, error.failure_class, None)
+
+
+class ShortOptions(Options):
+    """Options of a form whose answer is one word and a reason; see docs/judges.md."""
+
+    samples: int = Field(default=10, ge=2, le=1000, strict=True)
+    template: str | None = Field(default=None, min_length=1)
+    structured: bool = Field(default=False, strict=True)
+
+
+class ShortForm(Form):
+    """Common parts of the forms whose answer is one word and a reason."""
+
+    needs_alternatives = True
+    options = ShortOptions()
+
+    def __init__(self, options: ShortOptions | None = None) -> None:
+        self.options = options or self.options
+        is_json = self.options.structured
+        named = {"form": self.name, "form_version": "1"}
+        self.identity = named | ({"answer": "json"} if is_json else {})
+        self.template = self.options.template or f"{self.name}{'-json' if is_json else ''}.txt"
+        self.key = self.name if is_json else None
+        self.n_listed = 16 if is_json else 8  # in JSON a brace, a key and quotes come first
+        self.samples = self.options.samples
+        # a pattern or a greatest length of the reason breaks some servers' grammars
+        members = {self.name: self.value_schema(), "reason": {"type": "string"}} if is_json else {}
+        self.response_format = named_schema(self.name, members) if is_json else None
+
+    def value_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the value."""
+        raise NotImplementedError

@@ -1,0 +1,119 @@
+"""The `openai` package's client behind a hardened transport; the package takes half a second."""
+
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+
+import aiohttp
+import httpx2
+import openai
+import truststore
+from yarl import URL
+
+from judgeline.judges.live.connection import MOST_BYTES, MalformedReplyError, StatusError
+from judgeline.judges.live.endpoint import Endpoint
+
+_MOST_FILE_BYTES = 8 << 30  # of results, which are read from disk line by line
+_CONNECT_S = 10.0
+_OF_HTTP = frozenset({"accept", "content-length", "content-type", "host", "user-agent"})
+
+
+def open_client(endpoint: Endpoint, timeout_s: float, proxy: str | None) -> openai.AsyncOpenAI:
+    """Return a client that sends each request once, to this endpoint and nowhere else."""
+    return openai.AsyncOpenAI(
+        api_key=endpoint.key or "",
+        base_url=endpoint.url,
+        default_query=dict(endpoint.query),
+        timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S), pool=None),
+        max_retries=0,
+        http_client=httpx2.AsyncClient(
+            transport=HardenedTransport(endpoint.sent_headers, proxy),
+            follow_redirects=False,
+            trust_env=False,
+        ),
+    )
+
+
+class HardenedTransport(httpx2.AsyncBaseTransport):
+    """Sends requests over aiohttp, with the headers of an endpoint in place of the package's own.
+
+    It follows no redirect, keeps no cookie, refuses packed bodies unread, and breaks long ones off.
+    Accounts and headers that the package finds in the environment go nowhere.
+    """
+
+    def __init__(self, headers: Mapping[str, str], proxy: str | None) -> None:
+        self._headers, self._proxy = headers, proxy
+        self._session: aiohttp.ClientSession | None = None
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Return the response to a request; its body is read by whoever wants it."""
+        is_whole = isinstance(request.stream, httpx2.ByteStream)  # and not a file, piece by piece
+        of_http = {name: value for name, value in request.headers.items() if name in _OF_HTTP}
+        timeout = request.extensions["timeout"]
+        reply = await self._opened().request(
+            request.method,
+            URL(str(request.url), encoded=True),
+            headers={**of_http, **self._headers},
+            data=(request.content or None) if is_whole else request.stream,
+            allow_redirects=False,
+            proxy=self._proxy,
+            timeout=aiohttp.ClientTimeout(
+                sock_connect=timeout["connect"], sock_read=timeout["read"]
+            ),
+        )
+        body = _Body(
+            reply, _MOST_FILE_BYTES if request.url.path.endswith("/content") else MOST_BYTES
+        )
+        packing = reply.headers.get("content-encoding", "").strip().lower()
+        if packing not in ("", "identity"):
+            await body.aclose()
+            raise MalformedReplyError(f"the reply is packed as {packing[:20]!r}, unasked")
+        return httpx2.Response(reply.status, headers=reply.raw_headers, stream=body)
+
+    async def aclose(self) -> None:
+        """Close the session, and with it every connection."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, ssl=context),
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of a reply, broken off at a number of bytes."""
+
+    def __init__(self, reply: aiohttp.ClientResponse, most: int) -> None:
+        self._reply, self._most = reply, most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = self._most
+        async for piece in self._reply.content.iter_any():
+            left -= len(piece)
+            if left < 0:
+                raise MalformedReplyError(f"the reply is longer than {self._most:,} bytes")
+            yield piece
+
+    async def aclose(self) -> None:
+        """Close the connection, unless the whole body was read: then it is kept for the next."""
+        self._reply.close()
+
+
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """Raise what the package raises as errors of ours; aiohttp's speak for themselves."""
+    try:
+        yield
+    except openai.APIStatusError as error:
+        reply = error.response
+        text = reply.content.decode("utf-8", "replace")
+        raise StatusError(reply.status_code, text, reply.headers) from None
+    except (openai.OpenAIError, httpx2.HTTPError) as error:
+        problem = error.__cause__ or error
+        raise MalformedReplyError(f"{type(problem).__name__}: {problem}") from None

@@ -1,0 +1,156 @@
+"""From an endpoint's reply to an answer: a text with its value, or a class of failure."""
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from judgeline.judges.forms.evidence import answer_span
+from judgeline.judges.forms.form import Form, Reading, readable
+from judgeline.judges.live.connection import MalformedReplyError
+from judgeline.judges.presentation import Answer, Presentation
+from judgeline.verdict import RubricError
+
+R = TypeVar("R")
+
+_MOST_TOKENS = 2**31 - 1
+
+_ENDINGS = frozenset({"stop", "eos", "eos_token", "stop_sequence", "end_turn"})
+"""What servers call an answer that came to its end."""
+
+_TOOL_CALL = ("tool_call", "the judge called a tool instead of answering")
+_FAILED_ENDS: dict[str, tuple[str, str | None]] = {
+    "content_filter": ("content_filter", None),
+    "length": ("truncated", "the answer reached the limit of its length"),
+    "tool_calls": _TOOL_CALL,
+    "function_call": _TOOL_CALL,
+}
+"""Ends of answers that fail, each with its class of failure and the reason."""
+
+
+def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
+    """Return the reading of a chat completion; an unreadable, cut or copied one has a failure."""
+    choice = require_message(completion)["choices"][0]
+    text = readable(choice["message"].get("content") or "")
+    failure, reason = _early_end(choice, text)
+    value = None
+    if failure is None:
+        try:
+            value = form.parse(text)
+            form.require_own(value, shown)
+        except RubricError as error:
+            failure, reason = error.failure_class, str(error)
+    answer = Answer(
+        text or _refused(choice),
+        failure,
+        *tokens_of(completion),
+        log_probabilities=_log_probabilities(choice, form.n_listed, text),
+        reply_model=_name_in(completion, "model"),
+        system_fingerprint=_name_in(completion, "system_fingerprint"),
+        said=reason,
+    )
+    return Reading(shown, answer, failure or "ok", None if failure else value)
+
+
+def require_message(completion: Any) -> Any:
+    """Return a chat completion that holds a message; MalformedReplyError for anything else."""
+    choices = member(completion, "choices")
+    if not isinstance(choices, list) or not choices:
+        raise MalformedReplyError("the reply holds no choices")
+    message = member(choices[0], "message")
+    if not isinstance(message, dict) or not isinstance(message.get("content"), str | None):
+        raise MalformedReplyError("the reply holds no message of text")
+    return completion
+
+
+def member(value: Any, name: str) -> Any:
+    """Return a member of a JSON object of a reply; None where it is missing."""
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def understood(reply: Any, read: Callable[[Any], R]) -> R:
+    """Return a reply as `read`; MalformedReplyError for any body that it cannot read."""
+    try:
+        return read(reply)
+    except MalformedReplyError:
+        raise
+    except Exception as error:  # a form that nobody thought of must not end a run
+        what = f"{type(error).__name__}: {error}"
+    raise MalformedReplyError(f"the reply cannot be read: {what}")
+
+
+def _early_end(choice: Any, text: str) -> tuple[str | None, str | None]:
+    """Return the failure class and reason of an answer cut short or refused; None for others."""
+    finish = choice.get("finish_reason")
+    if (end := _FAILED_ENDS.get(str(finish))) is not None:
+        return end
+    if _refused(choice) and not text:
+        return "refusal", None
+    if choice["message"].get("tool_calls") and not text:
+        return _TOOL_CALL
+    if finish == "error":
+        raise MalformedReplyError("the provider broke the answer off")
+    # a server may state by null that it does not know; leaving the field out states nothing
+    is_ended = str(finish).lower() in _ENDINGS or (finish is None and "finish_reason" in choice)
+    if not is_ended:
+        return "truncated", f"it ended with {str(finish)[:40]!r}, not by itself"
+    return None, None
+
+
+def _refused(choice: Any) -> str | None:
+    refusal = choice["message"].get("refusal")
+    return readable(refusal) if isinstance(refusal, str) and refusal else None
+
+
+def _name_in(completion: Any, field: str) -> str | None:
+    name = completion.get(field)
+    return name if isinstance(name, str) and name else None
+
+
+def tokens_of(completion: Any) -> tuple[int, int]:
+    """Return the prompt and completion tokens that a reply states; zeros where it does not."""
+    usage = member(completion, "usage")
+    return _count(member(usage, "prompt_tokens")), _count(member(usage, "completion_tokens"))
+
+
+def answer_bytes(completion: Any) -> int:
+    """Return the bytes of the answer in a reply; 0 where there is none to read."""
+    try:
+        text = require_message(completion)["choices"][0]["message"].get("content")
+    except MalformedReplyError:
+        return 0
+    return len((text or "").encode("utf-8", "surrogatepass"))
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else 0
+
+
+def _log_probabilities(choice: Any, n_listed: int | None, text: str) -> str | None:
+    """Return log-probabilities as JSON; None if they have another form, which fails no answer.
+
+    What was thought before the answer is left out where `n_listed` is given, and alternatives of
+    later tokens than so many.
+    """
+    content = member(choice.get("logprobs"), "content")
+    if not isinstance(content, list) or not content:
+        return None
+    try:
+        said = [_told(token) for token in content]
+        span = None if n_listed is None else answer_span([word for word, _ in said], text)
+        start = 0 if span is None else span.start
+        listed = [token.get("top_logprobs") or [] for token in content[start:][:n_listed]]
+        listed += [[]] * (len(content) - start - len(listed))
+        told = [
+            [*one, [_told(top) for top in tops]]
+            for one, tops in zip(said[start:], listed, strict=True)
+        ]
+        return json.dumps(told, allow_nan=False)
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+def _told(token: Any) -> tuple[str, float]:
+    word, log_prob = member(token, "token"), member(token, "logprob")
+    if not isinstance(word, str) or not isinstance(log_prob, int | float):
+        raise TypeError("no log-probability of a token")
+    return readable(word), log_prob

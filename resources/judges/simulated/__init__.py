@@ -1,1 +1,0 @@
-"""Simulated judges: they read the arena's answers and err by known rules."""

@@ -1,0 +1,42 @@
+"""The stores of what was bought, as Dagster resources: verdicts and vectors."""
+
+from typing import Any
+
+import dagster as dg
+from pydantic import Field, field_validator
+from upath import UPath
+
+from judgeline.judges.embeddings.buying import EmbeddingStore
+from judgeline.judges.store.verdicts import VerdictStore
+from judgeline.paths import embeddings_uri, verdicts_uri
+from judgeline.tables.judging import FAILURES
+
+
+class StoredVerdicts(dg.ConfigurableResource[Any]):
+    """The verdict store by folder or URI; `retry_also` names failures to ask again."""
+
+    uri: str = ""
+    storage_options: dict[str, Any] = Field(default={})
+    retry_also: list[str] = Field(default=[])
+
+    @field_validator("retry_also")
+    @classmethod
+    def _require_classes(cls, value: list[str]) -> list[str]:
+        if unknown := sorted({*value} - set(FAILURES)):
+            raise ValueError(f"unknown failure class {unknown[0]!r}; known: {', '.join(FAILURES)}")
+        return value
+
+    def open(self) -> VerdictStore:
+        """Return the store; nothing is made before the first answer comes."""
+        return VerdictStore(UPath(self.uri or verdicts_uri(), **self.storage_options))
+
+
+class StoredEmbeddings(dg.ConfigurableResource[Any]):
+    """The vectors: the local folder, or a URI such as ``s3://bucket/embeddings``."""
+
+    uri: str = ""
+    storage_options: dict[str, Any] = Field(default={})
+
+    def open(self) -> EmbeddingStore:
+        """Return the store; nothing is made before the first vector comes."""
+        return EmbeddingStore(UPath(self.uri or embeddings_uri(), **self.storage_options))
