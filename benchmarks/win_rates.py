@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from judgeline.io import as_coded, read_judged_battles
-from judgeline.papers.correct_reporting import ESTIMATORS, adaptive, compare_estimators, play_judge
 from judgeline.winrate import (
     N_STRENGTHS,
     NO_VOTE,
@@ -30,6 +29,7 @@ from judgeline.winrate import (
     strength_strata,
     tabulate_outcomes,
 )
+from papers.correct_reporting import ESTIMATORS, adaptive, compare_estimators, play_judge
 
 # The simulated judges are those of the tests.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "winrate"))

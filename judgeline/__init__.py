@@ -12,6 +12,7 @@ _API = (
     "Diagnosis",
     "QualityGateError",
     "Settings",
+    "ask",
     "consistency",
     "doctor",
     "learn_judge",
@@ -19,6 +20,7 @@ _API = (
     "pool",
     "rank",
     "reference_ratings",
+    "score",
     "win_rates",
 )
 

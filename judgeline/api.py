@@ -92,6 +92,7 @@ __all__ = [
     "Ranking",
     "Settings",
     "UnusableJudgeError",
+    "ask",
     "consistency",
     "doctor",
     "learn_judge",
@@ -101,6 +102,7 @@ __all__ = [
     "rank_battles",
     "rank_file",
     "reference_ratings",
+    "score",
     "win_rates",
 ]
 
@@ -462,6 +464,94 @@ def reference_ratings(
     ratings = anchored(prompts, None, prompts, settings).ratings
     first = ["rank", "model", "gap", "lower", "upper", "std_error", "n_prompts"]
     return ratings[first + ratings.columns.difference(first, sort=False).tolist()]
+
+
+def ask(
+    battles: pd.DataFrame,
+    judge: Mapping[str, Any],
+    *,
+    form: str = "rubric",
+    budget: str | Sequence[str] | None = None,
+    n_replicates: int = 1,
+    store: str | Path | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> pd.DataFrame:
+    """Ask a judge about battles, in both orders; needs the extra ``judges``.
+
+    Every answer is stored within seconds. The same question of the same judge is not bought again:
+    not by the next call, not after a kill, and not by the lineage, which has the same store.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        A battle per row: ``battle_id``, ``question_id``, ``model_a``, ``model_b``,
+        ``instruction``, ``completion_a``, ``completion_b``.
+    judge : mapping
+        Keys of an entry of `judges.yaml` (docs/judges.md): ``model``, and as needed ``base_url``,
+        ``api_key_env``, ``decoding``, ``price_per_million``, ...; kind ``openai`` unless it says
+        ``vllm``. Keys of an endpoint come from the environment.
+    form : str
+        ``rubric``, ``choice`` or ``score``.
+    budget : str or sequence of str, optional
+        Cap on this call: ``"500calls"``, ``"2Mtokens"``, ``"5USD"``, or ``"none"``. Without one
+        nothing that an endpoint may bill is asked, and the error says what it would take.
+    n_replicates : int
+        How often each presentation is asked.
+    store : str or Path, optional
+        Folder or URI of the answers; that of the lineage by default (``JUDGELINE_VERDICTS``).
+    tell : callable, optional
+        Gets the plan with its price, and then the progress, line by line; by default they are
+        written to the standard error.
+
+    Returns
+    -------
+    DataFrame
+        An answer per row, as the table of the form in docs/data-dictionary.md. Failed ones have
+        a ``status`` other than ``ok`` and no value.
+
+    Raises
+    ------
+    ValueError
+        If battles or judge lack something, or no budget is given.
+    BudgetError
+        If the budget ran out; what was bought is stored, and the next call goes on.
+    """
+    from judgeline.judges.ask import ask_judge
+
+    return ask_judge(
+        battles,
+        judge,
+        form=form,
+        budget=budget,
+        n_replicates=n_replicates,
+        store=store,
+        tell=tell,
+    )
+
+
+def score(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return battles with what a judge's rubric verdicts make of them, ready for `rank`.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        As for `ask`; ``human_outcome``, A's share of the win in people's eyes, is kept.
+    verdicts : DataFrame
+        What `ask` returned for them.
+
+    Returns
+    -------
+    DataFrame
+        A battle per row that both orders of have an answer: ``score_difference`` in rubric points,
+        ``judge_outcome``, A's share of the win, and the columns of `battles`.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or verdicts of several judges come in.
+    """
+    known = battles_given(battles)
+    return score_battles(known, verdicts_given(verdicts, known, SCORE_COLUMNS, "verdicts"))
 
 
 def consistency(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _AGAIN_S = 0.05
 _COLLECTED_AFTER = 200_000, 50, 100  # objects: imports make many that stay, and few cycles
 _CHECKOUT = Path(__file__).resolve().parents[1]
-LINEAGE_COMMANDS = (
+CHECKOUT_COMMANDS = (
     "run",
     "judges",
     "corpora",
@@ -49,8 +49,10 @@ LINEAGE_COMMANDS = (
     "backfill",
     "candidates",
     "forget",
+    "checks",
+    "paper",
 )
-"""Commands of the lineage, which a checkout adds."""
+"""Commands that a checkout adds: those of the lineage, and the papers' tables."""
 _COMMANDS, _BOARDS = "judgeline.commands", "judgeline.boards"  # groups of entry points
 _INSTALL = {
     True: "in the checkout: pip install -e '.[app]'",
@@ -65,8 +67,7 @@ app = typer.Typer(
     "  judgeline doctor battles.csv                 what a file supports\n\n"
     "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
     "  judgeline compare battles.csv A B            is A above B?\n\n"
-    "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n"
-    "  judgeline paper correct-reporting            a paper's tables beside its printed values\n\n",
+    "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n",
     epilog=EXIT_CODES,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -78,9 +79,6 @@ JudgeName = Annotated[str | None, option("Which judge, where the file holds seve
 Miscoverage = Annotated[
     float,
     option("Tolerated share of misses; 0.1 asks for 90 % coverage.", show_default=True),
-]
-PaperName = Literal[
-    "soft-elo", "correct-reporting", "reference-anchored", "trustjudge", "quantitative"
 ]
 Columns = Annotated[
     str | None,
@@ -483,41 +481,6 @@ def rates(
         typer.echo(machine_readable(found, form), nl=False)
 
 
-@app.command(
-    epilog=examples(
-        "paper soft-elo --data annotations --out tables", "paper correct-reporting --out tables"
-    )
-)
-def paper(
-    name: Annotated[PaperName, typer.Argument(metavar="NAME", show_default=False)],
-    data: Annotated[
-        Path | None,
-        option("Folder with the data of the paper."),
-    ] = None,
-    out: Annotated[
-        str | None, option("Folder for a CSV per table; made if missing.", metavar="<path>")
-    ] = None,
-) -> None:
-    """Make the tables and figures of a paper again, each cell beside its printed value.
-
-    NAME is soft-elo, correct-reporting, reference-anchored, trustjudge or quantitative. A line per
-    item says what it was made from, how many cells lie within tolerance and the largest
-    difference, or which file would supply it. A CSV of an earlier run is replaced; that of an item
-    that cannot be made is removed.
-    """
-    from judgeline.papers import reproduce
-    from judgeline.papers.tables import require_folder, write_table
-
-    folder = None if out is None else _folder(out)
-    if folder is not None:
-        require_folder(folder)
-    errors, console = open_console(stderr=True), open_console()
-    for made in reproduce(name, data, say=lambda line: errors.print(plain(line))):
-        console.print(plain(made.line), soft_wrap=True)
-        if folder is not None:
-            write_table(made, folder)
-
-
 def _folder(out: str) -> Path:
     if not out.strip():
         raise typer.BadParameter("'--out' is empty; name a folder, such as --out ratings")
@@ -572,20 +535,21 @@ def is_checkout() -> bool:
     return (_CHECKOUT / "pipelines" / "commands" / "cli.py").is_file()
 
 
-def _with_lineage(arguments: Sequence[str]) -> bool:
-    """Add the commands of the lineage where the package lies in a checkout.
+def _with_checkout(arguments: Sequence[str]) -> bool:
+    """Add the commands of a checkout where the package lies in one.
 
-    Elsewhere a command of the lineage is answered with what it needs.
+    Elsewhere such a command is answered with what it needs.
     """
     if is_checkout():
         for entry in _entry_points(_COMMANDS):
-            _join(entry.load())
+            if (_CHECKOUT / entry.module.partition(".")[0]).is_dir():  # an image leaves some out
+                _join(entry.load())
         return True
-    if not (named := [word for word in arguments[:1] if word in LINEAGE_COMMANDS]):
+    if not (named := [word for word in arguments[:1] if word in CHECKOUT_COMMANDS]):
         return True
     complain(
         "Error",
-        f"judgeline {named[0]} belongs to the lineage, which runs from a checkout of judgeline: "
+        f"judgeline {named[0]} runs from a checkout of judgeline: "
         "clone the repository and run `make demo` there; judgeline rank needs no checkout",
     )
     return False
@@ -618,7 +582,7 @@ def _join(commands: typer.Typer) -> None:
 def _answer(arguments: Sequence[str] | None) -> int:
     """Run the command of a command line, print its error if it has one, return the exit code."""
     try:
-        if not _with_lineage(sys.argv[1:] if arguments is None else arguments):
+        if not _with_checkout(sys.argv[1:] if arguments is None else arguments):
             return COULD_NOT_RUN
         code = app(args=arguments, prog_name="judgeline", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

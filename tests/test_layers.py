@@ -13,15 +13,14 @@ from sources import LAYERS, ROOT, dotted, files
 FRONT = (
     ("tables",),
     ("report", "io"),
-    ("settings", "steps"),
-    ("papers",),
+    ("settings", "steps", "judges"),
     ("api", "cli", "options", "terminal"),
 )
 """Rooms of the library above the ten packages, lowest first."""
 CORE = sorted(
     path.parent.name
     for path in (ROOT / "judgeline").glob("*/__init__.py")
-    if path.parent.name not in FRONT[0] + FRONT[1] + FRONT[2] + FRONT[3]
+    if path.parent.name not in FRONT[0] + FRONT[1] + FRONT[2]
 )
 HEAVY = {"dagster", "pandas", "pyarrow", "great_expectations", "matplotlib", "rich", "yaml"}
 NETWORK = {"http.client", "ssl", "socket", "urllib.request", "ftplib", "smtplib", "asyncio"}
@@ -49,7 +48,7 @@ def test_imports_point_down(layer: str) -> None:
 
 
 def test_imports_of_the_library_point_down() -> None:
-    """`cli`, `api`, `terminal` use `papers`; that, `report`, `io`; those, `tables`; it, the ten."""
+    """`cli`, `api` use steps and judges; those, `report` and `io`; these, `tables`; it, the ten."""
     floors = (CORE, *FRONT)
     upward = [
         f"{path.relative_to(ROOT)} imports {name}"

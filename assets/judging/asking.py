@@ -19,7 +19,7 @@ from assets.judging.budgets import RunBudget, capped, retried_later, transient_i
 from assets.partitions import corpus_and_judge
 from judgeline.judges.annotation import annotate, evidence_entries
 from judgeline.judges.budget import Budget, Price
-from judgeline.judges.buying import RETRIED, Account, Buyer, models_named
+from judgeline.judges.buying import RETRIED, Account, Buyer, models_named, paced
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.forms.registered import FormName
 from judgeline.judges.judge import Judge, origin_of
@@ -196,7 +196,6 @@ def _locked(file: Path) -> Held | None:
 
 PROGRESS = "judging: "
 """What the log messages begin with that say how far a judge is."""
-MOST_SECONDS_BETWEEN_WORDS = 30.0
 
 Turn = Callable[[], AbstractContextManager[object]]
 Annotate = Callable[..., pd.DataFrame]
@@ -279,7 +278,7 @@ def ask_judge(
             battles,
             slug=slug,
             n_replicates=n_replicates or judge.replicates,
-            on_progress=_progress(context, judge),
+            on_progress=paced(judge.slug, judge.price_per_million, partial(_log, context)),
             buyer=buyer,
         )
     entries = _account(context, opened, answers, buyer.account, judge.price_per_million)
@@ -313,23 +312,6 @@ def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO
     """Log a judge's progress; a passing error of the log is ignored: answers are worth more."""
     with transient_ignored():
         context.log.log(level, f"{PROGRESS}{text}")
-
-
-def _progress(
-    context: dg.AssetExecutionContext, judge: JudgeDefinition
-) -> Callable[[Account], None]:
-    """Return a log of a judge's progress: often at first, then less, since each word is kept."""
-    last = 0.0
-
-    def tell(account: Account) -> None:
-        nonlocal last
-        pause = min(MOST_SECONDS_BETWEEN_WORDS, max(1.0, account.seconds / 20))
-        if account.seconds - last < pause and account.n_asked < account.n_needed:
-            return
-        last = account.seconds
-        _log(context, account.text(judge.slug, judge.price_per_million))
-
-    return tell
 
 
 def account_of(answers: pd.DataFrame) -> dict[str, Any]:

@@ -121,6 +121,24 @@ class Account:
 
 Progress = Callable[[Account], None]
 
+MOST_SECONDS_BETWEEN_WORDS = 30.0
+
+
+def paced(slug: str, price: Price | None, tell: Callable[[str], None]) -> Progress:
+    """Return what tells a judge's progress: often at first, then less, since each word is kept."""
+    last = 0.0
+
+    def told(account: Account) -> None:
+        """Tell how far the judge is, unless that was told just now."""
+        nonlocal last
+        pause = min(MOST_SECONDS_BETWEEN_WORDS, max(1.0, account.seconds / 20))
+        if account.seconds - last < pause and account.n_asked < account.n_needed:
+            return
+        last = account.seconds
+        tell(account.text(slug, price))
+
+    return told
+
 
 @dataclass
 class Buyer:

@@ -10,6 +10,9 @@ from judgeline.judges.managed.options import VllmOptions
 from judgeline.judges.options import SLUG, Options
 from judgeline.verdict import POOLED
 
+NEVER_SHOWN = {"api_key_env", "base_url", "vllm.extra_args", "headers", "query", "extra_body"}
+"""Keys whose values no error quotes: somebody may have put the key itself there."""
+
 _ELSEWHERE = ("base_url", "endpoint_name", "api_key_env", "headers", "query")
 
 

@@ -1,6 +1,11 @@
-"""The base of what is configured, and what a name in a configuration looks like."""
+"""What is configured: its base, names in it, and mistakes told without what may be a secret."""
 
-from pydantic import BaseModel, ConfigDict
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from judgeline.suggest import near_names
 
 SLUG = r"^[a-z0-9][a-z0-9._-]*$"
 
@@ -9,3 +14,55 @@ class Options(BaseModel):
     """Base of everything that is configured: frozen, finite, and without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def checked(
+    model: type[M],
+    fields: Mapping[str, Any],
+    *,
+    named: str,
+    never_shown: Collection[str] = (),
+    place: Callable[..., str] = lambda *_: "",
+) -> M:
+    """Return fields as a checked model, or ValueError with a line for each mistake.
+
+    `named` says whose fields they are, `place` gives the words before a mistake in a key. Values of
+    `never_shown` keys are quoted by no error.
+    """
+    try:
+        return model.model_validate(dict(fields))
+    except ValidationError as error:
+        mistakes = [
+            f"{place(*each['loc'])}{_mistake(model, named, never_shown, each)}"
+            for each in error.errors()
+        ]
+    raise ValueError(".\n".join(mistakes))  # not from the error, which shows what may be a key
+
+
+def _mistake(model: type[BaseModel], named: str, never_shown: Collection[str], error: Any) -> str:
+    key, value = ".".join(str(part) for part in error["loc"]), error["input"]
+    if error["type"] == "extra_forbidden":
+        *above, last = error["loc"]
+        known = {*(_group(model, str(above[0])) if above else model).model_fields}
+        near = near_names(str(last), known - {"slug"})
+        return f"{named} has the unknown key '{key}'; {near} Correct or remove it"
+    if error["type"] == "missing":
+        return f"{named} lacks the key '{key}'; add it"
+    if key == "slug":
+        remedy = "rename it" if isinstance(value, str) else "put it in quotes"
+        return f"{named}: a slug is lower-case letters, digits, dots, dashes; {remedy}"
+    where = f", key '{key}'," if key else ""
+    hidden = key in never_shown or isinstance(value, dict | BaseModel)
+    shown = "" if hidden else f" (found {value!r})"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{named}{where} is wrong: {message}{shown}; correct it"
+
+
+def _group(model: type[BaseModel], name: str) -> type[BaseModel]:
+    """Return the model of the options under a key."""
+    annotation = model.model_fields[name].annotation
+    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+    return next(kind for kind in kinds if issubclass(kind, BaseModel))

@@ -8,6 +8,7 @@ import json
 import sys
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -217,6 +218,41 @@ def why(
         sys.stdout.write(markdown_of(lines))
     else:
         typer.echo(json.dumps(found.as_record(), indent=1, allow_nan=False))
+
+
+@app.command(epilog=examples("checks --corpus arena --out arena-checks"))
+def checks(
+    corpus: CorpusOption,
+    out: Annotated[
+        Path, option("Folder to write to; the project is made in it.", show_default=False)
+    ],
+) -> None:
+    """Write the checks of a corpus's tables as a project of Great Expectations.
+
+    DIR/gx/expectations has a suite for each table and judge, as its JSON; the data docs beside say
+    how the stored tables do. Pages hold counts and ranges, and no texts of the tables; their styles
+    and scripts come from the network when a browser opens them.
+    """
+    from judgeline.suggest import unknown_name
+    from resources.config.corpora import load_corpora
+    from resources.tables.documents import write_documents
+    from resources.tables.store import open_store
+
+    if corpus not in (known := load_corpora()):
+        raise ValueError(unknown_name("corpus", corpus, known, "corpora.yaml"))
+    console, n_suites, n_failed = open_console(), 0, 0
+    for found in write_documents(out, open_store(), corpus):
+        n_suites, n_failed = n_suites + 1, n_failed + bool(found.n_failed)
+        said = f"{found.n_failed} not met" if found.n_failed else "all met"
+        console.print(plain(f"{found.suite}: {found.n_expectations} expectations, {said}"))
+    if not n_suites:
+        raise ValueError(
+            f"corpus {corpus!r} has no stored tables; make them: judgeline run --corpus {corpus}"
+        )
+    page = out / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
+    console.print(
+        f"{n_suites} suites, {n_failed} of them not met: {plain(page.absolute().as_uri())}"
+    )
 
 
 @app.command(

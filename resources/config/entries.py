@@ -7,14 +7,14 @@ none is raised while another one that does is being handled: both would end up i
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar, get_args
+from typing import Any, Generic, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
+from judgeline.judges.options import M, checked
 from judgeline.paths import ROOT, config_dir
-from judgeline.suggest import near_names
 
 Lines = dict[tuple[str, ...], int]
 
@@ -101,9 +101,6 @@ def _lines(node: Any, path: tuple[str, ...], file: Path) -> Iterator[tuple[tuple
         yield from _lines(value, (*path, name), file)
 
 
-M = TypeVar("M", bound=BaseModel)
-
-
 @dataclass(frozen=True)
 class EntryKind(Generic[M]):
     """The entries of one file: `what` they are, their `model`, and keys whose values are secret."""
@@ -148,37 +145,10 @@ class EntryKind(Generic[M]):
             raise ValueError(f"{here} is {fields!r}; expected {self.expected}")
         if "slug" in fields:
             raise ValueError(f"{here} has a key 'slug'; its key above is the slug: remove it")
-        try:
-            return self.model.model_validate({**fields, "slug": slug})
-        except ValidationError as error:
-            mistakes = [
-                f"{place(slug, *each['loc'])}{self._mistake(slug, each)}" for each in error.errors()
-            ]
-        raise ValueError(".\n".join(mistakes))  # not from the error, which shows what may be a key
-
-    def _mistake(self, slug: Any, error: Any) -> str:
-        named = f"{self.what} {slug!r}"
-        key = ".".join(str(part) for part in error["loc"])
-        if error["type"] == "extra_forbidden":
-            *above, last = error["loc"]
-            known = {*(_group(self.model, str(above[0])) if above else self.model).model_fields}
-            near = near_names(str(last), known - {"slug"})
-            return f"{named} has the unknown key '{key}'; {near} Correct or remove it"
-        if error["type"] == "missing":
-            return f"{named} lacks the key '{key}'; add it"
-        if key == "slug":
-            remedy = "rename it" if isinstance(slug, str) else "put it in quotes"
-            return f"{named}: a slug is lower-case letters, digits, dots, dashes; {remedy}"
-        where = f", key '{key}'," if key else ""
-        value = error["input"]
-        hidden = key in self.never_shown or isinstance(value, dict | BaseModel)
-        shown = "" if hidden else f" (found {value!r})"
-        message = error["msg"].removeprefix("Value error, ")
-        return f"{named}{where} is wrong: {message}{shown}; correct it"
-
-
-def _group(model: type[BaseModel], name: str) -> type[BaseModel]:
-    """Return the model of the options under a key."""
-    annotation = model.model_fields[name].annotation
-    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
-    return next(kind for kind in kinds if issubclass(kind, BaseModel))
+        return checked(
+            self.model,
+            {**fields, "slug": slug},
+            named=f"{self.what} {slug!r}",
+            never_shown=self.never_shown,
+            place=partial(place, slug),
+        )

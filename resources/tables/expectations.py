@@ -30,16 +30,28 @@ def results_of(
         level = dg.AssetCheckSeverity
         return check.rules, remedy, level.WARN if check.warns else level.ERROR
 
-    groups: dict[Any, list[Check]] = {}
-    for check in declared.checks:
-        if names is None or check.name in names:
-            ids = tuple(check.ids or declared.key)
-            groups.setdefault((check.rows, check.beside, ids), []).append(check)
-    for (rows, others, ids), checks in groups.items():
-        shown = rows(table, *(beside[name] for name in others.split())) if rows else table
+    for checks, shown in grouped(declared, table, names, **beside):
+        ids = checks[0].ids or declared.key
         results = evaluate_together(shown, [suite(one) for one in checks], ids=ids)
         for check, result in zip(checks, results, strict=True):
             yield result._replace(check_name=check.name)
+
+
+def grouped(
+    declared: Table,
+    table: pd.DataFrame,
+    names: Collection[str] | None = None,
+    **beside: pd.DataFrame,
+) -> Iterator[tuple[list[Check], pd.DataFrame]]:
+    """Yield a table's checks, or those in `names`, that are about the same rows, and these rows."""
+    groups: dict[Any, list[Check]] = {}
+    for check in declared.checks:
+        if names is None or check.name in names:
+            about = check.rows, check.beside, tuple(check.ids or declared.key)
+            groups.setdefault(about, []).append(check)
+    for (rows, others, _), checks in groups.items():
+        shown = rows(table, *(beside[name] for name in others.split())) if rows else table
+        yield checks, shown
 
 
 def result_of(
@@ -83,12 +95,7 @@ def evaluate_together(
     table: pd.DataFrame, suites: Sequence[Suite], *, ids: Sequence[str]
 ) -> list[dg.AssetCheckResult]:
     """Return the results of several checks of one table from one evaluation."""
-    rules = [rule for own, _, _ in suites for rule in own]
-    for rule in rules:
-        if rule.of is not None:
-            with suppress(KeyError):  # the expectation will say that it lacks the column
-                table = table.assign(**{rule.settings["column"]: rule.of(table)})
-    made = [_expectation(rule, table, i) for i, rule in enumerate(rules)]
+    made, table = expectations_of([rule for own, _, _ in suites for rule in own], table)
     findings = iter([_finding(one, table, ids) for one in _validate(table, made, ids)])
     return [
         _result([next(findings) for _ in own], len(table), remedy, severity)
@@ -96,12 +103,19 @@ def evaluate_together(
     ]
 
 
-def _expectation(rule: Rule, table: pd.DataFrame, index: int) -> Any:
-    """Return a rule as an expectation, tagged with its index to find its result."""
+def expectations_of(rules: Sequence[Rule], table: pd.DataFrame) -> tuple[list[Any], pd.DataFrame]:
+    """Return rules as numbered expectations, and the table with the columns that they test."""
     import great_expectations.expectations as gxe
 
-    settings = {name: it(table) if callable(it) else it for name, it in rule.settings.items()}
-    return getattr(gxe, rule.expectation)(**settings, notes=rule.note, meta={"index": index})
+    made = []
+    for number, rule in enumerate(rules):
+        if rule.of is not None:
+            with suppress(KeyError):  # the expectation will say that it lacks the column
+                table = table.assign(**{rule.settings["column"]: rule.of(table)})
+        settings = {name: it(table) if callable(it) else it for name, it in rule.settings.items()}
+        kind = getattr(gxe, rule.expectation)
+        made.append(kind(**settings, notes=rule.note, meta={"index": number}))
+    return made, table
 
 
 def _result(

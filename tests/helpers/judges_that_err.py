@@ -3,7 +3,9 @@
 import numpy as np
 from scipy.stats import binom
 
-from judgeline.papers.correct_reporting import (
+from judgeline.winrate import AdjustedMean, adjusted_mean
+from judgeline.winrate.labels import JudgeCounts
+from papers.correct_reporting import (
     N_LABELS,
     N_PILOT,
     Q0,
@@ -11,8 +13,6 @@ from judgeline.papers.correct_reporting import (
     allocate_calibration,
     outcome_tables,
 )
-from judgeline.winrate import AdjustedMean, adjusted_mean
-from judgeline.winrate.labels import JudgeCounts
 
 
 def adjusted(counts: JudgeCounts, *, miscoverage: float = 0.05) -> AdjustedMean:

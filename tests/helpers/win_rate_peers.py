@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from judgeline.papers.correct_reporting import Q0, Q1
 from judgeline.winrate.labels import JudgeCounts
+from papers.correct_reporting import Q0, Q1
 
 SPECIFICITY, SENSITIVITY = Q0, Q1
 N_REPLICATIONS = 4000

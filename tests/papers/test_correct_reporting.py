@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judgeline.papers import Cell, correct_reporting, reproduce
-from judgeline.papers.correct_reporting import (
+from papers import Cell, correct_reporting, reproduce
+from papers.correct_reporting import (
     ESTIMATORS,
     FILE,
     GRID,

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from judgeline.cli import PaperName, main
-from judgeline.papers import COLUMNS, NAMES, Cell, Made, Paper, reproduce
-from judgeline.papers.files import NAME, NUMBER, Column, read_table, require_once, word
-from judgeline.papers.tables import in_print, make_tables, printed_cells, write_table
+from papers import COLUMNS, NAMES, Cell, Made, Paper, reproduce
+from papers.files import NAME, NUMBER, Column, read_table, require_once, word
+from papers.tables import in_print, make_tables, printed_cells, write_table
 
 
 def only(name: str, *cells: Cell, allowed: float = 0.0) -> Made:
@@ -151,7 +151,7 @@ def test_level_of_smoothing_is_never_an_oracle() -> None:
 
 def test_every_printed_item_is_listed_and_every_made_cell_has_its_place() -> None:
     for name in NAMES:
-        paper = import_module(f"judgeline.papers.{name.replace('-', '_')}").PAPER
+        paper = import_module(f"papers.{name.replace('-', '_')}").PAPER
         cells = printed_cells(paper.file)
         assert {*cells["item"]} <= {item.name for item in paper.items}
         assert not cells.duplicated(["item", "row", "column"]).any()

@@ -9,9 +9,9 @@ import pytest
 from scipy.special import expit
 
 from judgeline.cli import main
-from judgeline.papers import quantitative, reproduce
-from judgeline.papers.quantitative import SCALES, Source, confusion, read
 from judgeline.quantitative import Battles, Design, Labels
+from papers import quantitative, reproduce
+from papers.quantitative import SCALES, Source, confusion, read
 
 N, D = 450, 4
 DATA, JUDGE = "HelpSteer2", "Llama"

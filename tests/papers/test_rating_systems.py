@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau, norm
 
-from judgeline.papers.systems import (
+from papers.systems import (
     SYSTEMS,
     agreement_of,
     glicko2_ratings,

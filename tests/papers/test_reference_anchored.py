@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import beta, kendalltau, kurtosis, pearsonr
 from sklearn.metrics import cohen_kappa_score
 
-from judgeline.papers import reference_anchored, reproduce
-from judgeline.papers.reference_anchored_data import JUDGES, read
+from papers import reference_anchored, reproduce
+from papers.reference_anchored_data import JUDGES, read
 
 POINTS = 400 / math.log(10)
 PREFERENCES = ["question_id", "model", "reference_model", "judge", "run", "preference"]

@@ -15,15 +15,15 @@ from sklearn.metrics import cohen_kappa_score
 from softelo_release import JUDGES, write_release
 
 import judgeline
-from judgeline.papers import reproduce, soft_elo
-from judgeline.papers.soft_elo_data import Judged, on_splits, read
-from judgeline.papers.soft_elo_text import (
+from judgeline.verdict import CRITERIA
+from papers import reproduce, soft_elo
+from papers.soft_elo_data import Judged, on_splits, read
+from papers.soft_elo_text import (
     by_language,
     family_excess,
     family_of,
     partial_length_correlation,
 )
-from judgeline.verdict import CRITERIA
 
 Cells = dict[tuple[str, str, str], float]
 

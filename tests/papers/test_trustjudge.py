@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judgeline.papers import reproduce
-from judgeline.papers.trustjudge_data import read
+from papers import reproduce
+from papers.trustjudge_data import read
 
 Cells = dict[tuple[str, str, str], float]
 MODELS = tuple("abcdef")

@@ -11,12 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from judges_that_err import adjusted, coverage
 
-from judgeline.papers.correct_reporting import outcome_tables, play_judge
 from judgeline.winrate import OUTCOMES, NoWinRateError, adjusted_mean, adjusted_shares
 from judgeline.winrate.corrections import require_possible
 from judgeline.winrate.labels import JudgeCounts, smoothed_rates
 from judgeline.winrate.outcomes import normal_quantile
 from judgeline.winrate.powered import difference_estimate
+from papers.correct_reporting import outcome_tables, play_judge
 
 CHECK = JudgeCounts(1000, 500, 100, 70, 100, 90)
 

@@ -8,11 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from judges_that_err import adjusted
 
-from judgeline.papers.correct_reporting import (
-    allocate_calibration,
-    compare_estimators,
-    play_judge,
-)
 from judgeline.winrate import judge_or_humans, plan_labels, tabulate_outcomes
 from judgeline.winrate.labels import (
     JudgeCounts,
@@ -22,6 +17,11 @@ from judgeline.winrate.labels import (
     plan_text,
 )
 from judgeline.winrate.outcomes import normal_quantile
+from papers.correct_reporting import (
+    allocate_calibration,
+    compare_estimators,
+    play_judge,
+)
 
 from win_rate_worlds import world  # isort: skip
 

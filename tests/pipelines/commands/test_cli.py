@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 import typer
 
-from judgeline.cli import LINEAGE_COMMANDS, _entry_points, app, main
+from judgeline.cli import CHECKOUT_COMMANDS, _entry_points, app, main
 
 ROOT = Path(__file__).resolve().parents[3]
 HEADER = "model_a,model_b,score_difference,human_outcome\n"
@@ -293,7 +293,7 @@ def test_the_lineage_adds_the_commands_that_its_absence_names(tmp_path, monkeypa
         "rates",
         "paper",
     }
-    assert added == set(LINEAGE_COMMANDS)
+    assert added == set(CHECKOUT_COMMANDS)
     monkeypatch.setattr("judgeline.cli._CHECKOUT", tmp_path)
     assert main(["run", "--corpus", "arena"]) == 1
     told = "judgeline run belongs to the lineage, which runs from a checkout"

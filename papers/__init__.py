@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
-from judgeline.papers.tables import COLUMNS, Cell, Item, Made, Paper, make_tables
+from papers.tables import COLUMNS, Cell, Item, Made, Paper, make_tables
 
 NAMES = ("soft-elo", "correct-reporting", "reference-anchored", "trustjudge", "quantitative")
 
@@ -36,7 +36,7 @@ def reproduce(
     """
     if name not in NAMES:
         raise ValueError(f"no paper {name!r}; there are {', '.join(NAMES)}")
-    paper: Paper = import_module(f"judgeline.papers.{name.replace('-', '_')}").PAPER
+    paper: Paper = import_module(f"papers.{name.replace('-', '_')}").PAPER
     return make_tables(paper, data, say)
 
 

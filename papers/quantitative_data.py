@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from judgeline.io import as_numbers, file_columns
-from judgeline.papers.files import (
+from judgeline.quantitative import (
+    Battles,
+    Labels,
+    base_logit,
+    base_logit_of_scores,
+    presentations,
+    two_headed,
+)
+from papers.files import (
     NAME,
     NUMBER,
     Column,
@@ -24,14 +32,6 @@ from judgeline.papers.files import (
     read_table,
     require,
     word,
-)
-from judgeline.quantitative import (
-    Battles,
-    Labels,
-    base_logit,
-    base_logit_of_scores,
-    presentations,
-    two_headed,
 )
 
 LEAST_CHANCE = 1e-6

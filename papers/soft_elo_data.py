@@ -37,9 +37,9 @@ from judgeline.io import (
     score_battles,
 )
 from judgeline.io.softelo import annotations, battles_and_verdicts
-from judgeline.papers.files import Say, read_battles, tell_set_aside, telling_files
-from judgeline.papers.tables import Cell, in_print, mean_of, plain_name, reduction
 from judgeline.verdict import CRITERIA
+from papers.files import Say, read_battles, tell_set_aside, telling_files
+from papers.tables import Cell, in_print, mean_of, plain_name, reduction
 
 JUDGES = (
     "DeepSeek-V3.2", "Qwen3.5-27B", "Gemma4-E4B", "Gemma4-26B-A4B", "Qwen3-32B", "Llama-3.3-70B",

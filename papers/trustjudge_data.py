@@ -13,17 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from judgeline.io import each_category
-from judgeline.papers.files import (
-    NAME,
-    Column,
-    Columns,
-    Say,
-    named_files,
-    read_tables,
-    require,
-    require_once,
-    word,
-)
 from judgeline.trust import (
     MOST_SUBSETS,
     RELEASED_TEMPERATURE,
@@ -36,6 +25,17 @@ from judgeline.trust import (
     score_conflicts,
     score_distribution,
     violation_rates,
+)
+from papers.files import (
+    NAME,
+    Column,
+    Columns,
+    Say,
+    named_files,
+    read_tables,
+    require,
+    require_once,
+    word,
 )
 
 SIZES = (3, 4, 5)

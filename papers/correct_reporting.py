@@ -14,10 +14,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from judgeline.elo import keyed_rng
-from judgeline.papers.files import Say, named_files, read_battles
-from judgeline.papers.tables import Cell, Items, Paper, in_print, printed_names, row_of
 from judgeline.winrate import NoWinRateError, adjusted_mean, judge_or_humans
 from judgeline.winrate.labels import JudgeCounts, judge_rates
+from papers.files import Say, named_files, read_battles
+from papers.tables import Cell, Items, Paper, in_print, printed_names, row_of
 
 FILE = "chatbot_arena"
 """Battles of the 2023 arena with ``human_outcome`` and the verdicts of one judge."""

@@ -9,7 +9,7 @@ import pandas as pd
 
 from judgeline.diagnostics import expected_calibration_error, reliability_curve
 from judgeline.intervals import conformal_quantile, nonconformity_scores
-from judgeline.papers.soft_elo_data import (
+from papers.soft_elo_data import (
     BUDGETS,
     CORPORA,
     MISCOVERAGE,
@@ -21,8 +21,8 @@ from judgeline.papers.soft_elo_data import (
     read,
     residuals_of,
 )
-from judgeline.papers.soft_elo_text import count_languages, languages, text
-from judgeline.papers.tables import Cell, Items, Paper, mean_of, printed_names, row_of
+from papers.soft_elo_text import count_languages, languages, text
+from papers.tables import Cell, Items, Paper, mean_of, printed_names, row_of
 
 SIZES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf)
 SIZE_NAMES = ("small |s|", "0.5 to 1", "1 to 2", "2 to 3", "3 to 4", "|s| > 4")

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo import ELO_PER_LOGIT
-from judgeline.papers.files import (
+from judgeline.reference import abstain, anchored_elo
+from judgeline.reliability import STRONG_JUDGE, icc_average
+from papers.files import (
     NAME,
     Column,
     Columns,
@@ -22,9 +24,7 @@ from judgeline.papers.files import (
     telling_files,
     word,
 )
-from judgeline.papers.tables import in_print, mean_of, printed_names
-from judgeline.reference import abstain, anchored_elo
-from judgeline.reliability import STRONG_JUDGE, icc_average
+from papers.tables import in_print, mean_of, printed_names
 
 PAIR = ["model", "reference_model"]
 _OF_BOTH = {

@@ -15,7 +15,15 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from judgeline.elo import ELO_PER_LOGIT, RatingSettings, kendall, spearman
-from judgeline.papers.reference_anchored_data import (
+from judgeline.reference import (
+    anchored_elo,
+    compare_references,
+    finite_population_factor,
+    soft_counts,
+    subset_std_error,
+)
+from judgeline.reliability import kappa_of_scores, pooled_variance, single_run_reliability
+from papers.reference_anchored_data import (
     PAIR,
     Compared,
     others,
@@ -24,8 +32,8 @@ from judgeline.papers.reference_anchored_data import (
     repeated,
     trusted,
 )
-from judgeline.papers.systems import SYSTEMS, agreement_of, rate_by_systems
-from judgeline.papers.tables import (
+from papers.systems import SYSTEMS, agreement_of, rate_by_systems
+from papers.tables import (
     Cell,
     Items,
     Paper,
@@ -35,14 +43,6 @@ from judgeline.papers.tables import (
     reduction,
     row_of,
 )
-from judgeline.reference import (
-    anchored_elo,
-    compare_references,
-    finite_population_factor,
-    soft_counts,
-    subset_std_error,
-)
-from judgeline.reliability import kappa_of_scores, pooled_variance, single_run_reliability
 
 RAEE = "reference-anchored"
 SYSTEM_NAMES = {"bradley-terry": "Bradley-Terry", "glicko-2": "Glicko2", "trueskill": "TrueSkill"}

@@ -10,7 +10,14 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from judgeline.papers.tables import (
+from judgeline.trust import (
+    RELEASED_TEMPERATURE,
+    TokenPosition,
+    aggregate_orders,
+    expected_score,
+    score_distribution,
+)
+from papers.tables import (
     Cell,
     Items,
     Paper,
@@ -19,14 +26,7 @@ from judgeline.papers.tables import (
     printed_names,
     row_of,
 )
-from judgeline.papers.trustjudge_data import METHODS, Judged, read
-from judgeline.trust import (
-    RELEASED_TEMPERATURE,
-    TokenPosition,
-    aggregate_orders,
-    expected_score,
-    score_distribution,
-)
+from papers.trustjudge_data import METHODS, Judged, read
 
 TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Of choices by probability or perplexity, and of scores in points of 1 to 5."""

@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgeline.elo import keyed_rng
-from judgeline.papers.quantitative_data import read_tasks
-from judgeline.papers.tables import Cell, Items, Paper, in_print
 from judgeline.quantitative import (
     Battles,
     Design,
@@ -27,6 +25,8 @@ from judgeline.quantitative import (
     confusion_matrix,
     trials,
 )
+from papers.quantitative_data import read_tasks
+from papers.tables import Cell, Items, Paper, in_print
 
 DESIGN = Design()
 DROPPED = (0.0, 50.0, 75.0, 87.5)

@@ -11,8 +11,8 @@ from scipy.special import expit
 
 from judgeline.elo import ScoringMethod, fit_beta, rate, rate_outcomes, spearman
 from judgeline.io import ORDERS, as_numbers, as_table, language_code
-from judgeline.papers.soft_elo_data import BOTH_ORDERS, PLAIN, ByCorpus, Judged, Judges, over_judges
-from judgeline.papers.tables import Cell, reduction, row_of
+from papers.soft_elo_data import BOTH_ORDERS, PLAIN, ByCorpus, Judged, Judges, over_judges
+from papers.tables import Cell, reduction, row_of
 
 LEAST_PROMPTS = 50
 """Prompts shared by all judges from which on a language is rated."""

@@ -1,0 +1,124 @@
+"""A judge asked from a notebook: what is said first, what a kill leaves, what is ranked of it."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from fault_server import FaultServer, serving
+
+import judgeline
+
+N_BATTLES = 200
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def a_home(home: Path) -> Path:
+    return home
+
+
+def battles(n: int = N_BATTLES) -> pd.DataFrame:
+    """Battles of six models with votes; all texts differ."""
+    rng = np.random.default_rng(5)
+    pairs = np.array([rng.choice(6, 2, replace=False) for _ in range(n)])
+    return pd.DataFrame(
+        {
+            "battle_id": [f"b{i}" for i in range(n)],
+            "question_id": [f"q{i}" for i in range(n)],
+            "model_a": [f"m{a}" for a, _ in pairs],
+            "model_b": [f"m{b}" for _, b in pairs],
+            "instruction": [f"Question {i}" for i in range(n)],
+            "completion_a": [f"first of {i}" for i in range(n)],
+            "completion_b": [f"second of {i}" for i in range(n)],
+            "human_outcome": rng.choice([0.0, 0.5, 1.0], n),
+        }
+    )
+
+
+def at(server: FaultServer, **fields: Any) -> dict[str, Any]:
+    return {"model": "tiny", "base_url": server.url, "concurrency": 4, **fields}
+
+
+def test_the_price_is_said_before_anything_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    price = {"prompt": 2.0, "completion": 10.0, "currency": "USD"}
+    with serving(FaultServer()) as server:
+        judge = at(server, price_per_million=price)
+        with pytest.raises(ValueError, match=r"no budget .* 400 calls; about .* USD.*'400calls'"):
+            judgeline.ask(battles(), judge)
+        assert server.presentations == []
+        with pytest.raises(RuntimeError, match="the budget of 7 calls is spent"):
+            judgeline.ask(battles(), judge, budget="7calls")
+        assert len(server.presentations) == 7
+        judgeline.ask(battles(4), judge, budget="8calls", form="rubric")
+        assert len(server.presentations) == 8
+    told = capsys.readouterr().err
+    assert "tiny: 400 calls" in told
+    assert "tiny: 1 calls (7 answered already)" in told
+    assert "tiny answered 8 of 8" in told
+
+
+def test_a_killed_call_goes_on_and_buys_nothing_twice(tmp_path: Path, home: Path) -> None:
+    program = """
+        import sys
+        import judgeline
+        from test_ask import at, battles
+        judgeline.ask(battles(), {"model": "tiny", "base_url": sys.argv[1], "concurrency": 4},
+                      budget="none")
+    """
+    with serving(FaultServer(delay_s=0.02)) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(program), server.url],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        while len(server.presentations) < N_BATTLES and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        n_sent = len(server.presentations)
+        stored = sum(len(pd.read_parquet(f)) for f in (home / "verdicts").rglob("*.parquet"))
+        verdicts = judgeline.ask(battles(), at(server), budget="none")
+        assert 0 < stored <= n_sent < 2 * N_BATTLES
+        assert len(server.presentations) - n_sent == 2 * N_BATTLES - stored
+        again = judgeline.ask(battles(), at(server), budget="none")
+        assert len(server.presentations) - n_sent == 2 * N_BATTLES - stored
+    pd.testing.assert_frame_equal(again, verdicts)
+    assert verdicts["status"].eq("ok").all()
+    assert len(verdicts) == 2 * N_BATTLES
+
+
+def test_what_was_asked_is_ranked() -> None:
+    with serving(FaultServer()) as server:
+        verdicts = judgeline.ask(battles(), at(server), budget="none")
+    scored = judgeline.score(battles(), verdicts)
+    assert len(scored) == N_BATTLES
+    board = judgeline.rank(scored)
+    assert sorted(board.leaderboard["model"]) == [f"m{i}" for i in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        ({"modle": "m"}, r"judge 'judge' has the unknown key 'modle'; did you mean 'model'"),
+        ({}, "needs the name of its 'model'"),
+        ({"model": "m", "kind": "recorded"}, "kind 'recorded' cannot be asked here|not served"),
+        ({"model": "m", "api_key_env": "sk-0123456789abcdef0"}, "'api_key_env' is wrong"),
+        ("gpt", "the judge is 'gpt'; expected a mapping"),
+    ],
+)
+def test_a_judge_that_is_none_is_refused(judge: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said) as caught:
+        judgeline.ask(battles(2), judge, budget="none")
+    assert "sk-0123456789abcdef0" not in str(caught.value)
+
+
+def test_battles_without_texts_are_refused() -> None:
+    with pytest.raises(ValueError, match="completion_b"):
+        judgeline.ask(battles(2).drop(columns="completion_b"), {"model": "m"}, budget="none")
