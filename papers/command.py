@@ -39,7 +39,7 @@ def paper(
     difference, or which file would supply it. A CSV of an earlier run is replaced; that of an item
     that cannot be made is removed.
     """
-    from papers import reproduce
+    from papers.reproduce import reproduce
     from papers.tables import require_folder, write_table
 
     if out is not None and not out.strip():

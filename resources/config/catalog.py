@@ -9,11 +9,12 @@ from pydantic import PrivateAttr
 
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.embeddings.definition import EmbedderDefinition
+from judgeline.judges.options import M
 from judgeline.suggest import unknown_name
 from resources.config.corpora import KIND as CORPORA
 from resources.config.corpora import CorpusDefinition
 from resources.config.embeddings import KIND as EMBEDDERS
-from resources.config.entries import EntryKind, M
+from resources.config.entries import EntryKind
 from resources.config.judges import KIND as JUDGES
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judgeline.elo import HEADLINE, JUDGE_METHODS
 from judgeline.io import LAYOUTS, language_code, parse_codes, parse_missing
-from judgeline.judges.options import SLUG
+from judgeline.judges.options import SLUG, Options
 from resources.config import options
 from resources.config.entries import EntryKind
 
@@ -24,7 +24,7 @@ def _has_spread(n_resamples: int) -> int:
     return n_resamples
 
 
-class RatingOptions(options.Options):
+class RatingOptions(Options):
     """Options of the ratings of a corpus."""
 
     l2: float = Field(default=0.01, gt=0)  # per squared logit
@@ -66,21 +66,21 @@ def _as_codes(languages: list[str]) -> list[str]:
     return [str(codes[name]) for name in languages]
 
 
-class Filters(options.Options):
+class Filters(Options):
     """Filters on the battles of a corpus."""
 
     languages: Annotated[list[str], AfterValidator(_as_codes)] | None = None
     single_turn: bool = False
 
 
-class ArenaHardOptions(options.Options):
+class ArenaHardOptions(Options):
     """The baseline of an Arena-Hard file, one name or one per category, and the game it leads."""
 
     baseline: str | dict[str, str] = Field(min_length=1)
     baseline_first_in: Literal[1, 2] = 1
 
 
-class ReferenceOptions(options.Options):
+class ReferenceOptions(Options):
     """The fixed opponent of reference-anchored ratings; two factors narrow their errors."""
 
     model: str | None = Field(default=None, min_length=1)
@@ -119,7 +119,7 @@ _MissingValues = Annotated[
 _Location = Annotated[str, AfterValidator(_refuse_secrets)]
 
 
-class CorpusDefinition(options.Options):
+class CorpusDefinition(Options):
     """A corpus by name: its location, reader and options.
 
     ``${NAME}`` and ``${NAME:-default}`` in location and revision stand for environment variables;

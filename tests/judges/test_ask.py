@@ -65,7 +65,7 @@ def test_the_price_is_said_before_anything_is_asked(capsys: pytest.CaptureFixtur
     assert "tiny answered 8 of 8" in told
 
 
-def test_a_killed_call_goes_on_and_buys_nothing_twice(tmp_path: Path, home: Path) -> None:
+def test_a_killed_call_goes_on_and_buys_nothing_twice(home: Path) -> None:
     program = """
         import sys
         import judgeline
@@ -73,13 +73,13 @@ def test_a_killed_call_goes_on_and_buys_nothing_twice(tmp_path: Path, home: Path
         judgeline.ask(battles(), {"model": "tiny", "base_url": sys.argv[1], "concurrency": 4},
                       budget="none")
     """
-    with serving(FaultServer(delay_s=0.02)) as server:
+    with serving(FaultServer()) as server:
         process = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(program), server.url],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
-        while len(server.presentations) < N_BATTLES and process.poll() is None:
-            time.sleep(0.05)
+        while not any((home / "verdicts").rglob("*.parquet")) and process.poll() is None:
+            time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.wait()
         n_sent = len(server.presentations)
@@ -99,7 +99,10 @@ def test_what_was_asked_is_ranked() -> None:
         verdicts = judgeline.ask(battles(), at(server), budget="none")
     scored = judgeline.score(battles(), verdicts)
     assert len(scored) == N_BATTLES
-    board = judgeline.rank(scored)
+    of_people = scored["human_outcome"]
+    assert of_people.tolist() == battles()["human_outcome"].tolist()
+    agreeing = scored["judge_outcome"].where(scored.index % 4 > 0, of_people)
+    board = judgeline.rank(scored.assign(human_outcome=agreeing))
     assert sorted(board.leaderboard["model"]) == [f"m{i}" for i in range(6)]
 
 
@@ -109,7 +112,7 @@ def test_what_was_asked_is_ranked() -> None:
         ({"modle": "m"}, r"judge 'judge' has the unknown key 'modle'; did you mean 'model'"),
         ({}, "needs the name of its 'model'"),
         ({"model": "m", "kind": "recorded"}, "kind 'recorded' cannot be asked here|not served"),
-        ({"model": "m", "api_key_env": "sk-0123456789abcdef0"}, "'api_key_env' is wrong"),
+        ({"model": "m", "api_key_env": "sk-0123456789abcdef0"}, "'api_key_env', is wrong"),
         ("gpt", "the judge is 'gpt'; expected a mapping"),
     ],
 )

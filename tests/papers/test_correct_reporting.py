@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from papers import Cell, correct_reporting, reproduce
+from papers import correct_reporting
 from papers.correct_reporting import (
     ESTIMATORS,
     FILE,
@@ -22,6 +22,8 @@ from papers.correct_reporting import (
     naive_bias,
     read,
 )
+from papers.reproduce import reproduce
+from papers.tables import Cell
 
 Z = 1.959963984540054
 N = 2000

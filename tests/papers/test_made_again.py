@@ -8,10 +8,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judgeline.cli import PaperName, main
-from papers import COLUMNS, NAMES, Cell, Made, Paper, reproduce
+from judgeline.cli import main
+from papers.command import PaperName
 from papers.files import NAME, NUMBER, Column, read_table, require_once, word
-from papers.tables import in_print, make_tables, printed_cells, write_table
+from papers.reproduce import NAMES, reproduce
+from papers.tables import (
+    COLUMNS,
+    Cell,
+    Made,
+    Paper,
+    in_print,
+    make_tables,
+    printed_cells,
+    write_table,
+)
 
 
 def only(name: str, *cells: Cell, allowed: float = 0.0) -> Made:

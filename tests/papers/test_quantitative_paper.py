@@ -10,8 +10,9 @@ from scipy.special import expit
 
 from judgeline.cli import main
 from judgeline.quantitative import Battles, Design, Labels
-from papers import quantitative, reproduce
+from papers import quantitative
 from papers.quantitative import SCALES, Source, confusion, read
+from papers.reproduce import reproduce
 
 N, D = 450, 4
 DATA, JUDGE = "HelpSteer2", "Llama"

@@ -11,8 +11,9 @@ import pytest
 from scipy.stats import beta, kendalltau, kurtosis, pearsonr
 from sklearn.metrics import cohen_kappa_score
 
-from papers import reference_anchored, reproduce
+from papers import reference_anchored
 from papers.reference_anchored_data import JUDGES, read
+from papers.reproduce import reproduce
 
 POINTS = 400 / math.log(10)
 PREFERENCES = ["question_id", "model", "reference_model", "judge", "run", "preference"]

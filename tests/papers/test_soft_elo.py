@@ -16,7 +16,8 @@ from softelo_release import JUDGES, write_release
 
 import judgeline
 from judgeline.verdict import CRITERIA
-from papers import reproduce, soft_elo
+from papers import soft_elo
+from papers.reproduce import reproduce
 from papers.soft_elo_data import Judged, on_splits, read
 from papers.soft_elo_text import (
     by_language,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from papers import reproduce
+from papers.reproduce import reproduce
 from papers.trustjudge_data import read
 
 Cells = dict[tuple[str, str, str], float]

@@ -7,19 +7,14 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 from judgeline.judges.batch.records import Record
 from judgeline.judges.forms.form import Form
 from judgeline.judges.live.bridge import run_once
-from judgeline.judges.live.connection import (
-    MOST_BYTES,
-    Connection,
-    MalformedReplyError,
-    Send,
-    StatusError,
-)
+from judgeline.judges.live.connection import Connection, Send
 from judgeline.judges.live.endpoint import EndpointError, OutOfReachError
+from judgeline.judges.live.errors import MOST_BYTES, MalformedReplyError, StatusError
 from judgeline.judges.live.replies import member, read_reply, understood
 from judgeline.judges.live.troubles import (
     TROUBLES,
@@ -31,7 +26,7 @@ from judgeline.judges.live.troubles import (
 )
 from judgeline.judges.presentation import Answer, Presentation
 
-CHAT = "/v1/chat/completions"
+CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 
 _SEPARATORS = {ord(one): f"\\u{ord(one):04x}" for one in "\x85\u2028\u2029"}
 _READ = 2000

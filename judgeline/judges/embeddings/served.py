@@ -14,8 +14,9 @@ import numpy as np
 from judgeline.judges.embeddings.definition import EmbedderDefinition
 from judgeline.judges.embeddings.vector import Embedding, Vector
 from judgeline.judges.live.bridge import as_completed
-from judgeline.judges.live.connection import Connection, MalformedReplyError
+from judgeline.judges.live.connection import Connection
 from judgeline.judges.live.endpoint import Endpoint, EndpointError
+from judgeline.judges.live.errors import MalformedReplyError
 from judgeline.judges.live.replies import member, tokens_of
 from judgeline.judges.live.troubles import Retries, RetryPolicy, Trouble
 

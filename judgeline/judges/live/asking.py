@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from judgeline.judges.budget import Cost, Meter, may_be_billed, most_of, text_bytes
 from judgeline.judges.forms.form import Form, Message, Prompt, Reading, write_repair
-from judgeline.judges.live.connection import Connection, StatusError
+from judgeline.judges.live.connection import Connection
 from judgeline.judges.live.endpoint import Endpoint, EndpointError
+from judgeline.judges.live.errors import StatusError
 from judgeline.judges.live.probe import PLAIN, QUESTION
 from judgeline.judges.live.replies import (
     answer_bytes,

@@ -10,8 +10,8 @@ import openai
 import truststore
 from yarl import URL
 
-from judgeline.judges.live.connection import MOST_BYTES, MalformedReplyError, StatusError
 from judgeline.judges.live.endpoint import Endpoint
+from judgeline.judges.live.errors import MOST_BYTES, MalformedReplyError, StatusError
 
 _MOST_FILE_BYTES = 8 << 30  # of results, which are read from disk line by line
 _CONNECT_S = 10.0

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from judgeline.judges.forms.evidence import answer_span
 from judgeline.judges.forms.form import Form, Reading, readable
-from judgeline.judges.live.connection import MalformedReplyError
+from judgeline.judges.live.errors import MalformedReplyError
 from judgeline.judges.presentation import Answer, Presentation
 from judgeline.verdict import RubricError
 

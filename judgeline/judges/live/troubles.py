@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple, TypeVar
 import aiohttp
 import numpy as np
 
-from judgeline.judges.live.connection import MalformedReplyError, StatusError
 from judgeline.judges.live.endpoint import Endpoint
+from judgeline.judges.live.errors import MalformedReplyError, StatusError
 from judgeline.report import inert
 
 R = TypeVar("R")
