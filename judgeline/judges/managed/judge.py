@@ -279,8 +279,9 @@ def vllm_python(slug: str) -> str:
         ) from error
     if look.returncode:
         raise VllmError(
-            f"judge {slug!r} needs vLLM, which {python} does not have; install it into an "
-            f"environment of its own (python3 -m venv ENV; ENV/bin/pip install vllm) and set "
+            f"judge {slug!r} needs vLLM, which {python} does not have; install it beside "
+            f"judgeline (pip install -c constraints.txt -e '.[app,vllm]'), or into an environment "
+            f"of its own (python3 -m venv ENV; ENV/bin/pip install vllm) and set "
             f"{PYTHON_VARIABLE}=ENV/bin/python"
         )
     return python
