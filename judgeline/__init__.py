@@ -15,6 +15,7 @@ _API = (
     "ask",
     "consistency",
     "doctor",
+    "judge_gate",
     "learn_judge",
     "pass_rates",
     "pool",

@@ -95,6 +95,7 @@ __all__ = [
     "ask",
     "consistency",
     "doctor",
+    "judge_gate",
     "learn_judge",
     "pass_rates",
     "pool",
@@ -464,6 +465,51 @@ def reference_ratings(
     ratings = anchored(prompts, None, prompts, settings).ratings
     first = ["rank", "model", "gap", "lower", "upper", "std_error", "n_prompts"]
     return ratings[first + ratings.columns.difference(first, sort=False).tolist()]
+
+
+def judge_gate(
+    battles: pd.DataFrame | Path | str,
+    *,
+    judge: str | None = None,
+    outcomes: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    verdicts: pd.DataFrame | None = None,
+    thresholds: Mapping[str, float | None] | None = None,
+    withhold: Sequence[str] = ("skill",),
+    missing: Any = None,
+    same_names: bool = False,
+) -> pd.DataFrame:
+    """Hold a judge to the criteria that decide whether its ratings may be shown.
+
+    Parameters
+    ----------
+    battles, judge, outcomes, columns, missing, same_names
+        As for `rank`.
+    verdicts : DataFrame, optional
+        Its single answers, as `ask` returns them, for the share that could be read.
+    thresholds : mapping of str to float or None, optional
+        Limits by criterion, None for no limit; those of `judgeline.reliability` by default.
+    withhold : sequence of str
+        Criteria whose failure withholds the judge's ratings.
+
+    Returns
+    -------
+    DataFrame
+        A criterion per row: value, threshold, whether it passes (null where it was not measured).
+
+    Raises
+    ------
+    ValueError
+        If the battles cannot be read, or a criterion is unknown.
+    QualityGateError
+        If most rows cannot be used.
+    """
+    lenient = {"allow_quarantine": False, "missing": missing, "same_names": same_names}
+    given = {"scored_battles": readable(battles, judge, outcomes, columns, **lenient).scored}
+    if verdicts is not None:
+        given["verdicts"] = verdicts
+    settings = Settings(thresholds=dict(thresholds or {}), withhold=tuple(withhold))
+    return run(["judge_gate"], given, settings)["judge_gate"]
 
 
 def ask(

@@ -102,6 +102,12 @@ def board_of(
     return rank_models(heldout, together, **ranking_options(settings, method))
 
 
+def by_judge_alone(heldout_ratings: pd.DataFrame, settings: Any, method: str) -> pd.DataFrame:
+    """Return the board of one of the judge's methods, as if no vote counted for its own model."""
+    heldout = as_columns(HeldOutRatings, heldout_ratings)
+    return as_table(rank_models(heldout, **ranking_options(settings, method)))
+
+
 def _with_candidates(
     board: Leaderboard, candidate_ratings: pd.DataFrame | None, settings: Any
 ) -> Leaderboard:

@@ -18,16 +18,15 @@ from judgeline.intervals import (
     OF_THE_JUDGE,
     base_of,
     calibrating_models,
-    rank_models,
     withheld_reason,
 )
-from judgeline.io import RANKS, as_table
+from judgeline.io import RANKS
 from judgeline.paths import home
 from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, strongest
 from judgeline.steps.candidates import score_candidates
-from judgeline.steps.coding import ranking_options
 from judgeline.steps.comparison import heldout_of
 from judgeline.steps.diagnostics import influence_table, leads_beside
+from judgeline.steps.intervals import by_judge_alone
 from judgeline.steps.missing import ANSWERED, FOUGHT, account_for
 from judgeline.steps.step import as_columns
 from judgeline.suggest import unknown_name
@@ -334,8 +333,7 @@ class _Rating:
                 raise ValueError(f"nobody voted on {self._model!r}: it has no human rating")
             judge = dict.fromkeys(OF_THE_JUDGE, np.nan)
             return {**row, **own, **nothing, **judge, "evidence": f"{row['n_votes']} votes"}
-        options = {**ranking_options(self._definition.rating), "method": method}
-        return self._row_in(as_table(rank_models(as_columns(HeldOutRatings, ratings), **options)))
+        return self._row_in(by_judge_alone(ratings, self._definition.rating, method))
 
     def _keys(self, asset: str) -> tuple[str, ...]:
         own = () if asset in (*OF_CORPUS, *OF_ALL_JUDGES) else (self._judge,)
