@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from judgeline.elo import HEADLINE, JUDGE_METHODS, RatingSettings
-from judgeline.elo.resampling import levels_in
+from judgeline.elo.smoothing import levels_in
 from judgeline.intervals import IntervalKind, StdErrorKind, require_miscoverage
 from judgeline.io import ArgumentError
 

@@ -15,7 +15,7 @@ from judgeline.tables.ids import is_among
 from judgeline.tables.rules import at_least, holds, n_rows, unique, within
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.corpora.assemble import filter_battles
+from resources.corpora.cleaning import filter_battles
 from resources.corpora.locations import content_revision
 from resources.corpora.reading import read_corpus
 from resources.tables.expectations import evaluate

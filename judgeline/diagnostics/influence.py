@@ -16,7 +16,7 @@ from judgeline.arrays import Floats, Ints, alike_floats
 from judgeline.elo.battles import CodedBattles, OwnBattles, require_single
 from judgeline.elo.beta import BetaFolds
 from judgeline.elo.placements import Mixture, Placements, place
-from judgeline.elo.resampling import levels_in
+from judgeline.elo.smoothing import levels_in
 from judgeline.elo.strengths import ELO_PER_LOGIT
 
 _ROUNDING = 1e-12  # of a battle's own information: what a difference of sums may leave of nothing

@@ -29,7 +29,8 @@ from judgeline.elo.ratings import (
     spearman,
     summarise,
 )
-from judgeline.elo.resampling import RatingSettings, is_baseline, keyed_rng
+from judgeline.elo.resampling import RatingSettings, keyed_rng
+from judgeline.elo.smoothing import is_baseline
 from judgeline.elo.strengths import (
     ELO_ORIGIN,
     ELO_PER_LOGIT,

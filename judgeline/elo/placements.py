@@ -14,7 +14,8 @@ from judgeline.elo.anchors import other_anchors, require_chains, require_votes
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.beta import BetaFolds, fit_beta_folds
 from judgeline.elo.gap import QUARTERS, GapFit, fit_gap, gap_features
-from judgeline.elo.resampling import SMOOTHING_LEVELS, OwnShares, baseline
+from judgeline.elo.resampling import OwnShares
+from judgeline.elo.smoothing import SMOOTHING_LEVELS, baseline
 from judgeline.elo.sums import OutcomeTally, tally_outcomes
 from judgeline.elo.targets import (
     FoldOutcomes,

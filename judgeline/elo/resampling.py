@@ -1,7 +1,7 @@
 """Standard errors of placements: closed forms, and resamples of a model's own battles."""
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,13 +11,11 @@ from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, Ints, require
 from judgeline.elo.battles import CodedBattles, OwnBattles
+from judgeline.elo.smoothing import SMOOTHING_LEVELS, is_baseline
 from judgeline.elo.strengths import analytic_std_error, place_models
 from judgeline.elo.sums import chebyshev_nodes, interpolation
 from judgeline.elo.targets import Placed
 from judgeline.verdict.outcomes import smooth_outcome
-
-SMOOTHING_LEVELS: tuple[float, ...] = (0.55, 0.65, 0.75, 0.85, 0.95)
-"""Label-smoothing baselines of the paper: what a decisive judge outcome counts as."""
 
 _DRAWS_PER_CELL = 16  # one binomial draw costs about as much as this many battles drawn
 _TOLERANCE = 1e-12  # logits
@@ -28,21 +26,6 @@ _BLOCK_CELLS = 1 << 22  # resamples times units drawn at a time: 32 MiB
 OwnShares = Callable[[int, OwnBattles], Floats]
 """Gives model number m's share of the win in each of its n own battles, (n,); NaN where a battle
 does not count."""
-
-
-def baseline(level: float) -> str:
-    """Return the name of the method that smooths hard outcomes to a level."""
-    return f"smoothed-{level!r}"
-
-
-def levels_in(methods: Collection[str]) -> tuple[float, ...]:
-    """Return the smoothing levels that methods name: each is a fit of its own."""
-    return tuple(level for level in SMOOTHING_LEVELS if baseline(level) in methods)
-
-
-def is_baseline(method: str) -> bool:
-    """Return whether a method smooths hard outcomes, whose random stream it shares."""
-    return method.startswith("smoothed-")
 
 
 def keyed_rng(seed: int, *names: str) -> np.random.Generator:

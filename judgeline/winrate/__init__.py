@@ -19,17 +19,15 @@ from judgeline.winrate.models import (
     leave_out_coverage,
 )
 from judgeline.winrate.outcomes import (
-    N_STRENGTHS,
     NO_VOTE,
     OUTCOMES,
     NoWinRateError,
     OutcomeTables,
-    length_strata,
-    strength_strata,
     tabulate_outcomes,
 )
 from judgeline.winrate.powered import PoweredEstimate, power_tuned_estimate, power_tuned_half_width
 from judgeline.winrate.rates import RATE_RULE, RATES, PassRates, pass_rates
+from judgeline.winrate.strata import N_STRENGTHS, length_strata, strength_strata
 
 __all__ = [
     "ADJUSTMENTS", "EACH_MODEL", "HEADLINE_RULE", "NO_VOTE", "N_STRENGTHS", "OUTCOMES", "RATES",

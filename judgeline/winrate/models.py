@@ -21,7 +21,6 @@ from judgeline.winrate.outcomes import (
     decisive,
     design_of,
     has_own_votes,
-    merge_sparse_strata,
     normal_quantile,
     pooled,
     require_battles,
@@ -36,6 +35,7 @@ from judgeline.winrate.powered import (
     transfer_design,
     transported,
 )
+from judgeline.winrate.strata import merge_sparse_strata
 
 HEADLINE_RULE = (
     f"A model with at least {MIN_OWN_VOTES} votes won and {MIN_OWN_VOTES} lost shows "

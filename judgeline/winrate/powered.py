@@ -14,7 +14,8 @@ from scipy.special import ndtri, stdtrit
 
 from judgeline.arrays import Bools, Floats
 from judgeline.intervals.conformal import conformal_quantile
-from judgeline.winrate.outcomes import NO_VOTE, OUTCOMES, Design, OutcomeTables, merge_sparse_strata
+from judgeline.winrate.outcomes import NO_VOTE, OUTCOMES, Design, OutcomeTables
+from judgeline.winrate.strata import merge_sparse_strata
 
 MIN_CALIBRATING_VOTES = 10
 """Votes from which a model's error calibrates the intervals of other models."""

@@ -22,7 +22,7 @@ from pipelines.instance.internals import AssetGraph
 from resources.candidates.folder import wait_until_settled
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.corpora.assemble import filter_battles
+from resources.corpora.cleaning import filter_battles
 from resources.corpora.reading import read_corpus
 from resources.tables.store import ParquetStore
 

@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy
 
 from assets.judging import asking as pool
-from assets.judging.asking import claimed
+from assets.judging.pools import claimed
 from pipelines.instance.homes import open_instance
 
 pytestmark = pytest.mark.slow

@@ -19,9 +19,10 @@ from buyer_process import numbered, store_in
 
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
+from judgeline.judges.decoding import Decoding
 from judgeline.judges.forms.form import Prompt
 from judgeline.judges.forms.rubric import RUBRIC
-from judgeline.judges.live.fields import Decoding, ServedFields
+from judgeline.judges.live.fields import ServedFields
 from judgeline.judges.managed import judge as servers
 from judgeline.judges.managed.judge import ManagedJudge, Server, VllmError, running, vllm_python
 from judgeline.judges.managed.options import Hosting, VllmOptions

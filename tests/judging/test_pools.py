@@ -13,7 +13,7 @@ import managed
 import pytest
 
 from assets.judging import asking as pool
-from assets.judging.asking import claimed
+from assets.judging.pools import claimed
 
 pytestmark = pytest.mark.slow
 

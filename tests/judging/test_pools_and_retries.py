@@ -7,8 +7,9 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from assets.judging import budgets
-from assets.judging.asking import _log, pool_of
+from assets.judging.asking import _log
 from assets.judging.budgets import retried_later
+from assets.judging.pools import pool_of
 from judgeline.judges.buying import BudgetError
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.live.endpoint import EndpointError, OutOfReachError

@@ -11,6 +11,7 @@ from buyer_process import numbered, store_in
 
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
+from judgeline.judges.decoding import Decoding
 from judgeline.judges.definition import BuiltinTraits
 from judgeline.judges.forms.choice import ChoiceForm, ChoiceOptions
 from judgeline.judges.forms.form import Form, Prompt
@@ -19,7 +20,7 @@ from judgeline.judges.forms.rubric import RUBRIC
 from judgeline.judges.forms.score import ScoreForm, ScoreOptions
 from judgeline.judges.judge import Judge, call_identity, call_parts, judge_key
 from judgeline.judges.live.endpoint import Endpoint
-from judgeline.judges.live.fields import Decoding, ServedFields
+from judgeline.judges.live.fields import ServedFields
 from judgeline.judges.live.judge import ServedJudge, Site
 from judgeline.judges.live.probe import Capabilities
 from judgeline.judges.managed.judge import ManagedJudge

@@ -31,14 +31,9 @@ from judgeline.winrate import (
 )
 from judgeline.winrate.labels import decisive_counts
 from judgeline.winrate.models import LABEL_SHIFT
-from judgeline.winrate.outcomes import (
-    Design,
-    decisive,
-    design_of,
-    has_own_votes,
-    merge_sparse_strata,
-)
+from judgeline.winrate.outcomes import Design, decisive, design_of, has_own_votes
 from judgeline.winrate.powered import difference_estimate, difference_estimates
+from judgeline.winrate.strata import merge_sparse_strata
 
 from win_rate_worlds import coded, world  # isort: skip
 

@@ -11,13 +11,13 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from judgeline.atomic import write_whole
+from judgeline.judges.decoding import Decoding
 from judgeline.judges.forms.form import Form, named_schema
 from judgeline.judges.live.connection import Connection
 from judgeline.judges.live.endpoint import EndpointError, OutOfReachError
 from judgeline.judges.live.fields import (
     FEW_ALTERNATIVES,
     MOST_ALTERNATIVES,
-    Decoding,
     ServedFields,
     require_chance,
 )
