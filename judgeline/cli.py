@@ -549,7 +549,7 @@ def _with_checkout(arguments: Sequence[str]) -> bool:
         return True
     complain(
         "Error",
-        f"judgeline {named[0]} runs from a checkout of judgeline: "
+        f"judgeline {named[0]} comes with a checkout of judgeline: "
         "clone the repository and run `make demo` there; judgeline rank needs no checkout",
     )
     return False

@@ -119,6 +119,7 @@ class Workshop:
     def install(self, patch: pytest.MonkeyPatch) -> "Workshop":
         """Make it the installation that commands find; return it."""
         assert self.catalog.corpus("tiny")  # writes the configuration
+        shutil.rmtree(self.home / "prompts", ignore_errors=True)  # that another test wrote
         for name in ("JUDGELINE_HOME", "JUDGELINE_CONFIG"):
             patch.setenv(name, str(self.home))
         for kind in ("CANDIDATES", "TABLES", "VERDICTS", "EMBEDDINGS"):

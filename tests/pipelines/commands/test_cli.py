@@ -291,12 +291,11 @@ def test_the_lineage_adds_the_commands_that_its_absence_names(tmp_path, monkeypa
         "doctor",
         "rank",
         "rates",
-        "paper",
     }
     assert added == set(CHECKOUT_COMMANDS)
     monkeypatch.setattr("judgeline.cli._CHECKOUT", tmp_path)
     assert main(["run", "--corpus", "arena"]) == 1
-    told = "judgeline run belongs to the lineage, which runs from a checkout"
+    told = "judgeline run comes with a checkout of judgeline"
     assert told in capsys.readouterr().err
 
 
