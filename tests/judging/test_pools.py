@@ -12,7 +12,7 @@ import dagster as dg
 import managed
 import pytest
 
-from assets.judging import asking as pool
+from assets.judging import pools as pool
 from assets.judging.pools import claimed
 
 pytestmark = pytest.mark.slow
