@@ -561,9 +561,16 @@ def ask(
         If battles or judge lack something, or no budget is given.
     BudgetError
         If the budget ran out; what was bought is stored, and the next call goes on.
+    ImportError
+        If the extra ``judges`` is not installed.
     """
-    from judgeline.judges.ask import ask_judge
-
+    try:
+        from judgeline.judges.ask import ask_judge
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"judgeline.ask needs {error.name!r}, which is not installed: "
+            "pip install 'judgeline[judges]', or in a clone pip install '.[judges]'"
+        ) from error
     return ask_judge(
         battles,
         judge,
