@@ -71,6 +71,10 @@ def step(table: Table, reads: tuple[str, ...] = ()) -> Callable[[Function], Step
     def declare(function: Function) -> Step:
         if function.__name__ != table.name:
             raise ValueError(f"step {function.__name__} makes table {table.name}; name both alike")
+        if ("settings" in signature(function).parameters) != bool(reads):
+            raise ValueError(
+                f"step {table.name}: name in reads the settings it takes, or take none"
+            )
         return Step(table, function, reads)
 
     return declare
