@@ -1,7 +1,8 @@
 """Quantitative judges: outcomes learnt from votes and from a judge's reasons."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,17 +141,32 @@ NO_EMBEDDINGS = "there are no embeddings; see the note of rationale_embeddings"
 Fit = Callable[[Material, np.random.Generator], pd.DataFrame]
 
 
-def _learnt(declared: Table, stream: str, fit: Fit, tables: tuple[Any, ...], settings: Any) -> Made:
-    """Return what judges learn by either method, from streams of one name."""
-    scored_battles, sampled_battles, verdicts, scores, embeddings = tables
-    scores = SCORE_VERDICTS.empty() if scores is None else scores
+def _materials(
+    scored_battles: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    score_verdicts: pd.DataFrame | None,
+    embeddings: pd.DataFrame,
+) -> dict[str, Callable[[], Material]]:
+    """Return what gathers the training data of each method; nothing where nothing is embedded."""
+    scores = SCORE_VERDICTS.empty() if score_verdicts is None else score_verdicts
     if embeddings.empty:
-        return Made(declared.empty(), {"note": NO_EMBEDDINGS})
-    found, notes = [declared.empty()], []
-    materials: dict[str, Callable[[], Material]] = {
-        "btl": lambda: pair_material(scored_battles, verdicts, embeddings),
-        "btl2": lambda: single_material(scored_battles, sampled_battles, scores, embeddings),
+        return {}
+    return {
+        "btl": partial(pair_material, scored_battles, verdicts, embeddings),
+        "btl2": partial(single_material, scored_battles, sampled_battles, scores, embeddings),
     }
+
+
+def _learnt(
+    declared: Table,
+    stream: str,
+    fit: Fit,
+    materials: Mapping[str, Callable[[], Material]],
+    settings: Any,
+) -> Made:
+    """Return what judges learn by each method, from streams of one name."""
+    found, notes = [declared.empty()], [] if materials else [NO_EMBEDDINGS]
     for method, material in materials.items():
         rng = keyed_rng(settings.seed, settings.stream, settings.judge, stream, method)
         try:
@@ -177,8 +193,8 @@ def quantitative_outcomes(
     Method btl reads the reasons of verdicts, btl2 those of single scores. A judge sees no vote
     on a battle's own question either; battles without a reason have no row.
     """
-    tables = scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
-    return _learnt(QUANTITATIVE_OUTCOMES, "quantitative", _outcomes, tables, settings)
+    given = scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
+    return _learnt(QUANTITATIVE_OUTCOMES, "quantitative", _outcomes, _materials(*given), settings)
 
 
 @step(QUANTITATIVE_JUDGES, reads=("seed",))
@@ -196,5 +212,5 @@ def quantitative_judges(
     Mean over training sets of one size, on battles of other questions. Errors are in shares
     of a win.
     """
-    tables = scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
-    return _learnt(QUANTITATIVE_JUDGES, "learning-curve", _curve, tables, settings)
+    given = scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
+    return _learnt(QUANTITATIVE_JUDGES, "learning-curve", _curve, _materials(*given), settings)
