@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -475,7 +476,7 @@ def judge_gate(
     columns: Mapping[str, str] | None = None,
     verdicts: pd.DataFrame | None = None,
     thresholds: Mapping[str, float | None] | None = None,
-    withhold: Sequence[str] = ("skill",),
+    withhold: str | Sequence[str] = ("skill",),
     missing: Any = None,
     same_names: bool = False,
 ) -> pd.DataFrame:
@@ -500,15 +501,26 @@ def judge_gate(
     Raises
     ------
     ValueError
-        If the battles cannot be read, or a criterion is unknown.
+        If the battles cannot be read or rated, or a criterion is unknown.
     QualityGateError
         If most rows cannot be used.
     """
+    limits = dict(thresholds or {})
+    if odd := [name for name, limit in limits.items() if not isinstance(limit, float | int | None)]:
+        raise ArgumentError(
+            f"the threshold of {odd[0]!r} is {limits[odd[0]]!r}; expected a number, or None",
+            "thresholds",
+        )
+    named = (withhold,) if isinstance(withhold, str) else tuple(withhold)
+    settings = Settings(thresholds=limits, withhold=named)
     lenient = {"allow_quarantine": False, "missing": missing, "same_names": same_names}
-    given = {"scored_battles": readable(battles, judge, outcomes, columns, **lenient).scored}
+    given = _usable(readable(battles, judge, outcomes, columns, **lenient).scored, settings)
     if verdicts is not None:
+        if "status" not in getattr(verdicts, "columns", ()):
+            raise ArgumentError(
+                "verdicts has no column status; pass what judgeline.ask returned", "verdicts"
+            )
         given["verdicts"] = verdicts
-    settings = Settings(thresholds=dict(thresholds or {}), withhold=tuple(withhold))
     return run(["judge_gate"], given, settings)["judge_gate"]
 
 
@@ -518,7 +530,7 @@ def ask(
     *,
     form: str = "rubric",
     budget: str | Sequence[str] | None = None,
-    n_replicates: int = 1,
+    n_replicates: int | None = None,
     store: str | Path | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
@@ -540,9 +552,10 @@ def ask(
         ``rubric``, ``choice`` or ``score``.
     budget : str or sequence of str, optional
         Cap on this call: ``"500calls"``, ``"2Mtokens"``, ``"5USD"``, or ``"none"``. Without one
-        nothing that an endpoint may bill is asked, and the error says what it would take.
-    n_replicates : int
-        How often each presentation is asked.
+        nothing that an endpoint may bill is asked, and the error says what it would take. What an
+        endpoint can do is found out once, by a few small requests beside the cap.
+    n_replicates : int, optional
+        How often each presentation is asked; the judge's ``replicates``, 1 by default.
     store : str or Path, optional
         Folder or URI of the answers; that of the lineage by default (``JUDGELINE_VERDICTS``).
     tell : callable, optional
@@ -552,8 +565,8 @@ def ask(
     Returns
     -------
     DataFrame
-        An answer per row, as the table of the form in docs/data-dictionary.md. Failed ones have
-        a ``status`` other than ``ok`` and no value.
+        An answer per row, with the columns of the form's table (`judgeline.tables.judging`, for
+        ``rubric`` `VERDICTS`). Failed ones have a ``status`` other than ``ok`` and no value.
 
     Raises
     ------
@@ -564,13 +577,14 @@ def ask(
     ImportError
         If the extra ``judges`` is not installed.
     """
-    try:
-        from judgeline.judges.ask import ask_judge
-    except ModuleNotFoundError as error:
+    needed = ("aiohttp", "filelock", "httpx2", "openai", "pydantic", "truststore", "upath")
+    if missing := [name for name in needed if find_spec(name) is None]:
         raise ImportError(
-            f"judgeline.ask needs {error.name!r}, which is not installed: "
-            "pip install 'judgeline[judges]', or in a clone pip install '.[judges]'"
-        ) from error
+            f"judgeline.ask needs {', '.join(missing)}: pip install 'judgeline[judges]', or in a "
+            "clone pip install '.[judges]'"
+        )
+    from judgeline.judges.ask import ask_judge
+
     return ask_judge(
         battles,
         judge,
@@ -595,8 +609,8 @@ def score(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A battle per row that both orders of have an answer: ``score_difference`` in rubric points,
-        ``judge_outcome``, A's share of the win, and the columns of `battles`.
+        One row per battle that has an answer in both orders: ``score_difference`` in rubric
+        points, ``judge_outcome``, A's share of the win, and columns of `battles`.
 
     Raises
     ------
@@ -929,10 +943,16 @@ def rank_battles(scored: pd.DataFrame, settings: Settings) -> Ranking:
         return _rank(scored, used)
 
 
-def _rank(scored: pd.DataFrame, used: Settings) -> Ranking:
+def _usable(scored: pd.DataFrame, used: Settings) -> dict[str, pd.DataFrame]:
+    """Return battles and slopes of a judge that can be put on the human scale, or say why not."""
     require_connected(coded(scored, used))
     given = run(["beta_folds"], {"scored_battles": scored}, used)
     require_usable(scored, as_columns(BetaFolds, given["beta_folds"]))
+    return given
+
+
+def _rank(scored: pd.DataFrame, used: Settings) -> Ranking:
+    given = _usable(scored, used)
     methods = _methods(used)
     if used.methods:
         used = replace(used, method=HEADLINE if HEADLINE in methods else methods[0])

@@ -392,7 +392,7 @@ def _read(data: Path | None, say: Callable[[str], None]) -> Compared:
     missing = [SYSTEM_NAMES[one] for one, library in LIBRARIES.items() if not find_spec(library)]
     if missing and data is not None:
         names = " and ".join(missing)
-        say(f"{names} are left out of tables 7 and 15; run: pip install 'judgeline[papers]'")
+        say(f"{names} are left out of tables 7 and 15; run: pip install -e '.[papers]'")
     return read(data, say)
 
 

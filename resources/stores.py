@@ -1,4 +1,4 @@
-"""The stores of what was bought, as Dagster resources: verdicts and vectors."""
+"""The verdict store and the vector store, as Dagster resources."""
 
 from typing import Any
 

@@ -23,12 +23,9 @@ ONE_SERVER = 1
 
 Held = AbstractContextManager[object]
 
-
 _LOCK_OF_ALL_HOSTS = "SELECT pg_advisory_xact_lock(hashtext('judgeline pools'))"
 
-
 _LOOK_EVERY_S = 1.0
-
 
 _TELL_EVERY_S = 60.0
 

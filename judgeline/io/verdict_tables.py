@@ -14,6 +14,7 @@ _MEANING = {
     "question_id": "the name of the question that both models answered",
     "model_a": "the name of the first model",
     "model_b": "the name of the second model",
+    "instruction": "the text of the question, as both models saw it",
     "completion_a": "the text of A's answer, from which completion_id follows",
     "completion_b": "the text of B's answer, from which completion_id follows",
     "order": "AB or BA by the answer that the judge was shown first, or mean of both orders",

@@ -12,10 +12,10 @@ from upath import UPath
 from judgeline.io.outcome_codes import ArgumentError
 from judgeline.io.verdict_tables import battles_given
 from judgeline.judges.annotation import annotate
-from judgeline.judges.budget import Budget
-from judgeline.judges.buying import Buyer, paced
+from judgeline.judges.budget import Budget, require_price
+from judgeline.judges.buying import Buyer, models_named, paced
 from judgeline.judges.definition import NEVER_SHOWN, JudgeDefinition
-from judgeline.judges.forms.registered import FormName
+from judgeline.judges.forms.registered import FORMS, FormName
 from judgeline.judges.judge_plan import JudgePlan, expect_calls, plan_of, told
 from judgeline.judges.managed.options import Hosting
 from judgeline.judges.opening import open_served
@@ -27,6 +27,7 @@ NO_CAP = "none"
 """Budget of a caller who wants no cap."""
 
 _TEXTS = ("instruction", "completion_a", "completion_b")
+_BLANK_WITHIN = re.compile(r"(?<=[\dkM])\s+(?=[A-Za-z])")  # 5 USD
 
 
 def ask_judge(
@@ -35,34 +36,57 @@ def ask_judge(
     *,
     form: FormName,
     budget: str | Sequence[str] | None,
-    n_replicates: int,
+    n_replicates: int | None,
     store: str | Path | None,
     tell: Callable[[str], None] | None,
 ) -> pd.DataFrame:
     """Return a judge's verdicts; `judgeline.ask` says what the arguments are."""
     tell = tell or _to_terminal
-    declared, table = _declared(judge, form), battles_given(battles, _TEXTS)
+    declared, table, cap = _declared(judge, form), _with_texts(battles), _capped(budget)
+    n_times = declared.replicates if n_replicates is None else n_replicates
+    if not isinstance(n_times, int) or n_times < 1:
+        raise ArgumentError(
+            f"n_replicates is {n_times!r}; expected a whole number, 1 or more", "n_replicates"
+        )
+    require_price(declared.slug, declared.price_per_million, cap)
     buyer = Buyer(
         VerdictStore(UPath(store or verdicts_uri())),
-        _capped(budget),
+        cap,
         on_wait=lambda: tell(f"{declared.slug} waits: another process is asking it"),
     )
-    with Hosting(tell) as hosting:
+    with Hosting(tell, warn=tell) as hosting:
         opened = open_served(declared, form, hosting)
-        calls = expect_calls(
-            declared, form, lambda: opened, table, buyer, n_replicates=n_replicates
-        )
+        calls = expect_calls(declared, form, lambda: opened, table, buyer, n_replicates=n_times)
         plan = plan_of(declared, declared.slug, {form: calls})
         tell("; ".join(told(plan)))
         _require_cap(declared, plan, budget)
-        return annotate(
+        verdicts = annotate(
             opened,
             table,
             slug=declared.slug,
-            n_replicates=n_replicates,
+            n_replicates=n_times,
             on_progress=paced(declared.slug, declared.price_per_million, tell),
             buyer=buyer,
         )
+    for file in buyer.account.damaged:
+        tell(f"{file} is damaged; what it held was asked for again")
+    if note := models_named(verdicts)[1]:
+        tell(note)
+    return verdicts
+
+
+def _with_texts(battles: pd.DataFrame) -> pd.DataFrame:
+    """Return battles whose texts are there, as texts; ArgumentError for any other."""
+    table = battles_given(battles, _TEXTS)
+    for name in _TEXTS:
+        if (odd := ~table[name].map(lambda text: isinstance(text, str) and bool(text))).any():
+            first = table.loc[odd, "battle_id"].iloc[0]
+            raise ArgumentError(
+                f"{name} is no text in {int(odd.sum())} of {len(table)} battles, the first is "
+                f"{first!r}; fill it in, or leave these battles out",
+                "battles",
+            )
+    return table
 
 
 def _declared(judge: Mapping[str, Any], form: FormName) -> JudgeDefinition:
@@ -73,27 +97,38 @@ def _declared(judge: Mapping[str, Any], form: FormName) -> JudgeDefinition:
             "{'model': 'gpt-4.1', 'price_per_million': ...}",
             "judge",
         )
+    if form not in FORMS:
+        raise ArgumentError(f"no form {form!r}; there are {', '.join(FORMS)}", "form")
+    kind = judge.get("kind", "openai")
+    if kind not in ("openai", "vllm"):
+        raise ArgumentError(
+            f"a judge of kind {kind!r} cannot be asked here; expected 'openai' or 'vllm'", "judge"
+        )
+    if form not in judge.get("asks", [form]):
+        raise ArgumentError(f"form is {form!r}, which the judge's 'asks' leaves out", "form")
     model = str(judge.get("model", "judge"))
     slug = re.sub(r"[^a-z0-9._-]+", "-", model.lower()).strip("-._") or "judge"
     usual = {"slug": slug, "display_name": model, "family": "none", "kind": "openai"}
-    declared = checked(
+    return checked(
         JudgeDefinition,
         {**usual, "asks": [form], **judge},
         named=f"judge {judge.get('slug', slug)!r}",
         never_shown=NEVER_SHOWN,
     )
-    if declared.kind not in ("openai", "vllm"):
-        raise ArgumentError(
-            f"a judge of kind {declared.kind!r} cannot be asked here; expected 'openai' or 'vllm'",
-            "judge",
-        )
-    return declared
 
 
 def _capped(budget: str | Sequence[str] | None) -> Budget:
     if budget is None or budget == NO_CAP:
         return Budget()
-    return Budget.parse(budget.split() if isinstance(budget, str) else list(budget))
+    if isinstance(budget, str):
+        budget = _BLANK_WITHIN.sub("", budget).split()
+    if not budget or not isinstance(budget, list | tuple):
+        raise ArgumentError(
+            f"budget is {budget!r}, which caps nothing; write such as '500calls' or '5USD', or "
+            f"'{NO_CAP}' for no cap",
+            "budget",
+        )
+    return Budget.parse(list(budget))
 
 
 def _require_cap(declared: JudgeDefinition, plan: JudgePlan, budget: object) -> None:

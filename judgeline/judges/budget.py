@@ -196,6 +196,22 @@ class Price(BaseModel):
         return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
 
 
+def require_price(slug: str, price: Price | None, budget: Budget) -> None:
+    """Refuse a budget in money that a judge's price cannot be counted against."""
+    if budget.money is None:
+        return
+    if price is None:
+        raise ValueError(
+            f"the budget is {budget}, but judge {slug!r} has no price; add "
+            "'price_per_million', or cap calls or tokens instead"
+        )
+    if price.currency != budget.currency:
+        raise ValueError(
+            f"the budget is in {budget.currency}, the price of judge {slug!r} in "
+            f"{price.currency}; use one currency"
+        )
+
+
 def most_of(
     messages: Sequence[Mapping[str, str]], request: dict[str, Any], price: Price | None
 ) -> Cost:

@@ -125,7 +125,7 @@ MOST_SECONDS_BETWEEN_WORDS = 30.0
 
 
 def paced(slug: str, price: Price | None, tell: Callable[[str], None]) -> Progress:
-    """Return what tells a judge's progress: often at first, then less, since each word is kept."""
+    """Return a callback that reports a judge's progress: often at first, then ever less often."""
     last = 0.0
 
     def told(account: Account) -> None:
@@ -287,7 +287,7 @@ class Buyer:
                 f"the budget of {self.budget} is spent: {n_missing:,} of the "
                 f"{account.n_calls:,} calls to judge {slug!r} are missing ({account.n_asked:,} "
                 f"were made now, {account.n_resumed:,} answers were there). Every answer bought is "
-                "kept; start a new run with a larger budget (--budget, the run tag "
+                "kept; ask again with a larger budget (budget in Python, --budget, the run tag "
                 "judgeline/budget or JUDGELINE_BUDGET), and only the rest is asked for"
             )
 

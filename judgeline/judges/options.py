@@ -1,5 +1,6 @@
-"""What is configured: its base, names in it, and mistakes told without what may be a secret."""
+"""The base of configured models, and their errors, which quote no value that may be a secret."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar, get_args
 
@@ -55,7 +56,8 @@ def _mistake(model: type[BaseModel], named: str, never_shown: Collection[str], e
         remedy = "rename it" if isinstance(value, str) else "put it in quotes"
         return f"{named}: a slug is lower-case letters, digits, dots, dashes; {remedy}"
     where = f", key '{key}'," if key else ""
-    hidden = key in never_shown or isinstance(value, dict | BaseModel)
+    above = {key[: place.start()] for place in re.finditer(r"\.", key)} | {key}
+    hidden = not above.isdisjoint(never_shown) or isinstance(value, dict | BaseModel)
     shown = "" if hidden else f" (found {value!r})"
     message = error["msg"].removeprefix("Value error, ")
     return f"{named}{where} is wrong: {message}{shown}; correct it"

@@ -10,7 +10,6 @@ from judgeline.winrate.outcomes import Design
 N_STRENGTHS = 3
 """Strata by strength: enough to tell clear battles from close ones, each with many votes."""
 
-
 MIN_STRATUM_VOTES = 10
 """Votes from which a stratum stands alone."""
 

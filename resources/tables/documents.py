@@ -1,5 +1,6 @@
 """Declared checks as Great Expectations keeps them: suites as JSON, data docs as pages."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,13 +29,17 @@ def write_documents(out: Path, store: ParquetStore, corpus: str) -> Iterator[Val
     A suite is named by its table and judge, and by its first check where that is about some rows.
     Results have counts and ranges, and no texts of the tables.
     """
+    stored = list(_stored(store, corpus))
+    if not stored:
+        return
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
+    shutil.rmtree(out / "gx", ignore_errors=True)  # suites of tables that are gone
     context = gx.get_context(mode="file", project_root_dir=out)
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     source = context.data_sources.add_or_update_pandas("tables")
-    for declared, judge, table in _stored(store, corpus):
+    for declared, judge, table in stored:
         beside = {name: store.stored(name, corpus) for name in declared.beside}
         if any(other is None for other in beside.values()):
             continue

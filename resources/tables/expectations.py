@@ -43,7 +43,7 @@ def grouped(
     names: Collection[str] | None = None,
     **beside: pd.DataFrame,
 ) -> Iterator[tuple[list[Check], pd.DataFrame]]:
-    """Yield a table's checks, or those in `names`, that are about the same rows, and these rows."""
+    """Yield groups of checks, or of those in `names`, that test the same rows, with these rows."""
     groups: dict[Any, list[Check]] = {}
     for check in declared.checks:
         if names is None or check.name in names:

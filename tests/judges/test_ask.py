@@ -122,6 +122,50 @@ def test_a_judge_that_is_none_is_refused(judge: Any, said: str) -> None:
     assert "sk-0123456789abcdef0" not in str(caught.value)
 
 
-def test_battles_without_texts_are_refused() -> None:
-    with pytest.raises(ValueError, match="completion_b"):
-        judgeline.ask(battles(2).drop(columns="completion_b"), {"model": "m"}, budget="none")
+@pytest.mark.parametrize("name", ["instruction", "completion_a", "completion_b", "question_id"])
+def test_battles_without_a_column_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        judgeline.ask(battles(2).drop(columns=name), {"model": "m"}, budget="none")
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"budget": ""}, "budget is .*caps nothing"),
+        ({"budget": []}, "budget is .*caps nothing"),
+        ({"budget": 5}, "budget is 5, which caps nothing"),
+        ({"budget": "5USD"}, "has no price; add 'price_per_million'"),
+        ({"form": "nonsense"}, "no form 'nonsense'; there are rubric"),
+        ({"n_replicates": 0}, "n_replicates is 0"),
+        ({"n_replicates": "2"}, "n_replicates is '2'"),
+    ],
+)
+def test_a_wrong_word_costs_nothing(told: dict[str, Any], said: str) -> None:
+    with serving(FaultServer()) as server:
+        with pytest.raises(ValueError, match=said):
+            judgeline.ask(battles(2), at(server), **{"budget": "none", **told})
+        odd = battles(2).assign(completion_a=[None, "x"])
+        with pytest.raises(ValueError, match="completion_a is no text in 1 of 2 battles"):
+            judgeline.ask(odd, at(server), budget="none")
+    assert server.bodies == []
+
+
+def test_the_keys_of_an_entry_count() -> None:
+    with serving(FaultServer()) as server:
+        verdicts = judgeline.ask(battles(2), at(server, replicates=2), budget="100 calls")
+    assert sorted(verdicts["replicate"].unique()) == [0, 1]
+
+
+def test_the_gate_has_a_door() -> None:
+    scored = battles(300).assign(score_difference=np.arange(300) % 7 - 3.0)
+    agreeing = (np.sign(scored["score_difference"]) + 1) / 2
+    other = scored["human_outcome"]
+    table = scored.assign(human_outcome=agreeing.where(scored.index % 4 > 0, other))
+    gate = judgeline.judge_gate(table, thresholds={"kappa": 0.99})
+    assert not gate.set_index("criterion").loc["kappa", "passed"]
+    with pytest.raises(ValueError, match=r"no criterion|unknown"):
+        judgeline.judge_gate(table, withhold="nonsense")
+    with pytest.raises(ValueError, match="expected a number"):
+        judgeline.judge_gate(table, thresholds={"kappa": "x"})
+    with pytest.raises(judgeline.QualityGateError, match="constant"):
+        judgeline.judge_gate(table.assign(score_difference=1.0))

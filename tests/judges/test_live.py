@@ -459,6 +459,36 @@ def test_headers_query_and_body_reach_the_endpoint(tmp_path: Path) -> None:
     assert (body["reasoning_effort"], body["model"]) == ("low", "tiny")
 
 
+def test_nothing_of_the_environment_goes_along(tmp_path: Path, monkeypatch) -> None:
+    ambient = {
+        "OPENAI_ORG_ID": "org-mine",
+        "OPENAI_PROJECT_ID": "project-mine",
+        "OPENAI_ADMIN_KEY": "admin-mine",
+        "OPENAI_API_KEY": "key-mine",
+        "OPENAI_CUSTOM_HEADERS": "X-Mine: mine\nHost: mine.example\nContent-Length: 5",
+    }
+    for name, value in ambient.items():
+        monkeypatch.setenv(name, value)
+    with serving(Noting()) as server:
+        asked = opened(server, tmp_path, {})
+        (answer,) = answered(asked, some(1))
+        headers, _ = server.seen[-1]
+    assert answer.failure is None
+    assert not [name for name, value in headers.items() if "mine" in value]
+    assert not [name for name in headers if name.startswith("x-stainless")]
+
+
+@pytest.mark.parametrize("charset", ["zlib", "rot13", "utf-16", "idna", "nonsense"])
+def test_a_charset_hides_no_status(charset: str, tmp_path: Path) -> None:
+    kind = f"application/json; charset={charset}"
+    body = json.dumps({"error": {"message": "no such key"}}).encode()
+    refused = lambda s, b: Response(body, 401, media_type=kind)  # noqa: E731
+    with serving(failing(refused)) as server:
+        (answer,) = answers(server, tmp_path)
+    assert (answer.failure, answer.said) == ("transport", "HTTP 401: no such key")
+    assert len(server.presentations) == 1
+
+
 def test_no_cookie_comes_back(tmp_path: Path) -> None:
     class Setting(Noting):
         async def chat(self, request: Request) -> Response:

@@ -302,7 +302,7 @@ def test_systems_without_their_libraries_are_left_out_and_said(tmp_path: Path, m
     lines: list[str] = []
     ranks = made(tmp_path, lines.append)["table15"].dropna(subset="value")
     assert {row for row, _ in ranks.index} == {"RAEE vs Bradley-Terry, 3 models against r"}
-    (told,) = [line for line in lines if "pip install 'judgeline[papers]'" in line]
+    (told,) = [line for line in lines if "pip install -e '.[papers]'" in line]
     assert told.startswith("Glicko2 and TrueSkill are left out of tables 7 and 15")
 
 

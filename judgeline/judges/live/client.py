@@ -15,12 +15,16 @@ from judgeline.judges.live.errors import MOST_BYTES, MalformedReplyError, Status
 
 _MOST_FILE_BYTES = 8 << 30  # of results, which are read from disk line by line
 _CONNECT_S = 10.0
-_OF_HTTP = frozenset({"accept", "content-length", "content-type", "host", "user-agent"})
+_OF_BODY = ("content-type", "content-length")
+_CHARSET_IN = (
+    b"content-type"  # of a reply; the package would read errors by a charset that it names
+)
+_SAID_BY_US = {"Accept": "application/json", "User-Agent": "judgeline"}
 
 
 def open_client(endpoint: Endpoint, timeout_s: float, proxy: str | None) -> openai.AsyncOpenAI:
     """Return a client that sends each request once, to this endpoint and nowhere else."""
-    return openai.AsyncOpenAI(
+    client = openai.AsyncOpenAI(
         api_key=endpoint.key or "",
         base_url=endpoint.url,
         default_query=dict(endpoint.query),
@@ -32,6 +36,8 @@ def open_client(endpoint: Endpoint, timeout_s: float, proxy: str | None) -> open
             trust_env=False,
         ),
     )
+    client._custom_headers = {}  # those of OPENAI_CUSTOM_HEADERS, which may undo a request
+    return client
 
 
 class HardenedTransport(httpx2.AsyncBaseTransport):
@@ -48,12 +54,12 @@ class HardenedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the response to a request; its body is read by whoever wants it."""
         is_whole = isinstance(request.stream, httpx2.ByteStream)  # and not a file, piece by piece
-        of_http = {name: value for name, value in request.headers.items() if name in _OF_HTTP}
+        of_body = {name: request.headers[name] for name in _OF_BODY if name in request.headers}
         timeout = request.extensions["timeout"]
         reply = await self._opened().request(
             request.method,
             URL(str(request.url), encoded=True),
-            headers={**of_http, **self._headers},
+            headers={**_SAID_BY_US, **of_body, **self._headers},
             data=(request.content or None) if is_whole else request.stream,
             allow_redirects=False,
             proxy=self._proxy,
@@ -68,7 +74,8 @@ class HardenedTransport(httpx2.AsyncBaseTransport):
         if packing not in ("", "identity"):
             await body.aclose()
             raise MalformedReplyError(f"the reply is packed as {packing[:20]!r}, unasked")
-        return httpx2.Response(reply.status, headers=reply.raw_headers, stream=body)
+        told = [(name, value) for name, value in reply.raw_headers if name.lower() != _CHARSET_IN]
+        return httpx2.Response(reply.status, headers=told, stream=body)
 
     async def aclose(self) -> None:
         """Close the session, and with it every connection."""
@@ -106,8 +113,8 @@ class _Body(httpx2.AsyncByteStream):
 
 
 @contextmanager
-def failures_told() -> Iterator[None]:
-    """Raise what the package raises as errors of ours; aiohttp's speak for themselves."""
+def translated_errors() -> Iterator[None]:
+    """Translate the package's exceptions into those of aiohttp behind them, or into ours."""
     try:
         yield
     except openai.APIStatusError as error:
@@ -116,4 +123,6 @@ def failures_told() -> Iterator[None]:
         raise StatusError(reply.status_code, text, reply.headers) from None
     except (openai.OpenAIError, httpx2.HTTPError) as error:
         problem = error.__cause__ or error
+        if isinstance(problem, aiohttp.ClientError):
+            raise problem from None
         raise MalformedReplyError(f"{type(problem).__name__}: {problem}") from None

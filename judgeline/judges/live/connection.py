@@ -23,18 +23,20 @@ Stream = Callable[["AsyncOpenAI"], AbstractAsyncContextManager[Any]]
 class Connection:
     """Sends requests to one endpoint through the `openai` package, each once.
 
-    It is opened by the first one, in its event loop. It follows no redirect, keeps no cookie, takes
-    no packed body, and asks no proxy for this machine itself.
+    It follows no redirect, keeps no cookie, takes no packed body, and asks no proxy for this
+    machine itself. One event loop sends them all.
     """
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         if endpoint.key is None:
             raise ValueError(endpoint.no_key)
-        self._endpoint, self._timeout_s = endpoint, timeout_s
-        self._client: AsyncOpenAI | None = None
+        # the package takes half a second to import, which is no time of a request
+        from judgeline.judges.live.client import open_client
+
+        self._client = open_client(endpoint, timeout_s, _proxy(endpoint.url))
 
     async def chat(self, messages: list[dict[str, str]], request: Mapping[str, Any]) -> Any:
-        """Return the JSON of the reply to messages; what else is asked for goes along as it is."""
+        """Return the JSON of the reply to messages; other request fields are sent unchanged."""
         asked: Any = {"messages": messages, "model": request["model"]}
         more = {name: value for name, value in request.items() if name != "model"}
         return await self.ask(
@@ -45,31 +47,23 @@ class Connection:
 
     async def ask(self, send: Send) -> Any:
         """Return the JSON of the reply to a request."""
-        from judgeline.judges.live.client import failures_told
+        from judgeline.judges.live.client import translated_errors
 
-        with failures_told():
-            return json.loads((await send(self._opened())).content)
+        with translated_errors():
+            return json.loads((await send(self._client)).content)
 
     @asynccontextmanager
     async def pieces(self, stream: Stream) -> AsyncIterator[AsyncIterator[bytes]]:
         """Yield the body of a successful reply in pieces."""
-        from judgeline.judges.live.client import failures_told
+        from judgeline.judges.live.client import translated_errors
 
-        with failures_told():
-            async with stream(self._opened()) as reply:
+        with translated_errors():
+            async with stream(self._client) as reply:
                 yield reply.iter_bytes()
 
     async def close(self) -> None:
         """Close the client and its connections."""
-        if self._client is not None:
-            await self._client.close()
-
-    def _opened(self) -> "AsyncOpenAI":
-        if self._client is None:
-            from judgeline.judges.live.client import open_client
-
-            self._client = open_client(self._endpoint, self._timeout_s, _proxy(self._endpoint.url))
-        return self._client
+        await self._client.close()
 
 
 def _proxy(url: str) -> str | None:
@@ -78,7 +72,13 @@ def _proxy(url: str) -> str | None:
     if is_loopback(url) or urllib.request.proxy_bypass(parts.hostname or ""):
         return None
     named = urllib.request.getproxies()
-    return named.get(parts.scheme) or named.get("all")
+    proxy = named.get(parts.scheme) or named.get("all")
+    if proxy and "://" not in proxy:
+        raise ValueError(
+            f"the proxy that the environment names for {parts.scheme} has no scheme; write it as "
+            "http://HOST:PORT (its value is not shown)"
+        )
+    return proxy
 
 
 def is_loopback(url: str) -> bool:

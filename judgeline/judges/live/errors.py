@@ -1,4 +1,4 @@
-"""What a reply may be instead of one that can be read, and how long a reply may be."""
+"""Errors of replies, and the most bytes of one."""
 
 import json
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from judgeline.judges.budget import Budget, Meter
+from judgeline.judges.budget import Budget, Meter, require_price
 from judgeline.judges.forms.form import PROMPT_VERSION, Prompt, Reading
 from judgeline.judges.judge import Evidence
 from judgeline.judges.live.asking import Asker
@@ -175,19 +175,7 @@ class ServedJudge:
 
     def require_price(self, budget: Budget) -> None:
         """Refuse a budget in money that the judge's price cannot be counted against."""
-        if budget.money is None:
-            return
-        price = self._fields.price_per_million
-        if price is None:
-            raise ValueError(
-                f"the budget is {budget}, but judge {self._slug!r} has no price; add "
-                "'price_per_million' in judges.yaml, or cap calls or tokens instead"
-            )
-        if price.currency != budget.currency:
-            raise ValueError(
-                f"the budget is in {budget.currency}, the price of judge {self._slug!r} in "
-                f"{price.currency}; use one currency"
-            )
+        require_price(self._slug, self._fields.price_per_million, budget)
 
     @property
     def _is_constrained(self) -> bool:
