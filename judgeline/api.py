@@ -536,8 +536,9 @@ def ask(
 ) -> pd.DataFrame:
     """Ask a judge about battles, in both orders; needs the extra ``judges``.
 
-    Every answer is stored within seconds. The same question of the same judge is not bought again:
-    not by the next call, not after a kill, and not by the lineage, which has the same store.
+    The same question of the same judge is not bought again: not by the next call, not after a kill,
+    and not by the lineage, which has the same store. An answer is stored within two seconds; a kill
+    loses those of the last two seconds and those in flight, and nothing else.
 
     Parameters
     ----------
@@ -572,7 +573,7 @@ def ask(
     ------
     ValueError
         If battles or judge lack something, or no budget is given.
-    BudgetError
+    judgeline.judges.buying.BudgetError
         If the budget ran out; what was bought is stored, and the next call goes on.
     ImportError
         If the extra ``judges`` is not installed.
@@ -610,15 +611,30 @@ def score(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row per battle that has an answer in both orders: ``score_difference`` in rubric
-        points, ``judge_outcome``, A's share of the win, and columns of `battles`.
+        points, ``judge_outcome``, A's share of the win, both orders, lengths, names and votes.
 
     Raises
     ------
     ValueError
-        If a column is missing, or verdicts of several judges come in.
+        If a column is missing, verdicts of several judges come in, or no battle has both orders.
     """
     known = battles_given(battles)
-    return score_battles(known, verdicts_given(verdicts, known, SCORE_COLUMNS, "verdicts"))
+    if "winner" in known and known["human_outcome"].isna().all():
+        raise ArgumentError(
+            "battles has winner and no human_outcome; name people's votes human_outcome, A's share "
+            "of the win: 1, 0.5 or 0",
+            "battles",
+        )
+    said = (*SCORE_COLUMNS, "recorded_outcome")
+    given = verdicts_given(verdicts, known, said, "verdicts")
+    scored = score_battles(known, given)
+    if scored.empty:
+        raise ArgumentError(
+            f"no battle has an answer in both orders: {int(given['status'].ne('ok').sum())} of "
+            f"{len(given)} verdicts failed; their status and said tell why",
+            "verdicts",
+        )
+    return scored
 
 
 def consistency(

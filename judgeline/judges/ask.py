@@ -1,5 +1,6 @@
 """Asks a judge about battles of a notebook: the price first, a cap, and nothing bought twice."""
 
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +51,7 @@ def ask_judge(
         )
     require_price(declared.slug, declared.price_per_million, cap)
     buyer = Buyer(
-        VerdictStore(UPath(store or verdicts_uri())),
+        VerdictStore(UPath(os.path.expanduser(store or verdicts_uri()))),
         cap,
         on_wait=lambda: tell(f"{declared.slug} waits: another process is asking it"),
     )

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from judgeline.options import EXIT_CODES, examples, option
+from judgeline.options import EXIT_CODES, GATE_FAILED, examples, option
 from judgeline.terminal import complain, open_console, plain
 from pipelines.commands.file_commands import (
     BudgetOption,
@@ -231,7 +231,8 @@ def checks(
 
     DIR/gx/expectations has a suite for each table and judge, as its JSON; the data docs beside say
     how the stored tables do. Pages hold counts and ranges, and no texts of the tables; their styles
-    and scripts come from the network when a browser opens them.
+    and scripts come from the network when a browser opens them. Exits with 2 where a table breaks a
+    check that does more than warn.
     """
     from judgeline.suggest import unknown_name
     from resources.config.corpora import load_corpora
@@ -240,19 +241,22 @@ def checks(
 
     if corpus not in (known := load_corpora()):
         raise ValueError(unknown_name("corpus", corpus, known, "corpora.yaml"))
-    console, n_suites, n_failed = open_console(), 0, 0
-    for found in write_documents(out, open_store(), corpus):
-        n_suites, n_failed = n_suites + 1, n_failed + bool(found.n_failed)
-        said = f"{found.n_failed} not met" if found.n_failed else "all met"
-        console.print(plain(f"{found.suite}: {found.n_expectations} expectations, {said}"))
-    if not n_suites:
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; name a folder with --out")
+    console, found = open_console(), []
+    for suite in write_documents(out, open_store(), corpus):
+        found.append(suite)
+        said = f"not met: {'; '.join(suite.failed)}" if suite.failed else "all met"
+        console.print(plain(f"{suite.suite}: {suite.n_expectations} expectations, {said}"))
+    if not found:
         raise ValueError(
             f"corpus {corpus!r} has no stored tables; make them: judgeline run --corpus {corpus}"
         )
     page = out / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
-    console.print(
-        f"{n_suites} suites, {n_failed} of them not met: {plain(page.absolute().as_uri())}"
-    )
+    n_failed = sum(bool(suite.failed) for suite in found)
+    console.print(f"{len(found)} suites, {n_failed} not met: {plain(page.absolute().as_uri())}")
+    if any(suite.is_broken for suite in found):
+        raise typer.Exit(GATE_FAILED)
 
 
 @app.command(

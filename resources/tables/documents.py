@@ -16,11 +16,15 @@ _COUNTED = {"result_format": "BASIC", "partial_unexpected_count": 0}  # and no c
 
 
 class Validated(NamedTuple):
-    """A suite that a stored table was held against: its name, expectations, and those not met."""
+    """A suite that a stored table was held against; `failed` are the sentences that do not hold.
+
+    A suite `is_broken` where one of them does more than warn.
+    """
 
     suite: str
     n_expectations: int
-    n_failed: int
+    failed: tuple[str, ...]
+    is_broken: bool
 
 
 def write_documents(out: Path, store: ParquetStore, corpus: str) -> Iterator[Validated]:
@@ -47,7 +51,10 @@ def write_documents(out: Path, store: ParquetStore, corpus: str) -> Iterator[Val
             part = checks[0].name if checks[0].rows else None
             name = ".".join(filter(None, (declared.name, judge, part)))
             rules = [rule for check in checks for rule in check.rules]
-            yield _validate(context, source, name, *expectations_of(rules, shown))
+            warns = [check.warns for check in checks for _ in check.rules]
+            failed = _validate(context, source, name, *expectations_of(rules, shown))
+            said = tuple(rules[place].note for place in failed)
+            yield Validated(name, len(rules), said, any(not warns[place] for place in failed))
     context.build_data_docs()
 
 
@@ -62,7 +69,8 @@ def _stored(store: ParquetStore, corpus: str) -> Iterator[tuple[Table, str | Non
 
 def _validate(
     context: Any, source: Any, name: str, expectations: list[Any], table: pd.DataFrame
-) -> Validated:
+) -> list[int]:
+    """Add a suite to the project, hold a table against it, return the places of what fails."""
     import great_expectations as gx
 
     suite = context.suites.add_or_update(gx.ExpectationSuite(name=name, expectations=expectations))
@@ -73,4 +81,5 @@ def _validate(
     found = context.validation_definitions.add_or_update(definition).run(
         batch_parameters={"dataframe": table.reset_index(drop=True)}, result_format=_COUNTED
     )
-    return Validated(name, len(expectations), sum(not one.success for one in found.results))
+    failed = [one.expectation_config.meta["index"] for one in found.results if not one.success]
+    return sorted(failed)

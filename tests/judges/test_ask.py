@@ -156,6 +156,16 @@ def test_the_keys_of_an_entry_count() -> None:
     assert sorted(verdicts["replicate"].unique()) == [0, 1]
 
 
+def test_scores_need_votes_by_their_name_and_both_orders() -> None:
+    voted = battles(2).drop(columns="human_outcome").assign(winner="model_a")
+    verdicts = pd.DataFrame({"battle_id": ["b0"], "order": ["AB"], "status": ["parse_error"]})
+    marks = verdicts.assign(helpfulness_a=np.nan)
+    with pytest.raises(ValueError, match="name people's votes human_outcome"):
+        judgeline.score(voted, marks)
+    with pytest.raises(ValueError, match="no battle has an answer in both orders: 1 of 1"):
+        judgeline.score(battles(2), marks)
+
+
 def test_the_gate_has_a_door() -> None:
     scored = battles(300).assign(score_difference=np.arange(300) % 7 - 3.0)
     agreeing = (np.sign(scored["score_difference"]) + 1) / 2

@@ -45,6 +45,7 @@ from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.live import judge as served
 from judgeline.judges.live import probe, troubles
+from judgeline.judges.live.connection import Connection, is_loopback
 from judgeline.judges.live.endpoint import Endpoint, EndpointError, find_endpoint
 from judgeline.judges.live.fields import ServedFields
 from judgeline.judges.live.judge import ServedJudge, Site
@@ -411,6 +412,30 @@ def test_no_proxy_is_asked_for_this_machine(tmp_path, monkeypatch):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     with serving(FaultServer()) as server:
         assert answers(server, tmp_path)[0].failure is None
+
+
+@pytest.mark.parametrize(
+    ("host", "is_here"),
+    [
+        *((host, True) for host in ("localhost", "a.localhost", "127.0.0.1", "127.1")),
+        ("0.0.0.0", True),  # noqa: S104
+        ("[::1]", True),
+        ("[::]", True),
+        *((host, False) for host in ("example.com", "10.0.0.1", "127.example.com", "1.1")),
+    ],
+)
+def test_this_machine_is_known_by_all_its_names(host: str, is_here: bool) -> None:
+    assert is_loopback(f"http://{host}:8000/v1") == is_here
+
+
+def test_a_proxy_without_a_scheme_is_refused_unseen(tmp_path, monkeypatch):
+    for name in ("https_proxy", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "user:hush@proxy:3128")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="has no scheme") as caught:
+        Connection(Endpoint("https://api.example.com/v1", KEY), 1.0)
+    assert "hush" not in str(caught.value)
 
 
 def test_what_was_asked_before_is_found_without_a_key(tmp_path: Path) -> None:

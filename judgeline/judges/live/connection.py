@@ -2,9 +2,10 @@
 
 import ipaddress
 import json
+import socket
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -84,7 +85,10 @@ def _proxy(url: str) -> str | None:
 def is_loopback(url: str) -> bool:
     """Return whether a URL leads to this machine."""
     host = urlsplit(url).hostname or ""
+    with suppress(OSError):  # 127.1 is an address too
+        host = socket.inet_ntoa(socket.inet_aton(host))
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
