@@ -19,7 +19,7 @@ from resources.config.judges import load_judges
 from resources.opening import open_judge
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LONGEST_RUN_S = 600
+LONGEST_RUN_S = 1800  # a vLLM server on a busy CPU answers one question in seconds
 RUN = ["run", "--corpus", "real", "--judge", "tiny"]
 VERDICTS = ["--select", "+verdicts"]
 """As far as random weights get: what a judge of chance says of people fails the next gate."""
@@ -72,7 +72,11 @@ class Household:
     def do(self, *words: str, exit_code: int = 0) -> str:
         """Run a command to its end; return what it printed on one line, and check its code."""
         process = self.start(*words)
-        printed, _ = process.communicate(timeout=LONGEST_RUN_S)
+        try:
+            printed, _ = process.communicate(timeout=LONGEST_RUN_S)
+        except subprocess.TimeoutExpired:
+            process.terminate()  # its servers go with it
+            raise
         assert process.returncode == exit_code, printed + self.server_logs()
         return " ".join(printed.split())
 
