@@ -39,15 +39,22 @@ def write_documents(out: Path, store: ParquetStore, corpus: str) -> Iterator[Val
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
+    ours = out / "gx" / ".judgeline"
+    if (out / "gx").exists() and not ours.exists():
+        raise ValueError(f"{out / 'gx'} is a project of somebody else; name another folder")
     shutil.rmtree(out / "gx", ignore_errors=True)  # suites of tables that are gone
     context = gx.get_context(mode="file", project_root_dir=out)
+    ours.touch()
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     source = context.data_sources.add_or_update_pandas("tables")
     for declared, judge, table in stored:
         beside = {name: store.stored(name, corpus) for name in declared.beside}
-        if any(other is None for other in beside.values()):
-            continue
-        for checks, shown in grouped(declared, table, **beside):
+        known = {name: other for name, other in beside.items() if other is not None}
+        if lacking := sorted(beside.keys() - known.keys()):
+            said = f"cannot be tested without {', '.join(lacking)}, which is not stored"
+            yield Validated(declared.name, 0, (said,), is_broken=True)
+        able = [one.name for one in declared.checks if known.keys() >= {*one.beside.split()}]
+        for checks, shown in grouped(declared, table, able, **known):
             part = checks[0].name if checks[0].rows else None
             name = ".".join(filter(None, (declared.name, judge, part)))
             rules = [rule for check in checks for rule in check.rules]

@@ -16,9 +16,7 @@ from judgeline.judges.live.errors import MOST_BYTES, MalformedReplyError, Status
 _MOST_FILE_BYTES = 8 << 30  # of results, which are read from disk line by line
 _CONNECT_S = 10.0
 _OF_BODY = ("content-type", "content-length")
-_CHARSET_IN = (
-    b"content-type"  # of a reply; the package would read errors by a charset that it names
-)
+_CHARSET_IN = b"content-type"  # of a reply; the package would read errors by that charset
 _SAID_BY_US = {"Accept": "application/json", "User-Agent": "judgeline"}
 
 

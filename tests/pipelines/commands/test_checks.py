@@ -47,3 +47,11 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(home, tmp_path, ca
     for said in ("is a file", "did you mean 'arena'", "no stored tables"):
         assert said in told
     assert not (tmp_path / "x").exists()
+
+
+def test_the_project_of_somebody_else_stays(installed, tmp_path, capsys):
+    (tmp_path / "gx").mkdir()
+    (tmp_path / "gx" / "great_expectations.yml").write_text("mine")
+    assert main(["checks", "--corpus", "tiny", "--out", str(tmp_path)]) == 1
+    assert "is a project of somebody else" in capsys.readouterr().err
+    assert (tmp_path / "gx" / "great_expectations.yml").read_text() == "mine"
