@@ -60,8 +60,8 @@ def write_documents(out: Path, store: ParquetStore, corpus: str) -> Iterator[Val
             rules = [rule for check in checks for rule in check.rules]
             warns = [check.warns for check in checks for _ in check.rules]
             failed = _validate(context, source, name, *expectations_of(rules, shown))
-            said = tuple(rules[place].note for place in failed)
-            yield Validated(name, len(rules), said, any(not warns[place] for place in failed))
+            notes = tuple(rules[place].note for place in failed)
+            yield Validated(name, len(rules), notes, any(not warns[place] for place in failed))
     context.build_data_docs()
 
 
