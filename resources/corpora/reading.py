@@ -1,33 +1,21 @@
 """Reads a configured corpus with the reader of its layout."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
 
+from judgeline import io
 from judgeline.io import (
     CorpusRead,
+    Stated,
     parse_codes,
     parse_missing,
-    read_softelo,
     require_both_winners,
     require_few_lost,
 )
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition
-from resources.corpora import judgments
-from resources.corpora.assemble import assemble
-from resources.corpora.battles import read_battles
 from resources.corpora.locations import corpus_files
-from resources.corpora.preferences import lmarena_55k, lmarena_100k, lmarena_140k, read_comparia
 
 __all__ = ["CorpusRead", "read_corpus", "read_files"]
-
-_VOTES = {"lmarena-100k": lmarena_100k, "lmarena-140k": lmarena_140k, "lmarena-55k": lmarena_55k}
-_VERDICTS: dict[str, tuple[Any, ...]] = {
-    "alpaca-eval": (judgments.alpaca_eval,),
-    "mt-bench": (judgments.mt_bench,),
-    "reference-battles": (judgments.reference_battle, judgments.reference_records),
-}
 
 
 def read_corpus(definition: CorpusDefinition) -> CorpusRead:
@@ -60,19 +48,7 @@ def read_files(
     missing: Sequence[str | int | float] = (),
 ) -> CorpusRead:
     """Return the battles, quarantined rows and verdicts of files; errors as of `read_corpus`."""
-    if reader == "battles":
-        stated = parse_codes(outcomes) if outcomes else None
-        return read_battles(paths, stated, parse_missing(missing or None))
-    if reader == "arena-hard":
-        if arena_hard is None:
-            raise ValueError(
-                "an Arena-Hard file does not name the model it compares with; name it: 'baseline' "
-                "under 'arena_hard' in corpora.yaml, or --baseline"
-            )
-        convert = partial(judgments.arena_hard, options=arena_hard)
-        return judgments.read_verdict_files(paths, reader, convert)
-    if reader in _VOTES:
-        return assemble(paths, _VOTES[reader])
-    if reader in _VERDICTS:
-        return judgments.read_verdict_files(paths, reader, *_VERDICTS[reader])
-    return {"comparia": read_comparia, "softelo-annotations": read_softelo}[reader](paths)
+    codes = parse_codes(outcomes) if outcomes else None
+    baseline = arena_hard.model_dump() if arena_hard else {}
+    stated = Stated(codes, parse_missing(missing or None), **baseline)
+    return io.read_files(reader, paths, stated)

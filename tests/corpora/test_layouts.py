@@ -17,12 +17,12 @@ import pytest
 import yaml
 
 from judgeline.io import score_battles
-from judgeline.io.softelo import _read_scores as read_scores
+from judgeline.io.layouts.softelo import _read_scores as read_scores
+from judgeline.io.records import joined
 from judgeline.paths import ROOT
 from judgeline.tables.corpus import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import READERS, ArenaHardOptions, CorpusDefinition, load_corpora
-from resources.corpora.judgments import joined
 from resources.corpora.reading import CorpusRead, read_corpus, read_files
 
 DTYPES = (BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES)

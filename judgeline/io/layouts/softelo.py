@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.io.files import read_layout
+from judgeline.io.layout import Layout, Stated, read_layout
 from judgeline.io.outcome_codes import require_known_codes
 from judgeline.io.published import judge_slugs, languages, names, truths
 from judgeline.io.schema import (
@@ -41,7 +41,7 @@ _OPTIONAL = "row_id meta_lang source_dataset instruction_id_hash language parse_
 _SHARED = ("model_a", "model_b", "human_pref", "judge_pref", "scores_a", "scores_b")
 
 
-def read_softelo(paths: Sequence[Path]) -> CorpusRead:
+def _read(_layout: Layout, paths: Sequence[Path], _stated: Stated) -> CorpusRead:
     """Return battles and verdicts of one corpus, of one or several judges.
 
     The published id is per judge, so a battle is known by ``original_question_id_hash`` and both
@@ -75,7 +75,7 @@ def annotations(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def battles_and_verdicts(rows: pd.DataFrame, paths: Sequence[Path]) -> CorpusRead:
-    """Return the battles and verdicts in rows of `annotations`: see `read_softelo`."""
+    """Return the battles and verdicts in rows of `annotations`: see `_read`."""
     table = rows.assign(human_outcome=_outcome(rows["human_pref"], (0.0, 0.5, 1.0)))
     is_known = table["human_outcome"].notna()
     place = f"{paths[0]}{f' and {len(paths) - 1} more' * (len(paths) > 1)}: column"
@@ -87,7 +87,7 @@ def battles_and_verdicts(rows: pd.DataFrame, paths: Sequence[Path]) -> CorpusRea
 
 def _published(path: Path) -> pd.DataFrame:
     """Return the rows of one file in the columns of the full release."""
-    raw = read_layout(path, "softelo-annotations", _OPTIONAL)
+    raw = read_layout(path, SOFT_ELO, _OPTIONAL)
     missing = pd.Series(None, index=raw.index, dtype="str")
     position = pd.Series([f"row-{row:06d}" for row in raw.index], index=raw.index)
     is_full = "judge" in raw
@@ -170,9 +170,13 @@ def _contradictions(rows: pd.DataFrame) -> list[Fault]:
 
 
 def _battles(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return each battle once, with the first known vote and language among its judges' rows."""
+    """Return each battle once, with the first known vote and language among its judges' rows.
+
+    The lengths of both answers, of which the texts are not published, stand beside its columns.
+    """
     told = rows.groupby("battle_id")[["human_outcome", "language"]].transform("first")
-    return typed(rows.assign(**told).drop_duplicates("battle_id"), BATTLE_DTYPES)
+    first = rows.assign(**told).drop_duplicates("battle_id")
+    return typed(first, {**BATTLE_DTYPES, "length_a": "float64", "length_b": "float64"})
 
 
 def _verdicts(rows: pd.DataFrame, place: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -271,3 +275,14 @@ def _identities(rows: pd.DataFrame) -> list[str]:
     names = ["judge", "battle_id", "scores_a", "scores_b", "judge_pref"]
     parts = (rows[name].fillna("").astype("str").tolist() for name in names)
     return [text_hash("\x1f".join(row)) for row in zip(*parts, strict=True)]
+
+
+SOFT_ELO = Layout(
+    "softelo-annotations",
+    (
+        "judge original_question_id_hash model_a model_b human_pref judge_pref scores_a scores_b",
+        "model_a model_b human_pref judge_pref scores_a scores_b",
+    ),
+    corpus=_read,
+    is_rated=True,
+)

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from judgeline.io import (
+from judgeline.io.layout import Layout, Stated, read_layout
+from judgeline.io.published import names
+from judgeline.io.schema import (
     CorpusRead,
     Fault,
     empty,
@@ -18,9 +20,8 @@ from judgeline.io import (
     set_aside,
     typed,
 )
-from judgeline.judges.forms.form import readable
 from judgeline.tables.corpus import BATTLE_DTYPES, VERDICT_DTYPES
-from resources.corpora.cleaning import clean_battles
+from judgeline.verdict import readable
 
 T = TypeVar("T")
 
@@ -30,6 +31,15 @@ class Converted(NamedTuple):
 
     battles: pd.DataFrame
     faults: list[Fault]
+
+
+def of_tables(
+    convert: Callable[[pd.DataFrame], Converted], optional: str = ""
+) -> Callable[[Layout, Sequence[Path], Stated], CorpusRead]:
+    """Return the reader of a layout whose files are tables, with optional columns."""
+    return lambda layout, paths, _: assemble(
+        paths, lambda path: convert(read_layout(path, layout, optional))
+    )
 
 
 def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> CorpusRead:
@@ -44,6 +54,34 @@ def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> Cor
     clean, unclean = clean_battles(pd.concat(battles, ignore_index=True))
     quarantine = in_file_order([*quarantines, unclean], paths)
     return CorpusRead(clean, quarantine, empty(VERDICT_DTYPES))
+
+
+def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return battles with unique ids, the first sound one of each, and the quarantined others."""
+    table = raw.reset_index(drop=True)
+    origin = table.assign(row=table.get("row", table.index), file=table.get("file", ""))
+    nameless = table["battle_id"].isna()
+    alone = table["model_a"].eq(table["model_b"]).fillna(value=False)
+    sound = table.loc[~(nameless | alone), "battle_id"]
+    again = table.index.isin(sound.index[sound.duplicated()])
+    faults = [
+        fault(table, nameless, "missing-battle-id", "the id of the battle is empty"),
+        fault(table, alone, "self-battle", "{model_a!r} is compared with itself"),
+        fault(table, again, "duplicate-battle", "battle {battle_id!r} came before"),
+    ]
+    kept, quarantine = set_aside(origin, faults)
+    return typed(table[kept], BATTLE_DTYPES), quarantine
+
+
+def identified(
+    table: pd.DataFrame, ids: str, cluster: str, models: str = "model_a model_b", **others: Any
+) -> pd.DataFrame:
+    """Return battles with the question's id as theirs, and as their cluster if none is given."""
+    own = names(table[ids])
+    model_a, model_b = (names(table[model]) for model in models.split())
+    clusters = names(column_of(table, cluster)).fillna(own)
+    columns = {"cluster_id": clusters, "model_a": model_a, "model_b": model_b, **others}
+    return pd.DataFrame({"battle_id": own, "question_id": own, **columns})
 
 
 TURN_SEPARATOR = "\n\n"

@@ -8,37 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from judgeline.io import (
-    COUNT,
-    EXPECTED_WINNERS,
-    NONE_MISSING,
-    STATED_AS,
-    CorpusRead,
-    Fault,
-    Missing,
-    are_machines,
-    categories,
-    columns_of_judges,
-    columns_of_voters,
-    fault,
-    file_columns,
-    judge_slugs,
-    languages,
-    names,
-    outcomes_by_code,
-    outcomes_by_winner,
-    read_columns,
-    read_layout,
-    require_known_codes,
-    set_aside,
-    typed,
-    without_blanks,
-)
-from judgeline.judges.presentation import ORDERS
-from judgeline.tables.corpus import REPLY_DTYPES, SCORE_COLUMNS, VERDICT_DTYPES
-from judgeline.tables.judging import FAILURES
-from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
-from resources.corpora.assemble import (
+from judgeline.io.assemble import (
     Converted,
     assemble,
     column_of,
@@ -47,6 +17,24 @@ from resources.corpora.assemble import (
     read_text,
     read_times,
 )
+from judgeline.io.failures import Missing
+from judgeline.io.formats import file_columns, read_columns
+from judgeline.io.layout import Layout, Stated, read_layout
+from judgeline.io.outcome_codes import (
+    COUNT,
+    EXPECTED_WINNERS,
+    STATED_AS,
+    outcomes_by_code,
+    outcomes_by_winner,
+    require_known_codes,
+    without_blanks,
+)
+from judgeline.io.published import categories, judge_slugs, languages, names
+from judgeline.io.schema import CorpusRead, Fault, fault, set_aside, typed
+from judgeline.io.voters import are_machines, columns_of_judges, columns_of_voters
+from judgeline.tables.corpus import REPLY_DTYPES, SCORE_COLUMNS, VERDICT_DTYPES
+from judgeline.tables.judging import FAILURES
+from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
 
 _STATE_CODES = (
     f"State the codes as 'outcomes: {{codes}}' ({STATED_AS}) of this corpus in "
@@ -64,16 +52,12 @@ _OPTIONAL = (
 )
 
 
-def read_battles(
-    paths: Sequence[Path],
-    stated: Mapping[str, float] | None = None,
-    missing: Missing = NONE_MISSING,
-) -> CorpusRead:
+def _read(_layout: Layout, paths: Sequence[Path], stated: Stated) -> CorpusRead:
     """Return battles of our own layout.
 
     Needed are ``model_a``, ``model_b`` and either ``human_outcome`` (1, 0.5 or 0, A's share of the
     win) or ``winner`` (model_a, model_b, tie, a model's name), empty where nobody voted;
-    ``stated`` gives the share by code where a file has others, and values that are ``missing`` are
+    codes give the share where they are stated, and values that are stated as missing are
     no votes. A ``winner`` that a column calls a judge's is refused. A battle without ``battle_id``
     gets one that hashes models, question and texts, with a counter for repeated content, so that
     rows can be added without changing it; a battle without ``question_id`` has a hash of its
@@ -82,29 +66,29 @@ def read_battles(
     Where a file is called ``battles.parquet``, ``verdicts.parquet`` beside it holds verdicts that
     came with it.
     """
-    files = [path for path in paths if path.name != VERDICTS]
+    files = [path for path in paths if path.name != VERDICTS_FILE]
     if not files:
         raise ValueError(
             f"{paths[0]} holds verdicts without battles; name the place of the battles as location "
             "in corpora.yaml"
         )
-    return _with_verdicts(assemble(files, partial(_convert, stated=stated, missing=missing)), files)
+    return _with_verdicts(assemble(files, partial(_convert, stated=stated)), files)
 
 
-def _convert(path: Path, stated: Mapping[str, float] | None, missing: Missing) -> Converted:
+def _convert(path: Path, stated: Stated) -> Converted:
     if COUNT in file_columns(path):
         raise ValueError(
             f"{path} has counted battles (column {COUNT}), and a corpus needs each battle with its "
             "texts; rate the file by 'judgeline rank', or give a battle a row"
         )
-    table = read_layout(path, "battles", _OPTIONAL)
+    table = read_layout(path, BATTLES, _OPTIONAL)
     _require_people(path, table)
     columns = {name: column_of(table, name) for name in _OPTIONAL.split()}
     given = pd.DataFrame(columns, dtype=object)
     read, unreadable = zip(
         *(read_each(given, name, read_text, None) for name in _TEXTS), strict=True
     )
-    outcome, vote = _outcomes(table, path, stated, missing)
+    outcome, vote = _outcomes(table, path, *stated[:2])
     n_turns = pd.to_numeric(columns["n_turns"], errors="coerce")
     time, untimely = read_times(table)
     battles = pd.DataFrame(
@@ -185,7 +169,7 @@ def _digest(text: str) -> str:
 
 # Verdicts beside battles: `judgeline verdicts import` writes the pair
 
-BATTLES, VERDICTS = "battles.parquet", "verdicts.parquet"
+BATTLES_FILE, VERDICTS_FILE = "battles.parquet", "verdicts.parquet"
 
 _NEEDED = ("battle_id", "judge", "order", "status")
 
@@ -193,7 +177,7 @@ _NEEDED = ("battle_id", "judge", "order", "status")
 def _with_verdicts(found: CorpusRead, paths: Sequence[Path]) -> CorpusRead:
     """Return a corpus with the verdicts beside its files; a missing column is empty."""
     verdicts, quarantines = [found.verdicts], [found.quarantine]
-    for path in (path.with_name(VERDICTS) for path in paths if path.name == BATTLES):
+    for path in (path.with_name(VERDICTS_FILE) for path in paths if path.name == BATTLES_FILE):
         if path.is_file():
             table = _read_verdicts(path)
             kept, quarantine = set_aside(table, _verdict_faults(table, found.battles))
@@ -253,7 +237,7 @@ def _verdict_faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
     wrong = {
         "incomplete-verdict": table[list(_NEEDED)].isna().any(axis=1),
         "unknown-battle": ~table["battle_id"].isin(battles["battle_id"]),
-        "unknown-order": ~table["order"].isin([*ORDERS, "mean"]),
+        "unknown-order": ~table["order"].isin(["AB", "BA", "mean"]),
         "unknown-status": ~table["status"].isin(["ok", *FAILURES]),
         "score-off-scale": off_scale.any(axis=1),
         "unknown-outcome": outcome.notna() & ~outcome.between(0, 1),
@@ -261,3 +245,10 @@ def _verdict_faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
         "duplicate-verdict": table.duplicated(["battle_id", "judge", "order", "replicate"]),
     }
     return [fault(named, rows, reason, _WRONG[reason]) for reason, rows in wrong.items()]
+
+
+BATTLES = Layout(
+    "battles",
+    ("model_a model_b human_outcome", "model_a model_b winner"),
+    corpus=_read,
+)
