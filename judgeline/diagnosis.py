@@ -268,7 +268,7 @@ def _half_file(name: str, layout: Layout | None) -> Diagnosis:
     half, told = (layout and layout.half) or VOTES, layout.name if layout else ""
     holds = half.holds.format(layout=told)
     command = half.command.format(file=shlex.quote(name), layout=told)
-    if told and half is VOTES:
+    if layout and layout.half is VOTES:
         name = f"{name} ({told})"
     counts = ("", 0, 0, 0, 0, 0, False, False)
     lacks, supports = [half.lacks], list(half.supports)

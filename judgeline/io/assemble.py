@@ -8,18 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
+from judgeline.io import schema
 from judgeline.io.layout import Layout, Stated, read_layout
 from judgeline.io.published import names
-from judgeline.io.schema import (
-    CorpusRead,
-    Fault,
-    empty,
-    fault,
-    in_file_order,
-    missing_models,
-    set_aside,
-    typed,
-)
 from judgeline.tables.corpus import BATTLE_DTYPES, VERDICT_DTYPES
 from judgeline.verdict import readable
 
@@ -30,30 +21,32 @@ class Converted(NamedTuple):
     """The battles of one file, a row for each published one, and the faults of some."""
 
     battles: pd.DataFrame
-    faults: list[Fault]
+    faults: list[schema.Fault]
 
 
 def of_tables(
     convert: Callable[[pd.DataFrame], Converted], optional: str = ""
-) -> Callable[[Layout, Sequence[Path], Stated], CorpusRead]:
+) -> Callable[[Layout, Sequence[Path], Stated], schema.CorpusRead]:
     """Return the reader of a layout whose files are tables, with optional columns."""
     return lambda layout, paths, _: assemble(
         paths, lambda path: convert(read_layout(path, layout, optional))
     )
 
 
-def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> CorpusRead:
+def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> schema.CorpusRead:
     """Return the corpus that files make: clean battles, and the rows set aside with reasons."""
     battles, quarantines = [], []
     for path in paths:
         converted = convert(path)
         table = converted.battles.assign(row=np.arange(len(converted.battles)), file=path.name)
-        kept, quarantine = set_aside(table, [*missing_models(table), *converted.faults])
-        battles.append(typed(table[kept], {**BATTLE_DTYPES, "row": "int64", "file": "str"}))
+        kept, quarantine = schema.set_aside(
+            table, [*schema.missing_models(table), *converted.faults]
+        )
+        battles.append(schema.typed(table[kept], {**BATTLE_DTYPES, "row": "int64", "file": "str"}))
         quarantines.append(quarantine)
     clean, unclean = clean_battles(pd.concat(battles, ignore_index=True))
-    quarantine = in_file_order([*quarantines, unclean], paths)
-    return CorpusRead(clean, quarantine, empty(VERDICT_DTYPES))
+    quarantine = schema.in_file_order([*quarantines, unclean], paths)
+    return schema.CorpusRead(clean, quarantine, schema.empty(VERDICT_DTYPES))
 
 
 def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -65,12 +58,12 @@ def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     sound = table.loc[~(nameless | alone), "battle_id"]
     again = table.index.isin(sound.index[sound.duplicated()])
     faults = [
-        fault(table, nameless, "missing-battle-id", "the id of the battle is empty"),
-        fault(table, alone, "self-battle", "{model_a!r} is compared with itself"),
-        fault(table, again, "duplicate-battle", "battle {battle_id!r} came before"),
+        schema.fault(table, nameless, "missing-battle-id", "the id of the battle is empty"),
+        schema.fault(table, alone, "self-battle", "{model_a!r} is compared with itself"),
+        schema.fault(table, again, "duplicate-battle", "battle {battle_id!r} came before"),
     ]
-    kept, quarantine = set_aside(origin, faults)
-    return typed(table[kept], BATTLE_DTYPES), quarantine
+    kept, quarantine = schema.set_aside(origin, faults)
+    return schema.typed(table[kept], BATTLE_DTYPES), quarantine
 
 
 def identified(
@@ -148,7 +141,7 @@ def _text(content: Any) -> str:
 _SILENCE = Conversation(None, None, 0)
 
 
-def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
+def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[schema.Fault]]:
     """Return the texts and turns of both conversations, and which cannot be read."""
     (read_a, faults_a), (read_b, faults_b) = (
         read_each(table, f"conversation_{side}", read_conversation, _SILENCE) for side in "ab"
@@ -166,7 +159,7 @@ def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
 
 def read_each(
     table: pd.DataFrame, column: str, read: Callable[[Any], T], default: T
-) -> tuple[list[T], Fault]:
+) -> tuple[list[T], schema.Fault]:
     """Return a column as `read` has it, nulls as `default`, and the fault of what it refuses."""
     values, wrong, reasons = [], np.zeros(len(table), dtype=bool), []
     for place, published in enumerate(table[column]):
@@ -177,7 +170,7 @@ def read_each(
             values.append(default)
             wrong[place] = True
             reasons.append(f"{column}: {error}")
-    return values, Fault(wrong, "unreadable-text", reasons)
+    return values, schema.Fault(wrong, "unreadable-text", reasons)
 
 
 def read_text(published: Any) -> str:
@@ -187,14 +180,16 @@ def read_text(published: Any) -> str:
     return readable(published)
 
 
-def read_times(table: pd.DataFrame) -> tuple[pd.Series, Fault]:
+def read_times(table: pd.DataFrame) -> tuple[pd.Series, schema.Fault]:
     """Return the times in ``timestamp``, null where there is none, and the fault of any other."""
     published = column_of(table, "timestamp")
     is_read = pd.api.types.is_datetime64_any_dtype(published)
     texts = published if is_read else published.astype("str")
     time = pd.to_datetime(texts, utc=True, errors="coerce", format="ISO8601")
     wrong = published.notna() & time.isna()
-    return time, fault(table, wrong, "unreadable-time", "timestamp is {timestamp!r}, not ISO 8601")
+    return time, schema.fault(
+        table, wrong, "unreadable-time", "timestamp is {timestamp!r}, not ISO 8601"
+    )
 
 
 def is_count(numbers: pd.Series) -> pd.Series:

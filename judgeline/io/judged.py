@@ -335,7 +335,13 @@ def _opened(
     given = _given(source)
     layout = layout_of(given.columns, {one.suffix for one in given.files})
     if layout and layout.battles:
-        table = layout.battles(given)
+        try:
+            table = layout.battles(given)
+        except (AttributeError, IndexError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{given.path} has the keys of {layout.name} and other values ({error!r}); write it "
+                "again by that program"
+            ) from error
         read, places = partial(_read_table, table), {"file", "row"}
         if places <= {*table}:
             read = partial(_read_again, table)
@@ -414,9 +420,10 @@ def _common_columns(files: Sequence[Path]) -> list[str]:
     own = file_columns(files[0])
     for path in files[1:]:
         if set(own) != (found := set(file_columns(path))):
+            others = ", ".join(sorted(found ^ {*own}))
             raise ValueError(
-                f"{files[0]} and {path} have other columns ({', '.join(found ^ {*own})}): name one "
-                "of them, or a pattern of files that are alike"
+                f"{files[0]} and {path} have other columns ({others}): name one of them, or a "
+                "pattern of files that are alike"
             )
     return own
 

@@ -75,28 +75,14 @@ class OtherLayoutError(ValueError):
 
 @dataclass(frozen=True)
 class Layout:
-    """A published kind of file.
+    """A published kind of file, by its name in messages and in ``corpora.yaml``.
 
-    Parameters
-    ----------
-    name : str
-        Its name in messages; of one that a corpus is read by, the reader in ``corpora.yaml``.
-    columns : tuple of str
-        The columns of each version, apart by blanks. A file that has all of one is of this layout.
-        Of JSON these are the keys of a record.
-    suffix : str
-        The end of its files' names, where these alone tell it.
-    half : Half, optional
-        What `doctor` says where its files hold verdicts or votes alone.
-    corpus : callable, optional
-        Reads files as battles, quarantined rows and verdicts.
-    is_rated : bool
-        Whether `rank` rates the battles and verdicts of `corpus`, which hold votes too.
-    battles : callable, optional
-        Turns files or a table into rows of judged battles in our columns, which `rank` reads as it
-        reads a user's. Columns ``file`` and ``row`` say that a row is one of a file.
-    voters : str
-        The column of these rows that says of each whether people or a judge decided.
+    A file is of the layout if it has all `columns` (of JSON: keys) of one version, which stand in
+    one text, or by its `suffix`. `half` is what `doctor` says of verdicts or votes alone. `corpus`
+    reads files as battles, quarantined rows and verdicts; `rank` rates these if they hold votes too
+    (`is_rated`). `battles` makes rows of judged battles, in our columns, which `rank` reads as it
+    reads a user's: columns ``file`` and ``row`` say that they are rows of a file, and the column
+    `voters` whether people or a judge decided.
     """
 
     name: str

@@ -179,12 +179,11 @@ def _table(rows: Iterable[Any], dtypes: Mapping[str, str] = VERDICT_DTYPES) -> p
     return typed(pd.DataFrame(list(rows), dtype=object), dtypes)
 
 
-def battle_of(
-    battle_id: str, question: str, model_a: str, model_b: str, **others: Any
-) -> dict[str, Any]:
+def battle_of(question: str, model_a: str, model_b: str, **others: Any) -> dict[str, Any]:
     """Return a battle of two models on a question, which is the unit of dependence too."""
-    ids = {"battle_id": battle_id, "question_id": question, "cluster_id": question}
-    return {**ids, "model_a": model_a, "model_b": model_b, **others}
+    names = {"model_a": model_a, "model_b": model_b}
+    ids = {"battle_id": joined(question, model_a, model_b), "question_id": question}
+    return {**ids, "cluster_id": question, **names, **others}
 
 
 def labelled(label: Any, words: str | None) -> str | None:

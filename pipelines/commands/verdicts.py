@@ -32,7 +32,7 @@ from resources.config.corpora import KIND as CORPORA
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition, load_corpora
 from resources.config.judges import KIND as JUDGES
 from resources.config.judges import load_judges
-from resources.corpora.reading import CorpusRead, read_files
+from resources.corpora.reading import CorpusRead, read_files, stated_of
 from resources.exchange.games import Account, judged_battles, require_free, write_together
 from resources.exchange.softelo import UNKNOWN, write_soft_elo
 from resources.opening import open_judge
@@ -212,7 +212,7 @@ def import_verdicts(
     require_free(places, force=force)
     options = arena_hard_options(style, baseline, baseline_first_in)
     reader = "softelo-annotations" if style == "soft-elo" else style
-    found = read_files(reader, files, options)
+    found = read_files(reader, files, stated_of(options))
     if found.battles.empty:
         counts = found.quarantine["reason"].value_counts()
         reasons = ", ".join(f"{n} {reason}" for reason, n in counts.items())

@@ -1,21 +1,11 @@
 """Reads a configured corpus with the reader of its layout."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from judgeline import io
-from judgeline.io import (
-    CorpusRead,
-    Stated,
-    parse_codes,
-    parse_missing,
-    require_both_winners,
-    require_few_lost,
-)
+from judgeline.io import CorpusRead, Stated, read_files
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition
 from resources.corpora.locations import corpus_files
 
-__all__ = ["CorpusRead", "read_corpus", "read_files"]
+__all__ = ["CorpusRead", "read_corpus", "read_files", "stated_of"]
 
 
 def read_corpus(definition: CorpusDefinition) -> CorpusRead:
@@ -24,10 +14,13 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
         from resources.arena.simulation import read_arena
 
         return read_arena(definition)
-    options = (definition.arena_hard, definition.outcomes, definition.missing)
-    read = read_files(definition.reader, corpus_files(definition), *options)
+    stated = stated_of(definition.arena_hard)._replace(
+        codes=io.parse_codes(definition.outcomes) if definition.outcomes else None,
+        missing=io.parse_missing(definition.missing or None),
+    )
+    read = read_files(definition.reader, corpus_files(definition), stated)
     if definition.reader == "battles" and not definition.allow_quarantine:
-        require_few_lost(
+        io.require_few_lost(
             read.quarantine,
             len(read.battles) + len(read.quarantine),
             ["unknown-winner"],
@@ -36,19 +29,10 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
         )
     if definition.outcomes:
         place = f"human_outcome of corpus {definition.slug!r}"
-        require_both_winners(read.battles["human_outcome"], place, definition.outcomes)
+        io.require_both_winners(read.battles["human_outcome"], place, definition.outcomes)
     return read
 
 
-def read_files(
-    reader: str,
-    paths: Sequence[Path],
-    arena_hard: ArenaHardOptions | None = None,
-    outcomes: str | None = None,
-    missing: Sequence[str | int | float] = (),
-) -> CorpusRead:
-    """Return the battles, quarantined rows and verdicts of files; errors as of `read_corpus`."""
-    codes = parse_codes(outcomes) if outcomes else None
-    baseline = arena_hard.model_dump() if arena_hard else {}
-    stated = Stated(codes, parse_missing(missing or None), **baseline)
-    return io.read_files(reader, paths, stated)
+def stated_of(options: ArenaHardOptions | None) -> Stated:
+    """Return what Arena-Hard options state of files."""
+    return Stated(**options.model_dump()) if options else Stated()

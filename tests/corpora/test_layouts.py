@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from judgeline.io import score_battles
+from judgeline.io import Stated, score_battles
 from judgeline.io.layouts.softelo import _read_scores as read_scores
 from judgeline.io.records import joined
 from judgeline.paths import ROOT
 from judgeline.tables.corpus import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES
 from judgeline.verdict.outcomes import CRITERIA
-from resources.config.corpora import READERS, ArenaHardOptions, CorpusDefinition, load_corpora
+from resources.config.corpora import READERS, CorpusDefinition, load_corpora
 from resources.corpora.reading import CorpusRead, read_corpus, read_files
 
 DTYPES = (BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES)
@@ -174,7 +174,7 @@ def test_what_no_fixture_can_hold(tmp_path: Path) -> None:
     assert found.battles["model_a"].tolist() == ["?"]
     (tmp_path / "x.jsonl").write_bytes(b'{"uid": "\xff"}')
     with pytest.raises(ValueError, match="is not UTF-8"):
-        read_files("arena-hard", [tmp_path / "x.jsonl"], ArenaHardOptions(baseline="base"))
+        read_files("arena-hard", [tmp_path / "x.jsonl"], Stated(baseline="base"))
 
 
 def test_counted_battles_are_no_corpus(tmp_path: Path) -> None:

@@ -158,6 +158,9 @@ def test_prompts_of_one_provider_are_told_by_their_columns(tmp_path: Path) -> No
     path.write_text(evaluation(output(0, 0, "small", tone=1.0)))
     with pytest.raises(ValueError, match=r"results\.json score no two models .* \(models: small\)"):
         read_judged_battles(path)
+    path.write_text(evaluation({"testIdx": 0, "promptIdx": 0}))
+    with pytest.raises(ValueError, match=r"keys of promptfoo and other values \(KeyError\('prov"):
+        read_judged_battles(path)
     path.write_text(evaluation(output(0, 0, "small", tone=1.0), version=2))
     with pytest.raises(ValueError, match="promptfoo of version 2, expected 3: write it again by"):
         read_judged_battles(path)

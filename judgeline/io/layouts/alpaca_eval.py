@@ -3,23 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from judgeline.io import records
 from judgeline.io.layout import VERDICTS, Layout
-from judgeline.io.records import (
-    Judged,
-    RowError,
-    battle_of,
-    models_of,
-    name_of,
-    of_records,
-    text_of,
-    verdict_of,
-)
 from judgeline.verdict import text_hash
 
 _DIGITS = 16
 
 
-def _judged(record: Mapping[str, Any]) -> Judged:
+def _judged(record: Mapping[str, Any]) -> records.Judged:
     """Return a battle of ``generator_1`` (A) against ``generator_2`` (B), and a verdict on it.
 
     The judge sees a pair once, in a random order that the file does not tell, so the verdict's
@@ -29,25 +20,20 @@ def _judged(record: Mapping[str, Any]) -> Judged:
     texts = {key: record.get(key) for key in ("instruction", "output_1", "output_2")}
     for key, text in texts.items():
         if text is not None and not isinstance(text, str):
-            raise RowError("unreadable-text", f"{key} is {type(text).__name__}, expected text")
-    instruction, *outputs = map(text_of, texts.values())
+            detail = f"{key} is {type(text).__name__}, expected text"
+            raise records.RowError("unreadable-text", detail)
+    instruction, *outputs = map(records.text_of, texts.values())
     if instruction is None:
-        raise RowError("missing-instruction", "instruction is null, expected the question")
-    models = models_of(record, "generator_1", "generator_2")
+        raise records.RowError("missing-instruction", "instruction is null, expected the question")
+    models = records.models_of(record, "generator_1", "generator_2")
     content = "\x1f".join(map(repr, (instruction, *models, *outputs)))
-    battle = battle_of(
-        text_hash(content)[: 2 * _DIGITS],
-        f"q-{text_hash(instruction)[:_DIGITS]}",
-        *models,
-        instruction=instruction,
-        completion_a=outputs[0],
-        completion_b=outputs[1],
-        n_turns=1,
-    )
-    answer = text_of(record.get("raw_completion"))
+    own: dict[str, Any] = {"battle_id": text_hash(content)[: 2 * _DIGITS], "n_turns": 1}
+    own |= {"instruction": instruction, "completion_a": outputs[0], "completion_b": outputs[1]}
+    battle = records.battle_of(f"q-{text_hash(instruction)[:_DIGITS]}", *models, **own)
+    answer = records.text_of(record.get("raw_completion"))
     published, expected = record.get("preference"), "1 to 2, or null"
-    verdict = verdict_of("mean", published, _share, expected, answer, "preference: ")
-    return Judged(battle, name_of(record, "annotator", "missing-judge"), (verdict,))
+    verdict = records.verdict_of("mean", published, _share, expected, answer, "preference: ")
+    return records.Judged(battle, records.name_of(record, "annotator", "missing-judge"), (verdict,))
 
 
 def _share(preference: Any) -> float | None:
@@ -63,5 +49,5 @@ ALPACA_EVAL = Layout(
     "alpaca-eval",
     ("instruction output_1 output_2 generator_1 generator_2 annotator preference",),
     half=VERDICTS,
-    corpus=of_records(_judged),
+    corpus=records.of_records(_judged),
 )

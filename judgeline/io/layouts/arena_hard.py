@@ -5,22 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from judgeline.io import records
 from judgeline.io.layout import VERDICTS, Layout, Stated
 from judgeline.io.outcome_codes import VERDICT_LEVELS
-from judgeline.io.records import (
-    Judged,
-    RowError,
-    Told,
-    battle_of,
-    id_of,
-    joined,
-    labelled,
-    models_of,
-    name_of,
-    read_verdict_files,
-    text_of,
-    verdict_of,
-)
 from judgeline.io.schema import CorpusRead
 from judgeline.suggest import quoted
 
@@ -36,26 +23,29 @@ def _read(layout: Layout, paths: Sequence[Path], stated: Stated) -> CorpusRead:
             "an Arena-Hard file does not name the model it compares with; name it: 'baseline' "
             "under 'arena_hard' in corpora.yaml, or --baseline"
         )
-    named = {"baseline": stated.baseline, "first_in": stated.baseline_first_in}
-    return read_verdict_files(layout, paths, partial(_judged, **named))
+    first_in = stated.baseline_first_in
+    convert = partial(_judged, baseline=stated.baseline, first_in=first_in)
+    return records.read_verdict_files(layout, paths, convert)
 
 
-def _judged(record: Mapping[str, Any], baseline: str | Mapping[str, str], first_in: int) -> Judged:
+def _judged(
+    record: Mapping[str, Any], baseline: str | Mapping[str, str], first_in: int
+) -> records.Judged:
     """Return a battle of a model (A) against the baseline (B), and a verdict per game.
 
     The game `first_in` shows the baseline first. The published label is the
     first line of a verdict's answer, with its strength, which an outcome does not know; the judge's
     words follow. A game that is null or has a null label is a failed verdict.
     """
-    question = id_of(record, "uid", "question_id")
-    models = (*models_of(record, "model"), _baseline(record, baseline))
+    question = records.id_of(record, "uid", "question_id")
+    models = (*records.models_of(record, "model"), _baseline(record, baseline))
     games = record.get("games")
     if not isinstance(games, list) or len(games) != 2:
-        raise RowError("unreadable-games", "games is no list of two games, one per order")
+        raise records.RowError("unreadable-games", "games is no list of two games, one per order")
     orders = ("BA", "AB") if first_in == 1 else ("AB", "BA")
     verdicts = tuple(_game(game, order) for game, order in zip(games, orders, strict=True))
-    battle = battle_of(joined(question, *models), question, *models)
-    return Judged(battle, name_of(record, "judge", "missing-judge"), verdicts)
+    battle = records.battle_of(question, *models)
+    return records.Judged(battle, records.name_of(record, "judge", "missing-judge"), verdicts)
 
 
 def _baseline(record: Mapping[str, Any], named: str | Mapping[str, str]) -> str:
@@ -66,20 +56,22 @@ def _baseline(record: Mapping[str, Any], named: str | Mapping[str, str]) -> str:
         return named[category]
     known = ", ".join(named)
     detail = f"category is {category!r}; baselines are known of {known}"
-    raise RowError("unknown-baseline", detail)
+    raise records.RowError("unknown-baseline", detail)
 
 
-def _game(game: Any, order: str) -> Told:
+def _game(game: Any, order: str) -> records.Told:
     if game is not None and not isinstance(game, dict):
         trouble = f"{quoted(game)} is no outcome; expected a game with a score"
-        return Told(order, None, text_of(game), trouble)
+        return records.Told(order, None, records.text_of(game), trouble)
     label, words = (game or {}).get("score"), (game or {}).get("judgment")
     if isinstance(words, dict) and isinstance(words.get("answer"), str):
         words = words["answer"]  # the second release wraps the text
     shares: dict[str | None, float | None] = {None: None}
     shares |= {name: share if order == "AB" else 1 - share for name, share in _LABELS.items()}
     expected = "A>>B, A>B, A=B, B>A, B>>A or null"
-    return verdict_of(order, label, shares.__getitem__, expected, labelled(label, text_of(words)))
+    return records.verdict_of(
+        order, label, shares.__getitem__, expected, records.labelled(label, records.text_of(words))
+    )
 
 
 ARENA_HARD = Layout(

@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.io.assemble import (
-    Converted,
-    assemble,
-    column_of,
-    conversations,
-    identified,
-    is_count,
-    read_times,
-)
+from judgeline.io import assemble
 from judgeline.io.formats import file_columns
 from judgeline.io.layout import VOTES, Layout, Stated, read_layout
 from judgeline.io.published import categories, language_code, names, truths
@@ -44,7 +36,7 @@ def _read(_layout: Layout, paths: Sequence[Path], _stated: Stated) -> CorpusRead
         firsts = [one.drop_duplicates("conversation_pair_id") for one in tables]
         by_pair = pd.concat(firsts).set_index("conversation_pair_id")["languages"]
         known = by_pair.map(_first_language)
-    return assemble(votes, lambda path: _converted(path, known))
+    return assemble.assemble(votes, lambda path: _converted(path, known))
 
 
 def _first_language(published: Any) -> str | None:
@@ -55,23 +47,25 @@ def _first_language(published: Any) -> str | None:
     return next((code for code in codes if code is not None), None)
 
 
-def _converted(path: Path, known: pd.Series | None) -> Converted:
+def _converted(path: Path, known: pd.Series | None) -> assemble.Converted:
     optional = "opening_msg conv_turns session_hash timestamp languages selected_category"
     table = read_layout(path, COMPARIA, optional)
-    given = {name: column_of(table, name) for name in optional.split()}
-    texts, faults = conversations(table)
+    given = {name: assemble.column_of(table, name) for name in optional.split()}
+    texts, faults = assemble.conversations(table)
     n_turns = pd.to_numeric(given["conv_turns"], errors="coerce").astype(float)
-    wrong = given["conv_turns"].notna() & ~is_count(n_turns)
+    wrong = given["conv_turns"].notna() & ~assemble.is_count(n_turns)
     turns = fault(table, wrong, "unreadable-turns", "conv_turns is {conv_turns!r}, no count")
-    time, untimely = read_times(table)
-    battles = identified(
+    time, untimely = assemble.read_times(table)
+    battles = assemble.identified(
         table,
         "conversation_pair_id",
         "session_hash",
         "model_a_name model_b_name",
         **texts.assign(
             instruction=given["opening_msg"].fillna(texts["instruction"]),
-            n_turns=n_turns.where(is_count(n_turns)).astype("Int64").fillna(texts["n_turns"]),
+            n_turns=n_turns.where(assemble.is_count(n_turns))
+            .astype("Int64")
+            .fillna(texts["n_turns"]),
         ),
         category=categories(given["selected_category"]),
         timestamp=time,
@@ -94,7 +88,7 @@ def _converted(path: Path, known: pd.Series | None) -> Converted:
         fault(table, outcome.isna(), "unknown-winner", sentence),
     ]
     battles = battles.assign(human_outcome=outcome, language=language.fillna("fr"))
-    return Converted(battles, [*undecided, turns, untimely, *faults])
+    return assemble.Converted(battles, [*undecided, turns, untimely, *faults])
 
 
 COMPARIA = Layout(

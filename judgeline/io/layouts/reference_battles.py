@@ -6,33 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from judgeline.io import records
 from judgeline.io.layout import VOTES, Layout, read_layout
-from judgeline.io.records import (
-    Judged,
-    Record,
-    battle_of,
-    id_of,
-    joined,
-    models_of,
-    name_of,
-    of_records,
-    verdict_of,
-)
 
 
-def _records(path: Path) -> list[Record]:
+def _records(path: Path) -> list[records.Record]:
     """Return the rows of a table of preferences for models over one reference model."""
     rows = read_layout(path, REFERENCE_BATTLES).to_dict("records")
     return [{str(key): value for key, value in row.items()} for row in rows]
 
 
-def _judged(record: Mapping[str, Any]) -> Judged:
+def _judged(record: Mapping[str, Any]) -> records.Judged:
     """Return a battle of ``model`` (A) against ``reference_model`` (B), with one verdict on it."""
-    question, models = id_of(record, "question_id"), models_of(record, "model", "reference_model")
-    battle = battle_of(joined(question, *models), question, *models, n_turns=1)
+    models = records.models_of(record, "model", "reference_model")
+    battle = records.battle_of(records.id_of(record, "question_id"), *models, n_turns=1)
     published, expected = record.get("preference"), "0 to 1, or null"
-    verdict = verdict_of("mean", published, _probability, expected, None, "preference: ")
-    return Judged(battle, name_of(record, "judge", "missing-judge"), (verdict,))
+    verdict = records.verdict_of("mean", published, _probability, expected, None, "preference: ")
+    return records.Judged(battle, records.name_of(record, "judge", "missing-judge"), (verdict,))
 
 
 def _probability(published: Any) -> float | None:
@@ -49,5 +39,5 @@ REFERENCE_BATTLES = Layout(
     "reference-battles",
     ("question_id model reference_model judge preference",),
     half=VOTES,
-    corpus=of_records(_judged, _records),
+    corpus=records.of_records(_judged, _records),
 )
