@@ -339,8 +339,8 @@ def _opened(
             table = layout.battles(given)
         except (AttributeError, IndexError, KeyError, TypeError) as error:
             raise ValueError(
-                f"{given.path} has the keys of {layout.name} and other values ({error!r}); write it "
-                "again by that program"
+                f"{given.path} has the keys of {layout.name} and other values ({error!r}); write "
+                "it again by that program"
             ) from error
         read, places = partial(_read_table, table), {"file", "row"}
         if places <= {*table}:
