@@ -231,7 +231,5 @@ def _verdict_faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
 
 
 BATTLES = Layout(
-    "battles",
-    ("model_a model_b human_outcome", "model_a model_b winner"),
-    corpus=_read,
+    "battles", ("model_a model_b human_outcome", "model_a model_b winner"), corpus=_read
 )

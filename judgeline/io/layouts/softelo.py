@@ -30,7 +30,6 @@ SCALE = (1.0, 10.0)
 _FIXED_CODES = "This layout has 0 where A wins, 0.5 and 1: convert the column"
 _LONGEST = 2000
 _OPTIONAL = "row_id meta_lang source_dataset instruction_id_hash language parse_error len_a len_b"
-_SHARED = ("model_a", "model_b", "human_pref", "judge_pref", "scores_a", "scores_b")
 
 
 def _read(_layout: Layout, paths: Sequence[Path], _stated: Stated) -> schema.CorpusRead:
@@ -97,7 +96,7 @@ def _published(path: Path) -> pd.DataFrame:
         {
             "row": np.arange(len(raw)),
             "file": path.name,
-            **{name: raw[name] for name in _SHARED},
+            **{name: raw[name] for name in SOFT_ELO.columns[1].split()},
             "model_a": names(raw["model_a"]),
             "model_b": names(raw["model_b"]),
             "judge": names(raw["judge"]) if is_full else RECORDED,
