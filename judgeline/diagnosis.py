@@ -18,8 +18,9 @@ from judgeline.io import (
     as_coded,
     as_numbers,
     n_battles_of,
-    published_layout,
 )
+from judgeline.io.layout import VERDICTS, VOTES, Layout
+from judgeline.io.layouts import layout_at
 from judgeline.io.voters import agreement, numbers_of
 from judgeline.usable import (
     QualityGateError,
@@ -29,8 +30,6 @@ from judgeline.usable import (
     require_usable,
 )
 
-OF_PROGRAMS = ("alpaca-eval", "arena-hard", "mt-bench")
-"""Layouts of verdicts that `judgeline verdicts import` reads, in a checkout."""
 NOBODY = "nobody voted"
 _USEFUL = 0.65  # share of decided battles that a weak but useful judge agrees with people on
 _WIDER = 0.2  # share of misses at which fewer models with votes make intervals finite
@@ -40,12 +39,6 @@ _BIASES = {
     "verbosity_longer_preferred": "the judge prefers the longer response in {share:.0%} of {n:,} "
     "near ties.",
 }
-_VOTES_ALONE = (
-    "votes of people without verdicts of a judge",
-    "nothing to rate models by yet: these votes have no judge",
-    "Verdicts of a judge on the same battles: score_difference, judge_score_a and judge_score_b, "
-    "judge_winner or verdict. A checkout of judgeline asks a judge for them (docs/judges.md).",
-)
 
 
 class Diagnosis(NamedTuple):
@@ -129,15 +122,16 @@ def doctor(
         raise ValueError(f"miscoverage is {miscoverage:g}; it lies between 0 and 1")
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
     name = "a table" if isinstance(source, pd.DataFrame) else str(source)
-    layout = published_layout(source) if isinstance(source, Path) else ""
-    if layout in OF_PROGRAMS:
+    layout = layout_at(source) if isinstance(source, Path) else None
+    half = layout and layout.half
+    if half is VERDICTS:
         return _half_file(name, layout)
     try:
         lenient = {"allow_quarantine": True, "with_votes": False, "counted": True}
         told = {"missing": missing, "same_names": same_names}
         read = readable(source, judge, outcomes, columns, **lenient, **told)
     except MissingColumnsError as error:
-        if not layout and error.missing != {"score_difference"}:
+        if not half and error.missing != {"score_difference"}:
             raise
         return _half_file(name, layout)
     scored = read.scored
@@ -269,23 +263,16 @@ def _reach(n: int) -> float:
     return 1.96 * 0.5 / math.sqrt(n)
 
 
-def _half_file(name: str, layout: str) -> Diagnosis:
+def _half_file(name: str, layout: Layout | None) -> Diagnosis:
     """Return the diagnosis of a file of votes alone, or of another program's verdicts."""
-    supports: list[str] = []
-    if layout in OF_PROGRAMS:
-        command = f"judgeline verdicts import {shlex.quote(name)} --format {layout} --out DIR"
-        supports = ["import into the lineage"]
-        what, gate, lacks = (
-            f"verdicts of another program ({layout})",
-            "verdicts of another program are rated by the lineage, in a checkout",
-            "Votes of people, which such files do not have.",
-        )
-    else:
-        command = f"judgeline doctor {shlex.quote(name)}"
-        what, gate, lacks = _VOTES_ALONE
-        name = f"{name} ({layout})" if layout else name
+    half, told = (layout and layout.half) or VOTES, layout.name if layout else ""
+    holds = half.holds.format(layout=told)
+    command = half.command.format(file=shlex.quote(name), layout=told)
+    if layout and layout.half is VOTES:
+        name = f"{name} ({told})"
     counts = ("", 0, 0, 0, 0, 0, False, False)
-    return Diagnosis(name, what, *counts, gate, supports, [lacks], [], command)
+    lacks, supports = [half.lacks], list(half.supports)
+    return Diagnosis(name, holds, *counts, half.gate, supports, lacks, [], command)
 
 
 def _apart(battles: pd.DataFrame) -> str:

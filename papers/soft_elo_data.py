@@ -36,7 +36,7 @@ from judgeline.io import (
     as_table,
     score_battles,
 )
-from judgeline.io.softelo import annotations, battles_and_verdicts
+from judgeline.io.layouts.softelo import annotations, battles_and_verdicts
 from judgeline.verdict import CRITERIA
 from papers.files import Say, read_battles, tell_set_aside, telling_files
 from papers.tables import Cell, in_print, mean_of, plain_name, reduction

@@ -33,7 +33,6 @@ from judgeline.io.failures import (
     require_on_scale,
     stated_text,
 )
-from judgeline.io.files import published_layout
 from judgeline.io.formats import (
     LOG,
     TEXTS,
@@ -43,6 +42,8 @@ from judgeline.io.formats import (
     kind_of,
     read_columns,
 )
+from judgeline.io.layout import Given, Layout
+from judgeline.io.layouts import layout_of
 from judgeline.io.one_battle import ORDERS, UNCLEAR, VOTES, join_rows, votes_of
 from judgeline.io.outcome_codes import (
     CODES_IN_USE,
@@ -66,11 +67,9 @@ from judgeline.io.outcome_codes import (
     scores_of_verdicts,
     without_blanks,
 )
-from judgeline.io.programs import JUDGE_ARENA, from_judge_arena, read_logs
 from judgeline.io.published import categories
 from judgeline.io.schema import Fault, fault, set_aside, typed
 from judgeline.io.scoring import score_battles
-from judgeline.io.softelo import annotations, battles_and_verdicts
 from judgeline.io.spellings import joined_names, spellings, visible
 from judgeline.io.voters import (
     are_machines,
@@ -91,7 +90,6 @@ _SIDES = (("judge_score_a", "judge_score_b"), ("score_a", "score_b"))
 _TEXTS = ("verdict", "judge_verdict", "judge_winner")
 PLAIN_COLUMNS = ("judge_outcome", *_TEXTS)
 """Columns of plain verdicts, which stand for scores in a file that has none."""
-ANNOTATION_COLUMNS = ("model_a", "model_b", "scores_a", "scores_b", "human_pref")
 LENGTHS = ("length_a", "length_b")
 """Columns of the lengths of both responses, in characters."""
 _AMOUNTS = (*LENGTHS, "markdown_a", "markdown_b")
@@ -204,8 +202,9 @@ class _Source(NamedTuple):
     """A file or table of our own battles: which columns hold what, and the codes of its outcomes.
 
     `columns` has the source's own name of each column; `sides` are the columns of both scores,
-    where these stand for their difference. `voters` is the column that tells votes of people from
-    verdicts of a judge. A `lenient` reader sets unknown verdicts aside.
+    where these stand for their difference. `layout` is the published one that it has, if any, and
+    `voters` the column that tells votes of people from verdicts of a judge. A `lenient` reader sets
+    unknown verdicts aside.
     """
 
     path: Path
@@ -213,6 +212,7 @@ class _Source(NamedTuple):
     columns: Mapping[str, str]
     read: Callable[[list[str], list[str]], pd.DataFrame]
     stated: str | None
+    layout: Layout | None = None
     vote: str = "human_outcome"
     score: str = "score_difference"
     sides: tuple[str, ...] = ()
@@ -319,10 +319,10 @@ def read_judged_battles(
     found = _opened(source, columns or {}, outcomes)
     found = found._replace(missing=parse_missing(missing), same_names=same_names, lenient=lenient)
     found = _votes_of_people(found, counted=counted)
-    is_annotated = set(ANNOTATION_COLUMNS) <= found.columns.keys()
-    battles = (
-        _annotations(found, judge) if is_annotated else _scored(found, judge, with_votes, counted)
-    )
+    if found.layout and found.layout.is_rated:
+        battles = _recorded(found, found.layout, judge)
+    else:
+        battles = _scored(found, judge, with_votes, counted)
     if battles.scored.empty:
         raise ValueError(_nothing_scored(found.path, battles))
     return battles._replace(notes=(*battles.notes, *_notes(found, battles.scored)))
@@ -331,30 +331,38 @@ def read_judged_battles(
 def _opened(
     source: Path | pd.DataFrame, stated: Mapping[str, str], outcomes: str | None
 ) -> _Source:
-    """Return a source whose columns are battles: as they stand, or as another program's results."""
-    path = _GIVEN if isinstance(source, pd.DataFrame) else source
-    files = () if isinstance(source, pd.DataFrame) else files_of(source)
-    if isinstance(source, pd.DataFrame):
-        if source.columns.nlevels > 1:
-            raise ValueError("the table's columns have several levels: give each one name")
-        named = source.rename(columns=str)
-        own, read = list(named.columns), partial(_read_table, named)
-    elif any(one.suffix == LOG for one in files):
-        others = [one.name for one in files if one.suffix not in (LOG, ".json")]
-        if others:  # of JSON, Inspect AI keeps lists of its own beside the logs
+    """Return a source whose columns are battles: as they stand, or as its layout makes them."""
+    given = _given(source)
+    layout = layout_of(given.columns, {one.suffix for one in given.files})
+    if layout and layout.battles:
+        try:
+            table = layout.battles(given)
+        except (AttributeError, IndexError, KeyError, TypeError) as error:
             raise ValueError(
-                f"{path} holds logs of Inspect AI and {others[0]}: name one kind, such as '*.eval'"
-            )
-        logs = read_logs([one for one in files if one.suffix == LOG])
-        own, read, files = list(logs.columns), partial(_read_table, logs), ()
-    else:
-        own, read = _common_columns(files), partial(_read_files, files)
-    if {*JUDGE_ARENA} <= {*own}:
-        table = from_judge_arena(read([*JUDGE_ARENA], [*JUDGE_ARENA]))
-        own, read = list(table.columns.drop(["file", "row"])), partial(_read_again, table)
-        named = _named(path, own, stated)
-        return _Source(path, files, named, read, outcomes, voters="source")
-    return _Source(path, files, _named(path, own, stated), read, outcomes)
+                f"{given.path} has the keys of {layout.name} and other values ({error!r}); write "
+                "it again by that program"
+            ) from error
+        read, places = partial(_read_table, table), {"file", "row"}
+        if places <= {*table}:
+            read = partial(_read_again, table)
+        else:
+            given = given._replace(files=())
+        given = given._replace(columns=[one for one in table if one not in places], read=read)
+    named = _named(given.path, given.columns, stated)
+    voters = layout.voters if layout else ""
+    return _Source(given.path, given.files, named, given.read, outcomes, layout, voters=voters)
+
+
+def _given(source: Path | pd.DataFrame) -> Given:
+    """Return the files or the table of a source, with the names of its columns."""
+    if isinstance(source, Path):
+        files = files_of(source)
+        own = [] if any(one.suffix == LOG for one in files) else _common_columns(files)
+        return Given(source, files, own, partial(_read_files, files))
+    if source.columns.nlevels > 1:
+        raise ValueError("the table's columns have several levels: give each one name")
+    named = source.rename(columns=str)
+    return Given(_GIVEN, (), list(named.columns), partial(_read_table, named))
 
 
 def _votes_of_people(source: _Source, *, counted: bool) -> _Source:
@@ -412,9 +420,10 @@ def _common_columns(files: Sequence[Path]) -> list[str]:
     own = file_columns(files[0])
     for path in files[1:]:
         if set(own) != (found := set(file_columns(path))):
+            others = ", ".join(sorted(found ^ {*own}))
             raise ValueError(
-                f"{files[0]} and {path} have other columns ({', '.join(found ^ {*own})}): name one "
-                "of them, or a pattern of files that are alike"
+                f"{files[0]} and {path} have other columns ({others}): name one of them, or a "
+                "pattern of files that are alike"
             )
     return own
 
@@ -563,7 +572,7 @@ def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
     if len(plain) == 1 and not has_scores:
         missing -= {"score_difference"}
     if missing and (missing != {"score_difference"} or not plain or has_scores):
-        raise MissingColumnsError(_wrong_columns(source.path, columns, missing), missing)
+        raise MissingColumnsError(_wrong_columns(source, missing), missing)
     if len(plain) > 1:
         raise ValueError(
             f"{source.path} has no score_difference and {len(plain)} columns of verdicts: "
@@ -572,11 +581,13 @@ def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
     return source._replace(score=plain[0])
 
 
-def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
-    if path is not _GIVEN and (layout := published_layout(path)):
+def _wrong_columns(source: _Source, missing: set[str]) -> str:
+    path, columns = source.path, list(source.columns)
+    if path is not _GIVEN and source.layout and source.layout.half:
         return (
-            f"{path} has the columns of {layout}, which hold no verdicts and votes on the same "
-            f"battles; to see what can be done with it: judgeline doctor {shlex.quote(str(path))}"
+            f"{path} has the columns of {source.layout.name}, which hold no verdicts and votes on "
+            f"the same battles; to see what can be done with it: judgeline doctor "
+            f"{shlex.quote(str(path))}"
         )
     if {"verdict", "label"} <= {name.strip().casefold() for name in columns}:
         return (
@@ -623,7 +634,8 @@ def _nothing_scored(path: Path, read: JudgedBattles) -> str:
     )
 
 
-def _annotations(source: _Source, judge: str | None) -> JudgedBattles:
+def _recorded(source: _Source, layout: Layout, judge: str | None) -> JudgedBattles:
+    """Return the battles of a layout whose verdicts and votes are read as a corpus reads them."""
     if source.stated is not None:
         raise ArgumentError(
             f"{source.path} holds Soft-Elo annotations, whose codes are fixed: 0 where A wins, "
@@ -635,15 +647,15 @@ def _annotations(source: _Source, judge: str | None) -> JudgedBattles:
         raise ValueError(
             "the table holds Soft-Elo annotations, which are read from their file: name its path"
         )
-    rows = annotations(source.files)
-    battles, quarantine, verdicts = battles_and_verdicts(rows, source.files)
+    battles, quarantine, verdicts = layout.read(source.files)
     chosen = _choose(judge, sorted(verdicts["judge"].unique()), source.path)
     answers = verdicts[verdicts["judge"].eq(chosen)]
-    published = rows.drop_duplicates("battle_id").set_index("battle_id")
     scored = score_battles(battles, answers)
-    scored = scored.assign(
-        **{name: scored["battle_id"].map(published[name]).astype("Int64") for name in LENGTHS}
-    )
+    if {*LENGTHS} <= {*battles}:
+        published = battles.set_index("battle_id")
+        scored = scored.assign(
+            **{name: scored["battle_id"].map(published[name]).astype("Int64") for name in LENGTHS}
+        )
     last = int(quarantine["row"].max()) if len(quarantine) else -1
     n_rows = max(len(battles), last + 1)
     return JudgedBattles(chosen, scored, quarantine, len(answers) - len(scored), n_rows)

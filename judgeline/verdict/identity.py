@@ -15,6 +15,11 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def readable(text: str) -> str:
+    """Return a text with question marks for halves of characters, which UTF-8 cannot carry."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def identity_hash(content: Mapping[str, str]) -> str:
     """Return one hash, 64 hexadecimal digits, of named texts that determine an answer.
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from upath import UPath
 
 from judgeline.io import files_of
+from judgeline.io.layouts.battles import BATTLES_FILE, VERDICTS_FILE
 from judgeline.judges import judge as calls
 from judgeline.judges.buying import is_retried
 from judgeline.judges.opening import was_probed
@@ -31,8 +32,7 @@ from resources.config.corpora import KIND as CORPORA
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition, load_corpora
 from resources.config.judges import KIND as JUDGES
 from resources.config.judges import load_judges
-from resources.corpora.battles import BATTLES, VERDICTS
-from resources.corpora.reading import CorpusRead, read_files
+from resources.corpora.reading import CorpusRead, read_files, stated_of
 from resources.exchange.games import Account, judged_battles, require_free, write_together
 from resources.exchange.softelo import UNKNOWN, write_soft_elo
 from resources.opening import open_judge
@@ -208,11 +208,11 @@ def import_verdicts(
 ) -> Imported:
     """Convert files of verdicts to battles and verdicts of our own layout."""
     files = [one for file in files for one in files_of(file)]
-    places = {name: out / name for name in (BATTLES, VERDICTS, "quarantine.csv")}
+    places = {name: out / name for name in (BATTLES_FILE, VERDICTS_FILE, "quarantine.csv")}
     require_free(places, force=force)
     options = arena_hard_options(style, baseline, baseline_first_in)
     reader = "softelo-annotations" if style == "soft-elo" else style
-    found = read_files(reader, files, options)
+    found = read_files(reader, files, stated_of(options))
     if found.battles.empty:
         counts = found.quarantine["reason"].value_counts()
         reasons = ", ".join(f"{n} {reason}" for reason, n in counts.items())
@@ -229,7 +229,7 @@ def import_verdicts(
     renamed = {name: _free(name, taken) for name in sorted(asked.intersection(judges))}
     renaming = found.verdicts.assign(judge=[renamed.get(name, name) for name in judges])
     found = found._replace(verdicts=renaming)
-    commands = _commands(found, places[BATTLES])
+    commands = _commands(found, places[BATTLES_FILE])
     quarantine = in_csv(found.quarantine)
     battles, verdicts, rest = places.values()
     write_together(

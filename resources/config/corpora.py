@@ -7,13 +7,14 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from judgeline import io
 from judgeline.elo import HEADLINE, JUDGE_METHODS
-from judgeline.io import LAYOUTS, language_code, parse_codes, parse_missing
+from judgeline.io import language_code, parse_codes, parse_missing
 from judgeline.judges.options import SLUG, Options
 from resources.config import options
 from resources.config.entries import EntryKind
 
-READERS = tuple(sorted(("arena", *LAYOUTS)))
+READERS = tuple(sorted(("arena", *io.READERS)))
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 

@@ -1,28 +1,9 @@
-"""Which battles of a corpus count: those set aside, and those that its filters leave out."""
+"""Battles of a corpus that its filters keep."""
 
 import numpy as np
 import pandas as pd
 
-from judgeline.io import fault, set_aside, typed
-from judgeline.tables.corpus import BATTLE_DTYPES
 from resources.config.corpora import Filters
-
-
-def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return battles with unique ids, the first sound one of each, and the quarantined others."""
-    table = raw.reset_index(drop=True)
-    origin = table.assign(row=table.get("row", table.index), file=table.get("file", ""))
-    nameless = table["battle_id"].isna()
-    alone = table["model_a"].eq(table["model_b"]).fillna(value=False)
-    sound = table.loc[~(nameless | alone), "battle_id"]
-    again = table.index.isin(sound.index[sound.duplicated()])
-    faults = [
-        fault(table, nameless, "missing-battle-id", "the id of the battle is empty"),
-        fault(table, alone, "self-battle", "{model_a!r} is compared with itself"),
-        fault(table, again, "duplicate-battle", "battle {battle_id!r} came before"),
-    ]
-    kept, quarantine = set_aside(origin, faults)
-    return typed(table[kept], BATTLE_DTYPES), quarantine
 
 
 def filter_battles(battles: pd.DataFrame, filters: Filters) -> tuple[pd.DataFrame, dict[str, int]]:

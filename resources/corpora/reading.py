@@ -1,33 +1,11 @@
 """Reads a configured corpus with the reader of its layout."""
 
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any
-
-from judgeline.io import (
-    CorpusRead,
-    parse_codes,
-    parse_missing,
-    read_softelo,
-    require_both_winners,
-    require_few_lost,
-)
+from judgeline import io
+from judgeline.io import CorpusRead, Stated, read_files
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition
-from resources.corpora import judgments
-from resources.corpora.assemble import assemble
-from resources.corpora.battles import read_battles
 from resources.corpora.locations import corpus_files
-from resources.corpora.preferences import lmarena_55k, lmarena_100k, lmarena_140k, read_comparia
 
-__all__ = ["CorpusRead", "read_corpus", "read_files"]
-
-_VOTES = {"lmarena-100k": lmarena_100k, "lmarena-140k": lmarena_140k, "lmarena-55k": lmarena_55k}
-_VERDICTS: dict[str, tuple[Any, ...]] = {
-    "alpaca-eval": (judgments.alpaca_eval,),
-    "mt-bench": (judgments.mt_bench,),
-    "reference-battles": (judgments.reference_battle, judgments.reference_records),
-}
+__all__ = ["CorpusRead", "read_corpus", "read_files", "stated_of"]
 
 
 def read_corpus(definition: CorpusDefinition) -> CorpusRead:
@@ -36,10 +14,13 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
         from resources.arena.simulation import read_arena
 
         return read_arena(definition)
-    options = (definition.arena_hard, definition.outcomes, definition.missing)
-    read = read_files(definition.reader, corpus_files(definition), *options)
+    stated = stated_of(definition.arena_hard)._replace(
+        codes=io.parse_codes(definition.outcomes) if definition.outcomes else None,
+        missing=io.parse_missing(definition.missing or None),
+    )
+    read = read_files(definition.reader, corpus_files(definition), stated)
     if definition.reader == "battles" and not definition.allow_quarantine:
-        require_few_lost(
+        io.require_few_lost(
             read.quarantine,
             len(read.battles) + len(read.quarantine),
             ["unknown-winner"],
@@ -48,31 +29,10 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
         )
     if definition.outcomes:
         place = f"human_outcome of corpus {definition.slug!r}"
-        require_both_winners(read.battles["human_outcome"], place, definition.outcomes)
+        io.require_both_winners(read.battles["human_outcome"], place, definition.outcomes)
     return read
 
 
-def read_files(
-    reader: str,
-    paths: Sequence[Path],
-    arena_hard: ArenaHardOptions | None = None,
-    outcomes: str | None = None,
-    missing: Sequence[str | int | float] = (),
-) -> CorpusRead:
-    """Return the battles, quarantined rows and verdicts of files; errors as of `read_corpus`."""
-    if reader == "battles":
-        stated = parse_codes(outcomes) if outcomes else None
-        return read_battles(paths, stated, parse_missing(missing or None))
-    if reader == "arena-hard":
-        if arena_hard is None:
-            raise ValueError(
-                "an Arena-Hard file does not name the model it compares with; name it: 'baseline' "
-                "under 'arena_hard' in corpora.yaml, or --baseline"
-            )
-        convert = partial(judgments.arena_hard, options=arena_hard)
-        return judgments.read_verdict_files(paths, reader, convert)
-    if reader in _VOTES:
-        return assemble(paths, _VOTES[reader])
-    if reader in _VERDICTS:
-        return judgments.read_verdict_files(paths, reader, *_VERDICTS[reader])
-    return {"comparia": read_comparia, "softelo-annotations": read_softelo}[reader](paths)
+def stated_of(options: ArenaHardOptions | None) -> Stated:
+    """Return what Arena-Hard options state of files."""
+    return Stated(**options.model_dump()) if options else Stated()

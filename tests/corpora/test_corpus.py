@@ -7,9 +7,10 @@ import pytest
 
 from assets.corpus import assets as corpus
 from judgeline.io import language_code, typed
+from judgeline.io.assemble import clean_battles
 from judgeline.tables.corpus import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.config.corpora import CorpusDefinition, Filters
-from resources.corpora.cleaning import clean_battles, filter_battles
+from resources.corpora.cleaning import filter_battles
 
 
 def battles(**columns: list) -> pd.DataFrame:

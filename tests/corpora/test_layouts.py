@@ -7,7 +7,7 @@ import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -16,13 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from judgeline.io import score_battles
-from judgeline.io.softelo import _read_scores as read_scores
+from judgeline.io import Stated, layouts, score_battles
+from judgeline.io.layout import VERDICTS
+from judgeline.io.layouts.softelo import _read_scores as read_scores
+from judgeline.io.records import joined
 from judgeline.paths import ROOT
 from judgeline.tables.corpus import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES
 from judgeline.verdict.outcomes import CRITERIA
-from resources.config.corpora import READERS, ArenaHardOptions, CorpusDefinition, load_corpora
-from resources.corpora.judgments import joined
+from pipelines.commands.file_commands import FormatOption
+from resources.config.corpora import READERS, CorpusDefinition, load_corpora
 from resources.corpora.reading import CorpusRead, read_corpus, read_files
 
 DTYPES = (BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES)
@@ -174,7 +176,7 @@ def test_what_no_fixture_can_hold(tmp_path: Path) -> None:
     assert found.battles["model_a"].tolist() == ["?"]
     (tmp_path / "x.jsonl").write_bytes(b'{"uid": "\xff"}')
     with pytest.raises(ValueError, match="is not UTF-8"):
-        read_files("arena-hard", [tmp_path / "x.jsonl"], ArenaHardOptions(baseline="base"))
+        read_files("arena-hard", [tmp_path / "x.jsonl"], Stated(baseline="base"))
 
 
 def test_counted_battles_are_no_corpus(tmp_path: Path) -> None:
@@ -330,3 +332,16 @@ def test_five_good_scores_are_none(number: str, reason: str, place: int) -> None
 
 def test_every_reader_has_fixtures() -> None:
     assert {layout["reader"] for layout in LAYOUTS.values()} | {"arena"} == set(READERS)
+
+
+def test_import_offers_every_layout_of_verdicts() -> None:
+    offered = get_args(get_args(FormatOption)[0])
+    told = {one.name for one in layouts.LAYOUTS if one.half is VERDICTS}
+    assert {*offered} == told | {"soft-elo"}
+
+
+def test_a_layout_of_rank_alone_is_no_corpus(tmp_path: Path) -> None:
+    (only,) = (one for one in layouts.LAYOUTS if one.name == "promptfoo")
+    assert only.name not in READERS
+    with pytest.raises(ValueError, match="promptfoo is read by judgeline rank, and no corpus"):
+        only.read([tmp_path])

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from judgeline.cli import COULD_NOT_RUN, main
-from judgeline.io import outcomes_by_code, parse_codes, read_judged_battles, read_softelo
-from judgeline.io.outcome_codes import outcomes_by_winner
+from judgeline.io import parse_codes, read_files, read_judged_battles
+from judgeline.io.outcome_codes import outcomes_by_code, outcomes_by_winner
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.locations import content_revision
 from resources.corpora.reading import CorpusRead, read_corpus
@@ -175,7 +175,7 @@ def test_codes_that_another_coding_uses_are_refused_in_annotations(tmp_path: Pat
     with pytest.raises(
         ValueError, match=r"x\.csv: column judge_pref holds.*'2' \(40 rows\).*convert the column"
     ):
-        read_softelo([path])
+        read_files("softelo-annotations", [path])
     with pytest.raises(ValueError, match=r"annotations.*Leave out 'outcomes'"):
         read_judged_battles(path, outcomes="1/2/0")
 

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 import judgeline
 from judgeline.cli import main
-from judgeline.io import LAYOUTS, ArgumentError, formats, read_judged_battles, read_layout
+from judgeline.io import ArgumentError, formats, read_files, read_judged_battles
+from judgeline.io.layouts.lmarena import LMARENA_55K
 
 BATTLES = pd.DataFrame(
     {
@@ -277,7 +278,7 @@ def test_text_that_is_utf8_in_part_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "corpus.csv"  # a corpus has texts that judges read
     path.write_bytes("model_a,model_b,winner\né,b,tie\n".encode("cp1252"))
     with pytest.raises(ValueError, match=r"corpus\.csv is not UTF-8, and looks like cp125"):
-        read_layout(path, "battles")
+        read_files("battles", [path])
 
 
 def test_a_comma_before_three_digits_is_no_decimal_sign(tmp_path: Path) -> None:
@@ -355,7 +356,7 @@ def test_names_that_differ_in_little_are_told() -> None:
             "Human scale: votes",
         ),
         (BATTLES.drop(columns="score_difference"), "votes of people without", "Verdicts of a"),
-        (pd.DataFrame(columns=LAYOUTS["lmarena-55k"][0].split(), index=[0]),
+        (pd.DataFrame(columns=LMARENA_55K.columns[0].split(), index=[0]),
          "votes of people without", "Verdicts of a"),
     ],
 )  # fmt: skip

@@ -1,6 +1,9 @@
-"""Results that Inspect AI and JudgeArena wrote, and several files at once, read as battles."""
+"""Results of Inspect AI, JudgeArena and promptfoo, and several files at once, read as battles."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -93,6 +96,74 @@ def test_battles_of_judge_arena_keep_judge_and_people_apart() -> None:
     assert (other.model_a, other.score_difference) == ("b", -1.0)
     with pytest.raises(ValueError, match="7 rows have the source 'crowd'"):
         read_judged_battles(battles.assign(source="crowd"))
+
+
+def output(test: int, column: int, provider: str, **rubrics: float | None) -> dict[str, Any]:
+    """Return an output as promptfoo writes it; None is a grader's failure, which it scores 0."""
+    parts: list[Mapping[str, Any]] = [
+        {
+            "pass": score == 1,
+            "score": score or 0,
+            "assertion": {"type": "llm-rubric", "metric": metric},
+            **({"metadata": {"graderError": True}} if score is None else {}),
+        }
+        for metric, score in rubrics.items()
+    ]
+    parts.append({"pass": True, "score": 1, "assertion": {"type": "human"}})
+    parts.append({"pass": True, "score": 1, "assertion": {"type": "contains"}})
+    graded = {"pass": True, "score": 0.5, "componentResults": parts if rubrics else []}
+    named = {"id": provider, "label": ""}
+    return {"testIdx": test, "promptIdx": column, "provider": named, "gradingResult": graded}
+
+
+def evaluation(*outputs: Mapping[str, Any], version: int = 3) -> str:
+    results = {"version": version, "prompts": [], "results": outputs, "stats": {}}
+    return json.dumps({"evalId": "e", "results": results, "config": {}, "shareableUrl": None})
+
+
+def test_results_of_promptfoo_are_battles_of_their_columns(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    outputs = (
+        output(0, 0, "small", tone=0.25, help=1.0),
+        output(0, 1, "large", tone=0.75, help=None),
+        output(1, 0, "small", tone=0.5, help=0.0),
+        {**output(1, 1, "large"), "gradingResult": None, "error": "HTTP 500", "failureReason": 2},
+    )
+    path.write_text(evaluation(*outputs), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"choose one with 'judge': contains, help, tone"):
+        judgeline.doctor(path)
+    for source in (path, pd.DataFrame([json.loads(path.read_text(encoding="utf-8"))])):
+        read = read_judged_battles(source, judge="tone", with_votes=False)
+        sides = read.scored[["question_id", "model_a", "model_b", "score_difference"]]
+        assert sides.to_numpy().tolist() == [["e/0", "large", "small", 0.5]]
+        # an output that the provider never gave has no score, and is no battle
+        assert read.quarantine["reason"].tolist() == ["nan-score"]
+    with pytest.raises(ValueError, match=r"no row of .* can be rated: 2 nan-score"):
+        read_judged_battles(path, judge="help", with_votes=False)
+    with pytest.raises(ValueError, match=r"50\.0% of 2 rows are lost"):
+        judgeline.reference_ratings(path, judge="tone")
+    with pytest.raises(ValueError, match="no votes of people"):
+        judgeline.rank(path, judge="tone")
+
+
+def test_prompts_of_one_provider_are_told_by_their_columns(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(evaluation(*(output(0, n, "small", tone=n / 2) for n in range(3))))
+    read = read_judged_battles(path, judge="tone", with_votes=False)
+    assert read.scored[["model_a", "model_b", "score_difference"]].to_numpy().tolist() == [
+        ["small, column 1", "small, column 2", -0.5],
+        ["small, column 1", "small, column 3", -1.0],
+        ["small, column 2", "small, column 3", -0.5],
+    ]
+    path.write_text(evaluation(output(0, 0, "small", tone=1.0)))
+    with pytest.raises(ValueError, match=r"results\.json score no two models .* \(models: small\)"):
+        read_judged_battles(path)
+    path.write_text(evaluation({"testIdx": 0, "promptIdx": 0}))
+    with pytest.raises(ValueError, match=r"keys of promptfoo and other values \(KeyError\('prov"):
+        read_judged_battles(path)
+    path.write_text(evaluation(output(0, 0, "small", tone=1.0), version=2))
+    with pytest.raises(ValueError, match="promptfoo of version 2, expected 3: write it again by"):
+        read_judged_battles(path)
 
 
 def test_a_folder_and_a_pattern_are_their_files_in_order(tmp_path: Path) -> None:

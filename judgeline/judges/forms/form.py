@@ -21,7 +21,7 @@ from judgeline.judges.forms.evidence import Tokens
 from judgeline.judges.options import Options
 from judgeline.judges.presentation import Answer, Presentation, present
 from judgeline.tables.schema import Table
-from judgeline.verdict import RubricError
+from judgeline.verdict import RubricError, readable
 
 PROMPT_VERSION = "1"
 """Changes with the fences, the schema or the repair request: all of them shape an answer."""
@@ -83,11 +83,6 @@ def named_schema(name: str, members: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an object with these members as a request's ``response_format``."""
     wrapped = {"name": name, "strict": True, "schema": closed_object(members)}
     return {"type": "json_schema", "json_schema": wrapped}
-
-
-def readable(text: str) -> str:
-    """Return a text with question marks for halves of characters, which UTF-8 cannot carry."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _placeholder(wording: Wording) -> re.Pattern[str]:

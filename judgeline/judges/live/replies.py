@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from judgeline.judges.forms.evidence import answer_span
-from judgeline.judges.forms.form import Form, Reading, readable
+from judgeline.judges.forms.form import Form, Reading
 from judgeline.judges.live.errors import MalformedReplyError
 from judgeline.judges.presentation import Answer, Presentation
-from judgeline.verdict import RubricError
+from judgeline.verdict import RubricError, readable
 
 R = TypeVar("R")
 

@@ -16,18 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.io.files import read_layout
+from judgeline.io import schema
+from judgeline.io.layout import Layout, Stated, read_layout
 from judgeline.io.outcome_codes import require_known_codes
 from judgeline.io.published import judge_slugs, languages, names, truths
-from judgeline.io.schema import (
-    CorpusRead,
-    Fault,
-    fault,
-    in_file_order,
-    missing_models,
-    set_aside,
-    typed,
-)
 from judgeline.tables.corpus import BATTLE_DTYPES, SCORE_COLUMNS, VERDICT_DTYPES
 from judgeline.verdict import CRITERIA, text_hash, unique_members
 
@@ -38,10 +30,9 @@ SCALE = (1.0, 10.0)
 _FIXED_CODES = "This layout has 0 where A wins, 0.5 and 1: convert the column"
 _LONGEST = 2000
 _OPTIONAL = "row_id meta_lang source_dataset instruction_id_hash language parse_error len_a len_b"
-_SHARED = ("model_a", "model_b", "human_pref", "judge_pref", "scores_a", "scores_b")
 
 
-def read_softelo(paths: Sequence[Path]) -> CorpusRead:
+def _read(_layout: Layout, paths: Sequence[Path], _stated: Stated) -> schema.CorpusRead:
     """Return battles and verdicts of one corpus, of one or several judges.
 
     The published id is per judge, so a battle is known by ``original_question_id_hash`` and both
@@ -74,20 +65,22 @@ def annotations(paths: Sequence[Path]) -> pd.DataFrame:
     return table.assign(**_identified(table), judge=judge_slugs(table["judge"]))
 
 
-def battles_and_verdicts(rows: pd.DataFrame, paths: Sequence[Path]) -> CorpusRead:
-    """Return the battles and verdicts in rows of `annotations`: see `read_softelo`."""
+def battles_and_verdicts(rows: pd.DataFrame, paths: Sequence[Path]) -> schema.CorpusRead:
+    """Return the battles and verdicts in rows of `annotations`: see `_read`."""
     table = rows.assign(human_outcome=_outcome(rows["human_pref"], (0.0, 0.5, 1.0)))
     is_known = table["human_outcome"].notna()
     place = f"{paths[0]}{f' and {len(paths) - 1} more' * (len(paths) > 1)}: column"
     require_known_codes(table["human_pref"], is_known, f"{place} human_pref", _FIXED_CODES)
     sound, broken = _sound(table)
     verdicts, unread = _verdicts(sound, f"{place} judge_pref")
-    return CorpusRead(_battles(sound), in_file_order([*broken, unread], paths), verdicts)
+    return schema.CorpusRead(
+        _battles(sound), schema.in_file_order([*broken, unread], paths), verdicts
+    )
 
 
 def _published(path: Path) -> pd.DataFrame:
     """Return the rows of one file in the columns of the full release."""
-    raw = read_layout(path, "softelo-annotations", _OPTIONAL)
+    raw = read_layout(path, SOFT_ELO, _OPTIONAL)
     missing = pd.Series(None, index=raw.index, dtype="str")
     position = pd.Series([f"row-{row:06d}" for row in raw.index], index=raw.index)
     is_full = "judge" in raw
@@ -103,7 +96,7 @@ def _published(path: Path) -> pd.DataFrame:
         {
             "row": np.arange(len(raw)),
             "file": path.name,
-            **{name: raw[name] for name in _SHARED},
+            **{name: raw[name] for name in SOFT_ELO.columns[1].split()},
             "model_a": names(raw["model_a"]),
             "model_b": names(raw["model_b"]),
             "judge": names(raw["judge"]) if is_full else RECORDED,
@@ -137,12 +130,12 @@ def _outcome(published: pd.Series, allowed: Sequence[float]) -> pd.Series:
 def _sound(table: pd.DataFrame) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
     """Return the rows with a battle and a judge, each pair once, and the quarantined rows."""
     unknown = table["human_pref"].notna() & table["human_outcome"].isna()
-    first_kept, first_broken = set_aside(
+    first_kept, first_broken = schema.set_aside(
         table,
         [
-            *missing_models(table),
-            fault(table, table["judge"].isna(), "missing-judge", "judge is empty"),
-            fault(
+            *schema.missing_models(table),
+            schema.fault(table, table["judge"].isna(), "missing-judge", "judge is empty"),
+            schema.fault(
                 table,
                 unknown,
                 "unknown-winner",
@@ -151,11 +144,11 @@ def _sound(table: pd.DataFrame) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
         ],
     )
     rows = table[first_kept].reset_index(drop=True)
-    kept, broken = set_aside(rows, _contradictions(rows))
+    kept, broken = schema.set_aside(rows, _contradictions(rows))
     return rows[kept].reset_index(drop=True), [first_broken, broken]
 
 
-def _contradictions(rows: pd.DataFrame) -> list[Fault]:
+def _contradictions(rows: pd.DataFrame) -> list[schema.Fault]:
     alone = rows["model_a"].eq(rows["model_b"])
     again = rows.assign(alone=alone).duplicated(["battle_id", "judge", "alone"])
     votes = rows["human_outcome"].mask(alone | again)
@@ -163,16 +156,20 @@ def _contradictions(rows: pd.DataFrame) -> list[Fault]:
     twice = "battle {battle_id!r} came before from judge {judge}"
     torn = "human_pref of battle {battle_id!r} is {human_pref}, which an earlier row contradicts"
     return [
-        fault(rows, alone, "self-battle", "{model_a!r} is compared with itself"),
-        fault(rows, again, "duplicate-battle", twice),
-        fault(rows, votes.notna() & votes.ne(first), "conflicting-vote", torn),
+        schema.fault(rows, alone, "self-battle", "{model_a!r} is compared with itself"),
+        schema.fault(rows, again, "duplicate-battle", twice),
+        schema.fault(rows, votes.notna() & votes.ne(first), "conflicting-vote", torn),
     ]
 
 
 def _battles(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return each battle once, with the first known vote and language among its judges' rows."""
+    """Return each battle once, with the first known vote and language among its judges' rows.
+
+    The lengths of both answers, of which the texts are not published, stand beside its columns.
+    """
     told = rows.groupby("battle_id")[["human_outcome", "language"]].transform("first")
-    return typed(rows.assign(**told).drop_duplicates("battle_id"), BATTLE_DTYPES)
+    first = rows.assign(**told).drop_duplicates("battle_id")
+    return schema.typed(first, {**BATTLE_DTYPES, "length_a": "float64", "length_b": "float64"})
 
 
 def _verdicts(rows: pd.DataFrame, place: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -187,13 +184,13 @@ def _verdicts(rows: pd.DataFrame, place: str) -> tuple[pd.DataFrame, pd.DataFram
         points.append(scores)
         sentence = f"scores_{side} is {{scores_{side}!r:.200}}; expected six scores from 1 to 10"
         faults += [
-            fault(rows, (reasons == reason) & ~marked, str(reason), sentence)
+            schema.fault(rows, (reasons == reason) & ~marked, str(reason), sentence)
             for reason in np.unique(reasons[reasons != ""])
         ]
     unknown = (unmarked.notna() & recorded.isna()).to_numpy()
     sentence = "judge_pref is {judge_pref!r}; expected 0 (A wins), 0.25, 0.5, 0.75 or 1"
-    faults.append(fault(rows, unknown, "unknown-preference", sentence))
-    is_sound, quarantine = set_aside(rows, faults)
+    faults.append(schema.fault(rows, unknown, "unknown-preference", sentence))
+    is_sound, quarantine = schema.set_aside(rows, faults)
     is_read = is_sound & ~marked
     scores = np.where(is_read[:, None], np.hstack(points), np.nan)
     verdicts = pd.DataFrame(scores, columns=list(SCORE_COLUMNS)).assign(
@@ -205,7 +202,7 @@ def _verdicts(rows: pd.DataFrame, place: str) -> tuple[pd.DataFrame, pd.DataFram
         recorded_outcome=recorded,
         identity=_identities(rows),
     )
-    return typed(verdicts, VERDICT_DTYPES), quarantine
+    return schema.typed(verdicts, VERDICT_DTYPES), quarantine
 
 
 def _parsed(published: pd.Series) -> tuple[np.ndarray, np.ndarray]:
@@ -271,3 +268,14 @@ def _identities(rows: pd.DataFrame) -> list[str]:
     names = ["judge", "battle_id", "scores_a", "scores_b", "judge_pref"]
     parts = (rows[name].fillna("").astype("str").tolist() for name in names)
     return [text_hash("\x1f".join(row)) for row in zip(*parts, strict=True)]
+
+
+SOFT_ELO = Layout(
+    "softelo-annotations",
+    (
+        "judge original_question_id_hash model_a model_b human_pref judge_pref scores_a scores_b",
+        "model_a model_b human_pref judge_pref scores_a scores_b",
+    ),
+    corpus=_read,
+    is_rated=True,
+)

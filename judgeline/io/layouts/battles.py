@@ -8,48 +8,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from judgeline.io import (
-    COUNT,
-    EXPECTED_WINNERS,
-    NONE_MISSING,
-    STATED_AS,
-    CorpusRead,
-    Fault,
-    Missing,
-    are_machines,
-    categories,
-    columns_of_judges,
-    columns_of_voters,
-    fault,
-    file_columns,
-    judge_slugs,
-    languages,
-    names,
-    outcomes_by_code,
-    outcomes_by_winner,
-    read_columns,
-    read_layout,
-    require_known_codes,
-    set_aside,
-    typed,
-    without_blanks,
-)
-from judgeline.judges.presentation import ORDERS
+from judgeline.io import assemble
+from judgeline.io import outcome_codes as codes
+from judgeline.io.failures import Missing
+from judgeline.io.formats import file_columns, read_columns
+from judgeline.io.layout import Layout, Stated, read_layout
+from judgeline.io.published import categories, judge_slugs, languages, names
+from judgeline.io.schema import CorpusRead, Fault, fault, set_aside, typed
+from judgeline.io.voters import are_machines, columns_of_judges, columns_of_voters
 from judgeline.tables.corpus import REPLY_DTYPES, SCORE_COLUMNS, VERDICT_DTYPES
 from judgeline.tables.judging import FAILURES
 from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
-from resources.corpora.assemble import (
-    Converted,
-    assemble,
-    column_of,
-    is_count,
-    read_each,
-    read_text,
-    read_times,
-)
 
 _STATE_CODES = (
-    f"State the codes as 'outcomes: {{codes}}' ({STATED_AS}) of this corpus in "
+    f"State the codes as 'outcomes: {{codes}}' ({codes.STATED_AS}) of this corpus in "
     "corpora.yaml, or convert the column"
 )
 _NO_VOTE = (
@@ -64,16 +36,12 @@ _OPTIONAL = (
 )
 
 
-def read_battles(
-    paths: Sequence[Path],
-    stated: Mapping[str, float] | None = None,
-    missing: Missing = NONE_MISSING,
-) -> CorpusRead:
+def _read(_layout: Layout, paths: Sequence[Path], stated: Stated) -> CorpusRead:
     """Return battles of our own layout.
 
     Needed are ``model_a``, ``model_b`` and either ``human_outcome`` (1, 0.5 or 0, A's share of the
     win) or ``winner`` (model_a, model_b, tie, a model's name), empty where nobody voted;
-    ``stated`` gives the share by code where a file has others, and values that are ``missing`` are
+    codes give the share where they are stated, and values that are stated as missing are
     no votes. A ``winner`` that a column calls a judge's is refused. A battle without ``battle_id``
     gets one that hashes models, question and texts, with a counter for repeated content, so that
     rows can be added without changing it; a battle without ``question_id`` has a hash of its
@@ -82,31 +50,31 @@ def read_battles(
     Where a file is called ``battles.parquet``, ``verdicts.parquet`` beside it holds verdicts that
     came with it.
     """
-    files = [path for path in paths if path.name != VERDICTS]
+    files = [path for path in paths if path.name != VERDICTS_FILE]
     if not files:
         raise ValueError(
             f"{paths[0]} holds verdicts without battles; name the place of the battles as location "
             "in corpora.yaml"
         )
-    return _with_verdicts(assemble(files, partial(_convert, stated=stated, missing=missing)), files)
+    return _with_verdicts(assemble.assemble(files, partial(_convert, stated=stated)), files)
 
 
-def _convert(path: Path, stated: Mapping[str, float] | None, missing: Missing) -> Converted:
-    if COUNT in file_columns(path):
+def _convert(path: Path, stated: Stated) -> assemble.Converted:
+    if codes.COUNT in file_columns(path):
         raise ValueError(
-            f"{path} has counted battles (column {COUNT}), and a corpus needs each battle with its "
-            "texts; rate the file by 'judgeline rank', or give a battle a row"
+            f"{path} has counted battles (column {codes.COUNT}), and a corpus needs each battle "
+            "with its texts; rate the file by 'judgeline rank', or give a battle a row"
         )
-    table = read_layout(path, "battles", _OPTIONAL)
+    table = read_layout(path, BATTLES, _OPTIONAL)
     _require_people(path, table)
-    columns = {name: column_of(table, name) for name in _OPTIONAL.split()}
+    columns = {name: assemble.column_of(table, name) for name in _OPTIONAL.split()}
     given = pd.DataFrame(columns, dtype=object)
     read, unreadable = zip(
-        *(read_each(given, name, read_text, None) for name in _TEXTS), strict=True
+        *(assemble.read_each(given, name, assemble.read_text, None) for name in _TEXTS), strict=True
     )
-    outcome, vote = _outcomes(table, path, stated, missing)
+    outcome, vote = _outcomes(table, path, *stated[:2])
     n_turns = pd.to_numeric(columns["n_turns"], errors="coerce")
-    time, untimely = read_times(table)
+    time, untimely = assemble.read_times(table)
     battles = pd.DataFrame(
         {
             "model_a": names(table["model_a"]),
@@ -115,15 +83,15 @@ def _convert(path: Path, stated: Mapping[str, float] | None, missing: Missing) -
             **dict(zip(_TEXTS, read, strict=True)),
             "language": languages(columns["language"]),
             "category": categories(columns["category"]),
-            "n_turns": n_turns.where(is_count(n_turns)),
+            "n_turns": n_turns.where(assemble.is_count(n_turns)),
             "timestamp": time,
         }
     )
     ids = {name: names(columns[name]) for name in ("battle_id", "question_id", "cluster_id")}
     battles = battles.assign(**_identified(battles, ids))
-    wrong = columns["n_turns"].notna() & ~is_count(n_turns)
+    wrong = columns["n_turns"].notna() & ~assemble.is_count(n_turns)
     turns = fault(table, wrong, "unreadable-turns", "n_turns is {n_turns!r}, no count")
-    return Converted(battles, [vote, turns, untimely, *unreadable])
+    return assemble.Converted(battles, [vote, turns, untimely, *unreadable])
 
 
 def _require_people(path: Path, table: pd.DataFrame) -> None:
@@ -145,17 +113,19 @@ def _outcomes(
 ) -> tuple[pd.Series, Fault]:
     """Return A's share of the win, and the faults of votes with an unknown code."""
     name = "human_outcome" if "human_outcome" in table else "winner"
-    published = without_blanks(table[name])
+    published = codes.without_blanks(table[name])
     if stated is not None:
-        outcome, expected = outcomes_by_code(published, stated), ", ".join(stated)
+        outcome, expected = codes.outcomes_by_code(published, stated), ", ".join(stated)
     elif name == "winner":
-        outcome, expected = outcomes_by_winner(published, table), EXPECTED_WINNERS
+        outcome, expected = codes.outcomes_by_winner(published, table), codes.EXPECTED_WINNERS
     else:
         numbers = pd.to_numeric(published, errors="coerce").astype(float)
         outcome, expected = numbers.where(numbers.isin([0.0, 0.5, 1.0])), "1, 0.5, 0"
     published = published.mask(missing.are(published) & outcome.isna())
     if stated is None:
-        require_known_codes(published, outcome.notna(), f"{path}: column {name}", _STATE_CODES)
+        codes.require_known_codes(
+            published, outcome.notna(), f"{path}: column {name}", _STATE_CODES
+        )
     wrong = published.notna() & outcome.isna()
     sentence = f"{name} is {{{name}!r}}; expected one of {{known}}, or empty"
     return outcome, fault(table, wrong, "unknown-winner", sentence, known=expected)
@@ -185,7 +155,7 @@ def _digest(text: str) -> str:
 
 # Verdicts beside battles: `judgeline verdicts import` writes the pair
 
-BATTLES, VERDICTS = "battles.parquet", "verdicts.parquet"
+BATTLES_FILE, VERDICTS_FILE = "battles.parquet", "verdicts.parquet"
 
 _NEEDED = ("battle_id", "judge", "order", "status")
 
@@ -193,7 +163,7 @@ _NEEDED = ("battle_id", "judge", "order", "status")
 def _with_verdicts(found: CorpusRead, paths: Sequence[Path]) -> CorpusRead:
     """Return a corpus with the verdicts beside its files; a missing column is empty."""
     verdicts, quarantines = [found.verdicts], [found.quarantine]
-    for path in (path.with_name(VERDICTS) for path in paths if path.name == BATTLES):
+    for path in (path.with_name(VERDICTS_FILE) for path in paths if path.name == BATTLES_FILE):
         if path.is_file():
             table = _read_verdicts(path)
             kept, quarantine = set_aside(table, _verdict_faults(table, found.battles))
@@ -227,18 +197,6 @@ def _read_verdicts(path: Path) -> pd.DataFrame:
     )
 
 
-_WRONG = {
-    "incomplete-verdict": f"one of {', '.join(_NEEDED)} is empty",
-    "unknown-battle": "no battle {battle_id!r} in the corpus",
-    "unknown-order": "order is {order!r}; expected AB, BA or mean",
-    "unknown-status": f"status is {{status!r}}; expected ok, or one of {', '.join(FAILURES)}",
-    "score-off-scale": f"{{criterion}} is {{score:g}}; expected {LOWEST_SCORE} to {HIGHEST_SCORE}",
-    "unknown-outcome": "recorded_outcome is {recorded_outcome}; expected A's share, 0 to 1",
-    "empty-verdict": "ok, with neither all twelve scores nor an outcome instead",
-    "duplicate-verdict": "order {order} of battle {battle_id!r} came before from judge {judge!r}",
-}
-
-
 def _verdict_faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
     points, outcome = table[list(SCORE_COLUMNS)], table["recorded_outcome"]
     n_scores = points.notna().sum(axis=1)
@@ -250,14 +208,28 @@ def _verdict_faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
         score=points.to_numpy()[np.arange(len(table)), first],
     )
     is_ok = table["status"].eq("ok").fillna(value=False)
-    wrong = {
-        "incomplete-verdict": table[list(_NEEDED)].isna().any(axis=1),
-        "unknown-battle": ~table["battle_id"].isin(battles["battle_id"]),
-        "unknown-order": ~table["order"].isin([*ORDERS, "mean"]),
-        "unknown-status": ~table["status"].isin(["ok", *FAILURES]),
-        "score-off-scale": off_scale.any(axis=1),
-        "unknown-outcome": outcome.notna() & ~outcome.between(0, 1),
-        "empty-verdict": is_ok & ~has_result,
-        "duplicate-verdict": table.duplicated(["battle_id", "judge", "order", "replicate"]),
-    }
-    return [fault(named, rows, reason, _WRONG[reason]) for reason, rows in wrong.items()]
+    states, scale = ", ".join(FAILURES), f"{LOWEST_SCORE} to {HIGHEST_SCORE}"
+    known = table["order"].isin(["AB", "BA", "mean"])
+    rules = (
+        ("incomplete-verdict", table[list(_NEEDED)].isna().any(axis=1),
+         f"one of {', '.join(_NEEDED)} is empty"),
+        ("unknown-battle", ~table["battle_id"].isin(battles["battle_id"]),
+         "no battle {battle_id!r} in the corpus"),
+        ("unknown-order", ~known, "order is {order!r}; expected AB, BA or mean"),
+        ("unknown-status", ~table["status"].isin(["ok", *FAILURES]),
+         f"status is {{status!r}}; expected ok, or one of {states}"),
+        ("score-off-scale", off_scale.any(axis=1),
+         f"{{criterion}} is {{score:g}}; expected {scale}"),
+        ("unknown-outcome", outcome.notna() & ~outcome.between(0, 1),
+         "recorded_outcome is {recorded_outcome}; expected A's share, 0 to 1"),
+        ("empty-verdict", is_ok & ~has_result,
+         "ok, with neither all twelve scores nor an outcome instead"),
+        ("duplicate-verdict", table.duplicated(["battle_id", "judge", "order", "replicate"]),
+         "order {order} of battle {battle_id!r} came before from judge {judge!r}"),
+    )  # fmt: skip
+    return [fault(named, rows, reason, sentence) for reason, rows, sentence in rules]
+
+
+BATTLES = Layout(
+    "battles", ("model_a model_b human_outcome", "model_a model_b winner"), corpus=_read
+)

@@ -8,19 +8,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from judgeline.io import (
-    CorpusRead,
-    Fault,
-    empty,
-    fault,
-    in_file_order,
-    missing_models,
-    set_aside,
-    typed,
-)
-from judgeline.judges.forms.form import readable
+from judgeline.io import schema
+from judgeline.io.layout import Layout, Stated, read_layout
+from judgeline.io.published import names
 from judgeline.tables.corpus import BATTLE_DTYPES, VERDICT_DTYPES
-from resources.corpora.cleaning import clean_battles
+from judgeline.verdict import readable
 
 T = TypeVar("T")
 
@@ -29,21 +21,60 @@ class Converted(NamedTuple):
     """The battles of one file, a row for each published one, and the faults of some."""
 
     battles: pd.DataFrame
-    faults: list[Fault]
+    faults: list[schema.Fault]
 
 
-def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> CorpusRead:
+def of_tables(
+    convert: Callable[[pd.DataFrame], Converted], optional: str = ""
+) -> Callable[[Layout, Sequence[Path], Stated], schema.CorpusRead]:
+    """Return the reader of a layout whose files are tables, with optional columns."""
+    return lambda layout, paths, _: assemble(
+        paths, lambda path: convert(read_layout(path, layout, optional))
+    )
+
+
+def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> schema.CorpusRead:
     """Return the corpus that files make: clean battles, and the rows set aside with reasons."""
     battles, quarantines = [], []
     for path in paths:
         converted = convert(path)
         table = converted.battles.assign(row=np.arange(len(converted.battles)), file=path.name)
-        kept, quarantine = set_aside(table, [*missing_models(table), *converted.faults])
-        battles.append(typed(table[kept], {**BATTLE_DTYPES, "row": "int64", "file": "str"}))
+        kept, quarantine = schema.set_aside(
+            table, [*schema.missing_models(table), *converted.faults]
+        )
+        battles.append(schema.typed(table[kept], {**BATTLE_DTYPES, "row": "int64", "file": "str"}))
         quarantines.append(quarantine)
     clean, unclean = clean_battles(pd.concat(battles, ignore_index=True))
-    quarantine = in_file_order([*quarantines, unclean], paths)
-    return CorpusRead(clean, quarantine, empty(VERDICT_DTYPES))
+    quarantine = schema.in_file_order([*quarantines, unclean], paths)
+    return schema.CorpusRead(clean, quarantine, schema.empty(VERDICT_DTYPES))
+
+
+def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return battles with unique ids, the first sound one of each, and the quarantined others."""
+    table = raw.reset_index(drop=True)
+    origin = table.assign(row=table.get("row", table.index), file=table.get("file", ""))
+    nameless = table["battle_id"].isna()
+    alone = table["model_a"].eq(table["model_b"]).fillna(value=False)
+    sound = table.loc[~(nameless | alone), "battle_id"]
+    again = table.index.isin(sound.index[sound.duplicated()])
+    faults = [
+        schema.fault(table, nameless, "missing-battle-id", "the id of the battle is empty"),
+        schema.fault(table, alone, "self-battle", "{model_a!r} is compared with itself"),
+        schema.fault(table, again, "duplicate-battle", "battle {battle_id!r} came before"),
+    ]
+    kept, quarantine = schema.set_aside(origin, faults)
+    return schema.typed(table[kept], BATTLE_DTYPES), quarantine
+
+
+def identified(
+    table: pd.DataFrame, ids: str, cluster: str, models: str = "model_a model_b", **others: Any
+) -> pd.DataFrame:
+    """Return battles with the question's id as theirs, and as their cluster if none is given."""
+    own = names(table[ids])
+    model_a, model_b = (names(table[model]) for model in models.split())
+    clusters = names(column_of(table, cluster)).fillna(own)
+    columns = {"cluster_id": clusters, "model_a": model_a, "model_b": model_b, **others}
+    return pd.DataFrame({"battle_id": own, "question_id": own, **columns})
 
 
 TURN_SEPARATOR = "\n\n"
@@ -110,7 +141,7 @@ def _text(content: Any) -> str:
 _SILENCE = Conversation(None, None, 0)
 
 
-def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
+def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[schema.Fault]]:
     """Return the texts and turns of both conversations, and which cannot be read."""
     (read_a, faults_a), (read_b, faults_b) = (
         read_each(table, f"conversation_{side}", read_conversation, _SILENCE) for side in "ab"
@@ -128,7 +159,7 @@ def conversations(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
 
 def read_each(
     table: pd.DataFrame, column: str, read: Callable[[Any], T], default: T
-) -> tuple[list[T], Fault]:
+) -> tuple[list[T], schema.Fault]:
     """Return a column as `read` has it, nulls as `default`, and the fault of what it refuses."""
     values, wrong, reasons = [], np.zeros(len(table), dtype=bool), []
     for place, published in enumerate(table[column]):
@@ -139,7 +170,7 @@ def read_each(
             values.append(default)
             wrong[place] = True
             reasons.append(f"{column}: {error}")
-    return values, Fault(wrong, "unreadable-text", reasons)
+    return values, schema.Fault(wrong, "unreadable-text", reasons)
 
 
 def read_text(published: Any) -> str:
@@ -149,14 +180,16 @@ def read_text(published: Any) -> str:
     return readable(published)
 
 
-def read_times(table: pd.DataFrame) -> tuple[pd.Series, Fault]:
+def read_times(table: pd.DataFrame) -> tuple[pd.Series, schema.Fault]:
     """Return the times in ``timestamp``, null where there is none, and the fault of any other."""
     published = column_of(table, "timestamp")
     is_read = pd.api.types.is_datetime64_any_dtype(published)
     texts = published if is_read else published.astype("str")
     time = pd.to_datetime(texts, utc=True, errors="coerce", format="ISO8601")
     wrong = published.notna() & time.isna()
-    return time, fault(table, wrong, "unreadable-time", "timestamp is {timestamp!r}, not ISO 8601")
+    return time, schema.fault(
+        table, wrong, "unreadable-time", "timestamp is {timestamp!r}, not ISO 8601"
+    )
 
 
 def is_count(numbers: pd.Series) -> pd.Series:

@@ -1,0 +1,135 @@
+"""Published kinds of files: what tells one, what its rows hold, and how they are read."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from judgeline.io.failures import NONE_MISSING, Missing
+from judgeline.io.formats import TEXTS, encoding_of, file_columns, kind_of, read_columns
+from judgeline.io.schema import CorpusRead
+
+
+class Stated(NamedTuple):
+    """What a user states of files: codes of votes and of failures, and Arena-Hard's baseline.
+
+    The baseline is one model, or one by category; a game, 1 or 2, shows it first.
+    """
+
+    codes: Mapping[str, float] | None = None
+    missing: Missing = NONE_MISSING
+    baseline: str | Mapping[str, str] | None = None
+    baseline_first_in: int = 1
+
+
+NOTHING_STATED = Stated()
+
+
+class Given(NamedTuple):
+    """Files or a table whose layout is looked for: names of columns, and a reader of some.
+
+    `read` takes names of columns, and which of them are texts.
+    """
+
+    path: Path
+    files: Sequence[Path]
+    columns: list[str]
+    read: Callable[[list[str], list[str]], pd.DataFrame]
+
+
+class Half(NamedTuple):
+    """What `doctor` says of verdicts or votes alone; ``{file}`` and ``{layout}`` are filled in."""
+
+    holds: str
+    gate: str
+    lacks: str
+    command: str
+    supports: tuple[str, ...] = ()
+
+
+VOTES = Half(
+    "votes of people without verdicts of a judge",
+    "nothing to rate models by yet: these votes have no judge",
+    "Verdicts of a judge on the same battles: score_difference, judge_score_a and judge_score_b, "
+    "judge_winner or verdict. A checkout of judgeline asks a judge for them (docs/judges.md).",
+    "judgeline doctor {file}",
+)
+VERDICTS = Half(
+    "verdicts of another program ({layout})",
+    "verdicts of another program are rated by the lineage, in a checkout",
+    "Votes of people, which such files do not have.",
+    "judgeline verdicts import {file} --format {layout} --out DIR",
+    ("import into the lineage",),
+)
+
+
+class OtherLayoutError(ValueError):
+    """A file lacks columns of the layout that it is read as; `found` are those it has."""
+
+    def __init__(self, message: str, found: Sequence[str]) -> None:
+        super().__init__(message)
+        self.found = found
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A published kind of file, by its name in messages and in ``corpora.yaml``.
+
+    A file is of the layout if it has all `columns` (of JSON: keys) of one version, which stand in
+    one text, or by its `suffix`. `half` is what `doctor` says of verdicts or votes alone. `corpus`
+    reads files as battles, quarantined rows and verdicts; `rank` rates these if they hold votes too
+    (`is_rated`). `battles` makes rows of judged battles, in our columns, which `rank` reads as it
+    reads a user's: columns ``file`` and ``row`` say that they are rows of a file, and the column
+    `voters` whether people or a judge decided.
+    """
+
+    name: str
+    columns: tuple[str, ...] = ()
+    suffix: str = ""
+    half: Half | None = None
+    corpus: Callable[["Layout", Sequence[Path], Stated], CorpusRead] | None = None
+    is_rated: bool = False
+    battles: Callable[[Given], pd.DataFrame] | None = None
+    voters: str = ""
+
+    def fits(self, columns: Collection[str], suffixes: Collection[str] = ()) -> bool:
+        """Return whether columns of a file, or the suffixes of several, tell this layout."""
+        is_named = bool(self.suffix) and self.suffix in suffixes
+        return is_named or any({*one.split()} <= {*columns} for one in self.columns)
+
+    def read(self, paths: Sequence[Path], stated: Stated = NOTHING_STATED) -> CorpusRead:
+        """Return files as a corpus; ValueError of a layout that `rank` alone reads."""
+        if self.corpus is None:
+            raise ValueError(f"{self.name} is read by judgeline rank, and no corpus is made of it")
+        return self.corpus(self, paths, stated)
+
+    def needed(self, path: Path, found: Sequence[str]) -> list[str]:
+        """Return the columns of the version that a file has; OtherLayoutError if it has none."""
+        lacking = {one: [name for name in one.split() if name not in found] for one in self.columns}
+        nearest = min(lacking, key=lambda one: len(lacking[one]))
+        if lacking[nearest]:
+            raise OtherLayoutError(
+                f"{path} lacks {', '.join(lacking[nearest])} for reader {self.name!r}; it has "
+                f"{', '.join(found[:40]) or 'no columns'}",
+                found,
+            )
+        return nearest.split()
+
+
+def read_layout(path: Path, layout: Layout, optional: str = "") -> pd.DataFrame:
+    """Return the columns of a layout in a file, with the optional ones that it has.
+
+    CSV cells are text, null where empty; other formats keep their types. ValueError if the file is
+    empty, cannot be read, or is of another layout.
+    """
+    found = file_columns(path)
+    if kind_of(path) in TEXTS and not (encoding := encoding_of(path)).startswith("utf"):
+        raise ValueError(f"{path} is not UTF-8, and looks like {encoding}; save it as UTF-8")
+    needed = layout.needed(path, found)
+    wanted = [*needed, *(name for name in optional.split() if name in found)]
+    table = read_columns(path, wanted, texts=wanted)
+    if table.empty:
+        raise ValueError(f"{path} holds a header and no rows; download or write it again")
+    return table

@@ -1,0 +1,47 @@
+"""Scores of single answers as battles: two models' scores of one sample, by one scorer."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pandas as pd
+
+
+class Score(NamedTuple):
+    """What one scorer, who is a judge, gave one model's answer to one sample; None if it failed."""
+
+    question_id: str
+    judge: str
+    model: str
+    file: str
+    score: float | None
+
+
+def paired(scores: Iterable[Score], place: str, remedy: str) -> pd.DataFrame:
+    """Return the battles of every two models with scores of one sample by one scorer.
+
+    Several scores of an answer, as of epochs, are averaged; one that failed leaves it without a
+    score. ValueError if two files score one model on a sample, or no two models meet: `place`,
+    in the plural, does not hold them, and `remedy` does.
+    """
+    found = pd.DataFrame(list(scores), columns=list(Score._fields)).astype({"score": float})
+    files = found.groupby(["question_id", "judge", "model"])["file"].unique()
+    if len(several := files[files.map(len) > 1]):
+        both = " and ".join(sorted(several.iloc[0]))
+        raise ValueError(
+            f"{both} hold scores of model {several.index[0][2]!r} on the same samples: move one of "
+            "them out of the folder"
+        )
+    keys = ["question_id", "judge"]
+    means = found.groupby([*keys, "model"], as_index=False)["score"].agg(_mean)
+    pairs = means.merge(means, on=keys, suffixes=("_a", "_b"))
+    pairs = pairs[pairs["model_a"] < pairs["model_b"]]
+    if pairs.empty:
+        models = ", ".join(found["model"].unique()) or "none"
+        raise ValueError(
+            f"{place} score no two models on the same samples (models: {models}); {remedy}"
+        )
+    return pairs.reset_index(drop=True)
+
+
+def _mean(scores: "pd.Series[float]") -> float:
+    return float(scores.mean(skipna=False))
