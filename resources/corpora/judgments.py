@@ -366,3 +366,11 @@ def _probability(published: Any) -> float | None:
     if isinstance(published, bool) or share < 0 or share > 1:
         raise ValueError
     return None if np.isnan(share) else share
+
+
+VERDICTS: dict[str, tuple[Any, ...]] = {
+    "alpaca-eval": (alpaca_eval,),
+    "mt-bench": (mt_bench,),
+    "reference-battles": (reference_battle, reference_records),
+}
+"""Readers of verdicts by name: what converts a record, and what reads the records if not JSON."""

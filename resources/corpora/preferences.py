@@ -221,3 +221,7 @@ def _comparia(path: Path, known: pd.Series | None) -> Converted:
     ]
     battles = battles.assign(human_outcome=outcome, language=language.fillna("fr"))
     return Converted(battles, [*undecided, turns, untimely, *faults])
+
+
+VOTES = {"lmarena-100k": lmarena_100k, "lmarena-140k": lmarena_140k, "lmarena-55k": lmarena_55k}
+"""Readers of votes by name."""

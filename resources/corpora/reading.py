@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from judgeline.io import (
     CorpusRead,
@@ -18,16 +17,9 @@ from resources.corpora import judgments
 from resources.corpora.assemble import assemble
 from resources.corpora.battles import read_battles
 from resources.corpora.locations import corpus_files
-from resources.corpora.preferences import lmarena_55k, lmarena_100k, lmarena_140k, read_comparia
+from resources.corpora.preferences import VOTES, read_comparia
 
 __all__ = ["CorpusRead", "read_corpus", "read_files"]
-
-_VOTES = {"lmarena-100k": lmarena_100k, "lmarena-140k": lmarena_140k, "lmarena-55k": lmarena_55k}
-_VERDICTS: dict[str, tuple[Any, ...]] = {
-    "alpaca-eval": (judgments.alpaca_eval,),
-    "mt-bench": (judgments.mt_bench,),
-    "reference-battles": (judgments.reference_battle, judgments.reference_records),
-}
 
 
 def read_corpus(definition: CorpusDefinition) -> CorpusRead:
@@ -71,8 +63,8 @@ def read_files(
             )
         convert = partial(judgments.arena_hard, options=arena_hard)
         return judgments.read_verdict_files(paths, reader, convert)
-    if reader in _VOTES:
-        return assemble(paths, _VOTES[reader])
-    if reader in _VERDICTS:
-        return judgments.read_verdict_files(paths, reader, *_VERDICTS[reader])
+    if reader in VOTES:
+        return assemble(paths, VOTES[reader])
+    if reader in judgments.VERDICTS:
+        return judgments.read_verdict_files(paths, reader, *judgments.VERDICTS[reader])
     return {"comparia": read_comparia, "softelo-annotations": read_softelo}[reader](paths)
