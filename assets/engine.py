@@ -74,6 +74,8 @@ def step_asset(
         context, catalog = given.pop("context"), given.pop("catalog")
         settings = recorded(context, catalog, step)
         made = step.make(given, settings)
+        for name, why in made.notes.get("not_placed", {}).items():
+            context.log.warning(f"{name!r} could not be placed: {why}")
         told = tells(context, {**given, step.name: made.table}, settings) if tells else {}
         notes = {name: as_metadata(note) for name, note in made.notes.items()}
         return dg.MaterializeResult(value=made.table, metadata={**notes, **told})

@@ -191,7 +191,7 @@ def open_judge(url: str, template: str, fields: ServedFields, folder: Path) -> S
 
 
 def path_seconds(judge: ServedJudge, battles: pd.DataFrame) -> float:
-    """Return the seconds from battles to stored verdicts, through everything."""
+    """Return the seconds from battles to stored verdicts by the judge, the buyer and the store."""
     with tempfile.TemporaryDirectory() as folder:
         buyer = Buyer(VerdictStore(UPath(folder)))
         began = time.perf_counter()
@@ -207,7 +207,7 @@ def path_seconds(judge: ServedJudge, battles: pd.DataFrame) -> float:
 
 
 def compare(url: str, label: str, fields: ServedFields, n_battles: int, repeats: int) -> None:
-    """Print the rates of both ways at one server, asked in turns."""
+    """Print the answers per second of load generator and judge at one server, in turns."""
     template = read_template(fields.template)
     raw, ours = [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -227,7 +227,7 @@ def compare(url: str, label: str, fields: ServedFields, n_battles: int, repeats:
 
 
 def throughput(options: argparse.Namespace) -> None:
-    """Print how much of a server's rate becomes verdicts."""
+    """Print the share of a server's answers per second that becomes verdicts."""
     print(f"{'server':<28}{'raw /s':>10}{'verdicts /s':>12}{'share':>9}   median and range")
     if options.url:
         fields = ServedFields(
@@ -247,7 +247,7 @@ def throughput(options: argparse.Namespace) -> None:
 
 
 def resident() -> float:
-    """Return the resident set of this process, in MiB."""
+    """Return the memory of this process, its resident set, in MiB."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / MIB
 
@@ -283,7 +283,7 @@ def memory(n_battles: int) -> None:
 
 
 def main() -> None:
-    """Run what the options ask for."""
+    """Measure throughput or memory of asking a judge."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--quick", action="store_true", help="one capacity, 5,000 battles")
     parser.add_argument("--capacities", type=int, nargs="+", default=list(CAPACITIES))

@@ -342,12 +342,12 @@ def skill(n_draws: int) -> pd.DataFrame:
 
 
 def show(title: str, table: pd.DataFrame) -> None:
-    """Print a table of measurements."""
+    """Print a table of coverage and errors of ratings."""
     print(f"\n== {title}\n{table.to_string(float_format='{:.3f}'.format)}", flush=True)
 
 
 def main() -> None:
-    """Measure and print."""
+    """Print errors and coverage of boards on the real files and in simulated arenas."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("files", nargs="*", type=Path, help="judged battles with votes")
     parser.add_argument("--quick", action="store_true", help="a taste of everything")

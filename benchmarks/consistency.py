@@ -34,7 +34,7 @@ def make_questions(n_questions: int, n_answers: int, seed: int = 0) -> list[np.n
 
 
 def seconds(task: Callable[[], Any]) -> tuple[float, Any]:
-    """Return how long a task took, and its result."""
+    """Return the seconds of a count of contradictions, and its result."""
     started = time.perf_counter()
     result = task()
     return time.perf_counter() - started, result
@@ -56,7 +56,7 @@ def in_turns(questions: list[np.ndarray], size: int, repeats: int) -> tuple[floa
 
 
 def main() -> None:
-    """Run what the options ask for."""
+    """Print the times of counting contradictions, beside those of the slow twin."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--quick", action="store_true", help="one turn, 100 questions")
     parser.add_argument("--answers", type=int, default=20, help="answers to each question")

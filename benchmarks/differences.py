@@ -133,7 +133,7 @@ def rated(every_vote: CodedBattles, question: np.ndarray | None = None) -> Rated
 def pair_of(
     kind: str, ends: tuple[float, float], singles: tuple[float, float], truth: float
 ) -> Pair:
-    """Return one comparison; `singles` are the half-widths of the two models' own intervals."""
+    """Return the comparison of two models; `singles` are half-widths of their own intervals."""
     difference, half = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
     decided, of_both = abs(difference) > half, sum(singles)
     return Pair(
@@ -318,7 +318,7 @@ def print_plans(reached: dict[int, list[float]]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Print the coverage of intervals of rating differences, on files and in simulated arenas."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--data", type=Path, default=os.environ.get("JUDGELINE_DATA"))
     parser.add_argument("--quick", action="store_true", help="two arenas of 11 models, one split")

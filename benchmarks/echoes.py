@@ -19,7 +19,7 @@ Scores = tuple[bytes, bytes]
 
 
 def scores(rng: np.random.Generator) -> dict[str, list[Scores]]:
-    """Return what a judge might say of one pair, by kind."""
+    """Return scores that a judge might give two answers, by kind."""
     around = np.clip(rng.integers(2, 11, (20, 2, 1)) + rng.integers(-1, 2, (20, 2, 6)), 1, 10)
     drawn = {"random": rng.integers(1, 11, (20, 2, 6)), "around one grade": around}
     uniform = [(bytes([a] * 6), bytes([b] * 6)) for a in range(1, 11) for b in range(1, 11)]

@@ -288,7 +288,7 @@ def shrunk(residual: np.ndarray, share: float) -> np.ndarray:
 
 
 def best_of(residual: np.ndarray) -> np.ndarray:
-    """Return all weight on the judge with the least error."""
+    """Return weights of judges: all on the one with the least residuals."""
     return np.eye(len(residual))[np.abs(residual).mean(axis=1).argmin()]
 
 
@@ -395,7 +395,7 @@ def papers_regime(n: int, size: int, seed: int) -> None:
 
 
 def main() -> None:
-    """Print the tables that were asked for."""
+    """Print the errors of rating methods, of rules among them, and of pooled judges."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("JUDGELINE_DATA"))
     parser.add_argument("--seed", type=int, default=1)

@@ -137,7 +137,7 @@ def errors_in(table: pd.DataFrame, truth: np.ndarray | None, seeds: range) -> It
 
 
 def main() -> None:
-    """Measure and print."""
+    """Print errors and coverage of ratings by judge and votes, on files and in simulations."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("files", type=Path, nargs="*", help="CSV with votes and score differences")
     parser.add_argument("--quick", action="store_true", help="two simulated arenas, not twelve")

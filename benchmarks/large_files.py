@@ -78,7 +78,7 @@ def cost(script: str, *arguments: str) -> dict[str, float]:
 
 
 def rows(size: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """Measure one size: reading alone, ranking by counts, and ranking row by row."""
+    """Measure a file of battles: reading alone, ranking by counts, and ranking row by row."""
     n, models = (int(part) for part in size.split("x"))
     path, out = folder / f"{size}.parquet", str(folder / "out")
     write(path, n, models)
@@ -91,14 +91,14 @@ def rows(size: str, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def show(row: dict[str, Any]) -> None:
-    """Print one measurement."""
+    """Print seconds and memory of one file of battles."""
     per_battle = f"{row['seconds'] / row['n'] * 1e9:,.0f} ns a battle"
     what = f"{row['n']:>11,} x {row['models']}  {row['what']:20}"
     print(f"{what} {row['seconds']:7.2f} s {per_battle:>18} {row['bytes'] / MIB:7,.0f} MiB")
 
 
 def main() -> None:
-    """Measure the sizes one after another, smallest first."""
+    """Measure files of battles one after another, smallest first."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", default=None, metavar="BATTLESxMODELS")
     parser.add_argument("--quick", action="store_true", help=f"only {' and '.join(QUICK)}")

@@ -207,7 +207,7 @@ def launch(place: Living, pairs: Sequence[str]) -> str:
 
 
 def measured_backfill(place: Living, pairs: Sequence[str], memory: "Memory") -> dict[str, Any]:
-    """Backfill the partitions and return what it took, in seconds."""
+    """Backfill the partitions and return the seconds until their last run ended."""
     started, busy = time.time(), memory.busy_seconds()
     name = launch(place, pairs)
 
@@ -250,7 +250,7 @@ class Memory:
         self.most_workers = 0
 
     def look(self) -> None:
-        """Read what there is now; the kernel keeps each process's peak."""
+        """Read the memory of the processes now; the kernel keeps each one's peak."""
         n_workers = 0
         for pid in _below(self._root):
             command = _command(pid)
@@ -308,7 +308,7 @@ def _command(pid: int) -> str:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return what the kernel tells of a process behind its name; proc(5) counts two more before."""
+    """Return the fields of a process's stat file behind its name; proc(5) has two before them."""
     return _read(pid, "stat").rpartition(")")[2].split()
 
 
@@ -412,7 +412,7 @@ def _report(
 
 
 def print_backfill(backfill: dict[str, Any], n: int, memory: Memory) -> None:
-    """Print what the backfill of n partitions took."""
+    """Print time and memory of the backfill of n partitions."""
     print(f"\nbackfill of {n} partitions: {backfill['runs']} runs, {backfill['failed']} failed")
     print(f"{backfill['further']} further runs, at most {memory.most_workers} workers at a time")
     _print_seconds(

@@ -33,7 +33,7 @@ class Judged:
     question: np.ndarray
 
     def take(self, rows: np.ndarray) -> "Judged":
-        """Return the chosen rows."""
+        """Return the chosen verdicts."""
         parts = (self.embeddings, self.score, self.target, self.question)
         return Judged(*(part[rows] for part in parts))
 
@@ -151,7 +151,7 @@ def load(folder: Path, options: argparse.Namespace) -> tuple[Judged, pd.DataFram
 
 
 def main() -> None:
-    """Run what the options ask for."""
+    """Print the learning curves of judges that learn from verdicts' embeddings."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--base-url", help="endpoint of embeddings, such as http://host:8000/v1")
     parser.add_argument("--model", default="all-MiniLM-L6-v2", help="name at the endpoint")

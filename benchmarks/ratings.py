@@ -76,7 +76,7 @@ def make_battles(n: int, size: int, seed: int = 0, strengths: np.ndarray | None 
 
 
 def coded(made: Made) -> CodedBattles:
-    """Hand the columns to the core as any caller does, with names as categoricals."""
+    """Return coded battles of the columns, with models' names as categoricals."""
     return code_battles(
         Categorical(made.model_a, made.names),
         Categorical(made.model_b, made.names),
@@ -120,7 +120,7 @@ def extra_peak_memory(task: Callable[[], Any]) -> int:
 
 
 def soft_alone(battles: CodedBattles) -> Any:
-    """Do what soft ratings take beyond those of people."""
+    """Compute soft ratings alone: slopes, their target, and the anchors of every fold."""
     voted, tally = battles.voted_models(), tally_outcomes(battles)
     beta = fit_beta_folds(battles).beta
     target = soft_target(battles, tally.judge[:, voted], beta, voted)
@@ -128,7 +128,7 @@ def soft_alone(battles: CodedBattles) -> Any:
 
 
 def gap_alone(battles: CodedBattles) -> Any:
-    """Do what gap ratings take beyond those of people."""
+    """Compute gap ratings alone: the regression of votes, and its target."""
     voted, tally = battles.voted_models(), tally_outcomes(battles)
     fit = fit_gap(battles, gap_features(battles, tally))
     return own_target(battles, tally.judge[:, voted], fit.of_both(battles), voted)
@@ -372,7 +372,7 @@ def literal_rows(made: Made) -> Iterator[dict[str, Any]]:
 
 
 def measure(size: str, repeats: int, before: dict[str, float]) -> dict[str, Any]:
-    """Return all rows of one size; runs in its own process."""
+    """Return the times of ratings of one number of battles; runs in its own process."""
     n, models = (int(part) for part in size.split("x"))
     made = make_battles(n, models)
     core = list(core_rows(made, repeats))
@@ -400,7 +400,7 @@ def _seconds(value: float | None) -> str:
 
 
 def show(result: dict[str, Any]) -> None:
-    """Print one size as a table."""
+    """Print the times of one number of battles as a table."""
     n, models = result["size"].split("x")
     print(f"\n{int(n):,} battles, {models} models")
     for row in result["core"]:
@@ -430,7 +430,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure the sizes one after another, smallest first."""
+    """Measure numbers of battles one after another, smallest first."""
     chosen = arguments()
     if chosen.one:
         print(json.dumps(measure(chosen.one, chosen.repeats, chosen.before)))

@@ -134,7 +134,7 @@ def run(folder: Path, config: Path, *words: str) -> int:
 
 
 def main() -> int:
-    """Furnish, run, and print the table."""
+    """Judge real models' answers in a fresh installation, and print the errors of its methods."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("JUDGELINE_DATA"))
     parser.add_argument("--model", type=Path, help="folder of a model that vLLM can serve")

@@ -174,7 +174,7 @@ def _words(rng: np.random.Generator) -> list[str]:
 
 
 class Asking(NamedTuple):
-    """How a presentation becomes the body of a request."""
+    """A judge's prompt and model, which turn a presentation into the body of a request."""
 
     prompt: Prompt
     model: str
@@ -212,7 +212,7 @@ class Asking(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came of one request: its tokens, or what was said instead; and its seconds."""
+    """Reply to one request: its tokens, or the server's words of failure; and its seconds."""
 
     seconds: float
     n_prompt: int = 0
@@ -329,7 +329,7 @@ def row_line(cache: str, in_flight: int, row: Row) -> str:
 
 
 class Clock:
-    """Seconds left of those that everything together may take."""
+    """Time limit of the whole benchmark, in seconds."""
 
     def __init__(self, most_s: float) -> None:
         self._end = time.monotonic() + most_s
@@ -392,7 +392,7 @@ def _started_line(server: Server, seconds: float) -> str:
 
 
 def make_asking(model: str, given: argparse.Namespace) -> Asking:
-    """Return how presentations are asked."""
+    """Return the model and prompt by which presentations are asked."""
     template = read_template(DEFAULT_TEMPLATE)
     return Asking(
         Prompt(template, RUBRIC),
@@ -453,7 +453,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run what the options ask for, or say what is missing."""
+    """Measure a served model by the options, or say which package or file is missing."""
     given = parse_arguments()
     if given.url and not given.model:
         print("--url needs --model: not run")

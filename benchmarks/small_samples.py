@@ -116,7 +116,7 @@ def as_markdown(rows: list[Promise]) -> str:
 
 
 def draw(rows: list[Promise], path: Path) -> None:
-    """Draw the coverage of each method beside that of one threshold."""
+    """Draw the coverage of intervals by each method beside that of one threshold."""
     names = [row.scenario for row in rows]
     title = "share of new models whose 90 % interval held"
     chart = Chart(title, names=names, x_range=(0.5, 1.01))
@@ -131,7 +131,7 @@ def draw(rows: list[Promise], path: Path) -> None:
 
 
 def main() -> None:
-    """Simulate and print."""
+    """Print coverage and false alarms of intervals on few models or prompts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("battles", type=Path, nargs="?", help="preferences over a reference")
     parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")

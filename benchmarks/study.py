@@ -275,7 +275,7 @@ def measure_ratings(arena: Arena, heldout: HeldOutRatings) -> Iterator[tuple[str
 
 
 def mean_of(values: Floats) -> float:
-    """Return the mean of the values that are numbers; NaN of none."""
+    """Return the mean of measurements that are numbers; NaN of none."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else math.nan
 
@@ -582,7 +582,7 @@ def reference_of(arena: Arena, rng: np.random.Generator) -> Iterator[tuple[str, 
 
 
 def measure(task: tuple[str, int, int], seed: int) -> Row:
-    """Return everything that is measured on one arena."""
+    """Return errors, coverage and signals of the ratings of one arena."""
     name, size, number = task
     stream = partial(keyed_rng, seed, "study", name, str(size), str(number))
     rng = stream()
@@ -725,7 +725,7 @@ def report(found: pd.DataFrame, page: Path) -> None:
 
 
 def main() -> None:
-    """Measure what is left, or write the page from what there is."""
+    """Measure the arenas that the file lacks, or write the page from its rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("rows", type=Path, help="file of rows, made or gone on with")
     parser.add_argument("--arenas", type=int, default=200, help="of each kind and size")

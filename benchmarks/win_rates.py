@@ -192,7 +192,7 @@ def show_rates(rows: list[dict[str, float]], n_files: int) -> None:
 
 
 def show(intervals: list[dict[str, float]], shifts: list[dict[str, Any]], n: int) -> None:
-    """Print both tables."""
+    """Print bias and coverage of simulated win rates as tables."""
     print(
         f"95 % intervals: specificity 0.7, sensitivity 0.9, 1,000 test battles, {n:,} replications"
     )
@@ -211,7 +211,7 @@ def show(intervals: list[dict[str, float]], shifts: list[dict[str, Any]], n: int
 
 
 def main() -> None:
-    """Simulate and print."""
+    """Print errors and coverage of win rates, on files and in simulations."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--replications", type=int, default=10_000)
     parser.add_argument("--quick", action="store_true", help="1,000 replications")

@@ -57,6 +57,8 @@ from judgeline.io.verdict_tables import (
     battles_given,
     embeddings_given,
     on_scale,
+    panel_of,
+    runs_given,
     scores_given,
     verdicts_given,
 )
@@ -65,7 +67,6 @@ from judgeline.report import (
     Picture,
     in_csv,
     interval_figure,
-    of_many_battles,
     picture,
     write_report,
 )
@@ -219,10 +220,12 @@ class Board:
         return compare_on(self.leaderboard, model_a, model_b, miscoverage=miscoverage)
 
     def __repr__(self) -> str:
-        """Return the first models in a line, so that a prompt does not print every table."""
-        first = of_many_battles(self.leaderboard).head(3)
-        ratings = zip(first["model"], first["rating"], strict=True)
-        best = ", ".join(f"{model} {rating:.0f}" for model, rating in ratings)
+        """Return the first models with their intervals in a line, not every table."""
+        first = self.leaderboard[["model", "rating", "lower", "upper"]].head(3)
+        best = ", ".join(
+            f"{model} {rating:.0f} [{lower:.0f}, {upper:.0f}]"
+            for model, rating, lower, upper in first.itertuples(index=False)
+        )
         return printable(f"<Board of {self.source}: {best}, ... ({len(self.leaderboard)} models)>")
 
     def _repr_html_(self) -> str:
@@ -475,6 +478,7 @@ def judge_gate(
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
     verdicts: pd.DataFrame | None = None,
+    replicates: str | Mapping[Any, pd.DataFrame] | None = None,
     thresholds: Mapping[str, float | None] | None = None,
     withhold: str | Sequence[str] = ("skill",),
     missing: Any = None,
@@ -488,6 +492,10 @@ def judge_gate(
         As for `rank`.
     verdicts : DataFrame, optional
         Its single answers, as `ask` returns them, for the share that could be read.
+    replicates : str or mapping of DataFrame, optional
+        The judge's further runs on some of the battles, for its reliability: tables like `battles`
+        by name, or the column of `battles` that numbers the runs, whose first one is rated by.
+        Battles are the same in two runs if their ``battle_id`` is; votes may be missing.
     thresholds : mapping of str to float or None, optional
         Limits by criterion, None for no limit; those of `judgeline.reliability` by default.
     withhold : sequence of str
@@ -511,10 +519,16 @@ def judge_gate(
             f"the threshold of {odd[0]!r} is {limits[odd[0]]!r}; expected a number, or None",
             "thresholds",
         )
-    named = (withhold,) if isinstance(withhold, str) else tuple(withhold)
-    settings = Settings(thresholds=limits, withhold=named)
+    withholding = (withhold,) if isinstance(withhold, str) else tuple(withhold)
+    settings = Settings(thresholds=limits, withhold=withholding)
     lenient = {"allow_quarantine": False, "missing": missing, "same_names": same_names}
-    given = _usable(readable(battles, judge, outcomes, columns, **lenient).scored, settings)
+    named = judge, outcomes, columns
+    first, *further = runs_given(battles, replicates, (columns or {}).get("battle_id", "battle_id"))
+    scored = readable(first, *named, **lenient).scored
+    given = _usable(scored, settings)
+    if further:
+        again = [readable(run, *named, with_votes=False, **lenient).scored for run in further]
+        given["reliability_panel"] = panel_of([scored, *again])
     if verdicts is not None:
         if "status" not in getattr(verdicts, "columns", ()):
             raise ArgumentError(
@@ -531,6 +545,7 @@ def ask(
     form: str = "rubric",
     budget: str | Sequence[str] | None = None,
     n_replicates: int | None = None,
+    retry: str | Sequence[str] = (),
     store: str | Path | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
@@ -557,6 +572,9 @@ def ask(
         endpoint can do is found out once, by a few small requests beside the cap.
     n_replicates : int, optional
         How often each presentation is asked; the judge's ``replicates``, 1 by default.
+    retry : str or sequence of str, optional
+        Failures that are asked again each time, such as ``"refusal"`` (docs/verdicts.md), beside
+        ``"transport"``; those cut short, unreadable or echoed are asked once more by themselves.
     store : str or Path, optional
         Folder or URI of the answers; that of the lineage by default (``JUDGELINE_VERDICTS``).
     tell : callable, optional
@@ -592,6 +610,7 @@ def ask(
         form=form,
         budget=budget,
         n_replicates=n_replicates,
+        retry=(retry,) if isinstance(retry, str) else retry,
         store=store,
         tell=tell,
     )

@@ -6,10 +6,10 @@ import dagster as dg
 from pydantic import Field, field_validator
 from upath import UPath
 
+from judgeline.judges.buying import retried_with
 from judgeline.judges.embeddings.buying import EmbeddingStore
 from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.paths import embeddings_uri, verdicts_uri
-from judgeline.tables.judging import FAILURES
 
 
 class StoredVerdicts(dg.ConfigurableResource[Any]):
@@ -22,9 +22,13 @@ class StoredVerdicts(dg.ConfigurableResource[Any]):
     @field_validator("retry_also")
     @classmethod
     def _require_classes(cls, value: list[str]) -> list[str]:
-        if unknown := sorted({*value} - set(FAILURES)):
-            raise ValueError(f"unknown failure class {unknown[0]!r}; known: {', '.join(FAILURES)}")
+        retried_with(value)
         return value
+
+    @property
+    def retried(self) -> frozenset[str]:
+        """Return the failures that are asked again each time."""
+        return retried_with(self.retry_also)
 
     def open(self) -> VerdictStore:
         """Return the store; nothing is made before the first answer comes."""

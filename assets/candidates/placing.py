@@ -1,8 +1,5 @@
 """New models placed among the models that people rated, and attack controls held to bounds."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import dagster as dg
 import pandas as pd
 
@@ -18,21 +15,10 @@ ABOVE_CHANCE = 2.33
 takes one of a hundred controls that stand at their bound so high."""
 
 
-def _candidates_tell(
-    context: dg.AssetExecutionContext, tables: Mapping[str, pd.DataFrame], _settings: Any
-) -> Mapping[str, Any]:
-    table = tables["candidate_ratings"]
-    flags = table["flags"].str.split(";")
-    for name in table.loc[flags.map(lambda own: "not-placed" in own).astype(bool), "model"]:
-        context.log.warning(f"{name!r} could not be placed: see not_placed of this table")
-    return {}
-
-
 candidate_ratings = step_asset(
     candidates.candidate_ratings,
     "7",
     follows_judged_candidates,
-    tells=_candidates_tell,
     columns={"candidates": candidates.NEWCOMER},
     deps=["judge_gate"],  # of the check
 )

@@ -14,7 +14,7 @@ from assets.judging.pools import hosting_of, turn_of
 from assets.partitions import corpus_and_judge
 from judgeline.judges.annotation import annotate, evidence_entries
 from judgeline.judges.budget import Budget, Price
-from judgeline.judges.buying import RETRIED, Account, Buyer, models_named, paced
+from judgeline.judges.buying import Account, Buyer, models_named, paced
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.forms.registered import FormName
 from judgeline.judges.judge import Judge, origin_of
@@ -54,7 +54,7 @@ def ask_judge(
     buyer = Buyer(
         verdict_store.open(),
         budget,
-        RETRIED.union(verdict_store.retry_also),
+        verdict_store.retried,
         on_wait=lambda: _log(context, f"{slug} waits: another run is asking it"),
         turn=turn_of(context, judge, say),
     )

@@ -161,8 +161,12 @@ def plan_judge(
     *,
     asks: Collection[str] = ASKED,
     further: pd.DataFrame | None = None,
+    settled: Collection[str] = (),
 ) -> JudgePlan:
-    """Return the plan of a judge for the sampled battles, and for `further` ones of candidates."""
+    """Return the plan of a judge for the sampled battles, and for `further` ones of candidates.
+
+    Failed answers of the tables `settled`, which are up to date, count as answered.
+    """
     further = sample.head(0) if further is None else further
     partition, asks = corpus_judge_key(corpus.slug, judge.slug), _asking(judge, sample, came, asks)
     if not asks:
@@ -176,15 +180,22 @@ def plan_judge(
     rubric = pd.concat([own, further], ignore_index=True) if len(further) else own
 
     def opened(form: FormName) -> Callable[[], Judge]:
+        """Return the function that opens the judge in a form."""
         return partial(open_judge, judge, corpus, form=form)
 
+    def buyer_of(table: str) -> Buyer:
+        """Return the buyer of a table's answers."""
+        return buyer.keeping_failures() if table in settled else buyer
+
     asked = {
-        form: expect_calls(judge, form, opened(form), sample, buyer)
+        form: expect_calls(judge, form, opened(form), sample, buyer_of(table))
         for form, table in _TABLES.items()
         if form in judge.asks and table in asks and form != "rubric"
     }
     if "rubric" in judge.asks and (len(rubric) or more):
-        of_rubric = expect_calls(judge, "rubric", opened("rubric"), rubric, buyer, more=more)
+        one = buyer if len(further) else buyer_of("verdicts")
+        repeats = more, buyer_of("reliability_panel").repeating(judge.replicates)
+        of_rubric = expect_calls(judge, "rubric", opened("rubric"), rubric, one, repeats=repeats)
         asked = {"rubric": of_rubric, **asked}
     n_rubric = asked["rubric"].n_needed if "rubric" in asked else 0
     n_rubric = max(0, n_rubric - 2 * judge.replicates * len(further))

@@ -32,7 +32,7 @@ _PAUSE_S = 5.0
 def capped(
     context: dg.AssetExecutionContext, budget: Budget, *, costs_money: bool = True
 ) -> Budget:
-    """Return the tightest of budget, run tag and variable; an untyped run has a default."""
+    """Return the budget of a run under the caps of its tag, the environment, or the default."""
     texts = {
         f"the run tag {BUDGET_TAG}": tag_of(context, BUDGET_TAG),
         f"the environment variable {VARIABLE}": _of_environment(),
@@ -92,7 +92,7 @@ def parse_cap(text: str, where: str) -> Budget:
 
 
 class RunBudget(JointBudget):
-    """Caps `own` of a run and `shared` with its backfill; the run's tags keep what it spent."""
+    """Budget of one run, or of a backfill's runs together; the run's tags keep the cost so far."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class RunBudget(JointBudget):
 
 
 def _family(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterable[dg.DagsterRun]:
-    """Return the runs that share a cap: those of a backfill, or a run and what it retries."""
+    """Return the runs under one budget: those of a backfill, or a run and its retries."""
     if backfill := run.tags.get(_BACKFILL):
         return instance.get_runs(dg.RunsFilter(tags={_BACKFILL: backfill}))
     root = run.tags.get(_ROOT) or run.run_id
@@ -171,7 +171,7 @@ def retried_later(context: dg.AssetExecutionContext) -> Iterator[None]:
 
 @contextmanager
 def transient_ignored() -> Iterator[None]:
-    """Ignore a transient error."""
+    """Ignore an error of the way to an endpoint, a store or the database of runs."""
     try:
         yield
     except Exception as error:

@@ -127,7 +127,8 @@ def fewest_to_overtake(
     require_single(battles, "battles that hold a lead")
     first, second = (battles.models.index(name) for name in (model, rival))
 
-    def lead_of(left: Ints) -> tuple[float, Floats]:  # and what each battle left adds to it
+    def lead_of(left: Ints) -> tuple[float, Floats]:
+        """Return the lead in Elo points by the battles left, and each one's influence on it."""
         kept = battles.take(left)
         try:
             placements = place(kept, l2=l2, smoothing_levels=levels_in([method]))
@@ -198,6 +199,7 @@ def _of_one(
     column = (np.cumsum(placements.voted) - 1)[opponent]
 
     def of_base(base: str) -> tuple[Floats, Floats]:
+        """Return expected shares of the win and influences by one base method."""
         fit, share = placements.placed[base], placements.shares[base](model, own)[counted]
         return influence_of(share, float(fit.strength[model]), fit.anchors[model][column], l2=l2)
 

@@ -152,6 +152,7 @@ def place(
     shares: dict[str, OwnShares] = {"human": human_shares}
 
     def by_outcomes(name: str, count: Callable[[Floats], Floats]) -> None:
+        """Add a method that counts the judge's outcomes, from 0 to 1, as shares of the win."""
         targets[name] = linear_target(judge, count(QUARTERS), voted)
         shares[name] = lambda _, own: count(own.judge / 4)
 

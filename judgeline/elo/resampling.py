@@ -151,7 +151,8 @@ class _OwnFit(NamedTuple):
         """Return placements (K, R) by wins (K, R) over battles (R, A), near those of the sample."""
         gap, origin = (self.strengths[:, None] - self.anchors)[..., None], 2 * l2 * self.strengths
 
-        def derivatives(offset: Floats) -> tuple[Floats, Floats]:  # at P offsets, (K, R, P)
+        def derivatives(offset: Floats) -> tuple[Floats, Floats]:
+            """Return slope and information of the likelihoods at P offsets, (K, R, P) each."""
             chance = expit(gap + offset)
             slope = (wins - origin[:, None])[..., None] - met @ chance - 2 * l2 * offset
             return slope, met @ (chance * (1 - chance)) + 2 * l2

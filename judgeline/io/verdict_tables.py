@@ -1,11 +1,13 @@
 """Battles and verdicts of a notebook, with the declared columns that steps read."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from judgeline.io.outcome_codes import ArgumentError
+from judgeline.io.scoring import turned
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.verdict import completion_id
 
@@ -150,6 +152,65 @@ def _typed(table: pd.DataFrame, needed: Collection[str], argument: str) -> pd.Da
                 argument,
             )
     return table.assign(**names, **numbers)
+
+
+def runs_given(
+    battles: Any, replicates: str | Mapping[Any, pd.DataFrame] | None, battle_id: str
+) -> list[Any]:
+    """Return a judge's battles run by run, the first one that rates.
+
+    `replicates` names the column of `battles` that numbers the runs, or holds the further runs;
+    `battle_id` is the tables' own name of that column.
+    """
+    if replicates is None:
+        return [battles]
+    if isinstance(replicates, Mapping):
+        runs = [battles, *replicates.values()]
+    elif isinstance(battles, pd.DataFrame) and replicates in battles:
+        numbers = battles[replicates]
+        if (nulls := numbers.isna()).any():
+            raise ArgumentError(
+                f"{replicates} is empty in {int(nulls.sum())} of {len(battles)} battles; number "
+                "the run of each, or leave these rows out",
+                "replicates",
+            )
+        runs = [
+            battles[numbers.eq(run)].drop(columns=replicates)
+            for run in numbers.sort_values().unique()
+        ]
+    else:
+        raise ArgumentError(
+            f"replicates is {replicates!r}; expected a column of battles that numbers the runs, or "
+            "further runs as tables by name, replicates={'second': table}",
+            "replicates",
+        )
+    for run in runs:
+        if not isinstance(run, pd.DataFrame) or battle_id not in run:
+            raise ArgumentError(
+                f"a run has no column {battle_id!r}, {_MEANING['battle_id']}, by which runs are "
+                "compared; add it to battles and to each table of replicates",
+                "replicates",
+            )
+    return runs
+
+
+def panel_of(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the repeated battles of scored runs as a panel, with A and B as in the first run."""
+    first = runs[0].set_index("battle_id")[["model_a", "model_b"]]
+    parts = []
+    for replicate, run in enumerate(runs):
+        own = run[run["battle_id"].isin(first.index)].reset_index(drop=True)
+        there = first.loc[own["battle_id"]].reset_index(drop=True)
+        own, _ = turned(own, own["model_a"].ne(there["model_a"]).to_numpy())
+        if (odd := own[["model_a", "model_b"]].ne(there).any(axis=1)).any():
+            raise ArgumentError(
+                f"battle_id {own.loc[odd, 'battle_id'].iloc[0]!r} has other models in another run; "
+                "name a battle alike in every run",
+                "replicates",
+            )
+        parts.append(own.assign(replicate=replicate))
+    panel = pd.concat(parts, ignore_index=True)
+    return panel[panel["battle_id"].duplicated(keep=False)]
 
 
 def embeddings_given(table: pd.DataFrame, source: str, argument: str) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from judgeline.io.outcome_codes import ArgumentError
 from judgeline.io.verdict_tables import battles_given
 from judgeline.judges.annotation import annotate
 from judgeline.judges.budget import Budget, require_price
-from judgeline.judges.buying import Buyer, models_named, paced
+from judgeline.judges.buying import Buyer, models_named, paced, retried_with
 from judgeline.judges.definition import NEVER_SHOWN, JudgeDefinition
 from judgeline.judges.forms.registered import FORMS, FormName
 from judgeline.judges.judge_plan import JudgePlan, expect_calls, plan_of, told
@@ -38,6 +38,7 @@ def ask_judge(
     form: FormName,
     budget: str | Sequence[str] | None,
     n_replicates: int | None,
+    retry: Sequence[str],
     store: str | Path | None,
     tell: Callable[[str], None] | None,
 ) -> pd.DataFrame:
@@ -53,6 +54,7 @@ def ask_judge(
     buyer = Buyer(
         VerdictStore(UPath(os.path.expanduser(store or verdicts_uri()))),
         cap,
+        retried_with(retry),
         on_wait=lambda: tell(f"{declared.slug} waits: another process is asking it"),
     )
     with Hosting(tell, warn=tell) as hosting:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from judgeline.io.outcome_codes import ArgumentError
 from judgeline.judges.budget import Budget, Cost, JointBudget, Price
 from judgeline.judges.forms.form import Form, Reading, read
 from judgeline.judges.judge import Calls, Judge, judge_key
@@ -18,6 +19,7 @@ from judgeline.judges.presentation import Answer, Presentation
 from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.judges.store.writing import VerdictWriter
 from judgeline.report import shortened
+from judgeline.tables.judging import FAILURES
 from judgeline.tables.remedies import MOST_REASONS, remedies_text
 
 RETRIED = frozenset({"transport"})
@@ -144,17 +146,18 @@ def paced(slug: str, price: Price | None, tell: Callable[[str], None]) -> Progre
 class Buyer:
     """Returns stored answers and buys the missing ones; `account` counts the last call.
 
-    Failures of `retried` are asked for again, however often they were; those of `RETRIED_ONCE` a
+    Failures of `retried` are asked for again, however often they were; those of `retried_once` a
     second time and no more. Replicates below `n_covered` belong to another table, which mends and
-    pays for them: here they are asked only if they are missing or were lost (`RETRIED`), and no
-    replicate is asked for the sake of `RETRIED_ONCE`, and a judge that nobody can read any more is
-    asked to the end, since that is what such tables watch for. `turn` gives a context in which all
+    pays for them: here they are asked only if they are missing or were lost (`RETRIED`), and a
+    judge that nobody can read any more is asked to the end, since that is what such tables watch
+    for. `turn` gives a context in which all
     is asked, and which may wait to be entered: a place at the judge's endpoint, say.
     """
 
     store: VerdictStore
     budget: Budget = field(default_factory=Budget)
     retried: Collection[str] = RETRIED
+    retried_once: Collection[str] = RETRIED_ONCE
     on_wait: Callable[[], None] | None = None
     account: Account = field(default_factory=Account)
     n_covered: int = 0
@@ -162,7 +165,11 @@ class Buyer:
 
     def repeating(self, n_covered: int) -> "Buyer":
         """Return a buyer whose replicates below `n_covered` belong to another table."""
-        return replace(self, n_covered=n_covered, account=Account())
+        return replace(self, n_covered=n_covered, retried_once=(), account=Account())
+
+    def keeping_failures(self) -> "Buyer":
+        """Return a buyer to whom a failed answer is an answer."""
+        return replace(self, retried=(), retried_once=(), account=Account())
 
     def missing(
         self, judge: Judge, presentations: Sequence[Presentation]
@@ -225,11 +232,11 @@ class Buyer:
     ) -> dict[str, Presentation]:
         """Return the calls without an answer, or with a failure that is retried."""
         fates = zip(found["identity"], found["status"], found["n_attempts"], strict=True)
-        needed, once = dict(calls), frozenset[str]() if self.n_covered else RETRIED_ONCE
+        needed = dict(calls)
         for identity, status, n_attempts in fates:
             is_covered = calls[identity].replicate < self.n_covered
             retried = RETRIED if is_covered else self.retried
-            if not is_retried(status, n_attempts, retried, once):
+            if not is_retried(status, n_attempts, retried, self.retried_once):
                 del needed[identity]
         return needed
 
@@ -300,6 +307,15 @@ def is_retried(
 ) -> bool:
     """Return whether a call of some status is asked again after `n_attempts` attempts."""
     return status in retried or (status in retried_once and n_attempts < 2)
+
+
+def retried_with(more: Collection[str]) -> frozenset[str]:
+    """Return the failures that are asked again each time: `RETRIED`, and more classes by name."""
+    if unknown := sorted({*more} - {*FAILURES}):
+        raise ArgumentError(
+            f"unknown failure class {unknown[0]!r}; known: {', '.join(FAILURES)}", "retry"
+        )
+    return RETRIED.union(more)
 
 
 def once_each(

@@ -162,15 +162,16 @@ def expect_calls(
     battles: pd.DataFrame,
     buyer: Buyer,
     *,
-    more: Sequence[Presentation] = (),
+    repeats: tuple[Sequence[Presentation], Buyer] | None = None,
     n_replicates: int | None = None,
     first_replicate: int = 0,
 ) -> Expected:
     """Return the expected calls of a judge about battles; it is opened where that asks nobody.
 
-    `more` is shown besides by the reliability panel, whose first runs are calls of the verdicts
-    too; runs before `first_replicate` are asked by others.
+    `repeats` are the presentations of the reliability panel, whose first runs are calls of the
+    verdicts too, and their buyer; runs before `first_replicate` are asked by others.
     """
+    more, repeater = repeats or ((), buyer)
     asked, n_times = form_with(form, judge), n_replicates or judge.replicates
     answered, n_stored, note = NONE_ANSWERED, 0, ""
     if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
@@ -190,7 +191,7 @@ def expect_calls(
         shown = runs_of(asked, opened.evidence, battles, n_times, first_replicate)
         needed, n_stored = buyer.missing(opened, shown)
         if more:
-            further, _ = buyer.repeating(judge.replicates).missing(opened, more)
+            further, _ = repeater.missing(opened, more)
             identity = Calls(opened).identity
             needed = list({identity(one): one for one in (*needed, *further)}.values())
             shown += more

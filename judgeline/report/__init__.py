@@ -19,7 +19,6 @@ from judgeline.report.figures import Illustration, Picture, interval_figure, pic
 from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.page import write_report
-from judgeline.report.wording import of_many_battles
 
 __all__ = [
     "COMPANIONS",
@@ -41,7 +40,6 @@ __all__ = [
     "inert",
     "interval_figure",
     "lead_text",
-    "of_many_battles",
     "picture",
     "shortened",
     "strongest",

@@ -69,6 +69,7 @@ def step(table: Table, reads: tuple[str, ...] = ()) -> Callable[[Function], Step
     """Declare the step that makes a table; its docstring says what one row is."""
 
     def declare(function: Function) -> Step:
+        """Return the step of a function; ValueError if its names are not those declared."""
         if function.__name__ != table.name:
             raise ValueError(f"step {function.__name__} makes table {table.name}; name both alike")
         if ("settings" in signature(function).parameters) != bool(reads):

@@ -109,7 +109,7 @@ def run(
     )
     cap = Budget.parse(budget) if budget else None
     if cap:
-        plan = lineage(dry_run=True)
+        plan = lineage(dry_run=True, force=force)
         if plan.exit_code:
             raise typer.Exit(plan.exit_code)
         require_covered(plan.plan, cap)

@@ -1,7 +1,8 @@
 """Plan of a run: its judges, the supported part of the lineage, calls, and price."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import dagster as dg
@@ -114,11 +115,13 @@ def plan_run(
     buyer: Buyer,
     *,
     asks: Collection[str] = ASKED,
+    settled: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> tuple[int, tuple[JudgePlan, ...]]:
     """Return the number of battles to judge, and the plan of each judge's calls.
 
-    The corpus is read and sampled as a run would. Where the budget of the corpus for candidates is
-    expected to stop the run, the plan of the judge says so.
+    The corpus is read and sampled as a run would. `settled` names the tables, by judge, that the
+    run would leave as they are. Where the budget of the corpus for candidates is expected to stop
+    the run, the plan of the judge says so.
     """
     read = read_corpus(corpus)
     battles, _ = filter_battles(read.battles, corpus.filters)
@@ -129,7 +132,8 @@ def plan_run(
     plan = []
     for judge in judges:
         known = (judge, corpus, sample, read.verdicts, tables, buyer)
-        step = plan_judge(*known, asks=asks, further=further)
+        kept = settled.get(judge.slug, ())
+        step = plan_judge(*known, asks=asks, further=further, settled=kept)
         if len(further):
             placing = plan_judge(*known, asks=("candidate_verdicts",), further=further)
             step = replace(step, cut_short=cut_short(placing, corpus.candidates.budget))

@@ -9,10 +9,10 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import dagster as dg
@@ -23,7 +23,7 @@ from assets.judging.assets import ASKED
 from assets.judging.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from judgeline.judges.budget import Budget
-from judgeline.judges.buying import RETRIED, Buyer
+from judgeline.judges.buying import Buyer
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.suggest import unknown_name
 from pipelines.commands.beside import beside, n_processes
@@ -58,7 +58,7 @@ from pipelines.sensors.candidates import PLACES_TAG, has_candidates, placing_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.stores import StoredVerdicts
-from resources.tables.store import ParquetTables
+from resources.tables.store import ParquetStore, ParquetTables
 
 _REPORT = dg.AssetKey("report")
 _ASKED_ABOUT_THEM = dg.AssetKey("candidate_verdicts")
@@ -82,47 +82,112 @@ def run_lineage(
     verbose: bool = True,
 ) -> RunOutcome:
     """Make the tables of a corpus that are not up to date; if not `verbose`, end in a board."""
-    console = console or Console()
-    catalog, tables = catalog or Catalog(), tables or ParquetTables()
-    verdict_store = verdict_store or StoredVerdicts()
+    console, catalog = console or Console(), catalog or Catalog()
+    stores = tables or ParquetTables(), verdict_store or StoredVerdicts()
+    asked = _Request(corpus, judges, select, catalog, *stores, instance, force)
     try:
         require_environment()
-        definition = catalog.corpus(corpus)
-        chosen = judges_of(definition, catalog, judges)
-        if definition.embeddings is not None:
-            catalog.embedder(definition.embeddings)  # a wrong name costs no call
-        store = tables.create_io_manager(None)
-        buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))
-        served = [judge for judge in chosen if judge.kind == "openai"]
-        selected = _selected(build_definitions(tables=tables), select) if dry_run or served else ()
-        asks = [name for name in ASKED if dg.AssetKey(name) in selected]
-        if dry_run:
-            n_battles, plan = plan_run(definition, chosen, store, buyer, asks=asks)
-            names = tuple(judge.slug for judge in chosen)
-            outcome = RunOutcome(corpus, names, n_battles=n_battles, plan=plan)
-        else:
-            require_reachable(asked_judges(definition, served, store, buyer, asks))
-            opened = open_instance() if instance is None else nullcontext(instance)
-            with opened as recorded, RunReporter(console, verbose=verbose) as reporter:
-                if instance is None:
-                    recover(recorded)
-                defs = build_definitions(
-                    catalog=catalog,
-                    tables=tables,
-                    verdict_store=verdict_store,
-                    budget=budget,
-                    loggers={"console": reporter.logger()},
-                )
-                outcome, graph = RunOutcome(corpus), defs.resolve_asset_graph()
-                record = Record(recorded, graph, store, catalog.frozen(), verdict_store)
-                may_fork = budget is None and recorded.is_persistent
-                known = (outcome, reporter, defs, record, _selected(defs, select))
-                lineage = _Lineage(*known, force=force, may_fork=may_fork)
-                lineage.run(definition, partial(judges_of, definition, catalog, judges))
+        outcome = asked.plan() if dry_run else asked.run(budget, console, verbose=verbose)
     except dg.DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
     except (ValueError, OSError) as error:
         outcome = RunOutcome(corpus, tuple(judges or ()), errors=[str(error)])
+    _print(outcome, catalog, console, verbose=verbose)
+    return outcome
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A corpus, judges and tables by name, and the stores of a run over them."""
+
+    corpus: str
+    judges: Sequence[str] | None
+    select: Sequence[str] | None
+    catalog: Catalog
+    tables: ParquetTables
+    verdict_store: StoredVerdicts
+    instance: dg.DagsterInstance | None
+    force: bool
+
+    @cached_property
+    def definition(self) -> CorpusDefinition:
+        """Return the corpus; ValueError if it, or its embedder, is unknown."""
+        definition = self.catalog.corpus(self.corpus)
+        if definition.embeddings is not None:
+            self.catalog.embedder(definition.embeddings)  # a wrong name costs no call
+        return definition
+
+    @cached_property
+    def store(self) -> ParquetStore:
+        """Return the store of tables."""
+        return self.tables.create_io_manager(None)
+
+    def choose(self, instance: dg.DagsterInstance | None = None) -> list[JudgeDefinition]:
+        """Return the judges to run; see `judges_of`."""
+        return judges_of(self.definition, self.catalog, self.judges, instance)
+
+    def plan(self) -> RunOutcome:
+        """Return the calls of each judge that a run would make; nobody is asked."""
+        chosen, defs = self.choose(), build_definitions(tables=self.tables)
+        selected = _selected(defs, self.select)
+        asks, buyer = _asking(selected), self._buyer()
+        settled: dict[str, list[str]] = {}
+        if not self.force and any(self.store.partitions(name, self.corpus) for name in asks):
+            with self._opened() as recorded:
+                record = self._record(recorded, defs)
+                for judge in chosen:
+                    settled[judge.slug] = record.settled(asks, selected, self.corpus, judge.slug)
+        known = (self.definition, chosen, self.store, buyer)
+        n_battles, plan = plan_run(*known, asks=asks, settled=settled)
+        names = tuple(judge.slug for judge in chosen)
+        return RunOutcome(self.corpus, names, n_battles=n_battles, plan=plan)
+
+    def run(self, budget: Budget | None, console: Console, *, verbose: bool) -> RunOutcome:
+        """Make the tables, once the endpoint of each judge that is to be asked has answered."""
+        self._require_reachable()
+        with self._opened() as recorded, RunReporter(console, verbose=verbose) as reporter:
+            if self.instance is None:
+                recover(recorded)
+            defs = build_definitions(
+                catalog=self.catalog,
+                tables=self.tables,
+                verdict_store=self.verdict_store,
+                budget=budget,
+                loggers={"console": reporter.logger()},
+            )
+            outcome, record = RunOutcome(self.corpus), self._record(recorded, defs)
+            may_fork = budget is None and recorded.is_persistent
+            known = (outcome, reporter, defs, record, _selected(defs, self.select))
+            lineage = _Lineage(*known, force=self.force, may_fork=may_fork)
+            lineage.run(self.definition, self.choose)
+            return lineage.outcome
+
+    def _require_reachable(self) -> None:
+        served = [judge for judge in self.choose() if judge.kind == "openai"]
+        if served:
+            asks = _asking(_selected(build_definitions(tables=self.tables), self.select))
+            known = (self.definition, served, self.store, self._buyer(), asks)
+            require_reachable(asked_judges(*known))
+
+    def _buyer(self) -> Buyer:
+        return Buyer(self.verdict_store.open(), retried=self.verdict_store.retried)
+
+    def _opened(self) -> AbstractContextManager[dg.DagsterInstance]:
+        return open_instance() if self.instance is None else nullcontext(self.instance)
+
+    def _record(self, recorded: dg.DagsterInstance, defs: dg.Definitions) -> Record:
+        graph, catalog = defs.resolve_asset_graph(), self.catalog.frozen()
+        return Record(recorded, graph, self.store, catalog, self.verdict_store)
+
+
+def _asking(selected: Collection[dg.AssetKey]) -> list[str]:
+    """Return the names of the selected tables that are made by asking judges."""
+    return [name for name in ASKED if dg.AssetKey(name) in selected]
+
+
+def _print(outcome: RunOutcome, catalog: Catalog, console: Console, *, verbose: bool) -> None:
+    """Print a run's outcome; if not `verbose`, warnings of a simulation are counted only."""
+    corpus = outcome.corpus
     others = [
         one for one in outcome.failed_checks if verbose or not _is_simulated(one, corpus, catalog)
     ]
@@ -132,7 +197,6 @@ def run_lineage(
     print_outcome(replace(outcome, failed_checks=others), console)
     if not verbose and outcome.report is not None and outcome.made and not outcome.errors:
         print_conclusion(console, corpus)
-    return outcome
 
 
 def _is_simulated(check: FailedCheck, corpus: str, catalog: Catalog) -> bool:

@@ -4,7 +4,7 @@ A table is up to date where its code version, the data versions of its inputs an
 its code reads are those that it was made by, its file is there, and its checks came to an end.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,25 @@ class Record:
         due = {key for key in keys if self._is_stale(key, partition, checks)}
         steps = (self.graph.get(key).execution_set_asset_keys & {*keys} for key in due)
         return due.union(*steps)
+
+    def settled(
+        self, names: Iterable[str], selected: Set[dg.AssetKey], corpus: str, judge: str
+    ) -> list[str]:
+        """Return the tables of a judge that are up to date, with all `selected` ones behind them.
+
+        The table of candidates' verdicts is never among them: dropped files decide about it.
+        """
+        behind = {
+            name: dg.AssetSelection.assets(name).upstream().resolve(self.graph) & selected
+            for name in names
+            if name != "candidate_verdicts"
+        }
+        keys = set[dg.AssetKey]().union(*behind.values())
+        common = {key for key in keys if self.graph.get(key).partitions_def == CORPUS}
+        due = self.stale(common, corpus) | self.stale(
+            keys - common, corpus_judge_key(corpus, judge)
+        )
+        return [name for name, needed in behind.items() if not needed & due]
 
     def failed_checks(self, keys: Collection[dg.AssetKey], partition: str) -> list[FailedCheck]:
         """Return the checks that failed when tables of a partition were made, in their order."""
@@ -146,7 +165,7 @@ class Record:
         if not failed:
             return False
         found, _ = self.verdict_store.open().find(identity, failed)
-        retried = RETRIED.union(self.verdict_store.retry_also)
+        retried = self.verdict_store.retried
         fates = zip(found["status"], found["n_attempts"], strict=True)
         if any(is_retried(status, n, retried) for status, n in fates):
             return True

@@ -183,7 +183,7 @@ def test_it_is_the_row_that_the_corpus_would_have_had(rate, scored_battles):
     assert found == pytest.approx([*expected, theirs.loc["hard", "rating"]])
 
 
-def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate):
+def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate, capsys):
     broken = scores("broken", GOOD)
     broken.loc[3, "score_difference"] = np.inf
     tables = tables_of(
@@ -193,6 +193,8 @@ def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate):
     unjudged = pd.DataFrame({"model": ["later"], "content_hash": ["h"]})
     tables["candidates"] = pd.concat([tables["candidates"], unjudged], ignore_index=True)
     table, metadata = rate(tables)
+    (logged,) = [line for line in capsys.readouterr().err.splitlines() if "not be placed" in line]
+    assert metadata["not_placed"].value["broken"] in logged
     assert table["flags"].to_dict() == {
         "good": "candidate;no-votes;beyond-anchors",
         "broken": "candidate;no-votes;not-placed",

@@ -29,7 +29,7 @@ def annotate(
     if buyer is not None:
         return annotation.annotate(judge, battles, slug=slug, buyer=buyer, **options)
     with TemporaryDirectory() as folder:
-        own = Buyer(VerdictStore(UPath(folder)), n_covered=1)  # asked to the end, readable or not
+        own = Buyer(VerdictStore(UPath(folder))).repeating(1)  # asked to the end, readable or not
         return annotation.annotate(judge, battles, slug=slug, buyer=own, **options)
 
 

@@ -166,11 +166,60 @@ def test_scores_need_votes_by_their_name_and_both_orders() -> None:
         judgeline.score(battles(2), marks)
 
 
-def test_the_gate_has_a_door() -> None:
+def test_failures_are_asked_again_on_request() -> None:
+    server = FaultServer(lambda texts, n: "refusal-prose" if n < 2 else None)
+    with serving(server):
+        for retry, n_sent in (((), 4), ((), 4), ("refusal", 8), (["refusal"], 12), ("refusal", 12)):
+            verdicts = judgeline.ask(battles(2), at(server), budget="none", retry=retry)
+            assert len(server.presentations) == n_sent
+        assert verdicts["status"].eq("ok").all()
+        with pytest.raises(ValueError, match=r"unknown failure class 'boredom'; known: .*refusal"):
+            judgeline.ask(battles(2), at(server), budget="none", retry="boredom")
+
+
+RUNS = np.array(
+    [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+)
+"""Four raters of six targets: P. E. Shrout and J. L. Fleiss (1979), Psychological Bulletin 86(2),
+table 2, where table 4 has their ICC(3,1) of .71 and ICC(3,4) of .91."""
+
+
+def test_the_gate_takes_replicates() -> None:
+    table = agreeing()
+    table.loc[:5, "score_difference"] = RUNS[:, 0] - 1.0
+    runs = {k: table.head(6).assign(score_difference=RUNS[:, k] - 1.0) for k in (1, 2, 3)}
+    back = {"model_a": "model_b", "model_b": "model_a"}
+    turned = runs[2].rename(columns=back).drop(columns="human_outcome")
+    runs[2] = turned.assign(score_difference=-turned["score_difference"])
+    gate = judgeline.judge_gate(table, replicates=runs).set_index("criterion")
+    assert round(gate.loc["single_run_reliability", "value"], 2) == 0.71
+    assert round(gate.loc["icc_average", "value"], 2) == 0.91
+    assert gate.loc["icc_average", "note"] == "6 of 6 battles in 4 runs"
+    together = pd.concat(
+        [table.assign(run=0), *(run.assign(run=k) for k, run in runs.items())]
+    ).sample(frac=1, random_state=1)
+    again = judgeline.judge_gate(together, replicates="run").set_index("criterion")
+    pd.testing.assert_series_equal(again["value"], gate["value"])
+    alone = judgeline.judge_gate(table).set_index("criterion")
+    assert pd.isna(alone.loc["icc_average", "value"])
+    for odd, said in (
+        ("round", "replicates is 'round'; expected a column"),
+        ({1: runs[1].drop(columns="battle_id")}, "a run has no column 'battle_id'"),
+        ({1: runs[1].assign(model_a="other")}, "'b0' has other models in another run"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            judgeline.judge_gate(table, replicates=odd)
+
+
+def agreeing() -> pd.DataFrame:
+    """Battles of a judge that agrees with three votes of four."""
     scored = battles(300).assign(score_difference=np.arange(300) % 7 - 3.0)
-    agreeing = (np.sign(scored["score_difference"]) + 1) / 2
-    other = scored["human_outcome"]
-    table = scored.assign(human_outcome=agreeing.where(scored.index % 4 > 0, other))
+    share, other = (np.sign(scored["score_difference"]) + 1) / 2, scored["human_outcome"]
+    return scored.assign(human_outcome=share.where(scored.index % 4 > 0, other))
+
+
+def test_the_gate_has_a_door() -> None:
+    table = agreeing()
     gate = judgeline.judge_gate(table, thresholds={"kappa": 0.99})
     assert not gate.set_index("criterion").loc["kappa", "passed"]
     with pytest.raises(ValueError, match=r"no criterion|unknown"):

@@ -282,6 +282,15 @@ def test_one_odd_body_fails_one_presentation(name: str, tmp_path: Path) -> None:
     assert [answer.failure for answer in given] == [None] * 3 + ["transport"] + [None] * 2
 
 
+def test_a_packed_body_is_asked_for_once_and_kept_as_its_failure(tmp_path: Path) -> None:
+    extra = {"packed": lambda s, b: BODIES["packed"](b)}
+    with serving(FaultServer(on_question(1, "packed"), extra=extra)) as server:
+        given = answers(server, tmp_path, 3)
+    assert [answer.failure for answer in given] == [None, "transport", None]
+    assert "packed as 'gzip'" in str(given[1].said)
+    assert len(server.presentations) == 3
+
+
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_text_that_a_firewall_dislikes_stops_nothing(status: int, tmp_path: Path) -> None:
     extra = {"blocked": lambda s, b: Response("<html>Attention required</html>", status)}
@@ -482,6 +491,18 @@ def test_headers_query_and_body_reach_the_endpoint(tmp_path: Path) -> None:
     (body,) = server.presentations
     assert body["provider"] == {"allow_fallbacks": False}
     assert (body["reasoning_effort"], body["model"]) == ("low", "tiny")
+
+
+def test_no_url_stands_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with serving(Noting()) as server:
+        asked = opened(server, tmp_path, {"query": {"version": "v of 1"}})
+        answered(asked, some(1))
+        _, url = server.seen[-1]
+    assert url == f"{server.url}/chat/completions?version=v%20of%201"
+    logged = [record.getMessage() for record in caplog.records if record.name == "httpx2"]
+    assert logged
+    assert not [text for text in logged if "127.0.0.1" in text or "version" in text]
 
 
 def test_nothing_of_the_environment_goes_along(tmp_path: Path, monkeypatch) -> None:

@@ -1,8 +1,9 @@
 """The `openai` package's client behind a hardened transport; the package takes half a second."""
 
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from urllib.parse import quote, urlencode
 
 import aiohttp
 import httpx2
@@ -11,8 +12,14 @@ import truststore
 from yarl import URL
 
 from judgeline.judges.live.endpoint import Endpoint
-from judgeline.judges.live.errors import MOST_BYTES, MalformedReplyError, StatusError
+from judgeline.judges.live.errors import (
+    MOST_BYTES,
+    MalformedReplyError,
+    PackedReplyError,
+    StatusError,
+)
 
+_PLACEHOLDER = "http://endpoint"  # for a URL that may hold a key: the package's client logs it
 _MOST_FILE_BYTES = 8 << 30  # of results, which are read from disk line by line
 _CONNECT_S = 10.0
 _OF_BODY = ("content-type", "content-length")
@@ -24,12 +31,11 @@ def open_client(endpoint: Endpoint, timeout_s: float, proxy: str | None) -> open
     """Return a client that sends each request once, to this endpoint and nowhere else."""
     client = openai.AsyncOpenAI(
         api_key=endpoint.key or "",
-        base_url=endpoint.url,
-        default_query=dict(endpoint.query),
+        base_url=_PLACEHOLDER,
         timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S), pool=None),
         max_retries=0,
         http_client=httpx2.AsyncClient(
-            transport=HardenedTransport(endpoint.sent_headers, proxy),
+            transport=HardenedTransport(endpoint, proxy),
             follow_redirects=False,
             trust_env=False,
         ),
@@ -39,14 +45,14 @@ def open_client(endpoint: Endpoint, timeout_s: float, proxy: str | None) -> open
 
 
 class HardenedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests over aiohttp, with the headers of an endpoint in place of the package's own.
+    """Sends requests over aiohttp to an endpoint, with its headers in place of the package's own.
 
     It follows no redirect, keeps no cookie, refuses packed bodies unread, and breaks long ones off.
     Accounts and headers that the package finds in the environment go nowhere.
     """
 
-    def __init__(self, headers: Mapping[str, str], proxy: str | None) -> None:
-        self._headers, self._proxy = headers, proxy
+    def __init__(self, endpoint: Endpoint, proxy: str | None) -> None:
+        self._endpoint, self._headers, self._proxy = endpoint, endpoint.sent_headers, proxy
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -56,7 +62,7 @@ class HardenedTransport(httpx2.AsyncBaseTransport):
         timeout = request.extensions["timeout"]
         reply = await self._opened().request(
             request.method,
-            URL(str(request.url), encoded=True),
+            self._url(request.url),
             headers={**_SAID_BY_US, **of_body, **self._headers},
             data=(request.content or None) if is_whole else request.stream,
             allow_redirects=False,
@@ -71,9 +77,16 @@ class HardenedTransport(httpx2.AsyncBaseTransport):
         packing = reply.headers.get("content-encoding", "").strip().lower()
         if packing not in ("", "identity"):
             await body.aclose()
-            raise MalformedReplyError(f"the reply is packed as {packing[:20]!r}, unasked")
+            raise PackedReplyError(f"the reply is packed as {packing[:20]!r}, unasked")
         told = [(name, value) for name, value in reply.raw_headers if name.lower() != _CHARSET_IN]
         return httpx2.Response(reply.status, headers=told, stream=body)
+
+    def _url(self, asked: httpx2.URL) -> URL:
+        """Return the endpoint's URL with the path and the queries of a request."""
+        path, _, own = asked.raw_path.decode("ascii").partition("?")
+        query = "&".join(filter(None, (urlencode(self._endpoint.query, quote_via=quote), own)))
+        url = f"{self._endpoint.url.rstrip('/')}{path}"
+        return URL(f"{url}?{query}" if query else url, encoded=True)
 
     async def aclose(self) -> None:
         """Close the session, and with it every connection."""
@@ -121,6 +134,6 @@ def translated_errors() -> Iterator[None]:
         raise StatusError(reply.status_code, text, reply.headers) from None
     except (openai.OpenAIError, httpx2.HTTPError) as error:
         problem = error.__cause__ or error
-        if isinstance(problem, aiohttp.ClientError):
+        if isinstance(problem, aiohttp.ClientError | MalformedReplyError):
             raise problem from None
         raise MalformedReplyError(f"{type(problem).__name__}: {problem}") from None

@@ -11,6 +11,10 @@ class MalformedReplyError(Exception):
     """A body that the protocol does not know: half a reply, or another program's; worth a retry."""
 
 
+class PackedReplyError(MalformedReplyError):
+    """A body that the server packed, though it was asked not to: it would pack the next one too."""
+
+
 class StatusError(Exception):
     """A reply whose HTTP status is no success: its text, and the error that this may hold."""
 

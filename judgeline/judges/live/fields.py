@@ -124,9 +124,12 @@ def _leaves(value: Mapping[str, Any] | list[Any], name: str = "") -> Iterator[tu
             yield from _leaves(one, str(key))
 
 
+_SENT = ("reasoning_effort",)
+"""Fields of a served judge that are sent under their name, and are part of its identity, if set."""
+
 _OUR_KEYS = re.compile(
     r"messages|model|stream(_options)?|n|best_of|max_completion_tokens|response_format|"
-    rf"(top_)?logprobs|reasoning_effort|tools|functions|{'|'.join(Decoding.model_fields)}"
+    rf"(top_)?logprobs|tools|functions|{'|'.join((*_SENT, *Decoding.model_fields))}"
 )
 
 
@@ -175,6 +178,11 @@ class ServedFields(EndpointFields):
     template: str = Field(default=DEFAULT_TEMPLATE, min_length=1)
     batch: bool = False
     batch_poll_s: float = Field(default=60.0, gt=0)
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """Values of the fields that are sent under their name; those left out are not in it."""
+        return {name: value for name in _SENT if (value := getattr(self, name)) is not None}
 
     @field_validator("structured_output", "log_probabilities", mode="before")
     @classmethod

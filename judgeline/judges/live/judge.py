@@ -121,9 +121,7 @@ class ServedJudge:
             identity["alternatives"] = str(listed)
         if fields.extra_body:
             identity["extra_body"] = json.dumps(fields.extra_body, sort_keys=True)
-        if fields.reasoning_effort:
-            identity["reasoning_effort"] = fields.reasoning_effort
-        return identity
+        return identity | {name: str(value) for name, value in fields.sent.items()}
 
     @property
     def metadata(self) -> Mapping[str, str]:
@@ -218,9 +216,8 @@ class ServedJudge:
             **sampling(decoding),
             found.limit_field: decoding.max_tokens,
             **self._fields.extra_body,
+            **self._fields.sent,
         }
-        if self._fields.reasoning_effort:
-            request["reasoning_effort"] = self._fields.reasoning_effort
         if self._is_constrained:
             request["response_format"] = self.form.response_format
         if self._has_log_probabilities:

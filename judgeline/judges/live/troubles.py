@@ -16,7 +16,7 @@ import aiohttp
 import numpy as np
 
 from judgeline.judges.live.endpoint import Endpoint
-from judgeline.judges.live.errors import MalformedReplyError, StatusError
+from judgeline.judges.live.errors import MalformedReplyError, PackedReplyError, StatusError
 from judgeline.report import inert
 
 R = TypeVar("R")
@@ -140,7 +140,10 @@ class Retries:
             trouble = diagnose_status(*given, codes=codes, shown=shown)
         else:
             named = filter(None, (type(error).__name__, str(error), str(error.__cause__ or "")))
-            trouble = Trouble("retry", "transport", None, ": ".join(named))
+            action: Literal["note", "retry"] = "retry"
+            if isinstance(error, PackedReplyError):
+                action = "note"
+            trouble = Trouble(action, "transport", None, ": ".join(named))
         return trouble._replace(message=fit(trouble.message, self.endpoint))
 
     def _close(self, wait: float, trouble: Trouble, attempt: int) -> None:

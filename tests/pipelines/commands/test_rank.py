@@ -521,16 +521,19 @@ def test_a_board_shows_in_a_notebook_with_names_as_text() -> None:
     assert shown.count("<tr") == 13
 
 
-def test_a_prompt_leads_with_no_name_of_one_battle() -> None:
-    """A misspelt name that won its only battle against the best tops the board."""
+def test_a_prompt_shows_the_first_models_with_their_intervals() -> None:
+    """A misspelt name that won its only battle against the best tops the board, without bounds."""
     table = simulated_battles()
     best = table["model_a"].eq("model-11")
     row = int((best & table["score_difference"].gt(0) & table["human_outcome"].eq(1)).argmax())
     table.loc[row, "model_a"] = "modle-11"
     board = judgeline.rank(table, QUICK)
-    assert board.leaderboard["model"].iloc[0] == "modle-11"
-    second = board.leaderboard["model"].iloc[1]
-    assert repr(board).startswith(f"<Board of a table: {second} ")
+    first, second = (row for _, row in board.leaderboard.head(2).iterrows())
+    assert first["model"] == "modle-11"
+    assert repr(board).startswith(
+        f"<Board of a table: modle-11 {first['rating']:.0f} [-inf, inf], {second['model']} "
+        f"{second['rating']:.0f} [{second['lower']:.0f}, {second['upper']:.0f}], "
+    )
     assert repr(board).endswith(", ... (13 models)>")
 
 

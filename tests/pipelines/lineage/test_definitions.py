@@ -301,21 +301,3 @@ def test_the_picture_in_the_readme_is_small_and_true(graph) -> None:
 
 def parents(graph, name):
     return graph.get(dg.AssetKey(name)).parent_keys
-
-
-def test_the_table_of_groups_is_true() -> None:
-    graph = defs.resolve_asset_graph()
-    made: dict[str, tuple[set[str], set[str]]] = {}
-    for key in graph.executable_asset_keys:
-        group = graph.get(key).group_name
-        tables, sources = made.setdefault(group, (set(), set()))
-        tables.add(key.to_user_string())
-        sources |= {graph.get(parent).group_name for parent in graph.get(key).parent_keys} - {group}
-    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    lines = page.split("## Tables")[1].splitlines()
-    rows = [line.split("|")[1:4] for line in lines if line.startswith("| ")]
-    told = {
-        group.strip(): (set(re.findall(r"`(\w+)`", tables)), set(re.findall(r"\w+", sources)))
-        for group, tables, sources in (row for row in rows if len(row) == 3 and "`" in row[1])
-    }
-    assert told == made

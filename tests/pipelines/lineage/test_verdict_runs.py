@@ -41,6 +41,17 @@ def test_dry_run_counts_what_is_missing(workshop, shown):
     assert "tiny|careful: no calls (700 answered already)" in workshop.printed
 
 
+def test_dry_run_counts_no_failure_that_the_run_would_leave(workshop, shown):
+    workshop.run("sloppy", select=BUY)
+    assert workshop.stored("verdicts", "tiny", "sloppy")["status"].ne("ok").any()
+    for force in (False, True):
+        n_before = len(shown)
+        (step,) = workshop.run("sloppy", dry_run=True, select=BUY, force=force).plan
+        workshop.run("sloppy", select=BUY, force=force)
+        assert (step.n_calls, step.n_stored) == (len(shown) - n_before, 2 * N_CALLS - len(shown))
+        assert (step.n_calls > 0) == force
+
+
 def test_a_budget_is_a_cap_in_the_run_too(workshop, shown):
     outcome = workshop.run("careful", "hasty", select=BUY, budget=Budget(650))
     assert outcome.exit_code == 1
