@@ -203,7 +203,7 @@ class Asking(NamedTuple):
         if not self.has_short_marks:
             return messages
         content = messages[0]["content"]
-        (mark,) = set(re.findall(r"<<<([0-9a-f]{32})\n", content))
+        (mark,) = set(re.findall(r"<<<([0-9a-f]{8})\n", content))
         short = hashlib.sha256(shown.battle_id.encode()).hexdigest()[:8]
         return [{"role": "user", "content": content.replace(mark, short)}]
 

@@ -22,6 +22,10 @@ REMEDIES = {
     "--retry tool_call, or in 'extra_body'",
     "other_model": "correct 'model' to the name that the server gives, turn off its fallbacks, or "
     "loosen 'expect_model', then run with --retry other_model",
+    "rejected": "the endpoint turns the request down: correct the judge's 'model', 'base_url' or "
+    "options in judges.yaml, then run with --retry rejected",
+    "unreadable_reply": "no chat completion came: correct 'base_url', or what stands before the "
+    "endpoint, then run with --retry unreadable_reply",
 }
 _UNREACHED = "see whether the endpoint is up, then run again: only these are asked"
 _UNFIT = "correct the judge's 'model', 'base_url' or options in judges.yaml, then run again"

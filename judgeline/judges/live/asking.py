@@ -99,8 +99,11 @@ class Asker:
                 other = await self._attempt(QUESTION, plain, require_message)
             if not isinstance(other, Trouble) or other.action != "stop":
                 return
+        named = f"the endpoint {self._endpoint.url} cannot be asked: {trouble.message}"
+        if trouble.retry_after_s:
+            raise EndpointError(f"{named}. Run again then: verdicts already given are kept")
         raise EndpointError(
-            f"the endpoint {self._endpoint.url} cannot be asked: {trouble.message}. Check the "
+            f"{named}. Check the "
             "judge's 'model', 'base_url' and 'api_key_env' in judges.yaml, the key's rights "
             "and the account's credit, then run again: verdicts already given are kept"
         )
@@ -159,7 +162,7 @@ def redacted(answer: Answer, endpoint: Endpoint) -> Answer:
         answer,
         reply_model=_name(answer.reply_model, endpoint),
         system_fingerprint=_name(answer.system_fingerprint, endpoint),
-        said=answer.said and fit(answer.said, endpoint),
+        said=answer.said and fit(answer.said, endpoint, answer.failure),
     )
     logs = answer.log_probabilities
     spelled = "".join(token for token, *_ in json.loads(logs)) if logs else ""

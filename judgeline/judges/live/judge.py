@@ -18,7 +18,7 @@ from judgeline.judges.live.asking import Asker
 from judgeline.judges.live.bridge import as_completed, run_once
 from judgeline.judges.live.connection import Connection
 from judgeline.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
-from judgeline.judges.live.fields import ServedFields
+from judgeline.judges.live.fields import ServedFields, is_named
 from judgeline.judges.live.probe import (
     LOG_PROBABILITIES,
     QUESTION,
@@ -41,6 +41,7 @@ _LOG = logging.getLogger(__name__)
 _PROBE_S = 60.0  # a small question takes no longer, once a model is loaded
 _AHEAD = 4  # questions under work per request in flight: those that wait give their place away
 _SILENT = 20  # answers lost in a row after which the endpoint counts as gone
+_LOST = frozenset({"transport", "rejected", "unreadable_reply", "other_model"})
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class ServedJudge:
                     continue
                 reading = self.as_expected(reading)
                 yield position, reading
-                lost = lost + 1 if reading.status in ("transport", "other_model") else 0
+                lost = lost + 1 if reading.status in _LOST else 0
                 if lost >= _SILENT:
                     raise self._gone(reading)
 
@@ -201,6 +202,7 @@ class ServedJudge:
         """Return an answer, failed as ``other_model`` if `expect_model` forbids its model."""
         rule, came = self._fields.expect_model, reading.answer.reply_model
         if rule == "any" or came == self._model:
+            self._watch(came)
             return reading
         if came is None and reading.status != "ok":  # there was no reply, or it failed anyway
             return reading
@@ -210,6 +212,17 @@ class ServedJudge:
         said = f"the reply names {named}; 'expect_model: {rule}' wants {self._model!r}"
         answer = replace(reading.answer, failure="other_model", said=said)
         return reading._replace(answer=answer, status="other_model", value=None)
+
+    def _watch(self, came: str | None) -> None:
+        """Count a reply that names another model; warn of the first."""
+        if is_named(self._fields.model_to_name, came):
+            return
+        if not self.counts["other_names"]:
+            self._warn(
+                f"judge {self._slug!r} asks for {self._model!r}, and replies name {came!r}; "
+                "'expect_model: prefix' refuses these, 'expect_model: any' accepts them"
+            )
+        self.counts["other_names"] += 1
 
     def _request(self) -> dict[str, Any]:
         found, decoding = self.capabilities, self._fields.decoding

@@ -33,6 +33,7 @@ from judgeline.judges.presentation import Presentation
 
 Tell = Callable[[str], None]
 
+_IN_FLIGHT = 256  # by default: vLLM answers together what it gets together
 PYTHON_VARIABLE = "JUDGELINE_VLLM_PYTHON"
 HOST = "127.0.0.1"
 
@@ -346,6 +347,8 @@ class ManagedJudge(ServedJudge):
             "max_tokens", True, True, options.max_model_len, options.alternatives
         )
         site = Site(_NOWHERE, hosting.logs, warn=hosting.warn, declared=declared, named=named)
+        if "concurrency" not in fields.model_fields_set:
+            fields = fields.model_copy(update={"concurrency": _IN_FLIGHT})
         super().__init__(slug, fields, prompt, site)
         self._options, self._hosting = options, hosting
         self._last: Server | None = None
