@@ -44,6 +44,7 @@ from starlette.responses import JSONResponse, Response
 
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
+from judgeline.judges.forms.rubric import RUBRIC
 from judgeline.judges.live import judge as served
 from judgeline.judges.live import probe, troubles
 from judgeline.judges.live.connection import Connection, is_loopback
@@ -59,6 +60,8 @@ from judgeline.judges.live.troubles import (
 )
 from judgeline.judges.presentation import Answer, Presentation
 from judgeline.paths import ROOT
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES
 from pipelines.commands.verdicts import explain_battle
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
@@ -534,13 +537,51 @@ def test_what_a_filter_of_another_name_withheld_is_its_class(end: str, tmp_path:
 
 def test_temperature_and_nucleus_are_sent_together_only_where_both_are_set(tmp_path: Path) -> None:
     both = {"temperature": 0.0, "top_p": 1.0}
-    cases = [({}, {"temperature"}), (both, {*both}), ({"top_p": None}, {"temperature"}),
-             ({"temperature": None}, {"top_p"}), ({"temperature": 0.7, "top_p": 0.9}, {*both})]  # fmt: skip
+    alone, other = {"top_p": None}, {"temperature": 0.7, "top_p": 0.9}
+    cases = [({}, {"temperature"}), (both, {*both}), (alone, {"temperature"}), (other, {*both})]
     with serving(FaultServer()) as server:
         for number, (decoding, sent) in enumerate(cases):
             answers(server, tmp_path / str(number), decoding=decoding)
             assert [{*body} & {*both} for body in server.bodies] == [sent] * len(server.bodies)
             server.bodies.clear()
+
+
+LIMITS: list[tuple[dict[str, Any], dict[str, Any], int | None]] = [
+    ({}, {}, None),
+    ({"decoding": {"max_tokens": 900}}, {}, 900),
+    ({"structured_output": "off"}, {}, 4096),
+    ({"reasoning_effort": "low"}, {}, 4096),
+    ({}, {"json_schema": "ignored"}, 4096),
+    ({}, {"limit_field": "max_completion_tokens"}, 4096),
+]
+
+
+@pytest.mark.parametrize(("fields", "server", "limit"), LIMITS)
+def test_an_answer_that_a_schema_binds_gets_no_more_tokens_than_it_can_have(
+    fields, server, limit, tmp_path
+):
+    longest = [dict.fromkeys(CRITERIA, 10) for _ in range(2)]
+    text = json.dumps(dict(zip(RESPONSES, longest, strict=True)), indent=4)
+    with serving(FaultServer(**server)) as endpoint:
+        assert answers(endpoint, tmp_path, **fields)[0].failure is None
+    asked = endpoint.presentations[0][endpoint.limit_field]
+    assert asked == (limit or RUBRIC.most_tokens)
+    if limit is None:
+        assert len(text.encode()) < asked < 400  # a token is a byte at least
+
+
+def test_a_bound_that_an_answer_does_not_fit_is_lifted_for_all(tmp_path: Path) -> None:
+    def thinks(server: FaultServer, body: Body) -> Response:
+        is_cut = body["max_tokens"] < 1000
+        reply = completion(body, "" if is_cut else judged(body), "length" if is_cut else "stop")
+        return JSONResponse(reply)
+
+    with serving(failing(thinks)) as server:
+        first, *others = answers(server, tmp_path, 5, concurrency=1)
+    assert [one.failure for one in (first, *others)] == [None] * 5
+    n_cut = sum(body["max_tokens"] < 1000 for body in server.presentations)
+    assert (len(server.presentations) - n_cut, 1 <= n_cut <= 4) == (5, True)  # 4 were under work
+    assert first.prompt_tokens == 2 * USAGE[0]  # both were paid for
 
 
 def test_closing_early_cancels_what_is_in_flight(tmp_path: Path) -> None:

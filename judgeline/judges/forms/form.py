@@ -142,6 +142,7 @@ class Form:
     n_listed: int | None = None  # tokens of which alternatives are kept; None for all
     samples: int = 1  # times that a question is asked without alternatives
     typical_tokens: int = 60
+    most_tokens: int | None = None  # of an answer that a schema binds; None where it has no end
 
     def present(self, battles: pd.DataFrame, n_replicates: int) -> Sequence[Presentation]:
         """Return the presentations of battles."""

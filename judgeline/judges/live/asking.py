@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -40,7 +40,8 @@ class Asker:
 
     A request that waits to be retried gives its place to another. One that may have been billed
     without an answer counts in full towards the budget. The meter's `counts` are added
-    ``requests``, ``retries``, ``repairs`` and ``lost``.
+    ``requests``, ``retries``, ``repairs`` and ``lost``. The `bound` limits the tokens of answers
+    until one does not fit, as after thoughts; then the request does.
     """
 
     connection: Connection
@@ -48,6 +49,7 @@ class Asker:
     meter: Meter
     concurrency: int
     timeout_s: float
+    bound: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._endpoint, self._doubts = self.retries.endpoint, asyncio.Lock()
@@ -58,14 +60,26 @@ class Asker:
     ) -> Reading | None:
         """Return the answer to a presentation, asked a second time if it cannot be read."""
         messages, request = prompt.messages(shown), seeded(request, shown.replicate)
-        first = await self._read(messages, shown, request, prompt.form)
+        first = await self._bounded(messages, shown, request, prompt.form)
         if first is None or first.status not in ASKED_AGAIN:
             return first
         self.meter.counts["repairs"] += 1
         text, reason = first.answer.text or "", first.answer.said or ""
         again = write_repair(messages, text, reason, prompt.form.again)
-        second = await self._read(again, shown, request, prompt.form)
+        second = await self._bounded(again, shown, request, prompt.form)
         return second._replace(answer=_added(second.answer, first.answer)) if second else first
+
+    async def _bounded(
+        self, messages: list[Message], shown: Presentation, request: dict[str, Any], form: Form
+    ) -> Reading | None:
+        """Return the answer within the bound, or the whole one that it turned out too small for."""
+        bound = self.bound
+        given = await self._read(messages, shown, {**request, **bound}, form)
+        if not bound or given is None or given.status != "truncated":
+            return given
+        self.bound = {}
+        whole = await self._read(messages, shown, request, form)
+        return whole._replace(answer=_added(whole.answer, given.answer)) if whole else given
 
     async def _read(
         self, messages: list[Message], shown: Presentation, request: dict[str, Any], form: Form

@@ -149,6 +149,7 @@ class ServedJudge:
             return
         self.require_price(budget)
         asker = self._asker(budget)
+        asker.bound = self._bound
         work = partial(asker.judge, prompt=self._prompt, request=self._request())
         n_workers = _AHEAD * self._fields.concurrency
         given = as_completed(
@@ -240,6 +241,15 @@ class ServedJudge:
             listed = self._alternatives
             request |= LOG_PROBABILITIES if listed is None else listing(listed)
         return request
+
+    @property
+    def _bound(self) -> dict[str, int]:
+        """The token limit of answers that a schema binds, unless the definition says one."""
+        fields, limit = self._fields, self.capabilities.limit_field
+        is_said = "max_tokens" in fields.decoding.model_fields_set
+        thinks = fields.reasoning_effort or limit != "max_tokens"  # what thinks has the other name
+        most = self.form.most_tokens if self._is_constrained else None
+        return {} if most is None or is_said or thinks else {limit: most}
 
     def _asker(self, budget: Budget, at_most_s: float = math.inf) -> Asker:
         endpoint, timeout_s = self._site.endpoint, min(self._fields.timeout_s, at_most_s)

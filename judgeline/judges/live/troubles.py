@@ -47,8 +47,8 @@ _OVERFLOW = re.compile(
 _CUT = re.compile(r"output limit was reached", re.IGNORECASE)  # all of it went into thoughts
 _FILTERED = re.compile(
     r"content.?(?:filter|policy|management)|flagged|moderation|data.?inspection.?failed|"
-    r"(?:inappropriate|prohibited|sensitive|unsafe) content|content exists risk|considered high risk|"
-    r"\u654f\u611f\u5185\u5bb9",
+    r"(?:inappropriate|prohibited|sensitive|unsafe) content|content exists risk|"
+    r"considered high risk|\u654f\u611f\u5185\u5bb9",
     re.IGNORECASE,
 )
 _READ = 2000
