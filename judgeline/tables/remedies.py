@@ -37,11 +37,12 @@ _MAY_PASS = ("408", "409", "425", "429")
 
 def remedy_text(failure: str, said: str) -> str:
     """Return the remedy of a failure, by its class and the server's words."""
-    if failure != "transport":
-        return REMEDIES.get(failure, "look at `answer` of these rows")
     if may_pass(failure, said):
         return _UNREACHED
-    return _LOCKED if _status(said) in ("401", "402", "403") else _UNFIT
+    if failure in ("transport", "rejected") and _status(said) in ("401", "402", "403"):
+        return _LOCKED
+    other = _UNFIT if failure == "transport" else "look at `answer` of these rows"
+    return REMEDIES.get(failure, other)
 
 
 def may_pass(failure: str, said: str) -> bool:

@@ -1,5 +1,6 @@
 """Stands in for vLLM: same start, same protocol, judges by arithmetic.
 `FAKE_VLLM` is JSON: ``crash`` (exit code at once), ``deaf`` (opens no port), ``slow_start_s``,
+``talks_s`` (so long it says how it loads, five times a second),
 ``family`` (children that ignore a polite stop, one in a session of its own), ``stubborn`` (so does
 it), ``dies_after`` (answers), ``latency_s``; FAKE_VLLM_NOTES has files ``pids`` and ``answers``."""
 
@@ -105,6 +106,9 @@ def main() -> None:
         say("\n".join(f"fake: line {n} of the log" for n in range(40)))
         say(f"fake: no GPU for {KEY}")
         sys.exit(HOW["crash"])
+    for turn in range(int(5 * HOW.get("talks_s", 0))):
+        say(f"fake: loading, {turn}")
+        time.sleep(0.2)
     time.sleep(600 if HOW.get("deaf") else HOW.get("slow_start_s", 0))
     Handler.model = options.served_model_name
     ThreadingHTTPServer((options.host, options.port), Handler).serve_forever()

@@ -54,6 +54,7 @@ _LOOK_AT_REST_EVERY_S = 0.05
 _LONGEST_BURIAL_S = 30.0
 _LONGEST_END_S = 5.0
 _TELL_EVERY_S = 5.0
+_LONGEST_START = 8  # times the patience
 _LAST_LINES = 20
 _TAIL_BYTES = 1 << 14
 _READ_FOR_ERROR_BYTES = 1 << 20
@@ -120,18 +121,26 @@ class Server:
             return stream.read().decode("utf-8", "replace")
 
     def wait_until_ready(self, timeout_s: float, tell: Tell) -> None:
-        """Return once the server answers with its model and our key."""
-        started = told = time.monotonic()
+        """Return once the server answers with its model and our key.
+
+        The patience is for its silence: while its log grows it loads, or downloads. One that talks
+        without end gets several times the patience.
+        """
+        started = told = moved = time.monotonic()
+        size = 0
         while not self._is_ready():
             now = time.monotonic()
+            if (grown := self.log.stat().st_size) != size:
+                size, moved = grown, now
             if self.exit_code is not None:
                 raise self.failure(
                     f"vLLM stopped with exit code {self.exit_code} after {now - started:.0f} s, "
                     "before it could answer"
                 )
-            if now - started > timeout_s:
+            if now - moved > timeout_s or now - started > _LONGEST_START * timeout_s:
                 raise self.failure(
-                    f"vLLM did not answer within {timeout_s:g} s; if it only needs longer, raise "
+                    f"vLLM did not answer within {timeout_s:g} s of its last word, "
+                    f"{now - started:.0f} s after its start; if it only needs longer, raise "
                     "vllm.startup_timeout_s in judges.yaml"
                 )
             if now - told >= _TELL_EVERY_S:
