@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -375,18 +375,25 @@ class ManagedJudge(ServedJudge):
             "log": str(self._last.log),
         }
 
+    def _started(self, scope: ExitStack) -> Server:
+        """Return the server, which runs until a stack is closed, and holds a slot of its pool."""
+        scope.enter_context(self._hosting.claim(self._options.pool))
+        hosted = running(self._slug, self._fields, self._options, self._hosting)
+        return scope.enter_context(hosted)
+
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Generator[tuple[int, Reading]]:
-        """Yield the answers of a served judge, on a server that runs until then and no longer."""
+        """Yield the answers of a served judge, on a server that is leased, or ends with them."""
         if not presentations:
             return
         self.require_price(budget)
         with self._hosting.scope() as scope:
             waiting = time.monotonic()
-            scope.enter_context(self._hosting.claim(self._options.pool))
-            hosted = running(self._slug, self._fields, self._options, self._hosting)
-            server = self._last = scope.enter_context(hosted)
+            lease = self._hosting.lease
+            what = f"{self._fields.model} {self._fields.revision} {self._options}"
+            server = self._started(scope) if lease is None else lease.server(what, self._started)
+            self._last = server
             self.waiting_s = time.monotonic() - waiting
             site = replace(self._site, endpoint=server.endpoint)
             asked = ServedJudge(self._slug, self._fields, self._prompt, site)
