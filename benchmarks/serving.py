@@ -7,7 +7,6 @@ beside this file says how to read the table.
 
 import argparse
 import asyncio
-import hashlib
 import json
 import os
 import re
@@ -181,15 +180,13 @@ class Asking(NamedTuple):
     n_tokens: int
     is_bound: bool
     is_made_up: bool
-    has_short_marks: bool
 
     def body(self, shown: Presentation) -> bytes:
         """Return the request of a judge that grades by rubric."""
         request: dict[str, Any] = {
             "model": self.model,
-            "messages": self._messages(shown),
+            "messages": self.prompt.messages(shown),
             "temperature": 0.0,
-            "top_p": 1.0,
             "max_tokens": self.n_tokens,
         }
         if self.is_bound:
@@ -197,15 +194,6 @@ class Asking(NamedTuple):
         elif self.is_made_up:
             request["ignore_eos"] = True
         return json.dumps(request).encode()
-
-    def _messages(self, shown: Presentation) -> list[dict[str, str]]:
-        messages = self.prompt.messages(shown)
-        if not self.has_short_marks:
-            return messages
-        content = messages[0]["content"]
-        (mark,) = set(re.findall(r"<<<([0-9a-f]{32})\n", content))
-        short = hashlib.sha256(shown.battle_id.encode()).hexdigest()[:8]
-        return [{"role": "user", "content": content.replace(mark, short)}]
 
 
 # ------------------------------------------------------------------ one row
@@ -400,7 +388,6 @@ def make_asking(model: str, given: argparse.Namespace) -> Asking:
         given.tokens,
         is_bound=given.bound,
         is_made_up=given.made_up is not None,
-        has_short_marks=given.short_marks,
     )
 
 
@@ -437,7 +424,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=LONGEST_S / 60, help="of it all, at most")
     parser.add_argument("--tokens", type=int, default=110, help="an answer's most")
     parser.add_argument("--bound", action="store_true", help="bind answers to the rubric's schema")
-    parser.add_argument("--short-marks", action="store_true", help="8 hex digits, one per battle")
     parser.add_argument("--caches", nargs="+", choices=("on", "off"), default=["on", "off"])
     parser.add_argument("--max-model-len", type=int, default=4096)
     parser.add_argument("--logs", type=Path, help="folder of the managed server's logs")

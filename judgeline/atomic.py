@@ -1,15 +1,18 @@
 """Files that are written whole or not at all, and survive a power cut once written."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 
-def write_whole(file: Path, content: bytes | memoryview, suffix: str = ".part") -> None:
+def write_whole(
+    file: Path, content: bytes | memoryview, suffix: str = ".part", mode: int = 0o666
+) -> None:
     """Write a file under a hidden name beside it, and rename it when it is on the disk."""
     make_durable_folder(file.parent)
     part = file.with_name(f".{file.name}.{os.getpid()}{suffix}")
     try:
-        with part.open("wb") as sink:
+        with open(part, "wb", opener=partial(os.open, mode=mode)) as sink:
             sink.write(content)
             sink.flush()
             os.fsync(sink.fileno())

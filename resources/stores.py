@@ -3,21 +3,35 @@
 from typing import Any
 
 import dagster as dg
-from pydantic import Field, field_validator
+from pydantic import Field, PrivateAttr, field_validator
 from upath import UPath
 
 from judgeline.judges.buying import retried_with
 from judgeline.judges.embeddings.buying import EmbeddingStore
+from judgeline.judges.managed.options import Lease
 from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.paths import embeddings_uri, verdicts_uri
 
 
 class StoredVerdicts(dg.ConfigurableResource[Any]):
-    """The verdict store by folder or URI; `retry_also` names failures to ask again."""
+    """The verdict store by folder or URI; `retry_also` names failures to ask again.
+
+    Steps of one run that buy from a managed server have it by one `lease`, which ends with the run.
+    """
 
     uri: str = ""
     storage_options: dict[str, Any] = Field(default={})
     retry_also: list[str] = Field(default=[])
+    _lease: Lease = PrivateAttr(default_factory=Lease)
+
+    @property
+    def lease(self) -> Lease:
+        """The lease of a managed server."""
+        return self._lease
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
+        """End the lease with the run."""
+        self._lease.end()
 
     @field_validator("retry_also")
     @classmethod

@@ -1,7 +1,7 @@
 """Annotation by an asset: in its pool's slot, through the verdict store, within the budget."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -16,9 +16,10 @@ from judgeline.judges.annotation import annotate, evidence_entries
 from judgeline.judges.budget import Budget, Price
 from judgeline.judges.buying import Account, Buyer, models_named, paced
 from judgeline.judges.definition import JudgeDefinition
-from judgeline.judges.forms.registered import FormName
+from judgeline.judges.forms.registered import FORM_TABLES, FormName
 from judgeline.judges.judge import Judge, origin_of
 from judgeline.judges.judge_plan import expect_calls, plan_of, told
+from judgeline.judges.managed.options import Lease
 from resources.config.catalog import Catalog
 from resources.opening import open_judge
 from resources.stores import StoredVerdicts
@@ -75,7 +76,9 @@ def ask_judge(
     expected = {f"expected_{name}": value for name, value in plan.entries().items()}
     with (
         retried_later(context),
-        hosting_of(context, say, partial(say, level=logging.WARNING)) as hosting,
+        hosting_of(
+            context, say, partial(say, level=logging.WARNING), verdict_store.lease
+        ) as hosting,
         ExitStack() as after,
     ):
         if isinstance(budget, RunBudget):
@@ -89,10 +92,21 @@ def ask_judge(
             on_progress=paced(judge.slug, judge.price_per_million, partial(_log, context)),
             buyer=buyer,
         )
+    later = [] if definition.panel is None else ["reliability_panel"]
+    later += [FORM_TABLES[form].name for form in judge.asks]
+    _release(context, later, verdict_store.lease)
     entries = _account(context, opened, answers, buyer.account, judge.price_per_million)
     return dg.MaterializeResult(
         value=answers, metadata={**expected, **account_of(answers), **entries}
     )
+
+
+def _release(context: dg.AssetExecutionContext, tables: Sequence[str], lease: Lease) -> None:
+    """End a lease unless this run is still to make a table for which the judge is asked."""
+    lease.done.add(context.asset_key.path[-1])
+    here = {key.path[-1] for key in context.job_def.asset_layer.executable_asset_keys}
+    if not here.intersection(tables) - lease.done:
+        lease.end()
 
 
 def _account(

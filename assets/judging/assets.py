@@ -111,13 +111,14 @@ verdicts, *_ = verdict_assets
 
 
 @table_check(verdicts)
-def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
-    """Answers that name several models, or versions of one, are no verdicts of one judge."""
-    named, note = models_named(verdicts)
+def answers_name_one_model(verdicts: pd.DataFrame, catalog: Catalog) -> dg.AssetCheckResult:
+    """Answers that name several models, versions of one, or another, are not of this judge."""
+    slugs = verdicts["judge"].head(1)
+    named, note = models_named(verdicts, *(catalog.judge(slug).model_to_name for slug in slugs))
     counted: dict[str, Any] = {
         name: dg.MetadataValue.json(counts) for name, counts in named.items()
     }
-    observed = note or "No answer names another model than the others."
+    observed = note or "No answer names another model."
     return check_result(observed, passed=not note, **counted)
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.live.endpoint import find_endpoint
-from judgeline.judges.managed.options import Hosting, VllmOptions
+from judgeline.judges.managed.options import Hosting, Lease, VllmOptions
 
 ONE_SERVER = 1
 """Limit of a pool of GPUs that nobody gave one, whatever the default limit is."""
@@ -31,7 +31,10 @@ _TELL_EVERY_S = 60.0
 
 
 def hosting_of(
-    context: dg.AssetExecutionContext, tell: Callable[[str], None], warn: Callable[[str], None]
+    context: dg.AssetExecutionContext,
+    tell: Callable[[str], None],
+    warn: Callable[[str], None],
+    lease: Lease,
 ) -> Hosting:
     """Return the hosting of servers within a step; its slots are those of the step's run."""
     claim = partial(
@@ -41,7 +44,7 @@ def hosting_of(
         limit=ONE_SERVER,
         tell=lambda line: tell(f"vllm: {line}"),
     )
-    return Hosting(tell, claim, warn)
+    return Hosting(tell, claim, warn, lease=lease)
 
 
 @contextmanager

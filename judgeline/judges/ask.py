@@ -21,6 +21,7 @@ from judgeline.judges.judge_plan import JudgePlan, expect_calls, plan_of, told
 from judgeline.judges.managed.options import Hosting
 from judgeline.judges.opening import open_served
 from judgeline.judges.options import checked
+from judgeline.judges.store.keyed import is_local
 from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.paths import verdicts_uri
 
@@ -51,14 +52,16 @@ def ask_judge(
             f"n_replicates is {n_times!r}; expected a whole number, 1 or more", "n_replicates"
         )
     require_price(declared.slug, declared.price_per_million, cap)
+    place = UPath(os.path.expanduser(store or verdicts_uri()))
     buyer = Buyer(
-        VerdictStore(UPath(os.path.expanduser(store or verdicts_uri()))),
+        VerdictStore(place),
         cap,
         retried_with(retry),
         on_wait=lambda: tell(f"{declared.slug} waits: another process is asking it"),
     )
     with Hosting(tell, warn=tell) as hosting:
-        opened = open_served(declared, form, hosting)
+        beside = Path(place.path) if store and is_local(place) else None
+        opened = open_served(declared, form, hosting, secret_in=beside)
         calls = expect_calls(declared, form, lambda: opened, table, buyer, n_replicates=n_times)
         plan = plan_of(declared, declared.slug, {form: calls})
         tell("; ".join(told(plan)))

@@ -15,6 +15,7 @@ from judgeline.io.outcome_codes import ArgumentError
 from judgeline.judges.budget import Budget, Cost, JointBudget, Price
 from judgeline.judges.forms.form import Form, Reading, read
 from judgeline.judges.judge import Calls, Judge, judge_key
+from judgeline.judges.live.fields import is_named
 from judgeline.judges.presentation import Answer, Presentation
 from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.judges.store.writing import VerdictWriter
@@ -383,8 +384,13 @@ def _in_order(
             yield Reading(shown, answer, *known, identity=identity)
 
 
-def models_named(answers: pd.DataFrame) -> tuple[dict[str, dict[str, int]], str]:
-    """Return the commonest models and versions that answers name, and a warning if several are."""
+def models_named(
+    answers: pd.DataFrame, model: str | None = None
+) -> tuple[dict[str, dict[str, int]], str]:
+    """Return the commonest models and versions that answers name, and a warning.
+
+    It warns if several are named, or one that is not `model` nor a longer form of it.
+    """
     columns = answers.reindex(columns=["reply_model", "system_fingerprint"])
     counts = {
         name: columns[name].dropna().value_counts().head(_MOST_MODELS).to_dict() for name in columns
@@ -394,9 +400,15 @@ def models_named(answers: pd.DataFrame) -> tuple[dict[str, dict[str, int]], str]
         for name, of in counts.items()
         if len(of) > 1
     ]
-    warning = (
+    differ = (
         f"The answers of this judge differ in {' and '.join(several)}: an alias moved, or a router "
         "asked another model. Name a dated model in judges.yaml, or set 'expect_model' to "
         "prefix or exact."
     )
-    return counts, warning if several else ""
+    others = {name: n for name, n in counts["reply_model"].items() if not is_named(model, name)}
+    strange = (
+        f"{sum(others.values()):,} answers name {', '.join(others)}, and the judge asks for "
+        f"{model}. Correct 'model' in judges.yaml, or set 'expect_model': prefix refuses such "
+        "answers, any accepts them."
+    )
+    return counts, " ".join([differ] * bool(several) + [strange] * bool(others))

@@ -5,6 +5,7 @@ from typing import Any
 
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.forms.form import Prompt, require_template
+from judgeline.judges.forms.marks import Marks
 from judgeline.judges.forms.registered import FormName, form_with
 from judgeline.judges.judge import Judge
 from judgeline.judges.live.endpoint import find_endpoint
@@ -13,11 +14,18 @@ from judgeline.paths import config_dir, home
 
 
 def open_served(
-    definition: JudgeDefinition, form: FormName = "rubric", hosting: Hosting | None = None
+    definition: JudgeDefinition,
+    form: FormName = "rubric",
+    hosting: Hosting | None = None,
+    *,
+    secret_in: Path | None = None,
 ) -> Judge:
-    """Return a judge behind an endpoint, or with a server of its own; nothing is sent yet."""
-    hosting = hosting or Hosting()
-    fields, prompt = in_form(definition, form), prompt_of(definition, form)
+    """Return a judge behind an endpoint, or with a server of its own; nothing is sent yet.
+
+    The secret of the marks is kept in the home, unless it is said in which folder.
+    """
+    hosting, marks = hosting or Hosting(), Marks(secret_in or home(), definition.slug)
+    fields, prompt = in_form(definition, form), prompt_of(definition, form)._replace(marks=marks)
     if definition.kind == "vllm":
         from judgeline.judges.managed.judge import ManagedJudge
 

@@ -11,7 +11,7 @@ from judgeline.tables.schema import Check, Table, stops, table, warns
 
 FAILURES = (
     "parse_error", "echo", "refusal", "truncated", "context_overflow", "transport",
-    "content_filter", "tool_call", "other_model",
+    "content_filter", "tool_call", "other_model", "rejected", "unreadable_reply",
 )  # fmt: skip
 """Every class of a failed answer; the status of any other is ``ok``."""
 

@@ -22,6 +22,10 @@ REMEDIES = {
     "--retry tool_call, or in 'extra_body'",
     "other_model": "correct 'model' to the name that the server gives, turn off its fallbacks, or "
     "loosen 'expect_model', then run with --retry other_model",
+    "rejected": "the endpoint turns the request down: correct the judge's 'model', 'base_url' or "
+    "options in judges.yaml, then run with --retry rejected",
+    "unreadable_reply": "no chat completion came: correct 'base_url', or what stands before the "
+    "endpoint, then run with --retry unreadable_reply",
 }
 _UNREACHED = "see whether the endpoint is up, then run again: only these are asked"
 _UNFIT = "correct the judge's 'model', 'base_url' or options in judges.yaml, then run again"
@@ -33,11 +37,12 @@ _MAY_PASS = ("408", "409", "425", "429")
 
 def remedy_text(failure: str, said: str) -> str:
     """Return the remedy of a failure, by its class and the server's words."""
-    if failure != "transport":
-        return REMEDIES.get(failure, "look at `answer` of these rows")
     if may_pass(failure, said):
         return _UNREACHED
-    return _LOCKED if _status(said) in ("401", "402", "403") else _UNFIT
+    if failure in ("transport", "rejected") and _status(said) in ("401", "402", "403"):
+        return _LOCKED
+    other = _UNFIT if failure == "transport" else "look at `answer` of these rows"
+    return REMEDIES.get(failure, other)
 
 
 def may_pass(failure: str, said: str) -> bool:

@@ -40,7 +40,8 @@ app = typer.Typer(
 
 Failure = StrEnum(
     "Failure",
-    "refusal content_filter context_overflow truncated parse_error echo tool_call other_model",
+    "refusal content_filter context_overflow truncated parse_error echo tool_call other_model "
+    "rejected unreadable_reply",
 )
 """Failures that are asked for again only on request."""
 

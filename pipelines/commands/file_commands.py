@@ -293,6 +293,20 @@ def add_judge(slug: SlugArgument, settings: SetOption = None) -> None:
         _say(f"  judgeline run --corpus CORPUS --judge {slug} --dry-run    what it would cost")
 
 
+@judges_app.command("fetch", epilog=examples("judges fetch qwen3-32b"))
+def fetch_judge(slug: SlugArgument) -> None:
+    """Download the weights of a judge of kind 'vllm', so that no GPU waits for them.
+
+    They go where vLLM looks for them ($HF_HOME); what is there is not fetched again.
+    """
+    from judgeline.judges.managed.fetching import fetch_weights
+
+    judge = _kind("judges").load().get(slug)
+    if judge is None or judge.kind != "vllm":
+        raise ValueError(f"{slug!r} is no configured judge of kind 'vllm'; see judgeline judges")
+    _say(f"The weights of judge {plain(slug)} stand in {plain(fetch_weights(slug, judge))}.")
+
+
 @corpora_app.command(
     "add",
     epilog=examples(

@@ -103,13 +103,17 @@ def _lines(node: Any, path: tuple[str, ...], file: Path) -> Iterator[tuple[tuple
 
 @dataclass(frozen=True)
 class EntryKind(Generic[M]):
-    """The entries of one file: `what` they are, their `model`, and keys whose values are secret."""
+    """The entries of one file: `what` they are, their `model`, and keys whose values are secret.
+
+    `usual` returns what a new entry has besides the keys that were given.
+    """
 
     what: str
     plural: str
     expected: str
     model: type[M]
     never_shown: Collection[str] = ()
+    usual: Callable[[dict[str, Any]], dict[str, Any]] = lambda _: {}
 
     @property
     def own_file(self) -> Path:

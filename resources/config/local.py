@@ -30,6 +30,7 @@ def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> 
     for setting in settings:
         _set(fields, setting)
     if settings:
+        fields = {**fields, **kind.usual(fields), **fields}
         text = yaml.safe_dump({slug: fields}, sort_keys=False, allow_unicode=True)
     try:
         kind.entry(slug, fields)  # first: what is wrong stands in no line of a file yet

@@ -72,6 +72,22 @@ def test_settings_are_an_entry_or_change_an_example(own: Path, monkeypatch) -> N
     assert Catalog().corpus("mine").judges == ["strict"]
 
 
+@pytest.mark.parametrize(
+    ("model", "rule"),
+    [
+        *((name, "prefix") for name in ("gpt-4o-2024-08-06", "gpt-4-0613", "claude-x-20241022")),
+        *((name, "any") for name in ("gpt-4o", "gpt-4.1", "qwen3-32b", "mixtral-8x7b-32768")),
+    ],
+)
+def test_a_dated_model_is_the_one_that_answers(own: Path, model: str, rule: str) -> None:
+    entry = settings(*SERVED, "display_name=S", f"model={model}")
+    assert main(["judges", "add", "dated", *entry]) == 0
+    assert main(["judges", "add", "said", *entry, *settings("expect_model=any")]) == 0
+    added = Catalog().judges()
+    assert (added["dated"].expect_model, added["said"].expect_model) == (rule, "any")
+    assert JUDGES.load(None)["dated"].model == model
+
+
 NAMED = settings(*SERVED, "display_name=S")
 SECRETS = ("sk-secret", "s3://me:sk-secret@bucket/x", "https://u:sk-secret@host/x")
 MISTAKES = [

@@ -1,5 +1,6 @@
 """Stands in for vLLM: same start, same protocol, judges by arithmetic.
 `FAKE_VLLM` is JSON: ``crash`` (exit code at once), ``deaf`` (opens no port), ``slow_start_s``,
+``talks_s`` (so long it says how it loads, five times a second),
 ``family`` (children that ignore a polite stop, one in a session of its own), ``stubborn`` (so does
 it), ``dies_after`` (answers), ``latency_s``; FAKE_VLLM_NOTES has files ``pids`` and ``answers``."""
 
@@ -56,7 +57,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         time.sleep(HOW.get("latency_s", 0))
         note("answers", body["model"])
-        self.reply(200, completion(body, judged(body)))
+        is_choice = "one letter" in body["messages"][0]["content"]
+        self.reply(200, completion(body, "A\n\nIt is right." if is_choice else judged(body)))
         if "dies_after" in HOW and len((NOTES / "answers").read_text()) // 5 >= HOW["dies_after"]:
             say("engine: out of memory")
             os._exit(9)
@@ -105,6 +107,9 @@ def main() -> None:
         say("\n".join(f"fake: line {n} of the log" for n in range(40)))
         say(f"fake: no GPU for {KEY}")
         sys.exit(HOW["crash"])
+    for turn in range(int(5 * HOW.get("talks_s", 0))):
+        say(f"fake: loading, {turn}")
+        time.sleep(0.2)
     time.sleep(600 if HOW.get("deaf") else HOW.get("slow_start_s", 0))
     Handler.model = options.served_model_name
     ThreadingHTTPServer((options.host, options.port), Handler).serve_forever()

@@ -22,7 +22,7 @@ from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
 
 KEY = "sk-secret-0123456789abcdef"
-FENCED = re.compile(r"<<<([0-9a-f]{32})\n(.*?)\n\1>>>", re.DOTALL)
+FENCED = re.compile(r"<<<([0-9a-f]{8})\n(.*?)\n\1>>>", re.DOTALL)
 
 USAGE = (400, 40)
 """Tokens that replies state: about what their texts have."""
@@ -116,14 +116,22 @@ TRANSIENT: dict[str, Fault] = {
     "500": lambda s, b: error(500, "oops"),
     "502-page": lambda s, b: Response("<html>bad gateway</html>", 502, media_type="text/html"),
     "503": lambda s, b: error(503, "overloaded", retry_after="0"),
+    "200-503": lambda s, b: JSONResponse({"error": {"message": "overloaded", "code": 503}}),
+}
+"""Failures of the way to the judge: asking again succeeds."""
+
+ODD: dict[str, Fault] = {
     "disconnect": lambda s, b: HalfBody(),
     "truncated-json": lambda s, b: Response(
         json.dumps(completion(b, judged(b)))[:120], media_type="application/json"
     ),
     "other-page": lambda s, b: Response("<html>login</html>", media_type="text/html"),
     "no-choices": lambda s, b: JSONResponse({**completion(b, ""), "choices": []}),
+    "detail": lambda s, b: JSONResponse({"detail": "try /v2"}),
+    "error-200": lambda s, b: JSONResponse({"error": {"message": "no luck", "type": "odd"}}),
+    "504": lambda s, b: Response("gateway time-out", 504),
 }
-"""Failures of the way to the judge: asking again succeeds."""
+"""Failures that may have been paid for: they are asked for once more, and no oftener."""
 
 UNREADABLE: dict[str, Fault] = {
     "prose": said("Response 1 is better."),
@@ -159,7 +167,7 @@ FINAL: dict[str, tuple[str, Fault]] = {
             400, "This model's maximum context length is 4096 tokens", "context_length_exceeded"
         ),
     ),
-    "odd-400": ("transport", lambda s, b: error(400, "no such luck")),
+    "odd-400": ("rejected", lambda s, b: error(400, "no such luck")),
 }
 """Failures that asking the same again would not mend, and their classes."""
 
@@ -232,7 +240,9 @@ class FaultServer:
             reply = completion(body, self.answer(body))
             return JSONResponse({**reply, "usage": stated(self.usage)})
         final = {key: fault for key, (_, fault) in FINAL.items()}
-        failed: Response = {**TRANSIENT, **UNREADABLE, **final, **self.extra}[name](self, body)
+        failed: Response = {**TRANSIENT, **ODD, **UNREADABLE, **final, **self.extra}[name](
+            self, body
+        )
         return failed
 
     def _refused(self, body: Body) -> Response | None:

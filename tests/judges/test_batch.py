@@ -63,13 +63,24 @@ def test_equal_presentations_are_submitted_once_and_all_answered(tmp_path: Path)
     assert server.submitted.total() == 2
 
 
+def success(body: Any) -> dict[str, Any]:
+    return {"response": {"status_code": 200, "body": body}, "error": None}
+
+
+def test_a_success_without_a_completion_is_unreadable(tmp_path: Path) -> None:
+    with serving(BatchServer(line=on_third(lambda body: success("<html>")))) as server:
+        given = [answer for answer in all_answers(batch(server, tmp_path), SHOWN) if answer.failure]
+    assert [one.failure for one in given] == ["unreadable_reply"] * 2
+    assert {one.said for one in given} == {'the reply holds no choices: "<html>"'}
+
+
 @pytest.mark.parametrize(
     "line",
     [
         turned_down(500, "oops"),
         turned_down(429, "slow down"),
         lambda body: {"response": None, "error": {"code": "c", "message": "m"}},
-        lambda body: {"response": {"status_code": 200, "body": "<html>"}, "error": None},
+        lambda body: success({"error": {"message": "overloaded", "code": 503}}),
         lambda body: {"response": 7, "error": 7},
     ],
 )

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -65,6 +66,13 @@ from resources.tables.expectations import result_of
 pytestmark = pytest.mark.slow
 
 BATTLES = numbered(2)
+
+
+def catalog_of(**fields: Any) -> Any:
+    return SimpleNamespace(judge=lambda slug: ServedFields(**fields))
+
+
+ANY = catalog_of(model="tiny", expect_model="any")
 SAID = ["reply_model", "system_fingerprint", "said"]
 
 
@@ -194,12 +202,12 @@ ENDS: dict[str, tuple[Callable[[Body], Any], str | None]] = {
     "tools": (called("tool_calls"), "tool_call"),
     "function": (called("function_call"), "tool_call"),
     "tool and stop": (called("stop"), "tool_call"),
-    "message is text": (with_choice(message="hello"), "transport"),
-    "message is a list": (with_choice(message=[1]), "transport"),
-    "choice is text": (stating(choices=["x"]), "transport"),
-    "choices are an object": (stating(choices={"0": 1}), "transport"),
-    "no choices": (stating(choices=[]), "transport"),
-    "list of numbers": (lambda whole: [1], "transport"),
+    "message is text": (with_choice(message="hello"), "unreadable_reply"),
+    "message is a list": (with_choice(message=[1]), "unreadable_reply"),
+    "choice is text": (stating(choices=["x"]), "unreadable_reply"),
+    "choices are an object": (stating(choices={"0": 1}), "unreadable_reply"),
+    "no choices": (stating(choices=[]), "unreadable_reply"),
+    "list of numbers": (lambda whole: [1], "unreadable_reply"),
 }
 
 
@@ -270,9 +278,9 @@ def quoting(status: int, **parts: Any) -> BatchServer:
 @pytest.mark.parametrize(
     ("status", "words", "code", "failure"),
     [
-        (400, "an essay on the maximum context length", None, "transport"),
-        (422, "the content policy, and what is flagged by moderation", None, "transport"),
-        (400, "my code prints: output limit was reached", None, "transport"),
+        (400, "an essay on the maximum context length", None, "rejected"),
+        (422, "the content policy, and what is flagged by moderation", None, "rejected"),
+        (400, "my code prints: output limit was reached", None, "rejected"),
         (500, "my code raises insufficient_quota", None, "transport"),
         (400, "the context length", "context_length_exceeded", "context_overflow"),
     ],
@@ -403,10 +411,38 @@ def test_a_second_model_among_the_answers_warns(name: str, tmp_path: Path) -> No
 
     with serving(failing(reply)) as server:
         verdicts = annotate(live(server, tmp_path), BATTLES, slug="j")
-    warned = judging.answers_name_one_model(verdicts)
+    warned = judging.answers_name_one_model(verdicts, ANY)
     assert (warned.passed, warned.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert [w in str(warned.description) for w in ("IMPOSTOR 2", "expect_model")] == [True, True]
-    assert judging.answers_name_one_model(verdicts[verdicts["battle_id"].eq("b0")]).passed
+    assert judging.answers_name_one_model(verdicts[verdicts["battle_id"].eq("b0")], ANY).passed
+
+
+@pytest.mark.parametrize(
+    ("named", "fields", "is_told"),
+    [
+        ("tiny", {}, False),
+        ("tiny-2024-07-18", {}, False),
+        ("router/Tiny", {}, False),
+        (None, {}, False),
+        ("IMPOSTOR", {}, True),
+        ("IMPOSTOR", {"expect_model": "any"}, False),
+    ],
+)
+def test_another_model_than_the_judge_asks_for_is_told_once_and_on_the_board(
+    ask, named, fields, is_told, tmp_path
+):
+    warnings: list[str] = []
+    with serving(replying(stating(model=named))) as server:
+        verdicts = annotate(
+            ask(server, tmp_path, warn=warnings.append, **fields), BATTLES, slug="j"
+        )
+    assert set(verdicts["status"]) == {"ok"}
+    told = [text for text in warnings if "IMPOSTOR" in text and "'tiny'" in text]
+    assert (len(told), len(warnings)) == (is_told, is_told)
+    check = judging.answers_name_one_model(verdicts, catalog_of(model="tiny", **fields))
+    assert check.passed is not is_told
+    if is_told:
+        assert "4 answers name IMPOSTOR, and the judge asks for tiny" in str(check.description)
 
 
 # tables and stores of older versions
@@ -417,7 +453,7 @@ def test_a_table_of_an_older_version_is_checked_as_before() -> None:
     rows = [told | {"battle_id": "b", "order": o, "status": "transport"} for o in ("AB", "BA")]
     old = pd.DataFrame(rows).astype(VERDICT_DTYPES).drop(columns=SAID)
     assert result_of(VERDICTS, "verdicts_are_well_formed", old).passed
-    assert judging.answers_name_one_model(old).passed
+    assert judging.answers_name_one_model(old, ANY).passed
     assert "transport 2" in str(result_of(VERDICTS, "nearly_all_answers_parse", old).description)
 
 
@@ -613,4 +649,4 @@ def test_replicates_are_drawn_with_seeds_of_their_own(ask, tmp_path: Path) -> No
 def test_one_disliked_question_fails_alone(ask, tmp_path: Path) -> None:
     with serving(BatchServer(on_question(3, "odd-400"))) as server:
         given = answered(ask(server, tmp_path), some(6))
-    assert [answer.failure for answer in given] == [None] * 3 + ["transport"] + [None] * 2
+    assert [answer.failure for answer in given] == [None] * 3 + ["rejected"] + [None] * 2

@@ -479,6 +479,12 @@ def test_identities_of_the_rubric_are_those_of_before_there_were_forms(tmp_path:
         ),
     )
     managed = ManagedJudge("j", ServedFields(model="tiny"), VllmOptions(), prompt, Hosting())
+    few = ManagedJudge(
+        "j", ServedFields(model="tiny", concurrency=3), VllmOptions(), prompt, Hosting()
+    )
+    in_flight = [judge._fields.concurrency for judge in (served, managed, few)]
+    assert in_flight == [16, 256, 3]
+    assert judge_key(few) == judge_key(managed)
     assert judge_key(served) == "3f678df1506673780017b795fc1ecfb4"
     assert call_identity(served, shown) == (
         "952f888fe635338647c54bbb9538bfa57d3b729199e90268fe9fefcfef101369"

@@ -92,7 +92,7 @@ def test_a_score_is_asked_once_of_a_completion_and_shows_nothing_else() -> None:
     )  # fmt: skip
     (request,) = {json.dumps(one, sort_keys=True) for one in requests(server)}
     assert json.loads(request) == {
-        "model": "tiny", "temperature": 0.0, "top_p": 1.0, "max_tokens": 4096,
+        "model": "tiny", "temperature": 0.0, "max_tokens": 4096,
         "logprobs": True, "top_logprobs": 20,
     }  # fmt: skip
 

@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from email.utils import format_datetime
@@ -28,6 +29,7 @@ from buyer_process import numbered, store_in
 from channels import NOWHERE, PROMPT, QUICK, always, live, on_question, once, some
 from fault_server import (
     KEY,
+    ODD,
     TRANSIENT,
     UNREADABLE,
     USAGE,
@@ -37,21 +39,31 @@ from fault_server import (
     error,
     judged,
     serving,
+    shown_texts,
 )
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
+from judgeline.judges.forms.rubric import RUBRIC
 from judgeline.judges.live import judge as served
 from judgeline.judges.live import probe, troubles
 from judgeline.judges.live.connection import Connection, is_loopback
 from judgeline.judges.live.endpoint import Endpoint, EndpointError, find_endpoint
 from judgeline.judges.live.fields import ServedFields
 from judgeline.judges.live.judge import ServedJudge, Site
-from judgeline.judges.live.troubles import RetryPolicy, retry_after
+from judgeline.judges.live.troubles import (
+    RetryPolicy,
+    codes_in,
+    diagnose_status,
+    retry_after,
+    said_in,
+)
 from judgeline.judges.presentation import Answer, Presentation
 from judgeline.paths import ROOT
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES
 from pipelines.commands.verdicts import explain_battle
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
@@ -81,7 +93,7 @@ def threads() -> list[str]:
 # what is tried again
 
 
-@pytest.mark.parametrize("name", [*TRANSIENT, "slow"])
+@pytest.mark.parametrize("name", [*TRANSIENT, *ODD, "slow"])
 def test_what_passes_is_tried_again(name: str, tmp_path: Path) -> None:
     with serving(FaultServer(once(name))) as server:
         asked = live(server, tmp_path, timeout_s=0.3 if name == "slow" else 2.0)
@@ -90,13 +102,138 @@ def test_what_passes_is_tried_again(name: str, tmp_path: Path) -> None:
     assert len(server.presentations) == 2
 
 
-@pytest.mark.parametrize("name", ["500", "disconnect", "other-page"])
-def test_what_does_not_pass_is_a_transport_failure(name: str, tmp_path: Path) -> None:
-    with serving(FaultServer(always(name))) as server:
+def test_what_does_not_pass_is_a_transport_failure(tmp_path: Path) -> None:
+    with serving(FaultServer(always("500"))) as server:
         (answer,) = answers(server, tmp_path)
     assert answer == Answer(None, "transport", 0, 0, said=answer.said)
     assert answer.said
     assert len(server.presentations) == QUICK.attempts
+
+
+PASSING = {"disconnect", "504", "slow"}
+
+
+@pytest.mark.parametrize("name", [*ODD, "slow"])
+def test_what_may_have_been_paid_for_is_asked_for_once_more(name: str, tmp_path: Path) -> None:
+    with serving(FaultServer(always(name))) as server:
+        asked = live(server, tmp_path, timeout_s=0.3 if name == "slow" else 2.0)
+        (answer,) = answered(asked, some(1))
+    failure = "transport" if name in PASSING else "unreadable_reply"
+    assert answer == Answer(None, failure, 0, 0, said=answer.said)
+    assert answer.said
+    assert len(server.presentations) == 2
+
+
+def test_an_unreadable_reply_is_kept_with_its_beginning(tmp_path: Path) -> None:
+    with serving(failing(lambda s, b: JSONResponse({"detail": f"{KEY} " + "z" * 900}))) as server:
+        (answer,) = answers(server, tmp_path)
+    assert str(answer.said).startswith('the reply holds no choices: {"detail": "[key] zz')
+    assert 280 < str(answer.said).count("z") <= 340
+
+
+# what replies hold
+
+
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+PARTS: dict[str, tuple[list[Any], str | None]] = {
+    "one part": ([{"type": "text", "text": "MARKS"}], None),
+    "thoughts first": ([THOUGHT, {"type": "text", "text": "MARKS"}], None),
+    "a flag for thoughts": ([{"text": "hm", "thought": True}, {"text": "MARKS"}], None),
+    "several, and bare": ([{"type": "text", "text": ""}, "MARKS"], None),
+    "a refusal": ([{"type": "refusal", "refusal": "I won't."}], "refusal"),
+    "thoughts alone": ([THOUGHT], "parse_error"),
+    "a picture": ([{"type": "image_url", "image_url": {"url": "x"}}], "unreadable_reply"),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_message_in_parts_is_its_text(name: str, tmp_path: Path) -> None:
+    parts, failure = PARTS[name]
+
+    def reply(server: FaultServer, body: Body) -> Response:
+        text = json.dumps(judged(body))[1:-1]
+        whole = completion(body, None)
+        content = json.loads(json.dumps(parts).replace("MARKS", text))
+        whole["choices"][0]["message"]["content"] = content
+        return JSONResponse(whole)
+
+    with serving(failing(reply)) as server:
+        (answer,) = answers(server, tmp_path)
+    assert answer.failure == failure
+    if failure is None:
+        assert answer.text == judged(server.presentations[0])
+    assert len(server.presentations) == (1 if failure in (None, "refusal") else 2)
+
+
+def streamed(body: Body, *, is_whole: bool = True) -> Response:
+    """A completion in server-sent events, as they stand in the protocol: roles, pieces, an end."""
+    text = judged(body)
+    head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "tiny-1"}
+    deltas = [{"role": "assistant", "content": ""}, {"content": text[:9]}, {"content": text[9:]}]
+    chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+              for delta in deltas]  # fmt: skip
+    end = {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    usage = {**head, "choices": [], "usage": {"prompt_tokens": 400, "completion_tokens": 40}}
+    events = [f"data: {json.dumps(one)}\n\n" for one in (*chunks, *([end] * is_whole), usage)]
+    return Response(": hello\n\n" + "".join(events) + "data: [DONE]\n\n",
+                    media_type="text/event-stream")  # fmt: skip
+
+
+@pytest.mark.parametrize(("is_whole", "failure"), [(True, None), (False, "truncated")])
+def test_an_answer_in_server_sent_events_is_read(is_whole, failure, tmp_path: Path) -> None:
+    with serving(failing(lambda s, b: streamed(b, is_whole=is_whole))) as server:
+        (answer,) = answers(server, tmp_path)
+    assert (answer.failure, answer.text) == (failure, judged(server.presentations[0]))
+    assert (answer.prompt_tokens, answer.completion_tokens) == USAGE
+    assert answer.reply_model == "tiny-1"
+    assert len(server.presentations) == 1
+
+
+@pytest.mark.parametrize("body", ["data: {]\n\n", 'data: {"choices": 7}\n\n', "event: ping\n\n"])
+def test_events_without_a_completion_are_named(body: str, tmp_path: Path) -> None:
+    with serving(failing(lambda s, b: Response(body, media_type="text/event-stream"))) as server:
+        (answer,) = answers(server, tmp_path)
+    assert answer.failure == "unreadable_reply"
+    assert body.split()[0] in str(answer.said) or "no choices" in str(answer.said)
+
+
+@pytest.mark.parametrize(
+    ("error", "failure", "words"),
+    [
+        ({"message": "too long: maximum context length is 9", "code": 400}, "context_overflow", ""),
+        ({"message": "blocked", "type": "content_filter"}, "content_filter", ""),
+        ({"message": "bad option", "code": "422"}, "rejected", "HTTP 422: bad option"),
+        ("odd", "unreadable_reply", "odd"),
+    ],
+)
+@pytest.mark.parametrize("where", ["body", "choice", "event"])
+def test_an_error_in_a_success_has_its_own_status(where, error, failure, words, tmp_path) -> None:
+    def reply(server: FaultServer, body: Body) -> Response:
+        whole = completion(body, None)
+        whole["choices"][0]["error"] = error
+        if where == "event":
+            return Response(f"data: {json.dumps({'error': error})}\n\n")
+        return JSONResponse(whole if where == "choice" else {"error": error})
+
+    with serving(failing(reply)) as server:
+        (answer,) = answers(server, tmp_path)
+    assert answer.failure == failure
+    assert words in str(answer.said)
+    assert len(server.presentations) == (2 if failure == "unreadable_reply" else 1)
+
+
+def test_a_lack_of_credit_in_a_success_ends_the_run_with_its_words(tmp_path: Path) -> None:
+    class Router(FaultServer):
+        def _refused(self, body: Body) -> Response | None:
+            broke = {"error": {"message": "Insufficient credits", "code": 402}}
+            return JSONResponse(broke) if self.asked else super()._refused(body)
+
+    broke = {"error": {"message": "Insufficient credits", "code": 402}}
+    server = Router(always("odd"), extra={"odd": lambda s, b: JSONResponse(broke)})
+    with serving(server), pytest.raises(EndpointError, match="HTTP 402: Insufficient credits"):
+        answers(server, tmp_path, 200, concurrency=16)
+    asked = Counter(map(shown_texts, server.presentations))
+    assert (max(asked.values()), len(asked) < 200) == (1, True)
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
@@ -111,12 +248,12 @@ def test_an_unreadable_answer_is_asked_for_once_more(name: str, tmp_path: Path) 
 
 
 def test_a_third_of_failures_changes_no_verdict(tmp_path: Path) -> None:
-    names = [*TRANSIENT, *UNREADABLE]
+    names = [*TRANSIENT, *ODD, *UNREADABLE]
 
     def fault(texts: tuple[str, ...], n: int) -> str | None:
         draw = np.random.default_rng([len(texts[0]), *texts[0].encode(), n])
         name = names[int(draw.integers(len(names)))]
-        spoilt = name in UNREADABLE and draw.random() < 0.3 and n == 0
+        spoilt = name not in TRANSIENT and draw.random() < 0.3 and n == 0
         return name if spoilt or (name in TRANSIENT and draw.random() < 0.5) else None
 
     with serving(FaultServer()) as calm:
@@ -203,7 +340,6 @@ def test_backoff_is_jittered_below_a_doubling_cap() -> None:
         (401, None, {}),
         (404, "model_not_found", {}),
         (429, "insufficient_quota", {}),
-        (429, None, {"retry_after": "86400"}),
     ],
 )
 def test_what_no_request_can_mend_stops_the_run_without_the_key(status, code, headers, tmp_path):
@@ -221,6 +357,14 @@ def test_what_no_request_can_mend_stops_the_run_without_the_key(status, code, he
         answers(server, tmp_path)
     assert KEY not in str(caught.value)
     assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_a_wait_beyond_the_patience_is_said_and_not_laid_to_the_definition(tmp_path) -> None:
+    busy = failing(lambda s, b: error(429, "rate limited", retry_after="301"))
+    told = r"HTTP 429, asks for 301 s .*more than 300 s: rate limited\. Run again then"
+    with serving(busy) as server, pytest.raises(EndpointError, match=told) as caught:
+        answers(server, tmp_path)
+    assert "judges.yaml" not in str(caught.value)
 
 
 @pytest.mark.parametrize("padding", range(240, 300, 4))
@@ -272,6 +416,7 @@ BODIES: dict[str, Callable[[Body], Response]] = {
     "packed": lambda b: page(gzip.compress(judged(b).encode()), content_encoding="gzip"),
     "server-deep": lambda b: page(b"[" * 200_000, 500),
 }
+OF_SERVER = {"date", "server-deep"}
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -279,7 +424,8 @@ def test_one_odd_body_fails_one_presentation(name: str, tmp_path: Path) -> None:
     extra = {"odd": lambda s, b: BODIES[name](b)}
     with serving(FaultServer(on_question(3, "odd"), extra=extra)) as server:
         given = answers(server, tmp_path, 6)
-    assert [answer.failure for answer in given] == [None] * 3 + ["transport"] + [None] * 2
+    failure = "transport" if name in OF_SERVER else "unreadable_reply"
+    assert [answer.failure for answer in given] == [None] * 3 + [failure] + [None] * 2
 
 
 def test_a_packed_body_is_asked_for_once_and_kept_as_its_failure(tmp_path: Path) -> None:
@@ -299,8 +445,8 @@ def test_a_text_that_a_firewall_dislikes_stops_nothing(status: int, tmp_path: Pa
         live(server, tmp_path).capabilities  # noqa: B018  later runs remember them
         alone = answers(server, tmp_path, 1)  # nothing but it is asked, as in every later run
         given = answers(server, tmp_path, 5, concurrency=1)
-    assert [answer.failure for answer in alone] == ["transport"]
-    assert [answer.failure for answer in given] == ["transport", *[None] * 4]
+    assert [answer.failure for answer in alone] == ["rejected"]
+    assert [answer.failure for answer in given] == ["rejected", *[None] * 4]
 
 
 def test_a_refusal_that_quotes_the_text_is_not_about_the_account(tmp_path: Path) -> None:
@@ -311,7 +457,7 @@ def test_a_refusal_that_quotes_the_text_is_not_about_the_account(tmp_path: Path)
     shown = Presentation("b", "AB", 0, "q", "my code raises insufficient_quota", "other", "x", "y")
     with serving(FaultServer(always("quote"), extra={"quote": fault})) as server:
         (answer,) = answered(live(server, tmp_path), [shown])
-    assert answer.failure == "transport"
+    assert answer.failure == "rejected"
 
 
 def test_a_server_that_dislikes_every_text_ends_the_run_with_its_words(tmp_path: Path) -> None:
@@ -346,6 +492,108 @@ def test_an_overflow_is_understood_in_every_form(body: Any, status: int, tmp_pat
     with serving(FaultServer(always("long"), extra=extra)) as server:
         (answer,) = answers(server, tmp_path)
     assert answer.failure == "context_overflow"
+
+
+OVERFLOWS = {
+    "Gemini": (400, "The input token count (1200000) exceeds the maximum number of tokens allowed "
+               "(1048576)."),
+    "TGI": (422, "Input validation error: `inputs` must have less than 4095 tokens. Given: 9000"),
+    "TGI, with the answer": (422, "Input validation error: `inputs` tokens + `max_new_tokens` must "
+                             "be <= 4096. Given: 3000 `inputs` tokens and 4096 `max_new_tokens`"),
+    "Ollama": (400, "the input length exceeds the context length"),
+    "LM Studio": (400, "Cannot truncate prompt with n_keep (9000) >= n_ctx (4096)"),
+    "Alibaba": (400, "Range of input length should be [1, 30720]"),
+    "Zhipu": (400, "Prompt exceeds max length"),
+    "Zhipu, in Chinese": (400, "Prompt \u8d85\u957f"),
+    "xAI": (400, "This model's maximum prompt length is 131072 but the request contains 200000"),
+    "Moonshot": (400, "Invalid request: Your request exceeded model token limit: 8192"),
+    "Claude": (400, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+}  # fmt: skip
+FILTERS = {
+    "Alibaba": (400, {"code": "data_inspection_failed", "message": "Input data may contain "
+                      "inappropriate content."}),
+    "Alibaba, by a router": (400, {"message": "<400> InternalError.Algo.DataInspectionFailed: x"}),
+    "Zhipu": (400, {"code": "1301", "message": "System detected something"}),
+    "Zhipu, in words": (400, {"message": "potentially unsafe or sensitive content in input"}),
+    "DeepSeek": (400, {"message": "Content Exists Risk"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("provider", OVERFLOWS)
+def test_an_overflow_is_understood_in_the_words_of_its_provider(provider: str) -> None:
+    status, words = OVERFLOWS[provider]
+    assert diagnose_status(status, words, {}, QUICK)[:2] == ("note", "context_overflow")
+    quoted = diagnose_status(status, words, {}, QUICK, shown=f"they say: {words}")
+    assert quoted[:2] == ("note", "rejected")
+
+
+@pytest.mark.parametrize("provider", FILTERS)
+def test_a_filter_is_understood_in_the_words_of_its_provider(provider: str) -> None:
+    status, told = FILTERS[provider]
+    trouble = diagnose_status(status, said_in(told), {}, QUICK, codes=codes_in(told))
+    assert trouble[:2] == ("note", "content_filter")
+
+
+def test_what_cannot_pass_is_rejected() -> None:
+    told = {status: diagnose_status(status, "no", {}, QUICK).failure for status in range(400, 500)}
+    passing = dict.fromkeys((408, 409, 425, 429), "transport")
+    rejected = dict.fromkeys(range(400, 500), "rejected")
+    assert told == {**rejected, **passing, 413: "context_overflow"}
+
+
+@pytest.mark.parametrize("end", ["SAFETY", "PROHIBITED_CONTENT", "RECITATION", "sensitive"])
+def test_what_a_filter_of_another_name_withheld_is_its_class(end: str, tmp_path: Path) -> None:
+    with serving(failing(lambda s, b: JSONResponse(completion(b, None, end)))) as server:
+        assert answers(server, tmp_path)[0].failure == "content_filter"
+
+
+def test_temperature_and_nucleus_are_sent_together_only_where_both_are_set(tmp_path: Path) -> None:
+    both = {"temperature": 0.0, "top_p": 1.0}
+    alone, other = {"top_p": None}, {"temperature": 0.7, "top_p": 0.9}
+    cases = [({}, {"temperature"}), (both, {*both}), (alone, {"temperature"}), (other, {*both})]
+    with serving(FaultServer()) as server:
+        for number, (decoding, sent) in enumerate(cases):
+            answers(server, tmp_path / str(number), decoding=decoding)
+            assert [{*body} & {*both} for body in server.bodies] == [sent] * len(server.bodies)
+            server.bodies.clear()
+
+
+LIMITS: list[tuple[dict[str, Any], dict[str, Any], int | None]] = [
+    ({}, {}, None),
+    ({"decoding": {"max_tokens": 900}}, {}, 900),
+    ({"structured_output": "off"}, {}, 4096),
+    ({"reasoning_effort": "low"}, {}, 4096),
+    ({}, {"json_schema": "ignored"}, 4096),
+    ({}, {"limit_field": "max_completion_tokens"}, 4096),
+]
+
+
+@pytest.mark.parametrize(("fields", "server", "limit"), LIMITS)
+def test_an_answer_that_a_schema_binds_gets_no_more_tokens_than_it_can_have(
+    fields, server, limit, tmp_path
+):
+    longest = [dict.fromkeys(CRITERIA, 10) for _ in range(2)]
+    text = json.dumps(dict(zip(RESPONSES, longest, strict=True)), indent=4)
+    with serving(FaultServer(**server)) as endpoint:
+        assert answers(endpoint, tmp_path, **fields)[0].failure is None
+    asked = endpoint.presentations[0][endpoint.limit_field]
+    assert asked == (limit or RUBRIC.most_tokens)
+    if limit is None:
+        assert len(text.encode()) < asked < 400  # a token is a byte at least
+
+
+def test_a_bound_that_an_answer_does_not_fit_is_lifted_for_all(tmp_path: Path) -> None:
+    def thinks(server: FaultServer, body: Body) -> Response:
+        is_cut = body["max_tokens"] < 1000
+        reply = completion(body, "" if is_cut else judged(body), "length" if is_cut else "stop")
+        return JSONResponse(reply)
+
+    with serving(failing(thinks)) as server:
+        first, *others = answers(server, tmp_path, 5, concurrency=1)
+    assert [one.failure for one in (first, *others)] == [None] * 5
+    n_cut = sum(body["max_tokens"] < 1000 for body in server.presentations)
+    assert (len(server.presentations) - n_cut, 1 <= n_cut <= 4) == (5, True)  # 4 were under work
+    assert first.prompt_tokens == 2 * USAGE[0]  # both were paid for
 
 
 def test_closing_early_cancels_what_is_in_flight(tmp_path: Path) -> None:
@@ -531,7 +779,7 @@ def test_a_charset_hides_no_status(charset: str, tmp_path: Path) -> None:
     refused = lambda s, b: Response(body, 401, media_type=kind)  # noqa: E731
     with serving(failing(refused)) as server:
         (answer,) = answers(server, tmp_path)
-    assert (answer.failure, answer.said) == ("transport", "HTTP 401: no such key")
+    assert (answer.failure, answer.said) == ("rejected", "HTTP 401: no such key")
     assert len(server.presentations) == 1
 
 
@@ -602,7 +850,7 @@ def test_words_and_model_of_an_answer_are_explained(tmp_path, monkeypatch):
         annotate(judge, battles, slug="j", buyer=Buyer(store_in(tmp_path)))
     _, failed = explain_battle("b0", "j", "arena")
     _, fine = explain_battle("b1", "j", "arena")
-    assert {(fate, "HTTP 400: no idea" in why) for *_, fate, why in failed} == {("miss", True)}
+    assert {(fate, "HTTP 400: no idea" in why) for *_, fate, why in failed} == {("hit", True)}
     assert {(fate, why) for *_, fate, why in fine} == {("hit", "answered by tiny")}
 
 

@@ -24,6 +24,7 @@ from judgeline.judges.forms.form import Prompt
 from judgeline.judges.forms.rubric import RUBRIC
 from judgeline.judges.live.fields import ServedFields
 from judgeline.judges.managed import judge as servers
+from judgeline.judges.managed.fetching import fetch_weights
 from judgeline.judges.managed.judge import ManagedJudge, Server, VllmError, running, vllm_python
 from judgeline.judges.managed.options import Hosting, VllmOptions
 from judgeline.judges.presentation import present
@@ -174,6 +175,59 @@ def test_a_server_that_stays_silent_is_given_up_and_stopped(fake, tmp_path, monk
         pytest.fail("it never was ready")
     assert len(fake.pids) == 3
     assert gone(fake)
+
+
+def test_a_server_that_loads_for_long_is_waited_for_while_its_log_grows(
+    fake, tmp_path, monkeypatch
+):
+    behave(monkeypatch, fake, talks_s=4)
+    with run_server(tmp_path, [], startup_timeout_s=2.5) as it:
+        assert it.loading_s > 2.5
+
+
+def test_a_server_that_only_talks_is_given_up_in_the_end(fake, tmp_path, monkeypatch):
+    monkeypatch.setattr(servers, "_LONGEST_START", 2)
+    behave(monkeypatch, fake, talks_s=600)
+    with (
+        pytest.raises(VllmError, match=r"did not answer within 1.5 s of its last word, [34] s"),
+        run_server(tmp_path, [], startup_timeout_s=1.5),
+    ):
+        pytest.fail("it never was ready")
+    assert gone(fake)
+
+
+HUB = """
+import sys
+def list_repo_files(name, revision=None):
+    if name == "gated/model":
+        raise PermissionError(f"401: accept the terms of {name}")
+    return ["model.safetensors", "model.bin"] if name == "org/safe" else ["model.bin"]
+def snapshot_download(name, revision=None, ignore_patterns=None):
+    print("Fetching", file=sys.stderr)
+    return f"/cache/{name}/{revision}/{ignore_patterns and ignore_patterns[0]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "revision", "folder"),
+    [
+        ("org/safe", "abc", "/cache/org/safe/abc/*.bin"),
+        ("org/old", None, "/cache/org/old/None/None"),
+    ],
+)
+def test_weights_are_fetched_by_the_interpreter_of_vllm(fake, model, revision, folder, capfd):
+    (fake.folder / "huggingface_hub.py").write_text(HUB)
+    fields = ServedFields(model=model, revision=revision)
+    assert fetch_weights("j", fields) == folder
+    assert "Fetching" in capfd.readouterr().err
+
+
+def test_weights_that_are_there_or_cannot_be_had(fake, tmp_path, capfd):
+    (fake.folder / "huggingface_hub.py").write_text(HUB)
+    assert fetch_weights("j", ServedFields(model=str(tmp_path))) == str(tmp_path)
+    with pytest.raises(VllmError, match=r"judge 'j': the weights of 'gated/model'.*HF_TOKEN"):
+        fetch_weights("j", ServedFields(model="gated/model"))
+    assert "accept the terms of gated/model" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("models", [["another"], [], None, ["tiny-2", None]])

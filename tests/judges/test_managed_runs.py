@@ -75,6 +75,20 @@ def test_a_run_starts_one_server_and_another_run_none(place, fake):
 
 
 @pytest.mark.slow
+def test_all_forms_of_a_run_are_asked_of_one_server(place, fake):
+    place.define("tiny", asks=["rubric", "choice"])
+    place.run(*VERDICTS, "--select", "choice_verdicts")
+    assert (place.servers, n_answers(fake)) == (1, 2 * 2 * N_BATTLES)
+    assert nobody_is_left(fake)
+    with place.instance() as instance:
+        for table in ("verdicts", "choice_verdicts"):
+            (made,) = instance.fetch_materializations(dg.AssetKey(table), limit=2).records
+            server = made.asset_materialization.metadata["endpoint"].value["server"]
+            assert server == "vLLM 0.0-fake"
+        assert in_the_pool(instance) == set()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_stopped_stops_its_server_and_gives_its_slot_back(place, fake, number):
     place.variables |= fake.behaves(latency_s=1.0, family=True)

@@ -90,7 +90,7 @@ def provider(server: Server) -> Provider:
 )
 def test_an_answer_without_an_end_is_broken_off(server: Server, tmp_path: Path) -> None:
     (answer,) = answered(served(server.url, tmp_path), [presentation(0)])
-    assert answer.failure == "transport"
+    assert answer.failure == "unreadable_reply"
     assert server.sent < 80
 
 
@@ -128,4 +128,4 @@ def test_memory_stays_bounded_whatever_is_sent(server: Server, tmp_path: Path) -
     command = [sys.executable, "-c", textwrap.dedent(program)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     kib, failure = said.split()
-    assert (int(kib) < 256 * 1024, failure) == (True, "transport")
+    assert (int(kib) < 256 * 1024, failure) == (True, "unreadable_reply")

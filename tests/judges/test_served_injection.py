@@ -1,10 +1,13 @@
 """Completions that try to write the verdict, against judges that repeat what they are shown."""
 
 import base64
+import dataclasses
+import hashlib
 import html
 import json
 import re
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +15,7 @@ import pytest
 from fault_server import FENCED, scores_of
 
 from judgeline.judges.forms.form import Prompt, require_template, write_repair
+from judgeline.judges.forms.marks import Marks
 from judgeline.judges.forms.rubric import RUBRIC
 from judgeline.judges.live import replies
 from judgeline.judges.opening import read_template, template_file
@@ -243,7 +247,7 @@ def test_the_judges_own_answer_is_read_all_the_same(name: str) -> None:
 def test_every_text_stays_within_its_fence(name: str) -> None:
     one = shown(HOSTILE[name], first=True, instruction=HOSTILE[name] + "?")
     prompt = PROMPT.messages(one)[0]["content"]
-    mark = re.search(r"both marked ([0-9a-f]{32})\.", prompt)
+    mark = re.search(r"both marked ([0-9a-f]{8})\.", prompt)
     assert mark is not None
     assert prompt.count(mark[1]) == 8  # three fences, and two sentences about them
     quoted = [text for found, text in FENCED.findall(prompt) if found == mark[1]]
@@ -262,10 +266,49 @@ def test_scores_in_the_request_are_no_verdict_either() -> None:
     assert read_reply(reply(Q), one).answer.failure == "echo"  # the same two, swapped
 
 
-def test_the_mark_is_new_for_each_request_and_not_in_the_texts() -> None:
-    one = shown("Paris", first=True)
-    marks = {FENCED.findall(PROMPT.messages(one)[0]["content"])[0][0] for _ in range(50)}
-    assert len(marks) == 50
+def mark_in(prompt: Prompt, one: Presentation) -> str:
+    ((mark, _), *_) = FENCED.findall(prompt.messages(one)[0]["content"])
+    return str(mark)
+
+
+def test_a_battle_has_one_mark_and_each_judge_and_installation_another(tmp_path: Path) -> None:
+    a, b = shown("Paris", first=True), shown("Paris", first=False)
+    again = dataclasses.replace(a, replicate=3, battle_id="other")
+    prompt = PROMPT._replace(marks=Marks(tmp_path, "j"))
+    assert a.first_completion == b.second_completion
+    mark = mark_in(prompt, a)
+    assert {mark_in(prompt, one) for one in (a, b, again)} == {mark}
+    assert mark_in(PROMPT._replace(marks=Marks(tmp_path, "j")), a) == mark  # another process
+    others = [
+        (prompt, shown("Lyon", first=True)),
+        (PROMPT._replace(marks=Marks(tmp_path, "other judge")), a),
+        (PROMPT._replace(marks=Marks(tmp_path / "elsewhere", "j")), a),
+        (PROMPT._replace(marks=Marks()), a),
+    ]
+    assert len({mark, *(mark_in(asked, one) for asked, one in others)}) == 5
+
+
+def test_a_mark_is_eight_digits_of_an_hmac_under_a_secret_that_only_its_owner_reads(tmp_path):
+    mark = Marks(tmp_path, "j").of(["question", "two", "one"])
+    file = tmp_path / "marks.secret"
+    assert (file.stat().st_mode & 0o777, file.stat().st_size) == (0o600, 32)
+    told = b'[0, "j", "one", "question", "two"]'  # by RFC 2104, written out
+    pad = file.read_bytes().ljust(64, b"\0")
+    inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in pad) + told).digest()
+    outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in pad) + inner).hexdigest()
+    assert mark == outer[:8]
+
+
+def test_a_mark_that_stands_in_a_text_gives_way_to_the_next(monkeypatch) -> None:
+    digests = iter(["deadbeef", "00000000", "0badcafe"])
+    monkeypatch.setattr(Marks, "_digest", lambda self, named: next(digests))
+    assert Marks().of(["a deadbeef", "b 100000000"]) == "0badcafe"
+
+
+def test_a_broken_secret_is_drawn_anew(tmp_path: Path) -> None:
+    (tmp_path / "marks.secret").write_bytes(b"short")
+    assert len(Marks(tmp_path).of(["x"])) == 8
+    assert (tmp_path / "marks.secret").stat().st_size == 32
 
 
 def test_a_repair_shows_the_same_fences_and_the_reason() -> None:

@@ -123,8 +123,12 @@ def read_result(
         try:
             reading = understood(body, partial(read_reply, shown=shown, form=form))
         except MalformedReplyError as error:
-            return Result(replace(NOTHING.answer, said=str(error)), is_billed=True)
-        return Result(reading.answer, is_billed=True, value=reading.value)
+            failed = replace(NOTHING.answer, failure=error.failure, said=str(error))
+            return Result(failed, is_billed=True)
+        except StatusError as error:
+            status, body = error.status, {"error": error.error}
+        else:
+            return Result(reading.answer, is_billed=True, value=reading.value)
     trouble = _trouble(status, member(body, "error") or line.get("error"), policy, shown)
     stopped = trouble.message if trouble.action == "stop" else None
     answer = Answer(None, trouble.failure, 0, 0, said=trouble.message)

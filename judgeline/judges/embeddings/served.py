@@ -81,7 +81,7 @@ class ServedEmbedder:
         outcome = await self._send(connection, texts)
         if not isinstance(outcome, Trouble):
             return [Embedding(vector) for vector in outcome]
-        if outcome.failure == "transport":  # the texts, or everything
+        if outcome.failure in ("transport", "rejected"):  # the texts, or everything
             is_settled = outcome.action == "stop" and not outcome.is_doubtful
             if is_settled or isinstance(await self._send(connection, _PLAIN), Trouble):
                 raise EndpointError(self._failed_message(outcome, texts))
@@ -118,7 +118,9 @@ class ServedEmbedder:
 
     def _failed_message(self, trouble: Trouble, texts: Sequence[str]) -> str:
         attempts = self._retries.policy.attempts
-        n_times = f"{attempts} times " if trouble.action == "retry" else ""
+        n_times = (
+            f"{attempts} times " if trouble.action == "retry" and not trouble.may_be_paid else ""
+        )
         return (
             f"{self._endpoint.url}/embeddings failed {n_times}on {len(texts)} texts, the "
             f"longest of {max(map(len, texts)):,} characters: {trouble.message}. See whether the "

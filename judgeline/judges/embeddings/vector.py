@@ -11,7 +11,7 @@ Vector = NDArray[np.float32]
 class Embedding(NamedTuple):
     """The vector of a text, shape (dimensions,); or None and why there is none.
 
-    Failures are ``empty``, ``context_overflow``, ``content_filter`` and ``transport``.
+    Failures are ``empty``, ``context_overflow``, ``content_filter`` and ``rejected``.
     """
 
     vector: Vector | None

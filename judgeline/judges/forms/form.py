@@ -1,11 +1,10 @@
 """A form of question: how battles are shown to a judge, and how its answer is read.
 
-Texts under judgement are fenced off as data. Each fence carries a mark drawn for the one request,
-which no completion can know or close.
+Texts under judgement are fenced off as data. Each fence carries a mark that no completion can know
+or close.
 """
 
 import re
-import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from judgeline.judges.forms.evidence import Tokens
+from judgeline.judges.forms.marks import Marks
 from judgeline.judges.options import Options
 from judgeline.judges.presentation import Answer, Presentation, present
 from judgeline.tables.schema import Table
@@ -44,8 +44,6 @@ PAIR = Wording(
     {name: name for name in ("instruction", "first_completion", "second_completion")}, {}
 )
 """Two completions are shown, and nothing else is said."""
-
-_MARK_BYTES = 16
 
 
 def require_template(template: str, file: Path, wording: Wording = PAIR) -> None:
@@ -139,6 +137,7 @@ class Form:
     n_listed: int | None = None  # tokens of which alternatives are kept; None for all
     samples: int = 1  # times that a question is asked without alternatives
     typical_tokens: int = 60
+    most_tokens: int | None = None  # of an answer that a schema binds; None where it has no end
 
     def present(self, battles: pd.DataFrame, n_replicates: int) -> Sequence[Presentation]:
         """Return the presentations of battles."""
@@ -176,17 +175,17 @@ class Form:
 
 
 class Prompt(NamedTuple):
-    """Words in which a judge is asked, and the form of its answer."""
+    """Words in which a judge is asked, the form of its answer, and the marks of the fences."""
 
     template: str
     form: Form
+    marks: Marks = Marks()
 
     def messages(self, shown: Presentation) -> list[Message]:
         """Return the messages of one request; the mark of its fences stands in no text."""
         wording = self.form.wording
         texts = {name: readable(getattr(shown, text)) for name, text in wording.quoted.items()}
-        while (mark := secrets.token_hex(_MARK_BYTES)) in "".join(texts.values()):
-            continue
+        mark = self.marks.of([*texts.values()])
         parts = {name: f"<<<{mark}\n{text}\n{mark}>>>" for name, text in texts.items()}
         parts |= {"delimiter": mark, **wording.stated}
         # one pass, so that a placeholder within a completion stays what it is: text

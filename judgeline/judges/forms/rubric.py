@@ -1,5 +1,6 @@
 """The form with two completions and six marks for each."""
 
+import json
 from typing import Any
 
 from judgeline.judges.forms.form import Form, Reading, closed_object, named_schema
@@ -19,6 +20,8 @@ from judgeline.verdict import (
 _NO_MARKS = (None,) * len(SCORE_COLUMNS)
 _MARK = {"type": "integer", "enum": list(range(LOWEST_SCORE, HIGHEST_SCORE + 1))}
 _MARKS = closed_object(dict.fromkeys(CRITERIA, _MARK))
+_LONGEST = dict.fromkeys(RESPONSES, dict.fromkeys(CRITERIA, HIGHEST_SCORE))
+_OF_THE_END = 16  # tokens
 
 
 class RubricForm(Form):
@@ -33,6 +36,8 @@ class RubricForm(Form):
     )
     response_format = named_schema("rubric", dict.fromkeys(RESPONSES, _MARKS))
     typical_tokens = 110  # twelve keys and scores
+    # a token is a byte at least, and no usual layout has more of them; then the turn ends
+    most_tokens = len(json.dumps(_LONGEST, indent=4)) + _OF_THE_END
 
     def parse(self, text: str) -> Rubric:
         """Return the marks that an answer begins with."""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -40,7 +40,8 @@ class Asker:
 
     A request that waits to be retried gives its place to another. One that may have been billed
     without an answer counts in full towards the budget. The meter's `counts` are added
-    ``requests``, ``retries``, ``repairs`` and ``lost``.
+    ``requests``, ``retries``, ``repairs`` and ``lost``. The `bound` limits the tokens of answers
+    until one does not fit, as after thoughts; then the request does.
     """
 
     connection: Connection
@@ -48,6 +49,7 @@ class Asker:
     meter: Meter
     concurrency: int
     timeout_s: float
+    bound: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._endpoint, self._doubts = self.retries.endpoint, asyncio.Lock()
@@ -58,14 +60,26 @@ class Asker:
     ) -> Reading | None:
         """Return the answer to a presentation, asked a second time if it cannot be read."""
         messages, request = prompt.messages(shown), seeded(request, shown.replicate)
-        first = await self._read(messages, shown, request, prompt.form)
+        first = await self._bounded(messages, shown, request, prompt.form)
         if first is None or first.status not in ASKED_AGAIN:
             return first
         self.meter.counts["repairs"] += 1
         text, reason = first.answer.text or "", first.answer.said or ""
         again = write_repair(messages, text, reason, prompt.form.again)
-        second = await self._read(again, shown, request, prompt.form)
+        second = await self._bounded(again, shown, request, prompt.form)
         return second._replace(answer=_added(second.answer, first.answer)) if second else first
+
+    async def _bounded(
+        self, messages: list[Message], shown: Presentation, request: dict[str, Any], form: Form
+    ) -> Reading | None:
+        """Return the answer within the bound, or the whole one that it turned out too small for."""
+        bound = self.bound
+        given = await self._read(messages, shown, {**request, **bound}, form)
+        if not bound or given is None or given.status != "truncated":
+            return given
+        self.bound = {}
+        whole = await self._read(messages, shown, request, form)
+        return whole._replace(answer=_added(whole.answer, given.answer)) if whole else given
 
     async def _read(
         self, messages: list[Message], shown: Presentation, request: dict[str, Any], form: Form
@@ -99,8 +113,11 @@ class Asker:
                 other = await self._attempt(QUESTION, plain, require_message)
             if not isinstance(other, Trouble) or other.action != "stop":
                 return
+        named = f"the endpoint {self._endpoint.url} cannot be asked: {trouble.message}"
+        if trouble.retry_after_s:
+            raise EndpointError(f"{named}. Run again then: verdicts already given are kept")
         raise EndpointError(
-            f"the endpoint {self._endpoint.url} cannot be asked: {trouble.message}. Check the "
+            f"{named}. Check the "
             "judge's 'model', 'base_url' and 'api_key_env' in judges.yaml, the key's rights "
             "and the account's credit, then run again: verdicts already given are kept"
         )
@@ -159,7 +176,7 @@ def redacted(answer: Answer, endpoint: Endpoint) -> Answer:
         answer,
         reply_model=_name(answer.reply_model, endpoint),
         system_fingerprint=_name(answer.system_fingerprint, endpoint),
-        said=answer.said and fit(answer.said, endpoint),
+        said=answer.said and fit(answer.said, endpoint, answer.failure),
     )
     logs = answer.log_probabilities
     spelled = "".join(token for token, *_ in json.loads(logs)) if logs else ""

@@ -14,6 +14,7 @@ from yarl import URL
 from judgeline.judges.live.endpoint import Endpoint
 from judgeline.judges.live.errors import (
     MOST_BYTES,
+    BrokenReplyError,
     MalformedReplyError,
     PackedReplyError,
     StatusError,
@@ -132,8 +133,11 @@ def translated_errors() -> Iterator[None]:
         reply = error.response
         text = reply.content.decode("utf-8", "replace")
         raise StatusError(reply.status_code, text, reply.headers) from None
+    except aiohttp.ClientPayloadError as error:
+        raise BrokenReplyError(f"the reply broke off: {error}") from None
     except (openai.OpenAIError, httpx2.HTTPError) as error:
         problem = error.__cause__ or error
+        told = f"{type(problem).__name__}: {problem}"
         if isinstance(problem, aiohttp.ClientError | MalformedReplyError):
             raise problem from None
-        raise MalformedReplyError(f"{type(problem).__name__}: {problem}") from None
+        raise aiohttp.ClientConnectionError(told) from None

@@ -1,7 +1,6 @@
 """The connection to an endpoint: it leads where the definition says, and nowhere else."""
 
 import ipaddress
-import json
 import socket
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -9,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from judgeline.judges.live.bodies import read_body
 from judgeline.judges.live.endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Connection:
         from judgeline.judges.live.client import translated_errors
 
         with translated_errors():
-            return json.loads((await send(self._client)).content)
+            return read_body((await send(self._client)).content)
 
     @asynccontextmanager
     async def pieces(self, stream: Stream) -> AsyncIterator[AsyncIterator[bytes]]:

@@ -184,11 +184,21 @@ class ServedFields(EndpointFields):
         """Values of the fields that are sent under their name; those left out are not in it."""
         return {name: value for name in _SENT if (value := getattr(self, name)) is not None}
 
+    @property
+    def model_to_name(self) -> str | None:
+        """The model that replies are to name; None where the entry says itself which may."""
+        return None if "expect_model" in self.model_fields_set else self.model
+
     @field_validator("structured_output", "log_probabilities", mode="before")
     @classmethod
     def _undo_yaml(cls, value: Any) -> Any:
         """YAML reads a bare ``on`` or ``off`` as a truth value."""
         return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
+def is_named(model: str | None, named: str | None) -> bool:
+    """Return whether a name is that of a model, or a longer form of it; nothing is no other."""
+    return not model or not named or model.casefold() in named.casefold()
 
 
 def require_url(value: str) -> str:

@@ -18,7 +18,7 @@ from judgeline.judges.live.asking import Asker
 from judgeline.judges.live.bridge import as_completed, run_once
 from judgeline.judges.live.connection import Connection
 from judgeline.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
-from judgeline.judges.live.fields import ServedFields
+from judgeline.judges.live.fields import ServedFields, is_named
 from judgeline.judges.live.probe import (
     LOG_PROBABILITIES,
     QUESTION,
@@ -41,6 +41,7 @@ _LOG = logging.getLogger(__name__)
 _PROBE_S = 60.0  # a small question takes no longer, once a model is loaded
 _AHEAD = 4  # questions under work per request in flight: those that wait give their place away
 _SILENT = 20  # answers lost in a row after which the endpoint counts as gone
+_LOST = frozenset({"transport", "rejected", "unreadable_reply", "other_model"})
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,7 @@ class ServedJudge:
             return
         self.require_price(budget)
         asker = self._asker(budget)
+        asker.bound = self._bound
         work = partial(asker.judge, prompt=self._prompt, request=self._request())
         n_workers = _AHEAD * self._fields.concurrency
         given = as_completed(
@@ -158,7 +160,7 @@ class ServedJudge:
                     continue
                 reading = self.as_expected(reading)
                 yield position, reading
-                lost = lost + 1 if reading.status in ("transport", "other_model") else 0
+                lost = lost + 1 if reading.status in _LOST else 0
                 if lost >= _SILENT:
                     raise self._gone(reading)
 
@@ -199,6 +201,7 @@ class ServedJudge:
         """Return an answer, failed as ``other_model`` if `expect_model` forbids its model."""
         rule, came = self._fields.expect_model, reading.answer.reply_model
         if rule == "any" or came == self._model:
+            self._watch(came)
             return reading
         if came is None and reading.status != "ok":  # there was no reply, or it failed anyway
             return reading
@@ -208,6 +211,17 @@ class ServedJudge:
         said = f"the reply names {named}; 'expect_model: {rule}' wants {self._model!r}"
         answer = replace(reading.answer, failure="other_model", said=said)
         return reading._replace(answer=answer, status="other_model", value=None)
+
+    def _watch(self, came: str | None) -> None:
+        """Count a reply that names another model; warn of the first."""
+        if is_named(self._fields.model_to_name, came):
+            return
+        if not self.counts["other_names"]:
+            self._warn(
+                f"judge {self._slug!r} asks for {self._model!r}, and replies name {came!r}; "
+                "'expect_model: prefix' refuses these, 'expect_model: any' accepts them"
+            )
+        self.counts["other_names"] += 1
 
     def _request(self) -> dict[str, Any]:
         found, decoding = self.capabilities, self._fields.decoding
@@ -224,6 +238,15 @@ class ServedJudge:
             listed = self._alternatives
             request |= LOG_PROBABILITIES if listed is None else listing(listed)
         return request
+
+    @property
+    def _bound(self) -> dict[str, int]:
+        """The token limit of answers that a schema binds, unless the definition says one."""
+        fields, limit = self._fields, self.capabilities.limit_field
+        is_said = "max_tokens" in fields.decoding.model_fields_set
+        thinks = fields.reasoning_effort or limit != "max_tokens"  # what thinks has the other name
+        most = self.form.most_tokens if self._is_constrained else None
+        return {} if most is None or is_said or thinks else {limit: most}
 
     def _asker(self, budget: Budget, at_most_s: float = math.inf) -> Asker:
         endpoint, timeout_s = self._site.endpoint, min(self._fields.timeout_s, at_most_s)

@@ -115,9 +115,15 @@ def require_demands(
 
 
 def sampling(decoding: Decoding) -> dict[str, Any]:
-    """Return the sampling part of a request; settings that are null stay out."""
-    given = decoding.model_dump(exclude={"max_tokens"}).items()
-    return {name: value for name, value in given if value is not None}
+    """Return the sampling part of a request; settings that are null stay out.
+
+    So does a nucleus that nobody set, where the likeliest token is taken anyway: it changes no
+    answer, and some endpoints refuse it beside a temperature.
+    """
+    given = decoding.model_dump(exclude={"max_tokens"})
+    if decoding.temperature == 0 and "top_p" not in decoding.model_fields_set:
+        del given["top_p"]
+    return {name: value for name, value in given.items() if value is not None}
 
 
 class Probe:

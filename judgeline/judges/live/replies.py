@@ -1,12 +1,13 @@
 """From an endpoint's reply to an answer: a text with its value, or a class of failure."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from judgeline.judges.forms.evidence import answer_span
 from judgeline.judges.forms.form import Form, Reading
-from judgeline.judges.live.errors import MalformedReplyError
+from judgeline.judges.live.errors import BrokenReplyError, MalformedReplyError, StatusError
 from judgeline.judges.presentation import Answer, Presentation
 from judgeline.verdict import RubricError, readable
 
@@ -18,13 +19,21 @@ _ENDINGS = frozenset({"stop", "eos", "eos_token", "stop_sequence", "end_turn"})
 """What servers call an answer that came to its end."""
 
 _TOOL_CALL = ("tool_call", "the judge called a tool instead of answering")
+_WITHHELD = ("content_filter", None)
 _FAILED_ENDS: dict[str, tuple[str, str | None]] = {
-    "content_filter": ("content_filter", None),
+    **dict.fromkeys(("content_filter", "sensitive"), _WITHHELD),
+    **dict.fromkeys(("safety", "recitation", "blocklist", "prohibited_content", "spii"), _WITHHELD),
     "length": ("truncated", "the answer reached the limit of its length"),
     "tool_calls": _TOOL_CALL,
     "function_call": _TOOL_CALL,
 }
-"""Ends of answers that fail, each with its class of failure and the reason."""
+"""Ends of answers that fail, each with its class of failure and the reason.
+
+Gemini and Zhipu have names of their own for what a filter withheld.
+"""
+
+_BROKEN_ENDS = frozenset({"error", "network_error"})
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
 
 
 def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
@@ -52,14 +61,49 @@ def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
 
 
 def require_message(completion: Any) -> Any:
-    """Return a chat completion that holds a message; MalformedReplyError for anything else."""
+    """Return a chat completion whose message is a text, made one if it comes in parts.
+
+    An error in place of a completion is a StatusError, of the status that it names, else of 200;
+    anything else a MalformedReplyError.
+    """
     choices = member(completion, "choices")
-    if not isinstance(choices, list) or not choices:
-        raise MalformedReplyError("the reply holds no choices")
-    message = member(choices[0], "message")
-    if not isinstance(message, dict) or not isinstance(message.get("content"), str | None):
-        raise MalformedReplyError("the reply holds no message of text")
-    return completion
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if error := _error_in(completion) or member(choice, "error"):
+        raise StatusError(_status_of(error), json.dumps({"error": error}), {})
+    if choice is None:
+        raise MalformedReplyError("the reply holds no choices", completion)
+    message = member(choice, "message")
+    if not isinstance(message, dict):
+        raise MalformedReplyError("the reply holds no message", completion)
+    if isinstance(message.get("content"), str | None):
+        return completion
+    message = {**message, **_joined(message["content"], completion)}
+    return {**completion, "choices": [{**choice, "message": message}]}
+
+
+def _error_in(completion: Any) -> Any:
+    is_error = member(completion, "object") == "error"
+    return completion if is_error else member(completion, "error")
+
+
+def _status_of(error: Any) -> int:
+    """Return the HTTP status that an error names; 200, that of its reply, where it names none."""
+    named = (str(member(error, name)) for name in ("code", "status", "status_code"))
+    return next((int(one) for one in named if re.fullmatch("[45][0-9]{2}", one)), 200)
+
+
+def _joined(parts: Any, completion: Any) -> dict[str, str]:
+    """Return the content that parts add up to, without thoughts; and the refusal if one is."""
+    texts = []
+    for part in parts if isinstance(parts, list) else [None]:
+        if isinstance(refusal := member(part, "refusal"), str):
+            return {"content": "", "refusal": refusal}
+        is_thought = member(part, "type") in _THOUGHTS or member(part, "thought") is True
+        text = "" if is_thought else part if isinstance(part, str) else member(part, "text")
+        if not isinstance(text, str):
+            raise MalformedReplyError("the message holds what is no text", completion)
+        texts.append(text)
+    return {"content": "".join(texts)}
 
 
 def member(value: Any, name: str) -> Any:
@@ -71,24 +115,24 @@ def understood(reply: Any, read: Callable[[Any], R]) -> R:
     """Return a reply as `read`; MalformedReplyError for any body that it cannot read."""
     try:
         return read(reply)
-    except MalformedReplyError:
+    except (MalformedReplyError, StatusError):
         raise
     except Exception as error:  # a form that nobody thought of must not end a run
         what = f"{type(error).__name__}: {error}"
-    raise MalformedReplyError(f"the reply cannot be read: {what}")
+    raise MalformedReplyError(f"the reply cannot be read ({what})", reply)
 
 
 def _early_end(choice: Any, text: str) -> tuple[str | None, str | None]:
     """Return the failure class and reason of an answer cut short or refused; None for others."""
     finish = choice.get("finish_reason")
-    if (end := _FAILED_ENDS.get(str(finish))) is not None:
+    if (end := _FAILED_ENDS.get(str(finish).lower())) is not None:
         return end
     if _refused(choice) and not text:
         return "refusal", None
     if choice["message"].get("tool_calls") and not text:
         return _TOOL_CALL
-    if finish == "error":
-        raise MalformedReplyError("the provider broke the answer off")
+    if str(finish) in _BROKEN_ENDS:
+        raise BrokenReplyError("the provider broke the answer off")
     # a server may state by null that it does not know; leaving the field out states nothing
     is_ended = str(finish).lower() in _ENDINGS or (finish is None and "finish_reason" in choice)
     if not is_ended:
@@ -116,7 +160,7 @@ def answer_bytes(completion: Any) -> int:
     """Return the bytes of the answer in a reply; 0 where there is none to read."""
     try:
         text = require_message(completion)["choices"][0]["message"].get("content")
-    except MalformedReplyError:
+    except (MalformedReplyError, StatusError):
         return 0
     return len((text or "").encode("utf-8", "surrogatepass"))
 

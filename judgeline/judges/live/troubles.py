@@ -26,8 +26,6 @@ _LOG = logging.getLogger(__name__)
 TROUBLES = (
     StatusError,
     aiohttp.ClientError,
-    ValueError,  # a body that is no JSON, no UTF-8, or holds a number of thousands of digits
-    RecursionError,
     TimeoutError,
     MalformedReplyError,
 )
@@ -35,14 +33,24 @@ TROUBLES = (
 
 _RETRIED = {408, 409, 425, 429}
 _HOPELESS = {401, 402, 403, 404}
+_GAVE_UP = {504, 524}  # a gateway did; what is behind it may have gone on
+_ZHIPU_FILTER = "1301"
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _OVERFLOW = re.compile(
-    r"context.?(?:length|window|size)|maximum (?:model |input )?length|prompt is too long|"
-    r"too many (?:input )?tokens|input is too long|exceeds? the (?:model|context)",
+    r"context.?(?:length|window|size|limit)|maximum (?:model |input |prompt )?length|"
+    r"prompt is too long|too many (?:input )?tokens|input is too long|"
+    r"exceed(?:s|ed)? (?:the (?:model|context|maximum number of tokens)|max length|model token)|"
+    r"must have less than \d+ tokens|`?max_new_tokens`? must be|range of input length|"
+    r"prompt_tokens \(\d+\) must be|>= n_ctx|prompt \u8d85\u957f",
     re.IGNORECASE,
 )
 _CUT = re.compile(r"output limit was reached", re.IGNORECASE)  # all of it went into thoughts
-_FILTERED = re.compile(r"content.?(?:filter|policy|management)|flagged|moderation", re.IGNORECASE)
+_FILTERED = re.compile(
+    r"content.?(?:filter|policy|management)|flagged|moderation|data.?inspection.?failed|"
+    r"(?:inappropriate|prohibited|sensitive|unsafe) content|content exists risk|"
+    r"considered high risk|\u654f\u611f\u5185\u5bb9",
+    re.IGNORECASE,
+)
 _READ = 2000
 _NUMBER = re.compile(r"\s*(\d{1,9}(?:\.\d+)?)\s*")
 
@@ -51,7 +59,8 @@ class Trouble(NamedTuple):
     """One failed request: the reaction, the class of failure, and the server's words.
 
     `is_doubtful` marks a stop that may concern this one request only: a firewall that dislikes a
-    text says the same as one that dislikes a key. The message may hold the key.
+    text says the same as one that dislikes a key. One that `may_be_paid` is retried once. The
+    message may hold the key.
     """
 
     action: Literal["retry", "note", "stop"]
@@ -60,6 +69,7 @@ class Trouble(NamedTuple):
     message: str
     status: int | None = None
     is_doubtful: bool = False
+    may_be_paid: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,7 @@ LONG_S = 5.0
 
 _PAUSE_S = 60.0  # a closing shorter than LONG_S is said at most once in so many seconds
 _SHOWN = 300
+_REASON = 60
 
 
 class Retries:
@@ -107,12 +118,19 @@ class Retries:
     async def insist(
         self, attempt: Callable[[], Awaitable[R | Trouble]], counts: Counter[str]
     ) -> R | Trouble:
-        """Return the outcome of an attempt, repeated while its trouble may pass."""
-        number, outcome = 0, await attempt()
-        while isinstance(outcome, Trouble) and (wait := self.wait_s(number, outcome)) is not None:
+        """Return the outcome of an attempt, repeated while its trouble may pass.
+
+        Of attempts that may have been paid for, there are two at most.
+        """
+        n_paid = number = 0
+        while isinstance(outcome := await attempt(), Trouble):
+            n_paid += outcome.may_be_paid
+            wait = None if n_paid > 1 else self.wait_s(number, outcome)
+            if wait is None:
+                break
             counts["retries"] += 1
             await asyncio.sleep(wait)
-            number, outcome = number + 1, await attempt()
+            number += 1
         return outcome
 
     async def until_open(self) -> None:
@@ -138,13 +156,18 @@ class Retries:
             words, codes = said_in(error.error) or error.text[:_READ], codes_in(error.error)
             given = (error.status, words, error.headers, self.policy)
             trouble = diagnose_status(*given, codes=codes, shown=shown)
-        else:
-            named = filter(None, (type(error).__name__, str(error), str(error.__cause__ or "")))
+            return trouble._replace(message=fit(trouble.message, self.endpoint))
+        if isinstance(error, MalformedReplyError):
+            told = fit(str(error), self.endpoint, error.failure)
             action: Literal["note", "retry"] = "retry"
             if isinstance(error, PackedReplyError):
                 action = "note"
-            trouble = Trouble(action, "transport", None, ": ".join(named))
-        return trouble._replace(message=fit(trouble.message, self.endpoint))
+            return Trouble(action, error.failure, None, told, may_be_paid=True)
+        named = filter(None, (type(error).__name__, str(error), str(error.__cause__ or "")))
+        is_unheard = isinstance(error, aiohttp.ConnectionTimeoutError)
+        told = fit(": ".join(named), self.endpoint)
+        was_sent = isinstance(error, TimeoutError) and not is_unheard
+        return Trouble("retry", "transport", None, told, may_be_paid=was_sent)
 
     def _close(self, wait: float, trouble: Trouble, attempt: int) -> None:
         """Keep the endpoint closed for some seconds; say so once, however many were in flight."""
@@ -159,14 +182,18 @@ class Retries:
             )
 
 
-def fit(said: str, endpoint: Endpoint) -> str:
-    """Return a server's words in one line, without the key and control characters."""
-    return one_line(endpoint.redact(said))
+def fit(said: str, endpoint: Endpoint, failure: str | None = None) -> str:
+    """Return a server's words in one line, without the key and control characters.
+
+    Of an unreadable reply it is the reason, and at least as much of the body as of other words.
+    """
+    is_body = failure == MalformedReplyError.failure
+    return one_line(endpoint.redact(said), _SHOWN + _REASON if is_body else _SHOWN)
 
 
-def one_line(text: str) -> str:
+def one_line(text: str, most: int = _SHOWN) -> str:
     """Return a short text in one line, without control characters."""
-    return " ".join(inert(text).split())[:_SHOWN]
+    return " ".join(inert(text).split())[:most]
 
 
 def codes_in(error: object) -> set[str]:
@@ -193,12 +220,19 @@ def diagnose_status(
         return Trouble("stop", "transport", None, said, status)
     if status < 500 and status not in _RETRIED:
         failure = _failure_of(status, " ".join(codes), words, shown)
-        is_hopeless = failure == "transport" and status in _HOPELESS
+        if status < 300 and failure == "rejected":
+            return Trouble("retry", "unreadable_reply", None, said, status, may_be_paid=True)
+        is_hopeless = failure == "rejected" and status in _HOPELESS
         action: Literal["note", "stop"] = "stop" if is_hopeless else "note"
         return Trouble(action, failure, None, said, status, is_doubtful=is_hopeless)
     wait = retry_after(headers)
-    is_hopeless = (wait or 0) > policy.longest_wait_s
-    return Trouble("stop" if is_hopeless else "retry", "transport", wait, said, status)
+    if wait is not None and wait > policy.longest_wait_s:
+        said = (
+            f"HTTP {status}, asks for {wait:,.0f} s of patience, which is more than "
+            f"{policy.longest_wait_s:,.0f} s: {words}"
+        )
+        return Trouble("stop", "transport", wait, said, status)
+    return Trouble("retry", "transport", wait, said, status, may_be_paid=status in _GAVE_UP)
 
 
 def said_in(body: object) -> str:
@@ -214,13 +248,14 @@ def said_in(body: object) -> str:
 
 
 def _failure_of(status: int, codes: str, words: str, shown: str) -> str:
-    if status in (400, 403, 422) and _means(_FILTERED, codes, words, shown):
+    is_of_texts = status in (200, 400, 403, 422)
+    if is_of_texts and (_ZHIPU_FILTER in codes or _means(_FILTERED, codes, words, shown)):
         return "content_filter"
-    if status == 400 and _means(_CUT, codes, words, shown):
+    if is_of_texts and _means(_CUT, codes, words, shown):
         return "truncated"
-    if status == 413 or (status in (400, 422) and _means(_OVERFLOW, codes, words, shown)):
+    if status == 413 or (is_of_texts and _means(_OVERFLOW, codes, words, shown)):
         return "context_overflow"
-    return "transport"
+    return "rejected"
 
 
 def _means(pattern: re.Pattern[str], codes: str, words: str, shown: str) -> bool:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,7 @@ from judgeline.judges.presentation import Presentation
 
 Tell = Callable[[str], None]
 
+_IN_FLIGHT = 256  # by default: vLLM answers together what it gets together
 PYTHON_VARIABLE = "JUDGELINE_VLLM_PYTHON"
 HOST = "127.0.0.1"
 
@@ -53,6 +54,7 @@ _LOOK_AT_REST_EVERY_S = 0.05
 _LONGEST_BURIAL_S = 30.0
 _LONGEST_END_S = 5.0
 _TELL_EVERY_S = 5.0
+_LONGEST_START = 8  # times the patience
 _LAST_LINES = 20
 _TAIL_BYTES = 1 << 14
 _READ_FOR_ERROR_BYTES = 1 << 20
@@ -119,18 +121,26 @@ class Server:
             return stream.read().decode("utf-8", "replace")
 
     def wait_until_ready(self, timeout_s: float, tell: Tell) -> None:
-        """Return once the server answers with its model and our key."""
-        started = told = time.monotonic()
+        """Return once the server answers with its model and our key.
+
+        The patience is for its silence: while its log grows it loads, or downloads. One that talks
+        without end gets several times the patience.
+        """
+        started = told = moved = time.monotonic()
+        size = 0
         while not self._is_ready():
             now = time.monotonic()
+            if (grown := self.log.stat().st_size) != size:
+                size, moved = grown, now
             if self.exit_code is not None:
                 raise self.failure(
                     f"vLLM stopped with exit code {self.exit_code} after {now - started:.0f} s, "
                     "before it could answer"
                 )
-            if now - started > timeout_s:
+            if now - moved > timeout_s or now - started > _LONGEST_START * timeout_s:
                 raise self.failure(
-                    f"vLLM did not answer within {timeout_s:g} s; if it only needs longer, raise "
+                    f"vLLM did not answer within {timeout_s:g} s of its last word, "
+                    f"{now - started:.0f} s after its start; if it only needs longer, raise "
                     "vllm.startup_timeout_s in judges.yaml"
                 )
             if now - told >= _TELL_EVERY_S:
@@ -346,6 +356,8 @@ class ManagedJudge(ServedJudge):
             "max_tokens", True, True, options.max_model_len, options.alternatives
         )
         site = Site(_NOWHERE, hosting.logs, warn=hosting.warn, declared=declared, named=named)
+        if "concurrency" not in fields.model_fields_set:
+            fields = fields.model_copy(update={"concurrency": _IN_FLIGHT})
         super().__init__(slug, fields, prompt, site)
         self._options, self._hosting = options, hosting
         self._last: Server | None = None
@@ -363,18 +375,25 @@ class ManagedJudge(ServedJudge):
             "log": str(self._last.log),
         }
 
+    def _started(self, scope: ExitStack) -> Server:
+        """Return the server, which runs until a stack is closed, and holds a slot of its pool."""
+        scope.enter_context(self._hosting.claim(self._options.pool))
+        hosted = running(self._slug, self._fields, self._options, self._hosting)
+        return scope.enter_context(hosted)
+
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Generator[tuple[int, Reading]]:
-        """Yield the answers of a served judge, on a server that runs until then and no longer."""
+        """Yield the answers of a served judge, on a server that is leased, or ends with them."""
         if not presentations:
             return
         self.require_price(budget)
         with self._hosting.scope() as scope:
             waiting = time.monotonic()
-            scope.enter_context(self._hosting.claim(self._options.pool))
-            hosted = running(self._slug, self._fields, self._options, self._hosting)
-            server = self._last = scope.enter_context(hosted)
+            lease = self._hosting.lease
+            what = f"{self._fields.model} {self._fields.revision} {self._options}"
+            server = self._started(scope) if lease is None else lease.server(what, self._started)
+            self._last = server
             self.waiting_s = time.monotonic() - waiting
             site = replace(self._site, endpoint=server.endpoint)
             asked = ServedJudge(self._slug, self._fields, self._prompt, site)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, field_validator
 
@@ -106,9 +106,34 @@ _LOG = logging.getLogger(__name__)
 Claim = Callable[[str], AbstractContextManager[object]]
 
 
+class Lease:
+    """The server that steps of one run use in turn: it stays until one asks another.
+
+    `done` names the steps that ask it no more.
+    """
+
+    def __init__(self) -> None:
+        self._open, self._what = ExitStack(), ""
+        self._server: Any = None
+        self.done: set[str] = set()
+
+    def server(self, what: str, start: Callable[[ExitStack], Any]) -> Any:
+        """Return the server that was started for the same, or a new one in its place."""
+        if self._what != what or self._server.exit_code is not None:
+            self.end()
+            self._server = start(self._open)
+            self._what = what
+        return self._server
+
+    def end(self) -> None:
+        """Stop the server, if there is one."""
+        self._what = ""
+        self._open.close()
+
+
 @dataclass
 class Hosting:
-    """Services of the host of managed servers; no server outlives it.
+    """Services of the host of managed servers; no server outlives it, unless there is a `lease`.
 
     `tell` hears how batches and the start of a server go, `warn` each warning for a person. `claim`
     returns a context that holds a slot of a pool; by default none.
@@ -118,6 +143,7 @@ class Hosting:
     claim: Claim = nullcontext
     warn: Callable[[str], None] = _LOG.warning
     logs: Path = field(default_factory=lambda: home() / "logs" / "vllm")
+    lease: Lease | None = None
     _open: ExitStack = field(default_factory=ExitStack)
 
     def scope(self) -> ExitStack:
@@ -127,6 +153,8 @@ class Hosting:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Stop every server that is still running."""
+    def __exit__(self, error: object, *_: object) -> None:
+        """Stop every server that is still running; a leased one after an error."""
         self._open.close()
+        if self.lease is not None and error is not None:
+            self.lease.end()
