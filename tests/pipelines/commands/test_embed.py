@@ -10,12 +10,6 @@ import judgeline
 from judgeline.cli import main
 
 REASONS = ["clear, short", "wrong in the second line", "clear, long", "vague", "off the point"]
-    "clear and short",
-    "wrong in the second line",
-    "clear and long",
-    "vague",
-    "off the point",
-]
 
 
 @pytest.fixture
