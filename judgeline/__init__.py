@@ -17,6 +17,7 @@ _API = (
     "doctor",
     "judge_gate",
     "learn_judge",
+    "learn_ratings",
     "pass_rates",
     "pool",
     "rank",

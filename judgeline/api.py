@@ -58,10 +58,12 @@ from judgeline.io.verdict_tables import (
     embeddings_given,
     on_scale,
     panel_of,
+    ratings_given,
     runs_given,
     scores_given,
     verdicts_given,
 )
+from judgeline.quantitative import TooLittleToLearnError
 from judgeline.report import (
     JudgeTables,
     Picture,
@@ -74,6 +76,7 @@ from judgeline.settings import Settings
 from judgeline.steps.coding import coded, once, units
 from judgeline.steps.comparison import pooled_board
 from judgeline.steps.memory import STEPS, run
+from judgeline.steps.rationales import agreement, predicted_choices, predicted_ratings
 from judgeline.steps.reference import anchored
 from judgeline.steps.step import as_columns
 from judgeline.tables.corpus import SCORE_COLUMNS
@@ -90,6 +93,7 @@ __all__ = [
     "Board",
     "Diagnosis",
     "LearntJudge",
+    "LearntRatings",
     "QualityGateError",
     "Ranking",
     "Settings",
@@ -99,6 +103,7 @@ __all__ = [
     "doctor",
     "judge_gate",
     "learn_judge",
+    "learn_ratings",
     "pass_rates",
     "pool",
     "rank",
@@ -791,6 +796,71 @@ def learn_judge(
     if outcomes.table.empty:
         raise ValueError(f"no judge can be learnt: {note}")
     return LearntJudge(outcomes.table, agreement.table, note)
+
+
+class LearntRatings(NamedTuple):
+    """Judges that learnt people's ratings or choices from a base judge's reasons and scores.
+
+    Attributes
+    ----------
+    predictions : DataFrame
+        A column per method, a row for each of the table's: ``ls`` a rating in points, ``mn`` the
+        most probable one, ``pl`` the chance of being the best of its set. No label on the question
+        of a row taught its prediction. NaN for a row without a score or an embedding.
+    agreement : DataFrame
+        A ``metric`` by ``method`` and number of labels learnt from (``n_train``), beside that of
+        ``score_only`` and of the ``base`` judge.
+    note : str
+        Why a method's agreement is missing.
+    """
+
+    predictions: pd.DataFrame
+    agreement: pd.DataFrame
+    note: str
+
+
+def learn_ratings(ratings: pd.DataFrame, *, seed: int = 0) -> LearntRatings:
+    """Learn people's ratings, or their choice among several, from a judge's reasons and scores.
+
+    Parameters
+    ----------
+    ratings : DataFrame
+        A row an answer: ``question_id``, ``judge_score``, ``embedding`` (the vector of the judge's
+        reason; `judgeline embed` makes it) and ``human_rating``, empty where nobody rated.
+        With ``log_p_1``, ``log_p_2``, ..., the judge's log-probabilities of each rating, method
+        ``mn`` stands beside ``ls``. With ``ranking_id`` and ``human_rank`` (1 for the best, empty
+        for those not placed) in place of ``human_rating``: sets of equally many alternatives, for
+        method ``pl``.
+    seed : int
+        Seed of folds and training sets.
+
+    Returns
+    -------
+    LearntRatings
+        Predictions, and how well they agree with people's labels.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or holds another kind of value, or there are too few labels.
+
+    References
+    ----------
+    A. Sahoo et al. (2025), "Quantitative LLM Judges", arXiv:2506.02945.
+    """
+    columns = getattr(ratings, "columns", ())
+    is_ranking = "ranking_id" in columns and "human_rating" not in columns
+    own = ratings_given(ratings, "human_rank" if is_ranking else "human_rating", "ratings")
+    predictions = pd.DataFrame(index=ratings.index)
+    curves, notes = [], []
+    for form, labels, shown in (predicted_choices if is_ranking else predicted_ratings)(own, seed):
+        predictions[form.lower()] = shown.reindex(range(len(ratings))).to_numpy()
+        try:
+            curves.append(agreement(labels, seed).assign(method=form.lower()))
+        except TooLittleToLearnError as error:
+            notes.append(f"{form.lower()}: {error}")
+    measured = pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
+    return LearntRatings(predictions, measured, "; ".join(notes))
 
 
 def pool(

@@ -2,15 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from judgeline.io import as_numbers, file_columns
 from judgeline.quantitative import (
@@ -21,6 +20,7 @@ from judgeline.quantitative import (
     presentations,
     two_headed,
 )
+from judgeline.steps.rationales import ranked, rated, ratings_in
 from papers.files import (
     NAME,
     NUMBER,
@@ -34,8 +34,6 @@ from papers.files import (
     word,
 )
 
-LEAST_CHANCE = 1e-6
-"""Mass added to each rating's probability, which must not be 0."""
 _LABEL = Column("a number, or nothing", kind="number", may_lack=True)
 _VECTOR = Column("a list of numbers", kind="any")
 _EITHER = {
@@ -70,7 +68,6 @@ _OF_PAIRS = (
     {"embedding_a", "embedding_b", "judge_score_a", "judge_score_b"},
 )
 """Columns of pairs of which one set is needed: of BTL, with either score, or of BTL2."""
-_CLASS = re.compile(r"log_p_(-?\d+(\.\d+)?)")
 
 
 Task = tuple[str, Battles | Labels, pd.DataFrame]
@@ -79,7 +76,7 @@ Task = tuple[str, Battles | Labels, pd.DataFrame]
 
 def read_tasks(data: Path | None, say: Say) -> Iterator[tuple[str, str, list[Task]]]:
     """Yield data set, judge and forms of ``ratings``, ``pairs`` and ``rankings`` in a folder."""
-    forms = {"ratings": _rated, "pairs": _paired, "rankings": _ranked}
+    forms = {"ratings": rated, "pairs": _paired, "rankings": ranked}
     for kind, path in named_files(data, FILES):
         say(f"reading {path.name}")
         groups = read_rationales(path, kind).groupby(["dataset", "judge"], sort=False)
@@ -119,12 +116,6 @@ def read_rationales(path: Path, kind: str) -> pd.DataFrame:
     return table if kind == "rankings" else table.dropna(subset=LABELS[kind])
 
 
-def ratings_in(names: Iterable[str]) -> dict[str, float]:
-    """Return the ratings, ascending, whose log-probabilities are in columns, by column."""
-    found = {one: float(match[1]) for one in names if (match := _CLASS.fullmatch(one))}
-    return dict(sorted(found.items(), key=lambda item: item[1]))
-
-
 def _vectors(table: pd.DataFrame, name: str) -> NDArray[np.float64]:
     """Return a column's vectors (n, d) from lists, or from their text."""
     vectors = [_vector(value) for value in table[name]]
@@ -142,19 +133,6 @@ def _vector(value: Any) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         return np.empty(0)
     return vector if vector.ndim == 1 and np.isfinite(vector).all() else np.empty(0)
-
-
-def _rated(rows: pd.DataFrame) -> Iterator[Task]:
-    """Yield LS, and MN where the judge's probabilities of ratings are known."""
-    vectors, classes = np.stack(rows["embedding"].tolist()), ratings_in(rows)
-    rating, score = as_numbers(rows["human_rating"]), as_numbers(rows["judge_score"])
-    scale = np.array([*classes.values()]) if classes else np.unique(rating)
-    labels = partial(Labels.of, label=rating, question=rows["question_id"], scale=scale)
-    yield ("LS", labels("ls", vectors, score), rows)
-    if len(classes) > 2:
-        chance = softmax(rows[[*classes]].to_numpy(float), axis=1) + LEAST_CHANCE
-        share = chance / chance.sum(axis=1, keepdims=True)
-        yield ("MN", labels("mn", vectors, share), rows)
 
 
 def _paired(rows: pd.DataFrame) -> Iterator[Task]:
@@ -180,30 +158,3 @@ def _paired(rows: pd.DataFrame) -> Iterator[Task]:
         base = expit(base_logit_of_scores(*scores))
         shown = two_headed(*both, *scores)
         yield ("BTL2", Battles.of(shown, base, *votes), battles)
-
-
-def _ranked(rows: pd.DataFrame) -> Iterator[Task]:
-    """Yield PL: K alternatives a set, of which people ranked the T best; here best first."""
-    sets = rows.groupby("ranking_id")
-    size, placed = sets.size(), sets["human_rank"].count()
-    for count, what in ((size, "alternatives"), (placed, "ranks")):
-        usual = count.mode()[0]
-        if count.ne(usual).any() or not usual:
-            odd = count.index[np.argmax(count.ne(usual) | count.eq(0))]
-            raise ValueError(
-                f"ranking {odd!r} has {count[odd]} {what}, most have {usual}; all sets of a data "
-                "set need one number, above 0: leave out the others, or empty lower ranks"
-            )
-    order = rows.sort_values(["ranking_id", "human_rank"], kind="stable").index
-    place = order.to_numpy().reshape(size.size, -1)
-    ranks = as_numbers(rows["human_rank"])[place][:, : placed.iloc[0]]
-    tied = (np.diff(ranks, axis=1) == 0).any(axis=1)
-    if tied.any():
-        raise ValueError(
-            f"ranking {size.index[np.argmax(tied)]!r} has a human_rank twice; give each "
-            "alternative its own, or leave the set out"
-        )
-    first, score = rows.iloc[place[:, 0]], as_numbers(rows["judge_score"])[place]
-    best = np.tile(np.arange(placed.iloc[0]), (size.size, 1))
-    vectors = np.stack(rows["embedding"].tolist())[place]
-    yield ("PL", Labels.of("pl", vectors, score, best, first["question_id"]), first)

@@ -4,6 +4,7 @@ import dagster as dg
 import pandas as pd
 
 from assets.conditions import table_asset, table_check
+from assets.judging.pools import hosting_of
 from assets.partitions import corpus_and_judge
 from assets.settings import EMBEDDER, corpus_of
 from judgeline.judges.embeddings.buying import VectorBuyer
@@ -94,12 +95,13 @@ def rationale_embeddings(
             value=RATIONALE_EMBEDDINGS.empty(),
             metadata={"note": note, "n_without_rationale": n_missing},
         )
-    buyer = VectorBuyer(
-        open_embedder(catalog.embedder(str(embedding))),
-        embedding_store.open(),
-        on_wait=lambda: context.log.info(f"{embedding} waits: another run is asking it"),
-    )
-    table = embedded(reasons, buyer.vectors(reasons["text"].tolist()))
+    with hosting_of(context, context.log.info, context.log.warning) as hosting:
+        buyer = VectorBuyer(
+            open_embedder(catalog.embedder(str(embedding)), hosting),
+            embedding_store.open(),
+            on_wait=lambda: context.log.info(f"{embedding} waits: another run is asking it"),
+        )
+        table = embedded(reasons, buyer.vectors(reasons["text"].tolist()))
     account, counts = buyer.account, buyer.embedder.counts
     for file in account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")

@@ -23,6 +23,9 @@ _MEANING = {
     "model": "the name of the model whose answer was scored",
     "embedding": "the vector of the reason that the judge gave, empty where it gave none",
     "human_outcome": "A's share of the win in people's eyes, empty without a vote",
+    "judge_score": "the judge's own rating or utility of an answer",
+    "human_rating": "people's rating of an answer, empty without one",
+    "human_rank": "an answer's rank among its set's, 1 for the best, empty without one",
 }
 CHOICES = ("choice", "p_a", "p_tie", "p_b", "perplexity")
 """Columns of what a judge says of two answers in one word."""
@@ -33,9 +36,11 @@ SHARES = ("choice", "p_a", "p_tie", "p_b", "recorded_outcome", "human_outcome")
 _ORDERS = ("AB", "BA", "mean")
 _NUMBERS = (
     *CHOICES, *SCORE_COLUMNS, "score", "expected_score", "recorded_outcome", "human_outcome",
-    "replicate",
+    "replicate", "judge_score", "human_rating", "human_rank",
 )  # fmt: skip
-_NAMES = ("battle_id", "question_id", "model_a", "model_b", "model", "completion_id")
+_NAMES = (
+    "battle_id", "question_id", "model_a", "model_b", "model", "completion_id", "ranking_id",
+)  # fmt: skip
 _BY_DEFAULT = {"judge": "", "replicate": 0, "status": "ok", "evidence": "none", "answer": None}
 _PLACES = ("cluster_id", "language", "category", "human_outcome", "completion_a", "completion_b")
 
@@ -233,8 +238,27 @@ def embeddings_given(table: pd.DataFrame, source: str, argument: str) -> pd.Data
             "them in the column 'replicate'",
             argument,
         )
+    return own.assign(embedding=_vectors(own, argument))[["source", *call, "embedding"]]
+
+
+def ratings_given(table: pd.DataFrame, label: str, argument: str) -> pd.DataFrame:
+    """Return the rows of rated or ranked answers that have a score and a reason's vector."""
+    needed = ("question_id", "judge_score", "embedding", label)
+    own = _typed(table, needed, argument).reset_index(drop=True)
+    own = own[own["judge_score"].notna() & own["embedding"].notna()]
+    if own[label].notna().sum() == 0:
+        raise ArgumentError(
+            f"{argument} has no row with {label}, judge_score and embedding; there is nothing to "
+            f"learn from: add {_MEANING[label]}",
+            argument,
+        )
+    return own.assign(embedding=_vectors(own, argument))
+
+
+def _vectors(table: pd.DataFrame, argument: str) -> pd.Series:
+    """Return a table's embeddings as arrays of one length."""
     try:
-        vectors = [np.asarray(vector, dtype=float) for vector in own["embedding"]]
+        vectors = [np.asarray(vector, dtype=float) for vector in table["embedding"]]
     except (TypeError, ValueError):
         vectors = [np.empty((0, 0))]
     if len({vector.shape for vector in vectors}) > 1 or any(one.ndim != 1 for one in vectors):
@@ -243,9 +267,7 @@ def embeddings_given(table: pd.DataFrame, source: str, argument: str) -> pd.Data
             "reasons by one model",
             argument,
         )
-    return own.assign(embedding=pd.Series(vectors, own.index, dtype=object))[
-        ["source", *call, "embedding"]
-    ]
+    return pd.Series(vectors, table.index, dtype=object)
 
 
 def _require_known(found: pd.Series, known: pd.Series, name: str, argument: str) -> None:

@@ -20,7 +20,7 @@ from judgeline.quantitative.inputs import (
     two_headed,
 )
 from judgeline.quantitative.judges import QuantitativeJudge, base_judge, fit_judge
-from judgeline.quantitative.trials import Labels, LearningCurve, Trials, trials
+from judgeline.quantitative.trials import Labels, LearningCurve, Trials, cross_fitted, trials
 
 __all__ = [
     "METRICS",
@@ -39,6 +39,7 @@ __all__ = [
     "base_logit",
     "base_logit_of_scores",
     "confusion_matrix",
+    "cross_fitted",
     "cross_fitted_outcomes",
     "fit_judge",
     "preference_agreement",

@@ -21,6 +21,7 @@ from judgeline.quantitative.inputs import (
     Rows,
     TooLittleToLearnError,
     question_codes,
+    question_folds,
     require_grid,
 )
 from judgeline.quantitative.judges import QuantitativeJudge, fit_judge
@@ -258,3 +259,18 @@ class Labels:
             penalties=design.penalties,
             n_folds=design.n_folds,
         )
+
+
+def cross_fitted(labels: Labels, *, rng: np.random.Generator) -> Floats:
+    """Return predictions (n,) or (n, K) of labels, each by a judge that saw no label of its fold.
+
+    A fold has whole questions, so that no label on the question of a row shapes its prediction.
+    TooLittleToLearnError if some fold's rest teaches too little.
+    """
+    design = Design()
+    fold = question_folds(labels.question, n_folds=design.n_folds, rng=rng)
+    shown = np.empty(labels.base.shape)
+    for k in range(design.n_folds):
+        judge = labels.judge(np.flatnonzero(fold != k), design, rng=rng)
+        shown[fold == k] = labels.predictions(judge)[fold == k]
+    return shown

@@ -19,12 +19,14 @@ from pipelines.commands.file_commands import (
     BudgetOption,
     CorpusOption,
     DryRunOption,
+    ForceOption,
     JudgeOption,
     Text,
     Texts,
     candidates_app,
     corpora_app,
     judges_app,
+    of,
     of_corpus,
     of_judge,
     verdicts_app,
@@ -219,6 +221,39 @@ def why(
         sys.stdout.write(markdown_of(lines))
     else:
         typer.echo(json.dumps(found.as_record(), indent=1, allow_nan=False))
+
+
+@app.command(
+    epilog=examples("embed rated.csv --text reason --with hashed --out rated-embedded.parquet")
+)
+def embed(
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
+    text: Annotated[str, option("Column of the texts, such as a judge's reasons.")],
+    embedder: Annotated[
+        str, of("embeddings", "Slug of config/embeddings.yaml or your own file of them.", "--with")
+    ],
+    out: Annotated[Path, option("A new file, .jsonl or .parquet.")],
+    force: ForceOption = False,
+) -> None:
+    """Write FILE with a vector of each text in the column embedding, for quantitative judges.
+
+    `judgeline.learn_ratings` and `judgeline.learn_judge` learn from it. A vector that was made by a
+    served model is kept, and never bought twice.
+    """
+    from pipelines.commands.embed import embed_file
+
+    console = open_console()
+    say = partial(console.print, soft_wrap=True)
+    account, size = embed_file(
+        file, text, embedder, out, lambda line: say(plain(line)), force=force
+    )
+    say(
+        f"{account.n_texts:,} different texts: {account.n_made:,} vectors of {size} numbers made "
+        f"now, {account.n_stored:,} from the store"
+    )
+    for why, n_failed in sorted(account.failed.items()):
+        say(f"{n_failed:,} have no vector: {plain(why)}")
+    say(f"{plain(out)} has them in the column embedding")
 
 
 @app.command(epilog=examples("checks --corpus arena --out arena-checks"))

@@ -19,15 +19,15 @@ Text = str | None
 Texts = list[str] | None
 
 
-def of(plural: str, text: str) -> Any:
-    """Return an option that takes a judge or corpus, whose slug a shell completes."""
+def of(plural: str, text: str, *names: str) -> Any:
+    """Return an option that takes a judge, corpus or embedding, whose slug a shell completes."""
 
     def complete(incomplete: str) -> list[str]:
         with contextlib.suppress(ValueError, OSError):  # a configuration that cannot be read
             return [slug for slug in _kind(plural).load() if slug.startswith(incomplete)]
         return []
 
-    return option(text, autocompletion=complete)
+    return option(text, *names, autocompletion=complete)
 
 
 of_judge, of_corpus = partial(of, "judges"), partial(of, "corpora")

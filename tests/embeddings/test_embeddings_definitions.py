@@ -46,6 +46,9 @@ def test_shipped_corpora_name_shipped_embeddings() -> None:
     [
         ("e:\n  kind: hash\n", "line 2: embedding 'e', key 'kind', is wrong"),
         ("e:\n  kind: openai\n", "line 1: embedding 'e' is wrong: .*needs the name of its 'model'"),
+        ("e:\n  kind: vllm\n", "line 1: embedding 'e' is wrong: .*needs the name of its 'model'"),
+        ("e:\n  kind: openai\n  model: m\n  vllm: {dtype: half}\n", r"has no \['vllm'\]"),
+        ("e:\n  kind: vllm\n  model: m\n  base_url: http://h/v1\n", r"has no \['base_url'\]"),
         ("e:\n  kind: hashed\n  model: m\n", r"asks no endpoint: remove \['model'\]"),
         ("e:\n  kind: hashed\n  dimension: 64\n", "line 3: .*did you mean 'dimensions'"),
         ("e:\n  kind: hashed\n  dimensions: 1\n", "line 3: .*'dimensions'.*found 1"),

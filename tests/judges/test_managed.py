@@ -117,7 +117,7 @@ def test_a_server_is_ready_inside_and_gone_outside(fake, tmp_path):
         ):
             assert words in start
     assert gone(fake)
-    assert told[0].startswith("vllm: starting tiny for judge tiny; its log is ")
+    assert told[0].startswith("vllm: starting tiny for tiny; its log is ")
     assert told[-1].endswith("version 0.0-fake")
 
 

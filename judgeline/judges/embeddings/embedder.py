@@ -15,6 +15,7 @@ from judgeline.judges.embeddings.vector import Embedding
 
 if TYPE_CHECKING:
     from judgeline.judges.embeddings.served import ServedEmbedder
+    from judgeline.judges.managed.options import Hosting
 
 Embedder: TypeAlias = "HashedEmbedder | ServedEmbedder"
 """Has an `identity`: everything but the text that shapes a vector."""
@@ -69,13 +70,17 @@ def _hash(feature: str) -> int:
     return int.from_bytes(digest, "little")
 
 
-def open_embedder(definition: EmbedderDefinition) -> Embedder:
-    """Return an embedder; nothing is sent yet."""
+def open_embedder(definition: EmbedderDefinition, hosting: "Hosting | None" = None) -> Embedder:
+    """Return an embedder; nothing is sent yet, and no server of kind ``vllm`` started."""
     if definition.kind == "hashed":
         return HashedEmbedder(definition.dimensions or HASHED_DIMENSIONS)
     # the client takes half a second to import, and hashed vectors do without it
+    if definition.kind == "vllm":
+        from judgeline.judges.embeddings.managed import ManagedEmbedder
+        from judgeline.judges.managed.options import Hosting
+
+        return ManagedEmbedder(definition, hosting or Hosting())
     from judgeline.judges.embeddings.served import ServedEmbedder
     from judgeline.judges.live.endpoint import find_endpoint
 
-    endpoint = find_endpoint(definition.slug, definition, what="embedding")
-    return ServedEmbedder(definition, endpoint)
+    return ServedEmbedder(definition, find_endpoint(definition.slug, definition, what="embedding"))

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import indent
-from typing import IO
+from typing import IO, Literal
 
 from judgeline.judges.budget import Budget
 from judgeline.judges.forms.form import Prompt, Reading
 from judgeline.judges.live.endpoint import Endpoint
-from judgeline.judges.live.fields import ServedFields
+from judgeline.judges.live.fields import EndpointFields, ServedFields
 from judgeline.judges.live.judge import ServedJudge, Site
 from judgeline.judges.live.probe import Capabilities
 from judgeline.judges.live.replies import member
@@ -39,7 +39,13 @@ HOST = "127.0.0.1"
 
 # its `vllm` command looks for a distribution of that name, which the builds for a CPU are not
 _MODULE = "vllm.entrypoints.openai.api_server"
+# free whitespace lets a small model fill its answer with line breaks
 _COMPACT = '{"backend": "xgrammar", "disable_any_whitespace": true}'
+Runner = Literal["generate", "pooling"]
+_OF_RUNNER = {
+    "generate": {"--structured-outputs-config": _COMPACT},
+    "pooling": {"--runner": "pooling", "--convert": "embed"},
+}
 _IS_THERE = (
     "import importlib.util, sys; found = importlib.util.find_spec('vllm');"
     "sys.exit(3 if found is None or found.origin is None else 0)"
@@ -189,17 +195,22 @@ class Server:
 
 @contextmanager
 def running(
-    slug: str, fields: ServedFields, options: VllmOptions, hosting: Hosting
+    slug: str,
+    fields: EndpointFields,
+    options: VllmOptions,
+    hosting: Hosting,
+    *,
+    runner: Runner = "generate",
 ) -> Iterator[Server]:
-    """Run a judge's server for a while: ready inside, gone outside."""
+    """Run the server of a judge or embedder for a while: ready inside, gone outside."""
     tell = hosting.tell
     python = vllm_python(slug)
     port, key = _free_port(), secrets.token_urlsafe(32)
-    command = server_command(python, fields, options, port)
+    command = server_command(python, fields, options, port, runner)
     hosting.logs.mkdir(parents=True, exist_ok=True)
     when = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     log = hosting.logs / f"{slug}-{when}-{os.getpid()}-{secrets.token_hex(2)}.log"
-    tell(f"vllm: starting {fields.model} for judge {slug}; its log is {log}")
+    tell(f"vllm: starting {fields.model} for {slug}; its log is {log}")
     process, report = _launch(command, server_environment(python, key), log)
     endpoint = Endpoint(f"http://{HOST}:{port}/v1", key)
     server = Server(process, endpoint, command, log, model=str(fields.model), report=report)
@@ -297,8 +308,14 @@ def vllm_python(slug: str) -> str:
     return python
 
 
-def server_command(python: str, fields: ServedFields, options: VllmOptions, port: int) -> list[str]:
-    """Return the command that serves a judge's model on a loopback port; no key is in it."""
+def server_command(
+    python: str,
+    fields: EndpointFields,
+    options: VllmOptions,
+    port: int,
+    runner: Runner = "generate",
+) -> list[str]:
+    """Return the command that serves a model on a loopback port; no key is in it."""
     model = str(fields.model)
     local = Path(model).expanduser()
     optional = {"--revision": fields.revision, "--max-model-len": options.max_model_len}
@@ -310,8 +327,7 @@ def server_command(python: str, fields: ServedFields, options: VllmOptions, port
         "--tensor-parallel-size": options.tensor_parallel_size,
         "--data-parallel-size": options.data_parallel_size,
         "--dtype": options.dtype,
-        # free whitespace lets a small model fill its answer with line breaks
-        "--structured-outputs-config": _COMPACT,
+        **_OF_RUNNER[runner],
         **{name: value for name, value in optional.items() if value is not None},
     }
     words = [str(word) for pair in settings.items() for word in pair]
@@ -330,7 +346,7 @@ def server_environment(python: str, key: str) -> dict[str, str]:
     }
 
 
-_NOWHERE = Endpoint("http://127.0.0.1/v1", "none")
+NOWHERE = Endpoint("http://127.0.0.1/v1", "none")
 
 
 class ManagedJudge(ServedJudge):
@@ -355,9 +371,13 @@ class ManagedJudge(ServedJudge):
         declared = Capabilities(
             "max_tokens", True, True, options.max_model_len, options.alternatives
         )
+<<<<<<< HEAD
         site = Site(_NOWHERE, hosting.logs, warn=hosting.warn, declared=declared, named=named)
         if "concurrency" not in fields.model_fields_set:
             fields = fields.model_copy(update={"concurrency": _IN_FLIGHT})
+=======
+        site = Site(NOWHERE, hosting.logs, warn=hosting.warn, declared=declared, named=named)
+>>>>>>> h-m7
         super().__init__(slug, fields, prompt, site)
         self._options, self._hosting = options, hosting
         self._last: Server | None = None
