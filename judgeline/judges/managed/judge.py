@@ -371,13 +371,9 @@ class ManagedJudge(ServedJudge):
         declared = Capabilities(
             "max_tokens", True, True, options.max_model_len, options.alternatives
         )
-<<<<<<< HEAD
-        site = Site(_NOWHERE, hosting.logs, warn=hosting.warn, declared=declared, named=named)
+        site = Site(NOWHERE, hosting.logs, warn=hosting.warn, declared=declared, named=named)
         if "concurrency" not in fields.model_fields_set:
             fields = fields.model_copy(update={"concurrency": _IN_FLIGHT})
-=======
-        site = Site(NOWHERE, hosting.logs, warn=hosting.warn, declared=declared, named=named)
->>>>>>> h-m7
         super().__init__(slug, fields, prompt, site)
         self._options, self._hosting = options, hosting
         self._last: Server | None = None
