@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pandas as pd
 import pytest
-from fault_server import TRANSIENT, UNREADABLE, USAGE, FaultServer, serving, shown_texts
+from fault_server import ODD, TRANSIENT, UNREADABLE, USAGE, FaultServer, serving, shown_texts
 from installation import Installation, contested, graded
 from weather import LASTING, PASSING, LastingStorm, PassingStorm, Storm
 
@@ -24,7 +24,7 @@ N_BATTLES = 400
 BILLED = {None, *UNREADABLE, "refusal-field", "refusal-prose", "filtered", "length"}
 """What a reply says that costs tokens and holds an answer, whatever it is worth."""
 UNANSWERED = {
-    *("slow", "disconnect", "truncated-json", "other-page"),
+    *("slow", "disconnect", "truncated-json", "other-page", "detail", "error-200", "504"),
     *("408", "500", "502-page", "filtered-400", "thought-too-long"),  # worked on, perhaps
 }
 """Requests of which nobody can tell whether they were billed."""
@@ -157,4 +157,4 @@ def _assert_books_agree(told: dict, storm: Storm, server: FaultServer) -> None:
         USAGE[0] * n_billed,
         USAGE[1] * n_billed,
     )
-    assert set(PASSING) == {*TRANSIENT, "slow"}
+    assert set(PASSING) == {*TRANSIENT, *ODD, "slow"}

@@ -4,11 +4,13 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-from fault_server import FINAL, TRANSIENT, UNREADABLE
+from fault_server import FINAL, ODD, TRANSIENT, UNREADABLE
 
 Texts = tuple[str, ...]
 
-PASSING = [*TRANSIENT, "slow"]
+PASSING = [*TRANSIENT, *ODD, "slow"]
+ONCE = {*ODD, "slow"}
+"""Those that may have been paid for, so that one of them is all that asking again mends."""
 LASTING = {
     **{name: failure for name, (failure, _) in FINAL.items()},
     **dict.fromkeys(UNREADABLE, "parse_error"),
@@ -48,11 +50,12 @@ class Storm:
 
 
 def passing(texts: Texts, counts: Sequence[int]) -> list[str]:
-    """Faults of the way: as many as chance takes from the counts."""
+    """Faults of the way: as many as chance takes from the counts, of `ONCE` one at most."""
     chance = lot(texts, "passing")
     weights = np.where([name == "slow" for name in PASSING], 0.2, 1.0)  # each takes a timeout
     drawn = chance.choice(PASSING, chance.choice(counts), p=weights / weights.sum())
-    return [str(name) for name in drawn]
+    first = next((n for n, name in enumerate(drawn) if name in ONCE), None)
+    return [str(name) for n, name in enumerate(drawn) if n == first or name not in ONCE]
 
 
 class PassingStorm(Storm):

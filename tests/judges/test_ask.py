@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from fault_server import FaultServer, serving
+from fault_server import FENCED, FaultServer, serving
 
 import judgeline
 
@@ -92,6 +92,18 @@ def test_a_killed_call_goes_on_and_buys_nothing_twice(home: Path) -> None:
     pd.testing.assert_frame_equal(again, verdicts)
     assert verdicts["status"].eq("ok").all()
     assert len(verdicts) == 2 * N_BATTLES
+
+
+def test_the_secret_of_the_marks_lies_in_the_home_or_beside_the_answers(home, tmp_path) -> None:
+    with serving(FaultServer()) as server:
+        judgeline.ask(battles(1), at(server), budget="none")
+        judgeline.ask(battles(1), at(server), budget="none", store=tmp_path / "own")
+    prompts = [body["messages"][0]["content"] for body in server.presentations]
+    marks = [FENCED.findall(prompt)[0][0] for prompt in prompts]
+    assert marks[0] == marks[1] != marks[2] == marks[3]  # both orders, under either secret
+    kept = [file / "marks.secret" for file in (home, tmp_path / "own")]
+    assert len({file.read_bytes() for file in kept}) == 2
+    assert not (home / "verdicts" / "marks.secret").exists()
 
 
 def test_what_was_asked_is_ranked() -> None:

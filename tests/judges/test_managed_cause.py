@@ -1,8 +1,16 @@
-"""The last error of a server's log, on what real servers wrote, shortened."""
+"""How long a server is leased; the last error of its log, on what real servers wrote, shortened."""
 
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
 import pytest
 
+from assets.judging.asking import _release
 from judgeline.judges.managed.cause import last_error, remedy_of
+from judgeline.judges.managed.options import Lease
 
 CORE = "(EngineCore pid=10) ERROR 11-27 10:34:40 [core.py:1234] "
 API = "(APIServer pid=9) "
@@ -41,6 +49,43 @@ UNKNOWN = (
     "  Value error, The checkpoint you are trying to load has model type `foo` but Transformers "
     "does not recognize this architecture."
 )
+
+
+def test_a_lease_lends_one_server_until_it_ends_or_another_is_asked_for() -> None:
+    told: list[str] = []
+    servers = {name: SimpleNamespace(exit_code=None) for name in "abc"}
+
+    def start(name: str) -> Callable[[ExitStack], Any]:
+        def started(scope: ExitStack) -> Any:
+            told.append(f"start {name}")
+            scope.callback(told.append, f"end {name}")
+            return servers[name]
+
+        return started
+
+    lease = Lease()
+    assert lease.server("a", start("a")) is lease.server("a", start("never")) is servers["a"]
+    assert lease.server("b", start("b")) is servers["b"]
+    servers["b"].exit_code = 9
+    assert lease.server("b", start("c")) is servers["c"]
+    lease.end()
+    lease.end()
+    assert told == ["start a", "end a", "start b", "end b", "start c", "end c"]
+
+
+def test_a_lease_ends_when_no_table_of_the_run_is_left_to_ask_for() -> None:
+    layer = SimpleNamespace(
+        executable_asset_keys=[dg.AssetKey(name) for name in ("verdicts", "choice_verdicts", "x")]
+    )
+    ended: list[str] = []
+    lease = Lease()
+    lease.server("a", lambda scope: scope.callback(ended.append, "ended"))
+    for name, n_ended in (("verdicts", 0), ("choice_verdicts", 1)):
+        run: Any = SimpleNamespace(
+            asset_key=dg.AssetKey(name), job_def=SimpleNamespace(asset_layer=layer)
+        )
+        _release(run, ["verdicts", "choice_verdicts", "score_verdicts"], lease)
+        assert len(ended) == n_ended
 
 
 @pytest.mark.parametrize("error", [TOO_LONG, OUT_OF_MEMORY, TAKEN])
