@@ -60,6 +60,7 @@ from judgeline.io.verdict_tables import (
     scores_given,
     verdicts_given,
 )
+from judgeline.rating_options import STATED
 from judgeline.report import (
     JudgeTables,
     Picture,
@@ -121,12 +122,6 @@ HELDOUT_COLUMNS = (
     "n_battles",
     "flags",
 )
-
-_STATED = (
-    "l2", "hard_outcome", "n_resamples", "miscoverage", "n_splits", "seed", "std_error",
-    "intervals",
-)  # fmt: skip
-"""Settings that a report lists."""
 
 _DRAWN = ("battles of one question are drawn together", "battles are taken as independent")
 
@@ -266,7 +261,7 @@ class Board:
             f"{battles.n_repeated} equal to an earlier row in the columns that were read",
             "outcomes": battles.outcomes,
             **({"look at": "; ".join(battles.notes)} if battles.notes else {}),
-            **{name: str(getattr(used, name)) for name in _STATED},
+            **{name: str(getattr(used, name)) for name in STATED},
             "questions": _DRAWN[units(battles.scored, used) is None],
             "methods": ", ".join(self.settings.methods) or "all but the smoothed ones",
             "versions": ", ".join(f"{name} {version(name)}" for name in packages),

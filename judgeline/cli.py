@@ -28,7 +28,9 @@ from judgeline.options import (
     OK,
     examples,
     option,
+    with_settings,
 )
+from judgeline.rating_options import STATED, RatingOptions
 from judgeline.terminal import complain, open_console, plain, show_ranked, silence
 
 if TYPE_CHECKING:
@@ -76,10 +78,6 @@ app = typer.Typer(
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
 JudgeName = Annotated[str | None, option("Which judge, where the file holds several.")]
-Miscoverage = Annotated[
-    float,
-    option("Tolerated share of misses; 0.1 asks for 90 % coverage.", show_default=True),
-]
 Columns = Annotated[
     str | None,
     option("Columns that the file calls otherwise, such as human_outcome=label,model_a=left."),
@@ -124,41 +122,16 @@ def _front_door(
         "rank --counts counts.parquet --out ratings",
     )
 )
+@with_settings(*STATED)
 def rank(
     file: FileArgument,
     out: Annotated[str, option("Folder for the results; made if missing.", metavar="<path>")],
-    l2: Annotated[float, typer.Option(min=0, help="Penalty on squared strengths.")] = 0.01,
-    hard_outcome: Annotated[
-        Literal["derived", "recorded"],
-        option("Take hard outcomes from the scores or from the file.", show_default=True),
-    ] = "derived",
-    n_resamples: Annotated[
-        int | None,
-        option(
-            "Bootstrap resamples per model and method; 0 for none. By default 200, and none "
-            "beyond 100,000 battles.",
-            min=0,
-        ),
-    ] = None,
-    miscoverage: Miscoverage = 0.1,
-    n_splits: Annotated[
-        int, typer.Option(min=1, help="Random splits on which coverage is measured.")
-    ] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of resamples and splits.")] = 0,
     method: Annotated[
         list[str] | None,
         option(
             "Method to write, such as soft or hard; repeat for more. By default all but the "
             "smoothed ones, such as smoothed-0.75, which take a fit each; the leaderboard ranks "
             "by auto where it is among them, else by the first."
-        ),
-    ] = None,
-    std_error: Annotated[
-        Literal["analytic", "bootstrap"] | None,
-        option(
-            "Standard error that scales the intervals; by default the bootstrap's where there "
-            "are resamples, else its closed form (analytic).",
-            show_default=False,
         ),
     ] = None,
     judge: JudgeName = None,
@@ -189,14 +162,6 @@ def rank(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html as well.")
     ] = True,
-    intervals: Annotated[
-        Literal["calibrated", "published"],
-        option(
-            "Spread of the judge's intervals: standard error, noise of votes and excess of the "
-            "residuals; or published: the bootstrap standard error alone.",
-            show_default=True,
-        ),
-    ] = "calibrated",
     plain_ties: Annotated[
         Literal["half", "davidson"] | None,
         option(
@@ -213,6 +178,7 @@ def rank(
         ),
     ] = None,
     force: Annotated[bool, option("Replace the results that the folder holds.", "--force")] = False,
+    **settings: Any,
 ) -> None:
     """Rate the models of one file of judged battles; no server, no configuration.
 
@@ -237,17 +203,6 @@ def rank(
     from judgeline.io.formats import files_of
 
     folder = _folder(out)
-    settings = Settings(
-        l2=l2,
-        hard_outcome=hard_outcome,
-        n_resamples=n_resamples,
-        miscoverage=miscoverage,
-        n_splits=n_splits,
-        seed=seed,
-        std_error=std_error,
-        intervals=intervals,
-        methods=tuple(method or ()),
-    )
     if plain_ties and is_large(files_of(file)):
         said = "--plain needs single battles: this large file is read row by row, in minutes and GB"
         complain("Note", said, style="yellow")
@@ -255,7 +210,7 @@ def rank(
         board = rank_file(
             file,
             folder,
-            settings,
+            Settings(**settings, methods=tuple(method or ())),
             judge=judge,
             report=report,
             outcomes=outcomes,
@@ -354,7 +309,10 @@ def compare(
     ] = False,
     miscoverage: Annotated[
         float | None,
-        option("As for rank; by default 0.1, and of a corpus what its intervals were made with."),
+        option(
+            f"As for rank; by default {RatingOptions.miscoverage}, and of a corpus what its "
+            "intervals were made with."
+        ),
     ] = None,
     form: Annotated[
         Literal["text", "json"],
@@ -453,17 +411,18 @@ def _rank_of_corpus(
 
 
 @app.command(epilog=examples("rates answers.csv --columns label=reviewed"))
+@with_settings("miscoverage")
 def rates(
     file: FileArgument,
     columns: Annotated[
         str | None,
         option("Columns that the file calls otherwise, such as verdict=grade,label=reviewed."),
     ] = None,
-    miscoverage: Miscoverage = 0.1,
     form: Annotated[
         Literal["text", "csv", "json"],
         option("A table, or every row as CSV or JSON.", "--format", show_default=True),
     ] = "text",
+    **settings: Any,
 ) -> None:
     """Say which share of answers people would pass, from a judge's verdicts and some labels.
 
@@ -474,9 +433,9 @@ def rates(
     from judgeline.api import pass_rates
     from judgeline.terminal import machine_readable, show_rates
 
-    found = pass_rates(file, columns=_mapping(columns), miscoverage=miscoverage)
+    found = pass_rates(file, columns=_mapping(columns), **settings)
     if form == "text":
-        show_rates(open_console(), found, miscoverage)
+        show_rates(open_console(), found, **settings)
     else:
         typer.echo(machine_readable(found, form), nl=False)
 

@@ -23,7 +23,6 @@ from judgeline.io.outcome_codes import (
     PLAIN,
     STATED_AS,
     VERDICT_LEVELS,
-    ArgumentError,
     battles_by,
     n_battles_of,
     outcomes_by_code,
@@ -74,6 +73,7 @@ from judgeline.io.scoring import (
 )
 from judgeline.io.softelo import read_softelo
 from judgeline.io.voters import are_machines, columns_of_judges, columns_of_voters
+from judgeline.suggest import ArgumentError
 
 __all__ = [
     "COUNT", "EXPECTED_WINNERS", "LAYOUTS", "LEAST_SHARE", "LENGTHS",

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from judgeline.io.outcome_codes import ArgumentError
+from judgeline.suggest import ArgumentError
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.verdict import completion_id
 

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 import numpy as np
@@ -22,6 +22,7 @@ from judgeline.intervals import (
 )
 from judgeline.io import RANKS
 from judgeline.paths import home
+from judgeline.rating_options import StdErrorKind
 from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, strongest
 from judgeline.steps.candidates import score_candidates
 from judgeline.steps.comparison import heldout_of
@@ -310,8 +311,8 @@ class _Rating:
         rating = self._definition.rating
         ratings = as_columns(HeldOutRatings, heldout)
         base = base_of(str(row["basis"]), str(row["method"]), ratings)
-        published = rating.intervals == "published"
-        voted = calibrating_models(ratings, base, rating.std_error, published=published)
+        kind, published = cast(StdErrorKind, rating.std_error), rating.intervals == "published"
+        voted = calibrating_models(ratings, base, kind, published=published)
         threshold = voted.threshold(rating.miscoverage)
         errors = (np.array([row[name]]) for name in ("judge_std_error", "vote_std_error"))
         spread = float(voted.spread(*errors)[0])
