@@ -1,7 +1,6 @@
 """Settings of a table, recorded with it and compared with the present ones; tags of runs."""
 
 from collections.abc import Collection, Iterable
-from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import dagster as dg
@@ -12,6 +11,7 @@ from pydantic_core import to_jsonable_python
 from assets.candidates.accepting import contents
 from assets.partitions import corpus_and_judge
 from judgeline.rating_options import RatingOptions
+from judgeline.settings import Restricted
 from judgeline.verdict import identity_hash
 from resources.candidates.folder import folder_of, list_files
 from resources.config.catalog import Catalog
@@ -55,7 +55,7 @@ def rating_of(context: dg.AssetExecutionContext, catalog: Catalog, *names: str) 
 def narrowed(definition: Entry, names: Collection[str]) -> Entry:
     """Return an entry with the named settings alone; to read another is an AttributeError."""
     if not isinstance(definition, BaseModel):
-        return cast(Entry, SimpleNamespace(**{name: getattr(definition, name) for name in names}))
+        return cast(Entry, Restricted(**{name: getattr(definition, name) for name in names}))
     own = definition.model_copy()
     for field in type(definition).model_fields:
         parts = {

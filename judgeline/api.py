@@ -76,9 +76,9 @@ from judgeline.steps.comparison import pooled_board
 from judgeline.steps.memory import STEPS, run
 from judgeline.steps.reference import anchored
 from judgeline.steps.step import as_columns
+from judgeline.suggest import QualityGateError
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.usable import (
-    QualityGateError,
     UnusableJudgeError,
     printable,
     readable,

@@ -31,6 +31,7 @@ from judgeline.options import (
     with_settings,
 )
 from judgeline.rating_options import STATED, RatingOptions
+from judgeline.suggest import QualityGateError
 from judgeline.terminal import complain, open_console, plain, show_ranked, silence
 
 if TYPE_CHECKING:
@@ -40,20 +41,9 @@ _AGAIN_S = 0.05
 _COLLECTED_AFTER = 200_000, 50, 100  # objects: imports make many that stay, and few cycles
 _CHECKOUT = Path(__file__).resolve().parents[1]
 CHECKOUT_COMMANDS = (
-    "run",
-    "judges",
-    "corpora",
-    "leaderboard",
-    "verdicts",
-    "labels",
-    "why",
-    "ui",
-    "backfill",
-    "candidates",
-    "forget",
-    "checks",
-    "paper",
-)
+    "run", "judges", "corpora", "leaderboard", "verdicts", "labels", "why", "ui", "backfill",
+    "candidates", "forget", "checks", "paper",
+)  # fmt: skip
 """Commands that a checkout adds: those of the lineage, and the papers' tables."""
 _COMMANDS, _BOARDS = "judgeline.commands", "judgeline.boards"  # groups of entry points
 _INSTALL = {
@@ -88,6 +78,9 @@ Missing = Annotated[
         "Value that stands for a failed verdict, such as -1 or error; repeat for more. 'nothing' "
         "if every number is a score, though one stands apart from the others."
     ),
+]
+Form = Annotated[
+    Literal["text", "json"], option("Sentences, or one JSON object.", "--format", show_default=True)
 ]
 SameNames = Annotated[
     bool,
@@ -198,7 +191,7 @@ def rank(
     Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
     report.html, with --plain also plain.csv and style.csv; all of them, or none.
     """
-    from judgeline.api import QualityGateError, Settings, rank_file
+    from judgeline.api import Settings, rank_file
     from judgeline.io.counting import is_large
     from judgeline.io.formats import files_of
 
@@ -206,26 +199,22 @@ def rank(
     if plain_ties and is_large(files_of(file)):
         said = "--plain needs single battles: this large file is read row by row, in minutes and GB"
         complain("Note", said, style="yellow")
-    try:
-        board = rank_file(
-            file,
-            folder,
-            Settings(**settings, methods=tuple(method or ())),
-            judge=judge,
-            report=report,
-            outcomes=outcomes,
-            columns=_mapping(columns),
-            allow_quarantine=allow_quarantine,
-            force=force,
-            counts=counts,
-            plain=plain_ties,
-            component=component,
-            missing=missing or None,
-            same_names=same_names,
-        )
-    except QualityGateError as error:
-        complain("Quality gate failed", str(error))
-        raise typer.Exit(GATE_FAILED) from error
+    board = rank_file(
+        file,
+        folder,
+        Settings(**settings, methods=tuple(method or ())),
+        judge=judge,
+        report=report,
+        outcomes=outcomes,
+        columns=_mapping(columns),
+        allow_quarantine=allow_quarantine,
+        force=force,
+        counts=counts,
+        plain=plain_ties,
+        component=component,
+        missing=missing or None,
+        same_names=same_names,
+    )
     show_ranked(open_console(), board)
     if board.withheld:
         complain("Quality gate failed", f"{board.withheld}; the board shows people's votes alone")
@@ -245,32 +234,24 @@ def doctor(
     columns: Columns = None,
     missing: Missing = None,
     same_names: SameNames = False,
-    form: Annotated[
-        Literal["text", "json"],
-        option("Sentences, or one JSON object.", "--format", show_default=True),
-    ] = "text",
+    form: Form = "text",
 ) -> None:
     """Say what a file of battles is, what it supports and what is missing for more.
 
     Nothing is rated or written. Exit code 2 says that the judge would fail the quality gate.
     """
-    from judgeline.api import QualityGateError
     from judgeline.api import doctor as diagnose
     from judgeline.report import in_json
     from judgeline.terminal import show_diagnosis
 
-    try:
-        found = diagnose(
-            file,
-            judge=judge,
-            outcomes=outcomes,
-            columns=_mapping(columns),
-            missing=missing or None,
-            same_names=same_names,
-        )
-    except QualityGateError as error:
-        complain("Quality gate failed", str(error))
-        raise typer.Exit(GATE_FAILED) from error
+    found = diagnose(
+        file,
+        judge=judge,
+        outcomes=outcomes,
+        columns=_mapping(columns),
+        missing=missing or None,
+        same_names=same_names,
+    )
     if form == "json":
         typer.echo(in_json(found._asdict()))
     else:
@@ -309,15 +290,9 @@ def compare(
     ] = False,
     miscoverage: Annotated[
         float | None,
-        option(
-            f"As for rank; by default {RatingOptions.miscoverage}, and of a corpus what its "
-            "intervals were made with."
-        ),
+        option(f"As for rank; by default {RatingOptions.miscoverage}, or as the corpus was made."),
     ] = None,
-    form: Annotated[
-        Literal["text", "json"],
-        option("Sentences, or one JSON object.", "--format", show_default=True),
-    ] = "text",
+    form: Form = "text",
 ) -> None:
     """Say which of two models is above the other, or that it cannot be told and what would tell.
 
@@ -339,7 +314,7 @@ def compare(
         "miscoverage": miscoverage,
     }
     board, level, (a, b) = (
-        _rank_of_file(names, judge, **of_file)
+        _rank_of_file(names, judge=judge, **of_file)
         if corpus is None
         else _rank_of_corpus(names, corpus, judge, **of_file)
     )
@@ -355,16 +330,10 @@ def compare(
 
 
 def _rank_of_file(
-    names: Sequence[str],
-    judge: str | None,
-    *,
-    outcomes: str | None,
-    columns: str | None,
-    miscoverage: float | None,
-    **lenient: Any,
+    names: Sequence[str], *, columns: str | None, miscoverage: float | None, **reading: Any
 ) -> tuple[Any, float, Sequence[str]]:
     """Return the leaderboard of a file, its miscoverage, and the two models to compare."""
-    from judgeline.api import QualityGateError, Settings
+    from judgeline.api import Settings
     from judgeline.api import rank as rank_battles
 
     if len(names) != 3:
@@ -373,13 +342,9 @@ def _rank_of_file(
             "or judgeline compare A B --corpus SLUG --judge SLUG"
         )
     level = Settings.miscoverage if miscoverage is None else miscoverage
-    options: dict[str, Any] = {"judge": judge, "outcomes": outcomes, "columns": _mapping(columns)}
-    options |= {name: value for name, value in lenient.items() if value is not None}
-    try:
-        board = rank_battles(Path(names[0]), Settings(miscoverage=level), **options)
-    except QualityGateError as error:
-        complain("Quality gate failed", str(error))
-        raise typer.Exit(GATE_FAILED) from error
+    stated = {name: value for name, value in reading.items() if value is not None}
+    settings, own = Settings(miscoverage=level), _mapping(columns)
+    board = rank_battles(Path(names[0]), settings, columns=own, **stated)
     return board.leaderboard, level, names[1:]
 
 
@@ -555,11 +520,12 @@ def _answer(arguments: Sequence[str] | None) -> int:
     except ImportError as error:
         complain("Error", f"{error}; {_INSTALL[is_checkout()]}")
         return COULD_NOT_RUN
-    except (ValueError, RuntimeError, OSError) as error:
+    except (ValueError, RuntimeError, OSError, QualityGateError) as error:
         # an error that names an argument of the library names the option here
         message = error.as_option() if hasattr(error, "as_option") else str(error)
-        complain("Error", message or type(error).__name__)
-        return COULD_NOT_RUN
+        of_gate = isinstance(error, QualityGateError)
+        complain("Quality gate failed" if of_gate else "Error", message or type(error).__name__)
+        return GATE_FAILED if of_gate else COULD_NOT_RUN
     if code == INTERRUPTED:  # some versions of typer return it, others raise Abort
         _Interrupt.is_answered = True
         left = "files are complete or absent, and answers that came are stored"

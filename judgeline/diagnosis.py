@@ -21,8 +21,8 @@ from judgeline.io import (
     published_layout,
 )
 from judgeline.io.voters import agreement, numbers_of
+from judgeline.suggest import QualityGateError
 from judgeline.usable import (
-    QualityGateError,
     call_text,
     printable,
     readable,

@@ -24,12 +24,7 @@ N_RESAMPLES = 200
 MOST_RESAMPLED = 100_000
 """Above this many battles no resamples are drawn: the closed form is as good."""
 
-_BOUNDS = {
-    "ge": (operator.ge, "at least"),
-    "gt": (operator.gt, "more than"),
-    "le": (operator.le, "at most"),
-    "lt": (operator.lt, "less than"),
-}
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}  # operators
 
 
 def bounded(default: Any, **bounds: float) -> Any:
@@ -53,12 +48,8 @@ class Declared:
 class ReferenceFactors(Declared):
     """Two factors that narrow the errors of reference-anchored ratings.
 
-    Attributes
-    ----------
-    n_population : int, optional
-        Prompts of the population that was drawn from; by default prompts at large.
-    mean_kappa : float, optional
-        Mean agreement of a pool of judges, which narrows their errors against a reference.
+    `n_population` is the number of prompts that were drawn from, by default prompts at large;
+    `mean_kappa` the mean agreement of a pool of judges, by default errors are those of one judge.
     """
 
     n_population: int | None = bounded(None, ge=2)
@@ -88,10 +79,7 @@ class FitOptions(Declared):
         """Refuse values that no setting can have, and a single resample."""
         super().__post_init__()
         if self.n_resamples == 1:
-            raise ArgumentError(
-                "n_resamples is 1, which has no spread; expected 0 for none, or at least 2",
-                "n_resamples",
-            )
+            raise ArgumentError("n_resamples=1 has no spread: name 0, or 2 or more", "n_resamples")
 
 
 @dataclass(frozen=True)
@@ -155,20 +143,17 @@ class RatingOptions(FitOptions):
         """
         n_resamples = self.n_resamples
         if counted and (n_resamples or self._needs_resamples):
-            argument = "n_resamples"
-            if not n_resamples:
-                argument = "std_error" if self.std_error == "bootstrap" else "intervals"
+            of_kind = "std_error" if self.std_error == "bootstrap" else "intervals"
+            argument = "n_resamples" if n_resamples else of_kind
             raise ArgumentError(
                 "alike battles were read as one with their number, and resamples draw single ones: "
                 f"leave out '{argument}' (the closed form needs none), or rank fewer battles, one "
                 "a row",
                 argument,
             )
-        if counted:
-            n_resamples = 0
         if n_resamples is None:
-            wanted = n_battles <= MOST_RESAMPLED or self._needs_resamples
-            n_resamples = N_RESAMPLES if wanted else 0
+            few = n_battles <= MOST_RESAMPLED and not counted
+            n_resamples = N_RESAMPLES if few or self._needs_resamples else 0
         by_default: StdErrorKind = "bootstrap" if n_resamples else "analytic"
         kind = "bootstrap" if self.intervals == "published" else self.std_error or by_default
         return replace(self, n_resamples=n_resamples, std_error=kind)
@@ -195,13 +180,13 @@ def _refuse(declared: "Field[Any]", value: Any) -> None:
     """Raise ArgumentError unless a value is one of its setting's choices, or within its bounds."""
     parts = (declared.type, *get_args(declared.type))
     choices = [one for part in parts for one in get_args(part) if isinstance(one, str)]
-    bounds = [(*_BOUNDS[name], bound) for name, bound in declared.metadata.items()]
-    if not (choices or bounds) or (value is None and NoneType in parts):
+    if value in choices or (value is None and NoneType in parts):
         return
     kind, word = (Integral, "a whole number") if int in parts else (Real, "a finite number")
+    bounds = declared.metadata.items()
     is_number = isinstance(value, kind) and math.isfinite(value)
-    if value in choices or (is_number and all(within(value, end) for within, _, end in bounds)):
-        return
-    limits = " and ".join(f"{text} {end}" for _, text, end in bounds)
-    expected = " or ".join(map(repr, choices)) or f"{word}, {limits}"
-    raise ArgumentError(f"{declared.name} is {value!r}; expected {expected}", declared.name)
+    fits = is_number and all(getattr(operator, name)(value, end) for name, end in bounds)
+    if (choices or bounds) and not fits:
+        limits = " and ".join(f"{_BOUNDS[name]} {end}" for name, end in bounds)
+        expected = " or ".join(map(repr, choices)) or f"{word}, {limits}"
+        raise ArgumentError(f"{declared.name} is {value!r}; expected {expected}", declared.name)

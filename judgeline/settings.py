@@ -1,14 +1,15 @@
 """The settings of the chain from battles to a board: one frozen value, in memory and in Dagster."""
 
-import difflib
+import operator
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from judgeline.elo import JUDGE_METHODS
 from judgeline.elo.smoothing import levels_in
 from judgeline.rating_options import RatingOptions, ReferenceFactors
-from judgeline.suggest import ArgumentError
+from judgeline.suggest import ArgumentError, near_names
 
 KEYS = ("stream", "judge", "smoothing_levels")
 """Settings that a step may read undeclared: `stream` and `judge` seed its draws, and the smoothing
@@ -65,8 +66,7 @@ class Settings(RatingOptions, ReferenceFactors):
         super().__post_init__()
         for name in (*self.methods, self.method):
             require_method(name)
-        low, high = _two_numbers(self.scale)
-        if not low < high:
+        if not _is_scale(self.scale):
             raise ArgumentError(f"scale is {self.scale!r}; expected (lowest, highest)", "scale")
 
     @property
@@ -76,42 +76,32 @@ class Settings(RatingOptions, ReferenceFactors):
 
 
 def require_method(name: str) -> None:
-    """Raise ArgumentError with the nearest name if there is no such method."""
+    """Raise ArgumentError with the nearest names if there is no such method."""
     if name not in JUDGE_METHODS:
-        near = difflib.get_close_matches(name, JUDGE_METHODS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        known = ", ".join(JUDGE_METHODS)
-        raise ArgumentError(f"unknown method {name!r}; {hint}Known are {known}", "method")
+        hint = near_names(name, JUDGE_METHODS)
+        raise ArgumentError(f"unknown method {name!r}; {hint}", "method")
 
 
-def _two_numbers(scale: Any) -> tuple[float, float]:
-    """Return the ends of a scale; ArgumentError if it is no pair of numbers."""
+def _is_scale(ends: Any) -> bool:
+    """Return whether two numbers are the lowest and the highest of a scale."""
     try:
-        low, high = (float(end) for end in scale)
+        return bool(operator.lt(*map(float, ends)))
     except (TypeError, ValueError):
-        raise ArgumentError(f"scale is {scale!r}; expected (lowest, highest)", "scale") from None
-    return low, high
+        return False
 
 
-class Restricted:
+class Restricted(SimpleNamespace):
     """The settings that a step declares to read; another one is an AttributeError.
 
     So no table depends on a setting that its declaration, and the lineage's record, do not name.
     """
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = dict(values)
-
     @classmethod
     def of(cls, settings: Any, names: Collection[str]) -> "Restricted":
         """Return the named settings; `KEYS` are always among them."""
-        return cls({name: getattr(settings, name) for name in (*names, *KEYS)})
+        return cls(**{name: getattr(settings, name) for name in (*names, *KEYS)})
 
     def __getattr__(self, name: str) -> Any:
-        """Return a declared setting."""
-        values = self.__dict__.get("_values", {})
-        if name in values:
-            return values[name]
-        raise AttributeError(
-            f"setting {name!r} is not declared by this step, which reads {', '.join(values)}"
-        )
+        """Refuse a setting that is not declared."""
+        known = ", ".join(vars(self))
+        raise AttributeError(f"setting {name!r} is not declared by this step, which reads {known}")

@@ -55,3 +55,7 @@ class ArgumentError(ValueError):
             option = f"--{name.replace('_', '-')}"
             text = re.sub(rf"\b{name}=", f"{option} ", text).replace(f"{option} True", option)
         return text + "".join(code)
+
+
+class QualityGateError(Exception):
+    """Battles, or their judge, fail a quality gate, so that no model is rated by them."""
