@@ -67,7 +67,7 @@ app = typer.Typer(
 
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
-JudgeName = Annotated[str | None, option("Which judge, where the file holds several.")]
+JudgeName = Annotated[str | None, option("Which judge, where there are several.")]
 Columns = Annotated[
     str | None,
     option("Columns that the file calls otherwise, such as human_outcome=label,model_a=left."),
@@ -77,6 +77,13 @@ Missing = Annotated[
     option(
         "Value that stands for a failed verdict, such as -1 or error; repeat for more. 'nothing' "
         "if every number is a score, though one stands apart from the others."
+    ),
+]
+AllowQuarantine = Annotated[
+    bool,
+    option(
+        "Use what is left where more than 2 % of the rows have an unknown outcome or a NaN score.",
+        "--allow-quarantine",
     ),
 ]
 Form = Annotated[
@@ -136,14 +143,7 @@ def rank(
         ),
     ] = None,
     columns: Columns = None,
-    allow_quarantine: Annotated[
-        bool,
-        option(
-            "Rate what is left where more than 2 % of the rows have an unknown outcome or a "
-            "NaN score.",
-            "--allow-quarantine",
-        ),
-    ] = False,
+    allow_quarantine: AllowQuarantine = False,
     missing: Missing = None,
     same_names: SameNames = False,
     counts: Annotated[
@@ -275,9 +275,7 @@ def compare(
             show_default=False,
         ),
     ],
-    judge: Annotated[
-        str | None, option("Which judge, where the file or the corpus has several.")
-    ] = None,
+    judge: JudgeName = None,
     corpus: Annotated[
         str | None, option("Compare on the leaderboard that `judgeline run` made of a corpus.")
     ] = None,
@@ -285,9 +283,7 @@ def compare(
     columns: Columns = None,
     missing: Missing = None,
     same_names: SameNames = False,
-    allow_quarantine: Annotated[
-        bool, option("Compare on the rows that can be used, as for rank.", "--allow-quarantine")
-    ] = False,
+    allow_quarantine: AllowQuarantine = False,
     miscoverage: Annotated[
         float | None,
         option(f"As for rank; by default {RatingOptions.miscoverage}, or as the corpus was made."),

@@ -2,11 +2,12 @@
 
 import inspect
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from judgeline.rating_options import DECLARED, meaning
+from judgeline.rating_options import RatingOptions, meaning
 
 OK, COULD_NOT_RUN, GATE_FAILED, CANNOT_TELL, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_CODES = (
@@ -24,10 +25,7 @@ def option(text: str, *names: str, show_default: bool = False, **more: Any) -> A
 
 
 def with_settings(*names: str) -> Callable[[Command], Command]:
-    """Return a decorator: a command that takes ``**settings`` has an option for each name.
-
-    They stand before its other options that may be left out.
-    """
+    """Return a decorator: the ``**settings`` of a command are options of these names."""
 
     def decorated(command: Command) -> Command:
         own = inspect.signature(command).parameters.values()
@@ -42,9 +40,8 @@ def with_settings(*names: str) -> Callable[[Command], Command]:
 
 def _parameter(name: str) -> inspect.Parameter:
     """Return the parameter of a declared setting: its type, default, help and least value."""
-    declared = DECLARED[name]
-    least = declared.metadata.get("ge")
-    stated = option(meaning(name), show_default=True, min=least)
+    declared = {each.name: each for each in fields(RatingOptions)}[name]
+    stated = option(meaning(name), show_default=True, min=declared.metadata.get("ge"))
     return inspect.Parameter(
         name, _KEYWORD, default=declared.default, annotation=Annotated[declared.type, stated]
     )

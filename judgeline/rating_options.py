@@ -159,9 +159,6 @@ class RatingOptions(FitOptions):
         return replace(self, n_resamples=n_resamples, std_error=kind)
 
 
-DECLARED = {each.name: each for each in fields(RatingOptions)}
-"""The declaration of each setting of ratings by its name."""
-
 STATED = (
     "l2", "hard_outcome", "n_resamples", "miscoverage", "n_splits", "seed", "std_error",
     "intervals",

@@ -78,8 +78,7 @@ class Settings(RatingOptions, ReferenceFactors):
 def require_method(name: str) -> None:
     """Raise ArgumentError with the nearest names if there is no such method."""
     if name not in JUDGE_METHODS:
-        hint = near_names(name, JUDGE_METHODS)
-        raise ArgumentError(f"unknown method {name!r}; {hint}", "method")
+        raise ArgumentError(f"unknown method {name!r}; {near_names(name, JUDGE_METHODS)}", "method")
 
 
 def _is_scale(ends: Any) -> bool:

@@ -45,11 +45,10 @@ def keyed_rng(seed: int, *names: str) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class RatingSettings(FitOptions):
-    """Settings of leave-one-out ratings, beside those of `judgeline.rating_options.FitOptions`.
+    """Settings of leave-one-out ratings, beside the `l2` and the resamples of a fit.
 
     `seed` and `stream`, such as the corpus, key the random streams with model and method; judges
-    share them, so that equal outcomes have equal errors. `smoothing_levels` are those of the
-    label-smoothing baselines.
+    share them, so that equal outcomes have equal errors. `smoothing_levels` are of the baselines.
     """
 
     n_resamples: int = bounded(N_RESAMPLES, ge=0)

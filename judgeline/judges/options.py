@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import is_dataclass
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -74,7 +73,7 @@ def _keys(model: type[BaseModel], *above: Any) -> set[str]:
     """Return the keys of a model, or of the group of options under a key."""
     if not above:
         return {*model.model_fields}
-    annotation = model.model_fields[str(above[0])].annotation
-    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
-    group = next(kind for kind in kinds if issubclass(kind, BaseModel) or is_dataclass(kind))
-    return {*getattr(group, "model_fields", getattr(group, "__dataclass_fields__", ()))}
+    hint = model.model_fields[str(above[0])].annotation
+    kinds = (hint, *get_args(hint))
+    keys = (getattr(one, "model_fields", getattr(one, "__dataclass_fields__", ())) for one in kinds)
+    return {name for each in keys for name in each}

@@ -22,7 +22,6 @@ from judgeline.intervals import (
 )
 from judgeline.io import RANKS
 from judgeline.paths import home
-from judgeline.rating_options import StdErrorKind
 from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, strongest
 from judgeline.steps.candidates import score_candidates
 from judgeline.steps.comparison import heldout_of
@@ -311,7 +310,7 @@ class _Rating:
         rating = self._definition.rating
         ratings = as_columns(HeldOutRatings, heldout)
         base = base_of(str(row["basis"]), str(row["method"]), ratings)
-        kind, published = cast(StdErrorKind, rating.std_error), rating.intervals == "published"
+        kind, published = cast(Any, rating.std_error), rating.intervals == "published"
         voted = calibrating_models(ratings, base, kind, published=published)
         threshold = voted.threshold(rating.miscoverage)
         errors = (np.array([row[name]]) for name in ("judge_std_error", "vote_std_error"))
