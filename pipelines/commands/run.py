@@ -41,7 +41,7 @@ from pipelines.commands.console import (
 from pipelines.commands.leaderboards import print_conclusion
 from pipelines.commands.plan import (
     WHOLE,
-    Part,
+    LeftOut,
     asked_judges,
     common_part,
     judges_of,
@@ -50,7 +50,7 @@ from pipelines.commands.plan import (
     require_reachable,
     supported_part,
 )
-from pipelines.commands.up_to_date import Record, first_wave
+from pipelines.commands.up_to_date import LineageRecord, first_wave
 from pipelines.definitions import build_definitions
 from pipelines.instance.homes import HOST_TAG, open_instance, recover
 from pipelines.instance.processes import this_host
@@ -114,7 +114,7 @@ def run_lineage(
                     loggers={"console": reporter.logger()},
                 )
                 outcome, graph = RunOutcome(corpus), defs.resolve_asset_graph()
-                record = Record(recorded, graph, store, catalog.frozen(), verdict_store)
+                record = LineageRecord(recorded, graph, store, catalog.frozen(), verdict_store)
                 may_fork = budget is None and recorded.is_persistent
                 known = (outcome, reporter, defs, record, _selected(defs, select))
                 lineage = _Lineage(*known, force=force, may_fork=may_fork)
@@ -149,7 +149,7 @@ class _Lineage:
     outcome: RunOutcome
     reporter: RunReporter
     defs: dg.Definitions
-    record: Record
+    record: LineageRecord
     selected: Set[dg.AssetKey]
     force: bool
     may_fork: bool
@@ -234,7 +234,7 @@ class _Lineage:
         self,
         name: str,
         partition: str,
-        part: Part = WHOLE,
+        part: LeftOut = WHOLE,
         tags: Mapping[str, str] | None = None,
         again: Set[dg.AssetKey] = frozenset(),
     ) -> bool:
