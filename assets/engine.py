@@ -15,7 +15,7 @@ import pandas as pd
 from assets.conditions import follows, table_asset
 from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of, value
-from judgeline.elo import RatingSettings
+from judgeline.elo.smoothing import SMOOTHING_LEVELS
 from judgeline.settings import Restricted
 from judgeline.steps import Step
 from resources.config.catalog import Catalog
@@ -111,8 +111,8 @@ def recorded_names(step: Step) -> list[str]:
 def settings_of(catalog: Catalog, corpus: str, judge: str, names: Collection[str]) -> Restricted:
     """Return named settings of a corpus and a judge as steps read them; both key random draws."""
     values = {name: value(catalog, corpus, judge, place_of(name)) for name in names}
-    levels = RatingSettings.smoothing_levels  # the report shows them all
-    return Restricted({"stream": corpus, "judge": judge, "smoothing_levels": levels, **values})
+    values |= {"stream": corpus, "judge": judge}
+    return Restricted(**values, smoothing_levels=SMOOTHING_LEVELS)  # the report shows them all
 
 
 def place_of(name: str) -> str:

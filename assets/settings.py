@@ -1,7 +1,7 @@
 """Settings of a table, recorded with it and compared with the present ones; tags of runs."""
 
 from collections.abc import Collection, Iterable
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import dagster as dg
 from dagster._core.errors import DagsterInvalidPropertyError
@@ -10,13 +10,13 @@ from pydantic_core import to_jsonable_python
 
 from assets.candidates.accepting import contents
 from assets.partitions import corpus_and_judge
+from judgeline.rating_options import RatingOptions
+from judgeline.settings import Restricted
 from judgeline.verdict import identity_hash
 from resources.candidates.folder import folder_of, list_files
 from resources.config.catalog import Catalog
-from resources.config.corpora import CorpusDefinition, RatingOptions
+from resources.config.corpora import CorpusDefinition
 from resources.corpora.locations import content_revision
-
-Entry = TypeVar("Entry", bound=BaseModel)
 
 SETTINGS = "settings"
 """Metadata of a table: by name, the settings that its code reads."""
@@ -42,7 +42,7 @@ def corpus_of(context: dg.AssetExecutionContext, catalog: Catalog, *names: str) 
     if isinstance(corpus, dg.MultiPartitionKey):
         corpus, judge = corpus_and_judge(context)
     context.add_output_metadata({SETTINGS: stated(catalog, corpus, judge, names)})
-    return narrowed(catalog.corpus(corpus), {"slug", *names})
+    return cast(CorpusDefinition, narrowed(catalog.corpus(corpus), {"slug", *names}))
 
 
 def rating_of(context: dg.AssetExecutionContext, catalog: Catalog, *names: str) -> RatingOptions:
@@ -50,8 +50,10 @@ def rating_of(context: dg.AssetExecutionContext, catalog: Catalog, *names: str) 
     return corpus_of(context, catalog, *(f"rating.{name}" for name in names)).rating
 
 
-def narrowed(definition: Entry, names: Collection[str]) -> Entry:
+def narrowed(definition: Any, names: Collection[str]) -> Any:
     """Return an entry with the named settings alone; to read another is an AttributeError."""
+    if not isinstance(definition, BaseModel):
+        return Restricted(**{name: getattr(definition, name) for name in names})
     own = definition.model_copy()
     for field in type(definition).model_fields:
         parts = {

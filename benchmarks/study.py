@@ -54,6 +54,7 @@ from judgeline.intervals import (
     refit_errors,
     running_coverage,
 )
+from judgeline.rating_options import RatingOptions
 from judgeline.reliability import (
     Judgement,
     Measurement,
@@ -68,7 +69,7 @@ from judgeline.steps.reference import LIKELIHOOD, diagnose
 from judgeline.steps.winrate import adjustment_coverage
 from judgeline.trust import count_violations, outcome_matrices, score_conflicts, violation_rates
 from judgeline.verdict.outcomes import hard_outcome
-from resources.config.corpora import RatingOptions, ReferenceOptions
+from resources.config.corpora import ReferenceOptions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))  # its oracle
 from jackknife import jackknife_intervals

@@ -64,6 +64,7 @@ from judgeline.io.verdict_tables import (
     verdicts_given,
 )
 from judgeline.quantitative import TooLittleToLearnError
+from judgeline.rating_options import STATED
 from judgeline.report import (
     JudgeTables,
     Picture,
@@ -79,9 +80,9 @@ from judgeline.steps.memory import STEPS, run
 from judgeline.steps.rationales import agreement, predicted_choices, predicted_ratings
 from judgeline.steps.reference import anchored
 from judgeline.steps.step import as_columns
+from judgeline.suggest import QualityGateError
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.usable import (
-    QualityGateError,
     UnusableJudgeError,
     printable,
     readable,
@@ -127,12 +128,6 @@ HELDOUT_COLUMNS = (
     "n_battles",
     "flags",
 )
-
-_STATED = (
-    "l2", "hard_outcome", "n_resamples", "miscoverage", "n_splits", "seed", "std_error",
-    "intervals",
-)  # fmt: skip
-"""Settings that a report lists."""
 
 _DRAWN = ("battles of one question are drawn together", "battles are taken as independent")
 
@@ -274,7 +269,7 @@ class Board:
             f"{battles.n_repeated} equal to an earlier row in the columns that were read",
             "outcomes": battles.outcomes,
             **({"look at": "; ".join(battles.notes)} if battles.notes else {}),
-            **{name: str(getattr(used, name)) for name in _STATED},
+            **{name: str(getattr(used, name)) for name in STATED},
             "questions": _DRAWN[units(battles.scored, used) is None],
             "methods": ", ".join(self.settings.methods) or "all but the smoothed ones",
             "versions": ", ".join(f"{name} {version(name)}" for name in packages),

@@ -28,7 +28,10 @@ from judgeline.options import (
     OK,
     examples,
     option,
+    with_settings,
 )
+from judgeline.rating_options import STATED, RatingOptions
+from judgeline.suggest import QualityGateError
 from judgeline.terminal import complain, open_console, plain, show_ranked, silence
 
 if TYPE_CHECKING:
@@ -38,20 +41,9 @@ _AGAIN_S = 0.05
 _COLLECTED_AFTER = 200_000, 50, 100  # objects: imports make many that stay, and few cycles
 _CHECKOUT = Path(__file__).resolve().parents[1]
 CHECKOUT_COMMANDS = (
-    "run",
-    "judges",
-    "corpora",
-    "leaderboard",
-    "verdicts",
-    "labels",
-    "why",
-    "ui",
-    "backfill",
-    "candidates",
-    "forget",
-    "checks",
-    "paper",
-)
+    "run", "judges", "corpora", "leaderboard", "verdicts", "labels", "why", "ui", "backfill",
+    "candidates", "forget", "checks", "paper",
+)  # fmt: skip
 """Commands that a checkout adds: those of the lineage, and the papers' tables."""
 _COMMANDS, _BOARDS = "judgeline.commands", "judgeline.boards"  # groups of entry points
 _INSTALL = {
@@ -75,11 +67,7 @@ app = typer.Typer(
 
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
-JudgeName = Annotated[str | None, option("Which judge, where the file holds several.")]
-Miscoverage = Annotated[
-    float,
-    option("Tolerated share of misses; 0.1 asks for 90 % coverage.", show_default=True),
-]
+JudgeName = Annotated[str | None, option("Which judge, where there are several.")]
 Columns = Annotated[
     str | None,
     option("Columns that the file calls otherwise, such as human_outcome=label,model_a=left."),
@@ -90,6 +78,16 @@ Missing = Annotated[
         "Value that stands for a failed verdict, such as -1 or error; repeat for more. 'nothing' "
         "if every number is a score, though one stands apart from the others."
     ),
+]
+AllowQuarantine = Annotated[
+    bool,
+    option(
+        "Use what is left where more than 2 % of the rows have an unknown outcome or a NaN score.",
+        "--allow-quarantine",
+    ),
+]
+Form = Annotated[
+    Literal["text", "json"], option("Sentences, or one JSON object.", "--format", show_default=True)
 ]
 SameNames = Annotated[
     bool,
@@ -124,41 +122,16 @@ def _front_door(
         "rank --counts counts.parquet --out ratings",
     )
 )
+@with_settings(*STATED)
 def rank(
     file: FileArgument,
     out: Annotated[str, option("Folder for the results; made if missing.", metavar="<path>")],
-    l2: Annotated[float, typer.Option(min=0, help="Penalty on squared strengths.")] = 0.01,
-    hard_outcome: Annotated[
-        Literal["derived", "recorded"],
-        option("Take hard outcomes from the scores or from the file.", show_default=True),
-    ] = "derived",
-    n_resamples: Annotated[
-        int | None,
-        option(
-            "Bootstrap resamples per model and method; 0 for none. By default 200, and none "
-            "beyond 100,000 battles.",
-            min=0,
-        ),
-    ] = None,
-    miscoverage: Miscoverage = 0.1,
-    n_splits: Annotated[
-        int, typer.Option(min=1, help="Random splits on which coverage is measured.")
-    ] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of resamples and splits.")] = 0,
     method: Annotated[
         list[str] | None,
         option(
             "Method to write, such as soft or hard; repeat for more. By default all but the "
             "smoothed ones, such as smoothed-0.75, which take a fit each; the leaderboard ranks "
             "by auto where it is among them, else by the first."
-        ),
-    ] = None,
-    std_error: Annotated[
-        Literal["analytic", "bootstrap"] | None,
-        option(
-            "Standard error that scales the intervals; by default the bootstrap's where there "
-            "are resamples, else its closed form (analytic).",
-            show_default=False,
         ),
     ] = None,
     judge: JudgeName = None,
@@ -170,14 +143,7 @@ def rank(
         ),
     ] = None,
     columns: Columns = None,
-    allow_quarantine: Annotated[
-        bool,
-        option(
-            "Rate what is left where more than 2 % of the rows have an unknown outcome or a "
-            "NaN score.",
-            "--allow-quarantine",
-        ),
-    ] = False,
+    allow_quarantine: AllowQuarantine = False,
     missing: Missing = None,
     same_names: SameNames = False,
     counts: Annotated[
@@ -189,14 +155,6 @@ def rank(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html as well.")
     ] = True,
-    intervals: Annotated[
-        Literal["calibrated", "published"],
-        option(
-            "Spread of the judge's intervals: standard error, noise of votes and excess of the "
-            "residuals; or published: the bootstrap standard error alone.",
-            show_default=True,
-        ),
-    ] = "calibrated",
     plain_ties: Annotated[
         Literal["half", "davidson"] | None,
         option(
@@ -213,6 +171,7 @@ def rank(
         ),
     ] = None,
     force: Annotated[bool, option("Replace the results that the folder holds.", "--force")] = False,
+    **settings: Any,
 ) -> None:
     """Rate the models of one file of judged battles; no server, no configuration.
 
@@ -232,45 +191,30 @@ def rank(
     Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
     report.html, with --plain also plain.csv and style.csv; all of them, or none.
     """
-    from judgeline.api import QualityGateError, Settings, rank_file
+    from judgeline.api import Settings, rank_file
     from judgeline.io.counting import is_large
     from judgeline.io.formats import files_of
 
     folder = _folder(out)
-    settings = Settings(
-        l2=l2,
-        hard_outcome=hard_outcome,
-        n_resamples=n_resamples,
-        miscoverage=miscoverage,
-        n_splits=n_splits,
-        seed=seed,
-        std_error=std_error,
-        intervals=intervals,
-        methods=tuple(method or ()),
-    )
     if plain_ties and is_large(files_of(file)):
         said = "--plain needs single battles: this large file is read row by row, in minutes and GB"
         complain("Note", said, style="yellow")
-    try:
-        board = rank_file(
-            file,
-            folder,
-            settings,
-            judge=judge,
-            report=report,
-            outcomes=outcomes,
-            columns=_mapping(columns),
-            allow_quarantine=allow_quarantine,
-            force=force,
-            counts=counts,
-            plain=plain_ties,
-            component=component,
-            missing=missing or None,
-            same_names=same_names,
-        )
-    except QualityGateError as error:
-        complain("Quality gate failed", str(error))
-        raise typer.Exit(GATE_FAILED) from error
+    board = rank_file(
+        file,
+        folder,
+        Settings(**settings, methods=tuple(method or ())),
+        judge=judge,
+        report=report,
+        outcomes=outcomes,
+        columns=_mapping(columns),
+        allow_quarantine=allow_quarantine,
+        force=force,
+        counts=counts,
+        plain=plain_ties,
+        component=component,
+        missing=missing or None,
+        same_names=same_names,
+    )
     show_ranked(open_console(), board)
     if board.withheld:
         complain("Quality gate failed", f"{board.withheld}; the board shows people's votes alone")
@@ -290,32 +234,24 @@ def doctor(
     columns: Columns = None,
     missing: Missing = None,
     same_names: SameNames = False,
-    form: Annotated[
-        Literal["text", "json"],
-        option("Sentences, or one JSON object.", "--format", show_default=True),
-    ] = "text",
+    form: Form = "text",
 ) -> None:
     """Say what a file of battles is, what it supports and what is missing for more.
 
     Nothing is rated or written. Exit code 2 says that the judge would fail the quality gate.
     """
-    from judgeline.api import QualityGateError
     from judgeline.api import doctor as diagnose
     from judgeline.report import in_json
     from judgeline.terminal import show_diagnosis
 
-    try:
-        found = diagnose(
-            file,
-            judge=judge,
-            outcomes=outcomes,
-            columns=_mapping(columns),
-            missing=missing or None,
-            same_names=same_names,
-        )
-    except QualityGateError as error:
-        complain("Quality gate failed", str(error))
-        raise typer.Exit(GATE_FAILED) from error
+    found = diagnose(
+        file,
+        judge=judge,
+        outcomes=outcomes,
+        columns=_mapping(columns),
+        missing=missing or None,
+        same_names=same_names,
+    )
     if form == "json":
         typer.echo(in_json(found._asdict()))
     else:
@@ -339,9 +275,7 @@ def compare(
             show_default=False,
         ),
     ],
-    judge: Annotated[
-        str | None, option("Which judge, where the file or the corpus has several.")
-    ] = None,
+    judge: JudgeName = None,
     corpus: Annotated[
         str | None, option("Compare on the leaderboard that `judgeline run` made of a corpus.")
     ] = None,
@@ -349,17 +283,12 @@ def compare(
     columns: Columns = None,
     missing: Missing = None,
     same_names: SameNames = False,
-    allow_quarantine: Annotated[
-        bool, option("Compare on the rows that can be used, as for rank.", "--allow-quarantine")
-    ] = False,
+    allow_quarantine: AllowQuarantine = False,
     miscoverage: Annotated[
         float | None,
-        option("As for rank; by default 0.1, and of a corpus what its intervals were made with."),
+        option(f"As for rank; by default {RatingOptions.miscoverage}, or as the corpus was made."),
     ] = None,
-    form: Annotated[
-        Literal["text", "json"],
-        option("Sentences, or one JSON object.", "--format", show_default=True),
-    ] = "text",
+    form: Form = "text",
 ) -> None:
     """Say which of two models is above the other, or that it cannot be told and what would tell.
 
@@ -381,7 +310,7 @@ def compare(
         "miscoverage": miscoverage,
     }
     board, level, (a, b) = (
-        _rank_of_file(names, judge, **of_file)
+        _rank_of_file(names, judge=judge, **of_file)
         if corpus is None
         else _rank_of_corpus(names, corpus, judge, **of_file)
     )
@@ -397,16 +326,10 @@ def compare(
 
 
 def _rank_of_file(
-    names: Sequence[str],
-    judge: str | None,
-    *,
-    outcomes: str | None,
-    columns: str | None,
-    miscoverage: float | None,
-    **lenient: Any,
+    names: Sequence[str], *, columns: str | None, miscoverage: float | None, **reading: Any
 ) -> tuple[Any, float, Sequence[str]]:
     """Return the leaderboard of a file, its miscoverage, and the two models to compare."""
-    from judgeline.api import QualityGateError, Settings
+    from judgeline.api import Settings
     from judgeline.api import rank as rank_battles
 
     if len(names) != 3:
@@ -415,13 +338,9 @@ def _rank_of_file(
             "or judgeline compare A B --corpus SLUG --judge SLUG"
         )
     level = Settings.miscoverage if miscoverage is None else miscoverage
-    options: dict[str, Any] = {"judge": judge, "outcomes": outcomes, "columns": _mapping(columns)}
-    options |= {name: value for name, value in lenient.items() if value is not None}
-    try:
-        board = rank_battles(Path(names[0]), Settings(miscoverage=level), **options)
-    except QualityGateError as error:
-        complain("Quality gate failed", str(error))
-        raise typer.Exit(GATE_FAILED) from error
+    stated = {name: value for name, value in reading.items() if value is not None}
+    settings, own = Settings(miscoverage=level), _mapping(columns)
+    board = rank_battles(Path(names[0]), settings, columns=own, **stated)
     return board.leaderboard, level, names[1:]
 
 
@@ -453,17 +372,18 @@ def _rank_of_corpus(
 
 
 @app.command(epilog=examples("rates answers.csv --columns label=reviewed"))
+@with_settings("miscoverage")
 def rates(
     file: FileArgument,
     columns: Annotated[
         str | None,
         option("Columns that the file calls otherwise, such as verdict=grade,label=reviewed."),
     ] = None,
-    miscoverage: Miscoverage = 0.1,
     form: Annotated[
         Literal["text", "csv", "json"],
         option("A table, or every row as CSV or JSON.", "--format", show_default=True),
     ] = "text",
+    **settings: Any,
 ) -> None:
     """Say which share of answers people would pass, from a judge's verdicts and some labels.
 
@@ -474,9 +394,9 @@ def rates(
     from judgeline.api import pass_rates
     from judgeline.terminal import machine_readable, show_rates
 
-    found = pass_rates(file, columns=_mapping(columns), miscoverage=miscoverage)
+    found = pass_rates(file, columns=_mapping(columns), **settings)
     if form == "text":
-        show_rates(open_console(), found, miscoverage)
+        show_rates(open_console(), found, **settings)
     else:
         typer.echo(machine_readable(found, form), nl=False)
 
@@ -596,11 +516,12 @@ def _answer(arguments: Sequence[str] | None) -> int:
     except ImportError as error:
         complain("Error", f"{error}; {_INSTALL[is_checkout()]}")
         return COULD_NOT_RUN
-    except (ValueError, RuntimeError, OSError) as error:
+    except (ValueError, RuntimeError, OSError, QualityGateError) as error:
         # an error that names an argument of the library names the option here
         message = error.as_option() if hasattr(error, "as_option") else str(error)
-        complain("Error", message or type(error).__name__)
-        return COULD_NOT_RUN
+        of_gate = isinstance(error, QualityGateError)
+        complain("Quality gate failed" if of_gate else "Error", message or type(error).__name__)
+        return GATE_FAILED if of_gate else COULD_NOT_RUN
     if code == INTERRUPTED:  # some versions of typer return it, others raise Abort
         _Interrupt.is_answered = True
         left = "files are complete or absent, and answers that came are stored"

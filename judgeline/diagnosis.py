@@ -22,8 +22,8 @@ from judgeline.io import (
 from judgeline.io.layout import VERDICTS, VOTES, Layout
 from judgeline.io.layouts import layout_at
 from judgeline.io.voters import agreement, numbers_of
+from judgeline.suggest import QualityGateError
 from judgeline.usable import (
-    QualityGateError,
     call_text,
     printable,
     readable,

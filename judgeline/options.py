@@ -1,8 +1,13 @@
 """Options, examples and exit codes: what commands of the library and of the lineage share."""
 
-from typing import Any
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Annotated, Any, TypeVar
 
 import typer
+
+from judgeline.rating_options import RatingOptions, meaning
 
 OK, COULD_NOT_RUN, GATE_FAILED, CANNOT_TELL, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_CODES = (
@@ -10,10 +15,36 @@ EXIT_CODES = (
     "2 a quality gate failed · 3 cannot tell (compare) · 130 interrupted"
 )
 
+Command = TypeVar("Command", bound=Callable[..., None])
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
 
 def option(text: str, *names: str, show_default: bool = False, **more: Any) -> Any:
     """Return an option with its help."""
     return typer.Option(*names, help=text, show_default=show_default, **more)
+
+
+def with_settings(*names: str) -> Callable[[Command], Command]:
+    """Return a decorator: the ``**settings`` of a command are options of these names."""
+
+    def decorated(command: Command) -> Command:
+        own = inspect.signature(command).parameters.values()
+        stated = [each.replace(kind=_KEYWORD) for each in own if each.kind is not each.VAR_KEYWORD]
+        parameters = [*map(_parameter, names), *stated]
+        parameters.sort(key=lambda each: each.default is not each.empty)
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorated
+
+
+def _parameter(name: str) -> inspect.Parameter:
+    """Return the parameter of a declared setting: its type, default, help and least value."""
+    declared = {each.name: each for each in fields(RatingOptions)}[name]
+    stated = option(meaning(name), show_default=True, min=declared.metadata.get("ge"))
+    return inspect.Parameter(
+        name, _KEYWORD, default=declared.default, annotation=Annotated[declared.type, stated]
+    )
 
 
 def examples(*commands: str, then: str = EXIT_CODES) -> str:

@@ -1,6 +1,7 @@
-"""Words of messages: a value that is wrong, and suggestions for a name that is not configured."""
+"""Words of messages: a wrong value or argument, and suggestions for an unknown name."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -26,3 +27,35 @@ def quoted(value: object, width: int = 80) -> str:
     text = repr(value)
     text = text if len(text) <= width else f"{text[: width - 1]}…"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class ArgumentError(ValueError):
+    """An error that another value of an argument mends; its message names the argument as Python.
+
+    ``outcomes=1/-1/0``, ``allow_quarantine=True`` or ``'judge'`` stand in the message.
+    """
+
+    def __init__(self, message: str, argument: str) -> None:
+        super().__init__(message)
+        self.argument = argument
+
+    def as_option(self) -> str:
+        """Return the message with the command line's options: ``--outcomes 1/-1/0``."""
+        if not self.argument:
+            return str(self)
+        option = f"--{self.argument.replace('_', '-')}"
+        message, *code = str(self).partition("python -c ")  # which stays as it is
+        text = message.replace(f"'{self.argument}'", option)
+        text = re.sub(  # a mapping of Python, ={'a': 'b', 'c': 'd'}, as ='a=b,c=d'
+            r"=\{('[^{}]*')\}",
+            lambda pairs: "=" + pairs[1].replace("': '", "=").replace("', '", ","),
+            text,
+        )
+        for name in {self.argument, "missing", "allow_quarantine"}:
+            option = f"--{name.replace('_', '-')}"
+            text = re.sub(rf"\b{name}=", f"{option} ", text).replace(f"{option} True", option)
+        return text + "".join(code)
+
+
+class QualityGateError(Exception):
+    """Battles, or their judge, fail a quality gate, so that no model is rated by them."""

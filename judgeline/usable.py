@@ -23,6 +23,7 @@ from judgeline.io import (
 from judgeline.io.failures import NOTHING
 from judgeline.io.one_battle import UNCLEAR
 from judgeline.io.voters import FEWEST_DECIDED
+from judgeline.suggest import QualityGateError
 
 _MOST_QUARANTINED = 0.5  # of rows; above, nothing is rated, as in the lineage
 _LOST = ("unknown-outcome", "unknown-winner", "unknown-preference", "nan-score", UNCLEAR)
@@ -50,10 +51,6 @@ _OF_OTHERS = {
     UNCERTAIN: "with all votes the judge prefers what people prefer; without {model} votes cannot "
     "tell: {slope}. {more}",
 }
-
-
-class QualityGateError(Exception):
-    """Battles, or their judge, fail a quality gate, so that no model is rated by them."""
 
 
 class UnusableJudgeError(QualityGateError):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo import FEW_BATTLES, settled_models
+from judgeline.rating_options import RatingOptions
 from judgeline.sampling import (
     NeededBattles,
     choose_battles,
@@ -18,7 +19,6 @@ from judgeline.sampling import (
 )
 from judgeline.tables.candidates import CANDIDATE_BATTLES
 from judgeline.verdict import text_hash
-from resources.config.corpora import RatingOptions
 from resources.config.options import CandidateOptions
 
 UNKNOWN_LANGUAGE = ""

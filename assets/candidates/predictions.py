@@ -22,11 +22,11 @@ from judgeline.intervals import (
 )
 from judgeline.intervals.judge_and_votes import rate_by_votes
 from judgeline.io import as_coded
+from judgeline.rating_options import RatingOptions
 from judgeline.steps.step import require_columns
 from judgeline.tables.candidates import PREDICTIONS
 from judgeline.tables.rules import at_least
 from resources.config.catalog import Catalog
-from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
 from resources.tables.store import ParquetStore
 

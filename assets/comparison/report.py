@@ -31,6 +31,7 @@ from judgeline.io import as_table, plain_ratings
 from judgeline.judges.budget import Price
 from judgeline.judges.forms.registered import FORM_TABLES
 from judgeline.paths import REPORT_PAGES, home
+from judgeline.rating_options import RatingOptions
 from judgeline.report import (
     COMPANIONS,
     COST_COLUMNS,
@@ -51,7 +52,7 @@ from judgeline.steps.step import as_columns
 from judgeline.steps.winrate import adjustment_coverage, label_plan
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
-from resources.config.corpora import CorpusDefinition, RatingOptions
+from resources.config.corpora import CorpusDefinition
 from resources.tables.store import ParquetStore
 
 Tables = dict[str, pd.DataFrame]
@@ -341,7 +342,7 @@ def _first_place(tables: Tables, rating: RatingOptions) -> list[Lead]:
 
 def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
     """Return the settings and versions that make these numbers again."""
-    settings = {f"rating.{name}": value for name, value in corpus.rating.model_dump().items()}
+    settings = {f"rating.{name}": value for name, value in vars(corpus.rating).items()}
     stated_by = {
         "corpus": corpus.slug,
         **{name.replace("_", " "): getattr(corpus, name) for name in _ORIGIN},

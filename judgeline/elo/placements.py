@@ -28,9 +28,10 @@ from judgeline.elo.targets import (
     place_targets,
     soft_target,
 )
+from judgeline.rating_options import RatingOptions
 from judgeline.verdict.outcomes import smooth_outcome
 
-HEADLINE = "auto"
+HEADLINE = RatingOptions.method
 """Method that ranks unless another one is asked for: `mixtures` has its rule."""
 
 AVERAGE_FROM = 20

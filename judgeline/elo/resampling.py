@@ -15,6 +15,7 @@ from judgeline.elo.smoothing import SMOOTHING_LEVELS, is_baseline
 from judgeline.elo.strengths import analytic_std_error, place_models
 from judgeline.elo.sums import chebyshev_nodes, interpolation
 from judgeline.elo.targets import Placed
+from judgeline.rating_options import N_RESAMPLES, FitOptions, bounded
 from judgeline.verdict.outcomes import smooth_outcome
 
 _DRAWS_PER_CELL = 16  # one binomial draw costs about as much as this many battles drawn
@@ -43,27 +44,20 @@ def keyed_rng(seed: int, *names: str) -> np.random.Generator:
 
 
 @dataclass(frozen=True)
-class RatingSettings:
-    """Settings of leave-one-out ratings.
+class RatingSettings(FitOptions):
+    """Settings of leave-one-out ratings, beside the `l2` and the resamples of a fit.
 
-    `l2` is the penalty on squared strengths, per squared logit; `n_resamples` the number of
-    bootstrap resamples per model and method, 0 for the closed form alone. `seed` and `stream`, such
-    as the corpus, key the random streams with model and method; judges share them, so that equal
-    outcomes have equal errors. `smoothing_levels` are those of the label-smoothing baselines.
+    `seed` and `stream`, such as the corpus, key the random streams with model and method; judges
+    share them, so that equal outcomes have equal errors. `smoothing_levels` are of the baselines.
     """
 
-    l2: float = 0.01
-    n_resamples: int = 200
-    seed: int = 0
+    n_resamples: int = bounded(N_RESAMPLES, ge=0)
     stream: tuple[str, ...] = ()
     smoothing_levels: tuple[float, ...] = SMOOTHING_LEVELS
 
     def __post_init__(self) -> None:
         """Refuse settings that no fit can follow."""
-        require(0 <= self.l2 < np.inf, "l2", self.l2, "a finite number, 0 or more")
-        known = self.n_resamples == 0 or self.n_resamples >= 2
-        require(known, "n_resamples", self.n_resamples, "0 or at least 2")
-        require(self.seed >= 0, "seed", self.seed, "0 or more")
+        super().__post_init__()
         for level in self.smoothing_levels:
             smooth_outcome(0.5, level)
 

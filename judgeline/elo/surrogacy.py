@@ -38,7 +38,7 @@ class Surrogacy(NamedTuple):
     n_battles: int
 
 
-class _Part(NamedTuple):
+class _TrainingSet(NamedTuple):
     """Votes (M, M) and wins (M, M) against each model on all fifths but one, and strengths."""
 
     counts: Floats
@@ -46,7 +46,7 @@ class _Part(NamedTuple):
     strength: Floats
 
     @classmethod
-    def of(cls, battles: CodedBattles, l2: float) -> "_Part":
+    def of(cls, battles: CodedBattles, l2: float) -> "_TrainingSet":
         """Count the votes on battles and fit the strengths; NaN for a model without."""
         votes = tally_outcomes(battles).human
         counts, wins = votes.sum(axis=2).astype(float), votes @ np.array([0.0, 0.5, 1.0])
@@ -108,7 +108,7 @@ def fit_surrogacy(
     if rows.size > _MOST_VOTES:
         rows = rng.choice(rows, _MOST_VOTES, replace=False)
     voted, part = battles.take(rows), rng.permutation(rows.size) % _PARTS
-    parts = [_Part.of(voted.take(part != held_out), l2) for held_out in range(_PARTS)]
+    parts = [_TrainingSet.of(voted.take(part != held_out), l2) for held_out in range(_PARTS)]
     score, outcome = voted.rubric_points(), voted.human_outcome / 2
 
     def gaps(strength: Floats) -> Floats:

@@ -17,9 +17,7 @@ from judgeline.intervals.board import (
 from judgeline.intervals.conformal import (
     Calibrating,
     ConformalCalibration,
-    IntervalKind,
     Skill,
-    StdErrorKind,
     calibrate_intervals,
     calibrating_models,
     conformal_quantile,
@@ -56,9 +54,9 @@ from judgeline.intervals.refits import (
 
 __all__ = [
     "BEYOND", "BY_JUDGE", "FAR", "OF_THE_JUDGE", "WITHHELD", "Calibrating",
-    "ConformalCalibration", "Difference", "IntervalKind",
+    "ConformalCalibration", "Difference",
     "JudgeAndVotes", "Leaderboard", "RatedModels", "RefitErrors",
-    "RunningCoverage", "Skill", "StdErrorKind", "VarianceShares", "VotedRatings", "base_of",
+    "RunningCoverage", "Skill", "VarianceShares", "VotedRatings", "base_of",
     "calibrate_intervals", "calibrating_models", "compare_models",
     "conformal_quantile", "expected_half_width",
     "join_newcomers", "judge_skill", "leads_apart", "may_be_best", "nonconformity_scores",

@@ -12,14 +12,13 @@ from judgeline.elo.anchors import ENOUGH_VOTES
 from judgeline.elo.placements import HEADLINE
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.intervals.conformal import (
-    IntervalKind,
-    StdErrorKind,
     calibrating_models,
     chosen_std_error,
     clustered_vote_error,
     interval_half_width,
 )
 from judgeline.intervals.judge_and_votes import VotedRatings
+from judgeline.rating_options import IntervalKind, StdErrorKind
 
 WITHHELD = "withheld: "
 """What the flag of a rating begins with that is not shown, because its judge failed the gate."""

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +13,9 @@ from scipy.special import betaln, stdtrit
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
 from judgeline.elo.strengths import ELO_PER_LOGIT
+from judgeline.rating_options import StdErrorKind
 
 Floats = NDArray[np.float64]
-
-StdErrorKind = Literal["analytic", "bootstrap"]
-IntervalKind = Literal["calibrated", "published"]
 
 COVERAGE_TAIL = 0.005
 """Probability beyond either of the limits that `coverage_limits` gives."""

@@ -23,7 +23,8 @@ from judgeline.elo.strengths import (
     strength_to_rating,
 )
 from judgeline.elo.sums import tally_outcomes
-from judgeline.intervals.conformal import StdErrorKind, chosen_std_error, conformal_quantile
+from judgeline.intervals.conformal import chosen_std_error, conformal_quantile
+from judgeline.rating_options import StdErrorKind
 
 Floats = NDArray[np.float64]
 

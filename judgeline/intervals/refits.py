@@ -12,7 +12,8 @@ from judgeline.elo.placements import place
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng, require_clusters
 from judgeline.elo.strengths import strength_to_rating
-from judgeline.intervals.conformal import StdErrorKind, calibrating_models
+from judgeline.intervals.conformal import calibrating_models
+from judgeline.rating_options import StdErrorKind
 
 MOST_FAILED = 0.05
 """Share of resamples without a rating of a model above which it has no error."""

@@ -16,7 +16,6 @@ from judgeline.io.one_battle import ORDERS
 from judgeline.io.outcome_codes import (
     COUNT,
     PLAIN,
-    ArgumentError,
     battles_by,
     n_battles_of,
     parse_codes,
@@ -43,6 +42,7 @@ from judgeline.io.scoring import (
     votes_that_wait,
     with_waiting_votes,
 )
+from judgeline.suggest import ArgumentError
 
 __all__ = [
     "COUNT", "LEAST_SHARE", "LENGTHS", "ONE_SYSTEM", "ORDERS", "PLAIN", "RANKS", "READERS",

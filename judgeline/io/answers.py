@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 
 from judgeline.io.formats import file_columns, read_columns
-from judgeline.io.outcome_codes import ArgumentError, by_value, code_of, require_columns
+from judgeline.io.outcome_codes import by_value, code_of, require_columns
+from judgeline.suggest import ArgumentError
 
 NAMES = {
     "system": ("system", "model", "generator"),

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from judgeline.io.outcome_codes import (
     VERDICTS,
-    ArgumentError,
     by_value,
     code_of,
     looks_failed,
     quoted,
 )
+from judgeline.suggest import ArgumentError
 
 NOTHING = "nothing"
 """Statement that no number is a failure, however far it stands from the others."""

@@ -53,7 +53,6 @@ from judgeline.io.outcome_codes import (
     PLAIN,
     STATED_AS,
     USUAL,
-    ArgumentError,
     battles_by,
     by_value,
     code_of,
@@ -80,6 +79,7 @@ from judgeline.io.voters import (
     question_of,
     refusal,
 )
+from judgeline.suggest import ArgumentError
 from judgeline.verdict import hard_outcome, sign_outcome
 
 NEEDED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")

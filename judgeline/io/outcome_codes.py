@@ -12,6 +12,8 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_hashable, is_numeric_dtype
 
+from judgeline.suggest import ArgumentError
+
 USUAL = "1/0/0.5"
 STATED_AS = "A's code, then B's, then any of ties"
 MOST_LOST = 0.02
@@ -85,34 +87,6 @@ _CODINGS = tuple(
 )
 CODES_IN_USE = frozenset(code for coding in _CODINGS for code in coding)
 _MOST_SHOWN = 8
-
-
-class ArgumentError(ValueError):
-    """An error that another value of an argument mends; its message names the argument as Python.
-
-    ``outcomes=1/-1/0``, ``allow_quarantine=True`` or ``'judge'`` stand in the message.
-    """
-
-    def __init__(self, message: str, argument: str) -> None:
-        super().__init__(message)
-        self.argument = argument
-
-    def as_option(self) -> str:
-        """Return the message with the command line's options: ``--outcomes 1/-1/0``."""
-        if not self.argument:
-            return str(self)
-        option = f"--{self.argument.replace('_', '-')}"
-        message, *code = str(self).partition("python -c ")  # which stays as it is
-        text = message.replace(f"'{self.argument}'", option)
-        text = re.sub(  # a mapping of Python, ={'a': 'b', 'c': 'd'}, as ='a=b,c=d'
-            r"=\{('[^{}]*')\}",
-            lambda pairs: "=" + pairs[1].replace("': '", "=").replace("', '", ","),
-            text,
-        )
-        for name in {self.argument, "missing", "allow_quarantine"}:
-            option = f"--{name.replace('_', '-')}"
-            text = re.sub(rf"\b{name}=", f"{option} ", text).replace(f"{option} True", option)
-        return text + "".join(code)
 
 
 def require_columns(

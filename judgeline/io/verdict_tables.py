@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.io.outcome_codes import ArgumentError
 from judgeline.io.scoring import turned
+from judgeline.suggest import ArgumentError
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.verdict import completion_id
 

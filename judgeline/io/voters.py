@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from judgeline.io.outcome_codes import COUNT, ArgumentError, by_value
+from judgeline.io.outcome_codes import COUNT, by_value
+from judgeline.suggest import ArgumentError
 
 MOST_AGREED = 0.9
 """Share of decided battles above which a judge and people are asked to be two. In eight real sets

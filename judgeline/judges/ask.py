@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 from upath import UPath
 
-from judgeline.io.outcome_codes import ArgumentError
 from judgeline.io.verdict_tables import battles_given
 from judgeline.judges.annotation import annotate
 from judgeline.judges.budget import Budget, require_price
@@ -24,6 +23,7 @@ from judgeline.judges.options import checked
 from judgeline.judges.store.keyed import is_local
 from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.paths import verdicts_uri
+from judgeline.suggest import ArgumentError
 
 NO_CAP = "none"
 """Budget of a caller who wants no cap."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.io.outcome_codes import ArgumentError
 from judgeline.judges.budget import Budget, Cost, JointBudget, Price
 from judgeline.judges.forms.form import Form, Reading, read
 from judgeline.judges.judge import Calls, Judge, judge_key
@@ -20,6 +19,7 @@ from judgeline.judges.presentation import Answer, Presentation
 from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.judges.store.writing import VerdictWriter
 from judgeline.report import shortened
+from judgeline.suggest import ArgumentError
 from judgeline.tables.judging import FAILURES
 from judgeline.tables.remedies import MOST_REASONS, remedies_text
 

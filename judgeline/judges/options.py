@@ -37,18 +37,17 @@ def checked(
         return model.model_validate(dict(fields))
     except ValidationError as error:
         mistakes = [
-            f"{place(*each['loc'])}{_mistake(model, named, never_shown, each)}"
+            f"{place(*_path(each))}{_mistake(model, named, never_shown, each)}"
             for each in error.errors()
         ]
     raise ValueError(".\n".join(mistakes))  # not from the error, which shows what may be a key
 
 
 def _mistake(model: type[BaseModel], named: str, never_shown: Collection[str], error: Any) -> str:
-    key, value = ".".join(str(part) for part in error["loc"]), error["input"]
-    if error["type"] == "extra_forbidden":
-        *above, last = error["loc"]
-        known = {*(_group(model, str(above[0])) if above else model).model_fields}
-        near = near_names(str(last), known - {"slug"})
+    path, value = _path(error), error["input"]
+    key = ".".join(map(str, path))
+    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        near = near_names(str(path[-1]), _keys(model, *path[:-1]) - {"slug"})
         return f"{named} has the unknown key '{key}'; {near} Correct or remove it"
     if error["type"] == "missing":
         return f"{named} lacks the key '{key}'; add it"
@@ -63,8 +62,18 @@ def _mistake(model: type[BaseModel], named: str, never_shown: Collection[str], e
     return f"{named}{where} is wrong: {message}{shown}; correct it"
 
 
-def _group(model: type[BaseModel], name: str) -> type[BaseModel]:
-    """Return the model of the options under a key."""
-    annotation = model.model_fields[name].annotation
-    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
-    return next(kind for kind in kinds if issubclass(kind, BaseModel))
+def _path(error: Any) -> tuple[Any, ...]:
+    """Return the path to the key that is wrong; a refusal may name a key of the group it is for."""
+    argument = getattr(error.get("ctx", {}).get("error"), "argument", None)
+    path: tuple[Any, ...] = error["loc"]
+    return path if argument in (None, *path[-1:]) else (*path, argument)
+
+
+def _keys(model: type[BaseModel], *above: Any) -> set[str]:
+    """Return the keys of a model, or of the group of options under a key."""
+    if not above:
+        return {*model.model_fields}
+    hint = model.model_fields[str(above[0])].annotation
+    kinds = (hint, *get_args(hint))
+    keys = (getattr(one, "model_fields", getattr(one, "__dataclass_fields__", ())) for one in kinds)
+    return {name for each in keys for name in each}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -47,13 +48,8 @@ def units(scored_battles: pd.DataFrame, settings: Any) -> np.ndarray[Any, Any] |
 
 def rating_settings(settings: Any) -> RatingSettings:
     """Return the settings of ratings as the core takes them."""
-    return RatingSettings(
-        l2=settings.l2,
-        n_resamples=settings.n_resamples,
-        seed=settings.seed,
-        smoothing_levels=settings.smoothing_levels,
-        stream=(settings.stream,) if settings.stream else (),
-    )
+    fit = {each.name: getattr(settings, each.name) for each in fields(RatingSettings)}
+    return RatingSettings(**{**fit, "stream": (settings.stream,) if settings.stream else ()})
 
 
 def ranking_options(settings: Any, method: str = "") -> Mapping[str, Any]:

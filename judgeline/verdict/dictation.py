@@ -28,7 +28,7 @@ _LETTERED = (0x1F150, 0x1F170, 0x1F1E6)  # white on black, in squares, flags
 _BACKWARDS = [name[::-1] for name in _NAMES]
 
 
-class _Fold(dict[int, str]):
+class _FoldedLetters(dict[int, str]):
     """Table for `str.translate` that makes up its entries as they are asked for."""
 
     def __missing__(self, code: int) -> str:
@@ -47,7 +47,7 @@ def _folded_letter(letter: str) -> str:
     return f" {number:g} " if 1 <= number <= 10 else letter
 
 
-_FOLD = _Fold({ord(like): group[0] for group in _LOOKALIKES.split() for like in group[1:]})
+_FOLD = _FoldedLetters({ord(like): group[0] for group in _LOOKALIKES.split() for like in group[1:]})
 _FOLD |= {start + n: chr(97 + n) for start in _LETTERED for n in range(26)}
 _FOLD |= {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 

@@ -227,17 +227,17 @@ DO_WITHOUT = frozenset({dg.AssetKey("reference_ratings")})
 """Assets that read scored battles where there are any, and do without where there are none."""
 
 
-class Part(NamedTuple):
+class LeftOut(NamedTuple):
     """Assets left out of the lineage, with the reason; none by default."""
 
     left_out: frozenset[dg.AssetKey] = frozenset()
     told: str = ""
 
 
-WHOLE = Part()
+WHOLE = LeftOut()
 
 
-def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: str) -> Part:
+def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: str) -> LeftOut:
     """Return the part of the lineage that a judge's verdicts support."""
     recorded = store.stored("recorded_verdicts", corpus)
     if recorded is None:
@@ -250,18 +250,18 @@ def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: s
     if are_plain(own):
         battles = store.stored("sampled_battles", corpus)
         if battles is None or battles["human_outcome"].notna().any():
-            return Part(told=f"judge {judge}: {PLAIN}")
+            return LeftOut(told=f"judge {judge}: {PLAIN}")
         reason = " and without human votes on their battles"
     checks = [key for key in graph.asset_check_keys if SCORES in graph.get(key).parent_entity_keys]
     checked = {check.asset_key for check in checks} - DO_WITHOUT
     resting = dg.AssetSelection.assets(SCORES, *checked).downstream().resolve(graph)
-    return Part(
+    return LeftOut(
         frozenset(resting) - DO_WITHOUT,
         f"recorded preferences without rubric scores{reason}: reference-anchored ratings only",
     )
 
 
-def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | None:
+def common_part(parts: dict[str, LeftOut], succeeded: dict[str, bool]) -> LeftOut | None:
     """Return the part that a comparison of judges supports: that of the fullest one that ran.
 
     None where no judge got through, and the whole where there is no judge to wait for.
@@ -273,14 +273,14 @@ def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | No
     return fullest if fullest is None or fullest.left_out else WHOLE
 
 
-def methods_part(graph: AssetGraph, made: Collection[dg.AssetKey]) -> Part | None:
+def methods_part(graph: AssetGraph, made: Collection[dg.AssetKey]) -> LeftOut | None:
     """Return the part of a comparison left where gates stopped every judge: scoring methods.
 
     None where not even those were made.
     """
     if dg.AssetKey("scoring_methods") not in made:
         return None
-    return Part(
+    return LeftOut(
         frozenset(graph.executable_asset_keys - {dg.AssetKey("report")}),
         "no judge has ratings on the human scale: scoring methods are compared all the same",
     )

@@ -41,7 +41,7 @@ from pipelines.commands.console import (
 from pipelines.commands.leaderboards import print_conclusion
 from pipelines.commands.plan import (
     WHOLE,
-    Part,
+    LeftOut,
     asked_judges,
     common_part,
     judges_of,
@@ -50,7 +50,7 @@ from pipelines.commands.plan import (
     require_reachable,
     supported_part,
 )
-from pipelines.commands.up_to_date import Record, first_wave
+from pipelines.commands.up_to_date import LineageRecord, first_wave
 from pipelines.definitions import build_definitions
 from pipelines.instance.homes import HOST_TAG, open_instance, recover
 from pipelines.instance.processes import this_host
@@ -175,9 +175,9 @@ class _Request:
     def _opened(self) -> AbstractContextManager[dg.DagsterInstance]:
         return open_instance() if self.instance is None else nullcontext(self.instance)
 
-    def _record(self, recorded: dg.DagsterInstance, defs: dg.Definitions) -> Record:
+    def _record(self, recorded: dg.DagsterInstance, defs: dg.Definitions) -> LineageRecord:
         graph, catalog = defs.resolve_asset_graph(), self.catalog.frozen()
-        return Record(recorded, graph, self.store, catalog, self.verdict_store)
+        return LineageRecord(recorded, graph, self.store, catalog, self.verdict_store)
 
 
 def _asking(selected: Collection[dg.AssetKey]) -> list[str]:
@@ -213,7 +213,7 @@ class _Lineage:
     outcome: RunOutcome
     reporter: RunReporter
     defs: dg.Definitions
-    record: Record
+    record: LineageRecord
     selected: Set[dg.AssetKey]
     force: bool
     may_fork: bool
@@ -298,7 +298,7 @@ class _Lineage:
         self,
         name: str,
         partition: str,
-        part: Part = WHOLE,
+        part: LeftOut = WHOLE,
         tags: Mapping[str, str] | None = None,
         again: Set[dg.AssetKey] = frozenset(),
     ) -> bool:

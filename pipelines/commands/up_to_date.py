@@ -30,7 +30,7 @@ Place = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Record:
+class LineageRecord:
     """Record of a lineage's tables in the instance, the table store and a catalog.
 
     Settings are compared with those in `catalog`, which is frozen where a run reads it.

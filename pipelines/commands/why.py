@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 import numpy as np
@@ -310,8 +310,8 @@ class _Rating:
         rating = self._definition.rating
         ratings = as_columns(HeldOutRatings, heldout)
         base = base_of(str(row["basis"]), str(row["method"]), ratings)
-        published = rating.intervals == "published"
-        voted = calibrating_models(ratings, base, rating.std_error, published=published)
+        kind, published = cast(Any, rating.std_error), rating.intervals == "published"
+        voted = calibrating_models(ratings, base, kind, published=published)
         threshold = voted.threshold(rating.miscoverage)
         errors = (np.array([row[name]]) for name in ("judge_std_error", "vote_std_error"))
         spread = float(voted.spread(*errors)[0])

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from judgeline.elo import keyed_rng
-from resources.arena.wording import LANGUAGES, RECORD_KEYS, WORDINGS, Wording
+from resources.arena.wording import LANGUAGES, RECORD_KEYS, WORDINGS, Language
 
 KINDS: tuple[str, ...] = ("calculate", "sort", "extract", "record", "notice")
 """Arithmetic, sorting, extraction, formatting and rewriting under constraints."""
@@ -61,7 +61,7 @@ def write_prompts(n_prompts: int, seed: int) -> tuple[Prompt, ...]:
     return tuple(prompts)
 
 
-def _calculate(wording: Wording, rng: np.random.Generator) -> Content:
+def _calculate(wording: Language, rng: np.random.Generator) -> Content:
     tasks: dict[str, int] = {}
     for _ in range(int(rng.integers(4, 8))):
         a, b = sorted((int(n) for n in rng.integers(12, 99, size=2)), reverse=True)
@@ -72,7 +72,7 @@ def _calculate(wording: Wording, rng: np.random.Generator) -> Content:
     return wording.calculate.format(tasks="\n".join(tasks)), items, slips
 
 
-def _sort(wording: Wording, rng: np.random.Generator) -> Content:
+def _sort(wording: Language, rng: np.random.Generator) -> Content:
     numbers = rng.choice(np.arange(10, 1000), size=int(rng.integers(6, 10)), replace=False)
     items = [str(n) for n in sorted(numbers.tolist())]
     slips = [(str(n + 10), str(n + 1)) for n in sorted(numbers.tolist())]
@@ -80,7 +80,7 @@ def _sort(wording: Wording, rng: np.random.Generator) -> Content:
     return wording.sort.format(numbers=shown), items, slips
 
 
-def _extract(wording: Wording, rng: np.random.Generator) -> Content:
+def _extract(wording: Language, rng: np.random.Generator) -> Content:
     n_codes = int(rng.integers(4, 7))
     numbers = rng.choice(np.arange(110, 990), size=n_codes + 1, replace=False).tolist()
     letters = ["".join(rng.choice(list(_LETTERS), size=2)) for _ in numbers]
@@ -91,7 +91,7 @@ def _extract(wording: Wording, rng: np.random.Generator) -> Content:
     return wording.extract.format(message=" ".join(lines)), codes, slips
 
 
-def _record(wording: Wording, rng: np.random.Generator) -> Content:
+def _record(wording: Language, rng: np.random.Generator) -> Content:
     product, other = _two(wording.products, rng)
     colour, tint = _two(wording.colours, rng)
     weight, price, stock = (int(n) for n in rng.integers((2, 20, 60), (19, 59, 99)))
@@ -107,7 +107,7 @@ def _record(wording: Wording, rng: np.random.Generator) -> Content:
     return wording.record.format(keys=", ".join(RECORD_KEYS), **slots), items, slips
 
 
-def _notice(wording: Wording, rng: np.random.Generator) -> Content:
+def _notice(wording: Language, rng: np.random.Generator) -> Content:
     day, other_day = _two(wording.days, rng)
     place, other_place = _two(wording.places, rng)
     hour, price = int(rng.integers(10, 20)), int(rng.integers(3, 30))
@@ -130,7 +130,7 @@ def _two(nouns: tuple[str, ...], rng: np.random.Generator) -> tuple[str, str]:
     return nouns[first], nouns[second]
 
 
-_WRITERS: dict[str, Callable[[Wording, np.random.Generator], Content]] = {
+_WRITERS: dict[str, Callable[[Language, np.random.Generator], Content]] = {
     "calculate": _calculate,
     "sort": _sort,
     "extract": _extract,

@@ -22,7 +22,7 @@ RECORD_KEYS: tuple[str, ...] = ("product", "colour", "weight", "price", "stock")
 """Keys of the JSON record that a prompt may ask for, the same in every language."""
 
 
-class Wording(BaseModel, frozen=True, extra="forbid"):
+class Language(BaseModel, frozen=True, extra="forbid"):
     """One language: instructions with slots, nouns to fill them, and the contestants' prose."""
 
     calculate: str
@@ -60,8 +60,8 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-WORDINGS: dict[str, Wording] = {
-    language: Wording.model_validate(texts)
+WORDINGS: dict[str, Language] = {
+    language: Language.model_validate(texts)
     for language, texts in yaml.safe_load(
         Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
     ).items()

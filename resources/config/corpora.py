@@ -2,15 +2,17 @@
 
 import os
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judgeline import io
-from judgeline.elo import HEADLINE, JUDGE_METHODS
 from judgeline.io import language_code, parse_codes, parse_missing
 from judgeline.judges.options import SLUG, Options
+from judgeline.rating_options import RatingOptions, ReferenceFactors
+from judgeline.settings import require_method
 from resources.config import options
 from resources.config.entries import EntryKind
 
@@ -19,43 +21,10 @@ READERS = tuple(sorted(("arena", *io.READERS)))
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
-def _has_spread(n_resamples: int) -> int:
-    if n_resamples == 1:
-        raise ValueError("one resample has no spread; write 0 for none, or at least 2")
-    return n_resamples
-
-
-class RatingOptions(Options):
-    """Options of the ratings of a corpus."""
-
-    l2: float = Field(default=0.01, gt=0)  # per squared logit
-    hard_outcome: Literal["derived", "recorded"] = "derived"
-    n_resamples: Annotated[int, Field(ge=0), AfterValidator(_has_spread)] = 200  # 0 for none
-    miscoverage: float = Field(default=0.1, gt=0, lt=1)
-    n_splits: int = Field(default=5, ge=1)
-    seed: int = Field(default=0, ge=0)
-    method: Annotated[str, options.known("method", JUDGE_METHODS)] = HEADLINE
-    std_error: Literal["analytic", "bootstrap"] = "bootstrap"
-    resample_by: Literal["battle", "question"] = "question"
-    intervals: Literal["calibrated", "published"] = "calibrated"
-    win_rate_half_width: float = Field(default=0.05, gt=0, lt=0.5)  # share of battles
-
-    @model_validator(mode="before")
-    @classmethod
-    def _closed_form_without_resamples(cls, fields: Any) -> Any:
-        """Take the closed form where there are no resamples, unless the bootstrap is asked for."""
-        if not isinstance(fields, dict):
-            return fields
-        if (fields.get("intervals"), fields.get("std_error")) == ("published", "analytic"):
-            raise ValueError(
-                "published intervals are of bootstrap standard errors; remove 'std_error: analytic'"
-            )
-        if fields.get("n_resamples") != 0:
-            return fields
-        for name, value in (("std_error", "bootstrap"), ("intervals", "published")):
-            if fields.get(name) == value:
-                raise ValueError(f"n_resamples: 0 leaves no bootstrap; remove '{name}: {value}'")
-        return {"std_error": "analytic", **fields}
+def _rating(given: RatingOptions) -> RatingOptions:
+    """Return options of ratings with the resamples and the standard error that they ask for."""
+    require_method(given.method)
+    return given.resolved()
 
 
 def _as_codes(languages: list[str]) -> list[str]:
@@ -81,12 +50,11 @@ class ArenaHardOptions(Options):
     baseline_first_in: Literal[1, 2] = 1
 
 
-class ReferenceOptions(Options):
+@dataclass(frozen=True)
+class ReferenceOptions(ReferenceFactors):
     """The fixed opponent of reference-anchored ratings; two factors narrow their errors."""
 
-    model: str | None = Field(default=None, min_length=1)
-    n_population: int | None = Field(default=None, ge=2)  # prompts; None: prompts at large
-    mean_kappa: float | None = Field(default=None, gt=0, le=1)  # between the judges of a pool
+    model: Annotated[str, Field(min_length=1)] | None = None
 
 
 def _expand(text: Any) -> Any:
@@ -140,7 +108,7 @@ class CorpusDefinition(Options):
     seed: int = Field(default=0, ge=0)
     judges: list[str] | None = None
     embeddings: str | None = Field(default=None, pattern=SLUG)
-    rating: RatingOptions = Field(default_factory=RatingOptions)
+    rating: Annotated[RatingOptions, AfterValidator(_rating)] = RatingOptions().resolved()
     panel: options.PanelOptions | None = None
     drift: options.DriftOptions | None = None
     gate: options.GateOptions = Field(default_factory=options.GateOptions)

@@ -27,9 +27,9 @@ from assets.candidates.choosing import (
 )
 from assets.partitions import corpus_judge_key
 from judgeline.io import typed
+from judgeline.rating_options import RatingOptions
 from judgeline.tables.candidates import CANDIDATES
 from resources.config.catalog import Catalog
-from resources.config.corpora import RatingOptions
 from resources.config.options import CandidateOptions
 
 KNOWN = anchor_answers(BATTLES)

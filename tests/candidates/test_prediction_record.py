@@ -20,8 +20,8 @@ from assets.candidates.predictions import (
 )
 from judgeline.elo import RatingSettings, rate
 from judgeline.io import as_coded
+from judgeline.rating_options import RatingOptions
 from judgeline.tables.candidates import PREDICTIONS
-from resources.config.corpora import RatingOptions
 
 FIRST, THEN = "2031-01-01T00:00:00+00:00", "2031-02-01T00:00:00+00:00"
 HASHES = pd.Series({"new": "abc"})

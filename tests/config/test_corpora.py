@@ -1,14 +1,22 @@
 """Configuration: keys and defaults, messages about mistakes (`mistakes.yaml`), and folders."""
 
+import inspect
+import math
+import re
 from operator import attrgetter
 from pathlib import Path
 
 import pytest
 import yaml
+from pydantic_core import to_jsonable_python
 
 from assets.settings import narrowed
+from judgeline.cli import rank
+from judgeline.elo import RatingSettings
 from judgeline.paths import ROOT, config_dir, home, tables_uri
+from judgeline.rating_options import STATED, meaning
 from judgeline.reliability.gate import CRITERIA, WITHHOLD
+from judgeline.settings import Settings
 from judgeline.suggest import unknown_name
 from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.config.entries import read_entries
@@ -24,6 +32,14 @@ from resources.corpora.reading import read_corpus
 SHIPPED = ROOT / "config" / "corpora.yaml"
 EXAMPLES = ROOT / "config" / "examples" / "corpora.yaml"
 MISTAKES = yaml.safe_load((Path(__file__).parent / "mistakes.yaml").read_text("utf-8"))
+
+
+RECORDED = {
+    "l2": 0.01, "n_resamples": 200, "seed": 0, "hard_outcome": "derived", "miscoverage": 0.1,
+    "n_splits": 5, "method": "auto", "std_error": "bootstrap", "resample_by": "question",
+    "intervals": "calibrated", "win_rate_half_width": 0.05,
+}  # fmt: skip
+"""Settings as tables have them recorded: with another value a table would be made again."""
 
 
 @pytest.fixture
@@ -50,6 +66,35 @@ def test_a_corpus_is_read_with_its_defaults(load) -> None:
     assert tiny.gate.thresholds == {name: limit for name, (_, limit) in CRITERIA.items()}
     assert set(GateOptions.model_fields) == {*CRITERIA, "withhold"}
     assert tuple(tiny.gate.withhold) == WITHHOLD
+
+
+def test_a_setting_of_ratings_is_the_same_in_a_file_an_option_and_a_record(load) -> None:
+    rating = load("t:\n  reader: arena\n").rating
+    assert to_jsonable_python(rating) == RECORDED
+    assert load("t:\n  reader: arena\n  rating: {n_resamples: 0}\n").rating.std_error == "analytic"
+    head = re.findall(r"^#   rating\.(\w+) .*\((.*)\)$", SHIPPED.read_text("utf-8"), re.MULTILINE)
+    assert dict(head) == {name: str(value) for name, value in RECORDED.items()}
+    fit = RatingSettings()
+    assert (fit.l2, fit.n_resamples, fit.seed) == (rating.l2, rating.n_resamples, rating.seed)
+    options = inspect.signature(rank).parameters
+    assert [options[name].default for name in STATED] == [getattr(Settings, one) for one in STATED]
+    assert [name for name in RECORDED if not meaning(name).endswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("l2", -1, "a finite number, at least 0"),
+        ("l2", math.nan, "a finite number, at least 0"),
+        ("miscoverage", 1.0, "a finite number, more than 0 and less than 1"),
+        ("n_splits", 2.5, "a whole number, at least 1"),
+        ("std_error", "exact", "'analytic' or 'bootstrap'"),
+        ("mean_kappa", 2, "a finite number, more than 0 and at most 1"),
+    ],
+)
+def test_a_value_that_no_setting_has_is_refused_in_memory(name, value, expected) -> None:
+    with pytest.raises(ValueError, match=f"^{name} is {value!r}; expected {expected}$"):
+        Settings(**{name: value})
 
 
 def test_options_are_set_one_by_one(load) -> None:

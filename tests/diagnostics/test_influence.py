@@ -27,10 +27,10 @@ from judgeline.elo import (
 from judgeline.elo.strengths import place_models
 from judgeline.intervals.board import rank_intervals
 from judgeline.io import as_coded, as_table
+from judgeline.rating_options import RatingOptions
 from judgeline.report import lead_text
 from judgeline.steps.diagnostics import influence_table, leads_beside
 from judgeline.tables.diagnostics import BATTLE_INFLUENCES
-from resources.config.corpora import RatingOptions
 
 
 def placed(outcome: np.ndarray, anchors: np.ndarray, l2: float) -> float:

@@ -7,8 +7,8 @@ import dagster as dg
 import pandas as pd
 
 from assets.partitions import corpus_judge_key
+from judgeline.rating_options import RatingOptions
 from judgeline.tables.schema import Table
-from resources.config.corpora import RatingOptions
 from resources.tables.expectations import result_of
 
 

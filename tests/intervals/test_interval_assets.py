@@ -9,9 +9,9 @@ import pytest
 from declared_checks import checked
 
 from assets.intervals import assets as module
+from judgeline.rating_options import RatingOptions
 from judgeline.steps.intervals import first_days
 from judgeline.tables.intervals import LEADERBOARD
-from resources.config.corpora import RatingOptions
 from resources.tables.expectations import result_of
 
 CONFORMAL = pd.DataFrame(

@@ -133,7 +133,10 @@ def test_bad_input_is_named_with_a_remedy(name, content, told, tmp_path, capsys)
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--miscoverage", "1"], "miscoverage must lie strictly between 0 and 1, got 1.0"),
+        (
+            ["--miscoverage", "1"],
+            "miscoverage is 1.0; expected a finite number, more than 0 and less than 1",
+        ),
         (["--n-splits", "0"], "--n-splits"),
         (["--l2", "-1"], "--l2"),
         (["--hard-outcome", "guessed"], "'derived', 'recorded'"),

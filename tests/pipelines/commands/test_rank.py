@@ -112,7 +112,7 @@ def test_files_hold_what_is_promised(battles_csv: Path, tmp_path: Path) -> None:
 def test_many_battles_are_resampled_only_where_somebody_asks(
     battles_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    monkeypatch.setattr("judgeline.settings.MOST_RESAMPLED", 899)
+    monkeypatch.setattr("judgeline.rating_options.MOST_RESAMPLED", 899)
     resampled = {}
     for options in ("", "--n-resamples 2", "--std-error bootstrap"):
         out = tmp_path / f"out{options}"

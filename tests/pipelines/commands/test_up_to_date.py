@@ -12,7 +12,7 @@ from assets.conditions import table_check
 from assets.partitions import corpus_judge_key, register
 from assets.provenance import MADE_FROM, check_records, latest, settled_judges
 from pipelines.commands import run as run_module
-from pipelines.commands.up_to_date import Record, _left_out
+from pipelines.commands.up_to_date import LineageRecord, _left_out
 from pipelines.definitions import build_definitions
 from resources.stores import StoredVerdicts
 from resources.tables.store import ParquetStore, ParquetTables
@@ -230,7 +230,7 @@ def test_answers_later_than_the_table_do_not_wait(make_workshop, tmp_path, later
         at, told = noon + timedelta(minutes=minute), {"status": status, "answer": answer}
         bought.open().append("key", [{**CALL, "identity": identity, "answered_at": at, **told}])
     store = ParquetTables(base_uri=str(tmp_path / "tables")).create_io_manager(None)
-    record = Record(workshop.instance, None, store, workshop.catalog, bought)
+    record = LineageRecord(workshop.instance, None, store, workshop.catalog, bought)
     assert record._has_other_answers("verdicts", place, "key") is is_due
 
 
