@@ -88,9 +88,11 @@ def board_of(
 ) -> Leaderboard:
     """Return the board of a method's held-out ratings and of people's votes on the battles."""
     with once():
-        battles = [coded(scored_battles, settings, every_vote=every) for every in (True, False)]
+        every_vote = coded(scored_battles, settings, every_vote=True)
+        settled = coded(scored_battles, settings)
     together = rate_with_votes(
-        *battles,
+        every_vote,
+        settled,
         heldout,
         method=method,
         miscoverage=settings.miscoverage,
