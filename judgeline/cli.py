@@ -458,8 +458,11 @@ def is_checkout() -> bool:
 def _with_checkout(arguments: Sequence[str]) -> bool:
     """Add the commands of a checkout where the package lies in one.
 
-    Elsewhere such a command is answered with what it needs.
+    Elsewhere such a command is answered with what it needs. The library's own command needs none.
     """
+    own = [one.callback.__name__ for one in app.registered_commands if one.callback]
+    if arguments[:1] and arguments[0] in own:
+        return True
     if is_checkout():
         for entry in _entry_points(_COMMANDS):
             if (_CHECKOUT / entry.module.partition(".")[0]).is_dir():  # an image leaves some out

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,10 +65,11 @@ def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
         reason = withheld_reason(row["flags"])
         is_hidden = math.isnan(row["rating"])
         interval = "-" if is_hidden else f"{elo(row['lower'])} to {elo(row['upper'])}"
-        cells = (rank_text(row), plain(row["model"]), elo(row["rating"]), interval)
+        cells = (rank_text(row), row["model"], elo(row["rating"]), interval)
         alone = (elo(row["judge_rating"]), elo(row["human_rating"]), row["n_battles"])
-        flags = plain(row["flags"].removeprefix(WITHHELD + reason).lstrip(";"))
-        table.add_row(*map(str, (*cells, row["evidence"] or "-", *alone)), flags)
+        flags = row["flags"].removeprefix(WITHHELD + reason).lstrip(";")
+        texts = map(_printable, (*cells, row["evidence"] or "-", *alone, flags))
+        table.add_row(*map(Text, texts))  # which nobody reads as markup
     return table
 
 
@@ -98,7 +100,11 @@ def show_leaderboard(
 
 def plain(text: object) -> str:
     """Return text from outside without markup and control characters, safe for a terminal."""
-    return escape("".join(c if c.isprintable() or c in "\n\t" else _HIDDEN for c in str(text)))
+    return escape(_printable(text))
+
+
+def _printable(text: object) -> str:
+    return "".join(c if c.isprintable() or c in "\n\t" else _HIDDEN for c in str(text))
 
 
 def complain(kind: str, message: str, *, style: str = "bold red") -> None:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +39,8 @@ class CodedBattles:
     score_difference: NDArray[Any]  # A minus B: int16 numerators, or rubric points
     denominator: int  # of the numerators; 0 where score differences are rubric points already
     count: NDArray[Any] | None = None  # of battles alike in each row; None where each is one
+    made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What was made of these battles and is wanted again, by what it is."""
 
     def __len__(self) -> int:
         """Return the number of rows, which are battles where none is counted."""

@@ -124,9 +124,12 @@ class Placements(NamedTuple):
 
 def human_anchors(battles: CodedBattles, *, l2: float) -> tuple[Bools, Floats]:
     """Return which models are anchors, (M,), and people's strengths of them by fold, (M, A)."""
-    voted = require_votes(battles)
-    target = linear_target(tally_outcomes(battles).human[:, voted], _HALVES, voted)
-    return voted, fold_anchors(target, voted, l2, np.array(battles.models)[voted])
+    voted, made = require_votes(battles), battles.made
+    if ("human", l2) not in made:
+        target = linear_target(tally_outcomes(battles).human[:, voted], _HALVES, voted)
+        names = np.array(battles.models)[voted]
+        made["human", l2] = fold_anchors(target, voted, l2, names)
+    return voted, made["human", l2]
 
 
 def place(
@@ -169,7 +172,8 @@ def place(
         targets[name] = outcome_target(battles, judge, outcomes, voted)
         shares[name] = _turned(outcomes)
         beta |= {} if slopes is None else {name: slopes}
-    placed = place_targets(targets, voted, l2, np.array(battles.models)[voted])
+    human = human_anchors(battles, l2=l2)[1]
+    placed = place_targets(targets, voted, l2, np.array(battles.models)[voted], human)
     mixed = mixtures(placed, voted, (*_RULED, *(methods or {})))
     return Placements(tally, voted, targets, placed, shares, beta, mixed, {"gap": gap})
 

@@ -11,8 +11,8 @@ from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import scipy  # whose part for sparse matrices is imported when it is first used
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from scipy.special import expit
 
 from judgeline.arrays import Floats, Ints, alike, model_pairs, require
@@ -159,8 +159,8 @@ def _rate_group(
     z = z[varies].T / spread[varies]
     # a row per battle, (n, M + K): 1 for model A, -1 for model B, then the covariates
     place, signs = (np.tile(np.arange(n), 2), codes), np.repeat([1.0, -1.0], n)
-    design = sparse.hstack([sparse.coo_array((signs, place), shape=(n, size)), z])
-    value, covariance = fit(sparse.csr_array(design), size)
+    design = scipy.sparse.hstack([scipy.sparse.coo_array((signs, place), shape=(n, size)), z])
+    value, covariance = fit(scipy.sparse.csr_array(design), size)
     kept = size + int(varies.sum())  # without the ties' parameter
     n_battles = np.bincount(codes, minlength=size)
     won = np.bincount(codes, np.concatenate([share, 1 - share]), size)
@@ -196,7 +196,7 @@ def style_difference(of_a: ArrayLike, of_b: ArrayLike) -> Floats:
 def _fit(
     share: Floats,
     clusters: NDArray[Any],
-    design: sparse.csr_array,
+    design: "scipy.sparse.csr_array",
     size: int,
     ties: Ties,
     l2: float,
@@ -218,8 +218,8 @@ def _fit(
         tie = expit(value[-1] - np.logaddexp(ahead / 2, -ahead / 2)) if modelled else 0.0 * ahead
         expected = (1 - tie) * expit(ahead) + tie / 2
         variance = (1 - tie) * expit(ahead) + tie / 4 - expected**2
-        errors = sparse.hstack(
-            [_times(design, share - expected), sparse.csr_array((is_tie - tie)[:, None])]
+        errors = scipy.sparse.hstack(
+            [_times(design, share - expected), scipy.sparse.csr_array((is_tie - tie)[:, None])]
         ).tocsr()[:, : value.size]
         information = np.zeros((value.size, value.size))
         information[:n_weights, :n_weights] = (design.T @ _times(design, variance)).toarray()
@@ -233,7 +233,7 @@ def _fit(
         if np.abs(step).max() <= _TOLERANCE:
             bread = np.linalg.inv(information)
             ones = np.ones(units.size)
-            summed = sparse.csr_array((ones, (units, np.arange(units.size)))) @ errors
+            summed = scipy.sparse.csr_array((ones, (units, np.arange(units.size)))) @ errors
             n_units = summed.shape[0]
             meat = (summed.T @ summed).toarray() * n_units / max(n_units - 1, 1)
             enough = 1.0 if n_units >= _LEAST_CLUSTERS else np.nan
@@ -241,9 +241,9 @@ def _fit(
     raise RuntimeError(f"plain ratings did not converge after {_MAX_ITERATIONS} iterations")
 
 
-def _times(design: sparse.csr_array, factor: Floats) -> sparse.csr_array:
+def _times(design: "scipy.sparse.csr_array", factor: Floats) -> "scipy.sparse.csr_array":
     """Return the design with every battle's row multiplied by its factor."""
-    return sparse.csr_array(design.multiply(factor[:, None]))
+    return scipy.sparse.csr_array(design.multiply(factor[:, None]))
 
 
 def _joined(tables: list[Any], kind: type[Any]) -> Any:

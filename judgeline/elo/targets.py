@@ -118,15 +118,22 @@ def _with_folds(target: Target, totals: Floats, voted: Bools) -> Target:
 
 
 def place_targets(
-    targets: Mapping[str, Target], voted: Bools, l2: float, names: NDArray[np.str_]
+    targets: Mapping[str, Target],
+    voted: Bools,
+    l2: float,
+    names: NDArray[np.str_],
+    human: Floats,
 ) -> dict[str, Placed]:
-    """Fit every fold's anchors, then place models; by a judge no vote on one changes a bit."""
-    fitted = {
+    """Fit every fold's anchors by a judge, then place models, by people among those of `human`.
+
+    By a judge no vote on a model changes a bit of its place.
+    """
+    fitted = {"human": human} | {
         name: fold_anchors(target, voted, l2, names)
         for name, target in targets.items()
-        if target.fold_wins is not None
+        if target.fold_wins is not None and name != "human"
     }
-    anchors = np.array([fitted.get(name, fitted["human"]) for name in targets])
+    anchors = np.array([fitted.get(name, human) for name in targets])
     counts, wins = (np.array([target[field] for target in targets.values()]) for field in (0, 1))
     squares = np.array([target.own_squares for target in targets.values()])
     strength = np.full(squares.shape, np.nan)

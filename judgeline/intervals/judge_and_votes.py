@@ -5,6 +5,7 @@ out, and the anchors are that fold's human strengths.
 """
 
 import math
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,11 +173,11 @@ def leave_out(
     calibration: VoteCalibration, models: CalibratingModels, model: str
 ) -> VoteCalibration:
     """Return the calibration without a model, but for its residual in the others' variances."""
-    left = tuple(name for name in calibration.model if name != model)
+    left = [name != model for name in calibration.model]
     return VoteCalibration(
         models.variance(np.array(models.model) != model),
-        left,
-        calibration.nonconformity[:, [calibration.model.index(name) for name in left]],
+        tuple(compress(calibration.model, left)),
+        calibration.nonconformity[:, np.array(left, dtype=bool)],
     )
 
 

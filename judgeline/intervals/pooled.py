@@ -14,7 +14,7 @@ from judgeline.arrays import require
 from judgeline.elo.anchors import require_votes
 from judgeline.elo.battles import CodedBattles, require_single
 from judgeline.elo.gap import fit_gap, gap_features, mean_features
-from judgeline.elo.placements import Placements, human_shares, human_target
+from judgeline.elo.placements import Placements, human_anchors, human_shares, human_target
 from judgeline.elo.ratings import HeldOutRatings, tabulate
 from judgeline.elo.resampling import RatingSettings, require_clusters
 from judgeline.elo.sums import tally_outcomes
@@ -79,7 +79,8 @@ def rate_pooled(
         "human": human_target(battles, tally, voted),
         POOLED: own_target(battles, tally.judge[:, voted], gap.of_both(battles), voted),
     }
-    placed = place_targets(targets, voted, settings.l2, np.array(battles.models)[voted])
+    human = human_anchors(battles, l2=settings.l2)[1]
+    placed = place_targets(targets, voted, settings.l2, np.array(battles.models)[voted], human)
     shares = {"human": human_shares, POOLED: gap.of_own}
     found = Placements(tally, voted, targets, placed, shares, {}, {}, {POOLED: gap})
     wanted = np.isin(battles.models, list(battles.models if models is None else models))

@@ -16,6 +16,7 @@ from judgeline.judges.forms.form import Form, Odds, Reading
 from judgeline.judges.judge import Evidence, Judge
 from judgeline.judges.presentation import Presentation
 from judgeline.tables.corpus import SCORE_COLUMNS
+from judgeline.tables.ids import is_among
 from judgeline.tables.judging import CHOICE_VERDICTS, VERDICTS
 from judgeline.tables.remedies import reasons_of
 
@@ -152,7 +153,7 @@ def recorded_marks(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> 
             f"no recorded verdicts of judge {slug!r} came with this corpus (it has: {there}); "
             "name one of those in judges.yaml, or choose a judge of another kind"
         )
-    rows = published[published["battle_id"].isin(battles["battle_id"])]
+    rows = published[is_among(published["battle_id"], battles["battle_id"])]
     return VERDICTS.filled(rows).reset_index(drop=True)
 
 
@@ -163,7 +164,8 @@ def recorded_choices(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -
     whose preferences are neither a win nor a draw. Empty if the judge has scores; failed ones are
     kept if no verdict of the judge has.
     """
-    rows = verdicts[verdicts["judge"].eq(slug) & verdicts["battle_id"].isin(battles["battle_id"])]
+    published = verdicts[verdicts["judge"].eq(slug)]
+    rows = published[is_among(published["battle_id"], battles["battle_id"])]
     if rows[list(SCORE_COLUMNS)].notna().any(axis=None) or rows["recorded_outcome"].isna().all():
         rows = rows.head(0)
     share = rows["recorded_outcome"].astype("float64").where(rows["status"].eq("ok"))

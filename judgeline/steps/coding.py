@@ -11,7 +11,7 @@ import pandas as pd
 from judgeline.elo import CodedBattles, RatingSettings, with_settled_votes
 from judgeline.io import as_coded, questions_of
 
-_kept: list[tuple[pd.DataFrame, str, CodedBattles]] = []
+_kept: list[tuple[pd.DataFrame, str, tuple[CodedBattles, CodedBattles]]] = []
 _depth = 0
 
 
@@ -34,11 +34,14 @@ def coded(scored_battles: pd.DataFrame, settings: Any, *, every_vote: bool = Fal
     ValueError as of `as_coded`.
     """
     outcome = settings.hard_outcome
-    kept = [own for table, by, own in _kept if table is scored_battles and by == outcome]
-    battles = kept[0] if kept else as_coded(scored_battles, outcome, every_vote=True)
-    if _depth and not kept:
-        _kept[:] = [(scored_battles, outcome, battles)]
-    return battles if every_vote else with_settled_votes(battles)
+    kept = [both for table, by, both in _kept if table is scored_battles and by == outcome]
+    if kept:
+        return kept[0][every_vote]
+    battles = as_coded(scored_battles, outcome, every_vote=True)
+    both = with_settled_votes(battles), battles
+    if _depth:
+        _kept[:] = [(scored_battles, outcome, both)]
+    return both[every_vote]
 
 
 def units(scored_battles: pd.DataFrame, settings: Any) -> np.ndarray[Any, Any] | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.elo import HeldOutRatings, with_settled_votes
+from judgeline.elo import HeldOutRatings
 from judgeline.intervals import (
     Leaderboard,
     calibrate_intervals,
@@ -16,7 +16,7 @@ from judgeline.intervals import (
 )
 from judgeline.io import RANKS, as_table
 from judgeline.reliability import failures
-from judgeline.steps.coding import coded, ranking_options, units
+from judgeline.steps.coding import coded, once, ranking_options, units
 from judgeline.steps.reliability import gate_of
 from judgeline.steps.step import as_columns, require_columns, step
 from judgeline.tables.intervals import CONFORMAL_CALIBRATION, LEADERBOARD
@@ -87,10 +87,12 @@ def board_of(
     scored_battles: pd.DataFrame, heldout: HeldOutRatings, settings: Any, method: str
 ) -> Leaderboard:
     """Return the board of a method's held-out ratings and of people's votes on the battles."""
-    every_vote = coded(scored_battles, settings, every_vote=True)
+    with once():
+        every_vote = coded(scored_battles, settings, every_vote=True)
+        settled = coded(scored_battles, settings)
     together = rate_with_votes(
         every_vote,
-        with_settled_votes(every_vote),
+        settled,
         heldout,
         method=method,
         miscoverage=settings.miscoverage,

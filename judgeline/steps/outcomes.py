@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from judgeline.tables.ids import is_among
 from judgeline.tables.trust import SOFT_OUTCOMES
 from judgeline.trust import aggregate_orders, perplexity_outcome
 from judgeline.verdict import (
@@ -153,8 +154,9 @@ def _parsed(verdicts: pd.DataFrame, what: str) -> pd.DataFrame:
 
 
 def _require_unmixed(chosen: pd.DataFrame) -> None:
-    averaged = set(chosen.loc[chosen["order"].eq("mean"), "battle_id"])
-    mixed = chosen.loc[chosen["order"].ne("mean") & chosen["battle_id"].isin(averaged), "battle_id"]
+    is_mean = chosen["order"].eq("mean")
+    single = chosen.loc[~is_mean, "battle_id"]
+    mixed = single[is_among(single, chosen.loc[is_mean, "battle_id"])]
     if len(mixed):
         raise ValueError(
             f"{mixed.nunique()} battles have both an averaged choice and single orders, the first "

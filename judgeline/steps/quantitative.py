@@ -26,6 +26,7 @@ from judgeline.quantitative import (
 )
 from judgeline.steps.outcomes import completion_ids
 from judgeline.steps.step import Made, step
+from judgeline.tables.ids import is_among
 from judgeline.tables.judging import SCORE_VERDICTS
 from judgeline.tables.quantitative import QUANTITATIVE_JUDGES, QUANTITATIVE_OUTCOMES
 from judgeline.tables.schema import Table
@@ -52,10 +53,10 @@ def pair_material(
     own = embeddings[embeddings["source"].eq("verdict")].rename(columns={"key": "battle_id"})
     usable = verdicts[verdicts["status"].eq("ok") & verdicts["order"].isin(["AB", "BA"])]
     rows = own.merge(usable, on=_ANSWER, how="inner", validate="one_to_one")
-    rows = rows[rows["battle_id"].isin(scored_battles["battle_id"])]
+    rows = rows[is_among(rows["battle_id"], scored_battles["battle_id"])]
     if rows.empty:
         raise TooLittleToLearnError("no battle has the reasons of a verdict")
-    battles = scored_battles[scored_battles["battle_id"].isin(rows["battle_id"])]
+    battles = scored_battles[is_among(scored_battles["battle_id"], rows["battle_id"])]
     battles = battles.reset_index(drop=True)
     swapped = rows["order"].eq("BA").to_numpy(dtype=bool)
     shown = presentations(

@@ -5,6 +5,7 @@ import pandas as pd
 
 from judgeline.elo import connected_components, cut_models
 from judgeline.tables.corpus import RECORDED_VERDICTS, REPLY_DTYPES, SCORE_COLUMNS
+from judgeline.tables.ids import is_among
 from judgeline.tables.remedies import reasons_of, remedies_text
 from judgeline.tables.rules import Rule, among, has_columns, holds, known, n_rows, unique, within
 from judgeline.tables.schema import Check, Table, stops, table, warns
@@ -143,7 +144,7 @@ VERDICTS = table(
             mostly=_WARN_JUDGED,
         ),
         rows=lambda verdicts, sample: sample[["battle_id"]].assign(
-            judged=sample["battle_id"].isin(verdicts["battle_id"])
+            judged=is_among(sample["battle_id"], verdicts["battle_id"])
         ),
         ids=["battle_id"],
         beside="sampled_battles",

@@ -50,7 +50,7 @@ def _read(_layout: Layout, paths: Sequence[Path], _stated: Stated) -> schema.Cor
     ValueError if the files hold battles of several corpora, two judges share a slug, or preferences
     are of another coding.
     """
-    return battles_and_verdicts(annotations(paths), paths)
+    return battles_and_verdicts(annotations(paths), paths, with_identities=True)
 
 
 def annotations(paths: Sequence[Path]) -> pd.DataFrame:
@@ -65,7 +65,9 @@ def annotations(paths: Sequence[Path]) -> pd.DataFrame:
     return table.assign(**_identified(table), judge=judge_slugs(table["judge"]))
 
 
-def battles_and_verdicts(rows: pd.DataFrame, paths: Sequence[Path]) -> schema.CorpusRead:
+def battles_and_verdicts(
+    rows: pd.DataFrame, paths: Sequence[Path], *, with_identities: bool = False
+) -> schema.CorpusRead:
     """Return the battles and verdicts in rows of `annotations`: see `_read`."""
     table = rows.assign(human_outcome=_outcome(rows["human_pref"], (0.0, 0.5, 1.0)))
     is_known = table["human_outcome"].notna()
@@ -73,6 +75,8 @@ def battles_and_verdicts(rows: pd.DataFrame, paths: Sequence[Path]) -> schema.Co
     require_known_codes(table["human_pref"], is_known, f"{place} human_pref", _FIXED_CODES)
     sound, broken = _sound(table)
     verdicts, unread = _verdicts(sound, f"{place} judge_pref")
+    if with_identities:
+        verdicts["identity"] = pd.Series(_identities(sound), dtype=verdicts["identity"].dtype)
     return schema.CorpusRead(
         _battles(sound), schema.in_file_order([*broken, unread], paths), verdicts
     )
@@ -82,8 +86,9 @@ def _published(path: Path) -> pd.DataFrame:
     """Return the rows of one file in the columns of the full release."""
     raw = read_layout(path, SOFT_ELO, _OPTIONAL)
     missing = pd.Series(None, index=raw.index, dtype="str")
-    position = pd.Series([f"row-{row:06d}" for row in raw.index], index=raw.index)
     is_full = "judge" in raw
+    if not is_full and "row_id" not in raw:
+        raw["row_id"] = [f"row-{row:06d}" for row in raw.index]
     lengths = {f"length_{s}": raw.get(f"len_{s}", missing) for s in "ab"}
     for name, given in lengths.items():
         lengths[name] = pd.to_numeric(given, errors="coerce")
@@ -101,7 +106,7 @@ def _published(path: Path) -> pd.DataFrame:
             "model_b": names(raw["model_b"]),
             "judge": names(raw["judge"]) if is_full else RECORDED,
             "question": names(raw["original_question_id_hash"]) if is_full else missing,
-            "given_id": missing if is_full else names(raw.get("row_id", position)),
+            "given_id": missing if is_full else names(raw["row_id"]),
             "language": languages(raw.get("language", raw.get("meta_lang", missing))),
             "source_dataset": names(raw.get("source_dataset", missing)),
             "instruction_id_hash": names(raw.get("instruction_id_hash", missing)),
@@ -113,10 +118,11 @@ def _published(path: Path) -> pd.DataFrame:
 
 def _identified(table: pd.DataFrame) -> dict[str, pd.Series]:
     models = table["model_a"].fillna("") + ":" + table["model_b"].fillna("")
-    asked = table["instruction_id_hash"].fillna("-")
-    occurrence = table.groupby([table["judge"], asked, models], dropna=False).cumcount()
-    counted = asked + ":" + models + ":" + occurrence.astype(str)
-    battle_id = table["given_id"].fillna(table["question"] + ":" + models).fillna(counted)
+    battle_id = table["given_id"].fillna(table["question"] + ":" + models)
+    if battle_id.isna().any():
+        asked = table["instruction_id_hash"].fillna("-")
+        occurrence = table.groupby([table["judge"], asked, models], dropna=False).cumcount()
+        battle_id = battle_id.fillna(asked + ":" + models + ":" + occurrence.astype(str))
     question = table["question"].fillna(table["instruction_id_hash"]).fillna(battle_id)
     return {"battle_id": battle_id, "question_id": question, "cluster_id": question}
 
@@ -200,7 +206,6 @@ def _verdicts(rows: pd.DataFrame, place: str) -> tuple[pd.DataFrame, pd.DataFram
         replicate=0,
         status=np.where(is_read, "ok", "parse_error"),
         recorded_outcome=recorded,
-        identity=_identities(rows),
     )
     return schema.typed(verdicts, VERDICT_DTYPES), quarantine
 
