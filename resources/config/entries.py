@@ -103,13 +103,27 @@ def _lines(node: Any, path: tuple[str, ...], file: Path) -> Iterator[tuple[tuple
 
 @dataclass(frozen=True)
 class EntryKind(Generic[M]):
-    """The entries of one file: `what` they are, their `model`, and keys whose values are secret."""
+    """The entries of one file: `what` they are, their `model`, and keys whose values are secret.
+
+    `verify` raises ValueError where a checked entry names a file that does not serve it.
+    """
 
     what: str
     plural: str
     expected: str
     model: type[M]
     never_shown: Collection[str] = ()
+    verify: Callable[[M], None] = lambda _: None
+
+    def unserved(self) -> list[str]:
+        """Return why some of the configured entries cannot be used as they are."""
+        problems = []
+        for entry in self.load().values():
+            try:
+                self.verify(entry)
+            except ValueError as error:
+                problems.append(str(error))
+        return problems
 
     @property
     def own_file(self) -> Path:
