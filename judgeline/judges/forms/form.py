@@ -298,7 +298,8 @@ class ShortForm(Form):
         if is_last:
             self.typical_tokens = _REASONED_TOKENS
         ours = f"{self.name}{'-json' if is_json else ''}{'-last' if is_last else ''}.txt"
-        self.template = self.options.template or (self.usual_prompt if self.pattern else ours)
+        self.own_template = self.usual_prompt if self.pattern else ours
+        self.template = self.options.template or self.own_template
         self.samples = self.options.samples
         if is_json:
             # a pattern or a greatest length of the reason breaks some servers' grammars
@@ -341,8 +342,10 @@ class ShortForm(Form):
                 f"{again}Begin with a line that holds nothing but {self.stand_in}, then give a "
                 "short reason."
             )
-        said = self.pattern.text.replace("{value}", "X")
-        return f"{again}Give your reasons first, and end with {said}, where X is {self.stand_in}."
+        said = f"end with {self.pattern.text.replace('{value}', 'X')}, where X"
+        if self.pattern.key is not None:
+            said = f"end with the JSON object that was asked for, whose {self.pattern.key!r}"
+        return f"{again}Give your reasons first, and {said} is {self.stand_in}."
 
     def value_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the value."""

@@ -18,8 +18,8 @@ _ENDS = re.compile(
     re.IGNORECASE,
 )
 _BEGINS = re.compile(r"\b(?:begin|start)\b[^.]*\bwith\b|\bfirst line\b", re.IGNORECASE)
-_SET_OFF = re.compile(  # what values are set off by in words: double brackets, a tag, a label
-    r"\[\[[^\[\]\n]{1,40}\]\]|\[[A-Z]{3,}\]|\b[A-Z]\w+:\s*\[[^\[\]\n]{1,40}\]"
+_SET_OFF = re.compile(  # double brackets, a tag, brackets behind a label, an object
+    r"\[\[[^\[\]\n]{1,40}\]\]|\[[A-Z]{3,}\]|\b[A-Z]\w+:\s*\[[^\[\]\n]{1,40}\]|\{\s*\"\w+\":"
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
@@ -54,11 +54,12 @@ def require_order(template: str, file: Path, form: Form) -> None:
 
 def _asks_last(template: str, form: Form) -> str | None:
     """Return the words by which a prompt asks for reasons first; None if there are none."""
-    said = _ENDS.search(template)
-    if said is None and isinstance(form, ShortForm) and not form.options.structured:
-        sentences = (one for one in _SENTENCE.split(template) if not _BEGINS.search(one))
-        said = next(filter(None, map(_SET_OFF.search, sentences)), None)
-    return " ".join(said[0].split()) if said else None
+    sentences = [one for one in _SENTENCE.split(template) if not _BEGINS.search(one)]
+    is_worded = isinstance(form, ShortForm) and not form.options.structured
+    for telling in (_ENDS, _SET_OFF) if is_worded else (_ENDS,):
+        for said in filter(None, map(telling.search, sentences)):
+            return said[0]
+    return None
 
 
 def _shows(template: str, pattern: Pattern) -> bool:
@@ -76,4 +77,4 @@ def _with_pattern(form: Form) -> str:
 
 
 def _ours(form: Form) -> str:
-    return form.template if isinstance(form, ShortForm) and form.template else "rubric-last.txt"
+    return form.own_template if isinstance(form, ShortForm) else "rubric-last.txt"
