@@ -24,7 +24,7 @@ _FENCE = re.compile(r"```(?:json)?[ \t]*\r?\n", re.IGNORECASE)
 _THOUGHTS = re.compile(r"\A.*</think(?:ing)?>|<think(?:ing)?>.*\Z", re.IGNORECASE | re.DOTALL)
 _QUOTED = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*\r?$|\Z)"
-    r"|<<<(?P<mark>[0-9a-f]{32})\b.*?(?:(?P=mark)>>>|\Z)",  # a quotation of the request
+    r"|<<<(?P<mark>[0-9a-f]{8,64})\b.*?(?:(?P=mark)>>>|\Z)",  # a quotation of the request
     re.MULTILINE | re.DOTALL,
 )
 _WHOLE = re.compile(r"(0|[1-9][0-9]{0,8})(?:\.0+)?")

@@ -170,8 +170,8 @@ def _alone(kind: Kind) -> re.Pattern[str]:
 def _is_closed(match: re.Match[str]) -> bool:
     """Whether each bracket and each mark of emphasis about a value has its counterpart."""
     marks = re.findall(r"[*_]+", match[0])
-    n_brackets = (match["open"].count("["), match["close"].count("]"))
-    return len(marks) % 2 == 0 and n_brackets[0] == n_brackets[1]
+    is_even = len(marks) % 2 == 0 and marks == marks[::-1]
+    return is_even and match["open"].count("[") == match["close"].count("]")
 
 
 def _rival(kind: Kind, mark: str, is_set_off: bool) -> re.Pattern[str]:

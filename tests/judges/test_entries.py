@@ -506,12 +506,9 @@ def test_forms_have_defaults(tmp_path: Path) -> None:
         "samples": 10,
         "template": None,
         "structured": False,
-        "value": "first",
-        "pattern": None,
     }
     assert judge.choice.model_dump() == {
         "tolerance": 0.0, "samples": 10, "template": None, "structured": False,
-        "value": "first", "pattern": None,
     }  # fmt: skip
 
 

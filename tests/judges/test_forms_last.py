@@ -243,6 +243,15 @@ def test_the_option_enters_an_identity_only_where_the_value_comes_last() -> None
     }
 
 
+def test_settings_of_stored_tables_name_the_option_only_where_the_value_comes_last() -> None:
+    before = define(asks=["score", "choice"])
+    stated = {form: {"value": "first"} for form in ("score", "choice")}
+    assert define(asks=["score", "choice"], **stated).model_dump_json() == before.model_dump_json()
+    assert not {"value", "pattern", "rubric"} & {*before.model_dump(), *before.score.model_dump()}
+    last = define(rubric=LAST).model_dump()
+    assert last["rubric"] == LAST
+
+
 def test_a_schema_puts_the_reason_before_the_value() -> None:
     judge = define(
         asks=["rubric", "score", "choice"],

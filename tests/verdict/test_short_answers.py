@@ -131,7 +131,7 @@ def test_marks_about_a_letter_and_the_word_answer_do_not_hide_it(letter: str, ar
 @pytest.mark.parametrize(
     "text",
     ["", "a", "D", "AB", "A good answer is B", "A is better", "A/B", "A or B", "A. B", "A: not B",
-     "Answer: A or B", "**A", "**A** is better", "[[A]", "[[A]] or [[B]]", "[[A>B]]",
+     "Answer: A or B", "**A", "**A_", "**A** is better", "[[A]", "[[A]] or [[B]]", "[[A>B]]",
      "(A)",
      "**A**\nThorough.\n\n**B**\nRight.\n\nBetter: **B**",
      "Answer: A\nAnswer: B",

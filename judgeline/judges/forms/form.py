@@ -140,9 +140,12 @@ class Chances(NamedTuple):
 
 
 class FormOptions(Options):
-    """Options of every form: whether the value begins the answer, or ends it after reasons."""
+    """Options of every form: whether the value begins the answer, or ends it after reasons.
 
-    value: Literal["first", "last"] = "first"
+    Settings of stored tables lack what is as it was before there was the option.
+    """
+
+    value: Literal["first", "last"] = Field(default="first", exclude_if=lambda v: v == "first")
 
     @property
     def is_last(self) -> bool:
@@ -250,7 +253,7 @@ class ShortOptions(FormOptions):
     A `pattern` says how a value that comes last is set off, such as ``[RESULT] {value}``.
     """
 
-    pattern: str | None = None
+    pattern: str | None = Field(default=None, exclude_if=lambda v: v is None)
     samples: int = Field(default=10, ge=2, le=1000, strict=True)
     template: str | None = Field(default=None, min_length=1)
     structured: bool = Field(default=False, strict=True)

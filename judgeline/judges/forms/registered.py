@@ -24,7 +24,7 @@ class AskedForms(BaseModel):
     """Forms in which a judge is asked, and under the name of a form its options, if it has any."""
 
     asks: tuple[FormName, ...] = Field(default=("rubric",), min_length=1)
-    rubric: FormOptions = FormOptions()
+    rubric: FormOptions = Field(default=FormOptions(), exclude_if=lambda v: not v.is_last)
     score: ScoreOptions = ScoreOptions()
     choice: ChoiceOptions = ChoiceOptions()
 
