@@ -10,16 +10,22 @@ from assets.settings import EMBEDDER, corpus_of
 from judgeline.judges.embeddings.buying import VectorBuyer
 from judgeline.judges.embeddings.embedder import open_embedder
 from judgeline.judges.embeddings.vector import Vector
+from judgeline.judges.forms.score import ScoreForm
 from judgeline.tables.quantitative import RATIONALE_EMBEDDINGS
 from judgeline.tables.rules import within
-from judgeline.verdict import explanation, reason_of_score
+from judgeline.verdict import Pattern, RubricError, explanation, reason_of_score
 from resources.config.catalog import Catalog
 from resources.stores import StoredEmbeddings
 from resources.tables.expectations import evaluate
 
 
-def rationales(verdicts: pd.DataFrame, score_verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return the reasons in the usable answers of one judge, as ``text``, empty where none is."""
+def rationales(
+    verdicts: pd.DataFrame, score_verdicts: pd.DataFrame, pattern: Pattern | None = None
+) -> pd.DataFrame:
+    """Return the reasons in the usable answers of one judge, as ``text``, empty where none is.
+
+    A `pattern` says where its scores stand in answers whose reasons come first.
+    """
     sources = {"verdict": (verdicts, "battle_id"), "score": (score_verdicts, "completion_id")}
     parts = []
     for source, (table, key) in sources.items():
@@ -33,7 +39,7 @@ def rationales(verdicts: pd.DataFrame, score_verdicts: pd.DataFrame) -> pd.DataF
     )
     answers = zip(both["source"], both["text"], both["order"], strict=True)
     texts = [
-        _of_verdict(text, order) if source == "verdict" else reason_of_score(text)
+        _of_verdict(text, order) if source == "verdict" else reason_of_score(text, pattern)
         for source, text, order in answers
     ]
     return both.assign(text=pd.Series(texts, both.index, dtype="str"))
@@ -47,12 +53,19 @@ def embedded(reasons: pd.DataFrame, vectors: dict[str, Vector]) -> pd.DataFrame:
 
 
 def _of_verdict(answer: str, order: str) -> str:
-    """Return the reason of a verdict: the text after its scores, or after a published label."""
+    """Return the reason of a verdict: the text about its scores, or after a published label."""
     if order == "mean":  # a record of numbers
         return ""
-    if answer.lstrip("\ufeff \t\r\n").startswith(("{", "```")):
+    try:
         return explanation(answer)
-    return answer.partition("\n")[2].strip()
+    except RubricError:
+        return answer.partition("\n")[2].strip()
+
+
+def _pattern_of(catalog: Catalog, slug: str) -> Pattern | None:
+    """Return the pattern in which a judge gives its scores last; None for any other judge."""
+    judge = catalog.judges().get(slug)
+    return ScoreForm(judge.score).pattern if judge is not None else None
 
 
 WARN_EMBEDDED = 0.95
@@ -86,7 +99,7 @@ def rationale_embeddings(
     """
     corpus, slug = corpus_and_judge(context)
     embedding = corpus_of(context, catalog, EMBEDDER, "embeddings").embeddings
-    every = rationales(verdicts, score_verdicts)
+    every = rationales(verdicts, score_verdicts, _pattern_of(catalog, slug))
     reasons = every[every["text"].ne("")].reset_index(drop=True)
     n_missing = len(every) - len(reasons)
     if embedding is None or reasons.empty:
@@ -137,9 +150,9 @@ def most_rationales_are_embedded(
     Verdicts and single scores are counted apart. Those of a judge that explains none of them,
     and a corpus without embeddings, have nothing to count.
     """
-    corpus, _ = corpus_and_judge(context)
+    corpus, slug = corpus_and_judge(context)
     has_embedder = catalog.corpus(corpus).embeddings is not None
-    reasons = rationales(verdicts, score_verdicts)
+    reasons = rationales(verdicts, score_verdicts, _pattern_of(catalog, slug))
     explained = reasons.loc[reasons["text"].ne(""), "source"]
     sources = {"verdict": verdicts, "score": score_verdicts}
     n_usable = [int(table["status"].eq("ok").sum()) for table in sources.values()]

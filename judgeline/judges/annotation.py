@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from judgeline.judges.buying import Buyer, Progress
-from judgeline.judges.forms.evidence import from_value, read_tokens
+from judgeline.judges.forms.evidence import read_tokens
 from judgeline.judges.forms.form import Form, Odds, Reading
 from judgeline.judges.judge import Evidence, Judge
 from judgeline.judges.presentation import Presentation
@@ -73,7 +73,8 @@ def with_odds(readings: Iterable[Reading], form: Form, evidence: Evidence) -> It
     for one in readings:
         if form.needs_alternatives and one.status == "ok":
             answer = one.answer
-            tokens = from_value(read_tokens(answer.log_probabilities, answer.text), form.key)
+            place = form.place(answer.text or "")
+            tokens = read_tokens(answer.log_probabilities, answer.text, place)
             odds: Odds | None = None
             with suppress(ValueError):  # the tokens do not tell them
                 odds = None if tokens is None else form.likely(one.value, tokens)

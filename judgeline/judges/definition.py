@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from judgeline.judges.forms.form import ShortOptions
 from judgeline.judges.forms.registered import FORMS, AskedForms, FormName
 from judgeline.judges.live.fields import ServedFields, Switch, require_chance
 from judgeline.judges.managed.options import VllmOptions
@@ -75,17 +76,24 @@ class JudgeDefinition(AskedForms, ServedFields):
             raise ValueError(f"such verdicts come with the corpus: remove {sorted(told)}")
         for name in sorted(told - {"asks"} - {*self.asks}):
             raise ValueError(f"{name!r} has options but is not in 'asks': add it there, or remove")
-        structured = any(options.structured for options in self.form_options.values())
+        structured = any(options.structured for options in self._short_options.values())
         if self.kind in ("openai", "vllm"):
             self._require_chance()
             if structured and self.structured_output == "off":
                 raise ValueError("'structured' needs the schema that is off: remove one of the two")
         elif structured:
             raise ValueError("only served judges answer with JSON objects: remove 'structured'")
+        elif any(options.is_last for options in self.form_options.values()):
+            raise ValueError("only served judges give reasons first: remove 'value: last'")
         return self
 
+    @property
+    def _short_options(self) -> dict[str, ShortOptions]:
+        given = self.form_options.items()
+        return {name: options for name, options in given if isinstance(options, ShortOptions)}
+
     def _require_chance(self) -> None:
-        for name, options in self.form_options.items():
+        for name, options in self._short_options.items():
             if name in self.asks and self.log_probabilities_of(name) == "off":
                 require_chance(self.slug, name, options.samples, self.decoding)
 

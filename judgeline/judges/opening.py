@@ -6,6 +6,7 @@ from typing import Any
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.forms.form import Prompt, require_template
 from judgeline.judges.forms.marks import Marks
+from judgeline.judges.forms.order import require_order
 from judgeline.judges.forms.registered import FormName, form_with
 from judgeline.judges.judge import Judge
 from judgeline.judges.live.endpoint import find_endpoint
@@ -75,8 +76,19 @@ def prompt_of(definition: JudgeDefinition, form: FormName = "rubric") -> Prompt:
     asked = form_with(form, definition)
     name = asked.template or definition.template
     template = read_template(name)
-    require_template(template, template_file(name), asked.wording)
+    file = template_file(name)
+    require_template(template, file, asked.wording)
+    require_order(template, file, asked)
     return Prompt(template, asked)
+
+
+def require_prompts(definition: JudgeDefinition) -> None:
+    """Check the prompt of each form in which a judge is asked; ValueError with the remedy."""
+    for form in definition.asks if definition.kind != "recorded" else ():
+        try:
+            prompt_of(definition, form)
+        except (ValueError, OSError) as error:
+            raise ValueError(f"judge {definition.slug!r}, form {form!r}: {error}") from None
 
 
 def missing_variable(definition: JudgeDefinition) -> str:

@@ -9,6 +9,7 @@ from judgeline.verdict.identity import (
     slug,
     text_hash,
 )
+from judgeline.verdict.message import RubricError, unique_members
 from judgeline.verdict.outcomes import (
     CRITERIA,
     criterion_difference,
@@ -21,25 +22,31 @@ from judgeline.verdict.rubric import (
     LOWEST_SCORE,
     RESPONSES,
     Rubric,
-    RubricError,
     explanation,
     parse_answer,
     require_own_scores,
-    unique_members,
 )
 from judgeline.verdict.short_answers import (
+    CHOICES,
     LETTERS,
-    parse_choice,
-    parse_choice_object,
-    parse_score,
-    parse_score_object,
+    ORDERS,
+    Found,
+    Kind,
+    Pattern,
+    first_value,
+    last_value,
+    member_value,
+    pattern_of,
     reason_of_score,
+    require_unstated,
+    scores_on,
 )
 
 __all__ = [
-    "CRITERIA", "HIGHEST_SCORE", "LETTERS", "LOWEST_SCORE", "POOLED", "RESPONSES", "Rubric",
-    "RubricError", "completion_id", "criterion_difference", "explanation", "hard_outcome",
-    "identity_hash", "is_dictated", "mean_difference", "parse_answer", "parse_choice",
-    "parse_choice_object", "parse_score", "parse_score_object", "readable", "reason_of_score",
-    "require_own_scores", "scripts", "sign_outcome", "slug", "text_hash", "unique_members",
+    "CHOICES", "CRITERIA", "HIGHEST_SCORE", "LETTERS", "LOWEST_SCORE", "ORDERS", "POOLED",
+    "RESPONSES", "Found", "Kind", "Pattern", "Rubric", "RubricError", "completion_id",
+    "criterion_difference", "explanation", "first_value", "hard_outcome", "identity_hash",
+    "is_dictated", "last_value", "mean_difference", "member_value", "parse_answer", "pattern_of",
+    "readable", "reason_of_score", "require_own_scores", "require_unstated", "scores_on",
+    "scripts", "sign_outcome", "slug", "text_hash", "unique_members",
 ]  # fmt: skip

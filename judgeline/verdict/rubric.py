@@ -5,14 +5,25 @@ Marks in the explanation, in any notation, that contradict the scores are one.
 """
 
 import html
-import json
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from judgeline.verdict.dictation import NUMBER_WORDS, is_dictated, scripts, states_any
+from judgeline.verdict.message import (
+    Object,
+    RubricError,
+    after_fence,
+    begin,
+    decode,
+    last_object,
+    own_words,
+    quoted,
+    unparsed,
+    unread,
+    whole,
+)
 from judgeline.verdict.outcomes import CRITERIA
 
 Scores = tuple[int, ...]
@@ -22,15 +33,8 @@ RESPONSES: tuple[str, str] = ("response_1", "response_2")
 
 LOWEST_SCORE, HIGHEST_SCORE = 1, 10
 
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n")
-_REFUSAL = re.compile(
-    r"(?:unfortunately,? )?(?:i(?:'m| am) (?:very |really |so )?sorry|sorry,|i (?:can(?:no|')?t"
-    r"(?! (?:find|see|spot|fault))|won't|will not|must decline|decline|refuse)\b"
-    r"|i(?:'m| am) (?:unable|not able)|as an ai\b)",
-    re.IGNORECASE,
-)
-_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\uff07\u00b4", "'"))
-_SHOWN = 60
+_REASON = "reason"
+_FENCE_OPENS = re.compile(r"```\w*\s*\Z")
 
 
 class Rubric(NamedTuple):
@@ -43,55 +47,51 @@ class Rubric(NamedTuple):
     second: Scores
 
 
-class RubricError(ValueError):
-    """An answer without usable scores.
-
-    `failure_class` is ``parse_error``, ``refusal``, or ``echo`` for scores that are not its own.
-    """
-
-    def __init__(self, failure_class: str, message: str) -> None:
-        super().__init__(message)
-        self.failure_class = failure_class
-
-
-def parse_answer(text: str) -> Rubric:
+def parse_answer(text: str, *, is_last: bool = False) -> Rubric:
     """Return the scores that a judge's answer begins with, by position and not by model.
 
-    The answer starts with a JSON object (a code fence around it is allowed) whose keys are exactly
-    the two responses, each with exactly the six criteria as integers from 1 to 10. An explanation
-    may follow, unless it gives other marks, in most notations. Any other answer is a `RubricError`:
-    ``refusal`` if it declines to judge, else ``parse_error`` with the offending value.
+    The answer starts with a JSON object (a code fence around it is allowed, and an empty block of
+    thoughts before) whose keys are exactly the two responses, each with exactly the six criteria
+    as integers from 1 to 10; "7" and 7.0 are read as 7. An explanation may follow, unless it gives
+    other marks, in most notations. Where the scores come last, the last object with such a key
+    counts, which may hold a ``reason`` too. Any other answer is a `RubricError`: ``refusal`` if it
+    declines to judge, else ``parse_error`` with the offending value.
     """
-    answer = text.lstrip("\ufeff \t\r\n")
-    if not answer:
-        raise unparsed("the answer is empty")
-    fence = _FENCE.match(answer)
-    start = fence.end() if fence else 0
-    if not answer.startswith("{", start):
-        if declines(answer) and not states_any(scripts(answer)):  # with scores it is none
-            raise RubricError("refusal", f"the judge declined: {quoted(answer)}")
-        raise unparsed(f"the answer starts with {quoted(answer)}, expected a JSON object")
-    scores, end = _decode(answer, start)
+    scores, _, end = (_last if is_last else _leading)(text)
+    if is_last:
+        scores = {name: own for name, own in scores.items() if name != _REASON}
     _require_keys(scores, RESPONSES, "the answer")
     rubric = Rubric(*(_criteria(scores[response], response) for response in RESPONSES))
-    other = contradiction(answer[end:], rubric)
+    other = contradiction(text[end:], rubric)
     if other is not None:
         raise unparsed(f"the scores are followed by others: {other}")
     return rubric
 
 
 def explanation(text: str) -> str:
-    """Return the explanation after the scores of an answer that `parse_answer` reads, or ""."""
-    answer = text.lstrip("\ufeff \t\r\n")
-    fence = _FENCE.match(answer)
-    _, end = _decode(answer, fence.end() if fence else 0)
-    rest = answer[end:].lstrip()
-    return (rest.removeprefix("```") if fence else rest).strip()
+    """Return the words around the scores of an answer that `parse_answer` reads, or ""."""
+    begins = text.startswith("{", after_fence(text, begin(text)))
+    scores, start, end = (_leading if begins else _last)(text)
+    reason = scores.get(_REASON, "")
+    before = _FENCE_OPENS.sub("", own_words(text[:start], with_fences=True)).strip()
+    after = text[end:].lstrip().removeprefix("```").strip()
+    return "\n\n".join(part for part in (before, str(reason).strip(), after) if part)
 
 
-def declines(answer: str) -> bool:
-    """Return whether an answer begins like a refusal."""
-    return bool(_REFUSAL.match(answer.translate(_APOSTROPHES)))
+def _leading(text: str) -> Object:
+    opening = begin(text)
+    start = after_fence(text, opening)
+    if not text.startswith("{", start):
+        answer = text[opening:]
+        if states_any(scripts(answer)):  # with scores it does not decline
+            raise unparsed(f"the answer starts with {quoted(answer)}, expected a JSON object")
+        raise unread(answer, "a JSON object")
+    scores, end = decode(text, start)
+    return Object(scores, start, end)
+
+
+def _last(text: str) -> Object:
+    return last_object(text, RESPONSES, "reasons, and then the JSON object")
 
 
 def require_own_scores(rubric: Rubric, completions: str, request: str = "") -> None:
@@ -109,59 +109,18 @@ def require_own_scores(rubric: Rubric, completions: str, request: str = "") -> N
         )
 
 
-def unparsed(message: str) -> RubricError:
-    """Return the error of an answer that cannot be read."""
-    return RubricError("parse_error", message)
-
-
-def quoted(value: object) -> str:
-    """Return a value as a message may hold it: cut where it is long."""
-    try:
-        written = value if isinstance(value, str) else repr(value)
-    except RecursionError:  # JSON can be read a little deeper than its value can be written
-        return "a deeply nested value"
-    return repr(written[:_SHOWN] + "…") if len(written) > _SHOWN else repr(value)
-
-
-def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; RubricError if a key occurs twice, as one value would be lost."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        twice = next(name for name, count in counts.items() if count > 1)
-        raise unparsed(f"the key {quoted(twice)} occurs twice in one object")
-    return members
-
-
-def _constant(name: str) -> Any:
-    raise unparsed(f"{name} is no score; expected an integer from 1 to 10")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_constant)
-
-
-def _decode(answer: str, start: int) -> tuple[Any, int]:
-    try:
-        return _DECODER.raw_decode(answer, start)
-    except json.JSONDecodeError as error:
-        near = answer[max(error.pos - 10, 0) : error.pos + 20]
-        raise unparsed(f"broken JSON near {near!r}: {error.msg}") from error
-    except RubricError:
-        raise
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
-        raise unparsed(f"JSON that cannot be read: {error}") from error
-
-
 def _criteria(marks: Any, response: str) -> Scores:
     _require_keys(marks, CRITERIA, response)
+    given = []
     for criterion in CRITERIA:
-        mark = marks[criterion]
-        if type(mark) is not int or not LOWEST_SCORE <= mark <= HIGHEST_SCORE:
+        mark = whole(marks[criterion])
+        if mark is None or not LOWEST_SCORE <= mark <= HIGHEST_SCORE:
             raise unparsed(
-                f"{criterion} of {response} is {quoted(mark)}, expected an integer from "
-                f"{LOWEST_SCORE} to {HIGHEST_SCORE}"
+                f"{criterion} of {response} is {quoted(marks[criterion])}, expected an integer "
+                f"from {LOWEST_SCORE} to {HIGHEST_SCORE}"
             )
-    return tuple(marks[criterion] for criterion in CRITERIA)
+        given.append(mark)
+    return tuple(given)
 
 
 def _require_keys(members: Any, expected: tuple[str, ...], where: str) -> None:

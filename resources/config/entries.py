@@ -105,7 +105,8 @@ def _lines(node: Any, path: tuple[str, ...], file: Path) -> Iterator[tuple[tuple
 class EntryKind(Generic[M]):
     """The entries of one file: `what` they are, their `model`, and keys whose values are secret.
 
-    `usual` returns what a new entry has besides the keys that were given.
+    `usual` returns what a new entry has besides the keys that were given; `verify` raises
+    ValueError where a checked entry names a file that does not serve it.
     """
 
     what: str
@@ -114,6 +115,17 @@ class EntryKind(Generic[M]):
     model: type[M]
     never_shown: Collection[str] = ()
     usual: Callable[[dict[str, Any]], dict[str, Any]] = lambda _: {}
+    verify: Callable[[M], None] = lambda _: None
+
+    def unserved(self) -> list[str]:
+        """Return why some of the configured entries cannot be used as they are."""
+        problems = []
+        for entry in self.load().values():
+            try:
+                self.verify(entry)
+            except ValueError as error:
+                problems.append(str(error))
+        return problems
 
     @property
     def own_file(self) -> Path:

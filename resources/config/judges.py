@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from judgeline.judges.definition import NEVER_SHOWN, JudgeDefinition
+from judgeline.judges.opening import require_prompts
 from resources.config.entries import EntryKind
 
 _DATED = re.compile(r".*[-@](\d{4}-\d\d-\d\d|\d\d-\d\d(-\d{4})?|\d{8}|\d{6}|\d{4})")
@@ -16,7 +17,13 @@ def _usual(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 KIND = EntryKind(
-    "judge", "judges", "display_name, family and kind", JudgeDefinition, NEVER_SHOWN, _usual
+    "judge",
+    "judges",
+    "display_name, family and kind",
+    JudgeDefinition,
+    NEVER_SHOWN,
+    usual=_usual,
+    verify=require_prompts,
 )
 
 load_judges = KIND.load

@@ -33,7 +33,8 @@ def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> 
         fields = {**fields, **kind.usual(fields), **fields}
         text = yaml.safe_dump({slug: fields}, sort_keys=False, allow_unicode=True)
     try:
-        kind.entry(slug, fields)  # first: what is wrong stands in no line of a file yet
+        # first: what is wrong stands in no line of a file yet
+        kind.verify(kind.entry(slug, fields))
         make_durable_folder(file.parent)
         with FileLock(file.with_suffix(".lock")):
             before = file.read_text("utf-8") if file.is_file() else _OWN.format(name=file.name)

@@ -264,7 +264,7 @@ def test_files_are_found_through_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("JUDGELINE_CONFIG", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="JUDGELINE_CONFIG"):
         load_judges()
-    with pytest.raises(FileNotFoundError, match=r"prompts/mine\.txt; .* brings choice-json\.txt, "):
+    with pytest.raises(FileNotFoundError, match=r"prompts/mine\.txt; .* brings choice-json"):
         read_template("mine.txt")
     ours = read_template()
     (tmp_path / "prompts").mkdir()

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,13 +14,12 @@ from hypothesis import strategies as st
 from judgeline.judges.annotation import with_odds
 from judgeline.judges.forms.evidence import (
     Tokens,
-    answer_span,
     choice_of,
     digits_per_token,
-    from_value,
     perplexity_of,
     read_tokens,
     score_of,
+    spelling,
 )
 from judgeline.judges.forms.form import read
 from judgeline.judges.forms.score import ScoreForm
@@ -222,8 +222,9 @@ def test_a_thought_of_a_value_is_not_the_value() -> None:
     thought = [["<think>", -1.0, []], ['{"choice": "', -1.0, []], ["A", -1.0, [["A", -0.1]]],
                ["</think>", -1.0, []]]  # fmt: skip
     own = [['{"choice": "', -1.0, []], ["B", -0.1, [["B", -0.1]]], ['", "reason": "x"}', 0.0, []]]
-    read = read_tokens(json.dumps([*thought, *own]), '{"choice": "B", "reason": "x"}')
-    assert choice_of(from_value(read, "choice"), "B").probabilities.tolist() == [0, 0, 1]
+    answer = '{"choice": "B", "reason": "x"}'
+    read = read_tokens(json.dumps([*thought, *own]), answer, answer.index("B"))
+    assert choice_of(read, "B").probabilities.tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize("text", ["A\nbecause", "B\nGood.", "Good", "", None])
@@ -233,11 +234,12 @@ def test_tokens_of_another_answer_tell_nothing(text: str | None) -> None:
     assert read is None or read.spelled[0].text == "Good"
 
 
-def in_an_object(*tokens: str, key: str, at: int, odds: dict[str, float]) -> Tokens | None:
-    """The tokens of an answer in JSON from its value on; those at one place with alternatives."""
+def behind_others(*tokens: str, at: int, odds: dict[str, float]) -> Tokens | None:
+    """The tokens of an answer from its value on, the word in one token, with alternatives."""
     listed = [[other, math.log(p)] for other, p in odds.items()]
     stored = [[text, -0.1, listed if n == at else []] for n, text in enumerate(tokens)]
-    return from_value(as_told(stored), key)
+    before = sum(map(len, tokens[:at])) + re.search(r"[A-Z0-9]", tokens[at]).start()
+    return read_tokens(json.dumps(stored), "".join(tokens), before)
 
 
 @pytest.mark.parametrize(
@@ -246,10 +248,13 @@ def in_an_object(*tokens: str, key: str, at: int, odds: dict[str, float]) -> Tok
         (("{", '"', "choice", '":', ' "', "A", '",'), 5, {"A": 0.6, "B": 0.3, "C": 0.1}),
         (('{"', "choice", '":', ' "A', '", "'), 3, {' "A': 0.6, ' "B': 0.3, ' "C': 0.1}),
         (("\n", "{", ' "choice":"', "A", '"'), 3, {"A": 0.6, "B": 0.3, "C": 0.1}),
+        (("Both A", " and B.", "\n\n[[", "A", "]]"), 3, {"A": 0.6, "B": 0.3, "C": 0.1}),
+        (("So", " [[A", "]]"), 1, {" [[A": 0.6, " [[B": 0.3, " [[C": 0.1}),
+        (("It is \ufffd", "\ufffd", " [RESULT]", " A"), 3, {" A": 0.6, " B": 0.3, " C": 0.1}),
     ],
 )
 def test_the_letter_of_an_object_is_found_wherever_tokens_end(tokens, at, odds) -> None:
-    found = choice_of(in_an_object(*tokens, key="choice", at=at, odds=odds), "A")
+    found = choice_of(behind_others(*tokens, at=at, odds=odds), "A")
     assert found.probabilities.tolist() == pytest.approx([0.6, 0.1, 0.3])
 
 
@@ -257,20 +262,46 @@ def test_the_letter_of_an_object_is_found_wherever_tokens_end(tokens, at, odds) 
     ("tokens", "at"),
     [
         (('{"choice', '"', ":", '"A"'), 3),  # the letter and its quote are one token
-        (("A", "\n"), 0),  # no key was said
+        (("[[", "A]]"), 1),
     ],
 )
 def test_a_letter_that_is_no_token_of_its_own_has_no_odds(tokens, at) -> None:
     with pytest.raises(ValueError, match="first token"):
-        choice_of(in_an_object(*tokens, key="choice", at=at, odds={tokens[at]: 0.6}), "A")
+        choice_of(behind_others(*tokens, at=at, odds={tokens[at]: 0.6}), "A")
+
+
+def test_without_a_place_no_odds_are_told() -> None:
+    read = read_tokens(json.dumps(SAID), "B\nGood", None)
+    assert perplexity_of(read) == pytest.approx(math.exp(1.5 / 3))
+    with pytest.raises(ValueError, match="first token"):
+        choice_of(read, "B")
+
+
+def test_the_letter_of_an_order_tells_nothing_of_the_order() -> None:
+    read = behind_others("[[", "A", ">", "B", "]]", at=1, odds={"A": 0.9, "B": 0.1})
+    with pytest.raises(ValueError, match="an order was said"):
+        choice_of(read, "A")
+
+
+def test_digits_before_a_fraction_are_not_the_number_alone() -> None:
+    whole = behind_others("[RESULT]", " 7", "\n", at=1, odds={" 7": 0.5, " 8": 0.5})
+    assert score_of(whole, 7, scale=(1, 9), declared_digits=1).values.tolist() == [7, 8]
+    point = behind_others("[RESULT]", " 7", ".", "0", at=1, odds={" 7": 0.5, " 8": 0.5})
+    with pytest.raises(ValueError, match="with a fraction"):
+        score_of(point, 7, scale=(1, 9), declared_digits=1)
 
 
 def test_the_number_of_an_object_is_found() -> None:
     said = ('{"', "score", '":', " 7", ",")
-    read = in_an_object(*said, key="score", at=3, odds={" 7": 0.5, " 8": 0.25, " 3": 0.25})
+    read = behind_others(*said, at=3, odds={" 7": 0.5, " 8": 0.25, " 3": 0.25})
     found = score_of(read, 7, scale=(1, 9), declared_digits=1)
     assert found.values.tolist() == [3, 7, 8]
     assert found.probabilities.tolist() == pytest.approx([0.25, 0.5, 0.25])
+
+
+def span_of(tokens: Sequence[str], answer: str) -> slice | None:
+    found = spelling(tokens, answer)
+    return None if found is None else found.span
 
 
 WORDS = st.lists(st.text(alphabet="ab 8\n\u00e9\u597d", min_size=1, max_size=4), min_size=1)
@@ -280,15 +311,15 @@ WORDS = st.lists(st.text(alphabet="ab 8\n\u00e9\u597d", min_size=1, max_size=4),
 def test_tokens_that_spell_the_answer_are_all_its_own(tokens: list[str]) -> None:
     answer = "".join(tokens)
     whole = slice(0, len(tokens)) if answer.strip() else None
-    assert answer_span(tokens, answer) == whole
-    assert answer_span(tokens, answer.strip()) == whole
+    assert span_of(tokens, answer) == whole
+    assert span_of(tokens, answer.strip()) == whole
 
 
 @given(tokens=WORDS, thoughts=st.lists(st.text(alphabet="ab 8", min_size=1, max_size=4)))
 def test_thoughts_before_and_marks_after_are_cut(tokens: list[str], thoughts: list[str]) -> None:
     tokens = ["X", *tokens]
     before = ["<think>", *thoughts, "</think>"]
-    found = answer_span([*before, *tokens, "<|eot_id|>"], "".join(tokens))
+    found = span_of([*before, *tokens, "<|eot_id|>"], "".join(tokens))
     assert found == slice(len(before), len(before) + len(tokens))
 
 
@@ -313,4 +344,4 @@ def test_thoughts_before_and_marks_after_are_cut(tokens: list[str], thoughts: li
     ],
 )
 def test_endings_blanks_and_broken_characters(tokens, answer, expected):
-    assert answer_span(tokens, answer) == expected
+    assert span_of(tokens, answer) == expected

@@ -31,9 +31,26 @@ GOOD = json.dumps(
 PIECES = [
     *"{}[]:,\"'\\ \n",
     *(f'"{key}": ' for key in (*CRITERIA, *RESPONSES)),
-    *("0", "1", "7", "10", "11", "7.5", "1e1", "-1", "true", "null", "NaN", "Infinity", "1e999"),
+    *(
+        "0",
+        "1",
+        "7",
+        '"7"',
+        "7.0",
+        "10",
+        "11",
+        "7.5",
+        "1e1",
+        "-1",
+        "true",
+        "null",
+        "NaN",
+        "Infinity",
+        "1e999",
+    ),
     *("```json\n", "```", "\ufeff", "\u200b", "\\u0061", "I'm sorry", "\ud800", "9" * 5000, GOOD),
 ]
+WRITTEN = {f"{mark}{zeros}": mark for mark in range(1, 11) for zeros in ("", ".0", ".00")}
 FAR_OFF = Rubric((0,) * 6, (0,) * 6)
 FUZZ = settings(max_examples=1500, deadline=None)
 
@@ -49,7 +66,7 @@ def held(text: str) -> Rubric | None:
     """The slow twin: the shortest start of the answer that is JSON, if it holds all marks."""
     body = text.lstrip("\ufeff \t\r\n")
     for opening in ("```json", "```"):
-        if body.startswith(opening):
+        if body.lower().startswith(opening):
             body = body[len(opening) :].lstrip(" \t")
             break
     ends = [n + 1 for n, letter in enumerate(body) if letter == "}"]
@@ -68,9 +85,9 @@ def complete(scores: Any) -> Rubric | None:
     for marks in scores.values():
         if not isinstance(marks, dict) or set(marks) != set(CRITERIA):
             return None
-        if any(type(m) is not int or m not in range(1, 11) for m in marks.values()):
+        if any(type(m) is bool or str(m) not in WRITTEN for m in marks.values()):
             return None
-    first, second = (tuple(scores[r][c] for c in CRITERIA) for r in RESPONSES)
+    first, second = (tuple(WRITTEN[str(scores[r][c])] for c in CRITERIA) for r in RESPONSES)
     return Rubric(first, second)
 
 

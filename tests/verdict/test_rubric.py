@@ -38,9 +38,17 @@ def with_mark(written: str, criterion: str = "clarity") -> str:
         json.dumps(GOOD) + " I repeat: " + json.dumps(GOOD),
         json.dumps(GOOD) + ' e.g. {"response_1": 3} or {"response_1": {',
         json.dumps({key: dict(reversed(GOOD[key].items())) for key in reversed(RESPONSES)}),
+        "```JSON\n" + json.dumps(GOOD) + "\n```\nBecause.",
+        "```json\r\n" + json.dumps(GOOD) + "\r\n```\r\nBecause.",
+        "<think>\n\n</think>\n\n" + json.dumps(GOOD),
+        with_mark("6.0"),
+        with_mark('"6"'),
     ],
-    ids=["bare", "explained", "space", "fenced", "repeated", "other-objects", "key-order"],
-)
+    ids=[
+        "bare", "explained", "space", "fenced", "repeated", "other-objects", "key-order",
+        "capitals", "CR LF", "no-thoughts", "zeros", "quoted",
+    ],
+)  # fmt: skip
 def test_scores_come_first_and_explanation_follows(text: str) -> None:
     assert parse_answer(text) == READ
 
@@ -66,11 +74,17 @@ def test_no_text_raises_anything_else(text: str) -> None:
         ("0", "0"),
         ("11", "11"),
         ("-3", "-3"),
-        ("7.0", "7.0"),
         ("7.5", "7.5"),
+        ("1e0", "1.0"),
+        ("6.99999999999999999999", "7.0"),
         ("true", "True"),
         ("null", "None"),
-        ('"8"', "'8'"),
+        ('"8/10"', "'8/10'"),
+        ('" 8"', "' 8'"),
+        ('"08"', "'08'"),
+        ('"eight"', "'eight'"),
+        ('"11.0"', "'11.0'"),
+        ('"\\u0668"', "'\u0668'"),
         ("NaN", "NaN"),
         ("Infinity", "Infinity"),
         ("1e400", "inf"),

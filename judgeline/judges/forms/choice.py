@@ -12,7 +12,7 @@ from scipy.special import expit
 from judgeline.judges.forms.evidence import Tokens, choice_of, perplexity_of
 from judgeline.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions
 from judgeline.tables.judging import CHOICE_VERDICTS
-from judgeline.verdict import LETTERS, parse_choice, parse_choice_object
+from judgeline.verdict import CHOICES, LETTERS, ORDERS
 
 _SHARE_OF_FIRST = dict(zip(LETTERS, (1.0, 0.5, 0.0), strict=True))
 _TIE = 0.25  # rubric points to either side of equality between which a tie is likeliest
@@ -37,23 +37,18 @@ class ChoiceForm(ShortForm):
     name = "choice"
     table = CHOICE_VERDICTS
     options: ChoiceOptions = ChoiceOptions()
+    usual_pattern = "[[{value}]]"
+    usual_prompt = "mt-bench-pair.txt"
+    stand_in = "one letter, A, B or C"
 
     def __init__(self, options: ChoiceOptions | None = None) -> None:
         super().__init__(options)
-        self.again = "Compare the two responses again on your own judgement. " + (
-            "Answer with exactly the JSON object that was asked for."
-            if self.options.structured
-            else "Begin with a line that holds nothing but one letter, A, B or C, then give a "
-            "short reason."
-        )
+        self.kind = CHOICES if self.pattern is None else ORDERS
+        self.again = self.ask_again("Compare the two responses")
 
     def value_schema(self) -> dict[str, Any]:
         """Return the JSON schema of a letter."""
         return {"type": "string", "enum": ["A", "B", "C"]}
-
-    def parse(self, text: str) -> str:
-        """Return the letter that an answer begins with."""
-        return parse_choice_object(text) if self.options.structured else parse_choice(text)
 
     def likely(self, value: str, tokens: Tokens) -> Odds:
         """Return the probability of each letter, by the token of the letter."""

@@ -5,7 +5,7 @@ Nothing is filled in: where the tokens do not tell, a ValueError says why.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -28,7 +28,28 @@ _BROKEN = re.compile(r"(?:bytes:)?(?:\\x[0-9a-fA-F]{2})+|(?:<0x[0-9a-fA-F]{2}>)+
 _NOT_ASCII = re.compile(r"[^\x21-\x7e]")
 
 
-def answer_span(tokens: Sequence[str], answer: str) -> slice | None:
+class Spelling(NamedTuple):
+    """The tokens of an answer by their `span`, and what counts of each token and of a text."""
+
+    answer: str
+    tokens: Sequence[str]
+    span: slice
+    pieces: Sequence[str]
+    counted: Callable[[str], str]
+
+    def token_at(self, place: int) -> tuple[int, str]:
+        """Return which token holds a place of the answer, and what that token says before it."""
+        before = len(self.counted(self.answer[:place]))
+        for n in range(self.span.start, self.span.stop):
+            if before < len(self.pieces[n]):
+                token = self.tokens[n]
+                cuts = (token[:cut] for cut in range(len(token)))
+                return n, next(cut for cut in cuts if len(self.counted(cut)) == before)
+            before -= len(self.pieces[n])
+        return self.span.stop, ""
+
+
+def spelling(tokens: Sequence[str], answer: str) -> Spelling | None:
     """Return the tokens that spell an answer; None if it does not stand at their end.
 
     Endpoints log what a model thought before it answered, and the mark that ended its turn. Blanks
@@ -38,11 +59,15 @@ def answer_span(tokens: Sequence[str], answer: str) -> slice | None:
     whole = "\0".join(tokens).translate(_NO_BLANKS).split("\0")
     if len(whole) != len(tokens):  # one of them holds the mark
         whole = [token.translate(_NO_BLANKS) for token in tokens]
-    found = _tail(tokens, whole, "".join(answer.split()).translate(_NO_BLANKS))
+    found, counted = _tail(tokens, whole, _unblanked(answer)), _unblanked
     if found is None and any(map(_BROKEN.fullmatch, tokens)):
-        folded = ["" if _BROKEN.fullmatch(token) else _folded(token) for token in tokens]
-        found = _tail(tokens, folded, _folded(answer))
-    return found
+        whole = ["" if _BROKEN.fullmatch(token) else _folded(token) for token in tokens]
+        found, counted = _tail(tokens, whole, _folded(answer)), _folded
+    return None if found is None else Spelling(answer, tokens, found, whole, counted)
+
+
+def _unblanked(text: str) -> str:
+    return "".join(text.split()).translate(_NO_BLANKS)
 
 
 def _folded(text: str) -> str:
@@ -73,6 +98,7 @@ MAX_UNRESOLVED = 0.02
 
 Left out, it moves a mean score by at most a fiftieth of the scale."""
 
+_NEAR = 12  # tokens from a value on that tell what it belongs to
 _ROUNDING = 1e-4  # of log-probabilities in the number formats of models
 _DIGITS = re.compile(r"[0-9]+")
 
@@ -84,54 +110,51 @@ class Token(NamedTuple):
     log_prob: float
     listed: tuple[tuple[str, float], ...]
 
+    def behind(self, opening: str) -> "Token":
+        """Return the token without what it says before the value, and its alternatives alike."""
+        listed = tuple((text.removeprefix(opening), p) for text, p in self.listed)
+        return Token(self.text.removeprefix(opening), self.log_prob, listed)
+
 
 class Tokens(NamedTuple):
-    """The tokens of one answer, from the first that is no blank on, and all `log_probs`."""
+    """The tokens of one answer from its value on, and all `log_probs`."""
 
     spelled: tuple[Token, ...]
     log_probs: tuple[float, ...]
 
 
-def read_tokens(log_probabilities: str | None, answer: str | None) -> Tokens | None:
-    """Return the stored tokens that spell an answer; None where they do not."""
+def read_tokens(
+    log_probabilities: str | None, answer: str | None, place: int | None = 0
+) -> Tokens | None:
+    """Return the stored tokens that spell an answer, from its value's place on; None for others.
+
+    Without a place none is spelled, and the log-probabilities are known all the same.
+    """
     if not log_probabilities or not answer:
         return None
     stored = json.loads(log_probabilities)
-    span = answer_span([text for text, _, _ in stored], answer)
-    if span is None:
+    spelled = spelling([text for text, _, _ in stored], answer)
+    if spelled is None:
         return None
+    start, log_probs = spelled.span.start, [_rounded(p) for _, p, _ in stored[spelled.span]]
+    if place is None:
+        return Tokens((), tuple(log_probs))
+    first, opening = spelled.token_at(place)
     tokens = [
-        Token(text, _rounded(log_prob), tuple((other, _rounded(p)) for other, p in listed))
-        for text, log_prob, listed in stored[span]
+        Token(text, log_prob, tuple((other, _rounded(p)) for other, p in listed))
+        for (text, _, listed), log_prob in zip(
+            stored[first : spelled.span.stop], log_probs[first - start :], strict=True
+        )
     ]
-    start = next((n for n, token in enumerate(tokens) if token.text.strip(BLANKS)), len(tokens))
-    return Tokens(tuple(tokens[start:]), tuple(token.log_prob for token in tokens))
-
-
-def from_value(tokens: Tokens | None, key: str | None) -> Tokens | None:
-    """Return the tokens of an answer from the value under a key of its JSON object on."""
-    if tokens is None or key is None:
-        return tokens
-    joined = "".join(token.text for token in tokens.spelled)
-    found = list(re.finditer(rf'"{key}"\s*:\s*"?', joined))
-    if len(found) != 1:  # inside a text its quotes are written otherwise
-        return tokens._replace(spelled=())
-    end, start = found[0].end(), 0
-    for place, token in enumerate(tokens.spelled):
-        after = start + len(token.text)
-        if after > end:
-            opening = token.text[: end - start]
-            listed = tuple((text.removeprefix(opening), p) for text, p in token.listed)
-            first = Token(token.text.removeprefix(opening), token.log_prob, listed)
-            return tokens._replace(spelled=(first, *tokens.spelled[place + 1 :]))
-        start = after
-    return tokens._replace(spelled=())
+    return Tokens((*(one.behind(opening) for one in tokens[:1]), *tokens[1:]), tuple(log_probs))
 
 
 def score_of(
     tokens: Tokens, score: int, *, scale: tuple[int, int], declared_digits: int
 ) -> ScoreDistribution:
     """Return the probability of each number at the place of `score`."""
+    if re.match(r"\s*\d+\.\d", "".join(token.text for token in tokens.spelled[:_NEAR])):
+        raise ValueError(f"{score} was said with a fraction, whose digits others may have too")
     digits = digits_per_token(tokens, score, declared_digits)
     first, following = _path(tokens, str(score), scale[1], digits)
     return score_distribution(
@@ -163,6 +186,9 @@ def choice_of(tokens: Tokens, letter: str) -> ChoiceProbabilities:
         raise ValueError(
             f"the first token is not the letter {letter!r} that the answer begins with"
         )
+    behind = "".join(token.text for token in tokens.spelled[1:_NEAR]).strip(BLANKS)
+    if behind.startswith(("<", ">", "=")):
+        raise ValueError(f"an order was said, of which {letter!r} is but the first letter")
     return choice_probabilities(_position(tokens.spelled[0]), labels=LETTERS)
 
 

@@ -9,19 +9,29 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from judgeline.judges.forms.evidence import Tokens
 from judgeline.judges.forms.marks import Marks
 from judgeline.judges.options import Options
 from judgeline.judges.presentation import Answer, Presentation, present
 from judgeline.tables.schema import Table
-from judgeline.verdict import RubricError, readable
+from judgeline.verdict import (
+    Found,
+    Kind,
+    RubricError,
+    first_value,
+    last_value,
+    member_value,
+    pattern_of,
+    readable,
+    require_unstated,
+)
 
 PROMPT_VERSION = "1"
 """Changes with the fences, the schema or the repair request: all of them shape an answer."""
@@ -44,6 +54,8 @@ PAIR = Wording(
     {name: name for name in ("instruction", "first_completion", "second_completion")}, {}
 )
 """Two completions are shown, and nothing else is said."""
+
+_REASONED_TOKENS = 250  # of an answer with its reasons first, a guess
 
 
 def require_template(template: str, file: Path, wording: Wording = PAIR) -> None:
@@ -122,6 +134,24 @@ class Chances(NamedTuple):
     probabilities: NDArray[np.float64]
 
 
+class FormOptions(Options):
+    """Options of every form: whether the value begins the answer, or ends it after reasons.
+
+    Settings of stored tables lack what is as it was before there was the option.
+    """
+
+    value: Literal["first", "last"] = Field(default="first", exclude_if=lambda v: v == "first")
+
+    @property
+    def is_last(self) -> bool:
+        """Whether reasons come before the value."""
+        return self.value == "last"
+
+    def identity(self) -> dict[str, str]:
+        """Return what enters a judge's identity: nothing where the value comes first."""
+        return {"value": "last"} if self.is_last else {}
+
+
 class Form:
     """A verdict form; the defaults are of two completions and one answer without odds."""
 
@@ -132,9 +162,9 @@ class Form:
     wording: Wording = PAIR
     again: str  # request after an unreadable answer
     response_format: dict[str, Any] | None = None
-    key: str | None = None  # of the value in JSON
+    options: FormOptions = FormOptions()
     needs_alternatives: bool = False
-    n_listed: int | None = None  # tokens of which alternatives are kept; None for all
+    n_listed: int | None = None  # tokens from the value on of which alternatives are kept
     samples: int = 1  # times that a question is asked without alternatives
     typical_tokens: int = 60
     most_tokens: int | None = None  # of an answer that a schema binds; None where it has no end
@@ -146,6 +176,10 @@ class Form:
     def parse(self, text: str) -> Any:
         """Return the value of an answer; RubricError with a class of failure if there is none."""
         raise NotImplementedError
+
+    def place(self, _: str) -> int | None:
+        """Return where the value stands in an answer; None where that is not known."""
+        return 0
 
     def require_own(self, value: Any, shown: Presentation) -> None:
         """Raise RubricError if a value is copied from the texts; a word may stand in any text."""
@@ -209,32 +243,108 @@ def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
         return Reading(shown, answer, error.failure_class, None)
 
 
-class ShortOptions(Options):
-    """Options of a form whose answer is one word and a reason; see docs/judges.md."""
+class ShortOptions(FormOptions):
+    """Options of a form whose answer is one word and a reason; see docs/judges.md.
 
+    A `pattern` says how a value that comes last is set off, such as ``[RESULT] {value}``.
+    """
+
+    pattern: str | None = Field(default=None, exclude_if=lambda v: v is None)
     samples: int = Field(default=10, ge=2, le=1000, strict=True)
     template: str | None = Field(default=None, min_length=1)
     structured: bool = Field(default=False, strict=True)
 
+    @field_validator("pattern")
+    @classmethod
+    def _require_a_value(cls, value: str | None) -> str | None:
+        return value if value is None else pattern_of(value).text
+
+    @model_validator(mode="after")
+    def _require_a_use(self) -> Self:
+        if self.pattern is not None and (self.structured or not self.is_last):
+            raise ValueError(
+                "a 'pattern' finds a value that comes last in words of the judge's own: add "
+                "'value: last' and remove 'structured', or remove 'pattern'"
+            )
+        return self
+
 
 class ShortForm(Form):
-    """Common parts of the forms whose answer is one word and a reason."""
+    """Common parts of the forms whose answer is one word and a reason.
+
+    Without a pattern and a template of its own a form whose value comes last has `usual_pattern`
+    and the prompt `usual_prompt`. `kind` says what its values are.
+    """
 
     needs_alternatives = True
-    options = ShortOptions()
+    n_listed = 8
+    options: ShortOptions = ShortOptions()
+    kind: Kind
+    usual_pattern: ClassVar[str]
+    usual_prompt: ClassVar[str]
+    stand_in: str  # for a value, in words to the judge
+    wanted_object = "exactly the JSON object that was asked for"
 
     def __init__(self, options: ShortOptions | None = None) -> None:
         self.options = options or self.options
-        is_json = self.options.structured
-        named = {"form": self.name, "form_version": "1"}
-        self.identity = named | ({"answer": "json"} if is_json else {})
-        self.template = self.options.template or f"{self.name}{'-json' if is_json else ''}.txt"
-        self.key = self.name if is_json else None
-        self.n_listed = 16 if is_json else 8  # in JSON a brace, a key and quotes come first
+        is_json, is_last = self.options.structured, self.options.is_last
+        self.identity = {"form": self.name, "form_version": "1"}
+        self.identity |= ({"answer": "json"} if is_json else {}) | self.options.identity()
+        self.pattern = None
+        if is_last and not is_json:
+            self.pattern = pattern_of(self.options.pattern or self.usual_pattern)
+            self.identity |= {"pattern": self.pattern.text}
+        if is_last:
+            self.typical_tokens = _REASONED_TOKENS
+        ours = f"{self.name}{'-json' if is_json else ''}{'-last' if is_last else ''}.txt"
+        self.own_template = self.usual_prompt if self.pattern else ours
+        self.template = self.options.template or self.own_template
         self.samples = self.options.samples
-        # a pattern or a greatest length of the reason breaks some servers' grammars
-        members = {self.name: self.value_schema(), "reason": {"type": "string"}} if is_json else {}
-        self.response_format = named_schema(self.name, members) if is_json else None
+        if is_json:
+            # a pattern or a greatest length of the reason breaks some servers' grammars
+            members = {self.name: self.value_schema(), "reason": {"type": "string"}}
+            ordered = dict(reversed(members.items())) if is_last else members
+            self.response_format = named_schema(self.name, ordered)
+
+    def found(self, text: str) -> Found:
+        """Return the value of an answer, its place and the reason; RubricError without a value."""
+        if self.options.structured:
+            return member_value(text, self.kind, self.name)
+        if self.pattern is not None:
+            return last_value(text, self.kind, self.pattern)
+        return first_value(text, self.kind)
+
+    def parse(self, text: str) -> Any:
+        """Return the value of an answer."""
+        return self.found(text).value
+
+    def place(self, text: str) -> int | None:
+        """Return where the value stands in an answer."""
+        return self.found(text).place
+
+    def require_own(self, _: Any, shown: Presentation) -> None:
+        """Refuse a value that comes last where a completion states one in the same pattern.
+
+        A value that begins an answer, or that is bound by a schema, cannot be met in passing.
+        """
+        if self.pattern is not None:
+            for text in (shown.first_completion, shown.second_completion):
+                require_unstated(text, self.kind, self.pattern)
+
+    def ask_again(self, task: str) -> str:
+        """Return the request after an answer that could not be read, which begins with a task."""
+        again = f"{task} again on your own judgement. "
+        if self.options.structured:
+            return f"{again}Answer with {self.wanted_object}."
+        if self.pattern is None:
+            return (
+                f"{again}Begin with a line that holds nothing but {self.stand_in}, then give a "
+                "short reason."
+            )
+        said = f"end with {self.pattern.text.replace('{value}', 'X')}, where X"
+        if self.pattern.key is not None:
+            said = f"end with the JSON object that was asked for, whose {self.pattern.key!r}"
+        return f"{again}Give your reasons first, and {said} is {self.stand_in}."
 
     def value_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the value."""

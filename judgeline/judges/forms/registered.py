@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field
 
 from judgeline.judges.forms.choice import ChoiceForm, ChoiceOptions
-from judgeline.judges.forms.form import Form, ShortOptions
+from judgeline.judges.forms.form import Form, FormOptions
 from judgeline.judges.forms.rubric import RubricForm
 from judgeline.judges.forms.score import ScoreForm, ScoreOptions
 from judgeline.tables.schema import Table
@@ -24,11 +24,12 @@ class AskedForms(BaseModel):
     """Forms in which a judge is asked, and under the name of a form its options, if it has any."""
 
     asks: tuple[FormName, ...] = Field(default=("rubric",), min_length=1)
+    rubric: FormOptions = Field(default=FormOptions(), exclude_if=lambda v: not v.is_last)
     score: ScoreOptions = ScoreOptions()
     choice: ChoiceOptions = ChoiceOptions()
 
     @property
-    def form_options(self) -> dict[str, ShortOptions]:
+    def form_options(self) -> dict[str, FormOptions]:
         """Options by form."""
         return {name: getattr(self, name) for name in FORMS if name in AskedForms.model_fields}
 

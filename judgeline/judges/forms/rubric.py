@@ -3,7 +3,13 @@
 import json
 from typing import Any
 
-from judgeline.judges.forms.form import Form, Reading, closed_object, named_schema
+from judgeline.judges.forms.form import (
+    Form,
+    FormOptions,
+    Reading,
+    closed_object,
+    named_schema,
+)
 from judgeline.judges.presentation import Presentation
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.tables.judging import VERDICTS
@@ -22,26 +28,41 @@ _MARK = {"type": "integer", "enum": list(range(LOWEST_SCORE, HIGHEST_SCORE + 1))
 _MARKS = closed_object(dict.fromkeys(CRITERIA, _MARK))
 _LONGEST = dict.fromkeys(RESPONSES, dict.fromkeys(CRITERIA, HIGHEST_SCORE))
 _OF_THE_END = 16  # tokens
+_GRADED = dict.fromkeys(RESPONSES, _MARKS)
+_REASONED = named_schema("rubric", {"reason": {"type": "string"}, **_GRADED})
+_REASONED_TOKENS = 400  # of marks after their reasons, a guess
 
 
 class RubricForm(Form):
-    """The rubric, the oldest form: it has no part in a judge's identity, and no odds."""
+    """The rubric, the oldest form: its marks first, it has no part in a judge's identity.
+
+    It has no odds. Marks that come last follow a ``reason`` in their object, or words before it.
+    """
 
     name = "rubric"
     table = VERDICTS
-    again = (
-        "Grade the two responses again on your own judgement. Begin with exactly the JSON object "
-        f"that was asked for, all twelve grades integers from {LOWEST_SCORE} to {HIGHEST_SCORE}, "
-        "with nothing before it."
-    )
-    response_format = named_schema("rubric", dict.fromkeys(RESPONSES, _MARKS))
+    response_format = named_schema("rubric", _GRADED)
     typical_tokens = 110  # twelve keys and scores
     # a token is a byte at least, and no usual layout has more of them; then the turn ends
     most_tokens = len(json.dumps(_LONGEST, indent=4)) + _OF_THE_END
 
+    def __init__(self, options: FormOptions | None = None) -> None:
+        self.options = options or self.options
+        self.identity = self.options.identity()
+        where = "Begin with exactly", "with nothing before it"
+        if self.options.is_last:
+            where = "Give your reasons first, and end with exactly", "with nothing after it"
+            self.response_format, self.typical_tokens = _REASONED, _REASONED_TOKENS
+            self.most_tokens = None  # reasons have no end
+        self.again = (
+            f"Grade the two responses again on your own judgement. {where[0]} the JSON object that "
+            f"was asked for, all twelve grades integers from {LOWEST_SCORE} to {HIGHEST_SCORE}, "
+            f"{where[1]}."
+        )
+
     def parse(self, text: str) -> Rubric:
-        """Return the marks that an answer begins with."""
-        return parse_answer(text)
+        """Return the marks that an answer begins or ends with."""
+        return parse_answer(text, is_last=self.options.is_last)
 
     def require_own(self, value: Rubric, shown: Presentation) -> None:
         """Refuse marks that stand written in the texts under judgement."""

@@ -18,8 +18,7 @@ from judgeline.verdict import (
     HIGHEST_SCORE,
     LOWEST_SCORE,
     completion_id,
-    parse_score,
-    parse_score_object,
+    scores_on,
 )
 
 TARGET_SCALE: tuple[float, float] = (LOWEST_SCORE, HIGHEST_SCORE)
@@ -60,6 +59,8 @@ class ScoreForm(ShortForm):
     name = "score"
     table = SCORE_VERDICTS
     options: ScoreOptions = ScoreOptions()
+    usual_pattern = "Score: {value}"
+    usual_prompt = "trustjudge-100.txt"
 
     def __init__(self, options: ScoreOptions | None = None) -> None:
         super().__init__(options)
@@ -69,12 +70,10 @@ class ScoreForm(ShortForm):
             {"instruction": "instruction", "completion": "first_completion"},
             {"lowest": str(low), "highest": str(high)},
         )
-        self.again = "Grade the response again on your own judgement. " + (
-            f"Answer with the JSON object, its score an integer from {low} to {high}."
-            if self.options.structured
-            else f"Begin with a line that holds nothing but one integer from {low} to {high}, then "
-            "give a short reason."
-        )
+        self.kind = scores_on(self.scale)
+        self.stand_in = f"one integer from {low} to {high}"
+        self.wanted_object = f"the JSON object, its score an integer from {low} to {high}"
+        self.again = self.ask_again("Grade the response")
 
     def value_schema(self) -> dict[str, Any]:
         """Return the JSON schema of a number on the scale."""
@@ -90,11 +89,6 @@ class ScoreForm(ShortForm):
             for own, question, text, model, question_id in rows
             for replicate in range(n_replicates)
         ]
-
-    def parse(self, text: str) -> int:
-        """Return the number that an answer begins with."""
-        parse = parse_score_object if self.options.structured else parse_score
-        return parse(text, scale=self.scale)
 
     def likely(self, value: int, tokens: Tokens) -> Odds:
         """Return the expected score by the tokens of the number."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from judgeline.judges.forms.evidence import answer_span
+from judgeline.judges.forms.evidence import spelling
 from judgeline.judges.forms.form import Form, Reading
 from judgeline.judges.live.errors import BrokenReplyError, MalformedReplyError, StatusError
 from judgeline.judges.presentation import Answer, Presentation
@@ -41,10 +41,10 @@ def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
     choice = require_message(completion)["choices"][0]
     text = readable(choice["message"].get("content") or "")
     failure, reason = _early_end(choice, text)
-    value = None
+    value, place = None, 0
     if failure is None:
         try:
-            value = form.parse(text)
+            value, place = form.parse(text), form.place(text) or 0
             form.require_own(value, shown)
         except RubricError as error:
             failure, reason = error.failure_class, str(error)
@@ -52,7 +52,7 @@ def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
         text or _refused(choice),
         failure,
         *tokens_of(completion),
-        log_probabilities=_log_probabilities(choice, form.n_listed, text),
+        log_probabilities=_log_probabilities(choice, form.n_listed, text, place),
         reply_model=_name_in(completion, "model"),
         system_fingerprint=_name_in(completion, "system_fingerprint"),
         said=reason,
@@ -169,26 +169,27 @@ def _count(value: object) -> int:
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else 0
 
 
-def _log_probabilities(choice: Any, n_listed: int | None, text: str) -> str | None:
+def _log_probabilities(choice: Any, n_listed: int | None, text: str, place: int) -> str | None:
     """Return log-probabilities as JSON; None if they have another form, which fails no answer.
 
     What was thought before the answer is left out where `n_listed` is given, and alternatives of
-    later tokens than so many.
+    other tokens than so many from the value's place on.
     """
     content = member(choice.get("logprobs"), "content")
     if not isinstance(content, list) or not content:
         return None
     try:
         said = [_told(token) for token in content]
-        span = None if n_listed is None else answer_span([word for word, _ in said], text)
-        start = 0 if span is None else span.start
-        listed = [token.get("top_logprobs") or [] for token in content[start:][:n_listed]]
-        listed += [[]] * (len(content) - start - len(listed))
+        spelled = None if n_listed is None else spelling([word for word, _ in said], text)
+        start = first = 0
+        if spelled is not None:
+            start, (first, _) = spelled.span.start, spelled.token_at(place)
+        kept = range(first, len(content) if n_listed is None else first + n_listed)
         told = [
-            [*one, [_told(top) for top in tops]]
-            for one, tops in zip(said[start:], listed, strict=True)
+            [*one, [_told(top) for top in token.get("top_logprobs") or [] if n in kept]]
+            for n, (one, token) in enumerate(zip(said, content, strict=True))
         ]
-        return json.dumps(told, allow_nan=False)
+        return json.dumps(told[start:], allow_nan=False)
     except (AttributeError, TypeError, ValueError):
         return None
 

@@ -1,0 +1,80 @@
+"""Whether a prompt asks for the value first or last, by its own words.
+
+A prompt that asks for the one while the other is read would buy answers that nobody can use.
+"""
+
+import re
+from pathlib import Path
+
+from judgeline.judges.forms.form import Form, ShortForm
+from judgeline.verdict import Pattern
+
+_REASONS = r"(?:reason(?:s|ing)?|explanation|feedback|rationale|analysis|assessment)"
+_ENDS = re.compile(
+    r"\b(?:end|finish|close|conclude)\s+(?:your|the|this|it)\b[^.]*\bwith\b"
+    rf"|\b(?:after|following|once)\b[^.,]{{0,40}}\b{_REASONS}\b"
+    rf"|\b{_REASONS}\s+first\b"
+    r"|\bfinal(?:ly)?\b[^.]{0,40}\b(?:score|grade|rating|verdict|object)\b",
+    re.IGNORECASE,
+)
+_BEGINS = re.compile(r"\b(?:begin|start)\b[^.]*\bwith\b|\bfirst line\b", re.IGNORECASE)
+_SET_OFF = re.compile(  # double brackets, a tag, brackets behind a label, an object
+    r"\[\[[^\[\]\n]{1,40}\]\]|\[[A-Z]{3,}\]|\b[A-Z]\w+:\s*\[[^\[\]\n]{1,40}\]|\{\s*\"\w+\":"
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+def require_order(template: str, file: Path, form: Form) -> None:
+    """Check that a prompt asks for the value where the form reads it; ValueError with a remedy.
+
+    Who states the order, `value: first` too, is believed of a prompt that only seems otherwise.
+    """
+    options, key = form.options, f"{form.name}.value"
+    if not options.is_last:
+        telling = _asks_last(template, form)
+        if telling and "value" not in options.model_fields_set:
+            raise ValueError(
+                f"prompt {file} asks for the value after the reasons ({telling!r}), and the form "
+                f"reads it first: add '{key}: last'{_with_pattern(form)}, or '{key}: first' if the "
+                "prompt does ask for it first"
+            )
+    elif isinstance(form, ShortForm) and form.pattern is not None:
+        if not _shows(template, form.pattern):
+            raise ValueError(
+                f"prompt {file} nowhere shows {form.pattern.text!r}, in which the value is "
+                f"looked for: name another '{form.name}.template', or write under "
+                f"'{form.name}.pattern' how this prompt has the value set off"
+            )
+    elif not _ENDS.search(template):
+        raise ValueError(
+            f"prompt {file} does not ask for reasons before the value, as '{key}: last' wants: "
+            f"name another 'template', such as {_ours(form)}, or say in it 'End your answer with'"
+        )
+
+
+def _asks_last(template: str, form: Form) -> str | None:
+    """Return the words by which a prompt asks for reasons first; None if there are none."""
+    sentences = [one for one in _SENTENCE.split(template) if not _BEGINS.search(one)]
+    is_worded = isinstance(form, ShortForm) and not form.options.structured
+    for telling in (_ENDS, _SET_OFF) if is_worded else (_ENDS,):
+        for said in filter(None, map(telling.search, sentences)):
+            return said[0]
+    return None
+
+
+def _shows(template: str, pattern: Pattern) -> bool:
+    """Return whether a prompt shows a pattern, with anything that stands for the value."""
+    if pattern.key is not None:
+        return bool(pattern.opens.search(template))
+    shown = rf"(?:{pattern.opens.pattern})[^\n]{{1,80}}?{pattern.closes}"
+    return bool(re.search(shown, template, re.IGNORECASE))
+
+
+def _with_pattern(form: Form) -> str:
+    if not isinstance(form, ShortForm) or form.options.structured:
+        return ""
+    return f" and '{form.name}.pattern', such as {form.usual_pattern!r}"
+
+
+def _ours(form: Form) -> str:
+    return form.own_template if isinstance(form, ShortForm) else "rubric-last.txt"
