@@ -13,7 +13,7 @@ from judgeline.elo import (
     surrogacy_finding,
 )
 from judgeline.elo.sums import tally_outcomes
-from judgeline.elo.surrogacy import _Part
+from judgeline.elo.surrogacy import _TrainingSet
 
 SIZE = 12
 
@@ -142,7 +142,7 @@ def test_std_error_is_that_of_deleting_one_model_at_a_time(gamma, size, ties):
 @pytest.mark.parametrize("l2", [0.01, 0.0])
 @pytest.mark.parametrize("graph", STRESS_GRAPHS)
 def test_deletions_fitted_together_are_those_fitted_alone(graph: str, l2: float) -> None:
-    votes = _Part.of(code(stress_battles(graph)), 0.01)
+    votes = _TrainingSet.of(code(stress_battles(graph)), 0.01)
     alone = np.eye(len(votes.strength), dtype=bool)
     deleted = np.concatenate([alone, alone[::2] | alone[np.arange(0, len(alone), 2) - 1]])
     together = votes.strengths_without(deleted, l2)
