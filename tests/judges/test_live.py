@@ -222,6 +222,19 @@ def test_an_error_in_a_success_has_its_own_status(where, error, failure, words, 
     assert len(server.presentations) == (2 if failure == "unreadable_reply" else 1)
 
 
+def test_a_provider_that_states_tokens_and_an_error_is_asked_twice(tmp_path: Path) -> None:
+    def reply(server: FaultServer, body: Body) -> Response:
+        whole = completion(body, "half of", "error")
+        whole["choices"][0]["error"] = {"message": "upstream broke off", "code": 502}
+        return JSONResponse(whole)
+
+    budget = Budget()
+    with serving(failing(reply)) as server:
+        (answer,) = answered(live(server, tmp_path), some(1), budget)
+    assert (answer.failure, answer.said) == ("transport", "HTTP 502: upstream broke off")
+    assert (len(server.presentations), budget.spent.prompt_tokens) == (2, 2 * USAGE[0])
+
+
 def test_a_lack_of_credit_in_a_success_ends_the_run_with_its_words(tmp_path: Path) -> None:
     class Router(FaultServer):
         def _refused(self, body: Body) -> Response | None:

@@ -132,17 +132,19 @@ class Asker:
             if not await self._is_granted(most):
                 return SPENT
             meter.counts["requests"] += 1
-            spent = most
+            spent, stated = most, (0, 0)
             try:
                 async with asyncio.timeout(self.timeout_s):
                     reply = await self.connection.chat(messages, request)
-                sizes = text_bytes(messages), answer_bytes(reply)
-                spent = meter.cost(tokens_of(reply), sizes, most)
+                stated, sizes = tokens_of(reply), (text_bytes(messages), answer_bytes(reply))
+                spent = meter.cost(stated, sizes, most)
                 return understood(reply, read)
             except TROUBLES as error:
                 shown = "".join(message["content"] for message in messages)
                 trouble = self.retries.diagnose(error, shown)
-                if isinstance(error, StatusError) and not may_be_billed(
+                if any(stated):
+                    trouble = trouble._replace(may_be_paid=True)
+                elif isinstance(error, StatusError) and not may_be_billed(
                     error.status, trouble.failure
                 ):
                     spent = Cost()

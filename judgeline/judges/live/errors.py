@@ -7,7 +7,7 @@ MOST_BYTES = 64 << 20
 """Bytes at which a reply is broken off, whatever its headers say."""
 
 MOST_SHOWN = 2000
-"""Bytes of an odd body that are looked at."""
+"""Bytes, or characters, of an odd body that are looked at."""
 
 
 class MalformedReplyError(Exception):
@@ -50,6 +50,6 @@ def _written(body: object) -> str:
     if isinstance(body, bytes):
         return body[:MOST_SHOWN].decode("utf-8", "replace")
     try:
-        return json.dumps(body, ensure_ascii=False)
+        return json.dumps(body, ensure_ascii=False)[:MOST_SHOWN]
     except (ValueError, RecursionError):
         return str(type(body))
