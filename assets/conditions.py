@@ -91,6 +91,8 @@ REPORTS = fans_in(_ENDS, dg.AssetSelection.assets("judge_comparison", "scoring_m
 judges that nobody ran, and never runs without the table that it compares."""
 
 TABLE: Mapping[str, Any] = {"kinds": {"parquet"}, "owners": ["team:evaluation"]}
+AFTER_THE_BOARD: Mapping[str, Any] = {"dagster/priority": "-1"}
+"""Tags of the operation of a judge's table that no leaderboard needs: a run makes it last."""
 
 
 def table_asset(

@@ -12,7 +12,7 @@ Bools = NDArray[np.bool_]
 
 def require(good: Any, name: str, values: Any, expected: str) -> None:
     """Raise ValueError with the first of some values that is not good, unless all are."""
-    if np.all(good):
+    if good is True or np.all(good):  # of a single condition numpy asks for long
         return
     place = tuple(np.argwhere(~np.asarray(good, dtype=bool))[0].tolist())
     value = np.asarray(values)[place] if place or isinstance(values, np.ndarray) else values

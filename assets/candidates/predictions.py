@@ -10,7 +10,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import follows, table_asset, table_check
+from assets.conditions import AFTER_THE_BOARD, follows, table_asset, table_check
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.elo import human_anchors
@@ -202,6 +202,7 @@ def further_ratings(
         "candidate_ratings": ("model", "content_hash"),
         "heldout_ratings": ("model", "design_effect"),
     },
+    op_tags=AFTER_THE_BOARD,
 )
 def predictions(
     context: dg.AssetExecutionContext,

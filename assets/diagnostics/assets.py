@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import follows_judged_candidates, table_check
+from assets.conditions import AFTER_THE_BOARD, follows_judged_candidates, table_check
 from assets.engine import step_asset
 from assets.partitions import corpus_and_judge
 from judgeline.elo import HEADLINE, rating_to_strength
@@ -36,7 +36,11 @@ PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e
 
 
 battle_influences = step_asset(
-    diagnostics.battle_influences, "2", follows_judged_candidates, deps=["heldout_ratings"]
+    diagnostics.battle_influences,
+    "2",
+    follows_judged_candidates,
+    deps=["heldout_ratings"],
+    op_tags=AFTER_THE_BOARD,
 )
 
 

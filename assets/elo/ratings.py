@@ -8,7 +8,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import table_check
+from assets.conditions import AFTER_THE_BOARD, table_check
 from assets.engine import step_asset
 from assets.provenance import BEFORE_RATINGS, sources_of
 from judgeline.elo import HEADLINE, HeldOutRatings, summarise
@@ -140,6 +140,7 @@ scoring_methods = step_asset(
     needs=[
         "soft_outcomes", "quantitative_outcomes", "verdicts", "choice_verdicts", "score_verdicts",
     ],
+    op_tags=AFTER_THE_BOARD,
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import table_check
+from assets.conditions import AFTER_THE_BOARD, table_check
 from assets.engine import step_asset
 from assets.partitions import corpus_and_judge, corpus_judge_key
 from assets.provenance import latest, metadata_of
@@ -21,7 +21,10 @@ _UNMEASURED = dg.AssetCheckResult(
 )
 
 reference_ratings = step_asset(
-    reference.reference_ratings, "2", needs=("soft_outcomes", "choice_verdicts")
+    reference.reference_ratings,
+    "2",
+    needs=("soft_outcomes", "choice_verdicts"),
+    op_tags=AFTER_THE_BOARD,
 )
 
 

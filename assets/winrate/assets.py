@@ -3,7 +3,7 @@
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import table_check
+from assets.conditions import AFTER_THE_BOARD, table_check
 from assets.engine import step_asset
 from assets.partitions import corpus_and_judge
 from judgeline.steps import winrate
@@ -17,7 +17,7 @@ SURPRISE = 0.01
 """Chance of a false alarm of a check that counts hits, over all of its rows together."""
 PUBLISHED = "mean-outcome"
 
-adjusted_win_rates = step_asset(winrate.adjusted_win_rates, "4")
+adjusted_win_rates = step_asset(winrate.adjusted_win_rates, "4", op_tags=AFTER_THE_BOARD)
 
 
 @table_check(adjusted_win_rates)

@@ -50,10 +50,12 @@ def present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
     """Return every presentation of battles, in their order: replicates, then both orders."""
     require_texts(battles)
     columns = ["battle_id", "instruction", "completion_a", "completion_b", "model_a", "model_b"]
+    once: dict[str, str] = {}  # equal texts are one object
     return [
         Presentation(battle, order, replicate, question, *texts, *models)
         for battle, question, text_a, text_b, model_a, model_b in zip(
-            *(battles[column].tolist() for column in columns), strict=True
+            *([once.setdefault(text, text) for text in battles[name].tolist()] for name in columns),
+            strict=True,
         )
         for replicate in range(n_replicates)
         for order, texts, models in (

@@ -60,15 +60,14 @@ class Trials(NamedTuple):
     def curve(self, metrics: Sequence[str] | None = None) -> LearningCurve:
         """Return means over the sets of each size; of all metrics if none are named."""
         names = list(metrics or self.task.measures(self.task.base, self.tested[0]))
-        measured = np.array(
-            [
-                [
-                    [self.task.measures(share, test)[name] for name in names]
-                    for share in (fit.ours, fit.score_only, self.task.base)
-                ]
-                for fit, test in zip(self.fits, self.tested, strict=True)
-            ]
-        )
+        own = [
+            [self.task.measures(share, test) for share in (fit.ours, fit.score_only)]
+            for fit, test in zip(self.fits, self.tested, strict=True)
+        ]
+        sets = {id(test): test for test in self.tested}  # of one draw, whatever the size
+        of_base = {key: self.task.measures(self.task.base, test) for key, test in sets.items()}
+        every = [[*of, of_base[id(test)]] for of, test in zip(own, self.tested, strict=True)]
+        measured = np.array([[[of[name] for name in names] for of in three] for three in every])
         sizes, n_sets = np.unique(self.n_train, return_counts=True)
         parts = [np.flatnonzero(self.n_train == size) for size in sizes]
         ours, score_only, base = np.hstack([measured[part].mean(axis=0) for part in parts])

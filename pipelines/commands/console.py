@@ -5,7 +5,7 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import NamedTuple, Self
 
 import dagster as dg
 from rich import progress
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
+from rich.segment import Segments
 from rich.text import Text
 
 from assets.judging.asking import PROGRESS
@@ -24,6 +25,7 @@ from judgeline.report import inert
 from judgeline.terminal import plain
 
 _Table = tuple[dg.AssetKey, str]
+_BOARD_STANDS = "checks_of_leaderboard"  # the step after which a leaderboard holds
 _PAUSE_S = 20.0  # between lines about one step, where no bar can move
 _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
 
@@ -34,6 +36,8 @@ class RunReporter(logging.Handler):
     def __init__(self, console: Console, *, verbose: bool = True) -> None:
         super().__init__()
         self._verbose = verbose
+        self.wants_board = not verbose
+        self._on_board: Callable[[], None] | None = None
         self._passed: Counter[str] = Counter()
         self._last_line = time.monotonic()
         self._print_to(console)
@@ -46,8 +50,10 @@ class RunReporter(logging.Handler):
         self._progress.start()
         return self
 
-    def __exit__(self, *_error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
         self._progress.stop()
+        if kind is not None and self._progress.board is not None:  # else a final one follows
+            self.console.print(self._progress.board)
 
     @contextmanager
     def still(self) -> Iterator[None]:
@@ -60,7 +66,7 @@ class RunReporter(logging.Handler):
 
     def in_memory(self) -> io.StringIO:
         """Write to memory from now on, in a forked process; return the stream."""
-        shown, memory = self.console, io.StringIO()
+        shown, memory, self.wants_board = self.console, io.StringIO(), False
         self._print_to(
             Console(
                 file=memory,
@@ -76,9 +82,18 @@ class RunReporter(logging.Handler):
         """Print the lines that were collected in memory."""
         self.console.print(Text.from_ansi(printed), soft_wrap=True, end="")
 
-    def begin(self, title: str, n_steps: int) -> None:
-        """Announce a job on a partition."""
+    def show_board(self, board: RenderableType) -> None:
+        """Show a board below the bar until the end; print it where no bar can move."""
+        self.wants_board = False
+        if self.console.is_terminal:
+            self._progress.board = Segments([*self.console.render(board)])  # laid out once
+        else:
+            self.console.print(board)
+
+    def begin(self, title: str, n_steps: int, on_board: Callable[[], None] | None = None) -> None:
+        """Announce a job on a partition; `on_board` is called when its leaderboard stands."""
         self._passed.clear()
+        self._on_board = on_board
         self._began = time.monotonic()
         if self._verbose:
             self.console.print(f"[bold]{plain(title)}[/bold]")
@@ -141,6 +156,8 @@ class RunReporter(logging.Handler):
             self.line("FAIL", step)
         if event.is_step_success or event.is_step_failure or event.is_step_skipped:
             self._progress.advance(self._task)
+        if event.is_step_success and event.step_key == _BOARD_STANDS and self._on_board:
+            self._on_board()
 
     def message(self, text: str, level: int = logging.INFO) -> None:
         """Show how far a long step is, beside the progress bar; a warning on a line of its own."""
@@ -162,9 +179,21 @@ class RunReporter(logging.Handler):
         self.line("done", f"{name}{count}", str(kept.value) if kept else None)
 
 
-def progress_bar(console: Console) -> progress.Progress:
+class _Bar(progress.Progress):
+    """A progress bar above a board, where there is one."""
+
+    board: RenderableType | None = None
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Yield the bar, and the board below it: a low terminal cuts off its last ranks."""
+        yield from super().get_renderables()
+        if self.board is not None:
+            yield self.board
+
+
+def progress_bar(console: Console) -> _Bar:
     """Return the bar below the lines, which is gone at the end; none where nobody looks."""
-    return progress.Progress(
+    return _Bar(
         progress.SpinnerColumn(),
         progress.TextColumn("{task.description}"),
         progress.BarColumn(bar_width=24),

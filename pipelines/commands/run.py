@@ -16,16 +16,19 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import dagster as dg
-from rich.console import Console
+from rich.console import Console, Group
 
 from assets.candidates.choosing import fingerprint
 from assets.judging.assets import ASKED
 from assets.judging.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
+from judgeline.intervals import withheld_reason
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.suggest import unknown_name
+from judgeline.tables.intervals import with_judge_columns
+from judgeline.terminal import leaderboard_table, plain
 from pipelines.commands.beside import beside, n_processes
 from pipelines.commands.console import (
     INTERRUPTED,
@@ -60,7 +63,7 @@ from resources.config.corpora import CorpusDefinition
 from resources.stores import StoredVerdicts
 from resources.tables.store import ParquetStore, ParquetTables
 
-_REPORT = dg.AssetKey("report")
+_BOARD, _REPORT = dg.AssetKey("leaderboard"), dg.AssetKey("report")
 _ASKED_ABOUT_THEM = dg.AssetKey("candidate_verdicts")
 _LOCAL = ("builtin", "recorded")  # kinds of judges that no endpoint limits, and nobody waits for
 _STOPS = {signal.SIGINT, signal.SIGTERM}  # Dagster handles both alike
@@ -259,7 +262,10 @@ class _Lineage:
 
         def apart(part: Sequence[str]) -> tuple[dict[str, bool], RunOutcome, str]:
             self.outcome, printed = RunOutcome(self.outcome.corpus), self.reporter.in_memory()
-            return work(part), self.outcome, printed.getvalue()
+            try:
+                return work(part), self.outcome, printed.getvalue()
+            finally:
+                self.record.instance.dispose()  # else its journals stay, of 4 MB each
 
         with ExitStack() as stack:
             with self.reporter.still():
@@ -324,6 +330,8 @@ class _Lineage:
             self.reporter.line("warn", part.told)
         left, succeeded = set(keys), True
         due = left if self.force else self.record.stale(left, partition) | (again & left)
+        if due and _BOARD in left - due:
+            self._show_board(partition, due)
         while wave := first_wave(self.record.graph, left, due):
             result = self._execute(job, wave, partition, tags or {})
             succeeded &= result.success
@@ -346,7 +354,7 @@ class _Lineage:
             frozenset(self.record.graph.get_execution_set_asset_and_check_keys(k)) for k in parts
         }
         title = f"{job.name.replace('_', ' ')} {partition}"
-        self.reporter.begin(title, len(steps))
+        self.reporter.begin(title, len(steps), partial(self._show_board, partition, keys))
         with interrupts_raised():
             result = job.execute_in_process(
                 asset_selection=sorted(keys),
@@ -375,6 +383,24 @@ class _Lineage:
             if made.asset_key == _REPORT:
                 self.outcome.report = Path(str(made.metadata["path"].value))
         return result
+
+    def _show_board(self, partition: str, due: Set[dg.AssetKey]) -> None:
+        """Show the first leaderboard that stands, with what of `due` and of others follows."""
+        if not self.reporter.wants_board:
+            return
+        corpus, judge = partition.split("|")
+        board = self.record.store.stored("leaderboard", corpus, judge)
+        if board is None or withheld_reason(board["flags"].iloc[0]):
+            return
+        needed = dg.AssetSelection.assets(_BOARD).upstream().resolve(self.record.graph)
+        later = sorted(key.to_user_string().replace("_", " ") for key in due - needed)
+        judges = self.outcome.judges
+        later += [f"judge {other}" for other in judges[judges.index(judge) + 1 :]]
+        later += ["comparison", "report"] if _REPORT in self.selected else []
+        name = self.record.catalog.corpus(corpus).display_name
+        table = leaderboard_table(with_judge_columns(board), plain(f"{name} by {judge}, in Elo"))
+        note = f"The first board stands. Still being made: {', '.join(later)}." if later else ""
+        self.reporter.show_board(Group(plain(note), table))
 
     def _stopped(
         self, tried: Set[dg.AssetKey], result: dg.ExecuteInProcessResult

@@ -1,4 +1,6 @@
+import gc
 import os
+import weakref
 
 import dagster as dg
 import pandas as pd
@@ -282,3 +284,25 @@ def test_tables_in_memory_are_bounded(tmp_path, reads):
     assert len(reads) == 6  # the first was dropped for the fourth
     assert cache.read(paths[0], ["n"]).num_rows == 100
     assert reads == [*[None] * 6, ["n"]]
+
+
+def test_a_table_that_is_stored_leaves_memory_before_the_run_ends(tmp_path):
+    there = []
+
+    @dg.asset
+    def made() -> pd.DataFrame:
+        frame = pd.DataFrame({"battle_id": ["a"]})
+        there.append(weakref.ref(frame))
+        return frame
+
+    @dg.asset(deps=[made])
+    def later() -> None:
+        gc.collect()
+        there.append(there[0]())
+
+    resources = {"io_manager": ParquetTables(base_uri=str(tmp_path))}
+    definitions = dg.Definitions([made, later], resources=resources)
+    job = definitions.resolve_implicit_global_asset_job_def()
+    with dg.DagsterInstance.ephemeral() as instance:
+        job.execute_in_process(instance=instance)
+    assert there[1] is None

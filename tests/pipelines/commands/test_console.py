@@ -1,3 +1,4 @@
+import contextlib
 import io
 import logging
 import re
@@ -74,6 +75,27 @@ def test_a_leaderboard_says_how_many_intervals_hold():
     lines = _ran(leaderboard)[1].splitlines()
     place = lines.index("  done leaderboard")
     assert lines[place + 1].strip() == "9 of 10 intervals hold"
+
+
+def test_a_board_is_printed_where_no_bar_can_move():
+    out = io.StringIO()
+    with RunReporter(Console(file=out, width=60), verbose=False) as reporter:
+        assert reporter.wants_board
+        reporter.show_board("1 model-a")
+        assert out.getvalue() == "1 model-a\n"
+        assert not reporter.wants_board  # the first is enough
+
+
+@pytest.mark.parametrize(("error", "stays"), [(None, False), (KeyboardInterrupt, True)])
+def test_a_board_below_the_bar_gives_way_to_the_final_one_unless_there_is_none(error, stays):
+    out = io.StringIO()
+    ending = pytest.raises(error) if error else contextlib.nullcontext()
+    with ending, RunReporter(Console(file=out, force_terminal=True), verbose=False) as reporter:
+        reporter.show_board("model-a")
+        if error:
+            raise error
+    assert "model-a" in out.getvalue()
+    assert out.getvalue().endswith("model-a\n") is stays
 
 
 def test_a_warning_is_told_as_one():

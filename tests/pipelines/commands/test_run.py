@@ -116,6 +116,54 @@ def test_a_line_is_printed_per_step_and_check(finished):
     assert runs == ["comparison_job", "corpus_job", "judge_job", "judge_job"]
 
 
+def test_the_leaderboard_stands_before_tables_that_it_does_not_need(finished):
+    graph = defs.resolve_asset_graph()
+    needed = {*dg.AssetSelection.assets("leaderboard").upstream().resolve(graph)}
+    judged = {*defs.resolve_job_def("judge_job").asset_layer.executable_asset_keys}
+    runs = [run for run in finished.instance.get_runs() if run.job_name == "judge_job"]
+    assert len(runs) == 2
+    for one in runs:
+        found = finished.instance.get_run_step_stats(one.run_id)
+        began = {step.step_key: step.start_time for step in found}
+        later = min(began[key.to_user_string()] for key in judged - needed)
+        assert max(began[key.to_user_string()] for key in judged & needed) < later
+        assert began["checks_of_leaderboard"] < later
+
+
+@pytest.fixture
+def two_processes(finished_workshop, monkeypatch):
+    """A finished workshop as commands find it, whose judges are shared out."""
+    monkeypatch.setattr("pipelines.commands.run.n_processes", lambda: 2)
+    return finished_workshop.install(monkeypatch)
+
+
+def test_a_run_that_goes_on_shows_the_first_board_before_what_is_still_made(two_processes):
+    workshop = two_processes
+    for judge in ("careful", "hasty"):
+        (workshop.home / "tables" / "predictions" / "tiny" / f"{judge}.parquet").unlink()
+    outcome = workshop.run(verbose=False)
+    assert {key.to_user_string() for key, _ in outcome.made} >= {"predictions", "report"}
+    printed = " ".join(workshop.printed.split())
+    told = "The first board stands. Still being made: predictions, judge hasty, comparison, report."
+    assert printed.count(told) == 1
+    first, _, rest = printed.partition("judge job tiny|careful")
+    assert told in first
+    assert "Tiny arena by careful, in Elo" in first
+    assert rest.count(", in Elo") == 1  # the board at the end
+    workshop.run(verbose=False)
+    assert "first board" not in workshop.printed
+
+
+def test_a_process_beside_this_one_leaves_no_journal(two_processes):
+    workshop = two_processes
+    before = {run.run_id for run in workshop.instance.get_runs()}
+    workshop.run(select=["adjusted_win_rates"], force=True)
+    made = [run for run in workshop.instance.get_runs() if run.run_id not in before]
+    (beside,) = [run for run in made if run.tags["dagster/partition"] == "tiny|hasty"]
+    files = {path.name for path in workshop.home.rglob(f"{beside.run_id}.db*")}
+    assert files == {f"{beside.run_id}.db"}
+
+
 def test_warnings_of_a_simulation_are_a_count_unless_more_is_asked_for(finished_workshop):
     whole = finished_workshop.run()
     warned = [f"{one.check.replace('_', ' ')} ({one.asset}" for one in whole.failed_checks]

@@ -239,6 +239,14 @@ def test_a_judge_is_asked_about_candidates_in_the_job_that_places_them_only():
     assert not asked & set().union(*map(made_by, others))
 
 
+def test_tables_that_no_leaderboard_needs_are_made_after_it(graph):
+    judged = {dg.AssetKey(name) for name in made_by("judge_job")}
+    needed = dg.AssetSelection.assets("leaderboard").upstream().resolve(graph)
+    tags = {key: graph.get(key).assets_def.op.tags for key in judged}
+    late = {key for key in judged if int(tags[key].get("dagster/priority", 0)) < 0}
+    assert late == judged - needed
+
+
 def test_resources_can_be_replaced(tmp_path):
     tables = ParquetTables(base_uri=str(tmp_path))
     assert build_definitions(tables=tables).resources["io_manager"] is tables
