@@ -338,7 +338,7 @@ def rank(
     read = readable(battles, judge, outcomes, columns, **lenient, **told)
     if component is not None:
         read = _connected(read, component)
-    ranking = rank_battles(read.scored, settings)
+    ranking = rank_battles(read.scored, settings, judge=read.judge)
     if isinstance(battles, pd.DataFrame):
         return Board(ranking, read, settings, _source("a table", component))
     path = Path(battles)
@@ -938,7 +938,7 @@ def _digest(source: Path) -> str:
 def _rank_or_explain(battles: JudgedBattles, settings: Settings, out: Path) -> Ranking:
     """Rank, or fail with the rows that were set aside, which are often the cause."""
     try:
-        return rank_battles(battles.scored, settings)
+        return rank_battles(battles.scored, settings, judge=battles.judge)
     except (ValueError, QualityGateError) as error:
         if battles.quarantine.empty:
             raise
@@ -951,10 +951,14 @@ def _rank_or_explain(battles: JudgedBattles, settings: Settings, out: Path) -> R
         raise
 
 
-def rank_battles(scored: pd.DataFrame, settings: Settings) -> Ranking:
-    """Return the ranking of one judge's scored battles; raise if the judge fails the gate."""
+def rank_battles(scored: pd.DataFrame, settings: Settings, *, judge: str = "") -> Ranking:
+    """Return the ranking of one judge's scored battles; raise if the judge fails the gate.
+
+    The name of the judge says its family, where the settings do not.
+    """
     _require_recorded(scored, settings)
-    used = settings.resolved(n_battles_of(scored), counted=COUNT in scored)
+    named = replace(settings, judge_family=settings.judge_family or judge)
+    used = named.resolved(n_battles_of(scored), counted=COUNT in scored)
     with once():
         return _rank(scored, used)
 

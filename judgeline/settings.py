@@ -74,6 +74,10 @@ class Settings:
         Name that random draws are keyed by beside `seed`; the lineage takes the corpus.
     judge : str
         Name of the judge, which keys the draws of quantitative judges too.
+    judge_family : str
+        Family of the judge, such as ``openai`` or ``gpt``; by default, what its name begins with.
+    families : mapping of str to str
+        Families of models by how names begin, before those of `judgeline.io.family_of`.
     win_rate_half_width : float
         Half-width of a win rate's interval that plans of labels aim at, a share of the battles.
     reference_model : str, optional
@@ -106,6 +110,8 @@ class Settings:
     controls: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     stream: str = ""
     judge: str = ""
+    judge_family: str = ""
+    families: Mapping[str, str] = field(default_factory=dict, hash=False)
     win_rate_half_width: float = 0.05
     reference_model: str | None = None
     n_population: int | None = None

@@ -1,6 +1,5 @@
 """Ratings by language of the Soft-Elo paper, and the biases of judges that its text measures."""
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.elo import ScoringMethod, fit_beta, rate, rate_outcomes, spearman
-from judgeline.io import ORDERS, as_numbers, as_table, language_code
+from judgeline.io import ORDERS, as_numbers, as_table, family_of, language_code
 from papers.soft_elo_data import BOTH_ORDERS, PLAIN, ByCorpus, Judged, Judges, over_judges
 from papers.tables import Cell, reduction, row_of
 
@@ -187,12 +186,6 @@ def partial_length_correlation(one: Judged) -> float:
     sides = table[["residual", "length"]].to_numpy(float)
     left = sides - line @ np.linalg.lstsq(line, sides, rcond=None)[0]
     return float(np.corrcoef(left, rowvar=False)[0, 1])
-
-
-def family_of(name: str) -> str:
-    """Return the letters that a name begins with, in lower case: ``gpt`` of ``GPT-OSS-20B``."""
-    found = re.match("[a-z]+", name.lower())
-    return found[0] if found else ""
 
 
 def family_excess(found: Judges, values: dict[str, pd.Series]) -> dict[str, float]:

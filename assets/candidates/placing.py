@@ -30,7 +30,7 @@ def _candidates_tell(
 
 candidate_ratings = step_asset(
     candidates.candidate_ratings,
-    "7",
+    "8",
     follows_judged_candidates,
     tells=_candidates_tell,
     columns={"candidates": candidates.NEWCOMER},

@@ -16,11 +16,11 @@ from resources.config.catalog import Catalog
 
 _READ = (
     "l2", "n_resamples", "n_splits", "seed", "resample_by", "hard_outcome", "miscoverage",
-    "std_error", "intervals",
+    "std_error", "intervals", "families",
 )  # fmt: skip
 
 
-@table_asset("3", COMPARES_JUDGES, columns={"leaderboard": ("model", "rating", "flags")})
+@table_asset("4", COMPARES_JUDGES, columns={"leaderboard": ("model", "rating", "flags")})
 def pooled_leaderboard(
     context: dg.AssetExecutionContext,
     leaderboard: dict[str, pd.DataFrame],

@@ -1,6 +1,6 @@
 """Named diagnostics of one judge on one corpus, each with its unit and battle count."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +64,7 @@ def diagnose_judge(
     length_a: ArrayLike | None = None,
     length_b: ArrayLike | None = None,
     language: ArrayLike | None = None,
+    same_family: Collection[str] = (),
     l2: float = 0.01,
     seed: int = 0,
 ) -> Diagnostics:
@@ -80,6 +81,8 @@ def diagnose_judge(
         Lengths of the completions, in characters. Verbosity needs both.
     language : array_like of str, shape (n,), optional
         Language of each battle, None where unknown.
+    same_family : collection of str
+        Models of the judge's own family.
     l2 : float
         Penalty of the strengths behind the surrogacy test, per squared logit.
     seed : int
@@ -100,6 +103,7 @@ def diagnose_judge(
             *_slopes(votes, pooled, beta_folds),
             *_reliability(votes, pooled),
             *_residuals(heldout),
+            *_same_family(battles, heldout, list(same_family)),
             *_surrogacy(battles, l2, seed),
             *(_budgets(battles, score, human, seed) if is_single else ()),
             *_biases(score, *columns),
@@ -208,6 +212,28 @@ def _residuals(heldout: HeldOutRatings) -> Iterator[_Row]:
         if np.ptp(residual) > 0 and np.ptp(human) > 0:
             correlation = float(np.corrcoef(residual, human)[0, 1])
             yield f"residual_{method}_human_correlation", "", correlation, "Pearson r", human.size
+
+
+def _same_family(
+    battles: CodedBattles, heldout: HeldOutRatings, same_family: list[str]
+) -> Iterator[_Row]:
+    """Yield the mean soft residual of the judge's family minus that of other models, Elo points.
+
+    Its standard error takes residuals within either group to be independent and of one spread.
+    """
+    rows = (heldout.method == "soft") & np.isfinite(heldout.residual)
+    residual, own = heldout.residual[rows], np.isin(heldout.model[rows], same_family)
+    sizes = np.array([own.sum(), (~own).sum()])
+    if sizes.min() < 1 or residual.size < 3:
+        return
+    means = np.array([residual[own].mean(), residual[~own].mean()])
+    spread = np.sqrt(((residual - np.where(own, *means)) ** 2).sum() / (residual.size - 2))
+    of_family = np.isin(battles.models, same_family)
+    met = of_family[battles.model_a] | of_family[battles.model_b]
+    n = int(met.sum() if battles.count is None else battles.count[met].sum())
+    yield "same_family_excess", "", float(means[0] - means[1]), "Elo", n
+    error = float(spread * np.sqrt((1 / sizes).sum()))
+    yield "same_family_excess_std_error", "", error, "Elo", n
 
 
 def _surrogacy(battles: CodedBattles, l2: float, seed: int) -> Iterator[_Row]:

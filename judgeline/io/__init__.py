@@ -16,6 +16,7 @@ from judgeline.io.judged import (
     MissingColumnsError,
     read_judged_battles,
 )
+from judgeline.io.makers import family_of
 from judgeline.io.one_battle import ORDERS
 from judgeline.io.outcome_codes import (
     COUNT,
@@ -82,10 +83,10 @@ __all__ = [
     "ArgumentError", "CorpusRead", "Fault", "JudgedBattles", "Missing", "MissingColumnsError",
     "are_machines", "are_plain", "as_coded", "as_numbers", "as_outcome_tables", "as_table",
     "battles_by", "by_question", "by_score", "categories", "columns_of_judges",
-    "columns_of_voters", "common_battles", "each_category", "empty", "fault", "file_columns",
-    "files_of", "in_file_order", "judge_slugs", "kind_of", "language_code", "languages",
-    "layout_of", "missing_models", "n_battles_of", "names", "outcomes", "outcomes_by_code",
-    "outcomes_by_winner", "parse_codes", "parse_missing", "plain_ratings", "published_layout",
+    "columns_of_voters", "common_battles", "each_category", "empty", "family_of", "fault",
+    "file_columns", "files_of", "in_file_order", "judge_slugs", "kind_of", "language_code",
+    "languages", "layout_of", "missing_models", "n_battles_of", "names", "outcomes",
+    "outcomes_by_code", "outcomes_by_winner", "parse_codes", "parse_missing", "plain_ratings", "published_layout",
     "questions_of", "read_answers", "read_columns", "read_judged_battles", "read_layout",
     "read_softelo", "require_both_winners", "require_few_lost", "require_known_codes",
     "score_battles", "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",

@@ -37,6 +37,7 @@ class RatingOptions(Options):
     std_error: Literal["analytic", "bootstrap"] = "bootstrap"
     resample_by: Literal["battle", "question"] = "question"
     intervals: Literal["calibrated", "published"] = "calibrated"
+    families: dict[str, str] = Field(default_factory=dict)  # by how names of models begin
     win_rate_half_width: float = Field(default=0.05, gt=0, lt=0.5)  # share of battles
 
     @model_validator(mode="before")

@@ -6,6 +6,7 @@ from arenas import code, play, random_pairs
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
+from scipy.stats import ttest_ind
 from sklearn.metrics import cohen_kappa_score
 from twins import Battle, beta, voted_models
 
@@ -117,6 +118,24 @@ def test_residuals_are_summed_up_by_quartile_of_human_ratings(found) -> None:
     assert values[0][0] == pytest.approx(residual[: values[0][1]].mean())
     correlation = np.corrcoef(heldout.residual[rows], heldout.human_rating[rows])[0, 1]
     assert found["residual_soft_human_correlation", ""][0] == pytest.approx(correlation)
+
+
+def test_excess_of_the_judges_family_is_a_t_test_of_two_groups(found) -> None:
+    battles = arena()
+    names = sorted(voted_models(battles))[:3]
+    same = diagnose(battles, same_family=[*names, "no-model"])
+    heldout = rate(code(battles), RatingSettings(n_resamples=0))
+    rows = (heldout.method == "soft") & np.isfinite(heldout.residual)
+    residual, own = heldout.residual[rows], np.isin(heldout.model[rows], names)
+    test = ttest_ind(residual[own], residual[~own])
+    excess, n = same["same_family_excess", ""]
+    error, _ = same["same_family_excess_std_error", ""]
+    assert excess == pytest.approx(residual[own].mean() - residual[~own].mean())
+    assert excess / error == pytest.approx(test.statistic)
+    assert n == sum(bool({b.model_a, b.model_b} & {*names}) for b in battles)
+    everybody = diagnose(battles, same_family=voted_models(battles))
+    for none in (found, everybody):
+        assert not [name for name, _ in none if name.startswith("same_family")]
 
 
 def test_position_by_hand() -> None:

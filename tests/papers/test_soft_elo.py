@@ -3,6 +3,7 @@
 import ast
 import csv
 import math
+import statistics
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,6 @@ from papers.soft_elo_data import Judged, on_splits, read
 from papers.soft_elo_text import (
     by_language,
     family_excess,
-    family_of,
     partial_length_correlation,
 )
 
@@ -237,11 +237,6 @@ def test_means_by_model_by_hand(pair: Path, judged: list[Judged]) -> None:
 
 
 def test_family_excess_by_hand() -> None:
-    assert [family_of(name) for name in ("GPT-OSS-20B", "Gemma4-E4B", "3po")] == [
-        "gpt",
-        "gemma",
-        "",
-    ]
     judges = [Judged("LMArena 100K", name, pd.DataFrame()) for name in ("GPT-1", "Qwen1", "Phi-1")]
     values = {
         "GPT-1": pd.Series({"gpt-4": 8.0, "qwen-7b": 5.0, "yi": 6.0}),
@@ -251,6 +246,30 @@ def test_family_excess_by_hand() -> None:
     # GPT-1: own 8 - 6.5; others 5 - 5 and 6 - 5.5. Qwen1: own 6 - 4.5; others 0 and 0.5
     assert family_excess(judges, values) == pytest.approx({"GPT-1": 1.25, "Qwen1": 1.25})
     assert family_excess(judges[:1], {"GPT-1": values["GPT-1"]}) == {}
+
+
+def test_a_gemma_judge_that_favours_gemini_favours_its_family() -> None:
+    """Five Gemini models half a point too high of eight of Google's; the definition in words."""
+    google = [*(f"gemini-{k}" for k in range(5)), *(f"gemma-{k}" for k in range(3))]
+    others = [f"{name}-{k}" for name in ("gpt", "claude", "llama") for k in range(3)]
+    true = {name: 5 + k / 4 for k, name in enumerate([*google, *others])}
+    values = {
+        "Gemma4-E4B": {name: mean + name.startswith("gemini") / 2 for name, mean in true.items()},
+        "DeepSeek-V3.2": {name: mean - 0.25 for name, mean in true.items()},
+        "Mixtral-8x7B": true,
+        "Command-R": {name: mean + 0.125 for name, mean in true.items()},
+    }
+    own = values["Gemma4-E4B"]
+    deviation = {
+        name: own[name] - statistics.median(values[judge][name] for judge in [*values][1:])
+        for name in true
+    }
+    expected = statistics.fmean(deviation[name] for name in google)
+    expected -= statistics.fmean(deviation[name] for name in others)
+    judges = [Judged("LMArena 100K", name, pd.DataFrame()) for name in values]
+    found = family_excess(judges, {name: pd.Series(one) for name, one in values.items()})
+    assert found == {"Gemma4-E4B": pytest.approx(expected, abs=1e-12)}
+    assert expected == pytest.approx(0.5 * 5 / 8)
 
 
 def test_position_is_what_the_two_orders_say(pair: Path, tmp_path: Path) -> None:
