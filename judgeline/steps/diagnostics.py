@@ -39,6 +39,9 @@ def judge_diagnostics(
             as_columns(BetaFolds, beta_folds),
             as_columns(HeldOutRatings, heldout_ratings),
             **known,
+            label=as_numbers(
+                scored_battles["recorded_outcome"].fillna(scored_battles["judge_outcome"])
+            ),
             same_family=of_own_family(heldout_ratings["model"].unique(), settings),
             l2=settings.l2,
             seed=settings.seed,

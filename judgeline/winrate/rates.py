@@ -190,7 +190,8 @@ def split_of_labels(
     C. Lee et al. (2025), arXiv:2511.21140, Algorithm 1; `judgeline.winrate.labels` has it.
     """
     systems, counts = _counted(system, verdict, label)
-    quantile, rows = normal_quantile(miscoverage), []
+    rows: list[tuple[object, ...]] = []
+    quantile = normal_quantile(miscoverage)
     for name, own in zip(systems.tolist(), counts, strict=True):
         at_hand = decisive_counts(own[:, NO_VOTE], own[:, :NO_VOTE])
         have = int(at_hand.n_won), int(at_hand.n_lost)

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from arenas import code, play, random_pairs
 from hypothesis import given
@@ -14,6 +15,7 @@ from judgeline.diagnostics.judge import (
     diagnose_judge,
     equal_mass_bins,
     expected_calibration_error,
+    quantile_bins,
     reliability_curve,
 )
 from judgeline.elo import RatingSettings, fit_beta, fit_beta_folds, rate
@@ -35,6 +37,46 @@ def test_reliability_turns_battles_towards_the_judges_side() -> None:
     assert (
         reliability_curve([2.0, -2.0, 1.0], [1.0, 0.0, 0.5], 1.0).n.sum() == 2
     )  # ties do not count
+
+
+@given(seed=st.integers(0, 300), n_bins=st.integers(1, 12), counted=st.booleans())
+def test_quantile_bins_are_those_of_pandas(seed: int, n_bins: int, counted: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 80))
+    x, y = rng.integers(0, 12, n) / 4 if seed % 2 else rng.normal(size=n), rng.random(n)
+    each = rng.integers(1, 4, n) if counted else np.ones(n, int)
+    table = pd.DataFrame({"x": x, "y": y}).loc[np.repeat(np.arange(n), each)]
+    rows = table.groupby(pd.qcut(table["x"], n_bins, duplicates="drop"), observed=True)
+    found = quantile_bins(x, y, n_bins=n_bins, count=each if counted else None)
+    if np.ptp(x):  # pandas has no bin for a single value
+        assert found.n.tolist() == rows.size().tolist()
+        assert found.mean_y == pytest.approx(rows["y"].mean().to_numpy())
+        assert found.mean_x == pytest.approx(rows["x"].mean().to_numpy())
+    assert found.n.sum() == each.sum()
+
+
+@pytest.mark.parametrize("label", [None, "given"])
+def test_label_says_the_side_and_score_the_confidence(label: str | None) -> None:
+    """Ties of either are left out; a label against its score counts as it was said."""
+    battles = [
+        *arena(),
+        Battle("model-000", "model-001", 1.0, 0.0, 3.0),
+        Battle("model-000", "model-001", 1.0, 1.0, 0.0),
+    ]
+    told = None if label is None else [1 - b.judge for b in battles]
+    found = diagnose(battles, label=told)
+    judge = [b.judge for b in battles] if told is None else told
+    sided = [
+        (abs(b.score), (j > 0.5) == (b.human == 1))
+        for b, j in zip(battles, judge, strict=True)
+        if b.human in (0, 1) and j != 0.5
+    ]
+    size, agrees = (np.array(column, float) for column in zip(*sided, strict=True))
+    assert found["decisive_agreement", ""] == (pytest.approx(agrees.mean()), len(sided))
+    table = pd.DataFrame({"p": expit(found["beta_pooled", ""][0] * size), "y": agrees})
+    means = table.groupby(pd.qcut(table["p"], 10, duplicates="drop"), observed=True)
+    error = np.average((means["p"].mean() - means["y"].mean()).abs(), weights=means.size())
+    assert found["expected_calibration_error", ""] == (pytest.approx(error), len(sided))
 
 
 @given(n=st.integers(1, 57), n_bins=st.integers(1, 12))
@@ -79,7 +121,9 @@ def test_named_figures_agree_with_their_definitions(found) -> None:
     turned = [*voted, *(b.swapped() for b in voted)]
     both = cohen_kappa_score([str(b.judge) for b in turned], [str(b.human) for b in turned])
     agreement = [0.5 if b.score == 0 else float((b.score > 0) == (b.human == 1)) for b in decisive]
-    correlation = np.corrcoef([abs(b.score) for b in decisive], agreement)[0, 1]
+    sided = [b for b in decisive if b.judge != 0.5]
+    agree = [(b.judge > 0.5) == (b.human == 1) for b in sided]
+    correlation = np.corrcoef([abs(b.score) for b in sided], agree)[0, 1]
     pooled = fit_beta([b.score for b in voted], [b.human for b in voted])
     folds = fit_beta_folds(code(battles))
     expected = {
@@ -90,8 +134,9 @@ def test_named_figures_agree_with_their_definitions(found) -> None:
         ),
         "kappa_both_ways": (both, len(voted)),
         "mean_absolute_score": (np.mean([abs(b.score) for b in battles]), len(battles)),
-        "decisive_agreement": (np.mean(agreement), len(decisive)),
-        "score_agreement_correlation": (correlation, len(decisive)),
+        "vote_agreement": (np.mean(agreement), len(decisive)),
+        "decisive_agreement": (np.mean(agree), len(sided)),
+        "score_agreement_correlation": (correlation, len(sided)),
         "beta_pooled": (pooled.beta, pooled.n_battles),
         "beta_fold_sd": (np.std(folds.beta, ddof=1), 10),
     }
