@@ -252,23 +252,24 @@ def _residuals(heldout: HeldOutRatings) -> Iterator[_Row]:
 def _same_family(
     battles: CodedBattles, heldout: HeldOutRatings, same_family: list[str]
 ) -> Iterator[_Row]:
-    """Yield the mean soft residual of the judge's family minus that of other models, Elo points.
+    """Yield how much higher the judge's family stands by soft residuals, at equal human rating.
 
-    Its standard error takes residuals within either group to be independent and of one spread.
+    A least-squares coefficient, Elo points: what the method does to all strong models is not the
+    family's. Its standard error takes residuals to be independent and of one spread.
     """
     rows = (heldout.method == "soft") & np.isfinite(heldout.residual)
-    residual, own = heldout.residual[rows], np.isin(heldout.model[rows], same_family)
-    sizes = np.array([own.sum(), (~own).sum()])
-    if sizes.min() < 1 or residual.size < 3:
+    residual, human = heldout.residual[rows], heldout.human_rating[rows]
+    own = np.isin(heldout.model[rows], same_family)
+    design = np.column_stack([own, np.ones(own.size), human - human.mean() if own.size else human])
+    if own.size < 5 or np.linalg.matrix_rank(design) < 3:
         return
-    means = np.array([residual[own].mean(), residual[~own].mean()])
-    spread = np.sqrt(((residual - np.where(own, *means)) ** 2).sum() / (residual.size - 2))
+    coefficients, (squares, *_), *_ = np.linalg.lstsq(design, residual)
+    variance = squares / (own.size - 3) * np.linalg.inv(design.T @ design)[0, 0]
     of_family = np.isin(battles.models, same_family)
     met = of_family[battles.model_a] | of_family[battles.model_b]
     n = int(met.sum() if battles.count is None else battles.count[met].sum())
-    yield "same_family_excess", "", float(means[0] - means[1]), "Elo", n
-    error = float(spread * np.sqrt((1 / sizes).sum()))
-    yield "same_family_excess_std_error", "", error, "Elo", n
+    yield "same_family_excess", "", float(coefficients[0]), "Elo", n
+    yield "same_family_excess_std_error", "", float(np.sqrt(variance)), "Elo", n
 
 
 def _surrogacy(battles: CodedBattles, l2: float, seed: int) -> Iterator[_Row]:

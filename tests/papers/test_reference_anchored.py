@@ -348,9 +348,10 @@ def test_judges_by_threshold_and_pools_of_them(tmp_path: Path) -> None:
                 runs = np.clip(true + rng.normal(0, noise, 3), 1, 10)
                 rows += [(q, model, judge, run, score) for run, score in enumerate(runs)]
     table = pd.DataFrame(rows, columns=SCORES)
-    table.to_csv(tmp_path / "scores.csv", index=False)
+    table.assign(domain="one").to_csv(tmp_path / "scores.csv", index=False)
     mine = judged(rng, [*noises], models="xy")
-    write(tmp_path, "mine.csv", [row for row in mine if row[2] == "r"], PREFERENCES)
+    own = [row for row in mine if row[2] == "r"]
+    write(tmp_path, "mine.csv", own, PREFERENCES, domain="one")
     icc = {
         judge: np.mean([
             pingouin.intraclass_corr(one, "question_id", "run", "score")

