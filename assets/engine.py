@@ -28,6 +28,7 @@ PLACES = {
     "reference_model": "reference.model",
     "n_population": "reference.n_population",
     "mean_kappa": "reference.mean_kappa",
+    "judge_family": "judge.family",
     "scale": "judge.score.scale",
     "tolerance": "judge.choice.tolerance",
 }

@@ -36,7 +36,7 @@ from judgeline.intervals import (
     rank_models,
     rate_pooled,
 )
-from judgeline.io import as_coded, questions_of, read_judged_battles
+from judgeline.io import as_coded, family_of, questions_of, read_judged_battles
 from judgeline.reliability import cohen_kappa
 
 Weigh = Callable[[np.ndarray], np.ndarray]
@@ -134,7 +134,8 @@ def methods_table(sets: Mapping[str, Judged]) -> None:
     errors: dict[str, list[float]] = {method: [] for method in METHODS}
     for name, (battles, questions) in sets.items():
         ratings = rate(battles, SETTINGS, cluster=questions)
-        tried = calibrate_intervals(ratings)
+        family = {name: family_of(name) for name in ratings.model.tolist()}
+        tried = calibrate_intervals(ratings, family=family)
         evidence = tried.skill, tried.skill_lower, tried.skill_upper, tried.floor
         print(f"\n{name}: {len(battles)} battles, {int(battles.voted_models().sum())} models")
         for method in METHODS:

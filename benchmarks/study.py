@@ -54,6 +54,7 @@ from judgeline.intervals import (
     refit_errors,
     running_coverage,
 )
+from judgeline.io import family_of
 from judgeline.rating_options import RatingOptions
 from judgeline.reliability import (
     Judgement,
@@ -380,7 +381,8 @@ def measure_signals(
         length_a=arena.length[ok], length_b=zero,
     )  # fmt: skip
     found = dict(zip(table.diagnostic.tolist(), table.value.tolist(), strict=True))
-    tried = calibrate_intervals(heldout)
+    family = {name: family_of(name) for name in heldout.model.tolist()}
+    tried = calibrate_intervals(heldout, family=family)
     row = tried.method.tolist().index(HEADLINE)
     few = slice(None, 100)
     panel = panel_measurements(

@@ -23,6 +23,7 @@ _API = (
     "rank",
     "reference_ratings",
     "score",
+    "split_labels",
     "win_rates",
 )
 

@@ -6,7 +6,7 @@ come out. What does not: statistics, and reading (`judgeline.io`).
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -65,6 +65,7 @@ from judgeline.io.verdict_tables import (
 )
 from judgeline.quantitative import TooLittleToLearnError
 from judgeline.rating_options import STATED
+from judgeline.reliability import STRONG_JUDGE, hold_to
 from judgeline.report import (
     JudgeTables,
     Picture,
@@ -79,6 +80,7 @@ from judgeline.steps.comparison import pooled_board
 from judgeline.steps.memory import STEPS, run
 from judgeline.steps.rationales import agreement, predicted_choices, predicted_ratings
 from judgeline.steps.reference import anchored
+from judgeline.steps.reliability import repeated_measurements, weakness
 from judgeline.steps.step import as_columns
 from judgeline.suggest import QualityGateError
 from judgeline.tables.corpus import SCORE_COLUMNS
@@ -89,6 +91,7 @@ from judgeline.usable import (
     require_usable,
 )
 from judgeline.winrate import pass_rates as rate_answers
+from judgeline.winrate import split_of_labels
 
 __all__ = [
     "Board",
@@ -112,6 +115,7 @@ __all__ = [
     "rank_file",
     "reference_ratings",
     "score",
+    "split_labels",
     "win_rates",
 ]
 
@@ -128,6 +132,8 @@ HELDOUT_COLUMNS = (
     "n_battles",
     "flags",
 )
+
+_PANEL = ("battle_id", "replicate", "score_difference", "judge_outcome")
 
 _DRAWN = ("battles of one question are drawn together", "battles are taken as independent")
 
@@ -341,7 +347,7 @@ def rank(
     read = readable(battles, judge, outcomes, columns, **lenient, **told)
     if component is not None:
         read = _connected(read, component)
-    ranking = rank_battles(read.scored, settings)
+    ranking = rank_battles(read.scored, settings, judge=read.judge)
     if isinstance(battles, pd.DataFrame):
         return Board(ranking, read, settings, _source("a table", component))
     path = Path(battles)
@@ -423,6 +429,38 @@ def pass_rates(
     read = read_answers(answers, columns or {})
     rates = rate_answers(read["system"], read["verdict"], read["label"], miscoverage=miscoverage)
     return as_table(rates)
+
+
+def split_labels(
+    answers: pd.DataFrame | Path | str,
+    *,
+    n_labels: int,
+    columns: Mapping[str, str] | None = None,
+    miscoverage: float = 0.1,
+) -> pd.DataFrame:
+    """Divide labels that are to be bought between answers that people pass and that they fail.
+
+    Parameters
+    ----------
+    answers, columns, miscoverage
+        As for `pass_rates`; the labels at hand, a few of either kind, are the pilot.
+    n_labels : int
+        Labels of each system in all, those at hand included.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `judgeline.winrate.LabelSplits`, a row per system, with the half-width that the
+        published correction is then to be expected to have.
+
+    Raises
+    ------
+    ValueError
+        As of `pass_rates`, and if a system has more labels already.
+    """
+    read = read_answers(answers, columns or {})
+    given = read["system"], read["verdict"], read["label"]
+    return as_table(split_of_labels(*given, n_labels=n_labels, miscoverage=miscoverage))
 
 
 def reference_ratings(
@@ -859,9 +897,13 @@ def learn_ratings(ratings: pd.DataFrame, *, seed: int = 0) -> LearntRatings:
 
 
 def pool(
-    battles: Sequence[pd.DataFrame | Path | str], settings: Settings = _BY_DEFAULT
+    battles: Sequence[pd.DataFrame | Path | str],
+    settings: Settings = _BY_DEFAULT,
+    *,
+    panels: Mapping[str, pd.DataFrame] | None = None,
+    least_icc: float | None = STRONG_JUDGE,
 ) -> pd.DataFrame:
-    """Rate models by several judges together, on the battles that all of them scored.
+    """Rate models by several strong judges together, on the battles that all of them scored.
 
     Parameters
     ----------
@@ -872,16 +914,24 @@ def pool(
     settings : Settings
         How to rate. Pooled ratings have one method and one criterion, skill: `method`, `methods`,
         `thresholds` and `withhold` have to be left out.
+    panels : mapping of str to DataFrame, optional
+        Repeated runs by name of the judge: ``battle_id``, ``replicate``, ``score_difference`` and
+        ``judge_outcome``. A judge whose ICC(3,k) of them is below `least_icc` is left out; of one
+        without a panel nothing is known, and it is taken.
+    least_icc : float, optional
+        Least ICC(3,k) of a strong judge, 0.90 as published; None takes all judges.
 
     Returns
     -------
     DataFrame
-        The leaderboard of ``pooled``: a model per row, its rating and interval in Elo points.
+        The leaderboard of ``pooled``: a model per row, its rating and interval in Elo points. Its
+        ``attrs`` name the ``judges`` and, with the reason, those ``left_out``.
 
     Raises
     ------
     ValueError
-        If there are fewer than two judges, a table cannot be read, its battles cannot be told
+        If there are fewer than two (strong) judges, a panel is of none of them or lacks a column, a
+        table cannot be read, its battles cannot be told
         apart, or a judge scored less than 80 % of the battles that would be common.
     QualityGateError
         If a judge fails the gate, or most rows of a table cannot be used.
@@ -900,9 +950,17 @@ def pool(
         name = read.judge if read.judge not in scored else f"{read.judge} ({place + 1})"
         is_named = not read.scored["battle_id"].astype(str).str.fullmatch(r"row-\d+").all()
         scored[name] = read.scored if is_named else by_question(read.scored)
-    common = common_battles(scored)
-    if few := sorted({*scored} - {*common}):
-        counts = ", ".join(f"{name} {len(table):,}" for name, table in scored.items())
+    weak = _weak(scored, panels or {}, least_icc)
+    strong = {name: table for name, table in scored.items() if name not in weak}
+    if len(strong) < 2:
+        reasons = ", ".join(f"{name} has {reason}" for name, reason in weak.items())
+        raise ArgumentError(
+            f"pooling takes two strong judges at least, and {reasons}; least_icc=None takes all",
+            "least_icc",
+        )
+    common = common_battles(strong)
+    if few := sorted({*strong} - {*common}):
+        counts = ", ".join(f"{name} {len(table):,}" for name, table in strong.items())
         raise ValueError(
             f"too few battles are the same in {', '.join(few)} as in the others (battles: {counts})"
             "; pooled judges need the same battle_id, models and votes on four in five of them"
@@ -910,7 +968,26 @@ def pool(
     board, said = pooled_board(common, settings.resolved(len(next(iter(common.values())))))
     if board.empty:
         raise ValueError(said["note"])
-    return board[list(Leaderboard._fields)]
+    pooled = board[list(Leaderboard._fields)].copy()
+    pooled.attrs = {"judges": sorted(common), "left_out": weak}
+    return pooled
+
+
+def _weak(
+    judges: Collection[str], panels: Mapping[str, pd.DataFrame], least_icc: float | None
+) -> dict[str, str]:
+    """Return why judges are not strong, by name."""
+    if unknown := [name for name in panels if name not in judges]:
+        raise ArgumentError(
+            f"panels has {unknown[0]!r}, and the judges are {', '.join(judges)}", "panels"
+        )
+    reasons = {}
+    for name, panel in panels.items():
+        if missing := [column for column in _PANEL if column not in panel]:
+            raise ArgumentError(f"the panel of {name} has no column {missing[0]}", "panels")
+        measured = {"icc_average": repeated_measurements(panel)["icc_average"]}
+        reasons[name] = weakness(hold_to(measured, thresholds={"icc_average": least_icc}))
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def rank_file(
@@ -1022,7 +1099,7 @@ def _digest(source: Path) -> str:
 def _rank_or_explain(battles: JudgedBattles, settings: Settings, out: Path) -> Ranking:
     """Rank, or fail with the rows that were set aside, which are often the cause."""
     try:
-        return rank_battles(battles.scored, settings)
+        return rank_battles(battles.scored, settings, judge=battles.judge)
     except (ValueError, QualityGateError) as error:
         if battles.quarantine.empty:
             raise
@@ -1035,10 +1112,14 @@ def _rank_or_explain(battles: JudgedBattles, settings: Settings, out: Path) -> R
         raise
 
 
-def rank_battles(scored: pd.DataFrame, settings: Settings) -> Ranking:
-    """Return the ranking of one judge's scored battles; raise if the judge fails the gate."""
+def rank_battles(scored: pd.DataFrame, settings: Settings, *, judge: str = "") -> Ranking:
+    """Return the ranking of one judge's scored battles; raise if the judge fails the gate.
+
+    The name of the judge says its family, where the settings do not.
+    """
     _require_recorded(scored, settings)
-    used = settings.resolved(n_battles_of(scored), counted=COUNT in scored)
+    named = replace(settings, judge_family=settings.judge_family or judge)
+    used = named.resolved(n_battles_of(scored), counted=COUNT in scored)
     with once():
         return _rank(scored, used)
 

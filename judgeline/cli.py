@@ -371,13 +371,19 @@ def _rank_of_corpus(
     return boards, definition.rating.miscoverage, names
 
 
-@app.command(epilog=examples("rates answers.csv --columns label=reviewed"))
+@app.command(
+    epilog=examples("rates answers.csv --columns label=reviewed", "rates answers.csv --labels 200")
+)
 @with_settings("miscoverage")
 def rates(
     file: FileArgument,
     columns: Annotated[
         str | None,
         option("Columns that the file calls otherwise, such as verdict=grade,label=reviewed."),
+    ] = None,
+    labels: Annotated[
+        int | None,
+        option("Divide so many labels of each system, in place of the rates.", min=1),
     ] = None,
     form: Annotated[
         Literal["text", "csv", "json"],
@@ -391,11 +397,17 @@ def rates(
     0), [bold]label[/bold], a person's in the same codes and empty where nobody looked, and
     [bold]system[/bold] where there are several.
     """
-    from judgeline.api import pass_rates
-    from judgeline.terminal import machine_readable, show_rates
+    from judgeline.api import pass_rates, split_labels
+    from judgeline.terminal import machine_readable, show_rates, show_splits
 
-    found = pass_rates(file, columns=_mapping(columns), **settings)
-    if form == "text":
+    options: dict[str, Any] = {"columns": _mapping(columns), **settings}
+    if labels is None:
+        found = pass_rates(file, **options)
+    else:
+        found = split_labels(file, n_labels=labels, **options)
+    if form == "text" and labels is not None:
+        show_splits(open_console(), found, labels)
+    elif form == "text":
         show_rates(open_console(), found, **settings)
     else:
         typer.echo(machine_readable(found, form), nl=False)

@@ -7,6 +7,7 @@ here. Nothing heavy is imported, so that `--help` answers at once.
 import math
 import operator
 import re
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from inspect import getdoc
 from numbers import Integral, Real
@@ -104,6 +105,8 @@ class RatingOptions(FitOptions):
     intervals : str
         Spread of the judge's intervals: standard error, noise of votes and excess of the residuals;
         or as published, the bootstrap standard error alone.
+    families : mapping of str to str
+        Families of models by how names begin, before those of `judgeline.io.family_of`.
     win_rate_half_width : float
         Half-width of a win rate's interval that plans of labels aim at, a share of the battles.
     """
@@ -115,6 +118,7 @@ class RatingOptions(FitOptions):
     std_error: StdErrorKind | None = None
     resample_by: Literal["question", "battle"] = "question"
     intervals: IntervalKind = "calibrated"
+    families: Mapping[str, str] = field(default_factory=dict, hash=False)
     win_rate_half_width: float = bounded(0.05, gt=0, lt=0.5)
 
     def __post_init__(self) -> None:

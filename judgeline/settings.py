@@ -41,6 +41,8 @@ class Settings(RatingOptions, ReferenceFactors):
         Name that random draws are keyed by beside `seed`; the lineage takes the corpus.
     judge : str
         Name of the judge, which keys the draws of quantitative judges too.
+    judge_family : str
+        Family of the judge, such as ``openai`` or ``gpt``; by default, what its name begins with.
     reference_model : str, optional
         Fixed opponent of reference-anchored ratings; by default the model whose smallest number
         of battles with any opponent is largest.
@@ -57,6 +59,7 @@ class Settings(RatingOptions, ReferenceFactors):
     controls: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     stream: str = ""
     judge: str = ""
+    judge_family: str = ""
     reference_model: str | None = None
     scale: tuple[int, int] = (1, 100)
     tolerance: float = 0.0

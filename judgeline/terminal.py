@@ -278,6 +278,19 @@ def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> N
         console.print("All answers are of one system: no column names another.", soft_wrap=True)
 
 
+def show_splits(console: Console, splits: "pd.DataFrame", n_labels: int) -> None:
+    """Print which further answers of each system people should label."""
+    names = ("system", "passed", "failed", "label more that pass", "that fail", "half-width then")
+    rows, plan = [], ["more_passed", "more_failed", "half_width"]
+    for row in splits.to_dict("records"):
+        own = [f"{row[name]:.0f}" for name in plan[:2]] + [f"{row['half_width']:.1%}"]
+        counts = f"{row['n_passed']:,}", f"{row['n_failed']:,}"
+        rows.append((row["system"], *counts, *(own if row["status"] == "ok" else ["-"] * 3)))
+    console.print(plain_table(f"{n_labels:,} labels of each system in all", names, rows))
+    for row in splits[splits["status"].ne("ok")].to_dict("records"):
+        console.print(f"[yellow]Note[/], {plain(row['system'])}: {plain(row['note'])}")
+
+
 def show_files(console: Console, files: dict[str, Path]) -> None:
     """Print where the results are, one path a line so that it can be copied."""
     for path in files.values():

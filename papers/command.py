@@ -19,7 +19,9 @@ PaperName = Literal[
 
 @app.command(
     epilog=examples(
-        "paper soft-elo --data annotations --out tables", "paper correct-reporting --out tables"
+        "paper soft-elo --data annotations --stream released",
+        "paper soft-elo --data annotations --out tables",
+        "paper correct-reporting --out tables",
     )
 )
 def paper(
@@ -31,6 +33,10 @@ def paper(
     out: Annotated[
         str | None, option("Folder for a CSV per table; made if missing.", metavar="<path>")
     ] = None,
+    stream: Annotated[
+        Literal["own", "released"],
+        option("Random draws: ours, or those of the released program (soft-elo)."),
+    ] = "own",
 ) -> None:
     """Make the tables and figures of a paper again, each cell beside its printed value.
 
@@ -48,7 +54,7 @@ def paper(
     if folder is not None:
         require_folder(folder)
     errors, console = open_console(stderr=True), open_console()
-    for made in reproduce(name, data, say=lambda line: errors.print(plain(line))):
+    for made in reproduce(name, data, say=lambda line: errors.print(plain(line)), stream=stream):
         console.print(plain(made.line), soft_wrap=True)
         if folder is not None:
             write_table(made, folder)

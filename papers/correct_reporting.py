@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from judgeline.elo import keyed_rng
-from judgeline.winrate import NoWinRateError, adjusted_mean, judge_or_humans
+from judgeline.winrate import NoWinRateError, adjusted_mean, allocate_labels, judge_or_humans
 from judgeline.winrate.labels import JudgeCounts, judge_rates
+from judgeline.winrate.outcomes import normal_quantile
 from papers.files import Say, named_files, read_battles
 from papers.tables import Cell, Items, Paper, in_print, printed_names, row_of
 
@@ -60,23 +62,6 @@ def play_judge(
     )
 
 
-def allocate_calibration(
-    n_total: int,
-    *,
-    judge_share: Any,
-    lost_right: Any,
-    won_right: Any,
-    n_pilot: int = N_PILOT,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return labels of lost and won battles by the adaptive rule, the pilot's included."""
-    error_ratio = (n_pilot - np.asarray(lost_right) + 1) / (n_pilot - np.asarray(won_right) + 1)
-    share = np.asarray(judge_share)
-    # m / (1 + (1/p - 1) sqrt(kappa)), written so that a share of 0 needs no division by it.
-    of_won = share / (share + (1 - share) * np.sqrt(error_ratio))
-    n_won = np.clip(np.round(n_total * of_won), n_pilot, n_total - n_pilot).astype(np.int64)
-    return n_total - n_won, n_won
-
-
 def adaptive(
     rng: np.random.Generator,
     win_rate: float,
@@ -96,8 +81,7 @@ def adaptive(
         specificity=specificity,
         sensitivity=sensitivity,
     )
-    right = {"lost_right": few.n_lost_right, "won_right": few.n_won_right}
-    n_lost, n_won = allocate_calibration(n_labels, judge_share=few.n_test_won / N_TEST, **right)
+    n_lost, n_won = allocate_labels(n_labels, few)
     return few._replace(
         n_lost=n_lost,
         n_lost_right=few.n_lost_right + rng.binomial(n_lost - N_PILOT, specificity),
@@ -217,6 +201,22 @@ def coverage_over_grid(settings: Any, _: Any) -> Iterator[Cell]:
             yield Cell(row, f"length at theta={theta}", length)
 
 
+def naive_coverage(_: Any) -> Iterator[Cell]:
+    """Yield Figure 6b: how often the judge's share with its normal 95 % interval holds a win rate.
+
+    Exact, by the binomial distribution of what the judge says.
+    """
+    said, quantile = np.arange(N_TEST + 1), normal_quantile(0.05)
+    share = said / N_TEST
+    half = quantile * np.sqrt(share * (1 - share) / N_TEST)
+    for theta in GRID:
+        chance = binom.pmf(said, N_TEST, judge_share(theta))
+        held = 100 * float(chance[np.abs(share - theta) <= half].sum())
+        row = f"q0={Q0}, q1={Q1}, n={N_TEST}, naive"
+        yield Cell(row, f"coverage at theta={theta}", held)
+        yield Cell(row, f"length at theta={theta}", 2 * float(chance @ half))
+
+
 MAIN = [(Q0, Q1)], (N_LABELS,)
 EXTRA = [(0.9, 0.9), (0.9, 0.7), (0.7, 0.7), (0.7, 0.9)], (N_LABELS, 500)
 
@@ -292,6 +292,7 @@ ITEMS: Items = {
     "fig4": ("judge or humans alone", _FORMULA, judge_against_humans),
     "fig5": ("label shift", _SIMULATED, bias_under_shift),
     "fig6": ("coverage and length over the grid", _SIMULATED, _GRID),
+    "fig6b": ("coverage of the naive interval", _FORMULA, naive_coverage),
     "fig7": ("naive bias by model", _BATTLES, bias_by_model),
     "fig9-16": ("the same for other judges and more labels", _SIMULATED, _MORE),
     "listing": ("interval of the printed example", _FORMULA, listing),

@@ -22,7 +22,12 @@ from judgeline.reference import (
     soft_counts,
     subset_std_error,
 )
-from judgeline.reliability import kappa_of_scores, pooled_variance, single_run_reliability
+from judgeline.reliability import (
+    STRONG_JUDGE,
+    kappa_of_scores,
+    pooled_variance,
+    single_run_reliability,
+)
 from papers.reference_anchored_data import (
     PAIR,
     Compared,
@@ -51,6 +56,10 @@ LIBRARIES = {"glicko-2": "glicko2", "trueskill": "trueskillthroughtime"}
 TARGETS = ("gpt-4o", "gemini-2.5-flash", "o4-mini")
 SIZES = (16, 24, 32, 40, 64, 80, 120, 200, 400)
 """Numbers of prompts, the last two of larger sets than the paper's."""
+
+THRESHOLDS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)
+MOST_JUDGES = 20
+"""Number of judges up to which Figure 5 is drawn."""
 
 Cells = Iterator[Cell]
 
@@ -137,6 +146,51 @@ def reliability(data: Compared) -> Cells:
             variance = float((own["se_elo_gap"] ** 2).mean())
             pooled = pooled_variance(variance, icc, len(group))
             yield from row_of(name, mean_icc=icc, elo_variance=variance, pooled_elo_variance=pooled)
+
+
+def by_threshold(data: Compared) -> Cells:
+    """Yield Figure 3: judges whose ICC reaches a threshold, and the errors of ratings by them."""
+    known, ratings = data.reliability["icc"].dropna(), rated(others(data.compared))
+    for least in THRESHOLDS if len(known) else ():
+        kept = ratings[ratings["judge"].isin(known.index[known >= least])]
+        errors = kept[["se_p", "se_elo_gap"]].mean()
+        yield from row_of(f"ICC >= {least:g}", n_judges=int((known >= least).sum()), **errors)
+
+
+def by_number(data: Compared) -> Cells:
+    """Yield Figure 5: variance of a gap by the mean of J strong judges, of one judge's 1."""
+    strong = data.reliability["icc"].reindex(data.strong).dropna()
+    for n in range(1, MOST_JUDGES + 1) if len(strong) else ():
+        yield Cell("strong judges", f"variance at J={n}", pooled_variance(1, strong.mean(), n))
+
+
+def text(data: Compared) -> Cells:
+    """Yield numbers of the text: what pooling gains by its formula, and spread between tasks."""
+    row = f"variance reduction by pooling at reliability {STRONG_JUDGE:.2f}"
+    for name, n in (("J=2", 2), ("J infinite", 10**9)):
+        fall = 100 * (1 - pooled_variance(1, STRONG_JUDGE, n))
+        yield Cell(row, name, fall, rule="at most")
+    tau = between_tasks(rated(others(data.comparisons), "domain"))
+    if np.isfinite(tau):
+        note = "DerSimonian and Laird, of win shares; the paper states no estimator and no unit"
+        yield Cell("between-task heterogeneity tau^2", "estimate", tau, note, "apart")
+
+
+def between_tasks(ratings: pd.DataFrame) -> float:
+    """Return the variance of true win shares between domains, mean over models and references.
+
+    Shares and errors are means over judges. Source: R. DerSimonian and N. Laird (1986),
+    Controlled Clinical Trials 7(3). NaN where no model was compared in two domains.
+    """
+    table = ratings.groupby([*PAIR, "domain"])[["p", "se_p"]].mean()
+    found = []
+    for _, own in table.groupby(PAIR):
+        weight = 1 / own["se_p"] ** 2
+        if len(own) > 1:
+            spread = (weight * (own["p"] - np.average(own["p"], weights=weight)) ** 2).sum()
+            scale = weight.sum() - (weight**2).sum() / weight.sum()
+            found.append(max((spread - (len(own) - 1)) / scale, 0.0))
+    return mean_of(found)
 
 
 # ------------------------------------------------------------------ comparisons
@@ -379,12 +433,14 @@ _ITEMS: Items = {
     "table13": ("Jeffreys against Laplace", _PAIRS, priors),
     "table14": ("standard error at 40 prompts by task", _PAIRS, errors_by_domain),
     "table15": ("ranks of many models", f"{_PAIRS}, three models and more", ranks),
+    "fig3": ("judges by threshold", f"{_DIRECT} and {_PAIRS}, in several runs", by_threshold),
+    "fig5": ("variance by number of judges", f"{_DIRECT} or {_PAIRS}, in several runs", by_number),
     "table16": ("reliability of judges", f"{_DIRECT} or {_PAIRS}, in several runs", reliability),
 }
 ITEMS: Items = {
     name: (title, source, partial(_noted, name, make))
     for name, (title, source, make) in _ITEMS.items()
-}
+} | {"text": ("gains of pooling, tasks", f"the formula, and {_PAIRS} in several domains", text)}
 
 
 def _read(data: Path | None, say: Callable[[str], None]) -> Compared:

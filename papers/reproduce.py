@@ -18,7 +18,11 @@ NAMES = tuple(_MODULES)
 
 
 def reproduce(
-    name: str, data: Path | None = None, *, say: Callable[[str], None] = lambda _: None
+    name: str,
+    data: Path | None = None,
+    *,
+    say: Callable[[str], None] = lambda _: None,
+    stream: str = "own",
 ) -> Iterator[Made]:
     """Yield the tables and figures of a paper, each as soon as it is made.
 
@@ -31,6 +35,9 @@ def reproduce(
         is made.
     say : callable, optional
         Called with a line for each file that is read.
+    stream : str
+        Whose random draws: ``own``, or ``released``, those of the program that the authors of
+        ``soft-elo`` released.
 
     Returns
     -------
@@ -40,9 +47,16 @@ def reproduce(
     Raises
     ------
     ValueError
-        If the name is unknown, the folder is missing or a file cannot be read.
+        If the name is unknown, the paper has no released draws, the folder is missing or a file
+        cannot be read.
     """
     if name not in NAMES:
         raise ValueError(f"no paper {name!r}; there are {', '.join(NAMES)}")
-    paper: Paper = _MODULES[name]().PAPER
+    module = _MODULES[name]()
+    papers: dict[str, Paper] = {"own": module.PAPER}
+    if hasattr(module, "RELEASED"):
+        papers["released"] = module.RELEASED
+    if stream not in papers:
+        raise ValueError(f"--stream is {stream!r}; of {name} there is {' or '.join(papers)}")
+    paper = papers[stream]
     return make_tables(paper, data, say)

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from judgeline.diagnostics import expected_calibration_error, reliability_curve
+from judgeline.diagnostics import expected_calibration_error, label_calibration, sides_agree
 from judgeline.intervals import conformal_quantile, nonconformity_scores
 from papers.soft_elo_data import (
     BUDGETS,
@@ -21,7 +21,7 @@ from papers.soft_elo_data import (
     read,
     residuals_of,
 )
-from papers.soft_elo_text import count_languages, languages, text
+from papers.soft_elo_text import count_languages, languages, size_by_language, text
 from papers.tables import Cell, Items, Paper, mean_of, printed_names, row_of
 
 SIZES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf)
@@ -71,17 +71,25 @@ def agreement_by_size(judged: ByCorpus) -> Iterator[Cell]:
         cell = Cell("agreement on non-tied battles", str(name), 100 * shares[name].mean())
         yield from over_judges(found, [cell])
     for one in found:
-        plain = expected_calibration_error(reliability_curve(one.score, one.human, 1.0))
+        bins = label_calibration(one.score, one.human, one.label, 1.0)
+        plain = expected_calibration_error(bins)
         values = {"beta = 1": plain, "fitted beta": one.numbers["ece"]}
         yield from row_of(f"ECE of {one.judge}", **values)
 
 
 def _agreement(one: Judged) -> pd.Series:
-    """Return the share of decisive votes for the judge's side by size of score."""
-    rows = np.isin(one.human, (0, 1)) & (one.score != 0)
-    agrees = pd.Series((one.score[rows] > 0) == (one.human[rows] == 1), dtype=float)
-    sizes = pd.cut(np.abs(one.score[rows]), SIZES, labels=SIZE_NAMES)
-    return agrees.groupby(sizes, observed=False).mean()
+    """Return the share of equal sides by size of score, where people and the judge chose one."""
+    sided, agrees = sides_agree(one.human, one.label)
+    sizes = pd.cut(np.abs(one.score[sided]), SIZES, labels=SIZE_NAMES, include_lowest=True)
+    return pd.Series(agrees).groupby(sizes, observed=False).mean()
+
+
+def correlation_by_size(judged: ByCorpus) -> Iterator[Cell]:
+    """Yield Figure 7b: correlation of a score's size with agreement, of judges and corpora."""
+    for corpus in CORPORA.values():
+        for one in judged[corpus]:
+            r = one.diagnostics["score_agreement_correlation"]
+            yield Cell(f"{corpus} / {one.judge}", "r of |s| and agreement", r)
 
 
 def by_budget(judged: ByCorpus) -> Iterator[Cell]:
@@ -163,8 +171,10 @@ ITEMS: Items = {
     "fig3": ("agreement by size of score", _100K, agreement_by_size),
     "fig5": ("languages", f"{_100K} and 140K", count_languages),
     "fig6": ("error and width by annotation budget", _100K, by_budget),
+    "fig7": ("size of score and agreement", _ALL, correlation_by_size),
     "fig8": ("intervals of all models", _140K, partial(every_interval, "LMArena 140K")),
     "fig9": ("intervals of all models", _COMPARIA, partial(every_interval, "ComparIA")),
+    "fig10": ("size of score by language", _100K, size_by_language),
     "fig14": ("residuals by quartile", _100K, by_quartile),
     "text": ("position, length, family and slopes of languages", _ALL, text),
 }
@@ -176,3 +186,5 @@ Whatever the judge does, a half's covered models are beta-binomial (28; 26, 2): 
 tested, and the threshold is the 26th of the other 27.
 """
 PAPER = Paper("soft_elo", ITEMS, read, ALLOWED)
+RELEASED = Paper("soft_elo", ITEMS, partial(read, stream="released"))
+"""The same by the draws and the penalty of the authors' program: rounding alone is allowed."""

@@ -4,12 +4,13 @@ Every model is held out as in `judgeline.elo.rate`. Hard outcomes are the record
 battle has one; intervals are a conformal threshold times a standard error of 20 resamples.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -38,6 +39,7 @@ from judgeline.io import (
 )
 from judgeline.io.layouts.softelo import annotations, battles_and_verdicts
 from judgeline.verdict import CRITERIA
+from papers import soft_elo_released
 from papers.files import Say, read_battles, tell_set_aside, telling_files
 from papers.tables import Cell, in_print, mean_of, plain_name, reduction
 
@@ -62,6 +64,7 @@ SETTINGS = RatingSettings(n_resamples=20)
 PLAIN = RatingSettings(n_resamples=0, smoothing_levels=())
 
 Floats = NDArray[np.float64]
+Stream = Literal["own", "released"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,7 @@ class Judged:
     corpus: str
     judge: str
     scored: pd.DataFrame
+    stream: Stream = "own"
 
     @cached_property
     def coded(self) -> CodedBattles:
@@ -86,7 +90,10 @@ class Judged:
     @cached_property
     def heldout(self) -> HeldOutRatings:
         """Return the held-out ratings."""
-        return rate(self.coded, SETTINGS, beta_folds=self.folds)
+        if self.stream == "own":
+            return rate(self.coded, SETTINGS, beta_folds=self.folds)
+        plain = rate(self.coded, soft_elo_released.SETTINGS, beta_folds=self.folds)
+        return soft_elo_released.with_released_errors(self.coded, plain)
 
     @cached_property
     def score(self) -> Floats:
@@ -99,10 +106,17 @@ class Judged:
         return as_numbers(self.scored["human_outcome"])
 
     @cached_property
+    def label(self) -> Floats:
+        """Return A's share of the win by the judge's label: recorded, or else of its scores."""
+        recorded = self.scored["recorded_outcome"]
+        return as_numbers(recorded.fillna(self.scored["judge_outcome"]))
+
+    @cached_property
     def diagnostics(self) -> Mapping[str, float]:
         """Return the diagnostics by name, or name and level; NaN for an unknown name."""
         known = [name for name in (*ORDERS, *LENGTHS) if self.scored[name].notna().any()]
         columns: dict[str, Any] = {name: as_numbers(self.scored[name]) for name in known}
+        columns["label"] = self.label
         found = diagnose_judge(self.coded, self.folds, self.heldout, **columns)
         names = [
             f"{name} {level}".strip()
@@ -127,9 +141,11 @@ class Judged:
             **{f"spearman_{name}": row.spearman for name, row in errors.items()},
             **{f"elo_mae_{name.replace('smoothed-', 'c')}": e.mae for name, e in errors.items()},
         }
+        released = self.stream == "released"
+        rng = np.random.default_rng(soft_elo_released.SEED) if released else None
         for method in ("hard", "soft"):
             own = residuals_of(self.heldout, method)
-            split = on_splits(own.residual, own.std_error)
+            split = on_splits(own.residual, own.std_error, rng)
             numbers |= {f"{name}_{method}": value for name, value in split.items()}
         before, after = (numbers[f"median_width_{m}"] for m in ("hard", "soft"))
         return numbers | {"width_reduction": reduction(before, after)}
@@ -196,18 +212,23 @@ def residuals_of(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
     return heldout.take((heldout.method == method) & np.isfinite(heldout.residual))
 
 
-def on_splits(residual: Floats, std_error: Floats) -> dict[str, float]:
+def on_splits(
+    residual: Floats, std_error: Floats, rng: np.random.Generator | None = None
+) -> dict[str, float]:
     """Return how published intervals do on random halves of the models, one half calibrating.
 
     Coverage in per cent; widths (the mean, least and largest of the medians) and the median
     standard error in Elo points; the mean threshold, times which a standard error is half a width.
+    `rng` is that of the released program, which takes the largest score where too few models
+    calibrate: the threshold then promises less coverage.
     """
-    rng, size, tried = keyed_rng(0, "conformal splits"), residual.size, []
+    own, size, tried = rng or keyed_rng(0, "conformal splits"), residual.size, []
     for _ in range(N_SPLITS if size > 1 else 0):
-        order = rng.permutation(size)
+        order = own.permutation(size)
         known, test = order[: size // 2], order[size // 2 :]
         scores = nonconformity_scores(residual[known], std_error[known])
         threshold = conformal_quantile(scores, miscoverage=MISCOVERAGE)
+        threshold = min(threshold, math.inf if rng is None else scores.max())
         half = threshold * std_error[test]
         held = 100 * (np.abs(residual[test]) <= half).mean()
         tried.append((held, 2 * np.median(half), threshold))
@@ -225,10 +246,11 @@ def on_splits(residual: Floats, std_error: Floats) -> dict[str, float]:
 _SIGNS = [("annotations", {"human_pref", "scores_a"}), ("battles", {"model_a", *ORDERS})]
 
 
-def read(data: Path | None, say: Say) -> ByCorpus:
+def read(data: Path | None, say: Say, stream: Stream = "own") -> ByCorpus:
     """Return the judges of each corpus, from every file of annotations in a folder.
 
-    Scored battles that have both orders apart are read too, for the numbers on position.
+    Scored battles that have both orders apart are read too, for the numbers on position. `stream`
+    says whose random draws make standard errors and splits.
     """
     readers = {"annotations": _annotated, "battles": _with_both_orders}
     files = telling_files(data, "annotations", _SIGNS, (".csv", ".parquet"))
@@ -241,7 +263,7 @@ def read(data: Path | None, say: Say) -> ByCorpus:
                     f"{path} holds judge {one.judge} on {one.corpus} again; leave one file of "
                     "each judge and corpus in the folder"
                 )
-            judged[one.corpus].append(one)
+            judged[one.corpus].append(replace(one, stream=stream))
     if files:
         counts = ", ".join(f"{corpus} {len(own)}" for corpus, own in judged.items())
         say(f"judges: {counts or 'none'}")

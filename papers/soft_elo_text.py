@@ -1,7 +1,6 @@
 """Ratings by language of the Soft-Elo paper, and the biases of judges that its text measures."""
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -9,8 +8,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from judgeline.diagnostics import fit_beta_with_ties, sides_agree
 from judgeline.elo import ScoringMethod, fit_beta, rate, rate_outcomes, spearman
-from judgeline.io import ORDERS, as_numbers, as_table, language_code
+from judgeline.io import ORDERS, as_numbers, as_table, family_of, language_code
 from papers.soft_elo_data import BOTH_ORDERS, PLAIN, ByCorpus, Judged, Judges, over_judges
 from papers.tables import Cell, reduction, row_of
 
@@ -83,9 +83,16 @@ def _language(one: Judged, rows: NDArray[np.bool_]) -> dict[str, float]:
         both = both.dropna() - both.dropna().mean()
         found[f"elo_mae_{name}"] = float((both["ours"] - both["people"]).abs().mean())
         found[f"spearman_{name}"] = spearman(*both.to_numpy().T) if len(both) > 1 else np.nan
-    decisive = np.isin(human, (0, 1)) & (score != 0)
-    agreement = float(((score > 0) == (human == 1))[decisive].mean()) if decisive.any() else np.nan
-    return found | {"agreement": 100 * agreement}
+    _, agrees = sides_agree(human, one.label[rows])
+    agreement = 100 * float(agrees.mean()) if agrees.size else np.nan
+    return found | {"agreement": agreement, "mean_abs_s": float(np.abs(score).mean())}
+
+
+def size_by_language(judged: ByCorpus) -> Iterator[Cell]:
+    """Yield Figure 10: mean size of score differences by language, mean over judges."""
+    found = judged["LMArena 100K"]
+    for name, row in by_language(tuple(found)).items():
+        yield from over_judges(found, row_of(name, mean_abs_s=row["mean_abs_s"]))
 
 
 def count_languages(judged: ByCorpus) -> Iterator[Cell]:
@@ -102,7 +109,8 @@ def count_languages(judged: ByCorpus) -> Iterator[Cell]:
 def text(judged: ByCorpus) -> Iterator[Cell]:
     """Yield numbers that stand in the text alone: slopes of languages, and biases of judges."""
     main, other = (judged[corpus] for corpus in ("LMArena 100K", "LMArena 140K"))
-    yield from over_judges(main, [*_biases(main), *_own_slopes(main)])
+    analyses = (_biases, _own_slopes, _other_slopes, _size_by_strength)
+    yield from over_judges(main, [cell for analysis in analyses for cell in analysis(main)])
     yield from over_judges(other, _elo_excess(other))
     apart = judged[BOTH_ORDERS]
     yield from over_judges(apart, _position(apart))
@@ -189,12 +197,6 @@ def partial_length_correlation(one: Judged) -> float:
     return float(np.corrcoef(left, rowvar=False)[0, 1])
 
 
-def family_of(name: str) -> str:
-    """Return the letters that a name begins with, in lower case: ``gpt`` of ``GPT-OSS-20B``."""
-    found = re.match("[a-z]+", name.lower())
-    return found[0] if found else ""
-
-
 def family_excess(found: Judges, values: dict[str, pd.Series]) -> dict[str, float]:
     """Return by judge how much more it gives models of its family than other judges do.
 
@@ -222,3 +224,79 @@ def _own_slopes(found: Judges) -> Iterator[Cell]:
     if rows:
         row = "languages where the two betas differ by at most 5 Elo MAE"
         yield Cell(row, "n of 13", sum(abs(gap) <= 5 for gap in gaps.values()))
+
+
+# ------------------------------------------------------------------ the slope, and strengths
+
+
+def soft_errors(one: Judged, slopes: Mapping[str, Floats]) -> dict[str, tuple[float, float]]:
+    """Return MAE (Elo points) and rank correlation of soft ratings at given slopes (M,) of folds.
+
+    A model that is rated by its own slope has no vote in it.
+    """
+    methods = {
+        name: ScoringMethod(outcome=expit(beta[:, None] * one.score))
+        for name, beta in slopes.items()
+        if np.isfinite(beta).all()
+    }
+    table, found = as_table(rate(one.coded, PLAIN, methods, beta_folds=one.folds)), {}
+    for name in slopes:
+        own = table[table["method"].eq(name)].dropna(subset="residual")
+        rank = spearman(own["rating"], own["human_rating"]) if len(own) > 1 else np.nan
+        found[name] = float(own["residual"].abs().mean()), rank
+    return found
+
+
+def slopes_with_ties(one: Judged) -> Floats:
+    """Return the slope of each fold on all its votes, ties as one half."""
+    sides = [one.scored[f"model_{side}"].to_numpy(str) for side in "ab"]
+    kept = (~np.logical_or(*(side == model for side in sides)) for model in one.coded.models)
+    return np.array([fit_beta_with_ties(one.score[k], one.human[k]).beta for k in kept])
+
+
+def _other_slopes(found: Judges) -> Iterator[Cell]:
+    """Yield appendix C: the pooled slope, and slopes with ties in the fit, beside those of folds.
+
+    Of both, how far the slopes are apart, and how far the errors of soft ratings.
+    """
+    rows, apart = [], [np.array([])]
+    for one in found:
+        pooled, own = np.full(one.folds.beta.shape, one.diagnostics["beta_pooled"]), one.numbers
+        slopes = {"pooled": pooled, "ties": slopes_with_ties(one)}
+        (error, _), (of_ties, rank) = soft_errors(one, slopes).values()
+        apart.append(np.abs(one.folds.beta - pooled))
+        rows.append(
+            {
+                "moved": abs(error - own["elo_mae_soft"]),
+                "beta ratio": slopes["ties"].mean() / own["beta_star"],
+                "MAE increase": of_ties - own["elo_mae_soft"],
+                "delta Spearman": rank - own["spearman_soft"],
+            }
+        )
+    if not rows:
+        return
+    table = pd.DataFrame(rows)
+    for row, values in (
+        ("deviation of held-out beta from pooled beta", pd.Series(np.concatenate(apart))),
+        ("change of soft MAE, held-out against pooled beta", table.pop("moved")),
+    ):
+        yield from row_of(row, mean=values.mean(), max=values.max())
+    yield from row_of("all battles (ties 0.5) against non-ties", **table.mean())
+
+
+def _size_by_strength(found: Judges) -> Iterator[Cell]:
+    """Yield section 4.2: median size of scores among models of the upper quarter, and across.
+
+    Quarters are of the human rating; the battles of all judges are taken together.
+    """
+    sizes: dict[str, list[Floats]] = {"top": [], "bottom": []}
+    for one in found:
+        people = one.ratings("hard")["human_rating"]
+        low, high = people.quantile([0.25, 0.75])
+        side_a, side_b = (one.scored[f"model_{side}"].map(people) for side in "ab")
+        weaker, stronger = np.minimum(side_a, side_b), np.maximum(side_a, side_b)
+        sizes["top"].append(np.abs(one.score[weaker >= high]))
+        sizes["bottom"].append(np.abs(one.score[(stronger >= high) & (weaker <= low)]))
+    for name, parts in sizes.items():
+        if parts and (every := np.concatenate(parts)).size:
+            yield Cell("median |s|", f"top quartile vs {name} quartile", float(np.median(every)))

@@ -33,7 +33,7 @@ TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
 OURS = {
     "cr_baseline": "cr_baseline_5",
     "cr_geval": "cr_geval_5",
-    "cr_trustjudge": "cr_expectation_100",
+    "cr_trustjudge": "cr_softmax_100",
     "exact_match_trustjudge": "exact_match_likelihood",
     "ntr3_trustjudge": "ntr3_likelihood",
     "ntr4_trustjudge": "ntr4_likelihood",
@@ -99,13 +99,15 @@ def over_dimensions(judges: Judges) -> Iterator[Cell]:
 
 def by_category(judges: Judges) -> Iterator[Cell]:
     """Yield Table 6: ratios by category of the question, all scores on 1 to 5."""
-    names = OURS | {"cr_trustjudge": "cr_expectation_5"}
+    names = OURS | {"cr_trustjudge": "cr_softmax_5"}
     labels = [str(row).partition(" / ") for row in printed_names("trustjudge.table6", "row")]
     for one in judges:
         judge = in_print(one.judge, (label[2] for label in labels))
         for category, own in one.by("category"):
             row = f"{in_print(category, (label[0] for label in labels))} / {judge}"
             yield from as_printed("table6", row, own.numbers, names)
+            if "cr_expectation_5" in own.numbers:
+                yield Cell(row, "cr_expectation", own.numbers["cr_expectation_5"])
 
 
 def by_tolerance(judges: Judges) -> Iterator[Cell]:

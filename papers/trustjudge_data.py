@@ -42,6 +42,8 @@ SIZES = (3, 4, 5)
 METHODS = ("baseline", "geval", "expectation", "softmax")
 """The number said; the sum of number times probability, as listed; the same after dividing by the
 sum of the probabilities; the same after the softmax of the released program."""
+OWN = "softmax"
+"""Method of the paper (Algorithm 1, line 3; Eq. 4)."""
 LOWEST, HIGHEST = 1.0, 5.0
 """Points of all scores here, whichever scale was asked."""
 MOST_POINTS = 1000
@@ -145,14 +147,14 @@ class Judged:
         return found
 
     def _near_gold(self, scale: int) -> Iterator[tuple[str, float]]:
-        """Yield how often the expectation is nearest the reference, and scores round to it."""
+        """Yield how often TrustJudge's score is nearest the reference, and scores round to it."""
         own = self.scales[scale].dropna(subset=["reference_score"])
         off = own[list(METHODS)].sub(own["reference_score"], axis=0).abs().dropna(axis=1)
         half = (HIGHEST - LOWEST) / (scale - 1) / 2
         for name in off if len(off) else ():
             yield f"score_match_{name}", 100 * float((off[name] < half).mean())
-            if name != "expectation" in off:
-                gain = off[name] - off["expectation"]
+            if name != OWN in off:
+                gain = off[name] - off[OWN]
                 nearer = np.where(gain.abs() <= _LEVEL, 0.5, gain > 0)
                 yield f"winrate_vs_{name}", 100 * float(nearer.mean())
 

@@ -11,28 +11,30 @@ from assets.settings import corpus_of
 from judgeline.io import common_battles
 from judgeline.steps.candidates import score_candidates
 from judgeline.steps.comparison import candidate_tables, pooled_board
-from judgeline.steps.reliability import withheld_judges
+from judgeline.steps.reliability import gate_of, weakness, withheld_judges
 from resources.config.catalog import Catalog
 
 _READ = (
     "l2", "n_resamples", "n_splits", "seed", "resample_by", "hard_outcome", "miscoverage",
-    "std_error", "intervals",
+    "std_error", "intervals", "families",
 )  # fmt: skip
 
 
-@table_asset("3", COMPARES_JUDGES, columns={"leaderboard": ("model", "rating", "flags")})
+@table_asset("4", COMPARES_JUDGES, columns={"leaderboard": ("model", "rating", "flags")})
 def pooled_leaderboard(
     context: dg.AssetExecutionContext,
     leaderboard: dict[str, pd.DataFrame],
     scored_battles: dict[str, pd.DataFrame],
+    judge_gate: dict[str, pd.DataFrame],
     candidate_battles: pd.DataFrame | None,
     candidate_verdicts: dict[str, pd.DataFrame],
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A model's rating by all judges together, with rank and interval, on their common battles.
 
-    Judges whose ratings are withheld, whose last run was stopped or who scored too few battles
-    are left out. Empty where fewer than two remain. A candidate that all of them have rated is
+    Judges whose ratings are withheld, whose last run was stopped, whose repeated runs have an
+    ICC(3,k) below the gate's limit or who scored too few battles are left out; so published
+    ("strong judges"). Empty where fewer than two remain. A candidate that all of them have rated is
     placed; another one has a flag in the place of a rating.
     """
     corpus_of(context, catalog, *(f"rating.{name}" for name in _READ))
@@ -42,7 +44,10 @@ def pooled_leaderboard(
         context.instance, context.partition_key, {*boards} & {*scored}, assets=UP_TO_LEADERBOARD
     )
     withheld = withheld_judges({judge: boards[judge] for judge in judges})
-    common = common_battles({judge: scored[judge] for judge in judges if judge not in withheld})
+    gates = by_judge(judge_gate)
+    weak = {judge: weakness(gate_of(gates[judge])) for judge in judges if judge in gates}
+    out = {*withheld, *(judge for judge, reason in weak.items() if reason)}
+    common = common_battles({judge: scored[judge] for judge in judges if judge not in out})
     verdicts = by_judge(candidate_verdicts)
     scores = {one: score_candidates(candidate_battles, verdicts.get(one)) for one in common}
     candidates = candidate_tables({judge: boards[judge] for judge in common}, scores)
@@ -53,7 +58,8 @@ def pooled_leaderboard(
             **{name: as_metadata(note) for name, note in said.items()},
             "judges": sorted(common),
             "left_out": sorted(stopped),
-            "too_few_battles": sorted({*judges} - {*withheld} - {*common}),
+            "too_few_battles": sorted({*judges} - out - {*common}),
             **{f"withheld {judge}": reason for judge, reason in withheld.items()},
+            **{f"weak {judge}": reason for judge, reason in weak.items() if reason},
         },
     )

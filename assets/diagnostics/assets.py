@@ -29,7 +29,7 @@ def _diagnostics_tell(
     }
 
 
-judge_diagnostics = step_asset(diagnostics.judge_diagnostics, "2", tells=_diagnostics_tell)
+judge_diagnostics = step_asset(diagnostics.judge_diagnostics, "3", tells=_diagnostics_tell)
 
 
 PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e-9 of a win

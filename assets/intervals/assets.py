@@ -44,7 +44,7 @@ def _calibration_tells(
 
 conformal_calibration = step_asset(
     intervals.conformal_calibration,
-    "4",
+    "5",
     partial(follows, ignored=["battles"]),  # battles without verdicts change no rating
     tells=_calibration_tells,
     columns={"battles": ("model_a", "model_b", "timestamp")},

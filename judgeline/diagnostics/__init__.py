@@ -6,7 +6,10 @@ from judgeline.diagnostics.judge import (
     diagnose_biases,
     diagnose_judge,
     expected_calibration_error,
+    fit_beta_with_ties,
+    label_calibration,
     reliability_curve,
+    sides_agree,
 )
 from judgeline.diagnostics.missing import (
     MAX_WIDTH,
@@ -21,5 +24,6 @@ from judgeline.diagnostics.missing import (
 __all__ = [
     "MAX_WIDTH", "SCORED", "Diagnostics", "battle_status", "bound_missing", "diagnose_biases",
     "diagnose_judge", "excess_p_values", "expected_calibration_error", "fewest_to_overtake",
-    "fit_influences", "length_bins", "reliability_curve", "width_limit",
+    "fit_beta_with_ties", "fit_influences", "label_calibration", "length_bins", "reliability_curve",
+    "sides_agree", "width_limit",
 ]  # fmt: skip

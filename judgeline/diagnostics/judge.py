@@ -1,6 +1,6 @@
 """Named diagnostics of one judge on one corpus, each with its unit and battle count."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +50,8 @@ class Binned(NamedTuple):
 
 
 _SLOPE, _POINTS = "logits per rubric point", "rubric points"
-_Votes = tuple[Floats, Floats, Ints | None]  # score differences, human outcomes, battles of each
+_Votes = tuple[Floats, Floats, Floats, Ints | None]
+"""Score differences, outcomes by people and by the judge, and battles of each."""
 _Row = tuple[str, str, float, str, int]
 
 
@@ -64,6 +65,8 @@ def diagnose_judge(
     length_a: ArrayLike | None = None,
     length_b: ArrayLike | None = None,
     language: ArrayLike | None = None,
+    label: ArrayLike | None = None,
+    same_family: Collection[str] = (),
     l2: float = 0.01,
     seed: int = 0,
 ) -> Diagnostics:
@@ -80,6 +83,11 @@ def diagnose_judge(
         Lengths of the completions, in characters. Verbosity needs both.
     language : array_like of str, shape (n,), optional
         Language of each battle, None where unknown.
+    label : array_like, shape (n,), optional
+        A's share of the win by the label that the judge gave, which says the side that it chose; by
+        default its outcome.
+    same_family : collection of str
+        Models of the judge's own family.
     l2 : float
         Penalty of the strengths behind the surrogacy test, per squared logit.
     seed : int
@@ -91,15 +99,17 @@ def diagnose_judge(
         One row per diagnostic and level. Of counted battles, which may have been turned so that
         alike ones are one, only slopes, reliability and residuals.
     """
-    votes = score, human, count = _by_score(battles)
-    pooled, is_single = fit_beta(*votes), count is None
+    votes = score, human, judge, count = _by_score(battles, label)
+    pooled, is_single = fit_beta(score, human, count), count is None
     columns = (difference_ab, difference_ba, length_a, length_b)
     return _table(
         [
             *(_agreement(battles, score, human) if is_single else ()),
+            *(_sides(score, human, judge) if is_single else ()),
             *_slopes(votes, pooled, beta_folds),
             *_reliability(votes, pooled),
             *_residuals(heldout),
+            *_same_family(battles, heldout, list(same_family)),
             *_surrogacy(battles, l2, seed),
             *(_budgets(battles, score, human, seed) if is_single else ()),
             *_biases(score, *columns),
@@ -108,20 +118,25 @@ def diagnose_judge(
     )
 
 
-def _by_score(battles: CodedBattles) -> _Votes:
-    """Return score differences and votes, and of counted battles how many have the same two."""
+def _by_score(battles: CodedBattles, label: ArrayLike | None) -> _Votes:
+    """Return score differences and outcomes, and of counted battles how many have the same ones."""
+    told = battles.judge_outcome
+    if label is not None:
+        told = np.round(4 * np.asarray(label, float)).astype(np.int8)
     if battles.count is None:
         human = np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
-        return battles.rubric_points(), human, None
+        return battles.rubric_points(), human, told / 4, None
     shares, parts = np.array([0.0, 0.5, 1.0, np.nan]), [*chunks(len(battles))]
     scores = np.unique([s for part in parts for s in np.unique(battles.score_difference[part])])
-    total = np.zeros(scores.size * shares.size, dtype=np.int64)
+    total = np.zeros(scores.size * 20, dtype=np.int64)  # four votes (one is none), five outcomes
     for part in parts:
-        key = np.searchsorted(scores, battles.score_difference[part]) * shares.size
-        add_counts(total, key + (battles.human_outcome[part] & 3), battles.weights(part))
+        place = np.searchsorted(scores, battles.score_difference[part])
+        key = (place * 4 + (battles.human_outcome[part] & 3)) * 5 + told[part]
+        add_counts(total, key, battles.weights(part))
     met = np.flatnonzero(total)
-    points = scores[met // shares.size] / (battles.denominator or 1)
-    return points, shares[met % shares.size], total[met]
+    points = scores[met // 20] / (battles.denominator or 1)
+    judge: Floats = met % 5 / 4
+    return points, shares[met // 5 % 4], judge, total[met]
 
 
 def diagnose_biases(
@@ -161,23 +176,32 @@ def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[
         return
     size = np.abs(score[decisive])
     agrees = np.where(score[decisive] == 0, 0.5, (score[decisive] > 0) == (human[decisive] == 1))
-    yield "decisive_agreement", "", float(agrees.mean()), "share", int(decisive.sum())
-    bins = equal_mass_bins(size, agrees, n_bins=5)
-    for low, high, _, share, of_bin in zip(*map(np.ndarray.tolist, bins), strict=True):
-        yield "decisive_agreement_by_score", f"{low:.3f}..{high:.3f}", share, "share", of_bin
+    yield "vote_agreement", "", float(agrees.mean()), "share", int(decisive.sum())
+    yield from _by_size("vote_agreement_by_score", equal_mass_bins(size, agrees, n_bins=5))
+
+
+def _sides(score: Floats, human: Floats, judge: Floats) -> Iterator[_Row]:
+    """Yield agreement where people and the judge chose a side, however its scores differ."""
+    sided, agrees = sides_agree(human, judge)
+    if not sided.any():
+        return
+    size, n = np.abs(score[sided]), int(sided.sum())
+    yield "decisive_agreement", "", float(agrees.mean()), "share", n
+    yield from _by_size("decisive_agreement_by_score", quantile_bins(size, agrees, n_bins=5))
     if np.ptp(size) > 0 and np.ptp(agrees) > 0:
         correlation = float(np.corrcoef(size, agrees)[0, 1])
-        yield "score_agreement_correlation", "", correlation, "Pearson r", int(decisive.sum())
+        yield "score_agreement_correlation", "", correlation, "Pearson r", n
+
+
+def _by_size(name: str, bins: Binned) -> Iterator[_Row]:
+    for low, high, _, share, n in zip(*map(np.ndarray.tolist, bins), strict=True):
+        yield name, f"{low:.3f}..{high:.3f}", share, "share", n
 
 
 def _slopes(votes: _Votes, pooled: BetaFit, folds: BetaFolds) -> Iterator[_Row]:
-    score, human, count = votes
+    score, human, _, count = votes
     yield "beta_pooled", "", pooled.beta, _SLOPE, pooled.n_battles
-    # a tie is half of a win for either side: each vote stands there twice
-    voted = np.isfinite(human)
-    tie, doubled = human[voted] == 0.5, np.tile(score[voted], 2)
-    sides = np.concatenate([np.where(tie, 1.0, human[voted]), np.where(tie, 0.0, human[voted])])
-    with_ties = fit_beta(doubled, sides, None if count is None else np.tile(count[voted], 2))
+    with_ties = fit_beta_with_ties(score, human, count)
     yield "beta_with_ties", "", with_ties.beta, _SLOPE, with_ties.n_battles // 2
     known = folds.beta[np.isfinite(folds.beta)]
     if known.size:
@@ -185,15 +209,30 @@ def _slopes(votes: _Votes, pooled: BetaFit, folds: BetaFolds) -> Iterator[_Row]:
         yield "beta_fold_sd", "", spread, _SLOPE, known.size
 
 
+def fit_beta_with_ties(score: Floats, human: Floats, count: Ints | None = None) -> BetaFit:
+    """Return the slope on all votes (n,), a tie as half of a win for either side.
+
+    Each vote stands there twice, so that `n_battles` is twice their number.
+    """
+    voted = np.isfinite(human)
+    tie, doubled = human[voted] == 0.5, np.tile(score[voted], 2)
+    sides = np.concatenate([np.where(tie, 1.0, human[voted]), np.where(tie, 0.0, human[voted])])
+    return fit_beta(doubled, sides, None if count is None else np.tile(count[voted], 2))
+
+
 def _reliability(votes: _Votes, pooled: BetaFit) -> Iterator[_Row]:
     if pooled.status != "ok":
         return
-    score, human, count = votes
+    score, human, judge, count = votes
     bins = reliability_curve(score, human, pooled.beta, count)
     for _, _, predicted, observed, n in zip(*map(np.ndarray.tolist, bins), strict=True):
         yield "reliability", f"{predicted:.4f}", observed, "share", n
-    error = expected_calibration_error(bins)
-    yield "expected_calibration_error", "", error, "probability", int(bins.n.sum())
+    name, by_label = "expected_calibration_error", sides_agree(human, judge)[0].any()
+    errors = {f"{name}_of_votes": bins}
+    if by_label:
+        errors[name] = label_calibration(score, human, judge, pooled.beta, count)
+    for of, binned in errors.items():
+        yield of, "", expected_calibration_error(binned), "probability", int(binned.n.sum())
 
 
 def _residuals(heldout: HeldOutRatings) -> Iterator[_Row]:
@@ -208,6 +247,29 @@ def _residuals(heldout: HeldOutRatings) -> Iterator[_Row]:
         if np.ptp(residual) > 0 and np.ptp(human) > 0:
             correlation = float(np.corrcoef(residual, human)[0, 1])
             yield f"residual_{method}_human_correlation", "", correlation, "Pearson r", human.size
+
+
+def _same_family(
+    battles: CodedBattles, heldout: HeldOutRatings, same_family: list[str]
+) -> Iterator[_Row]:
+    """Yield how much higher the judge's family stands by soft residuals, at equal human rating.
+
+    A least-squares coefficient, Elo points: what the method does to all strong models is not the
+    family's. Its standard error takes residuals to be independent and of one spread.
+    """
+    rows = (heldout.method == "soft") & np.isfinite(heldout.residual)
+    residual, human = heldout.residual[rows], heldout.human_rating[rows]
+    own = np.isin(heldout.model[rows], same_family)
+    design = np.column_stack([own, np.ones(own.size), human - human.mean() if own.size else human])
+    if own.size < 5 or np.linalg.matrix_rank(design) < 3:
+        return
+    coefficients, (squares, *_), *_ = np.linalg.lstsq(design, residual)
+    variance = squares / (own.size - 3) * np.linalg.inv(design.T @ design)[0, 0]
+    of_family = np.isin(battles.models, same_family)
+    met = of_family[battles.model_a] | of_family[battles.model_b]
+    n = int(met.sum() if battles.count is None else battles.count[met].sum())
+    yield "same_family_excess", "", float(coefficients[0]), "Elo", n
+    yield "same_family_excess_std_error", "", float(np.sqrt(variance)), "Elo", n
 
 
 def _surrogacy(battles: CodedBattles, l2: float, seed: int) -> Iterator[_Row]:
@@ -281,14 +343,47 @@ def equal_mass_bins(
 
     `count` says how many battles each pair of values stands for; one by default.
     """
+
+    def starts(_: Floats, n_until: Floats) -> Ints:
+        marks = np.arange(1, n_bins) * int(n_until[-1]) // n_bins
+        return np.unique(np.r_[0, np.searchsorted(n_until, marks, side="right")])
+
+    return _binned(x, y, count, starts)
+
+
+def quantile_bins(
+    x: ArrayLike, y: ArrayLike, *, n_bins: int, count: ArrayLike | None = None
+) -> Binned:
+    """Return at most `n_bins`, bounded by quantiles of `x` and closed above, as `pandas.qcut` does.
+
+    Quantiles are interpolated; equal ones are one. `count` as for `equal_mass_bins`.
+    """
+
+    def starts(ordered: Floats, n_until: Floats) -> Ints:
+        at = (n_until[-1] - 1) * np.arange(n_bins + 1) / n_bins
+        low, high = (
+            ordered[np.searchsorted(n_until, end, side="right")]
+            for end in (np.floor(at), np.ceil(at))
+        )
+        edges = np.unique(low + (high - low) * (at % 1))
+        return np.unique(np.maximum(np.searchsorted(edges, ordered), 1), return_index=True)[1]
+
+    return _binned(x, y, count, starts)
+
+
+def _binned(
+    x: ArrayLike, y: ArrayLike, count: ArrayLike | None, starts_of: Callable[[Floats, Floats], Ints]
+) -> Binned:
+    """Return the bins that start at some places of the ordered values of `x`.
+
+    `starts_of` finds these from the values and the number of battles up to each.
+    """
     values, targets = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     require(values.size, "the number of battles", 0, "some to put in bins")
     times = np.ones(values.size, dtype=np.int64) if count is None else np.asarray(count)
     ordered, place = np.unique(values, return_inverse=True)
     each = np.bincount(place, times)
-    n_until = np.cumsum(each)
-    marks = np.arange(1, n_bins) * int(n_until[-1]) // n_bins
-    starts = np.unique(np.r_[0, np.searchsorted(n_until, marks, side="right")])
+    starts = starts_of(ordered, np.cumsum(each))
     n = np.add.reduceat(each, starts)
     sums = np.add.reduceat(np.bincount(place, times * targets), starts)
     means = np.add.reduceat(each * ordered, starts) / n
@@ -315,6 +410,33 @@ def reliability_curve(
     agrees = np.where(score == 0, 0.5, (score > 0) == (outcome == 1))
     each = None if count is None else np.asarray(count)[decisive]
     return equal_mass_bins(expit(beta * np.abs(score)), agrees, n_bins=10, count=each)
+
+
+def label_calibration(
+    score_difference: ArrayLike,
+    human_outcome: ArrayLike,
+    judge_outcome: ArrayLike,
+    beta: float,
+    count: ArrayLike | None = None,
+) -> Binned:
+    """Return predicted against observed agreement where people and the judge chose a side.
+
+    As `reliability_curve`, but of the side that `judge_outcome` chose, A's share of the win, in
+    ten bins by quantile. Source: the program of Kargi and Salinas (2026), arXiv:2606.13221.
+    """
+    score = np.abs(np.asarray(score_difference, float))
+    sided, agrees = sides_agree(human_outcome, judge_outcome)
+    each = None if count is None else np.asarray(count)[sided]
+    return quantile_bins(expit(beta * score[sided]), agrees, n_bins=10, count=each)
+
+
+def sides_agree(
+    human_outcome: ArrayLike, judge_outcome: ArrayLike
+) -> tuple[NDArray[np.bool_], Floats]:
+    """Return which battles people and the judge decided, and of these 1 where alike, else 0."""
+    human, judge = np.asarray(human_outcome, float), np.asarray(judge_outcome, float)
+    sided = np.isin(human, (0, 1)) & (judge != 0.5)
+    return sided, ((judge[sided] > 0.5) == (human[sided] == 1)).astype(float)
 
 
 def expected_calibration_error(bins: Binned) -> float:

@@ -1,7 +1,6 @@
 """Conformal intervals: thresholds from residuals of voted models, and coverage on splits."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -19,8 +18,6 @@ Floats = NDArray[np.float64]
 
 COVERAGE_TAIL = 0.005
 """Probability beyond either of the limits that `coverage_limits` gives."""
-
-_NOT_LETTERS = re.compile(r"[\W\d_]")
 
 
 def conformal_quantile(
@@ -347,6 +344,7 @@ def calibrate_intervals(
     seed: int = 0,
     std_error: StdErrorKind = "analytic",
     first_day: Mapping[str, float] | None = None,
+    family: Mapping[str, str] | None = None,
 ) -> ConformalCalibration:
     """Return each judge method's conformal threshold, tried on random splits of the models.
 
@@ -364,6 +362,8 @@ def calibrate_intervals(
         Which standard error scales residuals and intervals.
     first_day : mapping of str to float, optional
         Day of each model's first battle, counted from any day, where it is known.
+    family : mapping of str to str, optional
+        Family of each model, such as its maker, where it is known.
 
     Returns
     -------
@@ -395,7 +395,7 @@ def calibrate_intervals(
             size, n_splits, half, size - half, float(np.median(threshold)),
             coverage.mean(), coverage.min(), coverage.max(),
             float(np.median(width)), np.min(width), np.max(width),
-            *_structured(voted, miscoverage, first_day or {}), *evidence,
+            *_structured(voted, miscoverage, (first_day or {}, family or {})), *evidence,
             *_published(heldout, method, miscoverage), _note(voted, half, miscoverage),
         ))  # fmt: skip
     return ConformalCalibration(*(np.array(column) for column in zip(*rows, strict=True)))
@@ -457,13 +457,8 @@ def _tried(
     return threshold, held[np.isfinite(half_width)], width
 
 
-def family_of(model: str) -> str:
-    """Return the letters that a model's name begins with, in small ones, such as ``llama``."""
-    return _NOT_LETTERS.split(model.lower())[0]
-
-
 def structured_splits(
-    voted: Calibrating, first_day: Mapping[str, float]
+    voted: Calibrating, first_day: Mapping[str, float], family: Mapping[str, str]
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Yield splits of voted models by rating, battles, age or family: name, calibrating (K,)."""
     if not voted.rating.size:
@@ -476,18 +471,18 @@ def structured_splits(
     newer = day > np.quantile(day, 2 / 3)  # of none, where one day is NaN
     if newer.any():
         yield "newer models", ~newer
-    family = np.array([family_of(name) for name in voted.model.tolist()])
-    names, counts = np.unique(family, return_counts=True)
-    for name in names[(counts > 1) & (counts < family.size) & (names != "")]:
-        yield "other families", family != name
+    families = np.array([family.get(name, "") for name in voted.model.tolist()])
+    names, counts = np.unique(families, return_counts=True)
+    for name in names[(counts > 1) & (counts < families.size) & (names != "")]:
+        yield "other families", families != name
 
 
 def _structured(
-    voted: Calibrating, miscoverage: float, first_day: Mapping[str, float]
+    voted: Calibrating, miscoverage: float, groups: tuple[Mapping[str, float], Mapping[str, str]]
 ) -> tuple[int, float, str, str]:
     """Return structured coverage: models tested, share covered, and all and bad splits in words."""
     tried: dict[str, list[tuple[NDArray[np.bool_], float]]] = {}
-    for name, calibrates in structured_splits(voted, first_day):
+    for name, calibrates in structured_splits(voted, *groups):
         _, held, _ = _tried(voted, calibrates, miscoverage)
         if held.size:
             least, _ = coverage_limits(int(calibrates.sum()), held.size, miscoverage=miscoverage)

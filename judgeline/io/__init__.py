@@ -12,6 +12,7 @@ from judgeline.io.judged import (
 )
 from judgeline.io.layout import Stated
 from judgeline.io.layouts import READERS, read_files
+from judgeline.io.makers import family_of
 from judgeline.io.one_battle import ORDERS
 from judgeline.io.outcome_codes import (
     COUNT,
@@ -48,9 +49,9 @@ __all__ = [
     "COUNT", "LEAST_SHARE", "LENGTHS", "ONE_SYSTEM", "ORDERS", "PLAIN", "RANKS", "READERS",
     "SUFFIXES", "ArgumentError", "CorpusRead", "JudgedBattles", "MissingColumnsError", "Stated",
     "are_plain", "as_coded", "as_numbers", "as_outcome_tables", "as_table", "battles_by",
-    "by_question", "by_score", "common_battles", "each_category", "empty", "file_columns",
-    "files_of", "language_code", "n_battles_of", "parse_codes", "parse_missing", "plain_ratings",
-    "questions_of", "read_answers", "read_files", "read_judged_battles", "require_both_winners",
-    "require_few_lost", "score_battles", "typed", "verdict_differences", "votes_that_wait",
-    "with_waiting_votes", "write_together",
+    "by_question", "by_score", "common_battles", "each_category", "empty", "family_of",
+    "file_columns", "files_of", "language_code", "n_battles_of", "parse_codes", "parse_missing",
+    "plain_ratings", "questions_of", "read_answers", "read_files", "read_judged_battles",
+    "require_both_winners", "require_few_lost", "score_battles", "typed", "verdict_differences",
+    "votes_that_wait", "with_waiting_votes", "write_together",
 ]  # fmt: skip

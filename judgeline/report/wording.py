@@ -42,6 +42,7 @@ _FLAGS = {
     "no-battles-with-anchors": "no battles against voted models",
     "far-from-people": "judge far from people",
     "beyond-anchors": "beyond all that people have rated",
+    "of-judges-family": "of the judge's own family",
     "anchors-disconnected": "holds the others together: no rating without it",
 }
 

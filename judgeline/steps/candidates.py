@@ -12,22 +12,22 @@ import pandas as pd
 from judgeline.elo import HeldOutRatings, rate
 from judgeline.intervals import join_newcomers, rank_models
 from judgeline.io import as_table, score_battles
-from judgeline.steps.coding import coded, ranking_options, rating_settings, units
+from judgeline.steps.coding import coded, of_own_family, ranking_options, rating_settings, units
 from judgeline.steps.intervals import board_of
 from judgeline.steps.step import Made, as_columns, step, with_newcomer
 from judgeline.tables.candidates import CANDIDATE_RATINGS
 from judgeline.tables.ids import is_among
 from judgeline.tables.judging import MIN_PARSED, SCORED_COLUMNS
 
-CANDIDATE, CONTROL = "candidate", "control"
-"""Flags of a rating: of a dropped model, and of an attack control."""
+CANDIDATE, CONTROL, OWN_FAMILY = "candidate", "control", "of-judges-family"
+"""Flags of a rating: of a dropped model, an attack control, and a model of the judge's family."""
 
 NO_BATTLES = "no candidate battles: drop a file into the candidates folder of the corpus"
 
 FEWEST_BATTLES = 2
 """Battles against anchors below which a newcomer has no rating: one battle has no spread."""
 
-NEWCOMER = ["model", "control", "content_hash", "metadata"]
+NEWCOMER = ["model", "control", "content_hash", "family", "metadata"]
 """Columns of candidates that say who is to be placed."""
 
 WHOSE = ("candidate", "control", "content_hash")
@@ -74,7 +74,7 @@ def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> Hel
     CANDIDATE_RATINGS,
     reads=(
         "hard_outcome", "l2", "n_resamples", "seed", "resample_by", "method", "miscoverage",
-        "std_error", "intervals", "controls",
+        "std_error", "intervals", "controls", "judge_family", "families",
     ),
 )  # fmt: skip
 def candidate_ratings(
@@ -116,6 +116,9 @@ def candidate_ratings(
         except (ValueError, RuntimeError) as error:  # it stops no other
             placed, problems[row.model] = with_flag(unrated, "not-placed"), str(error)
         placed = with_flag(placed, CANDIDATE if pd.isna(row.control) else CONTROL, first=True)
+        said = row.model if pd.isna(row.family) else row.family
+        if pd.isna(row.control) and of_own_family([said], settings):
+            placed = with_flag(placed, OWN_FAMILY)
         alone = rank_models(placed, calibration=heldout, **ranking_options(settings))
         others = board.take(board.model != row.model)  # one of that name is another model
         joined = as_table(join_newcomers(others, alone, miscoverage=settings.miscoverage))

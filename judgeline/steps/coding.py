@@ -1,6 +1,6 @@
 """Scored battles as the estimators read them: coded once for all steps that take one table."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo import CodedBattles, RatingSettings, with_settled_votes
-from judgeline.io import as_coded, questions_of
+from judgeline.io import as_coded, family_of, questions_of
 
 _kept: list[tuple[pd.DataFrame, str, tuple[CodedBattles, CodedBattles]]] = []
 _depth = 0
+_UNSAID = ("", "none", "unknown")
+"""Families of judges that say nothing: the judge's name has to."""
 
 
 @contextmanager
@@ -53,6 +55,13 @@ def rating_settings(settings: Any) -> RatingSettings:
     """Return the settings of ratings as the core takes them."""
     fit = {each.name: getattr(settings, each.name) for each in fields(RatingSettings)}
     return RatingSettings(**{**fit, "stream": (settings.stream,) if settings.stream else ()})
+
+
+def of_own_family(models: Iterable[str], settings: Any) -> list[str]:
+    """Return the models, named or by family, that are of the judge's family."""
+    said = settings.judge_family
+    own = family_of(settings.judge if said in _UNSAID else said, settings.families)
+    return [model for model in models if own and family_of(model, settings.families) == own]
 
 
 def ranking_options(settings: Any, method: str = "") -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from judgeline.intervals import leads_apart
 from judgeline.io import as_numbers, as_table
 from judgeline.report import Lead
 from judgeline.steps.candidates import score_candidates
-from judgeline.steps.coding import coded
+from judgeline.steps.coding import coded, of_own_family
 from judgeline.steps.step import Made, as_columns, step, with_newcomer
 from judgeline.tables.diagnostics import BATTLE_INFLUENCES, JUDGE_DIAGNOSTICS
 
@@ -21,7 +21,7 @@ _SHOWN = 10
 _PUBLISHED = ("difference_ab", "difference_ba", "length_a", "length_b", "language")
 
 
-@step(JUDGE_DIAGNOSTICS, reads=("hard_outcome", "l2", "seed"))
+@step(JUDGE_DIAGNOSTICS, reads=("hard_outcome", "l2", "seed", "judge_family", "families"))
 def judge_diagnostics(
     scored_battles: pd.DataFrame,
     beta_folds: pd.DataFrame,
@@ -39,6 +39,10 @@ def judge_diagnostics(
             as_columns(BetaFolds, beta_folds),
             as_columns(HeldOutRatings, heldout_ratings),
             **known,
+            label=as_numbers(
+                scored_battles["recorded_outcome"].fillna(scored_battles["judge_outcome"])
+            ),
+            same_family=of_own_family(heldout_ratings["model"].unique(), settings),
             l2=settings.l2,
             seed=settings.seed,
         )

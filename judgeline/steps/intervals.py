@@ -14,7 +14,7 @@ from judgeline.intervals import (
     rate_with_votes,
     withhold,
 )
-from judgeline.io import RANKS, as_table
+from judgeline.io import RANKS, as_table, family_of
 from judgeline.reliability import failures
 from judgeline.steps.coding import coded, once, ranking_options, units
 from judgeline.steps.reliability import gate_of
@@ -22,7 +22,10 @@ from judgeline.steps.step import as_columns, require_columns, step
 from judgeline.tables.intervals import CONFORMAL_CALIBRATION, LEADERBOARD
 
 
-@step(CONFORMAL_CALIBRATION, reads=("method", "miscoverage", "n_splits", "seed", "std_error"))
+@step(
+    CONFORMAL_CALIBRATION,
+    reads=("method", "miscoverage", "n_splits", "seed", "std_error", "families"),
+)
 def conformal_calibration(
     heldout_ratings: pd.DataFrame, battles: pd.DataFrame | None, *, settings: Any
 ) -> pd.DataFrame:
@@ -40,7 +43,8 @@ def calibrated(
     """Return the thresholds of all methods, one row each."""
     names = ("miscoverage", "n_splits", "seed", "std_error")
     options = {name: getattr(settings, name) for name in names}
-    return as_table(calibrate_intervals(ratings, first_day=first_day, **options))
+    family = {name: family_of(name, settings.families) for name in set(ratings.model.tolist())}
+    return as_table(calibrate_intervals(ratings, first_day=first_day, family=family, **options))
 
 
 def first_days(battles: pd.DataFrame | None) -> dict[str, float]:

@@ -234,7 +234,7 @@ _NO_VOTES = (
     SCORING_METHODS,
     reads=(
         "hard_outcome", "l2", "n_resamples", "std_error", "seed", "resample_by", "miscoverage",
-        "n_splits",
+        "n_splits", "families",
     ),
 )  # fmt: skip
 def scoring_methods(

@@ -8,7 +8,7 @@ import pandas as pd
 
 from judgeline.intervals import withheld_reason
 from judgeline.io import as_table
-from judgeline.reliability import Gate, Measurement, hold_to, panel_measurements
+from judgeline.reliability import Gate, Measurement, failures, hold_to, panel_measurements
 from judgeline.steps.step import as_columns, step
 from judgeline.tables.reliability import JUDGE_GATE
 from judgeline.tables.trust import ALL, CONFLICT, OVERALL, VIOLATION
@@ -61,8 +61,7 @@ def measure(
         alone = Measurement(math.nan, "no second run of any battle: see reliability_panel")
         repeated = dict.fromkeys(("icc_average", "single_run_reliability", "run_kappa"), alone)
     else:
-        columns = ("score_difference", "judge_outcome")
-        repeated = panel_measurements(*(by_run(reliability_panel, name) for name in columns))
+        repeated = repeated_measurements(reliability_panel)
     return {
         **repeated,
         **{name: _diagnosed(judge_diagnostics, of) for name, of in _DIAGNOSED.items()},
@@ -72,6 +71,21 @@ def measure(
             consistency, "triples of answers", measure=VIOLATION, size=_TRIPLES
         ),
     }
+
+
+def repeated_measurements(panel: pd.DataFrame) -> dict[str, Measurement]:
+    """Return what the runs of a panel say of a judge's reliability."""
+    columns = ("score_difference", "judge_outcome")
+    return panel_measurements(*(by_run(panel, name) for name in columns))
+
+
+def weakness(gate: Gate) -> str:
+    """Return why a judge is not strong, such as ``icc_average 0.84 < 0.90``; empty otherwise.
+
+    Ratings of strong judges may be pooled; one whose ICC(3,k) is unknown is taken for one.
+    """
+    own = Gate(*(column[gate.criterion == "icc_average"] for column in gate))
+    return failures(own, withholding=True) or failures(own, withholding=False)
 
 
 def _parse_rate(verdicts: pd.DataFrame | None) -> Measurement:

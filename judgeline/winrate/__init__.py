@@ -6,7 +6,7 @@ from judgeline.winrate.corrections import (
     adjusted_mean,
     adjusted_shares,
 )
-from judgeline.winrate.labels import LabelPlans, judge_or_humans, plan_labels
+from judgeline.winrate.labels import LabelPlans, allocate_labels, judge_or_humans, plan_labels
 from judgeline.winrate.models import (
     ADJUSTMENTS,
     EACH_MODEL,
@@ -26,14 +26,22 @@ from judgeline.winrate.outcomes import (
     tabulate_outcomes,
 )
 from judgeline.winrate.powered import PoweredEstimate, power_tuned_estimate, power_tuned_half_width
-from judgeline.winrate.rates import RATE_RULE, RATES, PassRates, pass_rates
+from judgeline.winrate.rates import (
+    RATE_RULE,
+    RATES,
+    LabelSplits,
+    PassRates,
+    pass_rates,
+    split_of_labels,
+)
 from judgeline.winrate.strata import N_STRENGTHS, length_strata, strength_strata
 
 __all__ = [
     "ADJUSTMENTS", "EACH_MODEL", "HEADLINE_RULE", "NO_VOTE", "N_STRENGTHS", "OUTCOMES", "RATES",
     "RATE_RULE", "STRONGEST", "WEAKEST", "AdjustedMean", "AdjustedShares", "LabelPlans",
-    "ModelWinRates", "NoWinRateError", "OutcomeTables", "PassRates", "PoweredEstimate",
-    "WinRateCoverage", "adjust_models", "adjusted_mean", "adjusted_shares", "judge_or_humans",
-    "leave_out_coverage", "length_strata", "pass_rates", "plan_labels", "power_tuned_estimate",
-    "power_tuned_half_width", "strength_strata", "tabulate_outcomes",
+    "LabelSplits", "ModelWinRates", "NoWinRateError", "OutcomeTables", "PassRates",
+    "PoweredEstimate", "WinRateCoverage", "adjust_models", "adjusted_mean", "adjusted_shares",
+    "allocate_labels", "judge_or_humans", "leave_out_coverage", "length_strata", "pass_rates",
+    "plan_labels", "power_tuned_estimate", "power_tuned_half_width", "split_of_labels",
+    "strength_strata", "tabulate_outcomes",
 ]  # fmt: skip

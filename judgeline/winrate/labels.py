@@ -234,8 +234,29 @@ class LabelPlan(NamedTuple):
     half_width: float
 
 
-def plan_by_human_outcome(counts: JudgeCounts, *, half_width: float, quantile: float) -> LabelPlan:
-    """Return the fewest further labels, by human outcome, for an interval of `adjusted_mean`."""
+def allocate_labels(n_labels: int, counts: JudgeCounts) -> tuple[Any, Any]:
+    """Return how many of all labels are to be of lost and of won battles, by the published rule.
+
+    ``n_won = n_labels / (1 + (1 / p - 1) sqrt(k))`` for the judge's share p of test battles won,
+    and k the ratio of its error on lost battles to that on won ones, each smoothed by one label a
+    side. Labels at hand are the pilot: none is taken back. ValueError if they are more than
+    `n_labels`. Source: C. Lee et al. (2025), arXiv:2511.21140, Algorithm 1.
+    """
+    at_hand = np.max(np.asarray(counts.n_lost) + counts.n_won)
+    require(at_hand <= n_labels, "n_labels", n_labels, f"the {at_hand} at hand, or more")
+    rates, share = judge_rates(counts, extra=1), judge_rates(counts).share
+    error_ratio = (1 - np.asarray(rates.specificity)) / (1 - np.asarray(rates.sensitivity))
+    # written so that a share of 0 needs no division by it
+    of_won = share / (share + (1 - share) * np.sqrt(error_ratio))
+    most = n_labels - np.asarray(counts.n_lost)
+    n_won = np.clip(np.round(n_labels * of_won), counts.n_won, most).astype(np.int64)
+    return n_labels - n_won, n_won
+
+
+def _by_human_outcome(
+    counts: JudgeCounts, quantile: float
+) -> tuple[float, tuple[float, float], tuple[float, float]]:
+    """Return sampling variance, and by won and lost that of one label and the labels at hand."""
     rates = smoothed_rates(counts, quantile)
     win_rate, skill = float(rates.win_rate), float(rates.skill)
     spread = (
@@ -243,8 +264,21 @@ def plan_by_human_outcome(counts: JudgeCounts, *, half_width: float, quantile: f
         float(((1 - win_rate) / skill) ** 2 * _bernoulli(rates.specificity)),
     )
     sampling = float(_bernoulli(rates.share) / rates.n_test / skill**2)
-    have = (float(rates.n_won), float(rates.n_lost))
-    return _fewest_labels(sampling, spread, have, half_width, quantile)
+    return sampling, spread, (float(rates.n_won), float(rates.n_lost))
+
+
+def split_labels(counts: JudgeCounts, *, n_labels: int, quantile: float) -> LabelPlan:
+    """Return the further labels of `allocate_labels`, and the half-width to expect of them."""
+    sampling, spread, have = _by_human_outcome(counts, quantile)
+    lost, won = allocate_labels(n_labels, counts)
+    more = int(won - counts.n_won), int(lost - counts.n_lost)
+    variance = sampling + sum(s / (h + m) for s, h, m in zip(spread, have, more, strict=True))
+    return LabelPlan(*more, quantile * math.sqrt(variance))
+
+
+def plan_by_human_outcome(counts: JudgeCounts, *, half_width: float, quantile: float) -> LabelPlan:
+    """Return the fewest further labels, by human outcome, for an interval of `adjusted_mean`."""
+    return _fewest_labels(*_by_human_outcome(counts, quantile), half_width, quantile)
 
 
 def plan_by_verdict(counts: JudgeCounts, *, half_width: float, quantile: float) -> LabelPlan:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import Floats, alike, require
 from judgeline.winrate.corrections import adjusted_mean, require_possible
+from judgeline.winrate.labels import decisive_counts, split_labels
 from judgeline.winrate.outcomes import (
     LOSS,
     MIN_OWN_VOTES,
@@ -89,6 +90,23 @@ class PassRates(NamedTuple):
     note: NDArray[np.str_]
 
 
+class LabelSplits(NamedTuple):
+    """One row per system: labels at hand, and further ones by what people will say of the answer.
+
+    `half_width`, a share of answers, is what the interval of `corrected` is to be expected to have
+    then. Plans are NaN where `status` is not ok, and `note` says why: ``class-absent``, ``chance``.
+    """
+
+    system: NDArray[np.str_]
+    n_passed: NDArray[np.int64]
+    n_failed: NDArray[np.int64]
+    more_passed: Floats
+    more_failed: Floats
+    half_width: Floats
+    status: NDArray[np.str_]
+    note: NDArray[np.str_]
+
+
 def pass_rates(
     system: ArrayLike, verdict: ArrayLike, label: ArrayLike, *, miscoverage: float = 0.1
 ) -> PassRates:
@@ -121,16 +139,7 @@ def pass_rates(
     (2025), "How to Correctly Report LLM-as-a-Judge Evaluations", arXiv:2511.21140; E. B. Wilson
     (1927), JASA 22(158), for intervals of plain shares.
     """
-    names, judged, labelled = alike(system=system, verdict=verdict, label=label)
-    require(names.size, "the number of answers", 0, "at least one, with a system and a verdict")
-    judged, labelled = judged.astype(float), labelled.astype(float)
-    known = ~np.isnan(labelled)
-    require(np.isin(judged, (0, 1)), "verdict", judged, "1 or 0")
-    require(np.isin(labelled, (0, 1)) | ~known, "label", labelled, "1 or 0")
-    systems, code = np.unique(names.astype(str), return_inverse=True)
-    by_label = np.where(known, 2 * (1 - np.nan_to_num(labelled)), NO_VOTE)
-    cells = (code * 3 + 2 * (1 - judged)) * 4 + by_label
-    counts = np.bincount(cells.astype(np.int64), minlength=systems.size * 12).reshape(-1, 3, 4)
+    systems, counts = _counted(system, verdict, label)
     tables, rest = counts[..., :NO_VOTE], counts[..., NO_VOTE]
     given = transported(
         _held_out(tables, rest),
@@ -145,6 +154,69 @@ def pass_rates(
         for row in _of_system(own, alone, everybody, by_others, miscoverage)
     ]
     return PassRates(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def split_of_labels(
+    system: ArrayLike,
+    verdict: ArrayLike,
+    label: ArrayLike,
+    *,
+    n_labels: int,
+    miscoverage: float = 0.1,
+) -> LabelSplits:
+    """Return how to divide labels of each system between what people pass and what they fail.
+
+    Parameters
+    ----------
+    system, verdict, label
+        As for `pass_rates`; labels at hand are the pilot that the division is learnt from.
+    n_labels : int
+        Labels of each system in all, those at hand included.
+    miscoverage : float
+        Share of misses that the interval to expect may have, in (0, 1).
+
+    Returns
+    -------
+    LabelSplits
+        A row per system in the order of their names.
+
+    Raises
+    ------
+    ValueError
+        As of `pass_rates`, and if a system has more labels already.
+
+    References
+    ----------
+    C. Lee et al. (2025), arXiv:2511.21140, Algorithm 1; `judgeline.winrate.labels` has it.
+    """
+    systems, counts = _counted(system, verdict, label)
+    rows: list[tuple[object, ...]] = []
+    quantile = normal_quantile(miscoverage)
+    for name, own in zip(systems.tolist(), counts, strict=True):
+        at_hand = decisive_counts(own[:, NO_VOTE], own[:, :NO_VOTE])
+        have = int(at_hand.n_won), int(at_hand.n_lost)
+        try:
+            plan = split_labels(at_hand, n_labels=n_labels, quantile=quantile)
+            rows.append((name, *have, *plan, "ok", ""))
+        except NoWinRateError as error:
+            rows.append((name, *have, np.nan, np.nan, np.nan, error.status, str(error)))
+    return LabelSplits(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def _counted(
+    system: ArrayLike, verdict: ArrayLike, label: ArrayLike
+) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+    """Return the systems, and their answers by verdict (pass, tie, fail) and label (none last)."""
+    names, judged, labelled = alike(system=system, verdict=verdict, label=label)
+    require(names.size, "the number of answers", 0, "at least one, with a system and a verdict")
+    judged, labelled = judged.astype(float), labelled.astype(float)
+    known = ~np.isnan(labelled)
+    require(np.isin(judged, (0, 1)), "verdict", judged, "1 or 0")
+    require(np.isin(labelled, (0, 1)) | ~known, "label", labelled, "1 or 0")
+    systems, code = np.unique(names.astype(str), return_inverse=True)
+    by_label = np.where(known, 2 * (1 - np.nan_to_num(labelled)), NO_VOTE)
+    cells = ((code * 3 + 2 * (1 - judged)) * 4 + by_label).astype(np.int64)
+    return systems, np.bincount(cells, minlength=systems.size * 12).reshape(-1, 3, 4)
 
 
 def _held_out(tables: NDArray[np.int64], rest: NDArray[np.int64]) -> HeldOutModels:

@@ -108,7 +108,9 @@ def tables_of(*scored: pd.DataFrame, unscored: dict[str, int] | None = None):
         battles = pd.concat([battles, more.assign(candidate=name)], ignore_index=True)
     named = every.drop_duplicates("candidate").rename(columns={"candidate": "model"})
     return {
-        "candidates": named[["model", "control", "content_hash"]].assign(metadata="{}"),
+        "candidates": named[["model", "control", "content_hash"]].assign(
+            family=None, metadata="{}"
+        ),
         "candidate_battles": battles,
         "candidate_verdicts": battles[["battle_id"]],
         "candidate_scores": every,
@@ -169,6 +171,22 @@ def test_a_candidate_is_placed_and_too_few_that_calibrate_are_said(rate):
     finite, metadata = rate(tables_of(scores("new", GOOD)), "miscoverage: 0.3")
     assert np.isfinite(finite.loc["new", ["lower", "upper"]].astype(float)).all()
     assert "note" not in metadata
+
+
+def test_a_candidate_of_the_judges_family_says_so(made, scored_battles, heldout_ratings):
+    names = ("gemini-9", "new", "gpt-9")
+    tables = tables_of(*(scores(name, GOOD) for name in names))
+    tables["candidates"] = tables["candidates"].assign(family=[None, "gemma", None])
+    world = {"scored_battles": scored_battles, "heldout_ratings": heldout_ratings, **tables}
+
+    def flagged(**options: str) -> list[str]:
+        table = made(placing.candidate_ratings, **options, **world).value
+        own = table["flags"].str.split(";").map(lambda flags: "of-judges-family" in flags)
+        return sorted(table.loc[own.astype(bool), "model"])
+
+    assert flagged(judge="stub") == []
+    assert flagged(judge="gemma4-e4b") == ["gemini-9", "new"]
+    assert flagged(judge="stub", rating="families: {stub: openai}") == ["gpt-9"]
 
 
 def test_it_is_the_row_that_the_corpus_would_have_had(rate, scored_battles):

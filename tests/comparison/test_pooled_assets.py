@@ -1,6 +1,7 @@
 import dagster as dg
 import numpy as np
 import pandas as pd
+import pingouin
 import pytest
 from catalogs import catalog_of
 
@@ -9,7 +10,8 @@ from assets.comparison import pooled
 from assets.comparison.pooled import pooled_leaderboard
 from assets.partitions import corpus_judge_key, register
 from judgeline.intervals import Leaderboard
-from judgeline.io import common_battles
+from judgeline.io import as_table, common_battles
+from judgeline.reliability import Measurement, hold_to
 from judgeline.steps.candidates import place_newcomer
 from judgeline.steps.comparison import candidate_tables, compare_pooled, pooled_board
 from judgeline.tables.comparison import COMPARISON_COLUMNS
@@ -193,6 +195,7 @@ def test_the_table_of_a_corpus_holds_the_candidates_of_its_judges(
             dg.build_asset_context(partition_key="c", instance=instance),
             leaderboard=dict.fromkeys(keys.values(), board),
             scored_battles={key: judges[name] for name, key in keys.items()},
+            judge_gate={},
             candidate_battles=None,
             candidate_verdicts={key: played_by("newt", judges[name]) for name, key in keys.items()},
             catalog=catalog,
@@ -200,6 +203,81 @@ def test_the_table_of_a_corpus_holds_the_candidates_of_its_judges(
     assert set(made.value["model"]) == {"ant", "bee", "cat", "dog", "newt"}
     assert made.value["rating"].notna().all()
     assert made.metadata["judges"] == ["first", "second", "third"]
+
+
+def icc_3_k(panel: pd.DataFrame) -> float:
+    """Return the reliability of the mean of all runs, by pingouin."""
+    table = pingouin.intraclass_corr(panel, "battle_id", "replicate", "score_difference")
+    return float(table.set_index("Type").loc["ICC(C,k)", "ICC"])
+
+
+def panel_of(scored: pd.DataFrame, noise: float) -> pd.DataFrame:
+    """Return three runs of a judge whose scores differ by chance from run to run."""
+    rng = np.random.default_rng(8)
+    runs = [
+        scored.assign(
+            replicate=run,
+            score_difference=scored["score_difference"] + rng.normal(0, noise, len(scored)),
+        )
+        for run in range(3)
+    ]
+    return pd.concat(runs, ignore_index=True)
+
+
+def test_weak_judges_are_not_pooled_and_named(judges, tmp_path) -> None:
+    """The published line is an ICC(3,k) of 0.90; here one judge lies above and one below it."""
+    tables = {name: table.assign(judge=name) for name, table in judges.items()}
+    noises = {"first": 0.1, "second": 2.0}
+    panels = {name: panel_of(judges[name], noise) for name, noise in noises.items()}
+    weak = icc_3_k(panels["second"])
+    assert weak < 0.90 < icc_3_k(panels["first"])
+    settings = judgeline.Settings(n_resamples=0)
+    found = judgeline.pool(list(tables.values()), settings, panels=panels)
+    assert found.attrs["judges"] == ["first", "third"]
+    assert found.attrs["left_out"] == {"second": f"icc_average {weak:.2f} < 0.90"}
+    two = judgeline.pool([tables["first"], tables["third"]], settings)
+    pd.testing.assert_frame_equal(found, two)
+    every = judgeline.pool(list(tables.values()), settings, panels=panels, least_icc=None)
+    assert every.attrs == {"judges": ["first", "second", "third"], "left_out": {}}
+    with pytest.raises(ValueError, match=r"two strong judges at least, and second has icc_average"):
+        judgeline.pool([tables["first"], tables["second"]], settings, panels=panels)
+    with pytest.raises(ValueError, match="panels has 'x', and the judges are first"):
+        judgeline.pool(list(tables.values()), settings, panels={"x": panels["first"]})
+    bare = panels["first"].drop(columns="replicate")
+    with pytest.raises(ValueError, match="panel of first has no column replicate"):
+        judgeline.pool(list(tables.values()), settings, panels={"first": bare})
+
+
+@pytest.mark.parametrize("limit", [0.9, None])
+def test_the_lineage_pools_strong_judges_unless_the_gate_has_no_limit(
+    judges, tmp_path, limit: float | None
+) -> None:
+    catalog = catalog_of(tmp_path, corpora="c: {reader: battles, location: x}")
+    board = pd.DataFrame({"model": ["ant"], "rating": [1.0], "flags": [""]})
+    keys = {name: corpus_judge_key("c", name) for name in judges}
+    measured = {"first": 0.95, "second": 0.85, "third": np.nan}
+    gates = {
+        keys[name]: as_table(
+            hold_to({"icc_average": Measurement(v, "")}, thresholds={"icc_average": limit})
+        )
+        for name, v in measured.items()
+    }
+    with dg.DagsterInstance.ephemeral() as instance:
+        register(instance, corpora=["c"], judges=judges)
+        made = pooled_leaderboard(
+            dg.build_asset_context(partition_key="c", instance=instance),
+            leaderboard=dict.fromkeys(keys.values(), board),
+            scored_battles={key: judges[name] for name, key in keys.items()},
+            judge_gate=gates,
+            candidate_battles=None,
+            candidate_verdicts={},
+            catalog=catalog,
+        )
+    weak = [] if limit is None else ["second"]
+    assert made.metadata["judges"] == sorted({*judges} - {*weak})
+    named = {name: why for name, why in made.metadata.items() if name.startswith("weak")}
+    assert named == {f"weak {name}": "icc_average 0.85 < 0.90" for name in weak}
+    assert made.metadata["too_few_battles"] == made.metadata["left_out"] == []
 
 
 def test_tables_of_judges_are_pooled_in_one_call(judges) -> None:

@@ -1,7 +1,9 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
+import statsmodels.api as sm
 from arenas import code, play, random_pairs
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from judgeline.diagnostics.judge import (
     diagnose_judge,
     equal_mass_bins,
     expected_calibration_error,
+    quantile_bins,
     reliability_curve,
 )
 from judgeline.elo import RatingSettings, fit_beta, fit_beta_folds, rate
@@ -34,6 +37,46 @@ def test_reliability_turns_battles_towards_the_judges_side() -> None:
     assert (
         reliability_curve([2.0, -2.0, 1.0], [1.0, 0.0, 0.5], 1.0).n.sum() == 2
     )  # ties do not count
+
+
+@given(seed=st.integers(0, 300), n_bins=st.integers(1, 12), counted=st.booleans())
+def test_quantile_bins_are_those_of_pandas(seed: int, n_bins: int, counted: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 80))
+    x, y = rng.integers(0, 12, n) / 4 if seed % 2 else rng.normal(size=n), rng.random(n)
+    each = rng.integers(1, 4, n) if counted else np.ones(n, int)
+    table = pd.DataFrame({"x": x, "y": y}).loc[np.repeat(np.arange(n), each)]
+    rows = table.groupby(pd.qcut(table["x"], n_bins, duplicates="drop"), observed=True)
+    found = quantile_bins(x, y, n_bins=n_bins, count=each if counted else None)
+    if np.ptp(x):  # pandas has no bin for a single value
+        assert found.n.tolist() == rows.size().tolist()
+        assert found.mean_y == pytest.approx(rows["y"].mean().to_numpy())
+        assert found.mean_x == pytest.approx(rows["x"].mean().to_numpy())
+    assert found.n.sum() == each.sum()
+
+
+@pytest.mark.parametrize("label", [None, "given"])
+def test_label_says_the_side_and_score_the_confidence(label: str | None) -> None:
+    """Ties of either are left out; a label against its score counts as it was said."""
+    battles = [
+        *arena(),
+        Battle("model-000", "model-001", 1.0, 0.0, 3.0),
+        Battle("model-000", "model-001", 1.0, 1.0, 0.0),
+    ]
+    told = None if label is None else [1 - b.judge for b in battles]
+    found = diagnose(battles, label=told)
+    judge = [b.judge for b in battles] if told is None else told
+    sided = [
+        (abs(b.score), (j > 0.5) == (b.human == 1))
+        for b, j in zip(battles, judge, strict=True)
+        if b.human in (0, 1) and j != 0.5
+    ]
+    size, agrees = (np.array(column, float) for column in zip(*sided, strict=True))
+    assert found["decisive_agreement", ""] == (pytest.approx(agrees.mean()), len(sided))
+    table = pd.DataFrame({"p": expit(found["beta_pooled", ""][0] * size), "y": agrees})
+    means = table.groupby(pd.qcut(table["p"], 10, duplicates="drop"), observed=True)
+    error = np.average((means["p"].mean() - means["y"].mean()).abs(), weights=means.size())
+    assert found["expected_calibration_error", ""] == (pytest.approx(error), len(sided))
 
 
 @given(n=st.integers(1, 57), n_bins=st.integers(1, 12))
@@ -78,7 +121,9 @@ def test_named_figures_agree_with_their_definitions(found) -> None:
     turned = [*voted, *(b.swapped() for b in voted)]
     both = cohen_kappa_score([str(b.judge) for b in turned], [str(b.human) for b in turned])
     agreement = [0.5 if b.score == 0 else float((b.score > 0) == (b.human == 1)) for b in decisive]
-    correlation = np.corrcoef([abs(b.score) for b in decisive], agreement)[0, 1]
+    sided = [b for b in decisive if b.judge != 0.5]
+    agree = [(b.judge > 0.5) == (b.human == 1) for b in sided]
+    correlation = np.corrcoef([abs(b.score) for b in sided], agree)[0, 1]
     pooled = fit_beta([b.score for b in voted], [b.human for b in voted])
     folds = fit_beta_folds(code(battles))
     expected = {
@@ -89,8 +134,9 @@ def test_named_figures_agree_with_their_definitions(found) -> None:
         ),
         "kappa_both_ways": (both, len(voted)),
         "mean_absolute_score": (np.mean([abs(b.score) for b in battles]), len(battles)),
-        "decisive_agreement": (np.mean(agreement), len(decisive)),
-        "score_agreement_correlation": (correlation, len(decisive)),
+        "vote_agreement": (np.mean(agreement), len(decisive)),
+        "decisive_agreement": (np.mean(agree), len(sided)),
+        "score_agreement_correlation": (correlation, len(sided)),
         "beta_pooled": (pooled.beta, pooled.n_battles),
         "beta_fold_sd": (np.std(folds.beta, ddof=1), 10),
     }
@@ -117,6 +163,42 @@ def test_residuals_are_summed_up_by_quartile_of_human_ratings(found) -> None:
     assert values[0][0] == pytest.approx(residual[: values[0][1]].mean())
     correlation = np.corrcoef(heldout.residual[rows], heldout.human_rating[rows])[0, 1]
     assert found["residual_soft_human_correlation", ""][0] == pytest.approx(correlation)
+
+
+def test_excess_of_the_judges_family_is_that_of_statsmodels(found) -> None:
+    """At equal human rating: a method that draws all models to the middle favours no family."""
+    battles = arena()
+    names = sorted(voted_models(battles))[:3]
+    same = diagnose(battles, same_family=[*names, "no-model"])
+    heldout = rate(code(battles), RatingSettings(n_resamples=0))
+    rows = (heldout.method == "soft") & np.isfinite(heldout.residual)
+    own = np.isin(heldout.model[rows], names).astype(float)
+    design = np.column_stack([own, np.ones(own.size), heldout.human_rating[rows]])
+    fit = sm.OLS(heldout.residual[rows], design).fit()
+    n = sum(bool({b.model_a, b.model_b} & {*names}) for b in battles)
+    assert same["same_family_excess", ""] == (pytest.approx(fit.params[0]), n)
+    assert same["same_family_excess_std_error", ""] == (pytest.approx(fit.bse[0]), n)
+    everybody = diagnose(battles, same_family=voted_models(battles))
+    for none in (found, everybody):
+        assert not [name for name, _ in none if name.startswith("same_family")]
+
+
+def test_a_judge_that_favours_its_family_is_seen() -> None:
+    """One and a half rubric points for three of ten models, in every battle of theirs."""
+    battles = arena(seed=8, n=3000)
+    names = sorted(voted_models(battles))[:3]
+    biased = [
+        Battle(
+            b.model_a, b.model_b, b.human, b.judge,
+            b.score + 1.5 * ((b.model_a in names) - (b.model_b in names)),
+        )
+        for b in battles
+    ]  # fmt: skip
+    found, fair = (diagnose(one, same_family=names) for one in (biased, battles))
+    excess, error = (found[f"same_family_excess{end}", ""][0] for end in ("", "_std_error"))
+    assert excess > 3 * error
+    none, error = (fair[f"same_family_excess{end}", ""][0] for end in ("", "_std_error"))
+    assert abs(none) < 3 * error
 
 
 def test_position_by_hand() -> None:

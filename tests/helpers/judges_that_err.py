@@ -3,14 +3,13 @@
 import numpy as np
 from scipy.stats import binom
 
-from judgeline.winrate import AdjustedMean, adjusted_mean
+from judgeline.winrate import AdjustedMean, adjusted_mean, allocate_labels
 from judgeline.winrate.labels import JudgeCounts
 from papers.correct_reporting import (
     N_LABELS,
     N_PILOT,
     Q0,
     Q1,
-    allocate_calibration,
     outcome_tables,
 )
 
@@ -38,9 +37,8 @@ def gain_in_theory(win_rate: float) -> float:
     """Expected relative gain over an even split, the noise of the pilot enumerated."""
     right = np.arange(N_PILOT + 1)
     share = win_rate * Q1 + (1 - win_rate) * (1 - Q0)
-    plan = allocate_calibration(
-        N_LABELS, judge_share=share, lost_right=right[:, None], won_right=right
-    )
+    pilot = JudgeCounts(1.0, share, N_PILOT, right[:, None], N_PILOT, right)
+    plan = allocate_labels(N_LABELS, pilot)
     odds = np.outer(binom.pmf(right, N_PILOT, Q0), binom.pmf(right, N_PILOT, Q1))
     even = spread(win_rate, np.array(100), np.array(100))
     return float(1 - (odds * spread(win_rate, *plan)).sum() / even)

@@ -395,8 +395,11 @@ def test_structured_splits_by_hand() -> None:
         n_battles=np.array([10, 20, 30, 40, 50, 60]),
     )  # rated in this order, worst first
     days = dict(zip(voted.model.tolist(), [0, 9, 0, 0, 3, 0], strict=True))
+    makers = ["openai", "openai", "anthropic", "anthropic", "google", ""]
+    family = dict(zip(voted.model.tolist(), makers, strict=True))
     splits = [
-        (split, np.flatnonzero(~who).tolist()) for split, who in structured_splits(voted, days)
+        (split, np.flatnonzero(~who).tolist())
+        for split, who in structured_splits(voted, days, family)
     ]
     assert splits == [
         ("above the upper third", [4, 5]),
@@ -407,7 +410,7 @@ def test_structured_splits_by_hand() -> None:
         ("other families", [0, 1]),
     ]
     for alike in ({}, dict.fromkeys(days, 4.0), {"bard": 1.0, "llama": 2.0}):
-        assert "newer models" not in dict(structured_splits(voted, alike))
+        assert "newer models" not in dict(structured_splits(voted, alike, family))
 
 
 def judge_of_sixty(shift: float, shifted: slice) -> HeldOutRatings:

@@ -20,6 +20,7 @@ from papers.correct_reporting import (
     judge_against_humans,
     listing,
     naive_bias,
+    naive_coverage,
     read,
 )
 from papers.reproduce import reproduce
@@ -54,6 +55,18 @@ def test_printed_example_has_the_interval_of_the_formulas() -> None:
     values = [cell.value for cell in listing(None)]
     assert values == pytest.approx([0.2061, 0.4441], abs=5e-5)
     assert values == pytest.approx(twin(0.5, 0.7, 0.9, 1000, 100, 100), abs=1e-12)
+
+
+@pytest.mark.parametrize("theta", [0.5, 0.7, 0.75, 0.8])
+def test_coverage_of_the_naive_interval_is_that_of_drawn_judges(theta: float) -> None:
+    """At 0.75 the judge's two errors cancel; a tenth beside it the interval holds little."""
+    rng, n = np.random.default_rng(5), 200_000
+    said = rng.binomial(1000, theta * 0.9 + (1 - theta) * 0.3, n) / 1000
+    half = Z * np.sqrt(said * (1 - said) / 1000)
+    held, found = (np.abs(said - theta) <= half).mean(), by_name(naive_coverage(None))
+    row, error = "q0=0.7, q1=0.9, n=1000, naive", math.sqrt(0.25 / n)
+    assert found[row, f"coverage at theta={theta}"] == pytest.approx(100 * held, abs=400 * error)
+    assert found[row, f"length at theta={theta}"] == pytest.approx(2 * half.mean(), rel=1e-3)
 
 
 def test_naive_bias_changes_sign_where_its_line_crosses_zero() -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pingouin
 import pytest
 from scipy.stats import beta, kendalltau, kurtosis, pearsonr
 from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.meta_analysis import combine_effects
 
 from papers import reference_anchored
 from papers.reference_anchored_data import JUDGES, read
@@ -331,3 +333,78 @@ def test_wrong_files_are_named_with_the_remedy(rows, columns, message, tmp_path:
     write(tmp_path, "mine.csv", rows, columns)
     with pytest.raises(ValueError, match=message):
         made(tmp_path)
+
+
+# ------------------------------------------------------------------ thresholds, pools and tasks
+
+
+def test_judges_by_threshold_and_pools_of_them(tmp_path: Path) -> None:
+    """Judges of three noises; ICC(3,k) by pingouin, one of prompts and runs for each model."""
+    rng, rows, noises = np.random.default_rng(4), [], {"calm": 0.4, "mild": 1.0, "wild": 3.0}
+    for judge, noise in noises.items():
+        for model, shift in (("x", 0.5), ("y", -0.5), ("r", 0.0)):
+            for q in range(40):
+                true = 5.5 + shift + 1.5 * math.sin(q + len(model))
+                runs = np.clip(true + rng.normal(0, noise, 3), 1, 10)
+                rows += [(q, model, judge, run, score) for run, score in enumerate(runs)]
+    table = pd.DataFrame(rows, columns=SCORES)
+    table.assign(domain="one").to_csv(tmp_path / "scores.csv", index=False)
+    mine = judged(rng, [*noises], models="xy")
+    own = [row for row in mine if row[2] == "r"]
+    write(tmp_path, "mine.csv", own, PREFERENCES, domain="one")
+    icc = {
+        judge: np.mean([
+            pingouin.intraclass_corr(one, "question_id", "run", "score")
+            .set_index("Type").loc["ICC(C,k)", "ICC"]
+            for _, one in own.groupby("model")
+        ])
+        for judge, own in table.groupby("judge")
+    }  # fmt: skip
+    strong = [judge for judge, value in icc.items() if value >= 0.9]
+    assert 0 < len(strong) < 3
+    found = made(tmp_path)
+    counts = found["fig3"]["value"].xs("n_judges", level="column")
+    for least in (0.0, 0.5, 0.9, 0.99):
+        assert counts[f"ICC >= {least:g}"] == sum(value >= least for value in icc.values())
+    errors = []
+    for (judge, _), own in (
+        pd.DataFrame(mine, columns=PREFERENCES)
+        .query("reference_model == 'r' and judge in @strong")
+        .groupby(["judge", "model"])
+    ):
+        wins = own.groupby("question_id")["preference"].mean().sum()
+        errors.append(beta(wins + 0.5, 30 - wins + 0.5).std())
+        assert judge in strong
+    cell = found["fig3"].loc[("ICC >= 0.9", "se_p"), "value"]
+    assert cell == pytest.approx(np.mean(errors), rel=1e-9)
+    rho = np.mean([icc[judge] for judge in strong])
+    for n in (1, 2, 20):
+        cell = found["fig5"].loc[("strong judges", f"variance at J={n}"), "value"]
+        assert cell == pytest.approx(rho + (1 - rho) / n, abs=1e-9)
+
+
+def test_gains_of_pooling_need_no_data() -> None:
+    cells = made(None)["text"]
+    row = "variance reduction by pooling at reliability 0.90"
+    assert cells.loc[(row, "J=2"), "value"] == pytest.approx(5)
+    assert cells.loc[(row, "J infinite"), "value"] == pytest.approx(10, abs=1e-6)
+    assert cells.loc[row, "within"].all()
+
+
+def test_spread_between_tasks_is_that_of_statsmodels(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    expected = []
+    for domain, chance in (("flores", 0.4), ("tldr", 0.8), ("other", 0.55)):
+        rows = [(q, "x", "r", j, 0, float(rng.random() < chance)) for q in range(60) for j in "ab"]
+        write(tmp_path, f"{domain}.csv", rows, PREFERENCES, domain=domain)
+        table = pd.DataFrame(rows, columns=PREFERENCES)
+        wins = table.groupby("judge")["preference"].sum()
+        each = [beta(one + 0.5, 60 - one + 0.5) for one in wins]
+        expected.append((np.mean([p.mean() for p in each]), np.mean([p.std() for p in each])))
+    shares, errors = np.array(expected).T
+    tau = combine_effects(shares, errors**2, method_re="dl").tau2
+    cells = made(tmp_path)["text"]
+    cell = cells.loc[("between-task heterogeneity tau^2", "estimate")]
+    assert cell["value"] == pytest.approx(tau, rel=1e-6)
+    assert tau > 0
+    assert pd.isna(cell["within"])

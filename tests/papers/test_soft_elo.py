@@ -3,12 +3,14 @@
 import ast
 import csv
 import math
+import statistics
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pingouin
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import cohen_kappa_score
@@ -18,12 +20,12 @@ import judgeline
 from judgeline.verdict import CRITERIA
 from papers import soft_elo
 from papers.reproduce import reproduce
-from papers.soft_elo_data import Judged, on_splits, read
+from papers.soft_elo_data import Judged, on_splits, read, residuals_of
 from papers.soft_elo_text import (
     by_language,
     family_excess,
-    family_of,
     partial_length_correlation,
+    size_by_language,
 )
 
 Cells = dict[tuple[str, str, str], float]
@@ -106,30 +108,33 @@ def test_agreement_is_that_of_scikit_learn_and_of_hand(found: Cells, battles) ->
     assert found["table1", "recorded", "kappa"] == pytest.approx(kappa, abs=1e-12)
     size = battles["score"].abs()
     assert found["table1", "recorded", "mean_abs_s"] == pytest.approx(size.mean(), abs=1e-12)
-    decisive = battles[battles["human"].ne(0.5) & battles["score"].ne(0)]
-    agrees = decisive["score"].gt(0) == decisive["human"].eq(1)
-    for name, low, high in (("small |s|", 0, 0.5), ("1 to 2", 1, 2), ("|s| > 4", 4, 10)):
-        own = agrees[(decisive["score"].abs() > low) & (decisive["score"].abs() <= high)]
+    sided = battles[battles["human"].ne(0.5) & battles["judge"].ne(0.5)]
+    agrees = sided["judge"].eq(sided["human"])
+    for name, low, high in (("small |s|", -1, 0.5), ("1 to 2", 1, 2), ("|s| > 4", 4, 10)):
+        own = agrees[(sided["score"].abs() > low) & (sided["score"].abs() <= high)]
         cell = found["fig3", "agreement on non-tied battles", name]
         assert cell == pytest.approx(100 * own.mean(), abs=1e-9)
 
 
-def test_calibration_errors_are_those_of_ten_slices(found: Cells, battles) -> None:
-    """Slices of an ordered list cut through equal scores, which bins of ours keep together."""
+def test_calibration_errors_are_those_of_the_released_function(found: Cells, battles) -> None:
+    """Human and judge labels that are no ties, their agreement, and ten bins by `qcut`."""
     decisive = battles[battles["human"].ne(0.5)]
-    size = decisive["score"].abs().to_numpy()
-    agrees = np.where(size == 0, 0.5, (decisive["score"] > 0) == (decisive["human"] == 1))
     model = LogisticRegression(fit_intercept=False, C=np.inf, tol=1e-10)
     beta = model.fit(decisive[["score"]], decisive["human"]).coef_[0, 0]
+    sided = decisive[decisive["judge"].ne(0.5)]
+    assert len(sided) == 489
     for slope, item, row, column in (
         (1.0, "fig3", "ECE of recorded", "beta = 1"),
         (beta, "fig3", "ECE of recorded", "fitted beta"),
         (beta, "table7", "recorded", "LMArena 100K / ece"),
     ):
-        chance = 1 / (1 + np.exp(-slope * size))
-        slices = np.array_split(np.argsort(chance, kind="stable"), 10)
-        gaps = [part.size * abs(chance[part].mean() - agrees[part].mean()) for part in slices]
-        assert found[item, row, column] == pytest.approx(sum(gaps) / size.size, abs=0.01)
+        chance = 1 / (1 + np.exp(-slope * sided["score"].abs()))
+        agrees = sided["judge"].eq(sided["human"]).astype(float)
+        bins = pd.qcut(chance, 10, duplicates="drop")
+        means = pd.DataFrame({"p": chance, "y": agrees}).groupby(bins, observed=True).mean()
+        error = np.average((means["p"] - means["y"]).abs(), weights=bins.value_counts(sort=False))
+        assert found[item, row, column] == pytest.approx(error, abs=1e-6)
+    assert found["table7", "recorded", "LMArena 100K / ece"] == pytest.approx(0.0582, abs=0.0005)
 
 
 def test_residuals_are_those_of_the_reference_program(found: Cells, expected) -> None:
@@ -150,6 +155,94 @@ def test_subset_of_all_battles_is_the_whole(tmp_path: Path) -> None:
     assert ("fig6", f"elo_mae_hard / {JUDGES[0]}", "b=50") not in found
     for name in ("beta", "median_width_soft"):
         assert all(found["fig6", f"{name} / {JUDGES[0]}", f"b={b}"] > 0 for b in (5, 10, 20))
+
+
+# ------------------------------------------------------------------ slopes and strengths
+
+
+def slope(rows: pd.DataFrame, *, ties: bool) -> float:
+    """The slope of votes on score differences, by scikit-learn; a tie is half of either."""
+    both = pd.concat([rows.assign(won=1, weight=rows["human"]),
+                      rows.assign(won=0, weight=1 - rows["human"])])  # fmt: skip
+    both = both[both["weight"].gt(0) & (both["human"].ne(0.5) | ties)]
+    model = LogisticRegression(fit_intercept=False, C=np.inf, tol=1e-12)
+    return model.fit(both[["score"]], both["won"], both["weight"]).coef_[0, 0]
+
+
+def held_out(rows: pd.DataFrame, model: str, share: pd.Series) -> float:
+    """Rating of a model left out: anchors by scikit-learn, then the root of its own slope."""
+    own = rows["model_a"].eq(model) | rows["model_b"].eq(model)
+    others = sorted({*rows["model_a"], *rows["model_b"]} - {model})
+    sides = [
+        pd.get_dummies(pd.Categorical(rows.loc[~own, name], others)).to_numpy(float)
+        for name in ("model_a", "model_b")
+    ]
+    weight = np.concatenate([share[~own], 1 - share[~own]])
+    won = np.repeat([1, 0], (~own).sum())
+    fit = LogisticRegression(fit_intercept=False, C=50, tol=1e-12, max_iter=10_000)
+    fit.fit(np.vstack([sides[0] - sides[1]] * 2), won, weight)
+    strength = dict(zip(others, fit.coef_[0] - fit.coef_[0].mean(), strict=True))
+    is_a = rows.loc[own, "model_a"].eq(model)
+    anchor = rows.loc[own, "model_b"].where(is_a, rows.loc[own, "model_a"]).map(strength)
+    y = share[own].where(is_a, 1 - share[own])
+    pull = lambda x: (y - 1 / (1 + np.exp(anchor - x))).sum() - 0.02 * x  # noqa: E731
+    return 1500 + 400 / math.log(10) * brentq(pull, -20, 20, xtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def by_slope(battles) -> pd.DataFrame:
+    """Slopes and soft errors of the sample by fold, pooled, and with ties in the fit."""
+    models, rows = sorted({*battles["model_a"], *battles["model_b"]}), []
+    pooled = slope(battles, ties=False)
+    for model in models:
+        others = battles[battles["model_a"].ne(model) & battles["model_b"].ne(model)]
+        row = {"people": held_out(battles, model, battles["human"])}
+        slopes = {"fold": slope(others, ties=False), "pooled": pooled,
+                  "ties": slope(others, ties=True)}  # fmt: skip
+        for name, beta in slopes.items():
+            share = 1 / (1 + np.exp(-beta * battles["score"]))
+            row |= {f"beta_{name}": beta, name: held_out(battles, model, share)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def test_other_slopes_move_ratings_as_by_scikit_learn(found: Cells, by_slope) -> None:
+    error = {
+        name: (by_slope[name] - by_slope["people"]).abs().mean()
+        for name in ("fold", "pooled", "ties")
+    }
+    rank = {name: spearmanr(by_slope[name], by_slope["people"]).statistic for name in error}
+    apart = (by_slope["beta_fold"] - by_slope["beta_pooled"]).abs()
+    moved = "change of soft MAE, held-out against pooled beta"
+    ties = "all battles (ties 0.5) against non-ties"
+    expected = {
+        ("deviation of held-out beta from pooled beta", "mean"): apart.mean(),
+        ("deviation of held-out beta from pooled beta", "max"): apart.max(),
+        (moved, "mean"): abs(error["fold"] - error["pooled"]),
+        (moved, "max"): abs(error["fold"] - error["pooled"]),
+        (ties, "beta ratio"): by_slope["beta_ties"].mean() / by_slope["beta_fold"].mean(),
+        (ties, "MAE increase"): error["ties"] - error["fold"],
+        (ties, "delta Spearman"): rank["ties"] - rank["fold"],
+    }
+    assert {key: found["text", *key] for key in expected} == pytest.approx(expected, abs=1e-4)
+    assert expected[ties, "beta ratio"] < 0.9
+
+
+def test_sizes_of_scores_by_strength_and_agreement(found: Cells, battles, expected) -> None:
+    people = expected[expected["method"].eq("hard")].set_index("model")["human_elo"]
+    top, bottom = people[people >= people.quantile(0.75)], people[people <= people.quantile(0.25)]
+    a_top, b_top = (battles[f"model_{side}"].isin(top.index) for side in "ab")
+    a_low, b_low = (battles[f"model_{side}"].isin(bottom.index) for side in "ab")
+    size = battles["score"].abs()
+    across = (a_top & b_low) | (b_top & a_low)
+    for name, rows in (("top", a_top & b_top), ("bottom", across)):
+        assert rows.any()
+        cell = found["text", "median |s|", f"top quartile vs {name} quartile"]
+        assert cell == pytest.approx(size[rows].median())
+    sided = battles[battles["human"].ne(0.5) & battles["judge"].ne(0.5)]
+    r = sided["score"].abs().corr(sided["judge"].eq(sided["human"]).astype(float))
+    cell = found["fig7", "LMArena 100K / recorded", "r of |s| and agreement"]
+    assert cell == pytest.approx(r, abs=1e-9)
 
 
 # ------------------------------------------------------------------ intervals
@@ -173,6 +266,43 @@ def test_too_few_models_have_no_threshold(found: Cells) -> None:
     assert found["table3", "recorded", "coverage_soft"] == 100
 
 
+def test_released_stream_is_that_of_the_reference_program(
+    sample_folder: Path, expected, expected_dir: Path
+) -> None:
+    """20 resamples and five splits of one seed; what is left is its optimiser's tolerance."""
+    [one] = read(sample_folder, print, stream="released")["LMArena 100K"]
+    for method, own in expected.groupby("method"):
+        rows = residuals_of(one.heldout, method)
+        assert rows.model.tolist() == own["model"].tolist()
+        assert rows.std_error == pytest.approx(own["judge_elo_se"].to_numpy(), abs=0.01)
+        assert rows.residual == pytest.approx(own["residual"].to_numpy(), abs=0.05)
+    with (expected_dir / "softelo_sample_conformal.csv").open() as file:
+        rows = {row["method"]: row for row in csv.DictReader(file)}
+    columns = {
+        "threshold": "qhat",
+        "median_width": "median_width",
+        "width_min": "median_width_min",
+        "width_max": "median_width_max",
+    }
+    for method, row in rows.items():
+        for name, column in columns.items():
+            wanted = float(row[column])
+            assert one.numbers[f"{name}_{method}"] == pytest.approx(wanted, rel=2e-3)
+        assert one.numbers[f"coverage_{method}"] == pytest.approx(100 * float(row["coverage"]))
+    made = {
+        table.item.name: table.cells
+        for table in reproduce("soft-elo", sample_folder, stream="released")
+    }
+    cells = made["soft_elo.table3"].query("row == 'recorded'").set_index("column")["value"]
+    assert cells["median_width_hard"] == pytest.approx(306.4, abs=0.3)
+    assert cells["median_width_soft"] == pytest.approx(96.4, abs=0.1)
+
+
+def test_only_soft_elo_has_a_released_stream() -> None:
+    with pytest.raises(ValueError, match="--stream is 'released'; of trustjudge there is own"):
+        reproduce("trustjudge", stream="released")
+
+
 # ------------------------------------------------------------------ two judges
 
 
@@ -194,7 +324,7 @@ def judged(pair: Path) -> list[Judged]:
 
 def test_ratings_by_language_are_those_of_scikit_learn(pair: Path, judged) -> None:
     """A penalty of 0.01 on squared strengths is C = 50 of a logistic regression."""
-    errors, correlations = [], []
+    errors, correlations, sizes = [], [], []
     for path in pair.iterdir():
         board = judgeline.rank(path, judgeline.Settings(hard_outcome="recorded", n_resamples=0))
         human = board.leaderboard.set_index("model")["human_rating"]
@@ -211,12 +341,15 @@ def test_ratings_by_language_are_those_of_scikit_learn(pair: Path, judged) -> No
         strength = fit.fit(design, outcome, weight).coef_[0]
         rating = 400 / math.log(10) * (strength - strength.mean())
         people = human[models] - human[models].mean()
+        sizes.append(own["score"].abs().mean())
         errors.append(np.abs(rating - people).mean())
         correlations.append(spearmanr(rating, people).statistic)
     found = by_language(tuple(judged))["English"]
     assert found["elo_mae_hard"] == pytest.approx(np.mean(errors), abs=0.01)
     assert found["spearman_hard"] == pytest.approx(np.mean(correlations), abs=1e-3)
     assert found["n_prompts"] == len(own)
+    cells = {cell.row: cell.value for cell in size_by_language({"LMArena 100K": judged})}
+    assert cells["English"] == pytest.approx(np.mean(sizes), abs=1e-9)
 
 
 def test_partial_correlation_is_that_of_pingouin(judged: list[Judged]) -> None:
@@ -237,11 +370,6 @@ def test_means_by_model_by_hand(pair: Path, judged: list[Judged]) -> None:
 
 
 def test_family_excess_by_hand() -> None:
-    assert [family_of(name) for name in ("GPT-OSS-20B", "Gemma4-E4B", "3po")] == [
-        "gpt",
-        "gemma",
-        "",
-    ]
     judges = [Judged("LMArena 100K", name, pd.DataFrame()) for name in ("GPT-1", "Qwen1", "Phi-1")]
     values = {
         "GPT-1": pd.Series({"gpt-4": 8.0, "qwen-7b": 5.0, "yi": 6.0}),
@@ -251,6 +379,30 @@ def test_family_excess_by_hand() -> None:
     # GPT-1: own 8 - 6.5; others 5 - 5 and 6 - 5.5. Qwen1: own 6 - 4.5; others 0 and 0.5
     assert family_excess(judges, values) == pytest.approx({"GPT-1": 1.25, "Qwen1": 1.25})
     assert family_excess(judges[:1], {"GPT-1": values["GPT-1"]}) == {}
+
+
+def test_a_gemma_judge_that_favours_gemini_favours_its_family() -> None:
+    """Five Gemini models half a point too high of eight of Google's; the definition in words."""
+    google = [*(f"gemini-{k}" for k in range(5)), *(f"gemma-{k}" for k in range(3))]
+    others = [f"{name}-{k}" for name in ("gpt", "claude", "llama") for k in range(3)]
+    true = {name: 5 + k / 4 for k, name in enumerate([*google, *others])}
+    values = {
+        "Gemma4-E4B": {name: mean + name.startswith("gemini") / 2 for name, mean in true.items()},
+        "DeepSeek-V3.2": {name: mean - 0.25 for name, mean in true.items()},
+        "Mixtral-8x7B": true,
+        "Command-R": {name: mean + 0.125 for name, mean in true.items()},
+    }
+    own = values["Gemma4-E4B"]
+    deviation = {
+        name: own[name] - statistics.median(values[judge][name] for judge in [*values][1:])
+        for name in true
+    }
+    expected = statistics.fmean(deviation[name] for name in google)
+    expected -= statistics.fmean(deviation[name] for name in others)
+    judges = [Judged("LMArena 100K", name, pd.DataFrame()) for name in values]
+    found = family_excess(judges, {name: pd.Series(one) for name, one in values.items()})
+    assert found == {"Gemma4-E4B": pytest.approx(expected, abs=1e-12)}
+    assert expected == pytest.approx(0.5 * 5 / 8)
 
 
 def test_position_is_what_the_two_orders_say(pair: Path, tmp_path: Path) -> None:

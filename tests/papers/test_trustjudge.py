@@ -178,15 +178,17 @@ def test_printed_columns_hold_the_numbers_of_their_definition(folder: Path, foun
     for column, (method, scale) in {
         "cr_baseline": ("baseline", 5),
         "cr_geval": ("geval", 5),
-        "cr_trustjudge": ("expectation", 100),
+        "cr_trustjudge": ("softmax", 100),
+        "cr_expectation_100": ("expectation", 100),
     }.items():
         cell = found["table1", "the judge", column]
         assert cell == pytest.approx(twin.cr(method, scale, 0))
     part = found["table2", "single: + softmax", "the judge"]
     assert part == pytest.approx(twin.cr("softmax", 5, 0))
     maths = {f"q{k}" for k in range(0, 40, 2)}
-    cell = found["table6", "Math / the judge", "cr_trustjudge"]
-    assert cell == pytest.approx(twin.cr("expectation", 5, 0, maths))
+    for column, method in (("cr_trustjudge", "softmax"), ("cr_expectation", "expectation")):
+        cell = found["table6", "Math / the judge", column]
+        assert cell == pytest.approx(twin.cr(method, 5, 0, maths))
     assert ("table5", "the judge", "cr_baseline") not in found  # of one dimension
 
 
@@ -200,8 +202,9 @@ def test_accuracy_against_votes_and_references(folder: Path, found: Cells) -> No
     nearer, match = [], []
     for row in twin.scores[twin.scores["scale"].eq(10)].to_dict("records"):
         gold = 1 + (row["reference_score"] - 1) / 9 * 4
-        off = {name: abs(twin.points(row, name) - gold) for name in ("geval", "expectation")}
-        nearer.append(off["expectation"] < off["geval"])
+        names = ("geval", "expectation", "softmax")
+        off = {name: abs(twin.points(row, name) - gold) for name in names}
+        nearer.append(off["softmax"] < off["geval"])
         match.append(off["expectation"] < 4 / 9 / 2)
     assert found["table1", "the judge", "winrate_vs_geval_10"] == pytest.approx(
         100 * np.mean(nearer)
@@ -246,7 +249,18 @@ def test_scores_that_differ_by_rounding_alone_are_equal(tmp_path: Path) -> None:
     found = by_name(tmp_path)
     for name in ("cr_geval", "cr_trustjudge", "cr_expectation_5"):
         assert found.get(("table1", "the judge", name), 0.0) == 0
-    assert found["table1", "the judge", "winrate_vs_geval_5"] == 50
+    assert found["table1", "the judge", "winrate_vs_geval_5"] == 0  # 1.4 is nearer to 2
+
+
+def test_scores_as_near_to_the_reference_win_half(tmp_path: Path) -> None:
+    """Of two equally likely numbers the softmax keeps the mean."""
+    rows = [
+        {"question_id": "q", "model": m, "scale": 5, "score": 1, "reference_score": gold,
+         "probabilities": json.dumps({"1": 0.5, "4": 0.5})}
+        for m, gold in (("m", 2), ("n", 3))
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_csv(tmp_path / "scores.csv", index=False)
+    assert by_name(tmp_path)["table1", "the judge", "winrate_vs_geval_5"] == 50
 
 
 def test_a_question_of_two_categories_counts_in_both(folder: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Score distributions, both orders and perplexities against exact arithmetic."""
 
 import math
+from collections import Counter
 from fractions import Fraction
 from functools import partial
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgeline.judges.forms.score import ScoreForm, ScoreOptions
 from judgeline.trust.distributions import (
     RELEASED_TEMPERATURE,
     ScoreDistribution,
@@ -354,3 +356,25 @@ SURPRISE = partial(perplexity_outcome, tolerance=0)
 def test_wrong_input_is_refused_by_value_and_place(door, arguments, settings, message) -> None:
     with pytest.raises(ValueError, match=message):
         door(*arguments, **settings)
+
+
+@pytest.mark.parametrize("counts", [{2: 2, 4: 3}, {1: 1, 3: 1, 5: 8}, {4: 5}])
+def test_a_score_is_normalised_as_trustjudge_does_if_asked(counts: dict[int, int]) -> None:
+    """Its weights are odds to the power of five, exp(logit / 0.2); the call stays what it was."""
+    plain, released = (
+        ScoreForm(ScoreOptions(scale=(1, 5), normalise=how)) for how in ("plain", "softmax")
+    )
+    n = sum(counts.values())
+    means = []
+    for power in (None, 5):
+        weight = {
+            k: Fraction(c, n) if power is None or c == n else Fraction(c, n - c) ** power
+            for k, c in counts.items()
+        }
+        mean = sum(k * w for k, w in weight.items()) / sum(weight.values())
+        means.append(float(1 + (mean - 1) * 9 / 4))
+    found = [form.sampled(Counter(counts), n)[0] for form in (plain, released)]
+    assert found == pytest.approx(means, abs=1e-12)
+    assert plain.identity == released.identity
+    assert "normalise" not in plain.options.model_dump()
+    assert released.options.model_dump()["normalise"] == "softmax"

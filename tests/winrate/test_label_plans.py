@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from judges_that_err import adjusted
 
-from judgeline.winrate import judge_or_humans, plan_labels, tabulate_outcomes
+from judgeline.winrate import allocate_labels, judge_or_humans, plan_labels, tabulate_outcomes
 from judgeline.winrate.labels import (
     JudgeCounts,
     LabelPlan,
@@ -18,7 +18,6 @@ from judgeline.winrate.labels import (
 )
 from judgeline.winrate.outcomes import normal_quantile
 from papers.correct_reporting import (
-    allocate_calibration,
     compare_estimators,
     play_judge,
 )
@@ -38,12 +37,12 @@ Z = normal_quantile(0.05)
         (200, 0.4, 0.7, 0.9, 10, 136, 64),
         (50, 1.0, 0.7, 0.8, 5, 5, 45),
         (20, 0.02, 0.5, 0.99, 8, 12, 8),
+        (1000, 0.1, 0.95, 0.6, 50, 786, 214),
+        (1000, 0.9, 0.6, 0.99, 50, 294, 706),
     ],
 )
 def test_allocation_equals_the_published_values(m, p, q0, q1, pilot, n_lost, n_won) -> None:
-    found = allocate_calibration(
-        m, judge_share=p, lost_right=q0 * pilot, won_right=q1 * pilot, n_pilot=pilot
-    )
+    found = allocate_labels(m, JudgeCounts(1.0, p, pilot, q0 * pilot, pilot, q1 * pilot))
     assert tuple(map(int, found)) == (n_lost, n_won)
 
 

@@ -1,6 +1,7 @@
 """Pass rates of single answers: published values, another program, a simulation, refusals."""
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -264,3 +265,47 @@ def test_the_command_prints_a_table_and_its_assumption(tmp_path) -> None:
     listed = CliRunner().invoke(app, ["rates", str(path), "--format", "csv"])
     assert listed.output.splitlines()[0].startswith("system,estimator,headline,rate")
     assert len(listed.output.splitlines()) == 1 + len(RATES)
+
+
+# ------------------------------------------------------------------ labels to buy
+
+
+def counted(name: str, cells: dict[tuple[float, float], int]) -> pd.DataFrame:
+    """Answers of a system by verdict and label, so many of each kind."""
+    rows = [pair for pair, n in cells.items() for _ in range(n)]
+    return pd.DataFrame(rows, columns=["verdict", "label"]).assign(system=name)
+
+
+NAN = math.nan
+PILOT = {(1, 1): 9, (0, 1): 1, (1, 0): 3, (0, 0): 7, (1, NAN): 40, (0, NAN): 60}
+
+
+def test_labels_are_divided_as_by_the_published_program() -> None:
+    """Its example: 200 labels, ten of either kind at hand, p = 0.4, q0 = 0.7, q1 = 0.9."""
+    table = pd.concat([counted("ant", PILOT), counted("bee", {(1, 1): 5, (0, NAN): 5})])
+    found = judgeline.split_labels(table, n_labels=200, miscoverage=0.05).set_index("system")
+    ant = found.loc["ant"]
+    assert ant[["n_passed", "n_failed", "more_passed", "more_failed"]].tolist() == [10, 10, 54, 126]
+    z = 1.959964
+    p, q0, q1 = (40 + z**2 / 2) / (100 + z**2), 8 / 12, 10 / 12
+    theta = (p + q0 - 1) / (q0 + q1 - 1)
+    variance = p * (1 - p) / (100 + z**2) + (1 - theta) ** 2 * q0 * (1 - q0) / (136 + 2)
+    variance += theta**2 * q1 * (1 - q1) / (64 + 2)
+    half_width = z * math.sqrt(variance) / (q0 + q1 - 1)
+    assert ant["half_width"] == pytest.approx(half_width, abs=1e-6)
+    bee = found.loc["bee"]
+    assert (bee["status"], bee["n_passed"]) == ("class-absent", 5)
+    assert "specificity needs" in bee["note"]
+    with pytest.raises(ValueError, match="n_labels is 19; expected the 20 at hand, or more"):
+        judgeline.split_labels(table[table["system"].eq("ant")], n_labels=19)
+
+
+def test_the_command_divides_labels(tmp_path) -> None:
+    table = pd.concat([counted("ant", PILOT), counted("bee", {(1, 1): 5, (0, NAN): 5})])
+    table.to_csv(tmp_path / "answers.csv", index=False)
+    runner = CliRunner(env={"COLUMNS": "200"})
+    shown = runner.invoke(app, ["rates", str(tmp_path / "answers.csv"), "--labels", "200"])
+    assert shown.exit_code == 0
+    assert "200 labels of each system in all" in shown.output
+    assert re.search(r"ant\W+10\W+10\W+54\W+126\W", shown.output)
+    assert "Note, bee: n_lost is 0" in shown.output

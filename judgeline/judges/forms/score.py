@@ -3,17 +3,23 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, StrictInt, field_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictInt,
+    field_validator,
+    model_serializer,
+)
 
 from judgeline.judges.forms.evidence import Tokens, score_of
 from judgeline.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions, Wording
 from judgeline.judges.presentation import Presentation, require_texts
 from judgeline.tables.judging import SCORE_VERDICTS
-from judgeline.trust.distributions import ScoreDistribution, expected_score
+from judgeline.trust import RELEASED_TEMPERATURE, ScoreDistribution, expected_score
 from judgeline.verdict import (
     HIGHEST_SCORE,
     LOWEST_SCORE,
@@ -31,6 +37,7 @@ MOST_CHANCES = 11
 """Most numbers that a simulated judge could say; with one more word, within what endpoints tell."""
 
 _HIGHEST = 1_000_000
+_PLAIN = ("normalise", "plain")
 
 
 class ScoreOptions(ShortOptions):
@@ -38,6 +45,13 @@ class ScoreOptions(ShortOptions):
 
     scale: tuple[StrictInt, StrictInt] = (1, 100)
     digits_per_token: int = Field(default=3, ge=1, le=9, strict=True)
+    normalise: Literal["plain", "softmax"] = "plain"
+
+    @model_serializer(mode="wrap")
+    def _unless_plain(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the options, without plain normalising: settings of stored tables lack it."""
+        fields: dict[str, Any] = handler(self)
+        return {name: value for name, value in fields.items() if (name, value) != _PLAIN}
 
     @field_validator("scale")
     @classmethod
@@ -93,14 +107,19 @@ class ScoreForm(ShortForm):
     def likely(self, value: int, tokens: Tokens) -> Odds:
         """Return the expected score by the tokens of the number."""
         digits = self.options.digits_per_token
-        return _expected(score_of(tokens, value, scale=self.scale, declared_digits=digits))
+        return self._expected(score_of(tokens, value, scale=self.scale, declared_digits=digits))
 
     def sampled(self, counts: Counter[Any], n_runs: int) -> Odds:
         """Return the mean of the numbers that came of a completion."""
         values = np.array(sorted(counts), dtype=np.int64)
         shares = np.array([counts[int(value)] / n_runs for value in values])
         covered = float(shares.sum())
-        return _expected(ScoreDistribution(self.scale, values, shares, covered, 0.0))
+        return self._expected(ScoreDistribution(self.scale, values, shares, covered, 0.0))
+
+    def _expected(self, likely: ScoreDistribution) -> Odds:
+        """Return the expected score, of probabilities as they are or by the released softmax."""
+        by = RELEASED_TEMPERATURE if self.options.normalise == "softmax" else None
+        return expected_score(likely, target=TARGET_SCALE, logit_temperature=by), likely.covered
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
         """Return the chances of at most `MOST_CHANCES` numbers, each said in one token."""
@@ -126,10 +145,6 @@ class ScoreForm(ShortForm):
         """Return the score, its expectation, the scale and the evidence."""
         odds = reading.odds or (math.nan, math.nan)
         return (reading.value, *odds, *self.scale, reading.evidence)
-
-
-def _expected(likely: ScoreDistribution) -> Odds:
-    return expected_score(likely, target=TARGET_SCALE), likely.covered
 
 
 _SOURCE = ("question_id", "model", "completion")

@@ -60,7 +60,7 @@ adjusted_win_rates <- scored_battles
 # reference, by corpus and judge
 reference_ratings <- choice_verdicts sampled_battles scored_battles soft_outcomes verdicts
 # comparison, by corpus
-pooled_leaderboard <- candidate_battles candidate_verdicts leaderboard scored_battles
+pooled_leaderboard <- candidate_battles candidate_verdicts judge_gate leaderboard scored_battles
 judge_comparison <- conformal_calibration heldout_ratings judge_diagnostics leaderboard
     pooled_leaderboard scored_battles verdicts
 report <- adjusted_win_rates battle_influences beta_folds candidate_ratings
