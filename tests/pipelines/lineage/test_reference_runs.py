@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from judgeline.tables.corpus import SCORE_COLUMNS
-from pipelines.commands.plan import DO_WITHOUT, Part, common_part, supported_part
+from pipelines.commands.plan import DO_WITHOUT, LeftOut, common_part, supported_part
 from pipelines.definitions import defs
 
 JUDGE = "recorded"
@@ -122,7 +122,7 @@ def recorded(**columns) -> pd.DataFrame:
 def test_only_preferences_alone_are_a_part(table, whole: bool) -> None:
     graph = defs.resolve_asset_graph()
     part = supported_part(graph, Store(table), "corpus", "j")
-    assert (part == Part()) is whole
+    assert (part == LeftOut()) is whole
     names = {key.to_user_string() for key in part.left_out}
     if not whole:
         assert names >= {"scored_battles", "leaderboard", "heldout_ratings", "report"}
@@ -131,7 +131,7 @@ def test_only_preferences_alone_are_a_part(table, whole: bool) -> None:
 
 
 def test_a_comparison_is_as_full_as_the_fullest_judge_that_ran() -> None:
-    whole, bare = Part(), Part(frozenset({1, 2}), "bare")
+    whole, bare = LeftOut(), LeftOut(frozenset({1, 2}), "bare")
     assert common_part({}, {}) == whole
     assert common_part({"x": whole, "y": bare}, {"x": True, "y": True}) == whole
     assert common_part({"x": whole, "y": bare}, {"x": False, "y": True}) == bare
