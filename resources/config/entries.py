@@ -115,16 +115,6 @@ class EntryKind(Generic[M]):
     never_shown: Collection[str] = ()
     verify: Callable[[M], None] = lambda _: None
 
-    def unserved(self) -> list[str]:
-        """Return why some of the configured entries cannot be used as they are."""
-        problems = []
-        for entry in self.load().values():
-            try:
-                self.verify(entry)
-            except ValueError as error:
-                problems.append(str(error))
-        return problems
-
     @property
     def own_file(self) -> Path:
         """The file of one's own entries, which no update of judgeline touches."""
