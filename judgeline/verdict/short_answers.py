@@ -9,7 +9,7 @@ object. Every reader raises `RubricError`: ``refusal`` if the answer declines to
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ LETTERS: tuple[str, str, str] = ("A", "C", "B")
 _DASH = r"\s+[-\u2013\u2014]\s"
 _MARKS = r"[*_]{0,3}"  # of emphasis
 _LABEL = rf"{_MARKS}(?i:answer){_MARKS}[ \t]*:{_MARKS}[ \t]*"
+_NEAR = 40  # characters before a pattern that tell whether it begins a sentence
 _CAPITALS = str.maketrans(ascii_lowercase, ascii_uppercase)
 _ORDER = re.compile(r"([AB])\s*(>{1,2}|<{1,2}|=)\s*([AB])")
 
@@ -222,10 +223,11 @@ def _value_at(
     text: str, opened: re.Match[str], kind: Kind, pattern: Pattern
 ) -> re.Match[str] | None:
     """Return the value behind the words of a pattern, if they and it stand as they should."""
-    before = text[: opened.start()].rpartition("\n")[2].rstrip(" \t*_#>-\"'([")
+    near = text[max(0, opened.start() - _NEAR) : opened.start()]
+    before = near.rpartition("\n")[2].rstrip(" \t*_#>-\"'([")
     if before and before[-1] not in ".!?:" and opened[0][:1].isalnum():
         return None
-    tail = "" if pattern.closes else rf"\.?{_MARKS}[ \t]*(?:\r?$|(?={_DASH}[^\n]*$))"
+    tail = "" if pattern.closes else rf"\.?{_MARKS}[ \t]*(?:\r?$|(?={_DASH}))"
     match = re.compile(
         rf"{_MARKS}(?P<open>\[{{0,2}})[ \t]*(?P<value>{kind.looks})[ \t]*(?P<close>\]{{0,2}})"
         rf"{pattern.closes}{_MARKS}{tail}",
@@ -233,8 +235,8 @@ def _value_at(
     ).match(text, opened.end())
     if match is None or len(match["open"]) != len(match["close"]):
         return None
-    rest = text[match.end() :].split("\n", 1)[0]
-    return match if pattern.closes or not re.search(kind.other, rest) else None
+    other = None if pattern.closes else re.compile(rf"[^\n]*?{kind.other}").match(text, match.end())
+    return match if other is None else None
 
 
 def _last_member(text: str, kind: Kind, key: str) -> Found:
@@ -275,19 +277,12 @@ def require_unstated(text: str, kind: Kind, pattern: Pattern) -> None:
     It may have been copied from there. Were only the same value refused, a text could choose the
     ones that remain: so the refusal does not depend on the value.
     """
-    if any(True for reading in scripts(text) for _ in _stated(reading, kind, pattern)):
-        raise RubricError(
-            "echo",
-            f"a text that it judges says {pattern.text!r} with a value, which it may repeat",
-        )
-
-
-def _stated(reading: str, kind: Kind, pattern: Pattern) -> Iterator[Any]:
-    """Yield the values that stand where a pattern has its own, in a text in small letters."""
-    for opened in pattern.opens.finditer(reading):
-        match = _value_at(reading.translate(_CAPITALS), opened, kind, pattern)
-        if match is not None:
-            yield match["value"]
+    for reading in scripts(text):  # each in small letters
+        large = reading.translate(_CAPITALS)
+        opened = pattern.opens.finditer(reading)
+        if any(_value_at(large, one, kind, pattern) for one in opened):
+            said = f"a text that it judges says {pattern.text!r} with a value, which it may repeat"
+            raise RubricError("echo", said)
 
 
 def reason_of_score(text: str, pattern: Pattern | None = None) -> str:

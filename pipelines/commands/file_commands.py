@@ -257,8 +257,8 @@ def _group(what: str, plural: str) -> typer.Typer:
         others = ", ".join(sorted(kind.examples().keys() - known))
         _say(f"Yours stand in {plain(kind.own_file)}.")
         _say(f"To add: judgeline {plural} add SLUG. Examples: {plain(others)}")
-        if problems := kind.unserved():
-            raise ValueError(".\n".join(problems))
+        for entry in known.values():
+            kind.verify(entry)
 
     @group.command(
         epilog=EXIT_CODES,

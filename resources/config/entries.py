@@ -117,16 +117,6 @@ class EntryKind(Generic[M]):
     usual: Callable[[dict[str, Any]], dict[str, Any]] = lambda _: {}
     verify: Callable[[M], None] = lambda _: None
 
-    def unserved(self) -> list[str]:
-        """Return why some of the configured entries cannot be used as they are."""
-        problems = []
-        for entry in self.load().values():
-            try:
-                self.verify(entry)
-            except ValueError as error:
-                problems.append(str(error))
-        return problems
-
     @property
     def own_file(self) -> Path:
         """The file of one's own entries, which no update of judgeline touches."""

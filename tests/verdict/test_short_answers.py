@@ -432,3 +432,8 @@ def test_a_text_that_states_a_value_in_the_pattern_makes_every_value_an_echo(pat
 )
 def test_other_texts_are_no_reason_to_refuse_a_value(pattern, kind, text):
     require_unstated(text, kind, pattern_of(pattern))
+
+
+@pytest.mark.parametrize("unit", ["Score: 5 - ", "Score: ", "Score: x ", "Score: 5/", "Score:\n"])
+def test_searching_long_texts_for_values_takes_no_time(unit: str) -> None:
+    require_unstated(f"a {unit}" * 10_000, FIVE, pattern_of("Score: {value}"))
