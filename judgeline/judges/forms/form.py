@@ -24,7 +24,7 @@ from judgeline.tables.schema import Table
 from judgeline.verdict import RubricError
 
 PROMPT_VERSION = "1"
-"""Changes with the fences, the schema or the repair request: all of them shape an answer."""
+"""Changes with the fences, the schema or the repair request, which shape answers; marks do not."""
 
 Message = dict[str, str]
 
