@@ -180,17 +180,17 @@ def test_a_server_that_stays_silent_is_given_up_and_stopped(fake, tmp_path, monk
 def test_a_server_that_loads_for_long_is_waited_for_while_its_log_grows(
     fake, tmp_path, monkeypatch
 ):
-    behave(monkeypatch, fake, talks_s=4)
-    with run_server(tmp_path, [], startup_timeout_s=2.5) as it:
-        assert it.loading_s > 2.5
+    behave(monkeypatch, fake, talks_s=6)
+    with run_server(tmp_path, [], startup_timeout_s=5) as it:
+        assert it.loading_s > 5
 
 
 def test_a_server_that_only_talks_is_given_up_in_the_end(fake, tmp_path, monkeypatch):
     monkeypatch.setattr(servers, "_LONGEST_START", 2)
     behave(monkeypatch, fake, talks_s=600)
     with (
-        pytest.raises(VllmError, match=r"did not answer within 1.5 s of its last word, [34] s"),
-        run_server(tmp_path, [], startup_timeout_s=1.5),
+        pytest.raises(VllmError, match=r"did not answer within 5 s of its last word, 1\d s after"),
+        run_server(tmp_path, [], startup_timeout_s=5),
     ):
         pytest.fail("it never was ready")
     assert gone(fake)

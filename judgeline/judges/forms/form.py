@@ -34,7 +34,7 @@ from judgeline.verdict import (
 )
 
 PROMPT_VERSION = "1"
-"""Changes with the fences, the schema or the repair request: all of them shape an answer."""
+"""Changes with the fences, the schema or the repair request, which shape answers; marks do not."""
 
 Message = dict[str, str]
 
