@@ -684,7 +684,7 @@ def test_a_package_that_is_missing_is_named_with_what_installs_it(
     assert main(["leaderboard", "--corpus", "arena"]) == 1
     said = " ".join(capsys.readouterr().err.split())
     assert told in said
-    assert ("from a checkout" in said) is not in_checkout
+    assert ("with a checkout" in said) is not in_checkout
 
 
 def test_published_intervals_are_those_of_the_paper(released: Path, sample: Path) -> None:
