@@ -34,7 +34,7 @@ def hosting_of(
     context: dg.AssetExecutionContext,
     tell: Callable[[str], None],
     warn: Callable[[str], None],
-    lease: Lease,
+    lease: Lease | None = None,
 ) -> Hosting:
     """Return the hosting of servers within a step; its slots are those of the step's run."""
     claim = partial(

@@ -49,4 +49,4 @@ def _written(table: pd.DataFrame, suffix: str) -> bytes:
         return bytes(table.to_parquet(index=False))
     lists = table["embedding"].map(lambda vector: None if vector is None else vector.tolist())
     lines = table.assign(embedding=lists)
-    return lines.to_json(orient="records", lines=True, force_ascii=False).encode()
+    return bytes(lines.to_json(orient="records", lines=True, force_ascii=False), "utf-8")

@@ -44,7 +44,7 @@ class RubricForm(Form):
     response_format = named_schema("rubric", _GRADED)
     typical_tokens = 110  # twelve keys and scores
     # a token is a byte at least, and no usual layout has more of them; then the turn ends
-    most_tokens = len(json.dumps(_LONGEST, indent=4)) + _OF_THE_END
+    most_tokens: int | None = len(json.dumps(_LONGEST, indent=4)) + _OF_THE_END
 
     def __init__(self, options: FormOptions | None = None) -> None:
         self.options = options or self.options
