@@ -17,7 +17,7 @@ from judgeline.judges.presentation import Presentation, present
 
 BARE = Prompt("{delimiter} {instruction} {first_completion} {second_completion}", RUBRIC)
 BESIDE = len(json.dumps(RUBRIC.response_format)) + 64  # the schema, and what a chat template adds
-FENCES = 32 + 3 * (1 + 3 + 32 + 1 + 1 + 32 + 3)  # the mark alone, then around each text
+FENCES = 8 + 3 * (1 + 3 + 8 + 1 + 1 + 8 + 3)  # the mark alone, then around each text
 
 
 def fields(**given: object) -> ServedFields:
