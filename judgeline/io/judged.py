@@ -42,7 +42,7 @@ from judgeline.io.formats import (
     kind_of,
     read_columns,
 )
-from judgeline.io.layout import Given, Layout
+from judgeline.io.layout import Given, Layout, Stated
 from judgeline.io.layouts import layout_of
 from judgeline.io.one_battle import ORDERS, UNCLEAR, VOTES, join_rows, votes_of
 from judgeline.io.outcome_codes import (
@@ -647,7 +647,8 @@ def _recorded(source: _Source, layout: Layout, judge: str | None) -> JudgedBattl
         raise ValueError(
             "the table holds Soft-Elo annotations, which are read from their file: name its path"
         )
-    battles, quarantine, verdicts = layout.read(source.files)
+    stated = Stated(needs_identities=False)
+    battles, quarantine, verdicts = layout.read(source.files, stated)
     chosen = _choose(judge, sorted(verdicts["judge"].unique()), source.path)
     answers = verdicts[verdicts["judge"].eq(chosen)]
     scored = score_battles(battles, answers)

@@ -15,13 +15,15 @@ from judgeline.io.schema import CorpusRead
 class Stated(NamedTuple):
     """What a user states of files: codes of votes and of failures, and Arena-Hard's baseline.
 
-    The baseline is one model, or one by category; a game, 1 or 2, shows it first.
+    The baseline is one model, or one by category; a game, 1 or 2, shows it first. Identities of
+    published verdicts are needed where verdicts are stored, and by no rating.
     """
 
     codes: Mapping[str, float] | None = None
     missing: Missing = NONE_MISSING
     baseline: str | Mapping[str, str] | None = None
     baseline_first_in: int = 1
+    needs_identities: bool = True
 
 
 NOTHING_STATED = Stated()

@@ -32,7 +32,7 @@ _LONGEST = 2000
 _OPTIONAL = "row_id meta_lang source_dataset instruction_id_hash language parse_error len_a len_b"
 
 
-def _read(_layout: Layout, paths: Sequence[Path], _stated: Stated) -> schema.CorpusRead:
+def _read(_layout: Layout, paths: Sequence[Path], stated: Stated) -> schema.CorpusRead:
     """Return battles and verdicts of one corpus, of one or several judges.
 
     The published id is per judge, so a battle is known by ``original_question_id_hash`` and both
@@ -50,7 +50,8 @@ def _read(_layout: Layout, paths: Sequence[Path], _stated: Stated) -> schema.Cor
     ValueError if the files hold battles of several corpora, two judges share a slug, or preferences
     are of another coding.
     """
-    return battles_and_verdicts(annotations(paths), paths, with_identities=True)
+    rows = annotations(paths)
+    return battles_and_verdicts(rows, paths, with_identities=stated.needs_identities)
 
 
 def annotations(paths: Sequence[Path]) -> pd.DataFrame:
