@@ -181,8 +181,9 @@ def streamed(body: Body, *, is_whole: bool = True) -> Response:
 
 @pytest.mark.parametrize(("is_whole", "failure"), [(True, None), (False, "truncated")])
 def test_an_answer_in_server_sent_events_is_read(is_whole, failure, tmp_path: Path) -> None:
+    decoding = {"max_tokens": 4096}  # no bound, which a cut answer would lift
     with serving(failing(lambda s, b: streamed(b, is_whole=is_whole))) as server:
-        (answer,) = answers(server, tmp_path)
+        (answer,) = answers(server, tmp_path, decoding=decoding)
     assert (answer.failure, answer.text) == (failure, judged(server.presentations[0]))
     assert (answer.prompt_tokens, answer.completion_tokens) == USAGE
     assert answer.reply_model == "tiny-1"
