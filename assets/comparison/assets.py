@@ -41,7 +41,7 @@ def judge_comparison(
     run got through its blocking checks as far as a leaderboard. What rests on ratings is null
     for a judge whose ratings are withheld. The judges together are one more, named pooled.
     """
-    rating = rating_of(context, catalog, "miscoverage", "n_splits", "seed", "std_error")
+    rating = rating_of(context, catalog, "miscoverage", "n_splits", "seed", "std_error", "families")
     boards, *tables = (
         by_judge(of_judges)
         for of_judges in (
