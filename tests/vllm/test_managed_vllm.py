@@ -19,7 +19,7 @@ from judgeline.verdict.dictation import _tokens, scripts
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 300.0
+PATIENCE_S = 900.0
 RUBRIC = "fenced-rubric.txt"
 
 
