@@ -9,13 +9,10 @@ import argparse
 import asyncio
 import json
 import os
-import re
 import statistics
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +26,13 @@ from judgeline.judges.forms.form import Prompt
 from judgeline.judges.forms.rubric import RUBRIC
 from judgeline.judges.live.endpoint import Endpoint
 from judgeline.judges.live.fields import DEFAULT_TEMPLATE, ServedFields
-from judgeline.judges.managed.judge import Server, VllmError, running, vllm_python
+from judgeline.judges.managed.judge import (
+    Server,
+    VllmError,
+    running,
+    tokens_counted,
+    vllm_python,
+)
 from judgeline.judges.managed.options import Hosting, VllmOptions
 from judgeline.judges.opening import read_template
 from judgeline.judges.presentation import Presentation, present
@@ -265,20 +268,9 @@ def _is_readable(said: str | None) -> bool:
 
 def cached_and_asked(endpoint: Endpoint) -> tuple[float, float] | None:
     """Return the prompt tokens a vLLM server found in its prefix cache, and all; else None."""
-    request = urllib.request.Request(  # noqa: S310 - the endpoint that the user named
-        f"{endpoint.url.removesuffix('/v1')}/metrics",
-        headers={"Authorization": f"Bearer {endpoint.key}"},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310
-            text = response.read().decode("utf-8", "replace")
-    except (urllib.error.URLError, TimeoutError, ValueError):
-        return None
-    found = [
-        sum(map(float, re.findall(rf"(?m)^vllm:prefix_cache_{name}_total\S* (\S+)$", text)))
-        for name in ("hits", "queries")
-    ]
-    return (found[0], found[1]) if found[1] else None
+    counted = tokens_counted(endpoint)
+    asked = counted.get("prefix_cache_queries")
+    return (counted["prefix_cache_hits"], asked) if asked else None
 
 
 def measure(

@@ -410,6 +410,10 @@ def test_the_server_ends_when_the_answers_are_taken_or_left(fake, tmp_path):
     assert "--served-model-name tiny" in asked.metadata["command"]
     assert len(list(asked.answer(shown, Budget()))) == 20
     assert gone(fake)
+    told = asked.metadata
+    assert told["prompt_tokens_cached"] == "50.0%"
+    read, written = (float(told[f"{of}_tokens_per_second"]) for of in ("prompt", "answer"))
+    assert read / written == pytest.approx(15, rel=0.05)
     assert list(asked.answer([], Budget())) == []
     assert starts(fake) == 2
 

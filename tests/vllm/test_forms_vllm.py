@@ -68,7 +68,10 @@ def judge(
 
 def test_a_real_server_tells_the_probabilities_that_its_model_has(judge, one_server, battles):
     some = battles.head(5).assign(question_id=[f"q{n}" for n in range(5)])
-    scores = annotate(open_judge(judge, CORPUS, form="score"), some, slug="known")
+    opened = open_judge(judge, CORPUS, form="score")
+    scores = annotate(opened, some, slug="known")
+    assert float(opened.metadata["prompt_tokens_per_second"]) > 0
+    assert opened.metadata["prompt_tokens_cached"].endswith("%")
     assert scores["status"].tolist() == ["ok"] * 10
     assert scores["score"].tolist() == [87] * 10
     assert scores["evidence"].unique().tolist() == ["log-probabilities"]

@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import secrets
 import shlex
 import signal
@@ -18,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import indent
 from typing import IO, Literal
+from urllib.parse import urlsplit
 
 from judgeline.judges.budget import Budget
 from judgeline.judges.forms.form import Prompt, Reading
@@ -61,6 +63,7 @@ _LONGEST_BURIAL_S = 30.0
 _LONGEST_END_S = 5.0
 _TELL_EVERY_S = 5.0
 _LONGEST_START = 8  # times the patience
+_COUNTED = ("prompt_tokens", "generation_tokens", "prefix_cache_queries", "prefix_cache_hits")
 _LAST_LINES = 20
 _TAIL_BYTES = 1 << 14
 _READ_FOR_ERROR_BYTES = 1 << 20
@@ -177,20 +180,37 @@ class Server:
 
     def _get(self, path: str) -> dict[str, object] | None:
         """Return the object at a path, empty if there is none, or None if that fails."""
-        port = int(self.endpoint.url.rpartition(":")[2].partition("/")[0])
-        connection = http.client.HTTPConnection(HOST, port, timeout=5)
+        body = body_of(self.endpoint, path)
         try:
-            connection.request(
-                "GET", path, headers={"Authorization": f"Bearer {self.endpoint.key}"}
-            )
-            reply = connection.getresponse()
-            body = reply.read()
-            found = json.loads(body) if body.strip() else {}
-        except (OSError, http.client.HTTPException, ValueError):
+            found = json.loads(body) if body and body.strip() else {}
+        except ValueError:
             return None
-        finally:
-            connection.close()
-        return found if reply.status == http.client.OK and isinstance(found, dict) else None
+        return found if body is not None and isinstance(found, dict) else None
+
+
+def body_of(endpoint: Endpoint, path: str) -> bytes | None:
+    """Return what a server has at a path beside ``/v1``, over plain HTTP; None if that fails."""
+    where = urlsplit(endpoint.url)
+    connection = http.client.HTTPConnection(str(where.hostname), where.port, timeout=5)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {endpoint.key}"})
+        reply = connection.getresponse()
+        body = reply.read()
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+    return body if reply.status == http.client.OK else None
+
+
+def tokens_counted(endpoint: Endpoint) -> dict[str, float]:
+    """Return the tokens that a vLLM server counted since its start; nothing where it does not say.
+
+    It counts those that it read, wrote, looked up in its prefix cache, and found there.
+    """
+    text = (body_of(endpoint, "/metrics") or b"").decode("utf-8", "replace")
+    lines = {name: re.findall(rf"(?m)^vllm:{name}_total\b.* (\S+)$", text) for name in _COUNTED}
+    return {name: sum(map(float, found)) for name, found in lines.items() if found}
 
 
 @contextmanager
@@ -378,6 +398,7 @@ class ManagedJudge(ServedJudge):
         self._options, self._hosting = options, hosting
         self._last: Server | None = None
         self.waiting_s = 0.0  # for a slot and the server, before the first question
+        self._speed: dict[str, str] = {}
 
     @property
     def metadata(self) -> Mapping[str, str]:
@@ -387,6 +408,7 @@ class ManagedJudge(ServedJudge):
         return {
             "server": f"vLLM {self._last.version}",
             "seconds_loading": f"{self._last.loading_s:.1f}",
+            **self._speed,
             "command": shlex.join(self._last.command),
             "log": str(self._last.log),
         }
@@ -396,6 +418,20 @@ class ManagedJudge(ServedJudge):
         scope.enter_context(self._hosting.claim(self._options.pool))
         hosted = running(self._slug, self._fields, self._options, self._hosting)
         return scope.enter_context(hosted)
+
+    @contextmanager
+    def _clocked(self, server: Server) -> Iterator[None]:
+        """Measure the tokens a second that a server reads and writes meanwhile, as it counts."""
+        before, started = tokens_counted(server.endpoint), time.monotonic()
+        yield
+        seconds, after = time.monotonic() - started, tokens_counted(server.endpoint)
+        read, written, asked, cached = (after.get(one, 0) - before.get(one, 0) for one in _COUNTED)
+        if read:
+            self._speed = {
+                "prompt_tokens_per_second": f"{read / seconds:.1f}",
+                "answer_tokens_per_second": f"{written / seconds:.1f}",
+                "prompt_tokens_cached": f"{cached / asked:.1%}" if asked else "unknown",
+            }
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
@@ -415,6 +451,7 @@ class ManagedJudge(ServedJudge):
             asked = ServedJudge(self._slug, self._fields, self._prompt, site)
             asked.counts = self.counts
             given = scope.enter_context(closing(asked.answer(presentations, budget)))
+            scope.enter_context(self._clocked(server))
             for position, reading in given:
                 if reading.status == "transport" and server.has_ended():
                     raise server.failure(
