@@ -118,9 +118,9 @@ def _of_step(step: Step | None) -> Iterator[str]:
 
 @cache
 def settings_words() -> dict[str, str]:
-    """Return the meaning of each setting, from the docstring of `Settings`."""
-    text = inspect.getdoc(Settings).partition("Attributes\n----------\n")[2]
-    found = re.findall(r"^(\w+) : .*\n((?:[ ]+.*\n?)+)", text, re.MULTILINE)
+    """Return the meaning of each setting, from the docstrings of `Settings` and its bases."""
+    texts = "\n\n".join(filter(None, map(inspect.getdoc, Settings.__mro__)))
+    found = re.findall(r"^(\w+) : .*\n((?:[ ]+.*\n?)+)", texts, re.MULTILINE)
     return {name: " ".join(meaning.split()) for name, meaning in found}
 
 

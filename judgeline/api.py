@@ -839,7 +839,8 @@ class LearntRatings(NamedTuple):
     predictions : DataFrame
         A column per method, a row for each of the table's: ``ls`` a rating in points, ``mn`` the
         most probable one, ``pl`` the chance of being the best of its set. No label on the question
-        of a row taught its prediction. NaN for a row without a score or an embedding.
+        of a row taught its prediction. NaN for a row without a score or an embedding, and of
+        ``pl`` for its whole set.
     agreement : DataFrame
         A ``metric`` by ``method`` and number of labels learnt from (``n_train``), beside that of
         ``score_only`` and of the ``base`` judge.
@@ -986,6 +987,9 @@ def _weak(
         if missing := [column for column in _PANEL if column not in panel]:
             raise ArgumentError(f"the panel of {name} has no column {missing[0]}", "panels")
         measured = {"icc_average": repeated_measurements(panel)["icc_average"]}
+        if least_icc is not None and np.isnan(measured["icc_average"].value):
+            note = measured["icc_average"].note
+            raise ArgumentError(f"the panel of {name} has no ICC(3,k): {note}", "panels")
         reasons[name] = weakness(hold_to(measured, thresholds={"icc_average": least_icc}))
     return {name: reason for name, reason in reasons.items() if reason}
 

@@ -49,8 +49,12 @@ class Declared:
 class ReferenceFactors(Declared):
     """Two factors that narrow the errors of reference-anchored ratings.
 
-    `n_population` is the number of prompts that were drawn from, by default prompts at large;
-    `mean_kappa` the mean agreement of a pool of judges, by default errors are those of one judge.
+    Attributes
+    ----------
+    n_population : int, optional
+        Prompts of the population that was drawn from; by default prompts at large.
+    mean_kappa : float, optional
+        Mean agreement of a pool of judges; by default errors are those of one judge.
     """
 
     n_population: int | None = bounded(None, ge=2)
@@ -67,7 +71,8 @@ class FitOptions(Declared):
         Penalty on squared strengths, per squared logit.
     n_resamples : int, optional
         Bootstrap resamples per model and method, of questions where battles share them; 0 for
-        none. By default 200, and none beyond 100,000 battles unless the bootstrap is asked for.
+        none. By default 200; of a file none beyond 100,000 battles unless the bootstrap is asked
+        for.
     seed : int
         Seed of every random stream, such as resamples and splits.
     """
@@ -124,6 +129,13 @@ class RatingOptions(FitOptions):
     def __post_init__(self) -> None:
         """Refuse values that no setting can have, and a bootstrap without resamples."""
         super().__post_init__()
+        for beginning, family in self.families.items():
+            if not all(isinstance(word, str) and word.strip() for word in (beginning, family)):
+                raise ArgumentError(
+                    f"families has {beginning!r}: {family!r}; expected how names of models begin "
+                    "and their family, such as {'gemini': 'google'}",
+                    "families",
+                )
         if self.intervals == "published" and self.std_error == "analytic":
             raise ArgumentError(
                 "published intervals are of bootstrap standard errors: leave out 'std_error'",
@@ -185,7 +197,7 @@ def _refuse(declared: "Field[Any]", value: Any) -> None:
         return
     kind, word = (Integral, "a whole number") if int in parts else (Real, "a finite number")
     bounds = declared.metadata.items()
-    is_number = isinstance(value, kind) and math.isfinite(value)
+    is_number = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
     fits = is_number and all(getattr(operator, name)(value, end) for name, end in bounds)
     if (choices or bounds) and not fits:
         limits = " and ".join(f"{_BOUNDS[name]} {end}" for name, end in bounds)

@@ -122,7 +122,10 @@ def _by_score(battles: CodedBattles, label: ArrayLike | None) -> _Votes:
     """Return score differences and outcomes, and of counted battles how many have the same ones."""
     told = battles.judge_outcome
     if label is not None:
-        told = np.round(4 * np.asarray(label, float)).astype(np.int8)
+        share = np.asarray(label, float)
+        quarter = np.round(4 * share)  # 0.6 is still a side that was taken
+        side = np.where(share > 0.5, np.maximum(quarter, 3), np.minimum(quarter, 1))
+        told = np.where(share == 0.5, 2, side).astype(np.int8)
     if battles.count is None:
         human = np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
         return battles.rubric_points(), human, told / 4, None

@@ -40,7 +40,7 @@ class CodedBattles:
     denominator: int  # of the numerators; 0 where score differences are rubric points already
     count: NDArray[Any] | None = None  # of battles alike in each row; None where each is one
     made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What was made of these battles and is wanted again, by what it is."""
+    """Results that several fits of these battles share, such as the anchors of people's votes."""
 
     def __len__(self) -> int:
         """Return the number of rows, which are battles where none is counted."""

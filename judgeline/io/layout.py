@@ -58,6 +58,13 @@ VOTES = Half(
     "judge_winner or verdict. A checkout of judgeline asks a judge for them (docs/judges.md).",
     "judgeline doctor {file}",
 )
+REFERENCE = Half(
+    "verdicts of a judge on models beside a reference model ({layout})",
+    "such verdicts are rated by the lineage, in a checkout",
+    "Votes of people, without which ratings are the judge's.",
+    "judgeline corpora add NAME --set reader={layout} --set location={file}",
+    ("reference-anchored ratings (docs/reference-elo.md)",),
+)
 VERDICTS = Half(
     "verdicts of another program ({layout})",
     "verdicts of another program are rated by the lineage, in a checkout",

@@ -245,6 +245,11 @@ def ratings_given(table: pd.DataFrame, label: str, argument: str) -> pd.DataFram
     """Return the rows of rated or ranked answers that have a score and a reason's vector."""
     needed = ("question_id", "judge_score", "embedding", label)
     own = _typed(table, needed, argument).reset_index(drop=True)
+    if "ranking_id" in own and label == "human_rank":
+        size = own.groupby("ranking_id")["ranking_id"].transform("size")
+        known = own[own["judge_score"].notna() & own["embedding"].notna()]
+        left = known.groupby("ranking_id")["ranking_id"].transform("size")
+        own = known[left.eq(size[known.index])]
     own = own[own["judge_score"].notna() & own["embedding"].notna()]
     if own[label].notna().sum() == 0:
         raise ArgumentError(

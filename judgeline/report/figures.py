@@ -199,7 +199,8 @@ def reliability_figure(scored_battles: pd.DataFrame, *, key: str) -> Illustratio
     caption = (
         f"{bins.n.sum()} decisive votes in {bins.n.size} bins of equal mass, with "
         f"beta = {number(fit.beta, 3)} logits per rubric point from all votes; bars are 95 % "
-        f"Wilson intervals. Mean gap to the line: {gap} percentage points."
+        "Wilson intervals. The mean gap to the line, expected_calibration_error_of_votes, is "
+        f"{gap} percentage points."
     )
     chart = Chart("predicted share of votes with the judge", "observed share", x_range=(0.48, 1.02))
     chart.lines([0.5, 1], [0.5, 1], "muted", width=1, dash="4 3", label="agreement")

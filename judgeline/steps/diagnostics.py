@@ -18,6 +18,7 @@ from judgeline.tables.diagnostics import BATTLE_INFLUENCES, JUDGE_DIAGNOSTICS
 
 _SHOWN = 10
 
+_LABELS = ("recorded_outcome", "judge_outcome")  # the published one, where there is one
 _PUBLISHED = ("difference_ab", "difference_ba", "length_a", "length_b", "language")
 
 
@@ -33,15 +34,14 @@ def judge_diagnostics(
     known = {
         name: _published(scored_battles[name]) for name in _PUBLISHED if name in scored_battles
     }
+    recorded, derived = map(as_numbers, (scored_battles[name] for name in _LABELS))
     return as_table(
         diagnose_judge(
             coded(scored_battles, settings),
             as_columns(BetaFolds, beta_folds),
             as_columns(HeldOutRatings, heldout_ratings),
             **known,
-            label=as_numbers(
-                scored_battles["recorded_outcome"].fillna(scored_battles["judge_outcome"])
-            ),
+            label=np.where(np.isnan(recorded), derived, recorded),
             same_family=of_own_family(heldout_ratings["model"].unique(), settings),
             l2=settings.l2,
             seed=settings.seed,

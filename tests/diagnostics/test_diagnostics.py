@@ -261,3 +261,13 @@ def test_the_slope_varies_less_on_a_larger_budget() -> None:
     }
     assert sorted(spread) == [5, 10, 20, 50, 100]
     assert spread[100] < spread[5] / 2
+
+
+def test_a_label_a_little_off_the_middle_is_a_side() -> None:
+    battles = arena()
+    near, clear = (
+        diagnose(battles, label=[0.5 + reach * (2 * b.judge - 1) for b in battles])
+        for reach in (0.1, 0.5)
+    )
+    for name in ("decisive_agreement", "expected_calibration_error"):
+        assert near[name, ""] == clear[name, ""]

@@ -126,6 +126,9 @@ VARIANTS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "plain outcomes": lambda table: table.assign(
         judge_outcome=(np.sign(table["score_difference"]) + 1) / 2
     ).drop(columns="score_difference"),
+    "recorded without ties": lambda table: table.assign(
+        judge_outcome=table["score_difference"].gt(0).astype(float)
+    ),
     "both orders": lambda table: table.assign(
         difference_ab=table["score_difference"] + np.arange(len(table)) % 5 - 2,
         difference_ba=table["score_difference"] - np.arange(len(table)) % 5 + 2,

@@ -102,6 +102,12 @@ def test_a_row_without_score_or_vector_has_no_prediction(ratings) -> None:
     assert lacking[lacking].index.tolist() == [3, 5]
 
 
+def test_a_set_with_a_lacking_answer_has_no_chances(rankings) -> None:
+    rankings.loc[5, "judge_score"] = np.nan
+    chances = judgeline.learn_ratings(rankings).predictions["pl"]
+    assert chances.isna().to_numpy().nonzero()[0].tolist() == [4, 5, 6, 7]
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -72,7 +72,7 @@ def _convert(path: Path, stated: Stated) -> assemble.Converted:
     read, unreadable = zip(
         *(assemble.read_each(given, name, assemble.read_text, None) for name in _TEXTS), strict=True
     )
-    outcome, vote = _outcomes(table, path, *stated[:2])
+    outcome, vote = _outcomes(table, path, stated.codes, stated.missing)
     n_turns = pd.to_numeric(columns["n_turns"], errors="coerce")
     time, untimely = assemble.read_times(table)
     battles = pd.DataFrame(

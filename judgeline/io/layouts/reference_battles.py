@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from judgeline.io import records
-from judgeline.io.layout import VOTES, Layout, read_layout
+from judgeline.io.layout import REFERENCE, Layout, read_layout
 
 
 def _records(path: Path) -> list[records.Record]:
@@ -38,6 +38,6 @@ def _probability(published: Any) -> float | None:
 REFERENCE_BATTLES = Layout(
     "reference-battles",
     ("question_id model reference_model judge preference",),
-    half=VOTES,
+    half=REFERENCE,
     corpus=records.of_records(_judged, _records),
 )

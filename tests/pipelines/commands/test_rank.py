@@ -661,6 +661,8 @@ def test_lengths_of_released_annotations_control_style(tmp_path: Path) -> None:
         ({"intervals": "jack"}, {}, "intervals is 'jack'; expected 'calibrated' or 'published'"),
         ({"hard_outcome": "foo"}, {}, "hard_outcome is 'foo'; expected 'derived' or 'recorded'"),
         ({"seed": 1.5}, {}, "seed is 1.5; expected a whole number"),
+        ({"seed": True}, {}, "seed is True; expected a whole number"),
+        ({"families": {"x": 3}}, {}, "families has 'x': 3; expected how names of models begin"),
         ({}, {"columns": ["label"]}, "columns is ['label']; expected such as"),
         ({}, {"outcomes": [1, 0]}, "outcomes is [1, 0]; expected such as"),
     ],
