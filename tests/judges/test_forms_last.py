@@ -68,7 +68,7 @@ PROMPTS: list[tuple[str, dict[str, Any], str, object]] = [
     ("prometheus-absolute.txt", {"scale": [1, 5], "pattern": "[RESULT] {value}"},
      "Feedback: Right, and short of one step. [RESULT] 4", 4),
     ("trustjudge-5.txt", {"scale": [1, 5], "pattern": "Score: {value}"},
-     "1. Highlight: right.\n2. Opportunity: longer.\n3. Good.\n4. Final Score: **Score: [4]**", 4),
+     "1. Highlight: right.\n2. Opportunity: longer.\n3. Good.\n4. Grade: **Score: [4]**", 4),
     ("trustjudge-100.txt", {}, "Highlight: right.\n\nScore: [72]", 72),
     ("score-json-last.txt", {"structured": True}, '{"reason": "Right.", "score": 72}', 72),
     ("mt-bench-pair.txt", {}, "A is right where B errs, so my verdict is [[A]].", "A"),
@@ -100,6 +100,19 @@ def test_a_prompt_goes_with_the_answers_that_it_asks_for(prompt, options, answer
     (message,) = asked.messages(shown)
     assert all(text in message["content"] for text in ("q\n", "one\n"))
     assert "{delimiter}" not in message["content"]
+
+
+@pytest.mark.parametrize("prompt", ["trustjudge-5.txt", "trustjudge-100.txt"])
+@pytest.mark.parametrize("mark", ["{}. {}:", "{}) {}:", "**{}. {}:**"])
+def test_the_name_of_a_step_is_not_taken_for_its_value(prompt: str, mark: str) -> None:
+    asked = prompt_of(define(asks=["score"], score=LAST | {"template": prompt}), "score")
+    steps = re.findall(r"^(\d)\. ([^:]+):", asked.template, re.MULTILINE)
+    headings = [mark.format(*step) for step in steps]
+    assert len(headings) == 4
+    assert not any(map(asked.form.pattern.opens.search, headings))
+    said = "\n".join(f"{heading} fine" for heading in headings)
+    assert asked.form.parse(f"{said}\nScore: [2]") == 2
+    assert asked.form.parse(f"{said[:-4]}Score: [2]") == 2
 
 
 @pytest.mark.parametrize(("prompt", "options", "answer", "value"), [*PROMPTS, RUBRIC])
