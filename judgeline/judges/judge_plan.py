@@ -12,7 +12,7 @@ from judgeline.judges.annotation import n_runs, runs_of
 from judgeline.judges.budget import least_tokens, most_of, text_bytes
 from judgeline.judges.buying import Buyer
 from judgeline.judges.definition import JudgeDefinition
-from judgeline.judges.forms.form import Prompt
+from judgeline.judges.forms.form import Form, Prompt, refusal
 from judgeline.judges.forms.registered import FormName, form_with
 from judgeline.judges.judge import Calls, Evidence, Judge, judge_key
 from judgeline.judges.live.fields import ServedFields
@@ -24,6 +24,7 @@ BYTES_PER_TOKEN = 4.0
 
 _EXPLAINED_ANSWER = 400  # tokens of twelve keys and scores, with reasons
 _ANSWERS_LOOKED_AT = 500
+_call_of = attrgetter("instruction", "first_completion", "second_completion", "replicate")
 
 
 class TokenEstimate(NamedTuple):
@@ -110,8 +111,9 @@ def plan_of(
     """Return the plan of a judge, from its expected calls in each form."""
     n_stored = sum(one.n_stored for one in asked.values())
     n_needed = {form: one.n_needed for form, one in asked.items()}
+    note = "; ".join(filter(None, (one.note for one in asked.values())))
     if not any(n_needed.values()):
-        return JudgePlan(judge.slug, partition, 0, n_stored)
+        return JudgePlan(judge.slug, partition, 0, n_stored, note=note)
     counted = {form: one.tokens for form, one in asked.items() if one.tokens is not None}
     tokens, price = _total(counted) if counted else None, judge.price_per_million
     money = most_money = None
@@ -129,7 +131,7 @@ def plan_of(
         price.currency if price else "",
         half_width,
         n_needed,
-        "; ".join(filter(None, (one.note for one in asked.values()))),
+        note,
     )
 
 
@@ -173,22 +175,23 @@ def expect_calls(
     """
     more, repeater = repeats or ((), buyer)
     asked, n_times = form_with(form, judge), n_replicates or judge.replicates
-    answered, n_stored, note = NONE_ANSWERED, 0, ""
+    answered, n_stored, notes = NONE_ANSWERED, 0, list[str]()
     if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
         is_off = judge.log_probabilities_of(form) == "off"
         guessed: Evidence = "samples" if is_off else "log-probabilities"
-        shown = [*runs_of(asked, guessed, battles, n_times, first_replicate), *more]
-        texts = ("instruction", "first_completion", "second_completion", "replicate")
-        needed = list({attrgetter(*texts)(one): one for one in shown}.values())
+        shown = runs_of(asked, guessed, battles, n_times, first_replicate)
+        shown = [*_made(shown, asked, notes), *more]
+        needed = list({_call_of(one): one for one in shown}.values())
         if asked.needs_alternatives and not is_off:
             n_more = n_runs(asked, "samples", n_times)
-            note = (
+            notes.append(
                 f"{form}: each question {n_more} times instead if the endpoint has no "
                 "log-probabilities"
             )
     else:
         opened = open_it()
         shown = runs_of(asked, opened.evidence, battles, n_times, first_replicate)
+        shown = _made(shown, asked, notes)
         needed, n_stored = buyer.missing(opened, shown)
         if more:
             further, _ = repeater.missing(opened, more)
@@ -199,7 +202,18 @@ def expect_calls(
         answered = _answered(opened, shown, buyer) if n_stored else answered
     is_served = needed and judge.kind in ("openai", "vllm")
     tokens = estimate_tokens(judge, prompt_of(judge, form), needed, answered) if is_served else None
-    return Expected(len(needed), n_stored, tokens, note)
+    return Expected(len(needed), n_stored, tokens, "; ".join(notes))
+
+
+def _made(shown: list[Presentation], form: Form, notes: list[str]) -> list[Presentation]:
+    """Return the presentations whose calls are made; a note says how many are not, and why."""
+    failures = ((one, refusal(one, form)) for one in shown)
+    refused = {_call_of(one): failure.said for one, failure in failures if failure is not None}
+    if not refused:
+        return shown
+    why = next(iter(refused.values()))
+    notes.append(f"{form.name}: {len(refused):,} calls are not made: {why}")
+    return [one for one in shown if _call_of(one) not in refused]
 
 
 def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer) -> Answered:
