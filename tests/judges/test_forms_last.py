@@ -26,6 +26,7 @@ from judgeline.judges.options import checked
 from judgeline.judges.presentation import Presentation
 from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.tables.corpus import SCORE_COLUMNS
+from judgeline.tables.remedies import remedies_text
 from judgeline.verdict import CRITERIA, RESPONSES, Rubric, RubricError, parse_answer, pattern_of
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import KIND
@@ -415,6 +416,7 @@ def test_texts_that_state_a_value_are_never_sent(is_batch: bool, tmp_path: Path)
     assert failed[["prompt_tokens", "completion_tokens"]].eq(0).all(axis=None)
     assert (account.n_calls, account.n_asked, account.charged.calls) == (10, 10, 10)
     assert (account.failed, buyer.account.n_resumed) == ({"echo": 10}, 10)
+    assert "a 'pattern' that few texts hold" in remedies_text(account.reasons)
     assert before[0].startswith("c|j: 10 calls (choice 10)")
     assert after[0] == "c|j: no calls (10 answered already)"
     assert all("choice: 10 calls are not made: a text that it" in lines[-1]
