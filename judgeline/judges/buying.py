@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from judgeline.judges.budget import Budget, Cost, JointBudget, Price
-from judgeline.judges.forms.form import Form, Reading, read, refusal
+from judgeline.judges.forms.form import Form, Reading, read
 from judgeline.judges.judge import Calls, Judge, judge_key
 from judgeline.judges.live.fields import is_named
 from judgeline.judges.presentation import Answer, Presentation
@@ -207,7 +207,7 @@ class Buyer:
             nonlocal found, needed, refused
             found, scan = self.store.find(key, calls)
             needed, known = self._needed(calls, found), set(found["identity"])
-            refusals = {i: refusal(shown, judge.form) for i, shown in needed.items()}
+            refusals = {i: judge.form.refusal(shown) for i, shown in needed.items()}
             refused = {i: answer for i, answer in refusals.items() if answer is not None}
             needed = {i: shown for i, shown in needed.items() if i not in refused}
             n_calls = len(calls) - len(refused)

@@ -12,7 +12,7 @@ from judgeline.judges.annotation import n_runs, runs_of
 from judgeline.judges.budget import least_tokens, most_of, text_bytes
 from judgeline.judges.buying import Buyer
 from judgeline.judges.definition import JudgeDefinition
-from judgeline.judges.forms.form import Form, Prompt, refusal
+from judgeline.judges.forms.form import Prompt
 from judgeline.judges.forms.registered import FormName, form_with
 from judgeline.judges.judge import Calls, Evidence, Judge, judge_key
 from judgeline.judges.live.fields import ServedFields
@@ -24,7 +24,6 @@ BYTES_PER_TOKEN = 4.0
 
 _EXPLAINED_ANSWER = 400  # tokens of twelve keys and scores, with reasons
 _ANSWERS_LOOKED_AT = 500
-_call_of = attrgetter("instruction", "first_completion", "second_completion", "replicate")
 
 
 class TokenEstimate(NamedTuple):
@@ -175,23 +174,22 @@ def expect_calls(
     """
     more, repeater = repeats or ((), buyer)
     asked, n_times = form_with(form, judge), n_replicates or judge.replicates
-    answered, n_stored, notes = NONE_ANSWERED, 0, list[str]()
+    answered, n_stored, note = NONE_ANSWERED, 0, ""
     if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
         is_off = judge.log_probabilities_of(form) == "off"
         guessed: Evidence = "samples" if is_off else "log-probabilities"
-        shown = runs_of(asked, guessed, battles, n_times, first_replicate)
-        shown = [*_made(shown, asked, notes), *more]
-        needed = list({_call_of(one): one for one in shown}.values())
+        shown = [*runs_of(asked, guessed, battles, n_times, first_replicate), *more]
+        texts = ("instruction", "first_completion", "second_completion", "replicate")
+        needed = list({attrgetter(*texts)(one): one for one in shown}.values())
         if asked.needs_alternatives and not is_off:
             n_more = n_runs(asked, "samples", n_times)
-            notes.append(
+            note = (
                 f"{form}: each question {n_more} times instead if the endpoint has no "
                 "log-probabilities"
             )
     else:
         opened = open_it()
         shown = runs_of(asked, opened.evidence, battles, n_times, first_replicate)
-        shown = _made(shown, asked, notes)
         needed, n_stored = buyer.missing(opened, shown)
         if more:
             further, _ = repeater.missing(opened, more)
@@ -200,20 +198,13 @@ def expect_calls(
             shown += more
             n_stored = len(set(map(identity, shown))) - len(needed)
         answered = _answered(opened, shown, buyer) if n_stored else answered
+    failures = [asked.refusal(one) for one in needed]
+    needed = [one for one, failure in zip(needed, failures, strict=True) if failure is None]
+    if why := [failure.said for failure in failures if failure is not None]:
+        note = "; ".join(filter(None, (note, f"{form}: {len(why):,} calls not made: {why[0]}")))
     is_served = needed and judge.kind in ("openai", "vllm")
     tokens = estimate_tokens(judge, prompt_of(judge, form), needed, answered) if is_served else None
-    return Expected(len(needed), n_stored, tokens, "; ".join(notes))
-
-
-def _made(shown: list[Presentation], form: Form, notes: list[str]) -> list[Presentation]:
-    """Return the presentations whose calls are made; a note says how many are not, and why."""
-    failures = ((one, refusal(one, form)) for one in shown)
-    refused = {_call_of(one): failure.said for one, failure in failures if failure is not None}
-    if not refused:
-        return shown
-    why = next(iter(refused.values()))
-    notes.append(f"{form.name}: {len(refused):,} calls are not made: {why}")
-    return [one for one in shown if _call_of(one) not in refused]
+    return Expected(len(needed), n_stored, tokens, note)
 
 
 def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer) -> Answered:

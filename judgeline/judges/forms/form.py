@@ -184,8 +184,9 @@ class Form:
     def require_own(self, value: Any, shown: Presentation) -> None:
         """Raise RubricError if a value is copied from the texts; a word may stand in any text."""
 
-    def require_unstated(self, shown: Presentation) -> None:
-        """Raise RubricError if the texts would make a copy of any value; few forms know before."""
+    def refusal(self, _: Presentation) -> Answer | None:
+        """Return the failure of a call that is not made, since no answer to it could count."""
+        return None
 
     def likely(self, value: Any, tokens: Tokens) -> Odds:
         """Return the odds in the tokens of an answer; ValueError where they do not tell."""
@@ -244,15 +245,6 @@ def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
         return Reading(shown, answer, "ok", form.parse(answer.text or ""))
     except RubricError as error:
         return Reading(shown, answer, error.failure_class, None)
-
-
-def refusal(shown: Presentation, form: Form) -> Answer | None:
-    """Return the failure of a call that is not made since no answer to it could count, or None."""
-    try:
-        form.require_unstated(shown)
-    except RubricError as error:
-        return Answer(None, error.failure_class, 0, 0, said=str(error))
-    return None
 
 
 class ShortOptions(FormOptions):
@@ -335,17 +327,21 @@ class ShortForm(Form):
         return self.found(text).place
 
     def require_own(self, _: Any, shown: Presentation) -> None:
-        """Refuse a value that comes last where a completion states one in the same pattern."""
-        self.require_unstated(shown)
-
-    def require_unstated(self, shown: Presentation) -> None:
-        """Refuse every value that comes last where a completion states one in the same pattern.
+        """Refuse a value that comes last where a completion states one in the same pattern.
 
         A value that begins an answer, or that is bound by a schema, cannot be met in passing.
         """
         if self.pattern is not None:
             for text in (shown.first_completion, shown.second_completion):
                 require_unstated(text, self.kind, self.pattern)
+
+    def refusal(self, shown: Presentation) -> Answer | None:
+        """Return the failure of any value, where a completion states one in the same pattern."""
+        try:
+            self.require_own(None, shown)
+        except RubricError as error:
+            return Answer(None, error.failure_class, 0, 0, said=str(error))
+        return None
 
     def ask_again(self, task: str) -> str:
         """Return the request after an answer that could not be read, which begins with a task."""
