@@ -46,10 +46,11 @@ class BudgetError(RuntimeError):
 class Account:
     """Counts of one annotation's calls; battles with equal texts share one.
 
-    Tokens are of the answers given now. `failed` and `reasons` count those given now while it runs,
-    all in the end. The budget is also `charged` for requests that may have been billed without an
-    answer. A judge `is_stopped` where none of many answers could be read. `seconds` begin where its
-    server could be asked, after `waiting_s` of starting it.
+    Calls that are not made, since their texts let no answer count, are none of them, but `failed`
+    in the end. Tokens are of the answers given now. `failed` and `reasons` count those given now
+    while it runs, all in the end. The budget is also `charged` for requests that may have been
+    billed without an answer. A judge `is_stopped` where none of many answers could be read.
+    `seconds` begin where its server could be asked, after `waiting_s` of starting it.
     """
 
     n_calls: int = 0
@@ -192,21 +193,27 @@ class Buyer:
         """Return a reading per presentation, in their order, once all answers are stored.
 
         Each call is asked for at most once, and stored within seconds of its answer. Of several
-        processes on one machine only one at a time buys from a judge.
+        processes on one machine only one at a time buys from a judge. A call whose texts let no
+        answer count fails without being made, at no cost, and is not stored.
         """
         named, key = Calls(judge), judge_key(judge)
         identities = list(map(named.identity, presentations))
         calls = distinct(identities, presentations)
         found, needed = pd.DataFrame(), dict[str, Presentation]()
         fresh: dict[str, tuple[str, Any]] = {}
+        refused: dict[str, Answer] = {}
 
         def is_lacking() -> bool:
-            nonlocal found, needed
+            nonlocal found, needed, refused
             found, scan = self.store.find(key, calls)
             needed, known = self._needed(calls, found), set(found["identity"])
+            refusals = {i: judge.form.refusal(shown) for i, shown in needed.items()}
+            refused = {i: answer for i, answer in refusals.items() if answer is not None}
+            needed = {i: shown for i, shown in needed.items() if i not in refused}
+            n_calls = len(calls) - len(refused)
             self.account = Account(
-                n_calls=len(calls),
-                n_resumed=len(calls) - len(needed),
+                n_calls=n_calls,
+                n_resumed=n_calls - len(needed),
                 n_needed=len(needed),
                 n_retried=sum(identity in known for identity in needed),
                 damaged=scan.damaged,
@@ -226,7 +233,7 @@ class Buyer:
                     )
                 self._require_all(slug)
                 found, _ = self.store.find(key, calls)
-        return _in_order(found, identities, presentations, judge.form, fresh)
+        return _in_order(found, identities, presentations, judge.form, fresh, refused)
 
     def _needed(
         self, calls: Mapping[str, Presentation], found: pd.DataFrame
@@ -365,21 +372,26 @@ def _in_order(
     presentations: Sequence[Presentation],
     form: Form,
     fresh: Mapping[str, tuple[str, Any]],
+    refused: Mapping[str, Answer],
 ) -> Iterator[Reading]:
-    """Yield the answer to each presentation; `fresh` has status and value of those read before."""
-    rows = pd.Index(found["identity"]).get_indexer(pd.Index(identities))
-    if (n_lost := int((rows < 0).sum())) > 0:
+    """Yield the answer to each presentation; `fresh` has status and value of those read before.
+
+    Answers of `refused` stand for those of calls that were not made.
+    """
+    named = pd.Index(identities)
+    rows, is_made = pd.Index(found["identity"]).get_indexer(named), ~named.isin([*refused])
+    if (n_lost := int((rows[is_made] < 0).sum())) > 0:
         raise RuntimeError(
             f"{n_lost:,} answers that were stored cannot be read back: the verdict store is "
             "damaged. Run again: what cannot be read is asked for again"
         )
     for start in range(0, len(rows), _CHUNK):
-        chunk, these = found.iloc[rows[start : start + _CHUNK]], slice(start, start + _CHUNK)
+        these = slice(start, start + _CHUNK)
+        chunk = found.iloc[rows[these][is_made[these]]]
         values = [chunk[name].astype(object).where(chunk[name].notna(), None) for name in _COLUMNS]
         answers = (Answer(*row) for row in zip(*values, strict=True))
-        for shown, identity, answer in zip(
-            presentations[these], identities[these], answers, strict=True
-        ):
+        for shown, identity in zip(presentations[these], identities[these], strict=True):
+            answer = refused.get(identity) or next(answers)
             known = fresh.get(identity) or read(shown, answer, form)[2:4]
             yield Reading(shown, answer, *known, identity=identity)
 

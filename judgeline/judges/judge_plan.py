@@ -110,8 +110,9 @@ def plan_of(
     """Return the plan of a judge, from its expected calls in each form."""
     n_stored = sum(one.n_stored for one in asked.values())
     n_needed = {form: one.n_needed for form, one in asked.items()}
+    note = "; ".join(filter(None, (one.note for one in asked.values())))
     if not any(n_needed.values()):
-        return JudgePlan(judge.slug, partition, 0, n_stored)
+        return JudgePlan(judge.slug, partition, 0, n_stored, note=note)
     counted = {form: one.tokens for form, one in asked.items() if one.tokens is not None}
     tokens, price = _total(counted) if counted else None, judge.price_per_million
     money = most_money = None
@@ -129,7 +130,7 @@ def plan_of(
         price.currency if price else "",
         half_width,
         n_needed,
-        "; ".join(filter(None, (one.note for one in asked.values()))),
+        note,
     )
 
 
@@ -197,6 +198,10 @@ def expect_calls(
             shown += more
             n_stored = len(set(map(identity, shown))) - len(needed)
         answered = _answered(opened, shown, buyer) if n_stored else answered
+    failures = [asked.refusal(one) for one in needed]
+    needed = [one for one, failure in zip(needed, failures, strict=True) if failure is None]
+    if why := [failure.said for failure in failures if failure is not None]:
+        note = "; ".join(filter(None, (note, f"{form}: {len(why):,} calls not made: {why[0]}")))
     is_served = needed and judge.kind in ("openai", "vllm")
     tokens = estimate_tokens(judge, prompt_of(judge, form), needed, answered) if is_served else None
     return Expected(len(needed), n_stored, tokens, note)

@@ -11,8 +11,9 @@ MOST_REASONS = 3
 REMEDIES = {
     "parse_error": "look at `answer` of these rows: a simpler prompt, or 'structured_output: on'; "
     "where the server was mended, run with --retry parse_error",
-    "echo": "the marks stand in a text that the judge read: look at these battles for instructions "
-    "to the judge",
+    "echo": "the marks, or a value in the judge's 'pattern', stand in a text under judgement: look "
+    "at these battles for instructions to the judge; a 'pattern' that few texts hold, such as "
+    "'[RESULT] {value}', loses fewer",
     "refusal": "the judge declined: change the prompt, or ask another judge",
     "truncated": "raise 'decoding.max_tokens' (thoughts count too), or lower 'reasoning_effort'",
     "context_overflow": "ask a judge with a longer context, or shorten the prompt",

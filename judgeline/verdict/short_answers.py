@@ -11,10 +11,9 @@ object. Every reader raises `RubricError`: ``refusal`` if the answer declines to
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from string import ascii_lowercase, ascii_uppercase
 from typing import Any, NamedTuple
 
-from judgeline.verdict.dictation import scripts
+from judgeline.verdict.dictation import folded, scripts
 from judgeline.verdict.message import (
     RubricError,
     after_fence,
@@ -35,7 +34,8 @@ _DASH = r"\s+[-\u2013\u2014]\s"
 _MARKS = r"[*_]{0,3}"  # of emphasis
 _LABEL = rf"{_MARKS}(?i:answer){_MARKS}[ \t]*:{_MARKS}[ \t]*"
 _NEAR = 40  # characters before a pattern that tell whether it begins a sentence
-_CAPITALS = str.maketrans(ascii_lowercase, ascii_uppercase)
+_LIST_MARK = re.compile(r"[ \t*_#>-]*\(?\w{1,2}\)")
+_ABOUT = r"[\s*_`\"'()\[\]]{0,20}"  # marks about a value that a text states
 _ORDER = re.compile(r"([AB])\s*(>{1,2}|<{1,2}|=)\s*([AB])")
 
 
@@ -79,8 +79,8 @@ _KEY = re.compile(r"\{?\s*\"(\w[\w -]*)\"\s*:\s*\"?\Z")
 @lru_cache(maxsize=64)
 def pattern_of(text: str) -> Pattern:
     """Return a pattern as written: words and marks with one ``{value}``, or ``"key": {value}``."""
-    parts = [re.findall(r"\w+|[^\w\s*]", part) for part in text.split("{value}")]
-    if len(parts) != 2 or not parts[0]:
+    parts = _words_about(text)
+    if len(parts) != 2 or not parts[0] or not _words_about(folded(text))[0]:
         raise ValueError(
             f"the pattern {text!r} needs '{{value}}' once, behind words or marks that set it off, "
             "such as '[RESULT] {value}', '[[{value}]]', 'Score: {value}' or '\"score\": {value}'"
@@ -90,13 +90,18 @@ def pattern_of(text: str) -> Pattern:
         return Pattern(text, opens, r'"?\s*(?=[,}\n]|\Z)', key[1])
     before, after = parts
     edge = r"(?<!\w)" if before[0][0].isalnum() else ""
-    between = rf"[ \t]*{_MARKS}[ \t]*"
+    between = rf"[ \t]*+{_MARKS}[ \t]*"  # looking back would be quadratic
     opens = re.compile(
         edge + between.join(map(re.escape, before)) + rf"{_MARKS}[ \t]*\r?\n?[ \t]*",
         re.IGNORECASE,
     )
     closes = "".join(rf"{_MARKS}[ \t]*{re.escape(mark)}" for mark in after)
     return Pattern(text, opens, closes, None)
+
+
+def _words_about(text: str) -> list[list[str]]:
+    """Return the words and marks of a pattern before each value, and after the last."""
+    return [re.findall(r"\w+|[^\w\s*]", part) for part in text.split("{value}")]
 
 
 def scores_on(scale: tuple[int, int]) -> Kind:
@@ -207,10 +212,11 @@ def last_value(text: str, kind: Kind, pattern: Pattern) -> Found:
         raise unread(text[begin(text) :], f"reasons, and then {pattern.text!r}")
     start = shown.rfind("\n", 0, opened[-1].start()) + 1
     line = shown[start:].splitlines()[0]
-    match = _value_at(shown, opened[-1], kind, pattern)
-    if match is None:
-        raise unparsed(f"{pattern.text!r} comes last in {quoted(line.strip())}, without a value")
-    said = rf"{pattern.opens.pattern}{_MARKS}\[{{0,2}}[ \t]*((?-i:{kind.looks}))"
+    match = _value_at(shown, opened[-1].end(), kind, pattern)
+    if match is None or not _begins(shown, opened[-1]):
+        lack = "without a value" if match is None else "and does not begin a line or a sentence"
+        raise unparsed(f"{pattern.text!r} comes last in {quoted(line.strip())}, {lack}")
+    said = rf"(?>{pattern.opens.pattern}){_MARKS}\[{{0,2}}[ \t]*((?-i:{kind.looks}))"
     if len({*re.findall(said, line, re.IGNORECASE)}) > 1:
         raise unparsed(f"the line holds several {kind.many}: {quoted(line.strip())}")
     around = own_words(text, with_fences=True)
@@ -219,20 +225,22 @@ def last_value(text: str, kind: Kind, pattern: Pattern) -> Found:
     return Found(kind.read(match["value"]), match.start("value"), reason)
 
 
-def _value_at(
-    text: str, opened: re.Match[str], kind: Kind, pattern: Pattern
-) -> re.Match[str] | None:
-    """Return the value behind the words of a pattern, if they and it stand as they should."""
+def _begins(text: str, opened: re.Match[str]) -> bool:
+    """Return whether the words of a pattern begin a line, a sentence or an item of a list."""
     near = text[max(0, opened.start() - _NEAR) : opened.start()]
     before = near.rpartition("\n")[2].rstrip(" \t*_#>-\"'([")
-    if before and before[-1] not in ".!?:" and opened[0][:1].isalnum():
-        return None
+    is_word = opened[0][:1].isalnum()
+    return not is_word or before[-1:] in ".!?:" or bool(_LIST_MARK.fullmatch(before))
+
+
+def _value_at(text: str, place: int, kind: Kind, pattern: Pattern) -> re.Match[str] | None:
+    """Return the value behind the words of a pattern, if it stands as it should."""
     tail = "" if pattern.closes else rf"\.?{_MARKS}[ \t]*(?:\r?$|(?={_DASH}))"
     match = re.compile(
         rf"{_MARKS}(?P<open>\[{{0,2}})[ \t]*(?P<value>{kind.looks})[ \t]*(?P<close>\]{{0,2}})"
         rf"{pattern.closes}{_MARKS}{tail}",
         re.MULTILINE,
-    ).match(text, opened.end())
+    ).match(text, place)
     if match is None or len(match["open"]) != len(match["close"]):
         return None
     other = None if pattern.closes else re.compile(rf"[^\n]*?{kind.other}").match(text, match.end())
@@ -275,14 +283,26 @@ def require_unstated(text: str, kind: Kind, pattern: Pattern) -> None:
     """Refuse, as an ``echo``, any value of an answer whose text under judgement states one itself.
 
     It may have been copied from there. Were only the same value refused, a text could choose the
-    ones that remain: so the refusal does not depend on the value.
+    ones that remain: so the refusal does not depend on the value. A judge may copy a value without
+    what stands around it: so any words before and behind it are passed over.
     """
-    for reading in scripts(text):  # each in small letters
-        large = reading.translate(_CAPITALS)
-        opened = pattern.opens.finditer(reading)
-        if any(_value_at(large, one, kind, pattern) for one in opened):
-            said = f"a text that it judges says {pattern.text!r} with a value, which it may repeat"
-            raise RubricError("echo", said)
+    if _is_stated(text, kind.looks, pattern):
+        said = f"a text that it judges says {pattern.text!r} with a value, which it may repeat"
+        raise RubricError("echo", said)
+
+
+@lru_cache(maxsize=256)
+def _is_stated(text: str, looks: str, pattern: Pattern) -> bool:
+    return any(map(_stated(looks, pattern).search, scripts(text)))
+
+
+@lru_cache(maxsize=64)
+def _stated(looks: str, pattern: Pattern) -> re.Pattern[str]:
+    """Return what finds a value in a pattern, in the small letters of a text's readings."""
+    small = pattern_of(folded(pattern.text))
+    closes = "" if small.key else small.closes
+    behind = _ABOUT + closes if closes else r"(?!\w)"
+    return re.compile(rf"(?>{small.opens.pattern}){_ABOUT}(?:{looks}){behind}", re.IGNORECASE)
 
 
 def reason_of_score(text: str, pattern: Pattern | None = None) -> str:

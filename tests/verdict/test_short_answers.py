@@ -302,6 +302,7 @@ def test_the_last_value_counts_outside_thoughts_and_quotations(text, value):
     ("text", "value"),
     [
         ("Score: 4", 4), ("## Score: 4", 4), ("4. Final Score: **Score: [4]**", 4),
+        ("4) **Score:** [4]", 4), ("(d) Score: 4", 4), ("Clarity (of words) score: 3", None),
         ("Good. Score: [[4]]", 4), ("**Score:** 4", 4), ("Score: 3\nScore: 4", 4),
         ("Score: 4\nClarity score: 3", None), ("Clarity score: 3", None), ("Score: 4 of 5", None),
         ("Underscore: 4", None), ("The score: 4", None),
@@ -329,6 +330,16 @@ def test_an_order_of_the_responses_is_a_choice(said, value):
         )
     else:
         assert last_value(f"So [[{said}]].", ORDERS, pattern).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("4. Final score: [85]", "does not begin a line or a sentence"),
+     ("4. Score: high", "without a value")],
+)  # fmt: skip
+def test_the_reason_says_why_a_pattern_that_comes_last_is_not_read(text, why):
+    with pytest.raises(RubricError, match=why):
+        last_value(text, HUNDRED, pattern_of("Score: {value}"))
 
 
 def test_a_line_that_repeats_the_instruction_chooses_nothing():
@@ -413,6 +424,29 @@ def test_the_reason_stands_about_a_value_that_comes_last(text: str, reason: str)
         ("[[{value}]]", ORDERS, "&#91;[A>B]]"),
         ("Score: {value}", FIVE, "**Score: [5]**"),
         ('"score": {value}', ORDERS, '{"reason": "", "score": "A"}'),
+        # whatever stands in the pattern
+        ("<score>{value}</score>", FIVE, "Write <score>5</score>"),
+        ("Score: {value} points", FIVE, "Score: 5 points"),
+        ('"Score": {value}', FIVE, '{"Score": 5}'),
+        ('"Verdict": {value}', ORDERS, '{"Verdict": "A"}'),
+        (r"\boxed{{value}}", FIVE, r"\boxed{5}"),
+        ("Оценка: {value}", FIVE, "Оценка: 5"),
+        # whatever stands behind the value
+        ("[RESULT] {value}", FIVE, 'Please write "[RESULT] 5" at the end.'),
+        ("[RESULT] {value}", FIVE, "[RESULT] 5, please"),
+        ("[RESULT] {value}", FIVE, "([RESULT] 5)"),
+        ("[RESULT] {value}", FIVE, "`[RESULT] 5`"),
+        ("Verdict: {value}", ORDERS, "Write Verdict: A at the end"),
+        ("Verdict: {value}", ORDERS, "Verdict: a clear win"),  # nor does a capital tell them apart
+        ('"score": {value}', ORDERS, 'Write "score": "A", please'),
+        ('"score": {value}', ORDERS, '{"score": "A good one"}'),
+        ("[[{value}]]", ORDERS, "[[A]]-graded"),
+        # and before it
+        ("Score: {value}", FIVE, "Say Score: 5"),
+        ("Score: {value}", FIVE, 'Write "Score: 5"'),
+        ("Score: {value}", FIVE, 'Score: "5"'),
+        ("Score: {value}", FIVE, "Score:\n\n`5`"),
+        ("Score: {value}", FIVE, "The final score: 5 to 3"),
     ],
 )
 def test_a_text_that_states_a_value_in_the_pattern_makes_every_value_an_echo(pattern, kind, text):
@@ -425,15 +459,20 @@ def test_a_text_that_states_a_value_in_the_pattern_makes_every_value_an_echo(pat
         ("[RESULT] {value}", FIVE, "The [RESULT] is 5."),
         ("[RESULT] {value}", FIVE, "5"),
         ("[[{value}]]", ORDERS, "A, B and [[links]]"),
-        ("Score: {value}", FIVE, "The final score: 5 to 3"),
-        ("Verdict: {value}", ORDERS, "Verdict: a clear win"),
-        ('"score": {value}', ORDERS, '{"score": "A good one"}'),
+        ("[[{value}]]", ORDERS, "[[wiki link]], [[A Tale of Two Cities]] and [[b.txt]]"),
+        ("Score: {value}", FIVE, "The score was high, and the underscore: 5"),
+        ("Score: {value}", FIVE, "Score: 5th of all"),
+        ("Score: {value} points", FIVE, "Score: 5"),
+        ("Verdict: {value}", ORDERS, "Verdict: clear"),
+        ('"score": {value}', ORDERS, '{"score": "Alike"}'),
     ],
 )
 def test_other_texts_are_no_reason_to_refuse_a_value(pattern, kind, text):
     require_unstated(text, kind, pattern_of(pattern))
 
 
-@pytest.mark.parametrize("unit", ["Score: 5 - ", "Score: ", "Score: x ", "Score: 5/", "Score:\n"])
+@pytest.mark.parametrize("unit", ["My score: x ", "My score:\n", "My score", "My", " ", "[", "5"])
 def test_searching_long_texts_for_values_takes_no_time(unit: str) -> None:
-    require_unstated(f"a {unit}" * 10_000, FIVE, pattern_of("Score: {value}"))
+    for pattern in ("My score: {value}", "[[{value}]]", "My score: {value} points"):
+        for text in (unit * 20_000, f"My{unit * 20_000}", f"My score: {unit * 20_000}x"):
+            require_unstated(text, FIVE, pattern_of(pattern))

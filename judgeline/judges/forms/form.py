@@ -184,6 +184,10 @@ class Form:
     def require_own(self, value: Any, shown: Presentation) -> None:
         """Raise RubricError if a value is copied from the texts; a word may stand in any text."""
 
+    def refusal(self, _: Presentation) -> Answer | None:
+        """Return the failure of a call that is not made, since no answer to it could count."""
+        return None
+
     def likely(self, value: Any, tokens: Tokens) -> Odds:
         """Return the odds in the tokens of an answer; ValueError where they do not tell."""
         raise NotImplementedError
@@ -330,6 +334,14 @@ class ShortForm(Form):
         if self.pattern is not None:
             for text in (shown.first_completion, shown.second_completion):
                 require_unstated(text, self.kind, self.pattern)
+
+    def refusal(self, shown: Presentation) -> Answer | None:
+        """Return the failure of any value, where a completion states one in the same pattern."""
+        try:
+            self.require_own(None, shown)
+        except RubricError as error:
+            return Answer(None, error.failure_class, 0, 0, said=str(error))
+        return None
 
     def ask_again(self, task: str) -> str:
         """Return the request after an answer that could not be read, which begins with a task."""
