@@ -70,6 +70,10 @@ class Handler(BaseHTTPRequestHandler):
         if not self.is_known():
             return
         time.sleep(HOW.get("latency_s", 0))
+        if self.path == "/v1/embeddings":
+            vectors = [{"index": n, "embedding": [1.0, n]} for n in range(len(body["input"]))]
+            self.reply(200, {"data": vectors})
+            return
         note("answers", body["model"])
         is_choice = "one letter" in body["messages"][0]["content"]
         self.reply(200, completion(body, "A\n\nIt is right." if is_choice else judged(body)))
