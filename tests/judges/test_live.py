@@ -998,6 +998,18 @@ def test_a_server_that_refuses_a_schema_for_good_has_none(status: int, tmp_path:
     assert (found.json_schema, found.log_probabilities) == (False, True)
 
 
+def test_an_option_that_is_refused_in_a_success_is_none(tmp_path: Path) -> None:
+    class Polite(FaultServer):
+        def _refused(self, body: Body) -> Response | None:
+            if not {"response_format", "logprobs"} & set(body):
+                return None
+            return JSONResponse({"error": {"message": "it is not supported", "code": None}})
+
+    with serving(Polite()) as server:
+        found = live(server, tmp_path).capabilities
+    assert (found.json_schema, found.log_probabilities) == (False, False)
+
+
 class Drip(Response):
     """A body that comes byte by byte and never ends."""
 
