@@ -1,9 +1,9 @@
 """Annotation by an asset: in its pool's slot, through the verdict store, within the budget."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import dagster as dg
@@ -29,6 +29,9 @@ PROGRESS = "judging: "
 
 Annotate = Callable[..., pd.DataFrame]
 """A function that asks an opened judge about battles; see `annotate`."""
+
+Table = Callable[..., dg.MaterializeResult[pd.DataFrame]]
+"""The function of an asset that makes a table."""
 
 
 def ask_judge(
@@ -92,20 +95,35 @@ def ask_judge(
             on_progress=paced(judge.slug, judge.price_per_million, partial(_log, context)),
             buyer=buyer,
         )
-    later = [] if definition.panel is None else ["reliability_panel"]
-    later += [FORM_TABLES[form].name for form in judge.asks]
-    _release(context, later, verdict_store.lease)
     entries = _account(context, opened, answers, buyer.account, judge.price_per_million)
     return dg.MaterializeResult(
         value=answers, metadata={**expected, **account_of(answers), **entries}
     )
 
 
-def _release(context: dg.AssetExecutionContext, tables: Sequence[str], lease: Lease) -> None:
+def releasing(make: Table) -> Table:
+    """Return the function of a table, after which a server ends that no later table needs."""
+
+    @wraps(make)
+    def made(context: dg.AssetExecutionContext, **given: Any) -> dg.MaterializeResult[pd.DataFrame]:
+        try:
+            return make(context, **given)
+        finally:
+            _release(context, given["catalog"], given["verdict_store"].lease)
+
+    return made
+
+
+def _release(context: dg.AssetExecutionContext, catalog: Catalog, lease: Lease) -> None:
     """End a lease unless this run is still to make a table for which the judge is asked."""
     lease.done.add(context.asset_key.path[-1])
+    if not lease.is_open:
+        return
+    corpus, slug = corpus_and_judge(context)
+    later = {FORM_TABLES[form].name for form in catalog.judge(slug).asks}
+    later |= set() if catalog.corpus(corpus).panel is None else {"reliability_panel"}
     here = {key.path[-1] for key in context.job_def.asset_layer.executable_asset_keys}
-    if not here.intersection(tables) - lease.done:
+    if not here & later - lease.done:
         lease.end()
 
 

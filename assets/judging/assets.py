@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from assets.conditions import follows, table_asset, table_check
-from assets.judging.asking import account_of, ask_judge, why_not_asked
+from assets.judging.asking import account_of, ask_judge, releasing, why_not_asked
 from assets.partitions import corpus_and_judge, corpus_judge_key, read_as
 from assets.reliability.gate import choose_panel
 from assets.settings import JUDGE, corpus_of
@@ -77,6 +77,7 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
         description=_ABOUT.get(form, f"One answer of a judge in the form {form!r}."),
         ins=came,
     )
+    @releasing
     def verdicts(
         context: dg.AssetExecutionContext,
         sampled_battles: pd.DataFrame,

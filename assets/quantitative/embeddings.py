@@ -15,7 +15,7 @@ from judgeline.tables.quantitative import RATIONALE_EMBEDDINGS
 from judgeline.tables.rules import within
 from judgeline.verdict import Pattern, RubricError, explanation, reason_of_score
 from resources.config.catalog import Catalog
-from resources.stores import StoredEmbeddings
+from resources.stores import StoredEmbeddings, StoredVerdicts
 from resources.tables.expectations import evaluate
 
 
@@ -90,6 +90,7 @@ def rationale_embeddings(
     verdicts: pd.DataFrame,
     score_verdicts: pd.DataFrame,
     catalog: Catalog,
+    verdict_store: StoredVerdicts,
     embedding_store: StoredEmbeddings,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """One vector of the reason that a judge gave with a verdict or with a score.
@@ -108,6 +109,7 @@ def rationale_embeddings(
             value=RATIONALE_EMBEDDINGS.empty(),
             metadata={"note": note, "n_without_rationale": n_missing},
         )
+    verdict_store.lease.end()  # the embedder's server may need the judge's place
     with hosting_of(context, context.log.info, context.log.warning) as hosting:
         buyer = VectorBuyer(
             open_embedder(catalog.embedder(str(embedding)), hosting),

@@ -12,7 +12,7 @@ import pandas as pd
 
 from assets.conditions import follows, table_asset, table_check
 from assets.corpus.assets import choose
-from assets.judging.asking import ask_judge
+from assets.judging.asking import ask_judge, releasing
 from assets.partitions import corpus_and_judge
 from assets.thumbnails import drift_over_epochs
 from judgeline.io import as_table, score_battles
@@ -48,6 +48,7 @@ _OF_ANOTHER = (
 
 # No automation condition: it asks the judge afresh, every time. Its schedule does so by name.
 @table_asset("1")
+@releasing
 def drift_answers(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,

@@ -9,7 +9,7 @@ import pandas as pd
 from assets.conditions import table_asset, table_check
 from assets.corpus.assets import choose
 from assets.engine import step_asset
-from assets.judging.asking import ask_judge
+from assets.judging.asking import ask_judge, releasing
 from assets.partitions import corpus_and_judge
 from assets.settings import JUDGE, corpus_of
 from judgeline.io import score_battles
@@ -36,6 +36,7 @@ _SCORES = ("score_difference", "judge_outcome", "difference_ab", "difference_ba"
 
 # No automation condition: judging costs money, so somebody has to ask for it by name.
 @table_asset("1")
+@releasing
 def reliability_panel(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,

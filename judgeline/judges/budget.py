@@ -231,16 +231,6 @@ def text_bytes(messages: Sequence[Mapping[str, str]]) -> int:
     return sum(len(message["content"].encode()) for message in messages)
 
 
-def may_be_billed(status: int, failure: str) -> bool:
-    """Return whether a request that failed with an HTTP status may have been worked on.
-
-    A gateway that gives up leaves the model writing, a filter has read the prompt, an answer that
-    was cut in its thoughts was thought, and so may be what is a success by its status alone.
-    """
-    worked_on = status >= 500 and status not in (501, 503, 529)
-    return worked_on or status in (200, 408) or failure in ("content_filter", "truncated")
-
-
 def priced(prompt_tokens: int, completion_tokens: int, price: Price | None) -> Cost:
     """Return the cost of one request by its tokens."""
     money = price.of(prompt_tokens, completion_tokens) if price else 0.0

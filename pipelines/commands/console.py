@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 import dagster as dg
 from rich import progress
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.segment import Segments
 from rich.text import Text
@@ -38,6 +38,8 @@ class RunReporter(logging.Handler):
         self._verbose = verbose
         self.wants_board = not verbose
         self._on_board: Callable[[], None] | None = None
+        self._board: RenderableType | None = None
+        self.outcome: RunOutcome | None = None
         self._passed: Counter[str] = Counter()
         self._last_line = time.monotonic()
         self._print_to(console)
@@ -50,10 +52,11 @@ class RunReporter(logging.Handler):
         self._progress.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._progress.stop()
-        if kind is not None and self._progress.board is not None:  # else a final one follows
-            self.console.print(self._progress.board)
+        follows = self.outcome is not None and self.outcome.ends_in_a_board
+        if self._board is not None and not follows:
+            self.console.print(self._board)
 
     @contextmanager
     def still(self) -> Iterator[None]:
@@ -82,13 +85,17 @@ class RunReporter(logging.Handler):
         """Print the lines that were collected in memory."""
         self.console.print(Text.from_ansi(printed), soft_wrap=True, end="")
 
-    def show_board(self, board: RenderableType) -> None:
-        """Show a board below the bar until the end; print it where no bar can move."""
-        self.wants_board = False
+    def show_board(self, board: RenderableType, note: str = "") -> None:
+        """Show a note and a board below the bar until the end; print them where no bar can move.
+
+        At the end the board is printed, unless the final one follows by the run's `outcome`.
+        """
+        self.wants_board, shown = False, Group(plain(note), board)
         if self.console.is_terminal:
-            self._progress.board = Segments([*self.console.render(board)])  # laid out once
+            self._board = board
+            self._progress.board = Segments([*self.console.render(shown)])  # laid out once
         else:
-            self.console.print(board)
+            self.console.print(shown)
 
     def begin(self, title: str, n_steps: int, on_board: Callable[[], None] | None = None) -> None:
         """Announce a job on a partition; `on_board` is called when its leaderboard stands."""
@@ -281,6 +288,11 @@ class RunOutcome:
     there: set[dg.AssetKey] = field(default_factory=set)
     made: set[_Table] = field(default_factory=set)
     up_to_date: set[_Table] = field(default_factory=set)
+
+    @property
+    def ends_in_a_board(self) -> bool:
+        """Whether a run that is not `verbose` prints the final board of its report."""
+        return self.report is not None and bool(self.made) and not self.errors
 
     @property
     def exit_code(self) -> int:

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import dagster as dg
-from rich.console import Console, Group
+from rich.console import Console
 
 from assets.candidates.choosing import fingerprint
 from assets.judging.assets import ASKED
@@ -163,6 +163,7 @@ class _Request:
             known = (outcome, reporter, defs, record, _selected(defs, self.select))
             lineage = _Lineage(*known, force=self.force, may_fork=may_fork)
             lineage.run(self.definition, self.choose)
+            reporter.outcome = lineage.outcome
             return lineage.outcome
 
     def _require_reachable(self) -> None:
@@ -198,7 +199,7 @@ def _print(outcome: RunOutcome, catalog: Catalog, console: Console, *, verbose: 
         text = f"{n_counted}, all of this simulation and none of data of yours; -v prints them"
         said(console, f"\nWarnings: {text}")
     print_outcome(replace(outcome, failed_checks=others), console)
-    if not verbose and outcome.report is not None and outcome.made and not outcome.errors:
+    if not verbose and outcome.ends_in_a_board:
         print_conclusion(console, corpus)
 
 
@@ -400,7 +401,7 @@ class _Lineage:
         name = self.record.catalog.corpus(corpus).display_name
         table = leaderboard_table(with_judge_columns(board), plain(f"{name} by {judge}, in Elo"))
         note = f"The first board stands. Still being made: {', '.join(later)}." if later else ""
-        self.reporter.show_board(Group(plain(note), table))
+        self.reporter.show_board(table, note)
 
     def _stopped(
         self, tried: Set[dg.AssetKey], result: dg.ExecuteInProcessResult

@@ -188,6 +188,22 @@ def test_a_malformed_reply_is_refused_with_place_and_remedy(server, tmp_path, na
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+@pytest.mark.parametrize(
+    ("reply", "n_asked", "told"),
+    [
+        (lambda: Response(b"x", headers={"content-encoding": "br"}), 1, "packed as 'br', unasked"),
+        (lambda: JSONResponse({"error": {"message": "no thread", "code": 7}}), 2, "no list of"),
+    ],
+)
+def test_an_unreadable_reply_ends_it_before_texts_are_sent_again(
+    server, tmp_path, reply, n_asked, told
+):
+    server.fault = lambda body: reply()
+    with pytest.raises(EndpointError, match=told):
+        buyer(server, tmp_path).vectors(numbered(64))
+    assert len(server.asked) == n_asked
+
+
 def test_what_passes_is_tried_again(server: EmbeddingsServer, tmp_path: Path) -> None:
     left = [error(503, "overloaded"), error(429, "slow down")]
     server.fault = lambda body: left.pop(0) if left else None

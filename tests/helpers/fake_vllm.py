@@ -51,6 +51,15 @@ def counters() -> bytes:
     ).encode()
 
 
+def vectors(body: dict[str, Any]) -> dict[str, Any]:
+    return {"data": [{"index": n, "embedding": [1.0, n]} for n in range(len(body["input"]))]}
+
+
+def verdict(body: dict[str, Any]) -> dict[str, Any]:
+    is_choice = "one letter" in body["messages"][0]["content"]
+    return completion(body, "A\n\nIt is right." if is_choice else judged(body))
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     model = ""
@@ -71,8 +80,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         time.sleep(HOW.get("latency_s", 0))
         note("answers", body["model"])
-        is_choice = "one letter" in body["messages"][0]["content"]
-        self.reply(200, completion(body, "A\n\nIt is right." if is_choice else judged(body)))
+        self.reply(200, vectors(body) if "input" in body else verdict(body))
         if "dies_after" in HOW and len((NOTES / "answers").read_text()) // 5 >= HOW["dies_after"]:
             say("engine: out of memory")
             os._exit(9)

@@ -53,11 +53,11 @@ class Household:
         }
         (self.config / "judges.yaml").write_text(yaml.safe_dump({"tiny": tiny}), encoding="utf-8")
 
-    def add_corpus(self, battles: pd.DataFrame) -> None:
+    def add_corpus(self, battles: pd.DataFrame, **fields: Any) -> None:
         file = self.config / "battles.parquet"
         battles.to_parquet(file)
-        corpus = {"real": {"display_name": "Real", "reader": "battles", "location": str(file)}}
-        (self.config / "corpora.yaml").write_text(yaml.safe_dump(corpus), encoding="utf-8")
+        real = {"display_name": "Real", "reader": "battles", "location": str(file), **fields}
+        (self.config / "corpora.yaml").write_text(yaml.safe_dump({"real": real}), encoding="utf-8")
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(

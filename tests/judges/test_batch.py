@@ -13,11 +13,12 @@ import pytest
 from answering import answered as all_answers
 from batch_server import BatchServer, Line, answered, turned_down
 from channels import QUICK, SHOWN, batch
-from fault_server import KEY, USAGE, Body, FaultServer, error, serving
+from fault_server import KEY, USAGE, Body, FaultServer, error, serving, stated
 from starlette.responses import JSONResponse, Response
 
-from judgeline.judges.batch.provider import Limits
+from judgeline.judges.batch.provider import Limits, read_result
 from judgeline.judges.budget import Budget
+from judgeline.judges.forms.rubric import RUBRIC
 from judgeline.judges.judge import call_identity
 from judgeline.judges.live.endpoint import EndpointError, OutOfReachError
 from judgeline.judges.presentation import Answer, Presentation
@@ -88,6 +89,25 @@ def test_lines_without_a_usable_reply_are_lost_on_the_way(line: Line, tmp_path: 
     with serving(BatchServer(line=on_third(line))) as server:
         given = failures(server, tmp_path)
     assert given == [None] * 6 + ["transport"] * 2 + [None] * 22
+
+
+@pytest.mark.parametrize(
+    ("error", "tokens", "is_billed", "said"),
+    [
+        ({"message": "blocked", "code": "content_filter"}, None, True, "HTTP 200: blocked"),
+        ({"message": "overloaded", "code": 503}, None, False, "HTTP 503: overloaded"),
+        ({"message": "broke off", "code": 502}, USAGE, True, "HTTP 502: broke off"),
+        ("no luck", None, True, "HTTP 200: no luck"),
+    ],
+)
+def test_an_error_in_a_success_is_billed_as_live_and_keeps_its_words(
+    error, tokens, is_billed, said
+):
+    body = {"error": error, **({"usage": stated(tokens)} if tokens else {})}
+    result = read_result(success(body), SHOWN[0], QUICK, RUBRIC)
+    assert (result.is_billed, result.answer.said) == (is_billed, said)
+    answer = result.answer
+    assert (answer.prompt_tokens, answer.completion_tokens) == (tokens or (0, 0))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import textwrap
@@ -47,12 +48,13 @@ from starlette.responses import JSONResponse, Response
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.forms.rubric import RUBRIC
+from judgeline.judges.live import client, probe, troubles
 from judgeline.judges.live import judge as served
-from judgeline.judges.live import probe, troubles
 from judgeline.judges.live.connection import Connection, is_loopback
 from judgeline.judges.live.endpoint import Endpoint, EndpointError, find_endpoint
 from judgeline.judges.live.fields import ServedFields
 from judgeline.judges.live.judge import ServedJudge, Site
+from judgeline.judges.live.probe import Capabilities
 from judgeline.judges.live.troubles import (
     RetryPolicy,
     codes_in,
@@ -122,6 +124,48 @@ def test_what_may_have_been_paid_for_is_asked_for_once_more(name: str, tmp_path:
     assert answer == Answer(None, failure, 0, 0, said=answer.said)
     assert answer.said
     assert len(server.presentations) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "n_asked", "n_billed"),
+    [(408, 8, 0), (429, 8, 0), (500, 8, 0), (502, 8, 0), (503, 8, 0), (504, 2, 2), (524, 2, 2)],
+)
+def test_what_is_asked_for_once_more_is_what_the_budget_counts(status, n_asked, n_billed, tmp_path):
+    budget = Budget()
+    with serving(failing(lambda s, b: error(status, "no", retry_after_ms="1"))) as server:
+        answered(live(server, tmp_path), some(1), budget)
+    assert (len(server.presentations), budget.spent.calls) == (n_asked, n_billed)
+
+
+class HangsUp(socketserver.StreamRequestHandler):
+    """Reads a request, counts it, and closes the connection without a word."""
+
+    def handle(self) -> None:
+        headers = dict(
+            line.decode().lower().strip().split(": ")
+            for line in iter(self.rfile.readline, b"\r\n")
+            if b": " in line
+        )
+        self.rfile.read(int(headers["content-length"]))
+        self.server.n_asked = getattr(self.server, "n_asked", 0) + 1
+
+
+@pytest.mark.parametrize(("race_s", "n_asked", "n_billed"), [(60.0, 8, 0), (0.0, 2, 2)])
+def test_a_server_that_hangs_up_had_its_pay_if_it_had_time_to_work(
+    race_s, n_asked, n_billed, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(client, "_RACE_S", race_s)
+    budget, chat = Budget(), Capabilities("max_tokens", False, False, None, 0)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), HangsUp) as server:
+        threading.Thread(target=server.serve_forever).start()
+        site = Site(Endpoint(f"http://127.0.0.1:{server.server_address[1]}/v1", "k"), tmp_path)
+        judge = ServedJudge(
+            "j", ServedFields(model="tiny"), PROMPT, replace(site, policy=QUICK, declared=chat)
+        )
+        (answer,) = answered(judge, some(1), budget)
+        server.shutdown()
+    assert answer.failure == "transport"
+    assert (server.n_asked, budget.spent.calls) == (n_asked, n_billed)
 
 
 def test_an_unreadable_reply_is_kept_with_its_beginning(tmp_path: Path) -> None:
@@ -952,6 +996,18 @@ def test_a_server_that_refuses_a_schema_for_good_has_none(status: int, tmp_path:
     with serving(Troubled(10**6, status)) as server:
         found = live(server, tmp_path).capabilities
     assert (found.json_schema, found.log_probabilities) == (False, True)
+
+
+def test_an_option_that_is_refused_in_a_success_is_none(tmp_path: Path) -> None:
+    class Polite(FaultServer):
+        def _refused(self, body: Body) -> Response | None:
+            if not {"response_format", "logprobs"} & set(body):
+                return None
+            return JSONResponse({"error": {"message": "it is not supported", "code": None}})
+
+    with serving(Polite()) as server:
+        found = live(server, tmp_path).capabilities
+    assert (found.json_schema, found.log_probabilities) == (False, False)
 
 
 class Drip(Response):

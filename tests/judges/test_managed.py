@@ -20,6 +20,8 @@ from buyer_process import numbered, store_in
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.decoding import Decoding
+from judgeline.judges.embeddings.definition import EmbedderDefinition
+from judgeline.judges.embeddings.managed import ManagedEmbedder
 from judgeline.judges.forms.form import Prompt
 from judgeline.judges.forms.rubric import RUBRIC
 from judgeline.judges.live.fields import ServedFields
@@ -189,7 +191,7 @@ def test_a_server_that_only_talks_is_given_up_in_the_end(fake, tmp_path, monkeyp
     monkeypatch.setattr(servers, "_LONGEST_START", 2)
     behave(monkeypatch, fake, talks_s=600)
     with (
-        pytest.raises(VllmError, match=r"did not answer within 5 s of its last word, 1\d s after"),
+        pytest.raises(VllmError, match=r"in 1\d s, 2 times.*it wrote to its log all along"),
         run_server(tmp_path, [], startup_timeout_s=5),
     ):
         pytest.fail("it never was ready")
@@ -476,6 +478,35 @@ def test_a_server_that_dies_ends_the_run_and_loses_nothing(fake, tmp_path, monke
     done, bought = buy(tmp_path, place)
     assert done["status"].tolist() == ["ok"] * 20
     assert 20 - 8 <= bought.account.n_asked <= 20 - 5  # two in flight may be lost with it
+
+
+OWN = EmbedderDefinition(slug="own", kind="vllm", model="tiny", batch_size=1, concurrency=1)
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"dies_after": 2}, r"embedding 'own': vLLM stopped with exit code 9 while it embedded"),
+        ({"crash": 7}, r"vLLM stopped with exit code 7"),
+        ({"deaf": True}, r"startup_timeout_s in config/embeddings\.yaml"),
+    ],
+)
+def test_a_failure_of_an_embedder_is_told_as_its_own(fake, tmp_path, monkeypatch, how, told):
+    behave(monkeypatch, fake, **how)
+    monkeypatch.setattr("judgeline.judges.live.troubles.RetryPolicy.delay", lambda *_: 0.0)
+    own = OWN.model_copy(update={"vllm": VllmOptions(startup_timeout_s=5)})
+    embedder, came = ManagedEmbedder(own, Hosting(logs=tmp_path / "logs")), []
+    with pytest.raises(VllmError, match=told) as caught:
+        came.extend(embedder.embed(["one", "two", "three"]))
+    assert "judge" not in str(caught.value).replace(str(tmp_path), "")
+    assert gone(fake)
+
+
+def test_an_embedder_without_vllm_is_told_as_one(monkeypatch, tmp_path):
+    for name in ("PYTHONPATH", "JUDGELINE_VLLM_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(VllmError, match="embedding 'own' needs vLLM"):
+        list(ManagedEmbedder(OWN, Hosting(logs=tmp_path)).embed(["one"]))
 
 
 def test_a_budget_in_money_without_a_price_is_refused_before_anything_starts(fake, tmp_path):

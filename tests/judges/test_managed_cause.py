@@ -1,16 +1,21 @@
 """How long a server is leased; the last error of its log, on what real servers wrote, shortened."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import dagster as dg
 import pytest
+from catalogs import catalog_of
 
-from assets.judging.asking import _release
+from assets.judging.asking import releasing
+from assets.partitions import corpus_judge_key
 from judgeline.judges.managed.cause import last_error, remedy_of
 from judgeline.judges.managed.options import Lease
+from resources.stores import StoredVerdicts
 
 CORE = "(EngineCore pid=10) ERROR 11-27 10:34:40 [core.py:1234] "
 API = "(APIServer pid=9) "
@@ -73,18 +78,30 @@ def test_a_lease_lends_one_server_until_it_ends_or_another_is_asked_for() -> Non
     assert told == ["start a", "end a", "start b", "end b", "start c", "end c"]
 
 
-def test_a_lease_ends_when_no_table_of_the_run_is_left_to_ask_for() -> None:
-    layer = SimpleNamespace(
-        executable_asset_keys=[dg.AssetKey(name) for name in ("verdicts", "choice_verdicts", "x")]
-    )
+def test_a_lease_ends_when_no_table_of_the_run_is_left_to_ask_for(tmp_path: Path) -> None:
+    here = ("verdicts", "choice_verdicts", "reliability_panel", "x")
+    layer = SimpleNamespace(executable_asset_keys=[dg.AssetKey(name) for name in here])
     ended: list[str] = []
-    lease = Lease()
-    lease.server("a", lambda scope: scope.callback(ended.append, "ended"))
-    for name, n_ended in (("verdicts", 0), ("choice_verdicts", 1)):
+    store = StoredVerdicts(uri=str(tmp_path))
+    store.lease.server("a", lambda scope: scope.callback(ended.append, "ended"))
+    catalog = catalog_of(
+        tmp_path,
+        corpora="c: {reader: battles, location: x, panel: {battles: 0}}",
+        judges="j: {kind: vllm, model: m, display_name: J, family: none, asks: [rubric, choice]}",
+    )
+    for name, error, n_ended in (
+        ("verdicts", None, 0),
+        ("choice_verdicts", ValueError("no text"), 0),
+        ("reliability_panel", None, 1),
+    ):
         run: Any = SimpleNamespace(
-            asset_key=dg.AssetKey(name), job_def=SimpleNamespace(asset_layer=layer)
+            asset_key=dg.AssetKey(name),
+            job_def=SimpleNamespace(asset_layer=layer),
+            partition_key=corpus_judge_key("c", "j"),
         )
-        _release(run, ["verdicts", "choice_verdicts", "score_verdicts"], lease)
+        table = releasing(Mock(side_effect=error, __name__="make"))
+        with suppress(ValueError):
+            table(run, catalog=catalog, verdict_store=store)
         assert len(ended) == n_ended
 
 

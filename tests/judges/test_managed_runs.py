@@ -89,6 +89,18 @@ def test_all_forms_of_a_run_are_asked_of_one_server(place, fake):
 
 
 @pytest.mark.slow
+def test_an_embedder_gets_the_pool_that_the_judge_of_its_run_held(place, fake):
+    place.add_corpus(battles(), embeddings="own", panel={"battles": 0})
+    embedder = "own: {kind: vllm, model: tiny, vllm: {startup_timeout_s: 60}}"
+    (place.config / "embeddings.yaml").write_text(embedder, encoding="utf-8")
+    place.run("--select", "+rationale_embeddings", "--select", "reliability_panel")
+    assert place.servers == 2
+    assert nobody_is_left(fake)
+    with place.instance() as instance:
+        assert in_the_pool(instance) == set()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_stopped_stops_its_server_and_gives_its_slot_back(place, fake, number):
     place.variables |= fake.behaves(latency_s=1.0, family=True)

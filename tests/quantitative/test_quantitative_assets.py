@@ -24,7 +24,7 @@ from judgeline.tables.quantitative import (
 )
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.catalog import Catalog
-from resources.stores import StoredEmbeddings
+from resources.stores import StoredEmbeddings, StoredVerdicts
 from resources.tables.expectations import result_of, results_of
 
 MODELS = ("ant", "bee", "cat", "dog", "new")
@@ -108,9 +108,8 @@ def context(corpus: str = "c") -> dg.AssetExecutionContext:
 
 
 def embed(judged, scores, catalog, tmp_path, corpus="c"):
-    return rationale_embeddings(
-        context(corpus), judged, scores, catalog, StoredEmbeddings(uri=str(tmp_path / "e"))
-    )
+    stores = StoredVerdicts(uri=str(tmp_path / "v")), StoredEmbeddings(uri=str(tmp_path / "e"))
+    return rationale_embeddings(context(corpus), judged, scores, catalog, *stores)
 
 
 def covered(embeddings, judged, scores, catalog, corpus="c"):

@@ -15,7 +15,7 @@ from judgeline.judges.live.bridge import run_once
 from judgeline.judges.live.connection import Connection, Send
 from judgeline.judges.live.endpoint import EndpointError, OutOfReachError
 from judgeline.judges.live.errors import MOST_BYTES, MalformedReplyError, StatusError
-from judgeline.judges.live.replies import member, read_reply, understood
+from judgeline.judges.live.replies import member, read_reply, tokens_of, understood
 from judgeline.judges.live.troubles import (
     TROUBLES,
     Retries,
@@ -23,13 +23,13 @@ from judgeline.judges.live.troubles import (
     Trouble,
     codes_in,
     diagnose_status,
+    said_in,
 )
 from judgeline.judges.presentation import Answer, Presentation
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 
 _SEPARATORS = {ord(one): f"\\u{ord(one):04x}" for one in "\x85\u2028\u2029"}
-_READ = 2000
 
 
 class Limits(NamedTuple):
@@ -119,7 +119,8 @@ def read_result(
     """Return the result in a line, read as if its reply had come by itself."""
     reply = member(line, "response")
     status, body = member(reply, "status_code"), member(reply, "body")
-    if status == 200:
+    stated, is_success = tokens_of(body), status == 200
+    if is_success:
         try:
             reading = understood(body, partial(read_reply, shown=shown, form=form))
         except MalformedReplyError as error:
@@ -131,14 +132,15 @@ def read_result(
             return Result(reading.answer, is_billed=True, value=reading.value)
     trouble = _trouble(status, member(body, "error") or line.get("error"), policy, shown)
     stopped = trouble.message if trouble.action == "stop" else None
-    answer = Answer(None, trouble.failure, 0, 0, said=trouble.message)
-    return Result(answer, is_billed=False, hopeless=stopped)
+    answer = Answer(None, trouble.failure, *stated, said=trouble.message)
+    is_worked_on = is_success and trouble.may_be_paid
+    return Result(answer, is_billed=is_worked_on or any(stated), hopeless=stopped)
 
 
 def _trouble(status: Any, error: Any, policy: RetryPolicy, shown: Presentation) -> Trouble:
-    said = f"{member(error, 'code')}: {member(error, 'message')}"[:_READ]
+    said = said_in(error)
     if not isinstance(status, int):  # it was never sent: the batch expired or was cancelled
-        return Trouble("retry", "transport", None, said)
+        return Trouble("retry", "transport", None, f"{member(error, 'code')}: {said}")
     texts = "\n".join((shown.instruction, shown.first_completion, shown.second_completion))
     return diagnose_status(status, said, {}, policy, codes=codes_in(error), shown=texts)
 

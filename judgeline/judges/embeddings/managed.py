@@ -8,6 +8,7 @@ from functools import cached_property
 from judgeline.judges.embeddings.definition import EmbedderDefinition
 from judgeline.judges.embeddings.served import ServedEmbedder
 from judgeline.judges.embeddings.vector import Embedding
+from judgeline.judges.live.endpoint import EndpointError
 from judgeline.judges.managed.judge import NOWHERE, running
 from judgeline.judges.managed.options import Hosting
 
@@ -41,6 +42,15 @@ class ManagedEmbedder(ServedEmbedder):
         with self._hosting.scope() as scope:
             scope.enter_context(self._hosting.claim(options.pool))
             hosted = running(own.slug, own, options, self._hosting, runner="pooling")
-            served = ServedEmbedder(own, scope.enter_context(hosted).endpoint)
+            server = scope.enter_context(hosted)
+            served = ServedEmbedder(own, server.endpoint)
             served.counts = self.counts
-            yield from scope.enter_context(contextlib.closing(served.embed(texts)))
+            try:
+                yield from scope.enter_context(contextlib.closing(served.embed(texts)))
+            except EndpointError:
+                if not server.has_ended():
+                    raise
+                raise server.failure(
+                    f"embedding {own.slug!r}: vLLM stopped with exit code {server.exit_code} "
+                    "while it embedded; vectors that came are kept"
+                ) from None

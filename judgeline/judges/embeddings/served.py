@@ -81,8 +81,9 @@ class ServedEmbedder:
         outcome = await self._send(connection, texts)
         if not isinstance(outcome, Trouble):
             return [Embedding(vector) for vector in outcome]
-        if outcome.failure in ("transport", "rejected"):  # the texts, or everything
-            is_settled = outcome.action == "stop" and not outcome.is_doubtful
+        is_packed = outcome.failure == "unreadable_reply"
+        if is_packed or outcome.failure in ("transport", "rejected"):  # the texts, or everything
+            is_settled = is_packed or (outcome.action == "stop" and not outcome.is_doubtful)
             if is_settled or isinstance(await self._send(connection, _PLAIN), Trouble):
                 raise EndpointError(self._failed_message(outcome, texts))
         if len(texts) == 1:

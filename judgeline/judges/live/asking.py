@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from judgeline.judges.budget import Cost, Meter, may_be_billed, most_of, text_bytes
+from judgeline.judges.budget import Cost, Meter, most_of, text_bytes
 from judgeline.judges.forms.form import Form, Message, Prompt, Reading, write_repair
 from judgeline.judges.live.connection import Connection
 from judgeline.judges.live.endpoint import Endpoint, EndpointError
-from judgeline.judges.live.errors import StatusError
 from judgeline.judges.live.probe import PLAIN, QUESTION
 from judgeline.judges.live.replies import (
     answer_bytes,
@@ -40,8 +39,8 @@ class Asker:
 
     A request that waits to be retried gives its place to another. One that may have been billed
     without an answer counts in full towards the budget. The meter's `counts` are added
-    ``requests``, ``retries``, ``repairs`` and ``lost``. The `bound` limits the tokens of answers
-    until one does not fit, as after thoughts; then the request does.
+    ``requests``, ``retries``, ``repairs`` and ``lost``. `bound` caps answer tokens; after the first
+    truncated answer only the request's own limit holds.
     """
 
     connection: Connection
@@ -115,7 +114,9 @@ class Asker:
                 return
         named = f"the endpoint {self._endpoint.url} cannot be asked: {trouble.message}"
         if trouble.retry_after_s:
-            raise EndpointError(f"{named}. Run again then: verdicts already given are kept")
+            raise EndpointError(
+                f"{named}. Run again after that time: verdicts already given are kept"
+            )
         raise EndpointError(
             f"{named}. Check the "
             "judge's 'model', 'base_url' and 'api_key_env' in judges.yaml, the key's rights "
@@ -144,9 +145,7 @@ class Asker:
                 trouble = self.retries.diagnose(error, shown)
                 if any(stated):
                     trouble = trouble._replace(may_be_paid=True)
-                elif isinstance(error, StatusError) and not may_be_billed(
-                    error.status, trouble.failure
-                ):
+                elif not trouble.may_be_paid:
                     spent = Cost()
                 elif spent is most:
                     meter.counts["lost"] += 1

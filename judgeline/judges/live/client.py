@@ -1,6 +1,7 @@
 """The `openai` package's client behind a hardened transport; the package takes half a second."""
 
 import ssl
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from urllib.parse import quote, urlencode
@@ -23,6 +24,7 @@ from judgeline.judges.live.errors import (
 _PLACEHOLDER = "http://endpoint"  # for a URL that may hold a key: the package's client logs it
 _MOST_FILE_BYTES = 8 << 30  # of results, which are read from disk line by line
 _CONNECT_S = 10.0
+_RACE_S = 2.0  # sooner, a server that hangs up had closed a connection that it kept
 _OF_BODY = ("content-type", "content-length")
 _CHARSET_IN = b"content-type"  # of a reply; the package would read errors by that charset
 _SAID_BY_US = {"Accept": "application/json", "User-Agent": "judgeline"}
@@ -127,6 +129,7 @@ class _Body(httpx2.AsyncByteStream):
 @contextmanager
 def translated_errors() -> Iterator[None]:
     """Translate the package's exceptions into those of aiohttp behind them, or into ours."""
+    started = time.monotonic()
     try:
         yield
     except openai.APIStatusError as error:
@@ -135,6 +138,12 @@ def translated_errors() -> Iterator[None]:
         raise StatusError(reply.status_code, text, reply.headers) from None
     except aiohttp.ClientPayloadError as error:
         raise BrokenReplyError(f"the reply broke off: {error}") from None
+    except aiohttp.ClientConnectorError:
+        raise  # nothing was sent
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+        if time.monotonic() - started <= _RACE_S:
+            raise
+        raise BrokenReplyError(f"no reply came: {type(error).__name__}: {error}") from None
     except (openai.OpenAIError, httpx2.HTTPError) as error:
         problem = error.__cause__ or error
         told = f"{type(problem).__name__}: {problem}"

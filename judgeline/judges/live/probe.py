@@ -207,10 +207,8 @@ class Probe:
                 return reply
             if reply.action == "note" or reply.status == _NOT_IMPLEMENTED:
                 return None
-            is_alive = (reply.status or 0) >= 500 and not isinstance(
-                await self._send(base), Trouble
-            )
-            if not is_alive:
+            may_be_option = (reply.status or 0) >= 500 or reply.failure == "unreadable_reply"
+            if not may_be_option or isinstance(await self._send(base), Trouble):
                 message = f"asking for {what} got no reply: {reply.message}; run again later"
                 raise OutOfReachError(message)
         return None

@@ -33,7 +33,6 @@ TROUBLES = (
 
 _RETRIED = {408, 409, 425, 429}
 _HOPELESS = {401, 402, 403, 404}
-_GAVE_UP = {504, 524}  # a gateway did; what is behind it may have gone on
 _ZHIPU_FILTER = "1301"
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _OVERFLOW = re.compile(
@@ -59,8 +58,8 @@ class Trouble(NamedTuple):
     """One failed request: the reaction, the class of failure, and the server's words.
 
     `is_doubtful` marks a stop that may concern this one request only: a firewall that dislikes a
-    text says the same as one that dislikes a key. One that `may_be_paid` is retried once. The
-    message may hold the key.
+    text says the same as one that dislikes a key. One that `may_be_paid` counts in full towards a
+    budget, and is retried once. The message may hold the key.
     """
 
     action: Literal["retry", "note", "stop"]
@@ -220,19 +219,30 @@ def diagnose_status(
         return Trouble("stop", "transport", None, said, status)
     if status < 500 and status not in _RETRIED:
         failure = _failure_of(status, " ".join(codes), words, shown)
-        if status < 300 and failure == "rejected":
-            return Trouble("retry", "unreadable_reply", None, said, status, may_be_paid=True)
         is_hopeless = failure == "rejected" and status in _HOPELESS
-        action: Literal["note", "stop"] = "stop" if is_hopeless else "note"
-        return Trouble(action, failure, None, said, status, is_doubtful=is_hopeless)
-    wait = retry_after(headers)
+        action: Literal["note", "retry", "stop"] = "stop" if is_hopeless else "note"
+        if status < 300 and failure == "rejected":
+            failure, action = "unreadable_reply", "retry"
+        is_paid = may_be_billed(status, failure)
+        return Trouble(action, failure, None, said, status, is_hopeless, is_paid)
+    wait, is_paid = retry_after(headers), may_be_billed(status)
     if wait is not None and wait > policy.longest_wait_s:
         said = (
             f"HTTP {status}, asks for {wait:,.0f} s of patience, which is more than "
             f"{policy.longest_wait_s:,.0f} s: {words}"
         )
-        return Trouble("stop", "transport", wait, said, status)
-    return Trouble("retry", "transport", wait, said, status, may_be_paid=status in _GAVE_UP)
+        return Trouble("stop", "transport", wait, said, status, may_be_paid=is_paid)
+    return Trouble("retry", "transport", wait, said, status, may_be_paid=is_paid)
+
+
+def may_be_billed(status: int, failure: str = "transport") -> bool:
+    """Return whether a request that failed with an HTTP status may have been worked on.
+
+    A gateway that gives up (504, 524) leaves the model writing, a filter has read the prompt, an
+    answer that was cut in its thoughts was thought, and so may be what is a success by its status
+    alone.
+    """
+    return status in (200, 504, 524) or failure in ("content_filter", "truncated")
 
 
 def said_in(body: object) -> str:

@@ -57,7 +57,7 @@ _REMEDIES = {
         "run again, when no other process comes or goes"
     ),
     r"Address already in use": "another process took the port in the meantime; run again",
-    r"unrecognized arguments|\.py: error: ": "mend vllm.extra_args in judges.yaml",
+    r"unrecognized arguments|\.py: error: ": "mend vllm.extra_args",
     r"LocalEntryNotFound|GatedRepo|RepositoryNotFound|gated repo": (
         "the model cannot be fetched: look at its name, accept its terms, set HF_TOKEN, and leave "
         "HF_HUB_OFFLINE unset until it is on disk"

@@ -48,6 +48,9 @@ _OF_RUNNER = {
     "generate": {"--structured-outputs-config": _COMPACT},
     "pooling": {"--runner": "pooling", "--convert": "embed"},
 }
+_NAMED = {"generate": ("judge", "judges.yaml"), "pooling": ("embedding", "config/embeddings.yaml")}
+"""What an entry that starts a server is called, and the file that it stands in, by runner."""
+
 _IS_THERE = (
     "import importlib.util, sys; found = importlib.util.find_spec('vllm');"
     "sys.exit(3 if found is None or found.origin is None else 0)"
@@ -84,6 +87,7 @@ class Server:
     log: Path
     model: str
     report: IO[str] | None = None
+    file: str = "judges.yaml"
     version: str = "unknown"
     loading_s: float = 0.0
 
@@ -146,11 +150,18 @@ class Server:
                     f"vLLM stopped with exit code {self.exit_code} after {now - started:.0f} s, "
                     "before it could answer"
                 )
-            if now - moved > timeout_s or now - started > _LONGEST_START * timeout_s:
+            is_silent = now - moved > timeout_s
+            if is_silent or now - started > _LONGEST_START * timeout_s:
+                how = (
+                    f"did not answer within {timeout_s:g} s of its last word, "
+                    f"{now - started:.0f} s after its start"
+                    if is_silent
+                    else f"did not answer in {now - started:.0f} s, {_LONGEST_START} times its "
+                    "patience, though it wrote to its log all along"
+                )
                 raise self.failure(
-                    f"vLLM did not answer within {timeout_s:g} s of its last word, "
-                    f"{now - started:.0f} s after its start; if it only needs longer, raise "
-                    "vllm.startup_timeout_s in judges.yaml"
+                    f"vLLM {how}; if it only needs longer, raise vllm.startup_timeout_s in "
+                    f"{self.file}"
                 )
             if now - told >= _TELL_EVERY_S:
                 told = now
@@ -224,7 +235,8 @@ def running(
 ) -> Iterator[Server]:
     """Run the server of a judge or embedder for a while: ready inside, gone outside."""
     tell = hosting.tell
-    python = vllm_python(slug)
+    word, file = _NAMED[runner]
+    python = vllm_python(slug, word)
     port, key = _free_port(), secrets.token_urlsafe(32)
     command = server_command(python, fields, options, port, runner)
     hosting.logs.mkdir(parents=True, exist_ok=True)
@@ -233,7 +245,7 @@ def running(
     tell(f"vllm: starting {fields.model} for {slug}; its log is {log}")
     process, report = _launch(command, server_environment(python, key), log)
     endpoint = Endpoint(f"http://{HOST}:{port}/v1", key)
-    server = Server(process, endpoint, command, log, model=str(fields.model), report=report)
+    server = Server(process, endpoint, command, log, str(fields.model), report, file)
     try:
         server.wait_until_ready(options.startup_timeout_s, tell)
         yield server
@@ -302,8 +314,11 @@ def _members(session: int | None, mark: str) -> Iterator[int]:
                 yield int(place.name)
 
 
-def vllm_python(slug: str) -> str:
-    """Return the interpreter in which vLLM is installed: ``JUDGELINE_VLLM_PYTHON``, or this one."""
+def vllm_python(slug: str, word: str = "judge") -> str:
+    """Return the interpreter in which vLLM is installed: ``JUDGELINE_VLLM_PYTHON``, or this one.
+
+    Errors name the entry `slug` by a word.
+    """
     python = os.environ.get(PYTHON_VARIABLE, "").strip() or sys.executable
     try:
         look = subprocess.run(  # noqa: S603 - the interpreter that the user named
@@ -315,12 +330,12 @@ def vllm_python(slug: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise VllmError(
-            f"judge {slug!r}: {PYTHON_VARIABLE} names {python!r}, which does not run "
+            f"{word} {slug!r}: {PYTHON_VARIABLE} names {python!r}, which does not run "
             f"({error}); set it to the Python of an environment that holds vLLM"
         ) from error
     if look.returncode:
         raise VllmError(
-            f"judge {slug!r} needs vLLM, which {python} does not have; install it beside "
+            f"{word} {slug!r} needs vLLM, which {python} does not have; install it beside "
             f"judgeline (pip install -c constraints.txt -e '.[app,vllm]'), or into an environment "
             f"of its own (python3 -m venv ENV; ENV/bin/pip install vllm) and set "
             f"{PYTHON_VARIABLE}=ENV/bin/python"

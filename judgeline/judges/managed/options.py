@@ -107,9 +107,9 @@ Claim = Callable[[str], AbstractContextManager[object]]
 
 
 class Lease:
-    """The server that steps of one run use in turn: it stays until one asks another.
+    """The server that the steps of one run use in turn.
 
-    `done` names the steps that ask it no more.
+    It runs until a step needs a server with other options. `done` names the steps that have ended.
     """
 
     def __init__(self) -> None:
@@ -124,6 +124,11 @@ class Lease:
             self._server = start(self._open)
             self._what = what
         return self._server
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a server."""
+        return bool(self._what)
 
     def end(self) -> None:
         """Stop the server, if there is one."""

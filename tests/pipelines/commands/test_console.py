@@ -3,13 +3,14 @@ import io
 import logging
 import re
 import threading
+from pathlib import Path
 
 import dagster as dg
 import pytest
 from rich.console import Console
 
 from assets.judging.asking import _log
-from pipelines.commands.console import RunReporter, cause
+from pipelines.commands.console import RunOutcome, RunReporter, cause
 
 
 def _ran(asset) -> tuple[dg.ExecuteInProcessResult, str]:
@@ -81,21 +82,36 @@ def test_a_board_is_printed_where_no_bar_can_move():
     out = io.StringIO()
     with RunReporter(Console(file=out, width=60), verbose=False) as reporter:
         assert reporter.wants_board
-        reporter.show_board("1 model-a")
-        assert out.getvalue() == "1 model-a\n"
+        reporter.show_board("1 model-a", "It stands.")
+        assert out.getvalue() == "It stands.\n1 model-a\n"
         assert not reporter.wants_board  # the first is enough
 
 
-@pytest.mark.parametrize(("error", "stays"), [(None, False), (KeyboardInterrupt, True)])
-def test_a_board_below_the_bar_gives_way_to_the_final_one_unless_there_is_none(error, stays):
+@pytest.mark.parametrize(
+    ("error", "outcome", "stays"),
+    [
+        (None, {"report": Path("r.html"), "made": {"x"}}, False),
+        (None, {"report": Path("r.html"), "made": {"x"}, "errors": ["budget spent"]}, True),
+        (None, {"made": {"x"}}, True),  # --select leaves the report out
+        (KeyboardInterrupt, {}, True),
+    ],
+)
+def test_a_board_below_the_bar_gives_way_to_the_final_one_unless_there_is_none(
+    error, outcome, stays
+):
     out = io.StringIO()
     ending = pytest.raises(error) if error else contextlib.nullcontext()
     with ending, RunReporter(Console(file=out, force_terminal=True), verbose=False) as reporter:
-        reporter.show_board("model-a")
+        reporter.show_board("model-a", "Still being made: b.")
         if error:
             raise error
+        reporter.outcome = RunOutcome("c", **outcome)
+    assert "Still being made: b." in out.getvalue()
     assert "model-a" in out.getvalue()
     assert out.getvalue().endswith("model-a\n") is stays
+    if stays:
+        *_, last = out.getvalue().rpartition("Still being made")
+        assert "model-a" in last.split("\x1b[2K")[-1]
 
 
 def test_a_warning_is_told_as_one():
