@@ -37,13 +37,12 @@ def hosting_of(
     lease: Lease | None = None,
 ) -> Hosting:
     """Return the hosting of servers within a step; its slots are those of the step's run."""
-    claim = partial(
-        claimed,
-        context.instance,
-        context.run.run_id,
-        limit=ONE_SERVER,
-        tell=lambda line: tell(f"vllm: {line}"),
-    )
+
+    def claim(pool: str) -> Held:
+        """Return the context of a slot; only a server needs the run."""
+        own = context.instance, context.run.run_id
+        return claimed(*own, pool, limit=ONE_SERVER, tell=lambda line: tell(f"vllm: {line}"))
+
     return Hosting(tell, claim, warn, lease=lease)
 
 

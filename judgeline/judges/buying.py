@@ -170,7 +170,7 @@ class Buyer:
         return replace(self, n_covered=n_covered, retried_once=(), account=Account())
 
     def keeping_failures(self) -> "Buyer":
-        """Return a buyer to whom a failed answer is an answer."""
+        """Return a buyer that retries no failure."""
         return replace(self, retried=(), retried_once=(), account=Account())
 
     def missing(

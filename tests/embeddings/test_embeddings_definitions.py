@@ -2,7 +2,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from catalogs import catalog_of
 
+from assets.settings import EMBEDDER, value
 from judgeline.judges.embeddings.definition import EmbedderDefinition
 from judgeline.judges.embeddings.embedder import open_embedder
 from judgeline.paths import ROOT
@@ -76,6 +78,27 @@ def test_an_unknown_embedding_of_a_corpus_is_told_with_those_like_it() -> None:
     catalog = Catalog(embeddings_file=str(ROOT / "config" / "embeddings.yaml"))
     with pytest.raises(ValueError, match=r"unknown embedding 'hashd'; did you mean 'hashed'"):
         catalog.embedder("hashd")
+
+
+HASHES = {  # as recorded by the version before embedders of kind vllm
+    "{kind: hashed}": "ed7db647508cc4ae55fac6c5d9f3d82f06a510d0f699b96a53a1423499aef9e6",
+    "{kind: openai, model: m, base_url: 'http://h/v1'}":
+    "13f42ec47f9e2501109a2c274b475534f99ab5dd556bf3e2560c0bf4f096ac82",
+}  # fmt: skip
+
+
+def _recorded(folder: Path, entry: str) -> str:
+    slug = "hashed" if "hashed" in entry else "served"
+    catalog = catalog_of(
+        folder, corpora=f"c: {{reader: arena, embeddings: {slug}}}", embeddings=f"{slug}: {entry}"
+    )
+    return str(value(catalog, "c", None, EMBEDDER))
+
+
+def test_an_embedder_that_starts_no_server_has_the_settings_that_it_had(tmp_path):
+    assert {entry: _recorded(tmp_path, entry) for entry in HASHES} == HASHES
+    of_vllm = "{kind: vllm, model: m, vllm: {dtype: half}}"
+    assert _recorded(tmp_path, of_vllm) != _recorded(tmp_path, of_vllm.replace("half", "float"))
 
 
 def test_a_missing_variable_is_told_with_the_file_to_change(monkeypatch):

@@ -419,7 +419,7 @@ def test_what_no_request_can_mend_stops_the_run_without_the_key(status, code, he
 
 def test_a_wait_beyond_the_patience_is_said_and_not_laid_to_the_definition(tmp_path) -> None:
     busy = failing(lambda s, b: error(429, "rate limited", retry_after="301"))
-    told = r"HTTP 429, asks for 301 s .*more than 300 s: rate limited\. Run again then"
+    told = r"HTTP 429, asks for 301 s .*more than 300 s: rate limited\. Run again after that time"
     with serving(busy) as server, pytest.raises(EndpointError, match=told) as caught:
         answers(server, tmp_path)
     assert "judges.yaml" not in str(caught.value)

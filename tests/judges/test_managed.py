@@ -203,18 +203,27 @@ import sys
 def list_repo_files(name, revision=None):
     if name == "gated/model":
         raise PermissionError(f"401: accept the terms of {name}")
+    if name == "org/kept":
+        raise ConnectionError("offline mode is enabled")
     return ["model.safetensors", "model.bin"] if name == "org/safe" else ["model.bin"]
-def snapshot_download(name, revision=None, ignore_patterns=None):
+def snapshot_download(name, revision=None, ignore_patterns=None, local_files_only=False):
+    if local_files_only and name != "org/kept":
+        raise FileNotFoundError(f"{name} is not on disk")
     print("Fetching", file=sys.stderr)
-    return f"/cache/{name}/{revision}/{ignore_patterns and ignore_patterns[0]}"
+    return f"/cache/{name}/{revision}/{','.join(ignore_patterns or [])}"
 """
 
 
 @pytest.mark.parametrize(
     ("model", "revision", "folder"),
     [
-        ("org/safe", "abc", "/cache/org/safe/abc/*.bin"),
-        ("org/old", None, "/cache/org/old/None/None"),
+        (
+            "org/safe",
+            "abc",
+            "/cache/org/safe/abc/onnx/*,*.h5,*.msgpack,*.gguf,*.bin,*.pt,*.pth,original/*",
+        ),
+        ("org/old", None, "/cache/org/old/None/onnx/*,*.h5,*.msgpack"),
+        ("org/kept", "abc", "/cache/org/kept/abc/"),
     ],
 )
 def test_weights_are_fetched_by_the_interpreter_of_vllm(fake, model, revision, folder, capfd):

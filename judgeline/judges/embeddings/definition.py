@@ -26,7 +26,7 @@ class EmbedderDefinition(EndpointFields):
     concurrency: int = Field(default=8, ge=1, le=1024, strict=True)
     timeout_s: float = Field(default=60.0, gt=0, strict=True)
     max_characters: int | None = Field(default=None, ge=1, strict=True)
-    vllm: VllmOptions = VllmOptions()
+    vllm: VllmOptions = Field(default=VllmOptions(), exclude_if=lambda v: v == VllmOptions())
 
     @model_validator(mode="after")
     def _require_what_the_kind_needs(self) -> "EmbedderDefinition":

@@ -46,4 +46,4 @@ class Marks:
             if len(kept := file.read_bytes()) == _SECRET_BYTES:
                 return kept
         write_whole(file, drawn, mode=0o600)
-        return file.read_bytes()  # of processes that begin together the last one's
+        return file.read_bytes()  # of another process, it may be; a mark is no part of an identity
