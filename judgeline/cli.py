@@ -42,7 +42,7 @@ _COLLECTED_AFTER = 200_000, 50, 100  # objects: imports make many that stay, and
 _CHECKOUT = Path(__file__).resolve().parents[1]
 CHECKOUT_COMMANDS = (
     "run", "judges", "corpora", "leaderboard", "verdicts", "labels", "why", "ui", "backfill",
-    "candidates", "forget", "checks", "paper",
+    "candidates", "forget", "checks", "embed", "paper",
 )  # fmt: skip
 """Commands that a checkout adds: those of the lineage, and the papers' tables."""
 _COMMANDS, _BOARDS = "judgeline.commands", "judgeline.boards"  # groups of entry points

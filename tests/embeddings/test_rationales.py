@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from assets.quantitative.embeddings import embedded, rationales
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES, RubricError, explanation, parse_answer
-from judgeline.verdict.short_answers import parse_score, reason_of_score
+from judgeline.verdict.short_answers import first_value, reason_of_score, scores_on
 
 OBJECT = json.dumps({response: dict.fromkeys(CRITERIA, 7) for response in RESPONSES})
 
@@ -48,7 +48,7 @@ def test_the_reason_of_a_score_is_what_follows_the_number(answer: str, reason: s
 @given(number=st.integers(1, 100), reason=st.text(alphabet="abc \n", max_size=30))
 def test_what_parses_as_a_score_has_a_reason_or_none(number: int, reason: str) -> None:
     answer = f"{number}\n{reason}"
-    assert parse_score(answer, scale=(1, 100)) == number
+    assert first_value(answer, scores_on((1, 100))).value == number
     assert reason_of_score(answer) == reason.strip()
 
 

@@ -405,11 +405,11 @@ def test_of_two_that_rank_into_one_folder_at_once_the_later_is_refused(
     simulated_battles(n_models=14, seed=5).to_csv(other, index=False)
     begun: list[int] = []
 
-    def beside(*arguments):
+    def beside(*arguments, **options):
         begun.append(1)
         if len(begun) == 1:
             rank_file(other, out, QUICK, report=False)
-        return rank_battles(*arguments)
+        return rank_battles(*arguments, **options)
 
     monkeypatch.setattr("judgeline.api.rank_battles", beside)
     if force:
@@ -503,7 +503,8 @@ def test_a_table_gives_the_board_of_its_file(battles_csv: Path, tmp_path: Path) 
     assert "Ratings from a table" in (tmp_path / "report.html").read_text("utf-8")
     with pytest.raises(ValueError, match="is 'modela' meant as 'model_a'"):
         judgeline.rank(table.rename(columns={"model_a": "modela"}), QUICK)
-    annotations = pd.DataFrame(columns=["model_a", "model_b", "scores_a", "scores_b", "human_pref"])
+    columns = "model_a model_b scores_a scores_b human_pref judge_pref"
+    annotations = pd.DataFrame(columns=columns.split())
     with pytest.raises(ValueError, match="read from their file"):
         judgeline.rank(annotations)
 

@@ -478,9 +478,9 @@ def test_the_sensor_leaves_to_a_command_what_it_places(
     looks: list[tuple[str, dg.SensorResult | dg.SkipReason]] = []
     begin = run_module.RunReporter.begin
 
-    def looking(self: run_module.RunReporter, job: str, n_steps: int) -> None:
+    def looking(self: run_module.RunReporter, job: str, n_steps: int, *shown: Any) -> None:
         looks.append((job, watch.look()))
-        begin(self, job, n_steps)
+        begin(self, job, n_steps, *shown)
 
     monkeypatch.setattr(run_module.RunReporter, "begin", looking)
     drop(watch.folder, watch.entrant)
