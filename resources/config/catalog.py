@@ -72,5 +72,6 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
         if file is None and slug in kind.examples():
             command = f"judgeline {kind.plural} add {slug}"
             raise ValueError(f"{kind.what} {slug!r} is not configured; its example is: {command}")
-        where = file or f"config/local/{kind.plural}.yaml (judgeline {kind.plural} add)"
+        command = "" if kind is EMBEDDERS else f" (judgeline {kind.plural} add)"
+        where = file or f"config/local/{kind.plural}.yaml{command}"
         raise ValueError(unknown_name(kind.what, slug, known, where))

@@ -26,7 +26,7 @@ def test_braces_and_quotes_inside_the_object_end_nothing() -> None:
 
 
 def test_a_reason_of_no_object_is_refused() -> None:
-    with pytest.raises(RubricError, match="starts with .Because\..*the JSON object"):
+    with pytest.raises(RubricError, match=r"starts with .Because\..*the JSON object"):
         explanation("Because.")
 
 

@@ -513,3 +513,19 @@ def test_the_judges_of_the_paper_name_its_rubric() -> None:
     assert own == ["deepseek-v3.2", "qwen3.5-27b", "qwen3-32b", "gpt-oss-120b", "gpt-oss-20b",
                    "gemma4-26b-a4b", "gemma4-e4b", "llama-3.3-70b"]  # fmt: skip
     assert define().template == "fenced-rubric.txt"
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        (
+            "prometheus-absolute.txt",
+            "'score.value: last' and 'score.pattern' '[RESULT] {value}', or",
+        ),
+        ("trustjudge-5.txt", "'score.value: last', or"),  # it shows the form's own pattern
+    ],
+)
+def test_the_remedy_names_the_pattern_that_the_prompt_shows(template: str, told: str) -> None:
+    judge = define(asks=["score"], score={"scale": [1, 5], "template": template})
+    with pytest.raises(ValueError, match=re.escape(told)):
+        prompt_of(judge, "score")

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from judgeline.judges.forms.form import Form, ShortForm
-from judgeline.verdict import Pattern
+from judgeline.verdict import Pattern, pattern_of
 
 _REASONS = r"(?:reason(?:s|ing)?|explanation|feedback|rationale|analysis|assessment)"
 _ENDS = re.compile(
@@ -21,6 +21,7 @@ _BEGINS = re.compile(r"\b(?:begin|start)\b[^.]*\bwith\b|\bfirst line\b", re.IGNO
 _SET_OFF = re.compile(  # double brackets, a tag, brackets behind a label, an object
     r"\[\[[^\[\]\n]{1,40}\]\]|\[[A-Z]{3,}\]|\b[A-Z]\w+:\s*\[[^\[\]\n]{1,40}\]|\{\s*\"\w+\":"
 )
+_KNOWN_PATTERNS = ("[RESULT] {value}", "[[{value}]]", "Score: {value}", '"score": {value}')
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
@@ -35,8 +36,8 @@ def require_order(template: str, file: Path, form: Form) -> None:
         if telling and "value" not in options.model_fields_set:
             raise ValueError(
                 f"prompt {file} asks for the value after the reasons ({telling!r}), and the form "
-                f"reads it first: add '{key}: last'{_with_pattern(form)}, or '{key}: first' if the "
-                "prompt does ask for it first"
+                f"reads it first: add '{key}: last'{_with_pattern(template, form)}, or "
+                f"'{key}: first' if the prompt does ask for it first"
             )
     elif isinstance(form, ShortForm) and form.pattern is not None:
         if not _shows(template, form.pattern):
@@ -70,10 +71,16 @@ def _shows(template: str, pattern: Pattern) -> bool:
     return bool(re.search(shown, template, re.IGNORECASE))
 
 
-def _with_pattern(form: Form) -> str:
+def _with_pattern(template: str, form: Form) -> str:
+    """Return the pattern that a prompt shows, if it is not the form's own, for the remedy."""
     if not isinstance(form, ShortForm) or form.options.structured:
         return ""
-    return f" and '{form.name}.pattern', such as {form.usual_pattern!r}"
+    known = (form.usual_pattern, *_KNOWN_PATTERNS)
+    shown = next((text for text in known if _shows(template, pattern_of(text))), None)
+    if shown == form.usual_pattern:
+        return ""
+    told = f" {shown!r}" if shown else ", the words that set the value off, with {value}"
+    return f" and '{form.name}.pattern'{told}"
 
 
 def _ours(form: Form) -> str:
