@@ -114,11 +114,8 @@ class _Request:
 
     @cached_property
     def definition(self) -> CorpusDefinition:
-        """Return the corpus; ValueError if it, or its embedder, is unknown."""
-        definition = self.catalog.corpus(self.corpus)
-        if definition.embeddings is not None:
-            self.catalog.embedder(definition.embeddings)  # a wrong name costs no call
-        return definition
+        """Return the corpus; ValueError if it is unknown."""
+        return self.catalog.corpus(self.corpus)
 
     @cached_property
     def store(self) -> ParquetStore:
@@ -126,8 +123,11 @@ class _Request:
         return self.tables.create_io_manager(None)
 
     def choose(self, instance: dg.DagsterInstance | None = None) -> list[JudgeDefinition]:
-        """Return the judges to run; see `judges_of`."""
-        return judges_of(self.definition, self.catalog, self.judges, instance)
+        """Return the judges to run (`judges_of`); ValueError if the corpus's embedder is unknown."""
+        chosen = judges_of(self.definition, self.catalog, self.judges, instance)
+        if self.definition.embeddings is not None:
+            self.catalog.embedder(self.definition.embeddings)  # a wrong name costs no call
+        return chosen
 
     def plan(self) -> RunOutcome:
         """Return the calls of each judge that a run would make; nobody is asked."""

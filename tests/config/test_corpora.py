@@ -37,7 +37,7 @@ MISTAKES = yaml.safe_load((Path(__file__).parent / "mistakes.yaml").read_text("u
 RECORDED = {
     "l2": 0.01, "n_resamples": 200, "seed": 0, "hard_outcome": "derived", "miscoverage": 0.1,
     "n_splits": 5, "method": "auto", "std_error": "bootstrap", "resample_by": "question",
-    "intervals": "calibrated", "win_rate_half_width": 0.05,
+    "intervals": "calibrated", "win_rate_half_width": 0.05, "families": {},
 }  # fmt: skip
 """Settings as tables have them recorded: with another value a table would be made again."""
 
