@@ -123,7 +123,7 @@ class _Request:
         return self.tables.create_io_manager(None)
 
     def choose(self, instance: dg.DagsterInstance | None = None) -> list[JudgeDefinition]:
-        """Return the judges to run (`judges_of`); ValueError if the corpus's embedder is unknown."""
+        """Return the judges to run, as `judges_of`; ValueError for an unknown embedder."""
         chosen = judges_of(self.definition, self.catalog, self.judges, instance)
         if self.definition.embeddings is not None:
             self.catalog.embedder(self.definition.embeddings)  # a wrong name costs no call
