@@ -25,7 +25,7 @@ BILLED = {None, *UNREADABLE, "refusal-field", "refusal-prose", "filtered", "leng
 """What a reply says that costs tokens and holds an answer, whatever it is worth."""
 UNANSWERED = {
     *("slow", "disconnect", "truncated-json", "other-page", "detail", "error-200", "504"),
-    *("408", "500", "502-page", "filtered-400", "thought-too-long"),  # worked on, perhaps
+    *("filtered-400", "thought-too-long"),  # read or thought about, and answered with an error
 }
 """Requests of which nobody can tell whether they were billed."""
 

@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import gzip
 import json
+import logging
 import os
 import signal
 import socket
@@ -799,8 +800,12 @@ def test_headers_query_and_body_reach_the_endpoint(tmp_path: Path) -> None:
     assert (body["reasoning_effort"], body["model"]) == ("low", "tiny")
 
 
-def test_no_url_stands_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
+def test_no_url_stands_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger = logging.getLogger("httpx2")
+    monkeypatch.setattr(logger, "disabled", False)  # a migration's configuration disables loggers
+    caplog.set_level("INFO", logger="httpx2")
     with serving(Noting()) as server:
         asked = opened(server, tmp_path, {"query": {"version": "v of 1"}})
         answered(asked, some(1))
