@@ -231,7 +231,7 @@ def content(path: Path) -> bytes:
 @pytest.mark.parametrize(
     ("storage", "n_battles"),
     [
-        ("sqlite", FEW_BATTLES),
+        pytest.param("sqlite", FEW_BATTLES, marks=pytest.mark.full),  # as `test_storms` kills runs
         pytest.param("sqlite", N_BATTLES, marks=pytest.mark.full),
         ("postgres", FEW_BATTLES),
         pytest.param("postgres", N_BATTLES, marks=pytest.mark.full),

@@ -101,6 +101,7 @@ def test_a_judge_added_while_it_runs_is_backfilled_from_the_browser(alive, brows
     browser.photograph("partition-matrix", tmp_path)
 
 
+@pytest.mark.full
 def test_a_further_judge_is_backfilled_from_the_command_line_and_again_for_nothing(alive):
     before = alive.timestamps()
     configure(alive, FROM_COMMAND_LINE)
@@ -135,17 +136,18 @@ def test_a_judge_that_leaves_the_configuration_leaves_the_comparison_and_keeps_i
         with path.open("rb") as whole:  # opened once: the table may be replaced meanwhile
             return pd.read_parquet(whole)
 
+    leaving = FROM_UI[1]
     judges = set(alive.keys("judge"))
-    left = judges - {FROM_COMMAND_LINE}
-    n_verdicts = len(table("verdicts", "arena", FROM_COMMAND_LINE))
-    alive.edit("judges", lambda known: known.pop(FROM_COMMAND_LINE))
+    left = judges - {leaving}
+    n_verdicts = len(table("verdicts", "arena", leaving))
+    alive.edit("judges", lambda known: known.pop(leaving))
     alive.wait("its retirement", lambda: set(alive.keys("judge")) == left, PATIENCE_SECONDS)
     alive.wait(
         "the comparison without it",
-        lambda: FROM_COMMAND_LINE not in set(table("judge_comparison", "arena")["judge"]),
+        lambda: leaving not in set(table("judge_comparison", "arena")["judge"]),
         PATIENCE_SECONDS,
     )
-    assert len(table("verdicts", "arena", FROM_COMMAND_LINE)) == n_verdicts > 0
+    assert len(table("verdicts", "arena", leaving)) == n_verdicts > 0
 
 
 def ended(place: Living) -> bool:
