@@ -122,10 +122,12 @@ class Server:
         if error is None:
             return VllmError(f"{what}; its log is {self.log} and ends with:\n{said}")
         remedy = remedy_of(error)
-        words = indent(self.endpoint.redact(error), "  ") + (f"\n{remedy}" if remedy else "")
+        words = indent(self.endpoint.redact(error), "  ") + (
+            f".\nRemedy: {remedy}" if remedy else ""
+        )
         return VllmError(
-            f"{what}; the last error in its log is:\n{words}\n"
-            f"its log is {self.log} and ends with:\n{said}"
+            f"{what}; the last error in its log is:\n{words}.\n"
+            f"Its log is {self.log} and ends with:\n{said}"
         )
 
     def _end_of_log(self, n_bytes: int) -> str:
