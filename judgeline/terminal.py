@@ -165,6 +165,7 @@ def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 def show_ranked(console: Console, board: "Board") -> None:
     """Print the results of a ranking: rows left out, ratings, agreement, thresholds and files."""
+    from judgeline.intervals import least_miscoverage
     from judgeline.io import questions_of
     from judgeline.report.wording import surrogacy_text
 
@@ -192,7 +193,7 @@ def show_ranked(console: Console, board: "Board") -> None:
             whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)
             console.print(f"[yellow]Note[/] ({whose}): {plain(note)}.")
     used = calibration[calibration["method"] == method].iloc[0]
-    least = math.ceil(100 / (used["n_models"] + 1)) / 100
+    least = least_miscoverage(int(used["n_models"]))
     if math.isinf(used["threshold"]) and used["miscoverage"] < least < 1:
         console.print(f"Finite intervals with these votes: --miscoverage {least:g} --force")
     show_files(console, board.files)
