@@ -220,9 +220,7 @@ def with_best_evidence(
 
 
 def leading_evidence_text(n_voted: int, miscoverage: float) -> str:
-    """Return from which miscoverage on the judge counts beside votes, where `n_voted` are so few
-    that the usual level leaves it out; empty where they are not.
-    """
+    """Return from which miscoverage on the judge counts beside votes; empty if at the usual one."""
     least = least_miscoverage(max(n_voted - 1, 0))
     if n_voted < 3 or least <= RatingOptions().miscoverage:
         return ""
