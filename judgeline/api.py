@@ -360,6 +360,7 @@ def win_rates(
     judge: str | None = None,
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
+    allow_quarantine: bool = False,
     miscoverage: float = 0.1,
     missing: Any = None,
     same_names: bool = False,
@@ -368,7 +369,7 @@ def win_rates(
 
     Parameters
     ----------
-    battles, judge, outcomes, columns, missing, same_names
+    battles, judge, outcomes, columns, allow_quarantine, missing, same_names
         As for `rank`.
     miscoverage : float
         Share of misses that intervals may have, in (0, 1).
@@ -386,8 +387,8 @@ def win_rates(
     QualityGateError
         If most rows cannot be used.
     """
-    told = {"missing": missing, "same_names": same_names}
-    scored = readable(battles, judge, outcomes, columns, allow_quarantine=False, **told).scored
+    lenient = {"allow_quarantine": allow_quarantine, "missing": missing, "same_names": same_names}
+    scored = readable(battles, judge, outcomes, columns, **lenient).scored
     if scored["human_outcome"].isna().all():
         raise ValueError("nobody voted on these battles: add human_outcome on some of them")
     given = {"scored_battles": scored}
@@ -470,6 +471,7 @@ def reference_ratings(
     judge: str | None = None,
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
+    allow_quarantine: bool = False,
     miscoverage: float = 0.1,
     missing: Any = None,
     same_names: bool = False,
@@ -478,7 +480,7 @@ def reference_ratings(
 
     Parameters
     ----------
-    battles, judge, outcomes, columns, missing, same_names
+    battles, judge, outcomes, columns, allow_quarantine, missing, same_names
         As for `rank`. A prompt is a ``question_id``; without it each battle is one.
     reference : str, optional
         Name of that model; by default the one whose least-met opponent it met most often.
@@ -498,7 +500,7 @@ def reference_ratings(
     QualityGateError
         If most rows cannot be used.
     """
-    lenient = {"allow_quarantine": False, "with_votes": False}
+    lenient = {"allow_quarantine": allow_quarantine, "with_votes": False}
     lenient |= {"missing": missing, "same_names": same_names}
     scored = readable(battles, judge, outcomes, columns, **lenient).scored
     settings = Settings(reference_model=reference, miscoverage=miscoverage)
@@ -515,6 +517,7 @@ def judge_gate(
     judge: str | None = None,
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
+    allow_quarantine: bool = False,
     verdicts: pd.DataFrame | None = None,
     replicates: str | Mapping[Any, pd.DataFrame] | None = None,
     thresholds: Mapping[str, float | None] | None = None,
@@ -526,7 +529,7 @@ def judge_gate(
 
     Parameters
     ----------
-    battles, judge, outcomes, columns, missing, same_names
+    battles, judge, outcomes, columns, allow_quarantine, missing, same_names
         As for `rank`.
     verdicts : DataFrame, optional
         Its single answers, as `ask` returns them, for the share that could be read.
@@ -559,7 +562,7 @@ def judge_gate(
         )
     withholding = (withhold,) if isinstance(withhold, str) else tuple(withhold)
     settings = Settings(thresholds=limits, withhold=withholding)
-    lenient = {"allow_quarantine": False, "missing": missing, "same_names": same_names}
+    lenient = {"allow_quarantine": allow_quarantine, "missing": missing, "same_names": same_names}
     named = judge, outcomes, columns
     first, *further = runs_given(battles, replicates, (columns or {}).get("battle_id", "battle_id"))
     scored = readable(first, *named, **lenient).scored
@@ -946,7 +949,7 @@ def pool(
             )
     scored: dict[str, pd.DataFrame] = {}
     for place, one in enumerate(battles):
-        read = readable(one, None, None, None, allow_quarantine=False)
+        read = readable(one, None, None, None, allow_quarantine=None)
         require_usable(read.scored, fit_beta_folds(as_coded(read.scored, settings.hard_outcome)))
         name = read.judge if read.judge not in scored else f"{read.judge} ({place + 1})"
         is_named = not read.scored["battle_id"].astype(str).str.fullmatch(r"row-\d+").all()

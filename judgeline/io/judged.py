@@ -334,6 +334,7 @@ def _opened(
     """Return a source whose columns are battles: as they stand, or as its layout makes them."""
     given = _given(source)
     layout = layout_of(given.columns, {one.suffix for one in given.files})
+    notes: tuple[str, ...] = ()
     if layout and layout.battles:
         try:
             table = layout.battles(given)
@@ -342,6 +343,7 @@ def _opened(
                 f"{given.path} has the keys of {layout.name} and other values ({error!r}); write "
                 "it again by that program"
             ) from error
+        notes = tuple(table.attrs.get("notes", ()))
         read, places = partial(_read_table, table), {"file", "row"}
         if places <= {*table}:
             read = partial(_read_again, table)
@@ -350,7 +352,8 @@ def _opened(
         given = given._replace(columns=[one for one in table if one not in places], read=read)
     named = _named(given.path, given.columns, stated)
     voters = layout.voters if layout else ""
-    return _Source(given.path, given.files, named, given.read, outcomes, layout, voters=voters)
+    source = _Source(given.path, given.files, named, given.read, outcomes, layout)
+    return source._replace(voters=voters, notes=notes)
 
 
 def _given(source: Path | pd.DataFrame) -> Given:
@@ -861,6 +864,8 @@ def _require_scores(numbers: pd.DataFrame, source: _Source, alike: CountedRows |
         return pd.concat(parts).groupby(level=0).sum()
 
     shown = [source.shown(column) for column in dict.fromkeys(columns)]
+    if source.layout and source.layout.score:
+        shown = [source.layout.score]
     require_on_scale(str(source.path), shown, counts, by_model, two_sided=not sides)
 
 

@@ -91,7 +91,8 @@ class Layout:
     reads files as battles, quarantined rows and verdicts; `rank` rates these if they hold votes too
     (`is_rated`). `battles` makes rows of judged battles, in our columns, which `rank` reads as it
     reads a user's: columns ``file`` and ``row`` say that they are rows of a file, and the column
-    `voters` whether people or a judge decided.
+    `voters` whether people or a judge decided. `score` is what its files call a score of one
+    answer.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Layout:
     is_rated: bool = False
     battles: Callable[[Given], pd.DataFrame] | None = None
     voters: str = ""
+    score: str = ""
 
     def fits(self, columns: Collection[str], suffixes: Collection[str] = ()) -> bool:
         """Return whether columns of a file, or the suffixes of several, tell this layout."""
