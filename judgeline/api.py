@@ -606,7 +606,8 @@ def ask(
         ``api_key_env``, ``decoding``, ``price_per_million``, ...; kind ``openai`` unless it says
         ``vllm``. Keys of an endpoint come from the environment.
     form : str
-        ``rubric``, ``choice`` or ``score``.
+        ``rubric`` or ``choice``, of which `score` and `rank` make a board, or ``score`` for one
+        number about each answer (`consistency`, `learn_judge`).
     budget : str or sequence of str, optional
         Cap on this call: ``"500calls"``, ``"2Mtokens"``, ``"5USD"``, or ``"none"``. Without one
         nothing that an endpoint may bill is asked, and the error says what it would take. What an
@@ -658,20 +659,22 @@ def ask(
 
 
 def score(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return battles with what a judge's rubric verdicts make of them, ready for `rank`.
+    """Return battles with what a judge's verdicts make of them, ready for `rank`.
 
     Parameters
     ----------
     battles : DataFrame
         As for `ask`; ``human_outcome``, A's share of the win in people's eyes, is kept.
     verdicts : DataFrame
-        What `ask` returned for them.
+        What `ask` returned for them in form ``rubric``, or ``choice``, which counts as a win, loss
+        or tie.
 
     Returns
     -------
     DataFrame
         One row per battle that has an answer in both orders: ``score_difference`` in rubric
-        points, ``judge_outcome``, A's share of the win, both orders, lengths, names and votes.
+        points, of choices the wins less the losses; ``judge_outcome``, A's share of the win, both
+        orders, lengths, names and votes.
 
     Raises
     ------
@@ -686,6 +689,15 @@ def score(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
             "battles",
         )
     said = (*SCORE_COLUMNS, "recorded_outcome")
+    columns = {*getattr(verdicts, "columns", ())}
+    if "choice" in columns and columns.isdisjoint(said):
+        verdicts = verdicts.assign(recorded_outcome=verdicts["choice"])
+    elif "completion_id" in columns and columns.isdisjoint(said):
+        raise ArgumentError(
+            "verdicts holds scores of single answers, of which no board is made: ask with form "
+            "'rubric' or 'choice', or give them to judgeline.consistency as score_verdicts",
+            "verdicts",
+        )
     given = verdicts_given(verdicts, known, said, "verdicts")
     scored = score_battles(known, given)
     if scored.empty:
