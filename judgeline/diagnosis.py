@@ -123,17 +123,17 @@ def doctor(
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
     name = "a table" if isinstance(source, pd.DataFrame) else str(source)
     layout = layout_at(source) if isinstance(source, Path) else None
-    half = layout and layout.half
-    if half is VERDICTS:
-        return _half_file(name, layout)
+    advice = layout and layout.advice
+    if advice is VERDICTS:
+        return _advised(name, layout)
     try:
         lenient = {"allow_quarantine": True, "with_votes": False, "counted": True}
         told = {"missing": missing, "same_names": same_names}
         read = readable(source, judge, outcomes, columns, **lenient, **told)
     except MissingColumnsError as error:
-        if not half and error.missing != {"score_difference"}:
+        if not advice and error.missing != {"score_difference"}:
             raise
-        return _half_file(name, layout)
+        return _advised(name, layout)
     scored = read.scored
     voted = scored[scored["human_outcome"].notna()]
     apart, people_apart = _apart(scored), _apart(voted) if len(voted) else NOBODY
@@ -256,16 +256,16 @@ def _reach(n: int) -> float:
     return 1.96 * 0.5 / math.sqrt(n)
 
 
-def _half_file(name: str, layout: Layout | None) -> Diagnosis:
+def _advised(name: str, layout: Layout | None) -> Diagnosis:
     """Return the diagnosis of a file of votes alone, or of another program's verdicts."""
-    half, told = (layout and layout.half) or VOTES, layout.name if layout else ""
-    holds = half.holds.format(layout=told)
-    command = half.command.format(file=shlex.quote(name), layout=told)
-    if layout and layout.half is VOTES:
+    advice, told = (layout and layout.advice) or VOTES, layout.name if layout else ""
+    holds = advice.holds.format(layout=told)
+    command = advice.command.format(file=shlex.quote(name), layout=told)
+    if layout and layout.advice is VOTES:
         name = f"{name} ({told})"
     counts = ("", 0, 0, 0, 0, 0, False, False)
-    lacks, supports = [half.lacks], list(half.supports)
-    return Diagnosis(name, holds, *counts, half.gate, supports, lacks, [], command)
+    lacks, supports = [advice.lacks], list(advice.supports)
+    return Diagnosis(name, holds, *counts, advice.gate, supports, lacks, [], command)
 
 
 def _apart(battles: pd.DataFrame) -> str:

@@ -279,7 +279,8 @@ def judge_skill(
     if size < 3 or np.ptp(human) == 0:
         return Skill(math.nan, math.nan, math.nan, floor)
 
-    def log_lack(squares: Floats, ratings: Floats) -> Floats:  # log(1 - skill)
+    def log_lack(squares: Floats, ratings: Floats) -> Floats:
+        """Return log(1 - skill) of squared residuals (..., n) about human ratings (..., n)."""
         about = ratings - ratings.mean(axis=-1, keepdims=True)
         spread = (about**2).sum(axis=-1)
         lack = squares.sum(axis=-1) / np.where(spread > 0, spread, math.nan)

@@ -253,6 +253,7 @@ def _id_texts(ids: pd.Series) -> pd.Series:
     """Return numbers, lists and objects of a table as texts; whole numbers without decimals."""
 
     def text(one: Any) -> str:
+        """Return an id as text, a whole number without decimals."""
         return str(one).removesuffix(".0") if isinstance(one, float) else str(one)
 
     texts = by_value(ids, text)
@@ -586,7 +587,7 @@ def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
 
 def _wrong_columns(source: _Source, missing: set[str]) -> str:
     path, columns = source.path, list(source.columns)
-    if path is not _GIVEN and source.layout and source.layout.half:
+    if path is not _GIVEN and source.layout and source.layout.advice:
         return (
             f"{path} has the columns of {source.layout.name}, which hold no verdicts and votes on "
             f"the same battles; to see what can be done with it: judgeline doctor "
@@ -856,6 +857,7 @@ def _require_scores(numbers: pd.DataFrame, source: _Source, alike: CountedRows |
         counts = pd.concat(parts).groupby(level=0).sum()
 
     def by_model(value: float) -> pd.Series:
+        """Return how often a score is met, by model."""
         if alike and of_kind is not None:
             n = [pd.Series(of_kind[:, alike.scores == value].sum(axis=1))] * 2
         else:

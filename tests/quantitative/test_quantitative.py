@@ -216,7 +216,7 @@ MISSING[[3, 7]] = math.nan
         (lambda: fit_with(outcome=np.r_[np.zeros(19), 1.5]), "outcome is 1.5 in row 19"),
         (lambda: fit_with(outcome=np.r_[np.zeros(19), math.nan]), "outcome is nan in row 19"),
         (lambda: fit_with(weight=np.r_[np.ones(19), 0]), "weight is 0 in row 19; .* positive"),
-        (lambda: fit_with(question=np.zeros(20), penalties=[1, 2]), r"1 question\(s\) for 5 fold"),
+        (lambda: fit_with(question=np.zeros(20), penalties=[1, 2]), r"on 1 question\(s\), and 5"),
         (lambda: fit_with(penalties=[2, 1]), r"penalties is \[2, 1\]"),
         (lambda: fit_with(penalties=[]), r"penalties is \[\]"),
         (lambda: fit_with(outcome=np.r_[1.0, np.zeros(19)], penalties=[1, 2]),
