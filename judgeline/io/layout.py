@@ -90,9 +90,9 @@ class Layout:
     one text, or by its `suffix`. `advice` is what `doctor` says of verdicts or votes alone.
     `corpus` reads files as battles, quarantined rows and verdicts; `rank` rates these if they hold
     votes too (`is_rated`). `battles` makes rows of judged battles, in our columns, which `rank`
-    reads as it reads a user's: columns ``file`` and ``row`` say that they are rows of a file, and the column
-    `voters` whether people or a judge decided. `score` is what its files call a score of one
-    answer.
+    reads as it reads a user's: columns ``file`` and ``row`` say that they are rows of a file, and
+    the column `voters` whether people or a judge decided. `score` is what its files call a score
+    of one answer.
     """
 
     name: str
