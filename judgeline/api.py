@@ -360,6 +360,7 @@ def win_rates(
     judge: str | None = None,
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
+    allow_quarantine: bool = False,
     miscoverage: float = 0.1,
     missing: Any = None,
     same_names: bool = False,
@@ -368,7 +369,7 @@ def win_rates(
 
     Parameters
     ----------
-    battles, judge, outcomes, columns, missing, same_names
+    battles, judge, outcomes, columns, allow_quarantine, missing, same_names
         As for `rank`.
     miscoverage : float
         Share of misses that intervals may have, in (0, 1).
@@ -386,8 +387,8 @@ def win_rates(
     QualityGateError
         If most rows cannot be used.
     """
-    told = {"missing": missing, "same_names": same_names}
-    scored = readable(battles, judge, outcomes, columns, allow_quarantine=False, **told).scored
+    lenient = {"allow_quarantine": allow_quarantine, "missing": missing, "same_names": same_names}
+    scored = readable(battles, judge, outcomes, columns, **lenient).scored
     if scored["human_outcome"].isna().all():
         raise ValueError("nobody voted on these battles: add human_outcome on some of them")
     given = {"scored_battles": scored}
@@ -470,6 +471,7 @@ def reference_ratings(
     judge: str | None = None,
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
+    allow_quarantine: bool = False,
     miscoverage: float = 0.1,
     missing: Any = None,
     same_names: bool = False,
@@ -478,7 +480,7 @@ def reference_ratings(
 
     Parameters
     ----------
-    battles, judge, outcomes, columns, missing, same_names
+    battles, judge, outcomes, columns, allow_quarantine, missing, same_names
         As for `rank`. A prompt is a ``question_id``; without it each battle is one.
     reference : str, optional
         Name of that model; by default the one whose least-met opponent it met most often.
@@ -498,7 +500,7 @@ def reference_ratings(
     QualityGateError
         If most rows cannot be used.
     """
-    lenient = {"allow_quarantine": False, "with_votes": False}
+    lenient = {"allow_quarantine": allow_quarantine, "with_votes": False}
     lenient |= {"missing": missing, "same_names": same_names}
     scored = readable(battles, judge, outcomes, columns, **lenient).scored
     settings = Settings(reference_model=reference, miscoverage=miscoverage)
@@ -515,6 +517,7 @@ def judge_gate(
     judge: str | None = None,
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
+    allow_quarantine: bool = False,
     verdicts: pd.DataFrame | None = None,
     replicates: str | Mapping[Any, pd.DataFrame] | None = None,
     thresholds: Mapping[str, float | None] | None = None,
@@ -526,7 +529,7 @@ def judge_gate(
 
     Parameters
     ----------
-    battles, judge, outcomes, columns, missing, same_names
+    battles, judge, outcomes, columns, allow_quarantine, missing, same_names
         As for `rank`.
     verdicts : DataFrame, optional
         Its single answers, as `ask` returns them, for the share that could be read.
@@ -559,7 +562,7 @@ def judge_gate(
         )
     withholding = (withhold,) if isinstance(withhold, str) else tuple(withhold)
     settings = Settings(thresholds=limits, withhold=withholding)
-    lenient = {"allow_quarantine": False, "missing": missing, "same_names": same_names}
+    lenient = {"allow_quarantine": allow_quarantine, "missing": missing, "same_names": same_names}
     named = judge, outcomes, columns
     first, *further = runs_given(battles, replicates, (columns or {}).get("battle_id", "battle_id"))
     scored = readable(first, *named, **lenient).scored
@@ -603,7 +606,8 @@ def ask(
         ``api_key_env``, ``decoding``, ``price_per_million``, ...; kind ``openai`` unless it says
         ``vllm``. Keys of an endpoint come from the environment.
     form : str
-        ``rubric``, ``choice`` or ``score``.
+        ``rubric`` or ``choice``, of which `score` and `rank` make a board, or ``score`` for one
+        number about each answer (`consistency`, `learn_judge`).
     budget : str or sequence of str, optional
         Cap on this call: ``"500calls"``, ``"2Mtokens"``, ``"5USD"``, or ``"none"``. Without one
         nothing that an endpoint may bill is asked, and the error says what it would take. What an
@@ -655,20 +659,22 @@ def ask(
 
 
 def score(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return battles with what a judge's rubric verdicts make of them, ready for `rank`.
+    """Return battles with what a judge's verdicts make of them, ready for `rank`.
 
     Parameters
     ----------
     battles : DataFrame
         As for `ask`; ``human_outcome``, A's share of the win in people's eyes, is kept.
     verdicts : DataFrame
-        What `ask` returned for them.
+        What `ask` returned for them in form ``rubric``, or ``choice``, which counts as a win, loss
+        or tie.
 
     Returns
     -------
     DataFrame
         One row per battle that has an answer in both orders: ``score_difference`` in rubric
-        points, ``judge_outcome``, A's share of the win, both orders, lengths, names and votes.
+        points, of choices the wins less the losses; ``judge_outcome``, A's share of the win, both
+        orders, lengths, names and votes.
 
     Raises
     ------
@@ -683,6 +689,15 @@ def score(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
             "battles",
         )
     said = (*SCORE_COLUMNS, "recorded_outcome")
+    columns = {*getattr(verdicts, "columns", ())}
+    if "choice" in columns and columns.isdisjoint(said):
+        verdicts = verdicts.assign(recorded_outcome=verdicts["choice"])
+    elif "completion_id" in columns and columns.isdisjoint(said):
+        raise ArgumentError(
+            "verdicts holds scores of single answers, of which no board is made: ask with form "
+            "'rubric' or 'choice', or give them to judgeline.consistency as score_verdicts",
+            "verdicts",
+        )
     given = verdicts_given(verdicts, known, said, "verdicts")
     scored = score_battles(known, given)
     if scored.empty:
@@ -946,7 +961,7 @@ def pool(
             )
     scored: dict[str, pd.DataFrame] = {}
     for place, one in enumerate(battles):
-        read = readable(one, None, None, None, allow_quarantine=False)
+        read = readable(one, None, None, None, allow_quarantine=None)
         require_usable(read.scored, fit_beta_folds(as_coded(read.scored, settings.hard_outcome)))
         name = read.judge if read.judge not in scored else f"{read.judge} ({place + 1})"
         is_named = not read.scored["battle_id"].astype(str).str.fullmatch(r"row-\d+").all()

@@ -10,6 +10,7 @@ import pandas as pd
 
 from judgeline.diagnostics import diagnose_biases
 from judgeline.elo import fit_beta_folds, require_connected
+from judgeline.intervals import leading_evidence_text, least_miscoverage, models_needed
 from judgeline.io import (
     LENGTHS,
     ORDERS,
@@ -32,7 +33,6 @@ from judgeline.usable import (
 
 NOBODY = "nobody voted"
 _USEFUL = 0.65  # share of decided battles that a weak but useful judge agrees with people on
-_WIDER = 0.2  # share of misses at which fewer models with votes make intervals finite
 _BIASES = {
     "position_first_preferred": "the judge prefers the response shown first in {share:.0%} of "
     "{n:,} presentations that it decided.",
@@ -123,17 +123,17 @@ def doctor(
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
     name = "a table" if isinstance(source, pd.DataFrame) else str(source)
     layout = layout_at(source) if isinstance(source, Path) else None
-    half = layout and layout.half
-    if half is VERDICTS:
-        return _half_file(name, layout)
+    advice = layout and layout.advice
+    if advice is VERDICTS:
+        return _advised(name, layout)
     try:
         lenient = {"allow_quarantine": True, "with_votes": False, "counted": True}
         told = {"missing": missing, "same_names": same_names}
         read = readable(source, judge, outcomes, columns, **lenient, **told)
     except MissingColumnsError as error:
-        if not half and error.missing != {"score_difference"}:
+        if not advice and error.missing != {"score_difference"}:
             raise
-        return _half_file(name, layout)
+        return _advised(name, layout)
     scored = read.scored
     voted = scored[scored["human_outcome"].notna()]
     apart, people_apart = _apart(scored), _apart(voted) if len(voted) else NOBODY
@@ -178,12 +178,10 @@ def _abilities(
     is_single = not read.is_counted
     orders = read.scored.filter([*ORDERS])
     has_orders = is_single and bool(orders.notna().all(axis=1).any())
-    n_lacking = calibrating(miscoverage) - n_counted
-    finite_now = (
-        ""
-        if n_counted < calibrating(_WIDER)
-        else f"; {1 - _WIDER:.0%} is finite now (miscoverage {_WIDER})"
-    )
+    n_lacking = models_needed(miscoverage) - n_counted
+    wider = least_miscoverage(n_counted)
+    finite_now = f"; {1 - wider:.0%} is finite now (miscoverage {wider:g})" if wider < 1 else ""
+    leads = leading_evidence_text(n_counted, miscoverage)
     supports = [
         (
             is_single and not apart,
@@ -209,9 +207,9 @@ def _abilities(
         (has_votes and bool(people_apart), f"Votes do not tie their models: {people_apart}."),
         (
             n_lacking > 0,
-            f"Finite intervals of the judge: {calibrating(miscoverage)} models with votes that "
+            f"Finite intervals of the judge: {models_needed(miscoverage)} models with votes that "
             f"count calibrate them, and there are {n_counted}; add votes on {n_lacking} more"
-            f"{finite_now}.",
+            f"{finite_now}.{leads and ' '}{leads}",
         ),
         (
             is_single and not has_orders,
@@ -219,11 +217,6 @@ def _abilities(
         ),
     ]
     return [text for holds, text in supports if holds], [text for holds, text in missing if holds]
-
-
-def calibrating(miscoverage: float) -> int:
-    """Return how many voted models a finite interval of the judge takes."""
-    return math.ceil(1 / miscoverage - 1 - 1e-9)
 
 
 def _concerns(read: JudgedBattles) -> list[str]:
@@ -263,16 +256,16 @@ def _reach(n: int) -> float:
     return 1.96 * 0.5 / math.sqrt(n)
 
 
-def _half_file(name: str, layout: Layout | None) -> Diagnosis:
+def _advised(name: str, layout: Layout | None) -> Diagnosis:
     """Return the diagnosis of a file of votes alone, or of another program's verdicts."""
-    half, told = (layout and layout.half) or VOTES, layout.name if layout else ""
-    holds = half.holds.format(layout=told)
-    command = half.command.format(file=shlex.quote(name), layout=told)
-    if layout and layout.half is VOTES:
+    advice, told = (layout and layout.advice) or VOTES, layout.name if layout else ""
+    holds = advice.holds.format(layout=told)
+    command = advice.command.format(file=shlex.quote(name), layout=told)
+    if layout and layout.advice is VOTES:
         name = f"{name} ({told})"
     counts = ("", 0, 0, 0, 0, 0, False, False)
-    lacks, supports = [half.lacks], list(half.supports)
-    return Diagnosis(name, holds, *counts, half.gate, supports, lacks, [], command)
+    lacks, supports = [advice.lacks], list(advice.supports)
+    return Diagnosis(name, holds, *counts, advice.gate, supports, lacks, [], command)
 
 
 def _apart(battles: pd.DataFrame) -> str:

@@ -25,6 +25,9 @@ N_RESAMPLES = 200
 MOST_RESAMPLED = 100_000
 """Above this many battles no resamples are drawn: the closed form is as good."""
 
+MOST_SPLITS = 10_000
+"""Random splits of the models: each takes a millisecond or more, without a sign of life."""
+
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}  # operators
 
 
@@ -118,7 +121,7 @@ class RatingOptions(FitOptions):
 
     hard_outcome: Literal["derived", "recorded"] = "derived"
     miscoverage: float = bounded(0.1, gt=0, lt=1)
-    n_splits: int = bounded(5, ge=1)
+    n_splits: int = bounded(5, ge=1, le=MOST_SPLITS)
     method: str = "auto"
     std_error: StdErrorKind | None = None
     resample_by: Literal["question", "battle"] = "question"

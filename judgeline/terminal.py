@@ -165,6 +165,7 @@ def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 def show_ranked(console: Console, board: "Board") -> None:
     """Print the results of a ranking: rows left out, ratings, agreement, thresholds and files."""
+    from judgeline.intervals import least_miscoverage
     from judgeline.io import questions_of
     from judgeline.report.wording import surrogacy_text
 
@@ -192,7 +193,7 @@ def show_ranked(console: Console, board: "Board") -> None:
             whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)
             console.print(f"[yellow]Note[/] ({whose}): {plain(note)}.")
     used = calibration[calibration["method"] == method].iloc[0]
-    least = math.ceil(100 / (used["n_models"] + 1)) / 100
+    least = least_miscoverage(int(used["n_models"]))
     if math.isinf(used["threshold"]) and used["miscoverage"] < least < 1:
         console.print(f"Finite intervals with these votes: --miscoverage {least:g} --force")
     show_files(console, board.files)
@@ -280,15 +281,18 @@ def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> N
 
 def show_splits(console: Console, splits: "pd.DataFrame", n_labels: int) -> None:
     """Print which further answers of each system people should label."""
-    names = ("system", "passed", "failed", "label more that pass", "that fail", "half-width then")
-    rows, plan = [], ["more_passed", "more_failed", "half_width"]
+    names = ("system", "passed", "failed", "label more that pass", "that fail")
+    widths, rows = ("half-width now", "half-width then"), []
     for row in splits.to_dict("records"):
-        own = [f"{row[name]:.0f}" for name in plan[:2]] + [f"{row['half_width']:.1%}"]
+        own = [f"{row[name]:.0f}" for name in ("more_passed", "more_failed")]
+        own += [f"{row[name]:.1%}" for name in ("half_width_now", "half_width")]
         counts = f"{row['n_passed']:,}", f"{row['n_failed']:,}"
-        rows.append((row["system"], *counts, *(own if row["status"] == "ok" else ["-"] * 3)))
-    console.print(plain_table(f"{n_labels:,} labels of each system in all", names, rows))
-    for row in splits[splits["status"].ne("ok")].to_dict("records"):
-        console.print(f"[yellow]Note[/], {plain(row['system'])}: {plain(row['note'])}")
+        rows.append((row["system"], *counts, *(own if row["status"] == "ok" else ["-"] * 4)))
+    title = f"{n_labels:,} labels of each system in all, and the half-width of 'corrected'"
+    console.print(plain_table(title, (*names, *widths), rows))
+    for row in splits[splits["note"].ne("")].to_dict("records"):
+        noted = f"[yellow]Note[/], {plain(row['system'])}: {plain(row['note'])}"
+        console.print(noted, soft_wrap=True)
 
 
 def show_files(console: Console, files: dict[str, Path]) -> None:

@@ -21,6 +21,7 @@ from judgeline.io import (
     require_few_lost,
 )
 from judgeline.io.failures import NOTHING
+from judgeline.io.layouts import layout_at
 from judgeline.io.one_battle import UNCLEAR
 from judgeline.io.voters import FEWEST_DECIDED
 from judgeline.suggest import QualityGateError
@@ -63,13 +64,16 @@ def readable(
     outcomes: str | None,
     columns: Mapping[str, str] | None,
     *,
-    allow_quarantine: bool,
+    allow_quarantine: bool | None,
     with_votes: bool = True,
     counted: bool = False,
     missing: Any = None,
     same_names: bool = False,
 ) -> JudgedBattles:
-    """Return the battles of a file or table; QualityGateError if too many rows are unusable."""
+    """Return the battles of a file or table; QualityGateError if too many rows are unusable.
+
+    `allow_quarantine` is None for a caller that has no such argument.
+    """
     source = source if isinstance(source, pd.DataFrame) else Path(source)
     place = "the table" if isinstance(source, pd.DataFrame) else str(source)
     for name, value, kind, example in (
@@ -98,8 +102,7 @@ def readable(
         alone = call_text("reference_ratings", source, judge, outcomes, columns, **told)
         raise MissingColumnsError(
             f"{place} has verdicts of a judge and no votes of people, which ratings on the human "
-            "scale need: add them as human_outcome or winner, or name their column with "
-            f"columns=human_outcome=NAME. Ratings by the judge alone: {alone}",
+            f"scale need: {_to_add_votes(source, judge)}. Ratings by the judge alone: {alone}",
             error.missing,
         ) from error
     if battles.quarantined_share > _MOST_QUARANTINED:
@@ -109,10 +112,29 @@ def readable(
             "file: ratings from what is left would speak of other battles than it was meant to hold"
         )
     if not allow_quarantine:
-        remedy = "Correct the file, or rate what is left with allow_quarantine=True"
+        remedy = "Correct the file"
+        if allow_quarantine is not None:
+            remedy += ", or rate what is left with allow_quarantine=True"
         lost = (battles.quarantine, battles.n_rows, _LOST, place, remedy)
         require_few_lost(*lost, argument="allow_quarantine")
     return battles
+
+
+def _to_add_votes(source: pd.DataFrame | Path, judge: str | None) -> str:
+    """Return how votes are added to battles: to their file, or to a table made of it."""
+    layout = layout_at(source) if isinstance(source, Path) else None
+    if layout is None or layout.battles is None:
+        return (
+            "add them as human_outcome or winner, or name their column with "
+            "columns=human_outcome=NAME"
+        )
+    named = f", judge={judge!r}" if judge else ""
+    return (
+        f"results of {layout.name} have no place for them, so add them to a table of its battles. "
+        "In Python: battles = judgeline.io.read_judged_battles(pathlib.Path("
+        f"{str(source)!r}){named}, with_votes=False).scored; battles['human_outcome'] = 1, 0.5, 0 "
+        "or NaN of each row, A's share of the win; judgeline.rank(battles)"
+    )
 
 
 def call_text(

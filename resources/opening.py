@@ -18,6 +18,14 @@ def open_judge(
     form: FormName = "rubric",
 ) -> Judge:
     """Return a judge that is ready to answer about a corpus in one form, or ValueError."""
+    require_asked(definition, form)
+    if definition.kind in ("openai", "vllm"):
+        return open_served(definition, form, hosting)
+    return _open_builtin(definition, corpus, form)
+
+
+def require_asked(definition: JudgeDefinition, form: FormName) -> None:
+    """Refuse a form in which a judge is not asked."""
     if definition.kind != "recorded" and form not in definition.asks:
         others = " ".join(f"{FORM_TABLES[name].name}+" for name in definition.asks)
         raise ValueError(
@@ -26,9 +34,6 @@ def open_judge(
             "in judges.yaml, or make what rests on the others alone: --select "
             f"{others!r}"
         )
-    if definition.kind in ("openai", "vllm"):
-        return open_served(definition, form, hosting)
-    return _open_builtin(definition, corpus, form)
 
 
 def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: FormName) -> Judge:

@@ -9,9 +9,11 @@ from assets.partitions import by_judge
 from assets.provenance import UP_TO_LEADERBOARD, settled_judges
 from assets.settings import rating_of
 from judgeline.steps.comparison import compare, compare_pooled
+from judgeline.steps.intervals import conformal_calibration
 from judgeline.steps.reliability import withheld_judges
 from resources.config.catalog import Catalog
 
+_READ = [name for name in conformal_calibration.reads if name != "method"]
 _OF_RATINGS = ["mae", "spearman", "kendall", "mean_beta", "threshold", "coverage", "median_width"]
 
 
@@ -41,7 +43,7 @@ def judge_comparison(
     run got through its blocking checks as far as a leaderboard. What rests on ratings is null
     for a judge whose ratings are withheld. The judges together are one more, named pooled.
     """
-    rating = rating_of(context, catalog, "miscoverage", "n_splits", "seed", "std_error", "families")
+    rating = rating_of(context, catalog, *_READ)
     boards, *tables = (
         by_judge(of_judges)
         for of_judges in (

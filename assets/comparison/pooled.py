@@ -1,5 +1,7 @@
 """The judges of a corpus as one judge: a board of their pooled ratings, and its row of figures."""
 
+from dataclasses import fields
+
 import dagster as dg
 import pandas as pd
 
@@ -9,15 +11,17 @@ from assets.partitions import by_judge
 from assets.provenance import UP_TO_LEADERBOARD, settled_judges
 from assets.settings import corpus_of
 from judgeline.io import common_battles
+from judgeline.rating_options import RatingOptions
 from judgeline.steps.candidates import score_candidates
 from judgeline.steps.comparison import candidate_tables, pooled_board
 from judgeline.steps.reliability import gate_of, weakness, withheld_judges
 from resources.config.catalog import Catalog
 
-_READ = (
-    "l2", "n_resamples", "n_splits", "seed", "resample_by", "hard_outcome", "miscoverage",
-    "std_error", "intervals", "families",
-)  # fmt: skip
+_READ = tuple(
+    setting.name
+    for setting in fields(RatingOptions)
+    if setting.name not in ("method", "win_rate_half_width")  # pooled ratings have one method
+)
 
 
 @table_asset("4", COMPARES_JUDGES, columns={"leaderboard": ("model", "rating", "flags")})

@@ -348,6 +348,7 @@ def equal_mass_bins(
     """
 
     def starts(_: Floats, n_until: Floats) -> Ints:
+        """Return the first value of each bin, by the number of battles up to each value."""
         marks = np.arange(1, n_bins) * int(n_until[-1]) // n_bins
         return np.unique(np.r_[0, np.searchsorted(n_until, marks, side="right")])
 
@@ -363,6 +364,7 @@ def quantile_bins(
     """
 
     def starts(ordered: Floats, n_until: Floats) -> Ints:
+        """Return the first value of each bin between the quantiles of ascending values."""
         at = (n_until[-1] - 1) * np.arange(n_bins + 1) / n_bins
         low, high = (
             ordered[np.searchsorted(n_until, end, side="right")]

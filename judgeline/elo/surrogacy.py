@@ -112,6 +112,7 @@ def fit_surrogacy(
     score, outcome = voted.rubric_points(), voted.human_outcome / 2
 
     def gaps(strength: Floats) -> Floats:
+        """Return the strength of A less that of B in each battle, from the fold without it."""
         return np.asarray(strength[part, voted.model_a] - strength[part, voted.model_b])
 
     def fitted(votes: Bools, strength: Floats, start: Floats) -> tuple[Floats, Floats]:

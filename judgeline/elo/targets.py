@@ -62,6 +62,7 @@ def soft_target(battles: CodedBattles, counts: Ints, beta: Floats, voted: Bools)
     """Return the target of ``sigmoid(beta_m * s)``, at the slope of each fold."""
 
     def own(part: slice) -> tuple[Floats, Floats]:
+        """Return the shares of A and of B in some battles, each at the slope without the model."""
         score = battles.rubric_points(part)
         slope_a, slope_b = beta[battles.model_a[part]], beta[battles.model_b[part]]
         return exact_share(expit(slope_a * score)), exact_share(expit(-slope_b * score))

@@ -16,9 +16,11 @@ from judgeline.intervals.conformal import (
     chosen_std_error,
     clustered_vote_error,
     interval_half_width,
+    least_miscoverage,
+    models_needed,
 )
 from judgeline.intervals.judge_and_votes import VotedRatings
-from judgeline.rating_options import IntervalKind, StdErrorKind
+from judgeline.rating_options import IntervalKind, RatingOptions, StdErrorKind
 
 WITHHELD = "withheld: "
 """What the flag of a rating begins with that is not shown, because its judge failed the gate."""
@@ -215,6 +217,21 @@ def with_best_evidence(
     columns = (np.array(column) for column in zip(*chosen, strict=True))
     best = board._replace(**dict(zip(_Estimate._fields, columns, strict=True)))
     return in_order(best, miscoverage=miscoverage)
+
+
+def leading_evidence_text(n_voted: int, miscoverage: float) -> str:
+    """Return from which miscoverage on the judge counts beside votes; empty if at the usual one."""
+    least = least_miscoverage(max(n_voted - 1, 0))
+    if n_voted < 3 or least <= RatingOptions().miscoverage:
+        return ""
+    is_left_out = models_needed(miscoverage) > n_voted - 1
+    here = "the votes alone" if is_left_out else "judge and votes"
+    return (
+        f"The level decides what a model with {ENOUGH_VOTES} votes is rated by: below miscoverage "
+        f"{least:g} its votes alone, since the other {n_voted - 1} models with votes are too few "
+        f"to calibrate the judge, and from there on judge and votes together; here it is "
+        f"{miscoverage:g}: {here}. Do not compare intervals of both sides."
+    )
 
 
 def _together(ratings: VotedRatings) -> dict[str, _Estimate]:

@@ -87,6 +87,16 @@ def require_miscoverage(miscoverage: float) -> None:
         raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
 
 
+def models_needed(miscoverage: float) -> int:
+    """Return how many models calibrate a finite threshold at least."""
+    return math.ceil(1 / miscoverage - 1 - 1e-9)
+
+
+def least_miscoverage(n_models: int) -> float:
+    """Return the least miscoverage, in hundredths, at which n models give a finite threshold."""
+    return math.ceil(100 / (n_models + 1) - 1e-9) / 100
+
+
 def n_above_threshold(n_scores: int, miscoverage: float) -> int:
     """Return how many scores lie above the threshold; -1 when there are too few for any."""
     # from above the rank is exact: in floats (99 + 1) * (1 - 0.45) is 55.00000000000001
@@ -269,7 +279,8 @@ def judge_skill(
     if size < 3 or np.ptp(human) == 0:
         return Skill(math.nan, math.nan, math.nan, floor)
 
-    def log_lack(squares: Floats, ratings: Floats) -> Floats:  # log(1 - skill)
+    def log_lack(squares: Floats, ratings: Floats) -> Floats:
+        """Return log(1 - skill) of squared residuals (..., n) about human ratings (..., n)."""
         about = ratings - ratings.mean(axis=-1, keepdims=True)
         spread = (about**2).sum(axis=-1)
         lack = squares.sum(axis=-1) / np.where(spread > 0, spread, math.nan)
@@ -517,7 +528,7 @@ def _note(voted: Calibrating, n_calibration: int, miscoverage: float) -> str:
         remedy = "; have humans vote on more models or raise the miscoverage" * (not is_stated)
         notes.append(
             f"{what}: {1 - miscoverage:.0%} coverage needs at least "
-            f"{math.ceil(1 / miscoverage - 1 - 1e-9)} models to calibrate, there are "
+            f"{models_needed(miscoverage)} models to calibrate, there are "
             f"{' and '.join(short)}{remedy}"
         )
     if count := int(np.isinf(scores).sum()):

@@ -105,6 +105,7 @@ def _passed(place: str, values: pd.Series) -> pd.Series:
     """Return verdicts as numbers: 1 passed, 0 failed, null for an empty cell."""
 
     def share(value: Any) -> float | None:
+        """Return 1 for a pass, 0 for a fail, None for any other value."""
         return None if pd.isna(value) else _CODES.get(code_of(value).casefold())
 
     found = by_value(values, share).astype("float64")

@@ -253,6 +253,7 @@ def _id_texts(ids: pd.Series) -> pd.Series:
     """Return numbers, lists and objects of a table as texts; whole numbers without decimals."""
 
     def text(one: Any) -> str:
+        """Return an id as text, a whole number without decimals."""
         return str(one).removesuffix(".0") if isinstance(one, float) else str(one)
 
     texts = by_value(ids, text)
@@ -334,6 +335,7 @@ def _opened(
     """Return a source whose columns are battles: as they stand, or as its layout makes them."""
     given = _given(source)
     layout = layout_of(given.columns, {one.suffix for one in given.files})
+    notes: tuple[str, ...] = ()
     if layout and layout.battles:
         try:
             table = layout.battles(given)
@@ -342,6 +344,7 @@ def _opened(
                 f"{given.path} has the keys of {layout.name} and other values ({error!r}); write "
                 "it again by that program"
             ) from error
+        notes = tuple(table.attrs.get("notes", ()))
         read, places = partial(_read_table, table), {"file", "row"}
         if places <= {*table}:
             read = partial(_read_again, table)
@@ -350,7 +353,8 @@ def _opened(
         given = given._replace(columns=[one for one in table if one not in places], read=read)
     named = _named(given.path, given.columns, stated)
     voters = layout.voters if layout else ""
-    return _Source(given.path, given.files, named, given.read, outcomes, layout, voters=voters)
+    source = _Source(given.path, given.files, named, given.read, outcomes, layout)
+    return source._replace(voters=voters, notes=notes)
 
 
 def _given(source: Path | pd.DataFrame) -> Given:
@@ -583,7 +587,7 @@ def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
 
 def _wrong_columns(source: _Source, missing: set[str]) -> str:
     path, columns = source.path, list(source.columns)
-    if path is not _GIVEN and source.layout and source.layout.half:
+    if path is not _GIVEN and source.layout and source.layout.advice:
         return (
             f"{path} has the columns of {source.layout.name}, which hold no verdicts and votes on "
             f"the same battles; to see what can be done with it: judgeline doctor "
@@ -853,6 +857,7 @@ def _require_scores(numbers: pd.DataFrame, source: _Source, alike: CountedRows |
         counts = pd.concat(parts).groupby(level=0).sum()
 
     def by_model(value: float) -> pd.Series:
+        """Return how often a score is met, by model."""
         if alike and of_kind is not None:
             n = [pd.Series(of_kind[:, alike.scores == value].sum(axis=1))] * 2
         else:
@@ -861,6 +866,8 @@ def _require_scores(numbers: pd.DataFrame, source: _Source, alike: CountedRows |
         return pd.concat(parts).groupby(level=0).sum()
 
     shown = [source.shown(column) for column in dict.fromkeys(columns)]
+    if source.layout and source.layout.score:
+        shown = [source.layout.score]
     require_on_scale(str(source.path), shown, counts, by_model, two_sided=not sides)
 
 

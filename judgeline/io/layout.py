@@ -41,7 +41,7 @@ class Given(NamedTuple):
     read: Callable[[list[str], list[str]], pd.DataFrame]
 
 
-class Half(NamedTuple):
+class LayoutAdvice(NamedTuple):
     """What `doctor` says of verdicts or votes alone; ``{file}`` and ``{layout}`` are filled in."""
 
     holds: str
@@ -51,21 +51,21 @@ class Half(NamedTuple):
     supports: tuple[str, ...] = ()
 
 
-VOTES = Half(
+VOTES = LayoutAdvice(
     "votes of people without verdicts of a judge",
     "nothing to rate models by yet: these votes have no judge",
     "Verdicts of a judge on the same battles: score_difference, judge_score_a and judge_score_b, "
     "judge_winner or verdict. A checkout of judgeline asks a judge for them (docs/judges.md).",
     "judgeline doctor {file}",
 )
-REFERENCE = Half(
+REFERENCE = LayoutAdvice(
     "verdicts of a judge on models beside a reference model ({layout})",
     "such verdicts are rated by the lineage, in a checkout",
     "Votes of people, without which ratings are the judge's.",
     "judgeline corpora add NAME --set reader={layout} --set location={file}",
     ("reference-anchored ratings (docs/reference-elo.md)",),
 )
-VERDICTS = Half(
+VERDICTS = LayoutAdvice(
     "verdicts of another program ({layout})",
     "verdicts of another program are rated by the lineage, in a checkout",
     "Votes of people, which such files do not have.",
@@ -87,21 +87,23 @@ class Layout:
     """A published kind of file, by its name in messages and in ``corpora.yaml``.
 
     A file is of the layout if it has all `columns` (of JSON: keys) of one version, which stand in
-    one text, or by its `suffix`. `half` is what `doctor` says of verdicts or votes alone. `corpus`
-    reads files as battles, quarantined rows and verdicts; `rank` rates these if they hold votes too
-    (`is_rated`). `battles` makes rows of judged battles, in our columns, which `rank` reads as it
-    reads a user's: columns ``file`` and ``row`` say that they are rows of a file, and the column
-    `voters` whether people or a judge decided.
+    one text, or by its `suffix`. `advice` is what `doctor` says of verdicts or votes alone.
+    `corpus` reads files as battles, quarantined rows and verdicts; `rank` rates these if they hold
+    votes too (`is_rated`). `battles` makes rows of judged battles, in our columns, which `rank`
+    reads as it reads a user's: columns ``file`` and ``row`` say that they are rows of a file, and
+    the column `voters` whether people or a judge decided. `score` is what its files call a score
+    of one answer.
     """
 
     name: str
     columns: tuple[str, ...] = ()
     suffix: str = ""
-    half: Half | None = None
+    advice: LayoutAdvice | None = None
     corpus: Callable[["Layout", Sequence[Path], Stated], CorpusRead] | None = None
     is_rated: bool = False
     battles: Callable[[Given], pd.DataFrame] | None = None
     voters: str = ""
+    score: str = ""
 
     def fits(self, columns: Collection[str], suffixes: Collection[str] = ()) -> bool:
         """Return whether columns of a file, or the suffixes of several, tell this layout."""

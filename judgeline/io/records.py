@@ -85,7 +85,7 @@ FAILED = "parse_error"
 """Class of a verdict for which its file has no outcome, whatever the reason was."""
 
 
-class Told(NamedTuple):
+class PublishedVerdict(NamedTuple):
     """A published verdict: A's share of the win (None: failed), the words, and what is wrong."""
 
     order: str
@@ -99,7 +99,7 @@ class Judged(NamedTuple):
 
     battle: Mapping[str, Any]
     judge: str
-    told: tuple[Told, ...]
+    told: tuple[PublishedVerdict, ...]
 
 
 def of_records(
@@ -161,7 +161,7 @@ def _add(judged: dict[tuple[str, str], Judged], one: Judged) -> dict[str, str]:
     return aside if troubles else {}
 
 
-def _row(battle: str, judge: str, told: Told) -> dict[str, Any]:
+def _row(battle: str, judge: str, told: PublishedVerdict) -> dict[str, Any]:
     call = {"judge": judge, "order": told.order}
     said = {"outcome": repr(told.outcome), "answer": told.answer or ""}
     return {
@@ -204,13 +204,13 @@ def verdict_of(
     expected: str,
     answer: str | None,
     key: str = "",
-) -> Told:
+) -> PublishedVerdict:
     """Return a verdict; `share_of` has A's share, None of a failure, or raises of no outcome."""
     try:
-        return Told(order, share_of(published), answer)
+        return PublishedVerdict(order, share_of(published), answer)
     except (KeyError, TypeError, ValueError):
         trouble = f"{key}{quoted(published)} is no outcome; expected {expected}"
-        return Told(order, None, answer, trouble)
+        return PublishedVerdict(order, None, answer, trouble)
 
 
 def models_of(record: Mapping[str, Any], *keys: str) -> list[str]:

@@ -33,6 +33,9 @@ CHOICES = ("choice", "p_a", "p_tie", "p_b", "perplexity")
 SHARES = ("choice", "p_a", "p_tie", "p_b", "recorded_outcome", "human_outcome")
 """Numbers that lie between 0 and 1."""
 
+LEAST_QUESTIONS = 7
+"""With labels; without a fifth of them, which is predicted, a fifth of 5 can be tested on."""
+
 _ORDERS = ("AB", "BA", "mean")
 _NUMBERS = (
     *CHOICES, *SCORE_COLUMNS, "score", "expected_score", "recorded_outcome", "human_outcome",
@@ -255,6 +258,14 @@ def ratings_given(table: pd.DataFrame, label: str, argument: str) -> pd.DataFram
         raise ArgumentError(
             f"{argument} has no row with {label}, judge_score and embedding; there is nothing to "
             f"learn from: add {_MEANING[label]}",
+            argument,
+        )
+    n_questions = own.loc[own[label].notna(), "question_id"].nunique()
+    if n_questions < LEAST_QUESTIONS:
+        raise ArgumentError(
+            f"{argument} has {label} on {n_questions} question(s), and {LEAST_QUESTIONS} are "
+            "needed: a prediction is learnt from labels on other questions alone; add "
+            f"{_MEANING[label]}, on more questions",
             argument,
         )
     return own.assign(embedding=_vectors(own, argument))

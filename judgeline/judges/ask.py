@@ -1,9 +1,10 @@
 """Asks a judge about battles of a notebook: the price first, a cap, and nothing bought twice."""
 
+import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +67,15 @@ def ask_judge(
         plan = plan_of(declared, declared.slug, {form: calls})
         tell("; ".join(told(plan)))
         _require_cap(declared, plan, budget)
-        verdicts = annotate(
-            opened,
-            table,
-            slug=declared.slug,
-            n_replicates=n_times,
-            on_progress=paced(declared.slug, declared.price_per_million, tell),
-            buyer=buyer,
-        )
+        with _in_python():
+            verdicts = annotate(
+                opened,
+                table,
+                slug=declared.slug,
+                n_replicates=n_times,
+                on_progress=paced(declared.slug, declared.price_per_million, tell),
+                buyer=buyer,
+            )
     for file in buyer.account.damaged:
         tell(f"{file} is damaged; what it held was asked for again")
     if note := models_named(verdicts)[1]:
@@ -81,11 +83,31 @@ def ask_judge(
     return verdicts
 
 
+@contextlib.contextmanager
+def _in_python() -> Iterator[None]:
+    """Have remedies of a failed purchase name the argument `retry`, not the command's option."""
+    try:
+        yield
+    except RuntimeError as error:
+        error.args = (re.sub(r"--retry (\w+)", r"retry='\1'", str(error)),)
+        raise
+
+
 def _with_texts(battles: pd.DataFrame) -> pd.DataFrame:
-    """Return battles whose texts are there, as texts; ArgumentError for any other."""
+    """Return battles of two models each, with their texts; ArgumentError for any other.
+
+    An empty text is one: a model that answered nothing.
+    """
     table = battles_given(battles, _TEXTS)
+    if (alone := table["model_a"].eq(table["model_b"])).any():
+        first = table.loc[alone, ["battle_id", "model_a"]].iloc[0]
+        raise ArgumentError(
+            f"{int(alone.sum())} of {len(table)} battles compare a model with itself, the first is "
+            f"{first['battle_id']!r} ({first['model_a']!r}); leave them out",
+            "battles",
+        )
     for name in _TEXTS:
-        if (odd := ~table[name].map(lambda text: isinstance(text, str) and bool(text))).any():
+        if (odd := ~table[name].map(lambda text: isinstance(text, str))).any():
             first = table.loc[odd, "battle_id"].iloc[0]
             raise ArgumentError(
                 f"{name} is no text in {int(odd.sum())} of {len(table)} battles, the first is "

@@ -6,7 +6,7 @@ from typing import Any
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.forms.form import Prompt, require_template
 from judgeline.judges.forms.marks import Marks
-from judgeline.judges.forms.order import require_order
+from judgeline.judges.forms.order import require_format, require_order
 from judgeline.judges.forms.registered import FormName, form_with
 from judgeline.judges.judge import Judge
 from judgeline.judges.live.endpoint import find_endpoint
@@ -79,6 +79,7 @@ def prompt_of(definition: JudgeDefinition, form: FormName = "rubric") -> Prompt:
     file = template_file(name)
     require_template(template, file, asked.wording)
     require_order(template, file, asked)
+    require_format(template, file, asked)
     return Prompt(template, asked)
 
 

@@ -296,8 +296,9 @@ def question_folds(
     require(n_folds >= 2, "n_folds", n_folds, "2 or more")
     if names.size < n_folds:
         raise TooLittleToLearnError(
-            f"{names.size} question(s) for {n_folds} folds: rationales of one question must not "
-            "stand on both sides; use fewer folds or votes on more questions"
+            f"there are labels on {names.size} question(s), and {n_folds} at least are needed to "
+            "learn from and test on: no label on a question may teach what it tests; add labels "
+            "on more questions"
         )
     fold = np.empty(names.size, dtype=np.intp)
     fold[rng.permutation(names.size)] = np.arange(names.size) % n_folds

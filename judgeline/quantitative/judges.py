@@ -238,7 +238,9 @@ def fit_judge(
             try:
                 total += [loss(judge, rows[fold == k]) for judge in path(rows[fold != k], grid)]
             except TooLittleToLearnError as error:
-                raise TooLittleToLearnError(f"without fold {k} of {n_folds}: {error}") from error
+                raise TooLittleToLearnError(
+                    f"without 1 in {n_folds} of the questions, which it is tested on: {error}"
+                ) from error
         choice = chosen(grid, total / rows.size)
     (judge,) = path(rows, np.array([choice.penalty]))
     return replace(judge, weights=axes @ judge.weights, choice=choice)

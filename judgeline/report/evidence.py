@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.intervals import BEYOND, may_be_best, withheld_reason
+from judgeline.elo.anchors import ENOUGH_VOTES
+from judgeline.intervals import BEYOND, leading_evidence_text, may_be_best, withheld_reason
 from judgeline.report.wording import groups_text, number
 
 _HELD_BEYOND = "strongest or weakest quarter hidden at once on 45 sets: .81 and .82 held of 90 %"
@@ -33,6 +34,9 @@ def evidence_lines(
     error = summary.set_index("method")["mae"].get(method, math.nan)
     lines = [(_first_text(board), False), (_error_text(error, row), False), _skill_line(row)]
     lines += [_groups_line(calibration, row, method), (_ledger_text(predictions, method), False)]
+    if (board.get("n_votes", pd.Series(dtype=float)) >= ENOUGH_VOTES).any():
+        leads = leading_evidence_text(int(row["n_models"]), float(row["miscoverage"]))
+        lines.append((leads, False))
     lines += beyond_lines(board)
     return [(text, warns) for text, warns in lines if text]
 

@@ -1,5 +1,6 @@
 """Embedded rationales beside people's ratings or rankings: what LS, MN and Plackett-Luce learn."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -11,7 +12,7 @@ from scipy.special import softmax
 
 from judgeline.arrays import Floats
 from judgeline.elo import keyed_rng
-from judgeline.io import as_numbers
+from judgeline.io import ArgumentError, as_numbers
 from judgeline.quantitative import Design, Labels, cross_fitted, trials
 
 LEAST_CHANCE = 1e-6
@@ -32,10 +33,33 @@ def _given(rows: pd.DataFrame) -> dict[str, Given]:
     """Return what LS learns ratings from, and MN where the judge's probabilities are known."""
     vectors, classes = np.stack(rows["embedding"].tolist()), ratings_in(rows)
     given = {"LS": (vectors, as_numbers(rows["judge_score"]))}
+    _require_likelihoods(rows, classes)
     if len(classes) > 2:
         chance = softmax(rows[[*classes]].to_numpy(float), axis=1) + LEAST_CHANCE
         given["MN"] = vectors, chance / chance.sum(axis=1, keepdims=True)
     return given
+
+
+def _require_likelihoods(rows: pd.DataFrame, classes: dict[str, float]) -> None:
+    """Refuse log-probabilities above 0 or lacking, and ratings that skip a step of their scale."""
+    names, scale = [*classes], np.array([*classes.values()])
+    for name in names:
+        if (odd := ~(as_numbers(rows[name]) <= 0)).any():
+            value = rows.loc[odd, [name]].astype(object).iloc[0, 0]
+            raise ArgumentError(
+                f"{name} is {value!r}; expected a log-probability, 0 or "
+                "less, in each row with a score and a vector",
+                "ratings",
+            )
+    steps = np.diff(scale)
+    wide = np.flatnonzero(steps > steps.min(initial=math.inf) * (1 + 1e-9))
+    if wide.size:
+        raise ArgumentError(
+            f"{names[wide[0]]} and {names[wide[0] + 1]} have no column between them, and other "
+            f"ratings are {steps.min():g} apart; add log_p_{scale[wide[0]] + steps.min():g}, or "
+            "leave the columns log_p_... out",
+            "ratings",
+        )
 
 
 def rated(rows: pd.DataFrame) -> Iterator[tuple[str, Labels, pd.DataFrame]]:

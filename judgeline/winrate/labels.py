@@ -276,6 +276,11 @@ def split_labels(counts: JudgeCounts, *, n_labels: int, quantile: float) -> Labe
     return LabelPlan(*more, quantile * math.sqrt(variance))
 
 
+def half_width_at_hand(counts: JudgeCounts, *, quantile: float) -> float:
+    """Return the half-width to expect of the labels at hand."""
+    return plan_by_human_outcome(counts, half_width=_ANY_WIDTH, quantile=quantile).half_width
+
+
 def plan_by_human_outcome(counts: JudgeCounts, *, half_width: float, quantile: float) -> LabelPlan:
     """Return the fewest further labels, by human outcome, for an interval of `adjusted_mean`."""
     return _fewest_labels(*_by_human_outcome(counts, quantile), half_width, quantile)

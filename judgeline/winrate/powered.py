@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from judgeline.arrays import Bools, Floats
-from judgeline.intervals.conformal import conformal_quantile
+from judgeline.intervals.conformal import conformal_quantile, models_needed
 from judgeline.winrate.outcomes import NO_VOTE, OUTCOMES, Design, OutcomeTables
 from judgeline.winrate.strata import merge_sparse_strata
 
@@ -205,7 +205,7 @@ def transported(
     """Return each model's difference estimate, its interval calibrated on the other models."""
     calibrates = ~np.eye(models.win_rate.size, dtype=bool) & models.calibrating
     spread = conformal_spread(models, calibrates, miscoverage=miscoverage, n_meant=n_meant)
-    needed = math.ceil(1 / miscoverage - 1 - 1e-9)
+    needed = models_needed(miscoverage)
     few = "{} other {} calibrate the interval; {} are needed, until then it is [0, 1]"
     counts = calibrates.sum(axis=1).tolist()
     notes = [few.format(n, kind, needed) if n < needed else "" for n in counts]

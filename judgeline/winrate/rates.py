@@ -8,7 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import Floats, alike, require
 from judgeline.winrate.corrections import adjusted_mean, require_possible
-from judgeline.winrate.labels import decisive_counts, split_labels
+from judgeline.winrate.labels import (
+    LabelPlan,
+    decisive_counts,
+    half_width_at_hand,
+    split_labels,
+)
 from judgeline.winrate.outcomes import (
     LOSS,
     MIN_OWN_VOTES,
@@ -94,7 +99,9 @@ class LabelSplits(NamedTuple):
     """One row per system: labels at hand, and further ones by what people will say of the answer.
 
     `half_width`, a share of answers, is what the interval of `corrected` is to be expected to have
-    then. Plans are NaN where `status` is not ok, and `note` says why: ``class-absent``, ``chance``.
+    then, and `half_width_now` what the labels at hand give it. Plans are NaN where `status` is not
+    ok, and `note` says why: ``class-absent``, ``chance``. Of a plan that needs more answers than
+    the system has, it says how many.
     """
 
     system: NDArray[np.str_]
@@ -103,6 +110,7 @@ class LabelSplits(NamedTuple):
     more_passed: Floats
     more_failed: Floats
     half_width: Floats
+    half_width_now: Floats
     status: NDArray[np.str_]
     note: NDArray[np.str_]
 
@@ -195,12 +203,29 @@ def split_of_labels(
     for name, own in zip(systems.tolist(), counts, strict=True):
         at_hand = decisive_counts(own[:, NO_VOTE], own[:, :NO_VOTE])
         have = int(at_hand.n_won), int(at_hand.n_lost)
+        if sum(have) > n_labels:
+            raise ValueError(
+                f"system {name!r} has {sum(have)} labels already, more than the {n_labels} in all "
+                f"that are to be divided; ask for {sum(have)} or more"
+            )
         try:
             plan = split_labels(at_hand, n_labels=n_labels, quantile=quantile)
-            rows.append((name, *have, *plan, "ok", ""))
+            now = half_width_at_hand(at_hand, quantile=quantile)
+            rows.append((name, *have, *plan, now, "ok", _lacking(plan, int(own[:, NO_VOTE].sum()))))
         except NoWinRateError as error:
-            rows.append((name, *have, np.nan, np.nan, np.nan, error.status, str(error)))
+            rows.append((name, *have, *[np.nan] * 4, error.status, str(error)))
     return LabelSplits(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def _lacking(plan: LabelPlan, n_unlabelled: int) -> str:
+    """Return how many answers are to be judged beside those that have no label yet."""
+    more = plan.n_won + plan.n_lost
+    if more <= n_unlabelled:
+        return ""
+    return (
+        f"{more:,} more labels are planned, and {n_unlabelled:,} answers have none: have the judge "
+        f"call {more - n_unlabelled:,} more answers first, or ask for fewer labels"
+    )
 
 
 def _counted(

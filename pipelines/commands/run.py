@@ -60,6 +60,7 @@ from pipelines.instance.processes import this_host
 from pipelines.sensors.candidates import PLACES_TAG, has_candidates, placing_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
+from resources.opening import require_asked
 from resources.stores import StoredVerdicts
 from resources.tables.store import ParquetStore, ParquetTables
 
@@ -134,6 +135,7 @@ class _Request:
         chosen, defs = self.choose(), build_definitions(tables=self.tables)
         selected = _selected(defs, self.select)
         asks, buyer = _asking(selected), self._buyer()
+        self._require_asked(chosen, asks)
         settled: dict[str, list[str]] = {}
         if not self.force and any(self.store.partitions(name, self.corpus) for name in asks):
             with self._opened() as recorded:
@@ -167,11 +169,25 @@ class _Request:
             return lineage.outcome
 
     def _require_reachable(self) -> None:
-        served = [judge for judge in self.choose() if judge.kind == "openai"]
-        if served:
+        chosen = self.choose()
+        served = [judge for judge in chosen if judge.kind == "openai"]
+        if any(judge.kind != "recorded" for judge in chosen):
             asks = _asking(_selected(build_definitions(tables=self.tables), self.select))
+            self._require_asked(chosen, asks)
+        if served:
             known = (self.definition, served, self.store, self._buyer(), asks)
             require_reachable(asked_judges(*known))
+
+    def _require_asked(self, chosen: Sequence[JudgeDefinition], asks: Sequence[str]) -> None:
+        """Refuse, before any other form is bought, judges without the form that a board rests on.
+
+        Verdicts that came with the corpus need nobody who is asked.
+        """
+        came = self.store.stored("recorded_verdicts", self.corpus)
+        known = set() if came is None else {*came["judge"]}
+        for judge in chosen if "verdicts" in asks else ():
+            if judge.slug not in known:
+                require_asked(judge, "rubric")
 
     def _buyer(self) -> Buyer:
         return Buyer(self.verdict_store.open(), retried=self.verdict_store.retried)

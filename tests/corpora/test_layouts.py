@@ -336,7 +336,7 @@ def test_every_reader_has_fixtures() -> None:
 
 def test_import_offers_every_layout_of_verdicts() -> None:
     offered = get_args(get_args(FormatOption)[0])
-    told = {one.name for one in layouts.LAYOUTS if one.half is VERDICTS}
+    told = {one.name for one in layouts.LAYOUTS if one.advice is VERDICTS}
     assert {*offered} == told | {"soft-elo"}
 
 

@@ -1,6 +1,7 @@
 """Results of Inspect AI, JudgeArena and promptfoo, and several files at once, read as battles."""
 
 import json
+import pathlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,71 @@ def test_results_of_promptfoo_are_battles_of_their_columns(tmp_path: Path) -> No
         judgeline.reference_ratings(path, judge="tone")
     with pytest.raises(ValueError, match="no votes of people"):
         judgeline.rank(path, judge="tone")
+
+
+def test_repeated_tests_of_promptfoo_are_one_question(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    scores = {0: (0.2, 0.4), 1: (0.4, 0.8), 2: (1.0, 0.0)}  # test 1 repeats test 0
+    asked = {0: {"q": "one", "n": 1}, 1: {"n": 1, "q": "one"}, 2: {"q": "two", "n": 1}}
+    outputs = [
+        {**output(test, column, name, tone=scores[test][column]), "vars": asked[test]}
+        for test in asked
+        for column, name in enumerate(("small", "large"))
+    ]
+    path.write_text(evaluation(*outputs), encoding="utf-8")
+    read = read_judged_battles(path, judge="tone", with_votes=False)
+    sides = read.scored.set_index("question_id")["score_difference"]  # large less small
+    assert sides.to_dict() == pytest.approx({"e/0": 0.3, "e/2": -1.0})
+    assert "1 of 3 tests have the variables of an earlier one" in " ".join(read.notes)
+    # a thumb of a person on one output is no vote between two, and is not passed over in silence
+    assert "6 outputs have a person's rating" in " ".join(read.notes)
+    assert "judgeline rates" in " ".join(judgeline.doctor(path, judge="tone").concerns)
+
+
+def test_a_score_of_zero_is_asked_about_in_the_words_of_promptfoo(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    outputs = (
+        output(test, column, name, tone=0.0 if test % 3 == 0 else 0.8 + (test % 5) / 25)
+        for test in range(40)
+        for column, name in enumerate(("small", "large"))
+    )
+    path.write_text(evaluation(*outputs), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"results\.json: score is 0 28 times .*missing=nothing"):
+        judgeline.doctor(path, judge="tone")
+
+
+def test_votes_are_added_to_results_of_promptfoo_as_the_refusal_says(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    rng = np.random.default_rng(0)
+    outputs = (
+        output(test, column, name, tone=float(rng.integers(0, 11)) / 10)
+        for test in range(60)
+        for column, name in enumerate(("small", "middle", "large"))
+    )
+    path.write_text(evaluation(*outputs), encoding="utf-8")
+    with pytest.raises(ValueError, match="results of promptfoo have no place for them") as refused:
+        judgeline.rank(path, judge="tone")
+    lines = str(refused.value).partition("In Python: ")[2].split("; ")
+    space: dict[str, Any] = {"judgeline": judgeline, "pathlib": pathlib}
+    exec(lines[0], space)  # noqa: S102 - the call that the message states
+    battles = space["battles"]
+    battles["human_outcome"] = battles["score_difference"] + rng.normal(0, 0.5, len(battles)) > 0
+    battles["human_outcome"] = battles["human_outcome"].astype(float)
+    assert len(judgeline.rank(battles).leaderboard) == 3
+
+
+def test_what_is_left_of_results_with_failures_can_be_rated(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    outputs = (
+        output(test, column, name, tone=None if test == 0 else test % 2 / 2 + column / 2)
+        for test in range(10)
+        for column, name in enumerate(("small", "large"))
+    )
+    path.write_text(evaluation(*outputs), encoding="utf-8")
+    with pytest.raises(ValueError, match="what is left with allow_quarantine=True"):
+        judgeline.reference_ratings(path, judge="tone")
+    rated = judgeline.reference_ratings(path, judge="tone", allow_quarantine=True)
+    assert rated["n_prompts"].max() == 9
 
 
 def test_prompts_of_one_provider_are_told_by_their_columns(tmp_path: Path) -> None:

@@ -159,7 +159,43 @@ def test_a_wrong_word_costs_nothing(told: dict[str, Any], said: str) -> None:
         odd = battles(2).assign(completion_a=[None, "x"])
         with pytest.raises(ValueError, match="completion_a is no text in 1 of 2 battles"):
             judgeline.ask(odd, at(server), budget="none")
+        alone = battles(2).assign(model_b=battles(2)["model_a"].where([True, False], "other"))
+        with pytest.raises(ValueError, match=r"1 of 2 battles compare a model with itself.*'b0'"):
+            judgeline.ask(alone, at(server), budget="none")
     assert server.bodies == []
+
+
+def test_an_empty_answer_is_judged_as_by_every_other_door() -> None:
+    with serving(FaultServer()) as server:
+        silent = battles(1).assign(completion_a="")
+        verdicts = judgeline.ask(silent, at(server), budget="none")
+    assert verdicts["status"].tolist() == ["ok", "ok"]
+
+
+def test_an_error_names_the_argument_and_no_option_of_a_command() -> None:
+    every = FaultServer(lambda texts, n: "prose")
+    with serving(every) as server, pytest.raises(RuntimeError, match="retry='parse_e") as caught:
+        judgeline.ask(battles(60), at(server), budget="none")
+    assert "--retry" not in str(caught.value)
+
+
+def test_choices_make_a_board_and_single_scores_say_what_else_they_are_for() -> None:
+    own = battles(300)
+    strength = own[["model_a", "model_b"]].apply(lambda names: names.str[1:].astype(float))
+    share = (strength["model_a"] > strength["model_b"]).astype(float)
+    noisy = share.where(own.index % 4 > 0, 1 - share)
+    own["human_outcome"] = noisy
+    names = own[["battle_id"]].assign(judge="j", status="ok", replicate=0)
+    verdicts = pd.concat([names.assign(order=order, choice=share) for order in ("AB", "BA")])
+    verdicts.loc[verdicts["battle_id"].eq("b1") & verdicts["order"].eq("BA"), "choice"] = 0.5
+    scored = judgeline.score(own, verdicts).set_index("battle_id")
+    assert scored.loc["b0", "judge_outcome"] == share[0]
+    assert scored.loc["b1", "score_difference"] == share[1] - 0.5  # a win or loss, and a tie
+    board = judgeline.rank(scored.reset_index()).leaderboard
+    assert board["model"].iloc[0] == "m5"
+    alone = pd.DataFrame({"completion_id": ["c"], "score": [3.0], "status": ["ok"]})
+    with pytest.raises(ValueError, match="ask with form 'rubric' or 'choice'"):
+        judgeline.score(own, alone)
 
 
 def test_the_keys_of_an_entry_count() -> None:

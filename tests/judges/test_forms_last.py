@@ -198,6 +198,36 @@ def test_a_prompt_has_to_show_where_the_value_comes(fields, named):
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
+        ({"choice": {"structured": True, "template": "choice.txt"}},
+         """choice.txt nowhere shows the member '"choice"' """),
+        ({"choice": LAST | {"structured": True, "template": "raee-pair.txt"}},
+         "such as choice-json-last.txt, or remove 'choice.structured'"),
+        ({"score": {"structured": True, "template": "score.txt"}}, "such as score-json.txt"),
+        ({"score": LAST | {"scale": [1, 5], "template": "trustjudge-100.txt"}},
+         "trustjudge-100.txt shows 50 as a value"),
+        ({"score": LAST | {"scale": [1, 5]}}, "expected an integer from 1 to 5"),
+    ],
+)  # fmt: skip
+def test_a_prompt_of_another_format_or_scale_is_refused(fields, named):
+    with pytest.raises(ValueError, match=re.escape(named)):
+        require_prompts(define(asks=[*fields], **fields))
+
+
+def test_adding_a_judge_whose_prompt_has_another_scale_is_refused(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = {**ENTRY, "base_url": "http://h/v1", "asks": "[score]", "score.value": "last",
+           "score.scale": "[1, 5]", "score.template": "trustjudge-100.txt"}  # fmt: skip
+    said = [part for name, value in own.items() for part in ("--set", f"{name}={value}")]
+    assert main(["judges", "add", "strict", *said]) == 1
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "judge 'strict', form 'score'" in shown
+    assert "shows 50 as a value" in shown
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
         ({"asks": ["score"], "score": {"pattern": "Score: {value}"}}, "add 'value: last'"),
         ({"asks": ["score"], "score": LAST | {"pattern": "Score: {value}", "structured": True}},
          "remove 'structured'"),

@@ -117,10 +117,25 @@ def test_a_set_with_a_lacking_answer_has_no_chances(rankings) -> None:
         (lambda t: t.assign(human_rating="good"), "human_rating is 'good' in ratings; expected a"),
         (lambda t: t.assign(embedding="text"), "not a list of equally many numbers"),
         (lambda t: t.assign(human_rating=6.0), "label is 6"),
-        (lambda t: t.assign(question_id="q"), "question.s. for 5 folds"),
+        (lambda t: t.assign(question_id="q"), "human_rating on 1 question.s., and 7 are needed"),
+        (lambda t: t.drop(columns="log_p_3"), "log_p_2 and log_p_4 have no column .* add log_p_3"),
+        (lambda t: t.assign(log_p_2=0.25), "log_p_2 is 0.25; expected a log-probability, 0 or"),
+        (lambda t: t.assign(log_p_4=np.nan), "log_p_4 is nan; expected a log-probability"),
         (lambda _: [1, 2], "ratings is list; expected a DataFrame"),
     ],
 )
 def test_what_is_wrong_is_named(ratings, changed, message) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as refused:
         judgeline.learn_ratings(changed(ratings))
+    assert "fold" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("n_questions", "is_enough"), [(6, False), (7, True)])
+def test_seven_questions_are_the_fewest(ratings, n_questions: int, is_enough: bool) -> None:
+    table = ratings.drop(columns=CHANCES)
+    table["question_id"] = [f"q{i % n_questions}" for i in range(N)]
+    if is_enough:
+        assert judgeline.learn_ratings(table).predictions["ls"].notna().all()
+        return
+    with pytest.raises(ValueError, match="on 6 question"):
+        judgeline.learn_ratings(table)

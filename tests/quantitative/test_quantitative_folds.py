@@ -241,7 +241,7 @@ def test_swapping_every_battle_mirrors_every_outcome() -> None:
         ({"outcome": np.full(60, 0.5)}, True,
          r"without model 0, fold 0: all \d+ outcomes are 0.5"),
         ({"outcome": np.full(60, math.nan)}, True, "no votes are left without leaving out a model"),
-        ({"question": np.zeros(60)}, True, r"1 question\(s\) for 4 folds"),
+        ({"question": np.zeros(60)}, True, r"on 1 question\(s\), and 4"),
         ({"outcome": np.r_[np.ones(59), 2]}, False, r"outcome is 2 in row 59; expected \[0, 1\]"),
         ({"model_a": np.full(60, 7)}, False, r"the pair of models is \[7, 2\] in row 0"),
         ({"question": np.arange(59)}, False, r"model_a \(60,\), outcome \(60,\), question \(59,\)"),

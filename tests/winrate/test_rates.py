@@ -296,8 +296,23 @@ def test_labels_are_divided_as_by_the_published_program() -> None:
     bee = found.loc["bee"]
     assert (bee["status"], bee["n_passed"]) == ("class-absent", 5)
     assert "specificity needs" in bee["note"]
-    with pytest.raises(ValueError, match="n_labels is 19; expected the 20 at hand, or more"):
+    # of 200 labels 180 are new, and 100 answers have none
+    assert "180 more labels are planned, and 100 answers have none" in ant["note"]
+    assert "80 more answers first" in ant["note"]
+    fewer = judgeline.split_labels(table, n_labels=120, miscoverage=0.05).set_index("system")
+    assert fewer.loc["ant", "note"] == ""
+    with pytest.raises(ValueError, match="system 'ant' has 20 labels already"):
         judgeline.split_labels(table[table["system"].eq("ant")], n_labels=19)
+
+
+def test_the_half_width_now_is_that_of_the_corrected_rate() -> None:
+    kinds = {(1, 1): 45, (0, 1): 5, (1, 0): 8, (0, 0): 42, (1, NAN): 60, (0, NAN): 60}
+    table = counted("ant", kinds)  # an interval that neither 0 nor 1 cuts
+    now = judgeline.split_labels(table, n_labels=200)["half_width_now"].iloc[0]
+    rates = judgeline.pass_rates(table).set_index("estimator").loc["corrected"]
+    assert now == pytest.approx((rates["upper"] - rates["lower"]) / 2)
+    none_more = judgeline.split_labels(table, n_labels=100)["half_width"].iloc[0]
+    assert now == pytest.approx(none_more)
 
 
 def test_the_command_divides_labels(tmp_path) -> None:
@@ -308,4 +323,9 @@ def test_the_command_divides_labels(tmp_path) -> None:
     assert shown.exit_code == 0
     assert "200 labels of each system in all" in shown.output
     assert re.search(r"ant\W+10\W+10\W+54\W+126\W", shown.output)
+    assert "half-width of 'corrected'" in shown.output
+    assert "Note, ant: 180 more labels are planned" in shown.output
+    few = runner.invoke(app, ["rates", str(tmp_path / "answers.csv"), "--labels", "3"])
+    assert "system 'ant' has 20 labels already" in str(few.exception)
+    assert "n_labels" not in str(few.exception)
     assert "Note, bee: n_lost is 0" in shown.output

@@ -48,6 +48,6 @@ def _share(preference: Any) -> float | None:
 ALPACA_EVAL = Layout(
     "alpaca-eval",
     ("instruction output_1 output_2 generator_1 generator_2 annotator preference",),
-    half=VERDICTS,
+    advice=VERDICTS,
     corpus=records.of_records(_judged),
 )

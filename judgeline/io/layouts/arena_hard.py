@@ -59,10 +59,10 @@ def _baseline(record: Mapping[str, Any], named: str | Mapping[str, str]) -> str:
     raise records.RowError("unknown-baseline", detail)
 
 
-def _game(game: Any, order: str) -> records.Told:
+def _game(game: Any, order: str) -> records.PublishedVerdict:
     if game is not None and not isinstance(game, dict):
         trouble = f"{quoted(game)} is no outcome; expected a game with a score"
-        return records.Told(order, None, records.text_of(game), trouble)
+        return records.PublishedVerdict(order, None, records.text_of(game), trouble)
     label, words = (game or {}).get("score"), (game or {}).get("judgment")
     if isinstance(words, dict) and isinstance(words.get("answer"), str):
         words = words["answer"]  # the second release wraps the text
@@ -77,6 +77,6 @@ def _game(game: Any, order: str) -> records.Told:
 ARENA_HARD = Layout(
     "arena-hard",
     ("uid model judge games", "question_id model judge games"),
-    half=VERDICTS,
+    advice=VERDICTS,
     corpus=_read,
 )

@@ -97,6 +97,6 @@ COMPARIA = Layout(
         "conversation_pair_id model_a_name model_b_name chosen_model_name both_equal "
         "conversation_a conversation_b",
     ),
-    half=VOTES,
+    advice=VOTES,
     corpus=_read,
 )

@@ -51,4 +51,4 @@ def _scores(path: Path) -> Iterator[Score]:
             yield Score(question, scorer, log.eval.model, path.name, grade)
 
 
-INSPECT = Layout("inspect", suffix=LOG, battles=_battles)
+INSPECT = Layout("inspect", suffix=LOG, battles=_battles, score="value")

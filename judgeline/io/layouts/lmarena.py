@@ -113,7 +113,7 @@ def _55k(table: pd.DataFrame) -> assemble.Converted:
 LMARENA_100K = Layout(
     "lmarena-100k",
     ("question_id model_a model_b winner conversation_a conversation_b language tstamp",),
-    half=VOTES,
+    advice=VOTES,
     corpus=assemble.of_tables(_100k, f"dedup_tag {_TAGS}"),
 )
 LMARENA_140K = Layout(
@@ -122,12 +122,12 @@ LMARENA_140K = Layout(
         "id model_a model_b winner evaluation_session_id conversation_a conversation_b language "
         "timestamp",
     ),
-    half=VOTES,
+    advice=VOTES,
     corpus=assemble.of_tables(_140k, _TAGS),
 )
 LMARENA_55K = Layout(
     "lmarena-55k",
     ("id model_a model_b prompt response_a response_b winner_model_a winner_model_b winner_tie",),
-    half=VOTES,
+    advice=VOTES,
     corpus=assemble.of_tables(_55k),
 )

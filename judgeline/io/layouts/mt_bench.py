@@ -34,7 +34,7 @@ def _judged(record: Mapping[str, Any]) -> records.Judged:
     return records.Judged(battle, judge, verdicts)
 
 
-def _bench_game(record: Mapping[str, Any], game: str, order: str) -> records.Told:
+def _bench_game(record: Mapping[str, Any], game: str, order: str) -> records.PublishedVerdict:
     key = f"{game}_winner"
     answer = records.labelled(record.get(key), records.text_of(record.get(f"{game}_judgment")))
     told = _WINNERS.__getitem__, "model_1, model_2, tie or error", answer, f"{key}: "
@@ -44,6 +44,6 @@ def _bench_game(record: Mapping[str, Any], game: str, order: str) -> records.Tol
 MT_BENCH = Layout(
     "mt-bench",
     ("question_id model_1 model_2 g1_winner g2_winner judge",),
-    half=VERDICTS,
+    advice=VERDICTS,
     corpus=records.of_records(_judged),
 )

@@ -3,8 +3,9 @@
 promptfoo/promptfoo, `src/types/index.ts`: `OutputFile`, `EvaluateSummaryV3`, `GradingResult`.
 """
 
+import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from judgeline.io.samples import Score, paired
 _VERSION = 3
 _PEOPLE = "human"  # a thumb of the viewer, which is no judge's
 
+Outputs = list[dict[str, Any]]
 Graded = Mapping[str, list[float | None]]
 """Scores of one output by assertion."""
 
@@ -22,22 +24,29 @@ Graded = Mapping[str, list[float | None]]
 def _battles(given: Given) -> pd.DataFrame:
     table = given.read(["evalId", "results"], ["evalId"])
     rows = table[["file", "evalId", "results"]].itertuples(index=False)
-    scores = (score for row in rows for score in _scores(*row))
+    outputs = [(evaluation, file, _outputs(file, results)) for file, evaluation, results in rows]
+    scores = (score for row in outputs for score in _scores(*row))
     remedy = "compare several providers or prompts in one evaluation"
-    return paired(scores, f"the results in {given.path}", remedy)
+    battles = paired(scores, f"the results in {given.path}", remedy)
+    every = [own for _, _, own in outputs]
+    battles.attrs["notes"] = [note for note in (_repeats(every), _thumbs(every)) if note]
+    return battles
 
 
-def _scores(file: str, evaluation: Any, results: Any) -> Iterator[Score]:
-    """Yield the scores of an evaluation; an output lacks one by each assertion it was not given."""
+def _scores(evaluation: Any, file: str, outputs: Outputs) -> Iterator[Score]:
+    """Yield the scores of an evaluation; an output lacks one by each assertion it was not given.
+
+    Tests of equal variables, as ``--repeat`` makes them, are one question.
+    """
     tests: dict[int, list[tuple[str, Graded]]] = defaultdict(list)
-    outputs = _outputs(file, results)
+    question = _questions(outputs)
     columns = {(_provider(one), one["promptIdx"]) for one in outputs}
     of_several = [provider for provider, _ in columns]
     for one in outputs:
         name = _provider(one)
         if of_several.count(name) > 1:  # prompts; the viewer numbers its columns from 1
             name = f"{name}, column {one['promptIdx'] + 1}"
-        tests[one["testIdx"]].append((name, _graded(one)))
+        tests[question[one["testIdx"]]].append((name, _graded(one)))
     for test, answers in tests.items():
         for assertion in dict.fromkeys(name for _, graded in answers for name in graded):
             for model, graded in answers:
@@ -45,7 +54,41 @@ def _scores(file: str, evaluation: Any, results: Any) -> Iterator[Score]:
                     yield Score(f"{evaluation}/{test}", assertion, model, file, score)
 
 
-def _outputs(file: str, results: Any) -> list[dict[str, Any]]:
+def _questions(outputs: Outputs) -> dict[int, int]:
+    """Return, by each test, the first one that has the same variables."""
+    first: dict[str, int] = {}
+    found = {}
+    for one in sorted(outputs, key=lambda output: output["testIdx"]):
+        test = one["testIdx"]
+        asked = json.dumps(one["vars"], sort_keys=True) if "vars" in one else f"test {test}"
+        found[test] = first.setdefault(asked, test)
+    return found
+
+
+def _repeats(every: Sequence[Outputs]) -> str:
+    """Return how many tests repeat an earlier one of their evaluation."""
+    pairs = [pair for outputs in every for pair in _questions(outputs).items()]
+    count = sum(test != first for test, first in pairs)
+    text = (
+        f"{count:,} of {len(pairs):,} tests have the variables of an earlier one: each is that "
+        "question again, and a model's scores on it are averaged"
+    )
+    return text * bool(count)
+
+
+def _thumbs(every: Sequence[Outputs]) -> str:
+    """Return how many outputs people have rated in the viewer."""
+    rated = [_parts(one, people=True) for outputs in every for one in outputs]
+    count = sum(map(bool, rated))
+    text = (
+        f"{count:,} outputs have a person's rating (type 'human'), which is about one output and "
+        "no vote between two: it is not read. As labels beside the judge's pass or fail, such "
+        "ratings give pass rates: judgeline rates"
+    )
+    return text * bool(count)
+
+
+def _outputs(file: str, results: Any) -> Outputs:
     version = results.get("version") if isinstance(results, Mapping) else None
     if version != _VERSION:
         raise ValueError(
@@ -63,12 +106,19 @@ def _provider(output: Mapping[str, Any]) -> str:
 def _graded(output: Mapping[str, Any]) -> Graded:
     """Return scores by the metric, or the type, of an assertion; None where its grader failed."""
     found: dict[str, list[float | None]] = defaultdict(list)
-    for part in (output.get("gradingResult") or {}).get("componentResults") or []:
-        assertion = part.get("assertion") or {}
-        if (kind := assertion.get("type", _PEOPLE)) != _PEOPLE:
-            failed = (part.get("metadata") or {}).get("graderError")
-            found[assertion.get("metric") or kind].append(None if failed else part["score"])
+    for part in _parts(output, people=False):
+        assertion = part["assertion"]
+        failed = (part.get("metadata") or {}).get("graderError")
+        name = assertion.get("metric") or assertion["type"]
+        found[name].append(None if failed else part["score"])
     return found
 
 
-PROMPTFOO = Layout("promptfoo", ("evalId results config",), battles=_battles)
+def _parts(output: Mapping[str, Any], *, people: bool) -> list[Mapping[str, Any]]:
+    """Return the graded parts of an output with a type: those by people, or all others."""
+    parts = (output.get("gradingResult") or {}).get("componentResults") or []
+    kinds = (((part.get("assertion") or {}).get("type"), part) for part in parts)
+    return [part for kind, part in kinds if kind and (kind == _PEOPLE) == people]
+
+
+PROMPTFOO = Layout("promptfoo", ("evalId results config",), battles=_battles, score="score")

@@ -38,6 +38,6 @@ def _probability(published: Any) -> float | None:
 REFERENCE_BATTLES = Layout(
     "reference-battles",
     ("question_id model reference_model judge preference",),
-    half=REFERENCE,
+    advice=REFERENCE,
     corpus=records.of_records(_judged, _records),
 )

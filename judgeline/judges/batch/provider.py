@@ -178,6 +178,7 @@ class Provider:
         file.flush()
 
         async def send(connection: Connection) -> Any:
+            """Upload the file from its beginning."""
             file.seek(0)
             return _named(
                 await connection.ask(
@@ -193,6 +194,7 @@ class Provider:
         """Return the id of the batch made of a record's file, or None if that is not known."""
 
         async def send(connection: Connection) -> Any:
+            """Create the batch of the uploaded file."""
             try:
                 return _named(
                     await connection.ask(

@@ -1,13 +1,13 @@
-"""Whether a prompt asks for the value first or last, by its own words.
+"""Whether a prompt asks for the value where and as the form reads it, by its own words.
 
-A prompt that asks for the one while the other is read would buy answers that nobody can use.
+A prompt that asks for another place, format or scale would buy answers that nobody can use.
 """
 
 import re
 from pathlib import Path
 
 from judgeline.judges.forms.form import Form, ShortForm
-from judgeline.verdict import Pattern, pattern_of
+from judgeline.verdict import Pattern, RubricError, pattern_of
 
 _REASONS = r"(?:reason(?:s|ing)?|explanation|feedback|rationale|analysis|assessment)"
 _ENDS = re.compile(
@@ -51,6 +51,37 @@ def require_order(template: str, file: Path, form: Form) -> None:
             f"prompt {file} does not ask for reasons before the value, as '{key}: last' wants: "
             f"name another 'template', such as {_ours(form)}, or say in it 'End your answer with'"
         )
+
+
+def require_format(template: str, file: Path, form: Form) -> None:
+    """Check that a prompt shows the object and the scale that are read; ValueError with a remedy.
+
+    An object is shown by the name of its member, a scale by a value in the form's pattern.
+    """
+    if not isinstance(form, ShortForm):
+        return
+    if form.options.structured and f'"{form.name}"' not in template:
+        raise ValueError(
+            f"prompt {file} nowhere shows the member '\"{form.name}\"' of the JSON object that "
+            f"'{form.name}.structured' reads: name another '{form.name}.template', such as "
+            f"{form.own_template}, or remove '{form.name}.structured'"
+        )
+    for value in _shown_values(template, form):
+        try:
+            form.kind.read(value)
+        except RubricError as error:
+            raise ValueError(
+                f"prompt {file} shows {value} as a value, and {error}: name the "
+                f"'{form.name}.template' of that scale, or the '{form.name}.scale' of this prompt"
+            ) from None
+
+
+def _shown_values(template: str, form: ShortForm) -> list[str]:
+    """Return the values that a prompt shows as examples in the pattern of the form."""
+    if form.pattern is None:
+        return []
+    example = rf"(?:{form.pattern.opens.pattern})\[{{0,2}}[ \t]*((?-i:{form.kind.looks}))"
+    return re.findall(example, template, re.IGNORECASE)
 
 
 def _asks_last(template: str, form: Form) -> str | None:

@@ -1,5 +1,6 @@
 """What a dry run says of a served judge: calls, tokens, money and gain, in all of its forms."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from upath import UPath
 
 from assets.judging.assets import ASKED
+from judgeline.cli import main
 from judgeline.intervals import sampling_half_width
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import RETRIED, Buyer
@@ -349,3 +351,22 @@ def test_what_came_with_the_corpus_is_not_asked_and_the_rest_is(desk, has_scores
     expected = {"score": N_CALLS} | ({"choice": N_CALLS} if has_scores else {})
     assert step.by_form == expected
     assert step.n_calls == sum(expected.values())
+
+
+@pytest.mark.parametrize("further", [["--dry-run"], ["--budget", "5calls"]])
+def test_a_judge_without_the_rubric_is_refused_before_anything_is_bought(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], further
+) -> None:
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(desk.folder))
+    named = {name: value for name, value in JUDGE.items() if name != "slug"}
+    files = {
+        "judges": {"j": {**named, "asks": ["choice"]}},
+        "corpora": {"c": {"reader": "battles", "location": desk.corpus.location}},
+    }
+    for name, entries in files.items():
+        (desk.folder / f"{name}.yaml").write_text(json.dumps(entries), encoding="utf-8")
+    assert main(["run", "--corpus", "c", "--judge", "j", *further]) == 1
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert "'j' is not asked for 'rubric' (asks: [choice]), so nothing can rest on it" in said
+    assert "--select 'choice_verdicts+'" in said
+    assert not (desk.folder / "verdicts").exists()

@@ -795,3 +795,23 @@ def test_a_newcomer_beyond_all_voted_models_is_told(
     for text in (printed, page):
         assert (f"newcomer stands {words} that people have rated" in text) is is_beyond
         assert ("have people vote on its battles first" in text) is is_beyond
+
+
+@pytest.mark.parametrize(("miscoverage", "by"), [(0.16, "{} votes"), (0.17, "judge and {} votes")])
+def test_few_models_are_told_which_level_the_evidence_of_a_rating_depends_on(
+    tmp_path: Path, capsys, miscoverage: float, by: str
+) -> None:
+    battles = simulated_battles(n_models=6)
+    battles.to_csv(path := tmp_path / "few.csv", index=False)
+    asked = ["rank", str(path), "--out", str(tmp_path / "out"), "--no-report"]
+    assert main([*asked, "--miscoverage", str(miscoverage)]) == 0
+    said = capsys.readouterr().out
+    board = pd.read_csv(tmp_path / "out" / "leaderboard.csv")
+    assert board["evidence"].tolist() == [by.format(n) for n in board["n_votes"]]
+    # five residuals of others and its own: 1 in 6
+    sentence = next(line for line in said.splitlines() if line.startswith("The level decides"))
+    assert "below miscoverage 0.17 its votes alone" in sentence
+    here = "judge and votes" if by.startswith("judge") else "the votes alone"
+    assert f"here it is {miscoverage:g}: {here}." in sentence
+    missing = " ".join(judgeline.doctor(battles).missing)
+    assert sentence.replace(f"{miscoverage:g}: {here}", "0.1: the votes alone") in missing
