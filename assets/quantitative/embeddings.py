@@ -18,31 +18,34 @@ from resources.config.catalog import Catalog
 from resources.stores import StoredEmbeddings, StoredVerdicts
 from resources.tables.expectations import evaluate
 
+_REASON_TYPES = dict.fromkeys(("source", "key", "order", "answer", "reasoning"), "str")
+_REASON_TYPES["replicate"] = "int64"
+
 
 def rationales(
     verdicts: pd.DataFrame, score_verdicts: pd.DataFrame, pattern: Pattern | None = None
 ) -> pd.DataFrame:
-    """Return the reasons in the usable answers of one judge, as ``text``, empty where none is.
+    """Return the reasons of one judge's usable answers, as ``text``, empty where there is none.
 
-    A `pattern` says where its scores stand in answers whose reasons come first.
+    Where an answer gives none, it is what the judge thought before it. A `pattern` says where its
+    scores stand in answers whose reasons come first.
     """
     sources = {"verdict": (verdicts, "battle_id"), "score": (score_verdicts, "completion_id")}
     parts = []
     for source, (table, key) in sources.items():
         usable = table[table["status"].eq("ok")]
         order = usable["order"] if source == "verdict" else None
-        own = usable[[key, "replicate"]].rename(columns={key: "key"})
-        own = own.assign(source=source, order=order, text=usable["answer"].fillna(""))
-        parts.append(own)
-    both = pd.concat(parts, ignore_index=True).astype(
-        {"source": "str", "key": "str", "order": "str", "replicate": "int64", "text": "str"}
-    )
-    answers = zip(both["source"], both["text"], both["order"], strict=True)
+        own = usable.reindex(columns=[key, "replicate", "answer", "reasoning"])
+        parts.append(own.rename(columns={key: "key"}).assign(source=source, order=order))
+    both = pd.concat(parts, ignore_index=True).astype(_REASON_TYPES)
+    words = both[["answer", "reasoning"]].fillna("")
+    answers = zip(both["source"], words["answer"], both["order"], words["reasoning"], strict=True)
     texts = [
-        _of_verdict(text, order) if source == "verdict" else reason_of_score(text, pattern)
-        for source, text, order in answers
+        (_of_verdict(text, order) if source == "verdict" else reason_of_score(text, pattern))
+        or thoughts
+        for source, text, order, thoughts in answers
     ]
-    return both.assign(text=pd.Series(texts, both.index, dtype="str"))
+    return both[["key", "replicate", "source", "order"]].assign(text=pd.Series(texts, dtype="str"))
 
 
 def embedded(reasons: pd.DataFrame, vectors: dict[str, Vector]) -> pd.DataFrame:

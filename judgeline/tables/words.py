@@ -53,6 +53,7 @@ _TEXTS = {
     "predicted_at": "When the model was first rated without votes, UTC.",
     "question_id": "One question, which can appear in many battles.",
     "reason": "Why the row was set aside.",
+    "reasoning": "What a judge that thinks thought before its answer; null where none was sent.",
     "reference_model": "The fixed opponent that gaps are relative to.",
     "reply_model": "The model that the server named in its reply; null where it named none.",
     "run_id": "The run that made the row.",
