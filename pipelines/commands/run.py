@@ -23,6 +23,7 @@ from assets.judging.assets import ASKED
 from assets.judging.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from judgeline.intervals import withheld_reason
+from judgeline.io.layouts.ratings import RATINGS
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.definition import JudgeDefinition
@@ -132,6 +133,8 @@ class _Request:
     def plan(self) -> RunOutcome:
         """Return the calls of each judge that a run would make; nobody is asked."""
         chosen, defs = self.choose(), build_definitions(tables=self.tables)
+        if self.definition.reader == RATINGS.name:
+            return RunOutcome(self.corpus, n_battles=0)
         selected = _selected(defs, self.select)
         asks, buyer = _asking(selected), self._buyer()
         settled: dict[str, list[str]] = {}
@@ -228,6 +231,9 @@ class _Lineage:
         """Run the corpus, each judge, the candidates, and the comparison of those that passed."""
         corpus = definition.slug
         register(self.record.instance, corpora=[corpus])
+        if definition.reader == RATINGS.name:
+            self._job("ratings_job", corpus)
+            return
         is_read = self._job("corpus_job", corpus)
         chosen = choose(self.record.instance if is_read else None)
         judges = self.outcome.judges = tuple(judge.slug for judge in chosen)
