@@ -4,7 +4,7 @@ What belongs here: reading the instance's record. What does not: what any of it 
 """
 
 import functools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -68,6 +68,16 @@ def latest(instance: dg.DagsterInstance, asset: str, partition: str) -> dg.Event
     """Return the record of the newest materialisation of a partition."""
     wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[partition])
     return next(iter(instance.fetch_materializations(wanted, limit=1).records), None)
+
+
+def latest_said(
+    instance: dg.DagsterInstance, asset: str, partitions: Sequence[str], most: int
+) -> list[dict[str, Any]]:
+    """Return the metadata of the newest materialisations of some partitions, the newest first."""
+    if not partitions:  # which would stand for all
+        return []
+    wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=partitions)
+    return [*map(metadata_of, instance.fetch_materializations(wanted, limit=most).records)]
 
 
 def metadata_of(record: dg.EventLogRecord | None) -> dict[str, Any]:

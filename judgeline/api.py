@@ -58,12 +58,10 @@ from judgeline.io.verdict_tables import (
     embeddings_given,
     on_scale,
     panel_of,
-    ratings_given,
     runs_given,
     scores_given,
     verdicts_given,
 )
-from judgeline.quantitative import TooLittleToLearnError
 from judgeline.rating_options import STATED
 from judgeline.reliability import STRONG_JUDGE, hold_to
 from judgeline.report import (
@@ -78,7 +76,7 @@ from judgeline.settings import Settings
 from judgeline.steps.coding import coded, once, units
 from judgeline.steps.comparison import pooled_board
 from judgeline.steps.memory import STEPS, run
-from judgeline.steps.rationales import agreement, predicted_choices, predicted_ratings
+from judgeline.steps.rationales import learnt
 from judgeline.steps.reference import anchored
 from judgeline.steps.reliability import repeated_measurements, weakness
 from judgeline.steps.step import as_columns
@@ -897,19 +895,7 @@ def learn_ratings(ratings: pd.DataFrame, *, seed: int = 0) -> LearntRatings:
     ----------
     A. Sahoo et al. (2025), "Quantitative LLM Judges", arXiv:2506.02945.
     """
-    columns = getattr(ratings, "columns", ())
-    is_ranking = "ranking_id" in columns and "human_rating" not in columns
-    own = ratings_given(ratings, "human_rank" if is_ranking else "human_rating", "ratings")
-    predictions = pd.DataFrame(index=ratings.index)
-    curves, notes = [], []
-    for form, labels, shown in (predicted_choices if is_ranking else predicted_ratings)(own, seed):
-        predictions[form.lower()] = shown.reindex(range(len(ratings))).to_numpy()
-        try:
-            curves.append(agreement(labels, seed).assign(method=form.lower()))
-        except TooLittleToLearnError as error:
-            notes.append(f"{form.lower()}: {error}")
-    measured = pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
-    return LearntRatings(predictions, measured, "; ".join(notes))
+    return LearntRatings(*learnt(ratings, seed))
 
 
 def pool(

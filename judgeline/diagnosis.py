@@ -20,7 +20,7 @@ from judgeline.io import (
     as_numbers,
     n_battles_of,
 )
-from judgeline.io.layout import VERDICTS, VOTES, Layout
+from judgeline.io.layout import RATED, VERDICTS, VOTES, Layout
 from judgeline.io.layouts import layout_at
 from judgeline.io.voters import agreement, numbers_of
 from judgeline.suggest import QualityGateError
@@ -124,7 +124,7 @@ def doctor(
     name = "a table" if isinstance(source, pd.DataFrame) else str(source)
     layout = layout_at(source) if isinstance(source, Path) else None
     advice = layout and layout.advice
-    if advice is VERDICTS:
+    if advice in (VERDICTS, RATED):
         return _advised(name, layout)
     try:
         lenient = {"allow_quarantine": True, "with_votes": False, "counted": True}

@@ -8,12 +8,14 @@ CORPUS_ASSETS = dg.AssetSelection.groups("corpus")
 COMPARISON_ASSETS = dg.AssetSelection.groups("comparison")
 CANDIDATE_ASSETS = dg.AssetSelection.assets("candidates", "candidate_battles")
 DRIFT_ASSETS = dg.AssetSelection.assets("drift_answers", "judge_drift")
+RATED_ASSETS = dg.AssetSelection.assets("learnt_ratings")
 JUDGED_ASSETS = (
     dg.AssetSelection.all()
     - CORPUS_ASSETS
     - COMPARISON_ASSETS
     - CANDIDATE_ASSETS
     - DRIFT_ASSETS
+    - RATED_ASSETS
     - dg.AssetSelection.assets("candidate_verdicts")  # asked in placing_job only
 )
 PLACED_ASSETS = (dg.AssetSelection.groups("candidates") - CANDIDATE_ASSETS) | (
@@ -50,4 +52,12 @@ drift_job = dg.define_asset_job(
     DRIFT_ASSETS,
     description="Asks a judge about its panel afresh, and says whether it still judges the same.",
 )
-JOBS = (corpus_job, judge_job, comparison_job, candidate_job, placing_job, drift_job, prune_logs)
+ratings_job = dg.define_asset_job(
+    "ratings_job",
+    RATED_ASSETS,
+    description="Learns from people's ratings or rankings of single answers; asks no judge.",
+)
+JOBS = (
+    *(corpus_job, judge_job, comparison_job, candidate_job, placing_job, drift_job, ratings_job),
+    prune_logs,
+)

@@ -1,5 +1,8 @@
 """Vectors of the judges' reasons, from which quantitative judges learn; with their checks."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import dagster as dg
 import pandas as pd
 
@@ -7,7 +10,7 @@ from assets.conditions import AFTER_THE_BOARD, table_asset, table_check
 from assets.judging.pools import hosting_of
 from assets.partitions import corpus_and_judge
 from assets.settings import EMBEDDER, corpus_of
-from judgeline.judges.embeddings.buying import VectorBuyer
+from judgeline.judges.embeddings.buying import Account, VectorBuyer
 from judgeline.judges.embeddings.embedder import open_embedder
 from judgeline.judges.embeddings.vector import Vector
 from judgeline.judges.forms.score import ScoreForm
@@ -18,31 +21,34 @@ from resources.config.catalog import Catalog
 from resources.stores import StoredEmbeddings, StoredVerdicts
 from resources.tables.expectations import evaluate
 
+_REASON_TYPES = dict.fromkeys(("source", "key", "order", "answer", "reasoning"), "str")
+_REASON_TYPES["replicate"] = "int64"
+
 
 def rationales(
     verdicts: pd.DataFrame, score_verdicts: pd.DataFrame, pattern: Pattern | None = None
 ) -> pd.DataFrame:
-    """Return the reasons in the usable answers of one judge, as ``text``, empty where none is.
+    """Return the reasons of one judge's usable answers, as ``text``, empty where there is none.
 
-    A `pattern` says where its scores stand in answers whose reasons come first.
+    Where an answer gives none, it is what the judge thought before it. A `pattern` says where its
+    scores stand in answers whose reasons come first.
     """
     sources = {"verdict": (verdicts, "battle_id"), "score": (score_verdicts, "completion_id")}
     parts = []
     for source, (table, key) in sources.items():
         usable = table[table["status"].eq("ok")]
         order = usable["order"] if source == "verdict" else None
-        own = usable[[key, "replicate"]].rename(columns={key: "key"})
-        own = own.assign(source=source, order=order, text=usable["answer"].fillna(""))
-        parts.append(own)
-    both = pd.concat(parts, ignore_index=True).astype(
-        {"source": "str", "key": "str", "order": "str", "replicate": "int64", "text": "str"}
-    )
-    answers = zip(both["source"], both["text"], both["order"], strict=True)
+        own = usable.reindex(columns=[key, "replicate", "answer", "reasoning"])
+        parts.append(own.rename(columns={key: "key"}).assign(source=source, order=order))
+    both = pd.concat(parts, ignore_index=True).astype(_REASON_TYPES)
+    words = both[["answer", "reasoning"]].fillna("")
+    answers = zip(both["source"], words["answer"], both["order"], words["reasoning"], strict=True)
     texts = [
-        _of_verdict(text, order) if source == "verdict" else reason_of_score(text, pattern)
-        for source, text, order in answers
+        (_of_verdict(text, order) if source == "verdict" else reason_of_score(text, pattern))
+        or thoughts
+        for source, text, order, thoughts in answers
     ]
-    return both.assign(text=pd.Series(texts, both.index, dtype="str"))
+    return both[["key", "replicate", "source", "order"]].assign(text=pd.Series(texts, dtype="str"))
 
 
 def embedded(reasons: pd.DataFrame, vectors: dict[str, Vector]) -> pd.DataFrame:
@@ -69,7 +75,7 @@ def _pattern_of(catalog: Catalog, slug: str) -> Pattern | None:
 
 
 WARN_EMBEDDED = 0.95
-_NO_EMBEDDER = (
+NO_EMBEDDER = (
     "corpus {!r} names no 'embeddings' in corpora.yaml, so there are no quantitative judges; name "
     "one of config/embeddings.yaml, such as hashed"
 )
@@ -104,33 +110,52 @@ def rationale_embeddings(
     reasons = every[every["text"].ne("")].reset_index(drop=True)
     n_missing = len(every) - len(reasons)
     if embedding is None or reasons.empty:
-        note = _NO_REASONS.format(n_missing, slug) if embedding else _NO_EMBEDDER.format(corpus)
+        note = _NO_REASONS.format(n_missing, slug) if embedding else NO_EMBEDDER.format(corpus)
         return dg.MaterializeResult(
             value=RATIONALE_EMBEDDINGS.empty(),
             metadata={"note": note, "n_without_rationale": n_missing},
         )
     verdict_store.lease.end()  # the embedder's server may need the judge's place
-    with hosting_of(context, context.log.info, context.log.warning) as hosting:
-        buyer = VectorBuyer(
-            open_embedder(catalog.embedder(str(embedding)), hosting),
-            embedding_store.open(),
-            on_wait=lambda: context.log.info(f"{embedding} waits: another run is asking it"),
-        )
-        table = embedded(reasons, buyer.vectors(reasons["text"].tolist()))
-    account, counts = buyer.account, buyer.embedder.counts
-    for file in account.damaged:
-        context.log.warning(f"{file} is damaged; what it held was asked for again")
+    vectors, account, told = embed(context, catalog, embedding_store, embedding, reasons["text"])
+    table = embedded(reasons, vectors)
     failed = ", ".join(f"{n:,} {why}" for why, n in sorted(account.failed.items()))
     note = _NO_VECTORS.format(len(reasons), account.n_texts, failed)
     return dg.MaterializeResult(
         value=table,
         metadata={
             **({"note": note} if table.empty else {}),
+            "n_without_rationale": n_missing,
+            "n_without_vector": len(reasons) - len(table),
+            **told,
+        },
+    )
+
+
+def embed(
+    context: dg.AssetExecutionContext,
+    catalog: Catalog,
+    store: StoredEmbeddings,
+    embedding: str,
+    texts: Iterable[str],
+) -> tuple[dict[str, Vector], Account, dict[str, Any]]:
+    """Return vectors by text, made now where the store lacks them, with their account."""
+    with hosting_of(context, context.log.info, context.log.warning) as hosting:
+        buyer = VectorBuyer(
+            open_embedder(catalog.embedder(embedding), hosting),
+            store.open(),
+            on_wait=lambda: context.log.info(f"{embedding} waits: another run is asking it"),
+        )
+        vectors = buyer.vectors([*texts])
+    account, counts = buyer.account, buyer.embedder.counts
+    for file in account.damaged:
+        context.log.warning(f"{file} is damaged; what it held was asked for again")
+    return (
+        vectors,
+        account,
+        {
             "n_texts": account.n_texts,
             "n_from_store": account.n_stored,
             "n_made_now": account.n_made,
-            "n_without_rationale": n_missing,
-            "n_without_vector": len(reasons) - len(table),
             "failures": dg.MetadataValue.json(dict(account.failed)),
             "requests": counts["requests"],
             "tokens": counts["tokens"],

@@ -65,6 +65,14 @@ REFERENCE = LayoutAdvice(
     "judgeline corpora add NAME --set reader={layout} --set location={file}",
     ("reference-anchored ratings (docs/reference-elo.md)",),
 )
+RATED = LayoutAdvice(
+    "people's ratings or rankings of single answers, beside a judge's scores",
+    "such ratings teach quantitative judges, and rate no model",
+    "Battles of models, which such files do not have.",
+    "judgeline corpora add NAME --set reader={layout} --set location={file} "
+    "--set embeddings=hashed",
+    ("quantitative judges LS and MN, or Plackett-Luce (docs/quantitative-judges.md)",),
+)
 VERDICTS = LayoutAdvice(
     "verdicts of another program ({layout})",
     "verdicts of another program are rated by the lineage, in a checkout",

@@ -112,6 +112,7 @@ def _row(reading: Reading, form: Form, slug: str) -> tuple[Any, ...]:
         answer.reply_model,
         answer.system_fingerprint,
         answer.said,
+        answer.reasoning,
     )
 
 

@@ -16,6 +16,7 @@ from judgeline.judges.forms.form import Prompt
 from judgeline.judges.forms.registered import FormName, form_with
 from judgeline.judges.judge import Calls, Evidence, Judge, judge_key
 from judgeline.judges.live.fields import ServedFields
+from judgeline.judges.managed.options import VllmOptions
 from judgeline.judges.opening import prompt_of, was_probed
 from judgeline.judges.presentation import Presentation
 
@@ -70,7 +71,8 @@ class JudgePlan:
     """Calls of a judge's plan, and calls that the verdict store answers.
 
     What the ratings' intervals would gain (`half_width`), what would change the number of calls
-    (`note`) and the cap that stops the run before them (`cut_short`) are words, or empty.
+    (`note`), the cap that stops the run before them (`cut_short`) and the hours of our own GPUs
+    (`gpu_hours`) are words, or empty.
     """
 
     judge: str
@@ -85,6 +87,7 @@ class JudgePlan:
     by_form: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
     cut_short: str = ""
+    gpu_hours: str = ""
 
     @property
     def n_tokens(self) -> int:
@@ -134,6 +137,23 @@ def plan_of(
     )
 
 
+def gpu_hours(judge: JudgeDefinition, calls: Mapping[str, int], rates: Mapping[str, float]) -> str:
+    """Return the GPU hours of calls by form to a server of our own, in words.
+
+    `rates` are calls a second by form, as measured in earlier runs; a start of the server is none.
+    """
+    asked = {form: n for form, n in calls.items() if n}
+    if not asked.keys() <= rates.keys():
+        return "GPU hours not known before the first run"
+    options = judge.vllm or VllmOptions()
+    n_gpus = options.tensor_parallel_size * options.data_parallel_size
+    seconds = sum(n / rates[form] for form, n in asked.items())
+    hours, rate = n_gpus * seconds / 3600, sum(asked.values()) / seconds
+    shown = f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
+    on = f" on {n_gpus} GPUs" if n_gpus > 1 else ""
+    return f"about {shown} GPU hours{on}, at {rate:,.1f} calls a second as in earlier runs"
+
+
 def told(plan: JudgePlan) -> list[str]:
     """Return a plan in words: the calls, what they take, and what they give."""
     calls = f"{plan.n_calls:,} calls" if plan.n_calls else "no calls"
@@ -146,12 +166,12 @@ def told(plan: JudgePlan) -> list[str]:
             f"about {plan.tokens.prompt_tokens:,} prompt and {plan.tokens.completion_tokens:,} "
             f"completion tokens ({plan.tokens.basis})"
         )
-        price = "price unknown: the judge has no 'price_per_million'"
+        price = plan.gpu_hours or "price unknown: the judge has no 'price_per_million'"
         if plan.money is not None:
             price = (
                 f"about {plan.money:,.2f} {plan.currency}; without repairs and lost requests at "
                 f"most {plan.most_money:,.2f} {plan.currency}"
-            )
+            ) + (f"; {plan.gpu_hours}" if plan.gpu_hours else "")
         lines.append(price)
     return lines + [text for text in (plan.note, plan.cut_short, plan.half_width) if text]
 

@@ -33,7 +33,8 @@ class Answer:
     """Reply to a call: text, or a failure class, or the text of a failed answer; and tokens.
 
     `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``. The server
-    named `reply_model` and `system_fingerprint`; `said` is its reason for a failure, without keys.
+    named `reply_model` and `system_fingerprint`; `said` is its reason for a failure, without keys;
+    `reasoning` what a judge that thinks thought before its answer.
     """
 
     text: str | None
@@ -44,6 +45,7 @@ class Answer:
     reply_model: str | None = None
     system_fingerprint: str | None = None
     said: str | None = None
+    reasoning: str | None = None
 
 
 def present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:

@@ -13,7 +13,8 @@ from scipy.special import softmax
 from judgeline.arrays import Floats
 from judgeline.elo import keyed_rng
 from judgeline.io import ArgumentError, as_numbers
-from judgeline.quantitative import Design, Labels, cross_fitted, trials
+from judgeline.io.verdict_tables import ratings_given
+from judgeline.quantitative import Design, Labels, TooLittleToLearnError, cross_fitted, trials
 
 LEAST_CHANCE = 1e-6
 """Mass added to each rating's probability, which must not be 0."""
@@ -149,6 +150,26 @@ def _predicted(labels: Labels, fresh: Given | None, seed: int) -> tuple[Floats, 
     judge = labels.judge(np.arange(len(labels.question)), Design(), rng=rng)
     vectors, scores = fresh
     return shown, replace(labels, embeddings=vectors, scores=scores).predictions(judge)
+
+
+def learnt(ratings: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.DataFrame, str]:
+    """Return predictions by row and method, their agreement with labels, and why that is missing.
+
+    ValueError of a table that lacks a column, or the labels to learn from.
+    """
+    columns = getattr(ratings, "columns", ())
+    is_ranking = "ranking_id" in columns and "human_rating" not in columns
+    own = ratings_given(ratings, "human_rank" if is_ranking else "human_rating", "ratings")
+    predictions = pd.DataFrame(index=ratings.index)
+    curves, notes = [], []
+    for form, labels, shown in (predicted_choices if is_ranking else predicted_ratings)(own, seed):
+        predictions[form.lower()] = shown.reindex(range(len(ratings))).to_numpy()
+        try:
+            curves.append(agreement(labels, seed).assign(method=form.lower()))
+        except TooLittleToLearnError as error:
+            notes.append(f"{form.lower()}: {error}")
+    measured = pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
+    return predictions, measured, "; ".join(notes)
 
 
 def agreement(labels: Labels, seed: int) -> pd.DataFrame:

@@ -29,8 +29,9 @@ REPLY_DTYPES: dict[str, str] = {
     "reply_model": "str",
     "system_fingerprint": "str",
     "said": "str",
+    "reasoning": "str",
 }
-"""What a server said about its answer; older tables lack these columns."""
+"""What a server sent beside an answer; older tables lack these columns."""
 
 VERDICT_DTYPES: dict[str, str] = {
     "battle_id": "str",

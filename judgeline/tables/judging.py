@@ -215,7 +215,7 @@ def _in_one_word(
         ),
     ]
     account = "evidence answer log_probabilities prompt_tokens completion_tokens identity "
-    account += "reply_model system_fingerprint said"
+    account += "reply_model system_fingerprint said reasoning"
     return table(name, f"{columns} {account}", key, *checks, *more)
 
 

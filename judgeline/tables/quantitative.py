@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from judgeline.tables.rules import holds, known, within
+from judgeline.tables.rules import holds, known, unique, within
 from judgeline.tables.schema import stops, table, warns
 
 _ANSWER = ["source", "key", "order", "replicate"]
@@ -44,6 +44,19 @@ QUANTITATIVE_OUTCOMES = table(
         holds("complete", _complete, "a battle has one row per held-out model"),
         *known("outcome"),
         within("outcome", 0, 1),
+    ),
+)
+
+LEARNT_RATINGS = table(
+    "learnt_ratings",
+    "file row question_id ranking_id judge_score human_points human_rank ls mn pl",
+    ["file", "row"],
+    stops(
+        "predictions_have_their_answers",
+        "A row is one answer of a file, and a chance lies between 0 and 1.",
+        "Give each file of the corpus a name of its own, and make learnt_ratings again.",
+        unique("file", "row", note="a row of a file stands once"),
+        within("pl", 0, 1),
     ),
 )
 

@@ -13,6 +13,7 @@ from assets.corpus.assets import choose
 from assets.judging.assets import ASKED, plan_judge
 from assets.provenance import latest, metadata_of
 from judgeline.io import PLAIN, are_plain
+from judgeline.io.layouts.ratings import RATINGS
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.definition import JudgeDefinition
@@ -36,8 +37,11 @@ def judges_of(
 ) -> list[JudgeDefinition]:
     """Return the judges to run on a corpus: those named, its own, or those without a price.
 
+    None is asked about ratings of single answers, which have their judge's scores.
     Of recorded judges these are the ones whose verdicts came with it, where an instance knows that.
     """
+    if corpus.reader == RATINGS.name:
+        return []
     wanted = named or corpus.judges
     simulated = corpus.reader == "arena"
     if wanted is None:

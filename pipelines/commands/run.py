@@ -23,9 +23,11 @@ from assets.judging.assets import ASKED
 from assets.judging.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from judgeline.intervals import withheld_reason
+from judgeline.io.layouts.ratings import RATINGS
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.judge_plan import JudgePlan, gpu_hours
 from judgeline.suggest import unknown_name
 from judgeline.tables.intervals import with_judge_columns
 from judgeline.terminal import leaderboard_table, plain
@@ -133,6 +135,8 @@ class _Request:
     def plan(self) -> RunOutcome:
         """Return the calls of each judge that a run would make; nobody is asked."""
         chosen, defs = self.choose(), build_definitions(tables=self.tables)
+        if self.definition.reader == RATINGS.name:
+            return RunOutcome(self.corpus, n_battles=0)
         selected = _selected(defs, self.select)
         asks, buyer = _asking(selected), self._buyer()
         self._require_asked(chosen, asks)
@@ -144,8 +148,31 @@ class _Request:
                     settled[judge.slug] = record.settled(asks, selected, self.corpus, judge.slug)
         known = (self.definition, chosen, self.store, buyer)
         n_battles, plan = plan_run(*known, asks=asks, settled=settled)
+        if any(judge.kind == "vllm" for judge in chosen):
+            plan = self._with_gpu_hours(plan, chosen, defs)
         names = tuple(judge.slug for judge in chosen)
         return RunOutcome(self.corpus, names, n_battles=n_battles, plan=plan)
+
+    def _with_gpu_hours(
+        self, plan: Sequence[JudgePlan], judges: Sequence[JudgeDefinition], defs: dg.Definitions
+    ) -> tuple[JudgePlan, ...]:
+        """Return a plan with the GPU hours of servers of our own, by the speed of earlier runs."""
+        are_made = any(
+            self.store.partitions(name, slug) for name in ASKED for slug in self.catalog.corpora()
+        )
+        with self._opened() if are_made else nullcontext() as recorded:
+            record = self._record(recorded, defs) if recorded else None
+            speeds = {
+                judge.slug: record.speeds(judge, self.definition) if record else {}
+                for judge in judges
+                if judge.kind == "vllm"
+            }
+        return tuple(
+            replace(step, gpu_hours=gpu_hours(judge, step.by_form, speeds[judge.slug]))
+            if judge.slug in speeds and step.n_calls
+            else step
+            for step, judge in zip(plan, judges, strict=True)
+        )
 
     def run(self, budget: Budget | None, console: Console, *, verbose: bool) -> RunOutcome:
         """Make the tables, once the endpoint of each judge that is to be asked has answered."""
@@ -244,6 +271,9 @@ class _Lineage:
         """Run the corpus, each judge, the candidates, and the comparison of those that passed."""
         corpus = definition.slug
         register(self.record.instance, corpora=[corpus])
+        if definition.reader == RATINGS.name:
+            self._job("ratings_job", corpus)
+            return
         is_read = self._job("corpus_job", corpus)
         chosen = choose(self.record.instance if is_read else None)
         judges = self.outcome.judges = tuple(judge.slug for judge in chosen)

@@ -128,7 +128,11 @@ def _wanted(
 
 def in_use(instance: dg.DagsterInstance, catalog: Catalog) -> tuple[set[str], set[str]]:
     """Return the corpora that were read, and the judges that were asked or that those name."""
-    read = instance.get_materialized_partitions(dg.AssetKey("raw_battles"))
+    read = {
+        corpus
+        for asset in ("raw_battles", "learnt_ratings")
+        for corpus in instance.get_materialized_partitions(dg.AssetKey(asset))
+    }
     asked = instance.get_materialized_partitions(dg.AssetKey("verdicts"))
     judges = {judge for pair in asked for judge in pair.split("|")[1:]}
     known = catalog.corpora()
@@ -137,7 +141,7 @@ def in_use(instance: dg.DagsterInstance, catalog: Catalog) -> tuple[set[str], se
             judges |= {judge.slug for judge in judges_of(corpus, catalog, instance=instance)}
         if corpus.reader == "arena":
             judges |= {slug for slug, one in catalog.judges().items() if one.kind == "builtin"}
-    return set(read), judges
+    return read, judges
 
 
 def _busy(instance: dg.DagsterInstance) -> str:

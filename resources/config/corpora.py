@@ -10,13 +10,15 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judgeline import io
 from judgeline.io import language_code, parse_codes, parse_missing
+from judgeline.io.layouts.ratings import RATINGS
 from judgeline.judges.options import SLUG, Options
 from judgeline.rating_options import RatingOptions, ReferenceFactors
 from judgeline.settings import require_method
 from resources.config import options
 from resources.config.entries import EntryKind
 
-READERS = tuple(sorted(("arena", *io.READERS)))
+READERS = tuple(sorted(("arena", RATINGS.name, *io.READERS)))
+_OF_RATINGS = {"slug", "display_name", "reader", "location", "revision", "embeddings", "rating"}
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -129,6 +131,12 @@ class CorpusDefinition(Options):
         reader = fields.get("reader")
         if fields.get("arena") and reader in set(READERS) - {"arena"}:
             raise ValueError("options under 'arena' need 'reader: arena'; remove them")
+        of_battles = sorted({*fields} & {*cls.model_fields} - _OF_RATINGS)
+        if reader == RATINGS.name and of_battles:
+            raise ValueError(
+                f"the key {of_battles[0]!r} is about battles, which 'reader: ratings' has none of; "
+                "remove it"
+            )
         for key in ("allow_quarantine", "missing", "outcomes"):
             if key in fields and reader != "battles":
                 raise ValueError(f"the key {key!r} needs 'reader: battles'; remove it")

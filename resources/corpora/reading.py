@@ -2,6 +2,7 @@
 
 from judgeline import io
 from judgeline.io import CorpusRead, Stated, read_files
+from judgeline.io.layouts.ratings import RATINGS
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition
 from resources.corpora.locations import corpus_files
 
@@ -14,6 +15,11 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
         from resources.arena.simulation import read_arena
 
         return read_arena(definition)
+    if definition.reader == RATINGS.name:
+        raise ValueError(
+            f"corpus {definition.slug!r} holds people's ratings of single answers and no battles; "
+            f"quantitative judges learn from them: judgeline run --corpus {definition.slug}"
+        )
     stated = stated_of(definition.arena_hard)._replace(
         codes=io.parse_codes(definition.outcomes) if definition.outcomes else None,
         missing=io.parse_missing(definition.missing or None),

@@ -331,7 +331,7 @@ def test_five_good_scores_are_none(number: str, reason: str, place: int) -> None
 
 
 def test_every_reader_has_fixtures() -> None:
-    assert {layout["reader"] for layout in LAYOUTS.values()} | {"arena"} == set(READERS)
+    assert {layout["reader"] for layout in LAYOUTS.values()} | {"arena", "ratings"} == set(READERS)
 
 
 def test_import_offers_every_layout_of_verdicts() -> None:

@@ -84,6 +84,20 @@ def test_failed_answers_have_no_reason_and_silent_ones_are_counted() -> None:
     assert len(found) - len(told) == 4
 
 
+def test_what_a_judge_thought_is_the_reason_of_an_answer_that_gives_none() -> None:
+    given = verdicts(
+        ("x", "AB", "ok", OBJECT),  # bound by a schema
+        ("x", "BA", "ok", f"{OBJECT}\n\nA is right."),
+        ("y", "AB", "truncated", None),
+        ("z", "AB", "ok", OBJECT),
+    ).assign(reasoning=["B errs.", "Hm, A?", "So long.", None])
+    scored = scores(("c", "ok", "7"), ("d", "ok", "8\nShort.")).assign(reasoning=["Dull.", "Hm."])
+    found = rationales(given, scored)
+    assert found["text"].tolist() == ["B errs.", "A is right.", "", "Dull.", "Short."]
+    before = rationales(given.drop(columns="reasoning"), scored.drop(columns="reasoning"))
+    assert before["text"].tolist() == ["", "A is right.", "", "", "Short."]
+
+
 def test_reasons_without_a_vector_have_no_row() -> None:
     found = rationales(
         verdicts(("x", "AB", "ok", f"{OBJECT} one"), ("x", "BA", "ok", f"{OBJECT} two")), scores()

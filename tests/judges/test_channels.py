@@ -326,6 +326,39 @@ def test_the_model_that_answered_is_told(ask, tmp_path: Path) -> None:
         assert (answer.failure, answer.reply_model) == (None, None)
 
 
+THOUGHTS = "B is wrong on the date; the key is \ud800" + KEY
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"reasoning_content": THOUGHTS},
+        {"reasoning": THOUGHTS, "reasoning_content": None},
+        {"reasoning": THOUGHTS, "reasoning_content": THOUGHTS},
+    ],
+)
+def test_the_thoughts_of_a_judge_are_kept_without_the_key(ask, said, tmp_path: Path) -> None:
+    def thinking(whole: Body) -> Body:
+        message = whole["choices"][0]["message"]
+        return with_choice(message={**message, **said})(whole)
+
+    server = replying(thinking)
+    answer = one(server, ask, tmp_path)
+    assert answer.reasoning == "B is wrong on the date; the key is ?[key]"
+    bare = one(BatchServer(), ask, tmp_path / "bare")
+    assert (answer.text, answer.failure, bare.reasoning) == (bare.text, None, None)
+
+
+@pytest.mark.parametrize("parts", [None, {}, 7, ["why"], {"summary": "why"}, "  "])
+def test_thoughts_that_are_no_text_fail_no_answer(ask, parts, tmp_path: Path) -> None:
+    def thinking(whole: Body) -> Body:
+        message = {**whole["choices"][0]["message"], "reasoning": parts}
+        return with_choice(message=message)(whole)
+
+    answer = one(replying(thinking), ask, tmp_path)
+    assert (answer.failure, answer.reasoning) == (None, None)
+
+
 def test_a_name_is_inert_short_and_without_the_key(ask, tmp_path: Path) -> None:
     name = f"m\x1b[31m{KEY}\ud800" + "x" * 900
     told = one(replying(stating(model=name)), ask, tmp_path).reply_model or ""

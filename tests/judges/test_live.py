@@ -214,7 +214,11 @@ def streamed(body: Body, *, is_whole: bool = True) -> Response:
     """A completion in server-sent events, as they stand in the protocol: roles, pieces, an end."""
     text = judged(body)
     head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "tiny-1"}
-    deltas = [{"role": "assistant", "content": ""}, {"content": text[:9]}, {"content": text[9:]}]
+    deltas = [
+        {"role": "assistant", "content": "", "reasoning": "So A"},
+        {"content": text[:9], "reasoning": " wins."},
+        {"content": text[9:]},
+    ]
     chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
               for delta in deltas]  # fmt: skip
     end = {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
@@ -231,7 +235,7 @@ def test_an_answer_in_server_sent_events_is_read(is_whole, failure, tmp_path: Pa
         (answer,) = answers(server, tmp_path, decoding=decoding)
     assert (answer.failure, answer.text) == (failure, judged(server.presentations[0]))
     assert (answer.prompt_tokens, answer.completion_tokens) == USAGE
-    assert answer.reply_model == "tiny-1"
+    assert (answer.reply_model, answer.reasoning) == ("tiny-1", "So A wins.")
     assert len(server.presentations) == 1
 
 

@@ -16,11 +16,12 @@ raw_battles 2 battles 10 verdicts 18 choice_verdicts 15 score_verdicts 10 scored
 beta_folds 5 scoring_methods 6 leaderboard 14 adjusted_win_rates 7 judge_diagnostics 3
 soft_outcomes 6 consistency 3
 reference_ratings 3 rationale_embeddings 2 quantitative_outcomes 3 quantitative_judges 1
+learnt_ratings 2
 candidate_verdicts 1 candidate_ratings 2 judge_comparison 9
 """
 """Rules by table: one that is deleted breaks no other test."""
 SCALES = """
-0..1: coverage coverage human_win_rate naive_win_rate outcome ratio soft_outcome win_rate
+0..1: coverage coverage human_win_rate naive_win_rate outcome pl ratio soft_outcome win_rate
   win_rate_lower win_rate_upper
 -1..1: kappa kendall kendall spearman spearman
 -9..9: difference_ab difference_ba score_difference score_difference

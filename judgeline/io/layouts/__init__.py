@@ -14,6 +14,7 @@ from judgeline.io.layouts.judge_arena import JUDGE_ARENA
 from judgeline.io.layouts.lmarena import LMARENA_55K, LMARENA_100K, LMARENA_140K
 from judgeline.io.layouts.mt_bench import MT_BENCH
 from judgeline.io.layouts.promptfoo import PROMPTFOO
+from judgeline.io.layouts.ratings import RATINGS
 from judgeline.io.layouts.reference_battles import REFERENCE_BATTLES
 from judgeline.io.layouts.softelo import SOFT_ELO
 from judgeline.io.schema import CorpusRead, typed
@@ -21,7 +22,7 @@ from judgeline.tables.corpus import BATTLE_DTYPES
 
 LAYOUTS = (
     INSPECT, JUDGE_ARENA, PROMPTFOO, LMARENA_100K, LMARENA_140K, LMARENA_55K, COMPARIA, SOFT_ELO,
-    ARENA_HARD, MT_BENCH, ALPACA_EVAL, REFERENCE_BATTLES, BATTLES,
+    ARENA_HARD, MT_BENCH, ALPACA_EVAL, REFERENCE_BATTLES, RATINGS, BATTLES,
 )  # fmt: skip
 """The first that fits a file is the file's."""
 READERS = {one.name: one for one in LAYOUTS if one.corpus}

@@ -178,11 +178,16 @@ def redacted(answer: Answer, endpoint: Endpoint) -> Answer:
         reply_model=_name(answer.reply_model, endpoint),
         system_fingerprint=_name(answer.system_fingerprint, endpoint),
         said=answer.said and fit(answer.said, endpoint, answer.failure),
+        reasoning=answer.reasoning and _without_key(answer.reasoning, endpoint),
     )
     logs = answer.log_probabilities
     spelled = "".join(token for token, *_ in json.loads(logs)) if logs else ""
     repeats_key = endpoint.is_repeated_in(spelled) or endpoint.is_repeated_in(logs or "")
     return replace(answer, log_probabilities=None) if repeats_key else answer
+
+
+def _without_key(text: str, endpoint: Endpoint) -> str:
+    return endpoint.redact(text) if endpoint.is_repeated_in(text) else text
 
 
 def _name(given: str | None, endpoint: Endpoint) -> str | None:
@@ -194,9 +199,11 @@ def _name(given: str | None, endpoint: Endpoint) -> str | None:
 
 def _added(answer: Answer, earlier: Answer) -> Answer:
     """Return an answer with the tokens of an earlier one: both were paid for."""
+    worded = answer if answer.text is not None else earlier
     return replace(
         answer,
-        text=answer.text if answer.text is not None else earlier.text,
+        text=worded.text,
+        reasoning=worded.reasoning,
         prompt_tokens=answer.prompt_tokens + earlier.prompt_tokens,
         completion_tokens=answer.completion_tokens + earlier.completion_tokens,
         reply_model=answer.reply_model or earlier.reply_model,

@@ -6,6 +6,9 @@ from typing import Any
 from judgeline.judges.live.errors import MalformedReplyError
 
 _EVENTS = (b"data:", b"event:", b"id:", b"retry:", b": ")
+THOUGHTS = ("reasoning_content", "reasoning")
+"""Where servers put what a model thought before its answer; some fill both alike."""
+
 _TOLD = ("model", "system_fingerprint", "usage")
 
 
@@ -39,8 +42,9 @@ def _joined(chunks: list[Any]) -> Any:
             said = one.get("delta") or one.get("message") or {}
             content = said.get("content") or []
             message["content"] += content if isinstance(content, list) else [content]
-            if said.get("refusal"):
-                message["refusal"] = message.get("refusal", "") + said["refusal"]
+            for name in ("refusal", *THOUGHTS):
+                if isinstance(piece := said.get(name), str):
+                    message[name] = message.get(name, "") + piece
             if said.get("tool_calls"):
                 message["tool_calls"] = said["tool_calls"]
             if one.get("finish_reason"):

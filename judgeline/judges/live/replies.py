@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from judgeline.judges.forms.evidence import spelling
 from judgeline.judges.forms.form import Form, Reading
+from judgeline.judges.live.bodies import THOUGHTS
 from judgeline.judges.live.errors import BrokenReplyError, MalformedReplyError, StatusError
 from judgeline.judges.presentation import Answer, Presentation
 from judgeline.verdict import RubricError, readable
@@ -56,6 +57,7 @@ def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
         reply_model=_name_in(completion, "model"),
         system_fingerprint=_name_in(completion, "system_fingerprint"),
         said=reason,
+        reasoning=_thoughts(choice["message"]),
     )
     return Reading(shown, answer, failure or "ok", None if failure else value)
 
@@ -143,6 +145,13 @@ def _early_end(choice: Any, text: str) -> tuple[str | None, str | None]:
 def _refused(choice: Any) -> str | None:
     refusal = choice["message"].get("refusal")
     return readable(refusal) if isinstance(refusal, str) and refusal else None
+
+
+def _thoughts(message: Any) -> str | None:
+    """Return what the judge thought before its answer; None where no text of it was sent."""
+    told = (message.get(name) for name in THOUGHTS)
+    texts = (readable(one).strip() for one in told if isinstance(one, str))
+    return next(filter(None, texts), None)
 
 
 def _name_in(completion: Any, field: str) -> str | None:

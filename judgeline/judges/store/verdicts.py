@@ -9,7 +9,7 @@ from judgeline.judges.store.keyed import NOT_THERE, KeyedStore, Scan
 
 _ROW = (
     "identity status answered_at answer failure log_probabilities prompt_tokens completion_tokens "
-    "judge battle_id order replicate parts reply_model system_fingerprint said"
+    "judge battle_id order replicate parts reply_model system_fingerprint said reasoning"
 )
 _COUNTS = ("prompt_tokens", "completion_tokens", "replicate")
 _TYPES = dict.fromkeys(_COUNTS, pa.int64()) | {"answered_at": pa.timestamp("us", tz="UTC")}
@@ -17,7 +17,7 @@ SCHEMA = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _ROW.split
 """A row is one answer. `status` is how it was read when it came; `judge`, `battle_id` and `order`
 are what the call was made for first, which its identity does not hold; `parts` is a JSON object
 of what it does hold, long texts by their hash. `reply_model`, `system_fingerprint` and `said` are
-the server's words about the answer."""
+the server's words about the answer, `reasoning` the judge's thoughts before it."""
 
 _CALL = ("judge", "order", "replicate", "parts")
 ANSWER = tuple(name for name in _ROW.split() if name not in _CALL)
@@ -30,7 +30,7 @@ class VerdictStore(KeyedStore):
     """The answers under one folder or URI; the key is that of the judge."""
 
     schema, row = SCHEMA, _ATTEMPT
-    later = frozenset({"reply_model", "system_fingerprint", "said"})
+    later = frozenset({"reply_model", "system_fingerprint", "said", "reasoning"})
     what, variable = "verdicts", "JUDGELINE_VERDICTS"
 
     def find(self, judge_key: str, identities: Collection[str]) -> tuple[pd.DataFrame, Scan]:

@@ -6,24 +6,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
+from catalogs import catalog_of
 from upath import UPath
 
 from assets.judging.assets import ASKED
+from assets.partitions import corpus_judge_key
 from judgeline.cli import main
 from judgeline.intervals import sampling_half_width
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import RETRIED, Buyer
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.judge import call_identity, judge_key
-from judgeline.judges.judge_plan import JudgePlan, TokenEstimate, told
+from judgeline.judges.judge_plan import JudgePlan, TokenEstimate, gpu_hours, told
 from judgeline.judges.live.probe import Capabilities, remember
 from judgeline.judges.presentation import Answer, present
 from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.tables.corpus import SCORE_COLUMNS, VERDICT_DTYPES
+from judgeline.tables.judging import VERDICTS
 from pipelines.commands.plan import cut_short, plan_run, require_covered
+from pipelines.commands.run import run_lineage
 from resources.config.corpora import CorpusDefinition
 from resources.config.options import PanelOptions
 from resources.corpora.reading import read_corpus
@@ -233,6 +238,54 @@ def test_a_recorded_judge_is_asked_nothing(desk: Desk) -> None:
 # against a budget
 
 TOKENS = TokenEstimate(900, 100, 5000, 2000, "by hand")
+MANAGED = {
+    "display_name": "V", "family": "f", "kind": "vllm", "model": "tiny",
+    "vllm": {"tensor_parallel_size": 2, "max_model_len": 8192},
+}  # fmt: skip
+
+
+def test_a_server_of_our_own_takes_the_gpu_hours_of_its_last_run(desk: Desk) -> None:
+    own = {"reader": "battles", "location": str(desk.corpus.location)}
+    catalog = catalog_of(desk.folder, corpora={"c": own}, judges={"v": MANAGED})
+    judge = catalog.judge("v")
+    tables = ParquetTables(base_uri=str(desk.folder / "tables"))
+    desk.publish("v", 20.0, 10)
+    desk.folder.joinpath("tables", "verdicts", "c").mkdir(parents=True)
+    VERDICTS.empty().to_parquet(desk.folder / "tables" / "verdicts" / "c" / "v.parquet")
+
+    def line(instance: dg.DagsterInstance) -> str:
+        how = {"instance": instance, "catalog": catalog, "tables": tables}
+        (step,) = run_lineage(corpus="c", judges=["v"], dry_run=True, **how).plan
+        assert step.n_calls == 2 * N_BATTLES
+        return told(step)[2]
+
+    with dg.instance_for_test() as instance:
+        assert line(instance) == "GPU hours not known before the first run"
+        identity = judge_key(open_judge(judge, desk.corpus))
+        for n_asked, seconds, key in ((90, 30.0, identity), (0, 0.0, identity), (9, 1.0, "other")):
+            said = {"n_asked": n_asked, "seconds_asking": seconds, "judge_identity": key}
+            made = dg.AssetMaterialization(
+                "verdicts", partition=corpus_judge_key("elsewhere", "v"), metadata=said
+            )
+            instance.report_runless_asset_event(made)
+        # 120 calls at 90 in 30 s are 40 s of two GPUs
+        assert line(instance) == (
+            "about 0.022 GPU hours on 2 GPUs, at 3.0 calls a second as in earlier runs"
+        )
+
+
+@pytest.mark.parametrize(
+    ("calls", "rates", "words"),
+    [
+        ({"rubric": 72_000, "score": 0}, {"rubric": 2.0}, "about 10 GPU hours, at 2.0 calls"),
+        ({"rubric": 3600, "score": 3600}, {"rubric": 1.0, "score": 4.0}, "about 1.2 GPU hours"),
+        ({"rubric": 1, "score": 1}, {"rubric": 1.0}, "not known before the first run"),
+    ],
+)
+def test_gpu_hours_add_up_over_forms(calls, rates, words: str) -> None:
+    assert words in gpu_hours(JudgeDefinition(slug="v", **{**MANAGED, "vllm": None}), calls, rates)
+
+
 STEP = JudgePlan("j", "c|j", 10, 2, TOKENS, 0.25, 1.5, "EUR")
 
 

@@ -16,6 +16,7 @@ from resources.tables.store import ParquetTables
 
 JOB_NAMES = (
     "corpus_job", "judge_job", "comparison_job", "candidate_job", "placing_job", "drift_job",
+    "ratings_job",
 )  # fmt: skip
 GRAPH = """
 # corpus, by corpus
@@ -38,6 +39,8 @@ quantitative_outcomes <- rationale_embeddings sampled_battles score_verdicts sco
     verdicts
 quantitative_judges <- rationale_embeddings sampled_battles score_verdicts scored_battles
     verdicts
+# quantitative, by corpus
+learnt_ratings <-
 # elo, by corpus and judge
 beta_folds <- scored_battles
 heldout_ratings <- beta_folds scored_battles
@@ -86,6 +89,7 @@ consistency: consistency_is_sound
 heldout_ratings: every_model_is_placed
 judge_comparison: comparison_is_sound
 leaderboard: intervals_hold_their_rating models_are_in_order
+learnt_ratings: predictions_have_their_answers
 quantitative_outcomes: every_model_has_every_battle
 rationale_embeddings: embeddings_are_unique
 raw_battles: battles_have_the_agreed_columns most_rows_could_be_read
@@ -258,7 +262,7 @@ PAGE = (ROOT / "docs" / "judges-and-schedules.md").read_text(encoding="utf-8")
 BY_ITSELF = "What runs by itself, and what never does"
 ASKING = (
     "verdicts", "score_verdicts", "choice_verdicts", "reliability_panel", "rationale_embeddings",
-    "candidate_verdicts", "drift_answers",
+    "candidate_verdicts", "drift_answers", "learnt_ratings",
 )  # fmt: skip
 
 

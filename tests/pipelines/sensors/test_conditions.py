@@ -16,7 +16,7 @@ from pipelines.definitions import defs
 
 ASKING = {
     "verdicts", "score_verdicts", "choice_verdicts", "reliability_panel", "rationale_embeddings",
-    "candidate_verdicts", "drift_answers",
+    "candidate_verdicts", "drift_answers", "learnt_ratings",
 }  # fmt: skip
 """Made by asking judges, or an endpoint for vectors: somebody has to say so."""
 BY_HAND = {
