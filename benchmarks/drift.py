@@ -38,7 +38,7 @@ class Story(NamedTuple):
     shift: float
     in_panel: bool
     in_fresh: bool
-    begins: tuple[int, int] = (5, 45)
+    begins: tuple[int, int] = (1, 49)
     n_fresh: int = 100
     skewed: bool = False
 
@@ -109,13 +109,14 @@ def _values(merit: np.ndarray, noise: float, rng: np.random.Generator) -> dict[s
 
 
 STORIES = {
-    "judge, 0.3": Story(0.3, True, True),
+    "judge, 0.3, in any epoch": Story(0.3, True, True),
     "judge, 0.3, from the first epoch": Story(0.3, True, True, begins=(1, 2)),
     "judge, 0.3, from the second": Story(0.3, True, True, begins=(2, 3)),
     "judge, 0.3, from the third": Story(0.3, True, True, begins=(3, 4)),
+    "judge, 0.3, later": Story(0.3, True, True, begins=(4, 49)),
     "judge, 0.3, skewed noise": Story(0.3, True, True, skewed=True),
     "judge, 0.2": Story(0.2, True, True),
-    "system, 0.3": Story(0.3, False, True),
+    "system, 0.3, 100 fresh": Story(0.3, False, True),
     "system, 0.3, 200 fresh": Story(0.3, False, True, n_fresh=200),
 }
 

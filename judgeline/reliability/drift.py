@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import Bools, Floats, Ints, alike
 from judgeline.reliability.evidence import (
+    distance_from_mean,
     ever,
     log_evidence,
     name_verdicts,
@@ -154,7 +155,7 @@ def detect_drift(panel: Judgement, human_outcome: ArrayLike, fresh: Fresh | None
     moved, fresh_moved = (ever(log >= math.log(THRESHOLD)) for log in both)
     verdicts = name_verdicts(moved.any(axis=1), fresh_moved.any(axis=1))
     rows = [
-        (epoch, name, UNITS[name], *mean_change(values[name][0], values[name][epoch]))
+        (epoch, name, UNITS[name], *_since_baseline(values[name][: epoch + 1], name))
         for epoch in range(1, len(panel.level))
         for name in UNITS
     ]
@@ -191,6 +192,11 @@ def _agrees(first: Floats, second: Floats, votes: Floats) -> Floats:
 
 def _ranks(values: Floats, name: str) -> Floats:
     return sequential_ranks(values, tie_breaks(*values.shape), strangeness=name == "distance")
+
+
+def _since_baseline(values: Floats, name: str) -> Change:
+    shown = distance_from_mean(values) if name == "distance" else values
+    return mean_change(shown[0], shown[-1])
 
 
 def _fresh_evidence(fresh: Fresh | None, n_epochs: int) -> dict[str, Floats]:

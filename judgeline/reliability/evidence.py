@@ -45,7 +45,7 @@ def sequential_ranks(values: ArrayLike, ties: ArrayLike, *, strangeness: bool = 
     require(breaks.shape == table.shape, "the shape of ties", breaks.shape, expected)
     ranks = np.zeros(table.shape)
     for row in range(1, len(table)):
-        seen = _strangeness(table[: row + 1]) if strangeness else table[: row + 1]
+        seen = distance_from_mean(table[: row + 1]) if strangeness else table[: row + 1]
         earlier, now = seen[:-1], seen[-1]
         n_earlier, n_equal = np.isfinite(earlier).sum(axis=0), (earlier == now).sum(axis=0)
         n_below = (earlier < now).sum(axis=0)
@@ -80,7 +80,8 @@ def stream_ranks(values: ArrayLike, epoch: ArrayLike, ties: ArrayLike) -> Floats
     return rows[1:, : np.bincount(place[place > 0], minlength=1).max()]
 
 
-def _strangeness(values: Floats) -> Floats:
+def distance_from_mean(values: Floats) -> Floats:
+    """Return how far each value (t, n) is from the mean of its column, NaN left out."""
     n_known = np.maximum(np.isfinite(values).sum(axis=0), 1)
     return np.round(np.abs(values - np.nansum(values, axis=0) / n_known), _DECIMALS)
 
