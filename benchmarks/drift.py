@@ -112,10 +112,8 @@ STORIES = {
     "judge, 0.3, in any epoch": Story(0.3, True, True),
     "judge, 0.3, from the first epoch": Story(0.3, True, True, begins=(1, 2)),
     "judge, 0.3, from the second": Story(0.3, True, True, begins=(2, 3)),
-    "judge, 0.3, from the third": Story(0.3, True, True, begins=(3, 4)),
     "judge, 0.3, later": Story(0.3, True, True, begins=(4, 49)),
     "judge, 0.3, skewed noise": Story(0.3, True, True, skewed=True),
-    "judge, 0.2": Story(0.2, True, True),
     "system, 0.3, 100 fresh": Story(0.3, False, True),
     "system, 0.3, 200 fresh": Story(0.3, False, True, n_fresh=200),
 }
