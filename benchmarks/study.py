@@ -414,9 +414,9 @@ def measure_signals(
     now = arena.runs[1][:, ok] * (1 - kind.drift)
     votes = np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)[:200]
     level = 6.0 + rng.normal(0, 0.5, votes.size)
-    then = Judgement(first[:200], second[:200], level)
-    again = Judgement(*now[:, :200], level + rng.normal(0, 0.3, votes.size))
-    moved = detect_drift(then, again, votes)
+    levels = np.array([level, level + rng.normal(0, 0.3, votes.size)])
+    both = (np.array(pair)[:, :200] for pair in zip((first, second), now, strict=True))
+    moved = detect_drift(Judgement(*both, levels, np.ones(levels.shape, dtype=bool)), votes)
     yield "signal:drift", float(moved.moved.any())
     yield from length_effects(arena)
     yield "signal:coverage differs by group", float(tried.structured_below[row] != "")

@@ -14,6 +14,7 @@ from pipelines.instance.homes import in_process_on_named_host
 from pipelines.jobs import JOBS
 from pipelines.sensors.candidates import new_candidates, place_candidates
 from pipelines.sensors.durations import RUNNING
+from pipelines.sensors.messages import tell_of_failures, tell_of_successes
 from pipelines.sensors.partitions import configured_partitions
 from pipelines.sensors.upkeep import lost_runs, old_evaluations, weekly_pruning
 from pipelines.sensors.weekly import drift_watch, refreshed_corpora, weekly_refresh
@@ -35,6 +36,8 @@ SENSORS = (
     old_evaluations,
     place_candidates,
     refreshed_corpora,
+    tell_of_failures,
+    tell_of_successes,
 )
 SCHEDULES = (drift_watch, weekly_pruning, weekly_refresh)
 """What runs by itself. `verdicts` carries no condition: it costs money, so that only a person, a

@@ -94,7 +94,9 @@ def test_nothing_holds_a_secret_and_telemetry_is_off() -> None:
 
 def test_a_cap_on_runs_reaches_the_processes_that_ask(compose: Any) -> None:
     """Runs are processes of `code`, in a cluster pods with its environment."""
-    assert compose["services"]["code"]["environment"]["JUDGELINE_BUDGET"] == "${JUDGELINE_BUDGET-}"
+    environment = compose["services"]["code"]["environment"]
+    for name in ("JUDGELINE_BUDGET", "JUDGELINE_WEBHOOK", "JUDGELINE_WEBHOOK_SECRET"):
+        assert environment[name] == f"${{{name}-}}"
     (deployment,) = read("helm-values.yaml")["dagster-user-deployments"]["deployments"]
     assert deployment["env"]["JUDGELINE_BUDGET"] == ""
     assert deployment["includeConfigInLaunchedRuns"] == {"enabled": True}

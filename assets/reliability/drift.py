@@ -21,8 +21,8 @@ from judgeline.judges.budget import Budget, JointBudget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.judge import Calls, Judge, judge_key
 from judgeline.judges.presentation import present
-from judgeline.reliability import FALSE_ALARM, Judgement, detect_drift
-from judgeline.steps.reliability import by_run
+from judgeline.reliability import FALSE_ALARM, Fresh, Judgement, detect_drift
+from judgeline.reliability.evidence import GUARD
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT
 from resources.config.catalog import Catalog
@@ -116,17 +116,21 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
     return dg.MaterializeResult(value=before, metadata={"n_asked": 0, "note": note})
 
 
-@table_asset("2", follows)
+@table_asset("3", follows)
 def judge_drift(
     drift_answers: pd.DataFrame,
     sampled_battles: pd.DataFrame,
-    reliability_panel: pd.DataFrame | None,
+    verdicts: pd.DataFrame,
+    verdict_store: StoredVerdicts,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """One statistic of a judge in one epoch, held against the baseline on the same battles.
 
-    The change is in the statistic's unit and in standard errors of the paired difference.
+    The change is in the statistic's unit and in standard errors of the paired difference; the
+    evidence, of this panel and of fresh battles, is that of all epochs so far.
     """
-    table = drift_table(drift_answers, sampled_battles, reliability_panel)
+    key = version_of(drift_answers)
+    times = verdict_store.open().find(key, verdicts["identity"])[0] if key else pd.DataFrame()
+    table = drift_table(drift_answers, sampled_battles, verdicts, times)
     latest = table[table["epoch"].eq(table["epoch"].max())]
     numbers = latest[latest["z"].notna()]
     plot = {"epochs": drift_over_epochs(table)} if len(numbers) else {}
@@ -135,6 +139,7 @@ def judge_drift(
         metadata={
             "n_epochs": int(table["epoch"].nunique()),
             "n_moved": int(latest["moved"].sum()),
+            "verdict": str(latest["verdict"].iloc[0]) if len(latest) else "none",
             "false_alarm": FALSE_ALARM,
             **{f"z {row.statistic}": float(row.z) for row in numbers.itertuples()},
             **plot,
@@ -142,110 +147,138 @@ def judge_drift(
     )
 
 
-def drift_table(
-    answers: pd.DataFrame, battles: pd.DataFrame, panel: pd.DataFrame | None = None
-) -> pd.DataFrame:
-    """Return the change of each statistic in each epoch since the baseline.
+def version_of(answers: pd.DataFrame) -> str:
+    """Return the version of the judge that answered last; empty without any answer."""
+    return "" if answers.empty else str(answers["judge_version"].iloc[-1])
 
-    Only answers by the version of the judge that answered last, on sampled `battles`, count; the
-    `panel` says how far repeats of one day differ.
+
+def drift_table(
+    answers: pd.DataFrame,
+    battles: pd.DataFrame,
+    verdicts: pd.DataFrame | None = None,
+    times: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Return the change of each statistic in each epoch since the baseline, and the evidence.
+
+    Only answers by the version of the judge that answered last, on sampled `battles`, count; fresh
+    battles are those of `verdicts` outside the panel, at the `times` of the verdict store.
     """
-    own = answers[answers["judge_version"].eq(answers["judge_version"].iloc[-1:].max())]
-    baseline = own[own["epoch"].eq(0)]
-    battles = battles[battles["battle_id"].isin(baseline["battle_id"])]
-    pieces = [JUDGE_DRIFT.empty()]
-    for epoch, asked in own[own["epoch"].gt(0)].groupby("epoch"):
-        before, now, votes, runs = _compared(baseline, asked, battles, panel)
-        table = as_table(detect_drift(before, now, votes, runs=runs))
-        table = table.assign(epoch=epoch, asked_at=asked["asked_at"].max())
-        pieces.append(JUDGE_DRIFT.typed(table))
-    return pd.concat(pieces[1:] or pieces, ignore_index=True)
+    own = answers[answers["judge_version"].eq(version_of(answers))]
+    epochs = sorted(own["epoch"].unique())
+    if len(epochs) < 2 or epochs[0] != 0:
+        return JUDGE_DRIFT.empty()
+    asked = own.groupby("epoch")["asked_at"]
+    panel = battles[battles["battle_id"].isin(own.loc[own["epoch"].eq(0), "battle_id"])]
+    judged = [_judgement(panel, own[own["epoch"].eq(epoch)]) for epoch in epochs]
+    fresh = None
+    if verdicts is not None and times is not None and not times.empty:
+        others = battles[~battles["battle_id"].isin(own["battle_id"])]
+        fresh = _fresh(others, verdicts, times, asked.min().loc[epochs[1:]])
+    drift = detect_drift(Judgement(*map(np.array, zip(*judged, strict=True))), _votes(panel), fresh)
+    table = as_table(drift)
+    table["epoch"] = np.array(epochs)[table["epoch"]]
+    return JUDGE_DRIFT.typed(table.assign(asked_at=table["epoch"].map(asked.max())))
 
 
 def moved_since(drift: pd.DataFrame) -> dict[str, tuple[int, str]]:
-    """Return first epoch and time of the unbroken series in which a statistic has moved."""
-    series = {}
-    for name, rows in drift.groupby("statistic", sort=False):
-        still = rows["moved"].iloc[::-1].cumprod().astype(bool).iloc[::-1]
-        if still.iloc[-1]:
-            first = rows[still].iloc[0]
-            series[str(name)] = int(first["epoch"]), str(first["asked_at"])
-    return series
-
-
-def _compared(
-    baseline: pd.DataFrame, asked: pd.DataFrame, battles: pd.DataFrame, panel: pd.DataFrame | None
-) -> tuple[Judgement, Judgement, np.ndarray, np.ndarray | None]:
-    """Return both judgements, votes and runs of the battles whose calls all reached the judge."""
-    lost = pd.concat([baseline, asked]).query("status == 'transport'")["battle_id"]
-    both = battles["battle_id"].isin(asked["battle_id"]) & ~battles["battle_id"].isin(lost)
-    battles = battles[both].reset_index(drop=True)
-    before, now = (_judgement(battles, answers) for answers in (baseline, asked))
-    votes = battles["human_outcome"].to_numpy(dtype=float, na_value=math.nan)
-    return before, now, votes, _panel_runs(battles, before, panel)
+    """Return epoch and time at which each statistic of the panel was first known to have moved."""
+    first = drift[drift["moved"]].drop_duplicates("statistic")
+    return {str(r.statistic): (int(r.epoch), str(r.asked_at)) for r in first.itertuples()}
 
 
 def _judgement(battles: pd.DataFrame, answers: pd.DataFrame) -> Judgement:
+    """Return what answers say of battles, in their order; nothing of a call that was lost."""
+    lost = answers.loc[answers["status"].eq("transport"), "battle_id"]
     answers = answers[answers["battle_id"].isin(battles["battle_id"])]
-    scored = score_battles(battles, answers).set_index("battle_id")
+    answers = answers[~answers["battle_id"].isin(lost)]
+    there = battles[battles["battle_id"].isin(answers["battle_id"])]
+    scored = score_battles(there, answers).set_index("battle_id")
     level = answers[list(SCORE_COLUMNS)].mean(axis=1).groupby(answers["battle_id"]).mean()
     scored = scored.assign(level=level).reindex(battles["battle_id"])
-    return Judgement(*(scored[name].to_numpy(dtype=float) for name in Judgement._fields))
+    columns = (scored[name].to_numpy(dtype=float) for name in Judgement._fields[:-1])
+    return Judgement(*columns, battles["battle_id"].isin(answers["battle_id"]).to_numpy())
 
 
-def _panel_runs(
-    battles: pd.DataFrame, baseline: Judgement, panel: pd.DataFrame | None
-) -> np.ndarray | None:
-    """Return score differences by run of the panel, NaN where its first is not the baseline."""
-    if panel is None or panel["replicate"].nunique() < 2:
-        return None
-    runs = by_run(panel, "score_difference").reindex(battles["battle_id"]).to_numpy(dtype=float)
-    own = np.isclose(runs[:, 0], (baseline.difference_ab + baseline.difference_ba) / 2)
-    return np.where(own[:, None], runs, math.nan)
+def _fresh(
+    battles: pd.DataFrame, verdicts: pd.DataFrame, times: pd.DataFrame, starts: pd.Series
+) -> Fresh | None:
+    """Return first verdicts as a stream; one that came after an epoch began counts in the next.
+
+    Of battles with the same prompt the first counts: further ones are no new evidence. Within an
+    epoch they stand by identity, an order that knows nothing of texts.
+    """
+    when = times.set_index("identity")["answered_at"].dt.strftime("%Y-%m-%dT%H:%M:%S+00:00")
+    first = verdicts[verdicts["replicate"].eq(0) & verdicts["identity"].isin(when.index)]
+    came = first["identity"].map(when).to_numpy(str)
+    first = first.assign(epoch=np.searchsorted(starts.to_numpy(str), came))
+    order = first.groupby("battle_id").agg(epoch=("epoch", "max"), identity=("identity", "min"))
+    stream = battles.merge(order.query("epoch < @n", local_dict={"n": len(starts)}), on="battle_id")
+    stream["epoch"] += stream["epoch"].gt(0)
+    stream = stream.sort_values(["epoch", "identity"]).drop_duplicates("cluster_id")
+    judged = _judgement(stream, first)
+    return Fresh(judged, _votes(stream), stream["epoch"].to_numpy(dtype=int))
+
+
+def _votes(battles: pd.DataFrame) -> np.ndarray:
+    return battles["human_outcome"].to_numpy(dtype=float, na_value=math.nan)
+
+
+_MEANINGS = {
+    "none": "Nothing moved beyond chance in {n} statistics of the panel, nor in fresh battles.",
+    "judge": "The judge has moved: {changes}.",
+    "system": "The judge says the same of its panel; what it is shown has changed (models, "
+    "questions or voters), by {fresh} of fresh battles.",
+    "cannot tell": "What is said of fresh battles has moved ({fresh}); whether judge or system "
+    "did is known {guard} epochs later.",
+}
+_SYSTEM_REMEDY = (
+    "Ratings by this judge are by one ruler. See which models, questions or voters are new in the "
+    "corpus; ratings of old and new battles together describe neither."
+)
+_WAIT = "Let the watch go on; raise drift.battles to know sooner."
 
 
 @table_check(judge_drift)
 def judge_has_not_drifted(judge_drift: pd.DataFrame) -> dg.AssetCheckResult:
     """A judge that changed under its name rates new models by another ruler than the old ones."""
     latest = judge_drift[judge_drift["epoch"].eq(judge_drift["epoch"].max())]
-    moved, since = latest[latest["moved"]], moved_since(judge_drift)
-    compared = latest[latest["now"].notna() | latest["p_value"].notna()]
-    passed, warns, remedy = moved.empty, False, REMEDY
     if latest.empty:
-        observed = "No epoch has been asked since the baseline."
-    elif len(moved):
-        changes = "; ".join(_change_text(row, *since[row.statistic]) for row in moved.itertuples())
-        observed = f"The judge has moved: {changes}."
-    elif set(compared["statistic"]) <= {"scored_share"}:
-        reasons = "; ".join(dict.fromkeys(latest["note"]))
-        observed = f"Nothing could be compared: {reasons}."
-        passed, warns, remedy = False, True, "Raise drift.battles, or look at `status`."
-    else:
-        observed = f"None of {len(compared)} statistics moved beyond chance."
-    epoch = (
-        {
-            "epoch": int(latest["epoch"].iloc[0]),
-            "asked_at": str(latest["asked_at"].iloc[0]),
-            "moved": ", ".join(moved["statistic"]),
-        }
-        if len(latest)
-        else {}
+        return check_result("No epoch has been asked since the baseline.", passed=True)
+    verdict, since = str(latest["verdict"].iloc[0]), moved_since(judge_drift)
+    moved = latest[latest["moved"]]
+    compared = latest[latest["now"].notna()]
+    observed = _MEANINGS[verdict].format(
+        n=len(compared),
+        changes="; ".join(_change_text(row, *since[row.statistic]) for row in moved.itertuples()),
+        fresh=", ".join(latest.loc[latest["fresh_moved"], "statistic"]),
+        guard=GUARD,
     )
-    return check_result(observed, remedy, passed=passed, warns=warns, **epoch)
+    remedy = {"judge": REMEDY, "system": _SYSTEM_REMEDY}.get(verdict, _WAIT)
+    if verdict == "none" and set(compared["statistic"]) <= {"scored_share"}:
+        verdict = "cannot tell"
+        observed = f"Nothing could be compared: {'; '.join(dict.fromkeys(latest['note']))}."
+        remedy = "Raise drift.battles, or look at `status`."
+    epoch = {
+        "epoch": int(latest["epoch"].iloc[0]),
+        "asked_at": str(latest["asked_at"].iloc[0]),
+        "verdict": verdict,
+        "moved": ", ".join(moved["statistic"]),
+    }
+    is_good = verdict == "none"
+    return check_result(observed, remedy, passed=is_good, warns=verdict != "judge", **epoch)
 
 
 def _change_text(row: Any, epoch: int, when: str) -> str:
     is_share = row.unit == "share"
     before, now = (
-        "no finite value" if math.isnan(value) else f"{value:.1%}" if is_share else f"{value:.3g}"
+        "no value" if math.isnan(value) else f"{value:.1%}" if is_share else f"{value:.3g}"
         for value in (row.baseline, row.now)
     )
     unit = "" if is_share or math.isnan(row.now) else f" {row.unit}"
     size = "" if math.isnan(row.z) else f"{row.z:+.1f} standard errors, "
-    note = f", {row.note}" if math.isnan(row.change) else ""
     return (
-        f"{row.statistic} from {before} to {now}{unit} "
-        f"({size}{row.n_battles} battles, since epoch {epoch} of {when[:10]}{note})"
+        f"{row.statistic} from {before} to {now}{unit} ({size}{row.n_battles} battles, since epoch "
+        f"{epoch} of {when[:10]})"
     )
 
 

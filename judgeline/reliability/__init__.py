@@ -3,8 +3,10 @@
 from judgeline.reliability.drift import (
     FALSE_ALARM,
     LEAST_BATTLES,
+    THRESHOLD,
     UNITS,
     Drift,
+    Fresh,
     Judgement,
     detect_drift,
 )
@@ -27,8 +29,9 @@ from judgeline.reliability.gate import (
 )
 
 __all__ = [
-    "CRITERIA", "FALSE_ALARM", "LEAST_BATTLES", "STRONG_JUDGE", "UNITS", "WITHHOLD", "Drift",
-    "Gate", "Judgement", "Measurement", "cohen_kappa", "detect_drift", "failures", "hold_to",
-    "icc_average", "kappa_of_scores", "mean_pairwise_kappa", "panel_measurements",
-    "pooled_variance", "reliability_factor", "single_run_reliability",
+    "CRITERIA", "FALSE_ALARM", "LEAST_BATTLES", "STRONG_JUDGE", "THRESHOLD", "UNITS",
+    "WITHHOLD", "Drift", "Fresh", "Gate", "Judgement", "Measurement", "cohen_kappa",
+    "detect_drift", "failures", "hold_to", "icc_average", "kappa_of_scores",
+    "mean_pairwise_kappa", "panel_measurements", "pooled_variance", "reliability_factor",
+    "single_run_reliability",
 ]  # fmt: skip

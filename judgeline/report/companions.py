@@ -184,7 +184,7 @@ _DRIFT = _Part(
     "judge_drift",
     "One row per statistic, from the latest answers; marked where it moved",
     "statistic; baseline; now; change; std_error | of the change ~significant; z; "
-    "n_battles | asked again; epoch; asked_at; moved",
+    "n_battles | asked again; epoch; asked_at; moved; e_value ~significant; fresh_moved; verdict",
     rows=lambda table: table[table["epoch"].eq(table["epoch"].max())],
     marked=_is("moved", True),
 )

@@ -18,6 +18,7 @@ DRIFT_ANSWERS = Table(
 )
 JUDGE_DRIFT = Table(
     "judge_drift",
-    "statistic baseline now change std_error z n_battles epoch asked_at moved p_value unit note",
+    "statistic baseline now change std_error z n_battles epoch asked_at moved e_value fresh_moved "
+    "fresh_e_value verdict unit note",
     key=["statistic", "epoch"],
 )

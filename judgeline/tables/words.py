@@ -69,6 +69,7 @@ _TEXTS = {
     "system_fingerprint": "The server's version as its reply named it; null where it named none.",
     "unit": "Unit of the value.",
     "used_votes": "Battles whose votes the prediction had seen, as JSON; null without votes.",
+    "verdict": "What has changed by this epoch: none, judge, system or cannot tell.",
 }
 _NUMBERS = {
     **{
@@ -92,12 +93,14 @@ _NUMBERS = {
     "design_effect": "Times that shared questions multiply a human rating's variance; 1 for none.",
     "difference_ab": "Rubric points: score of A minus B with A shown first.",
     "difference_ba": "Rubric points: score of A minus B with B shown first.",
+    "e_value": "Evidence, expected to be 1 at most if the panel stays as it is.",
     "equality": "Share of the subsets in which a tie contradicts the other comparisons.",
     "excess_sd": "Elo points: spread of the residuals beyond their sampling errors.",
     "expected": "Share of the win that the model's rating expects of the battle.",
     "expected_score": "Points of 1 to 10: mean of all scores that the judge could have given.",
     "factor": "What errors and intervals were multiplied by; 1 unless a factor was asked for.",
     "floor": "Elo points: mean absolute residual that a judge without any error would show.",
+    "fresh_e_value": "The same evidence for battles outside the panel, each judged once.",
     "gap": "Elo points above the reference model, which is 0; negative is below.",
     "half_width": "Elo points that the conformal interval reaches to either side.",
     "hard_rating": "Elo points, by the judge's outcomes.",
@@ -133,7 +136,6 @@ _NUMBERS = {
     "p_a": "Probability that the judge prefers A.",
     "p_b": "Probability that the judge prefers B.",
     "p_tie": "Probability that the judge prefers neither.",
-    "p_value": "Probability of a change at least as large if nothing changed.",
     "perplexity": "Of the judge's whole answer, 1 or more; null without log-probabilities.",
     "pl": "Predicted chance that people find the answer the best of its set.",
     "published_threshold": "Bootstrap standard errors that a published interval reaches.",
@@ -221,7 +223,8 @@ _COUNTS_OR_NONE = {
 _FLAGS = {
     "headline": "Whether this is the model's row to show.",
     "is_candidate": "Whether the model is a candidate: not of the corpus, without votes.",
-    "moved": "Whether the statistic moved beyond what chance explains.",
+    "fresh_moved": "Whether the statistic of fresh battles ever moved beyond what chance explains.",
+    "moved": "Whether the statistic of the panel ever moved beyond what chance explains.",
     "withholds": "Whether a failure hides the ratings, or only informs.",
 }
 WORDS: dict[str, tuple[str, str]] = {

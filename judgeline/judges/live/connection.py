@@ -34,7 +34,7 @@ class Connection:
         # the package takes half a second to import, which is no time of a request
         from judgeline.judges.live.client import open_client
 
-        self._client = open_client(endpoint, timeout_s, _proxy(endpoint.url))
+        self._client = open_client(endpoint, timeout_s, proxy_of(endpoint.url))
 
     async def chat(self, messages: list[dict[str, str]], request: Mapping[str, Any]) -> Any:
         """Return the JSON of the reply to messages; other request fields are sent unchanged."""
@@ -67,7 +67,7 @@ class Connection:
         await self._client.close()
 
 
-def _proxy(url: str) -> str | None:
+def proxy_of(url: str) -> str | None:
     """Return the proxy that the environment names for a URL; none can reach this machine for us."""
     parts = urlsplit(url)
     if is_loopback(url) or urllib.request.proxy_bypass(parts.hostname or ""):

@@ -57,7 +57,7 @@ battle_influences <- beta_folds candidate_battles candidate_ratings candidate_ve
 reliability_panel <- recorded_verdicts sampled_battles verdicts
 judge_gate <- conformal_calibration consistency judge_diagnostics reliability_panel verdicts
 drift_answers <- recorded_verdicts reliability_panel sampled_battles verdicts
-judge_drift <- drift_answers reliability_panel sampled_battles
+judge_drift <- drift_answers sampled_battles verdicts
 # winrate, by corpus and judge
 adjusted_win_rates <- scored_battles
 # reference, by corpus and judge
