@@ -23,7 +23,7 @@ _TEXTS = ("model", "evidence")
 
 
 def compare_on(
-    leaderboard: pd.DataFrame, model_a: str, model_b: str, *, miscoverage: float
+    leaderboard: pd.DataFrame, model_a: str, model_b: str, *, miscoverage: float, **options: float
 ) -> Difference:
     """Return the difference of two models of a leaderboard, in Elo points.
 
@@ -35,6 +35,8 @@ def compare_on(
         Names of the models.
     miscoverage : float
         Tolerated share of misses with which the leaderboard was made.
+    options : float
+        `margin` and `widening` as of `judgeline.intervals.compare_models`.
 
     Returns
     -------
@@ -66,7 +68,7 @@ def compare_on(
             for name in RatedModels._fields
         )
     )
-    found = compare_models(models, a, b, miscoverage=miscoverage)
+    found = compare_models(models, a, b, miscoverage=miscoverage, **options)
     notes = [text for text, _ in beyond_lines(leaderboard.iloc[[a, b]], leaderboard)]
     if reason := withheld_reason(";".join(flags[0])):
         notes.append(f"Ratings by this judge are withheld ({reason}): people's votes alone count.")
