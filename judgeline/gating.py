@@ -74,8 +74,9 @@ class ReleaseGate:
             "cannot tell yet": "Cannot tell yet whether {} is better than {} minus " + of,
         }[self.decision].format(*two)
         ends = "the whole line" if found.reason else f"{found.lower:+.0f} to {found.upper:+.0f}"
+        promised = f"{100 - 200 * self.level:.4g} % interval"
         lines = [
-            f"{answer}: {found.difference:+.0f} Elo ({100 - 200 * self.level:.4g} % interval: {ends}).",
+            f"{answer}: {found.difference:+.0f} Elo ({promised}: {ends}).",
             f"{two[0]}: {found.evidence_a}; {two[1]}: {found.evidence_b}; judge: {self.judge}.",
             *[f"{found.reason[:1].upper()}{found.reason[1:]}."] * bool(found.reason),
         ]
