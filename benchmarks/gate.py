@@ -42,7 +42,8 @@ RULES = {"every look at 5 %": None, "any number": (None,), "12 planned": (N_LOOK
 class Told(NamedTuple):
     """One answer of a gate: new better than -margin (1), worse (-1) or untold (0), and its truth.
 
-    `beyond` is the true difference plus the margin, Elo points.
+    `beyond` is the true difference plus the margin, and `noise` the standard error of the former,
+    Elo points.
     """
 
     data: str
@@ -50,6 +51,7 @@ class Told(NamedTuple):
     margin: float
     answer: int
     beyond: float
+    noise: float = 0.0
 
 
 def answer_of(ends: tuple[float, float], margin: float) -> int:
@@ -70,7 +72,9 @@ def others(models: RatedModels) -> int:
 # ------------------------------------------------------------------ real votes
 
 
-def replayed(name: str, models: RatedModels, kind: str, truth: dict[str, float]) -> Iterator[Told]:
+def replayed(
+    name: str, models: RatedModels, kind: str, truth: dict[str, float], error: dict[str, float]
+) -> Iterator[Told]:
     """Yield the answers on every ordered pair of voted models, at each margin, at one look."""
     names = models.model.tolist()
     for a, b in permutations(np.flatnonzero(np.isfinite(models.residual)).tolist(), 2):
@@ -85,7 +89,8 @@ def replayed(name: str, models: RatedModels, kind: str, truth: dict[str, float])
             ends = widened(ends, level_of_look(ERROR, 1, 1), others(models))
             for margin in MARGINS:
                 beyond = truth[names[a]] - truth[names[b]] + margin
-                yield Told(name, kind, margin, answer_of(ends, margin), beyond)
+                noise = math.hypot(error[names[a]], error[names[b]])
+                yield Told(name, kind, margin, answer_of(ends, margin), beyond, noise)
 
 
 def of_files(folder: Path, seeds: range) -> Iterator[Told]:
@@ -96,11 +101,14 @@ def of_files(folder: Path, seeds: range) -> Iterator[Told]:
         models = rated(every_vote, question)
         n_voted = others(models)
         name = path.stem + " (refused)" * (n_voted < LEAST_VOTED)
-        people = dict(zip(models.model.tolist(), models.human_rating.tolist(), strict=True))
-        yield from replayed(name, models, "judge", people)
+        people = (
+            dict(zip(models.model.tolist(), column.tolist(), strict=True))
+            for column in (models.human_rating, models.human_std_error)
+        )
+        yield from replayed(name, models, "judge", *people)
         for seed in seeds:
-            models, truth, _ = half_seen(every_vote, question, seed)
-            yield from replayed(path.stem, models, "half of the votes", truth)
+            models, *people = half_seen(every_vote, question, seed)
+            yield from replayed(path.stem, models, "half of the votes", *people)
 
 
 # ------------------------------------------------------------------ at the margin
@@ -148,16 +156,14 @@ def near_margin(sizes: tuple[int, ...], arenas: int, offs: tuple[float, ...]) ->
             for kind, pair in pairs.items():
                 if rows := rows_of(models, pair):
                     found = compare_models(models, *rows, miscoverage=MISCOVERAGE)
-                    n_voted = int(
-                        np.isfinite(models.residual).sum() - (~models.by_judge[rows]).sum()
-                    )
+                    n_voted = int(np.delete(np.isfinite(models.residual), rows).sum())
                     ends = widened((found.lower, found.upper), level_of_look(ERROR, 1, 1), n_voted)
                     yield Told(f"{name}, {size}", kind, MARGIN, answer_of(ends, MARGIN), off)
 
 
 def many_looks(arenas: int, size: int = 15) -> pd.DataFrame:
     """Return how often any of several looks, votes arriving, passes a model at -MARGIN exactly."""
-    passed = {rule: 0 for rule in RULES}
+    passed = dict.fromkeys(RULES, 0)
     for run in range(arenas):
         rng = keyed_rng(run, "gate looks")
         arena, pairs = margin_arena(WORLDS["usual"], rng, size, 0.0)
@@ -182,19 +188,13 @@ def many_looks(arenas: int, size: int = 15) -> pd.DataFrame:
 def ledger_errors(runs: int, releases: int = 52) -> pd.DataFrame:
     """Return how often evidence against a kept promise of 90 % ever reaches 20."""
     rows = []
-    for kind in (
-        "pool grows with each release",
-        "one pool of 20 for all",
-        "one pool of 60 for all",
-    ):
-        broken = 0
+    for start, grows in ((20, True), (60, True), (20, False), (60, False)):
+        kind, broken = f"{start}, and each release later" if grows else f"the same {start}", 0
         for run in range(runs):
-            rng = keyed_rng(run, "ledger", kind)
-            start = 60 if "60" in kind else 20
-            scores = rng.random(start + releases)
+            scores = keyed_rng(run, "ledger", kind).random(start + releases)
             missed = []
             for k in range(releases):
-                pool = scores[: start + k] if "grows" in kind else scores[:start]
+                pool = scores[: start + k * grows]
                 n_above = math.floor((pool.size + 1) * MISCOVERAGE + 1e-9)
                 missed.append(float((pool > scores[start + k]).sum() < n_above))
             broken += evidence_against(missed, np.full(releases, MISCOVERAGE)).max() >= 20
@@ -217,33 +217,55 @@ def summary(told: list[Told]) -> pd.DataFrame:
     shares = by[["told", "wrong_pass", "wrong_worse"]].mean().round(3)
     wrong = by["wrong_pass"].sum() + by["wrong_worse"].sum()
     ratio = (wrong / by["told"].sum()).round(3)
-    return shares.assign(wrong_of_told=ratio, n=by.size()).reset_index()
+    clear = table["beyond"].abs() > 1.645 * table["noise"]  # the truth's own 90 % interval is off 0
+    sure = table[clear & (table["wrong_pass"] | table["wrong_worse"])]
+    beyond_noise = sure.groupby(["data", "kind", "margin"]).size().reindex(by.size().index)
+    surely = (beyond_noise.fillna(0) / by["told"].sum()).round(3)
+    return shares.assign(wrong_of_told=ratio, surely=surely, n=by.size()).reset_index()
+
+
+def of_ledger(chosen: argparse.Namespace) -> None:
+    print("evidence against a kept promise of 90 %, 52 releases\n")
+    print(ledger_errors(100 if chosen.quick else 2000).to_string(index=False), flush=True)
+
+
+def of_real(chosen: argparse.Namespace) -> None:
+    if chosen.data:
+        told = list(of_files(Path(chosen.data) / "real", range(1 if chosen.quick else 5)))
+        print("\nreal votes, one look at 5 %\n")
+        print(summary(told).to_string(index=False), flush=True)
+
+
+def of_margin(chosen: argparse.Namespace) -> None:
+    print(f"\nsimulation, one look at 5 %, true difference so far above -{MARGIN:g}\n", flush=True)
+    for off, sizes in ((0.0, (12, 15)), (-100.0, (15,)), (100.0, (15,))):
+        told = list(near_margin(sizes, chosen.arenas if off == 0 else chosen.arenas // 4, (off,)))
+        print(f"{off:+g} Elo\n{summary(told).drop(columns='surely').to_string(index=False)}\n")
+        alike = [one._replace(data="all worlds") for one in told]
+        print(summary(alike).drop(columns="surely").to_string(index=False), flush=True)
+
+
+def of_looks(chosen: argparse.Namespace) -> None:
+    print(f"\n{N_LOOKS} looks as votes arrive, true difference at -{MARGIN:g}\n")
+    print(many_looks(chosen.looks).to_string(index=False))
+
+
+PARTS = {"ledger": of_ledger, "real": of_real, "margin": of_margin, "looks": of_looks}
 
 
 def main() -> None:
     """Print wrong answers of the gate, on files, at the margin, over looks; and of the ledger."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--data", type=Path, default=os.environ.get("JUDGELINE_DATA"))
-    parser.add_argument("--arenas", type=int, default=200, help="per world, size and difference")
-    parser.add_argument("--looks", type=int, default=100, help="arenas that are looked at 12 times")
-    parser.add_argument("--quick", action="store_true", help="two arenas, one split")
+    parser.add_argument("--arenas", type=int, default=100, help="per world and number of models")
+    parser.add_argument("--looks", type=int, default=50, help="arenas that are looked at 12 times")
+    parser.add_argument("--part", choices=PARTS, action="append", help="this table alone")
+    parser.add_argument("--quick", action="store_true", help="few arenas, one split")
     chosen = parser.parse_args()
-    arenas, looks = (2, 2) if chosen.quick else (chosen.arenas, chosen.looks)
-    print("evidence against a kept promise of 90 %, 52 releases\n")
-    print(ledger_errors(100 if chosen.quick else 2000).to_string(index=False), flush=True)
-    if chosen.data:
-        told = list(of_files(Path(chosen.data) / "real", range(1 if chosen.quick else 5)))
-        print("\nreal votes, one look at 5 %\n")
-        print(summary(told).to_string(index=False), flush=True)
-    print(f"\nsimulation, true difference at -{MARGIN:g} exactly, one look at 5 %\n")
-    told = list(near_margin((12, 15), arenas, (0.0,)))
-    print(summary(told).to_string(index=False), flush=True)
-    print(f"\nsimulation, true difference so far above -{MARGIN:g}\n")
-    for off in (-100.0, -30.0, 30.0, 100.0):
-        told = list(near_margin((15,), max(arenas // 5, 1), (off,)))
-        print(f"{off:+g} Elo\n{summary(told).to_string(index=False)}", flush=True)
-    print(f"\n{N_LOOKS} looks as votes arrive, true difference at -{MARGIN:g}\n")
-    print(many_looks(looks).to_string(index=False))
+    if chosen.quick:
+        chosen.arenas, chosen.looks = 4, 2
+    for name in chosen.part or PARTS:
+        PARTS[name](chosen)
 
 
 if __name__ == "__main__":
