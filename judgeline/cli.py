@@ -62,6 +62,7 @@ app = typer.Typer(
     "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
     "  judgeline compare battles.csv A B            is A above B?\n\n"
     "  judgeline gate battles.csv --new A --current B --margin 20    may A replace B?\n\n"
+    "  judgeline seal battles.csv --out a.seal.json       predict before people vote\n\n"
     "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n",
     epilog=EXIT_CODES,
     rich_markup_mode="rich",
@@ -455,6 +456,95 @@ def _rank_of_corpus(
         )
     rating = definition.rating
     return _Ranked(boards, rating.miscoverage, names, boards.attrs["family"], rating.families)
+
+
+@app.command(
+    epilog=examples(
+        "seal battles.csv --out release-7.seal.json",
+        "verify release-7.seal.json",
+        "score release-7.seal.json --votes battles-with-votes.csv",
+    )
+)
+@with_options(*READING)
+@with_settings(*STATED)
+def seal(
+    file: FileArgument,
+    out: Annotated[Path, option("The seal to write; one that is there is never replaced.")],
+    **options: Any,
+) -> None:
+    """Seal a board before people vote: its ratings, inputs, code and settings in one JSON file.
+
+    Publish the digest that is printed. Then anybody can recompute the board (judgeline verify), and
+    votes that come later show whether its intervals hold (judgeline score).
+    """
+    from judgeline.api import Settings
+    from judgeline.sealing import seal as seal_board
+
+    settings = Settings(**{name: options.pop(name) for name in STATED})
+    found = seal_board(file, out, settings, _stated(options))
+    models = [row["model"] for row in found["predictions"]]
+    _print_lines(
+        [
+            f"{out}: {len(found['board'])} models, {len(models)} of them without votes"
+            f"{': ' * bool(models)}{', '.join(models[:10])}{', ...' * (len(models) > 10)}.",
+            f"Digest: {found['digest']}",
+        ]
+    )
+
+
+@app.command(
+    epilog=examples(
+        "verify release-7.seal.json",
+        "verify release-7.seal.json --expect 5347da86f866749f... --file battles.csv",
+    )
+)
+def verify(
+    path: Annotated[Path, typer.Argument(metavar="SEAL", show_default=False)],
+    file: Annotated[
+        Path | None, option("The battles, where they are not where they were when sealed.")
+    ] = None,
+    expect: Annotated[str | None, option("The digest that was published.")] = None,
+) -> None:
+    """Recompute a sealed board from its inputs, offline, and say what nobody can verify.
+
+    Exit code 2 says that seal, inputs or board differ from what was sealed.
+    """
+    from judgeline.sealing import verify as verify_seal
+
+    found = verify_seal(path, file, expect=expect)
+    _print_lines(found.lines())
+    if found.problems:
+        raise typer.Exit(GATE_FAILED)
+
+
+@app.command(
+    epilog=examples(
+        "score release-7.seal.json --votes battles-with-votes.csv",
+        "score seals/*.seal.json --votes battles.csv --ledger seals/record.jsonl",
+    )
+)
+@with_options(*READING)
+def score(
+    paths: Annotated[list[Path], typer.Argument(metavar="SEAL...", show_default=False)],
+    votes: Annotated[Path, option("The battles with people's votes, as rank reads them.")],
+    ledger: Annotated[
+        Path | None,
+        option("File that keeps the scores; by default predictions.jsonl beside the first seal."),
+    ] = None,
+    **reading: Any,
+) -> None:
+    """Score sealed predictions by votes that have come since, each once.
+
+    Prints how many held and the evidence against the promise, which may be looked at any time: a
+    kept promise reaches 20 at most once in 20 ledgers, for ever. Exit code 2 says that it did.
+    """
+    from judgeline.sealing import score_seals
+
+    own = _stated(reading) if any(reading.values()) else {}
+    found = score_seals(paths, votes, ledger or paths[0].parent / "predictions.jsonl", own)
+    _print_lines(found.lines())
+    if found.is_broken:
+        raise typer.Exit(GATE_FAILED)
 
 
 @app.command(

@@ -5,8 +5,11 @@ What belongs here: names, and what a comparison needs of a table. What does not:
 """
 
 import difflib
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +20,7 @@ from judgeline.intervals import (
     compare_models,
     withheld_reason,
 )
-from judgeline.report import beyond_lines
+from judgeline.report import beyond_lines, json_value
 
 _TEXTS = ("model", "evidence")
 
@@ -73,6 +76,25 @@ def compare_on(
     if reason := withheld_reason(";".join(flags[0])):
         notes.append(f"Ratings by this judge are withheld ({reason}): people's votes alone count.")
     return replace(found, note=" ".join(notes))
+
+
+def promised(value: Any) -> Any:
+    """Return a number rounded to a tenth of an Elo point, which is all that a board promises."""
+    return round(value, 1) + 0.0 if isinstance(value, float) else value
+
+
+def stated_rows(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return what a leaderboard says of each model, by name: evidence, ratings and errors."""
+    table = leaderboard[list(RatedModels._fields)].astype({"n_battles": int, "n_votes": int})
+    return sorted(table.to_dict("records"), key=lambda row: str(row["model"]))
+
+
+def board_digest(leaderboard: pd.DataFrame) -> str:
+    """Return the SHA-256 of what a leaderboard promises, which no order or last digit changes."""
+    rows = [
+        {name: promised(value) for name, value in row.items()} for row in stated_rows(leaderboard)
+    ]
+    return hashlib.sha256(json.dumps(json_value(rows), sort_keys=True).encode()).hexdigest()
 
 
 def _row_of(name: str, names: Sequence[str]) -> int:

@@ -5,20 +5,18 @@ read it. What does not: statistics (`judgeline.intervals`), and the gate that a 
 (`judgeline.reliability`).
 """
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from xml.etree import ElementTree
 
 import pandas as pd
 
-from judgeline.comparing import compare_on
-from judgeline.intervals import BY_JUDGE, Difference, RatedModels, level_of_look, tail_ratio
+from judgeline.comparing import board_digest, compare_on
+from judgeline.intervals import BY_JUDGE, Difference, level_of_look, tail_ratio
 from judgeline.io import ArgumentError, family_of
 from judgeline.io.ledgers import Entry, extend_ledger, read_ledger
 from judgeline.io.makers import MAKERS
@@ -246,21 +244,6 @@ def _require_other_maker(new: str, judge: str, families: Mapping[str, str]) -> N
             "have another judge decide, or state same_maker=True",
             "same_maker",
         )
-
-
-def promised(number: Any) -> Any:
-    """Return a number rounded to a tenth of an Elo point, which is what a board promises."""
-    return round(float(number), 1) + 0.0 if isinstance(number, float) else number
-
-
-def board_digest(leaderboard: pd.DataFrame) -> str:
-    """Return the SHA-256 of a leaderboard's models, evidence and rounded ratings, in any order."""
-    table = leaderboard[list(RatedModels._fields)].astype({"n_battles": int, "n_votes": int})
-    rows = [
-        {name: promised(value) for name, value in row.items()} for row in table.to_dict("records")
-    ]
-    text = json.dumps(json_value(sorted(rows, key=lambda row: str(row["model"]))), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 WRITERS: Mapping[str, Callable[[ReleaseGate], str]] = {
