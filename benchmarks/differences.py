@@ -88,10 +88,13 @@ class Arena(NamedTuple):
     strength: np.ndarray
 
 
-def simulate(world: World, rng: np.random.Generator, n_voted: int) -> Arena:
+def simulate(
+    world: World, rng: np.random.Generator, n_voted: int, strength: np.ndarray | None = None
+) -> Arena:
     """Return an arena whose last models are newcomers, on which nobody has voted."""
     size = n_voted + NEWCOMERS
-    strength, bias = rng.normal(0, 0.6, size), world.bias * rng.standard_normal(size)
+    drawn, bias = rng.normal(0, 0.6, size), world.bias * rng.standard_normal(size)
+    strength = drawn if strength is None else strength
     if world.heavy:
         bias = world.bias * rng.standard_t(3, size) / math.sqrt(3)
     n = PER_MODEL * size // 2
@@ -166,15 +169,19 @@ def by_judge(kind: str, models: RatedModels) -> Iterator[Pair]:
             yield pair_of(kind, found[:2], (single[a], single[b]), truth)
 
 
+def true_ratings(strength: np.ndarray) -> np.ndarray:
+    """Return true ratings, Elo points: those of voted models are about the mean of the others."""
+    size = len(strength) - NEWCOMERS
+    total = strength[:size].sum()
+    of_voted = strength - (total - strength) / (size - 1)
+    is_voted = np.arange(len(strength)) < size
+    return np.asarray(strength_to_rating(np.where(is_voted, of_voted, strength - total / size)))
+
+
 def against_truth(models: RatedModels, strength: np.ndarray) -> Iterator[Pair]:
     """Yield pairs of newcomers, of voted models and of one of each, against true strengths."""
     codes = np.array([int(name.rpartition("-")[2]) for name in models.model.tolist()])
-    n_voted = len(strength) - NEWCOMERS
-    size, total = n_voted, strength[:n_voted].sum()
-    # a rating is about the mean of the anchors, which a voted model is not among
-    of_voted = strength - (total - strength) / (size - 1)
-    truth = np.asarray(strength_to_rating(np.where(np.arange(len(strength)) < size, of_voted,
-                                                   strength - total / size)))[codes]  # fmt: skip
+    truth = true_ratings(strength)[codes]
     half = (models.upper - models.lower) / 2
     kinds = {0: "with votes", 1: "one of each", 2: "newcomers"}
     rated_rows = np.flatnonzero(np.isfinite(models.rating)).tolist()
@@ -221,10 +228,12 @@ def promised_votes(arena: Arena, models: RatedModels, rng: np.random.Generator) 
 # ------------------------------------------------------------------ real votes
 
 
-def halves(every_vote: CodedBattles, question: np.ndarray, seed: int) -> Iterator[Pair]:
-    """Yield pairs rated by judge and half of the votes, against the other half's ratings.
+def half_seen(
+    every_vote: CodedBattles, question: np.ndarray, seed: int
+) -> tuple[RatedModels, dict[str, float], dict[str, float]]:
+    """Return models rated by judge and half of the votes; people's ratings by the others, errors.
 
-    Votes are halved by question; ends are moved out by the error of the hidden half's ratings.
+    Votes are halved by question.
     """
     names = np.unique(question)
     rng = keyed_rng(seed, "hidden questions")
@@ -240,6 +249,15 @@ def halves(every_vote: CodedBattles, question: np.ndarray, seed: int) -> Iterato
         dict(zip(people.model.tolist(), column.tolist(), strict=True))
         for column in (people.rating, people.human_std_error)
     )
+    return models, truth, error
+
+
+def halves(every_vote: CodedBattles, question: np.ndarray, seed: int) -> Iterator[Pair]:
+    """Yield pairs rated by judge and half of the votes, against the other half's ratings.
+
+    Ends are moved out by the error of the hidden half's ratings.
+    """
+    models, truth, error = half_seen(every_vote, question, seed)
     half, normal = (models.upper - models.lower) / 2, float(ndtri(1 - MISCOVERAGE / 2))
     voted = [row for row in np.flatnonzero(~models.by_judge) if str(models.model[row]) in truth]
     for a, b in combinations(voted, 2):

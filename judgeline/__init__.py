@@ -15,6 +15,7 @@ _API = (
     "ask",
     "consistency",
     "doctor",
+    "gate",
     "judge_gate",
     "learn_judge",
     "learn_ratings",

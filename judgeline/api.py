@@ -31,6 +31,7 @@ from judgeline.elo import (
     summarise,
     with_settled_votes,
 )
+from judgeline.gating import ReleaseGate, gate_on
 from judgeline.intervals import (
     Difference,
     Leaderboard,
@@ -73,7 +74,7 @@ from judgeline.report import (
     write_report,
 )
 from judgeline.settings import Settings
-from judgeline.steps.coding import coded, once, units
+from judgeline.steps.coding import coded, once, said_family, units
 from judgeline.steps.comparison import pooled_board
 from judgeline.steps.memory import STEPS, run
 from judgeline.steps.rationales import learnt
@@ -98,11 +99,13 @@ __all__ = [
     "LearntRatings",
     "QualityGateError",
     "Ranking",
+    "ReleaseGate",
     "Settings",
     "UnusableJudgeError",
     "ask",
     "consistency",
     "doctor",
+    "gate",
     "judge_gate",
     "learn_judge",
     "learn_ratings",
@@ -350,6 +353,70 @@ def rank(
         return Board(ranking, read, settings, _source("a table", component))
     path = Path(battles)
     return Board(ranking, read, settings, _source(path.name, component), _digest(path))
+
+
+def gate(
+    battles: Board | pd.DataFrame | Path | str,
+    *,
+    new: str,
+    current: str,
+    margin: float,
+    error: float = 0.05,
+    looks: int | None = None,
+    ledger: Path | str | None = None,
+    same_maker: bool = False,
+) -> ReleaseGate:
+    """Say whether a new model is at most a margin worse than the current one.
+
+    Parameters
+    ----------
+    battles : Board, DataFrame, Path or str
+        A board of `rank`, or battles as `rank` takes them.
+    new, current : str
+        Names of the two models.
+    margin : float
+        Elo points by which the new model may be worse, 0 or more.
+    error : float
+        Probability, in (0, 1/2), that any of all looks passes a model that is worse than the
+        margin, or calls one worse that is not.
+    looks : int, optional
+        Number of looks that are planned; without it each spends less than the one before.
+    ledger : Path or str, optional
+        File that counts the looks; without it the answer holds for a single look.
+    same_maker : bool
+        Whether a judge of the new model's maker may decide.
+
+    Returns
+    -------
+    ReleaseGate
+        `decision` is ``"better than -margin"``, ``"worse"`` or ``"cannot tell yet"``; `passes`
+        says the first, and `lines` what would tell.
+
+    Raises
+    ------
+    ValueError
+        If a name or number is unusable, the judge is of the new model's maker, a model has no votes
+        and fewer than 12 models have, or the ledger is damaged, of another plan or spent.
+    QualityGateError
+        As of `rank`.
+
+    References
+    ----------
+    docs/gate.md; K. K. G. Lan and D. L. DeMets (1983), Biometrika 70(3), for several looks.
+    """
+    board = battles if isinstance(battles, Board) else rank(battles)
+    settings = board.settings
+    return gate_on(
+        board.leaderboard, new, current,
+        margin=margin,
+        miscoverage=settings.miscoverage,
+        error=error,
+        looks=looks,
+        ledger=None if ledger is None else Path(ledger),
+        judge=said_family(settings.judge_family) or board.battles.judge,
+        families=settings.families,
+        same_maker=same_maker,
+    )  # fmt: skip
 
 
 def win_rates(

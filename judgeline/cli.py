@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -28,6 +28,8 @@ from judgeline.options import (
     OK,
     examples,
     option,
+    shared,
+    with_options,
     with_settings,
 )
 from judgeline.rating_options import STATED, RatingOptions
@@ -59,6 +61,8 @@ app = typer.Typer(
     "  judgeline doctor battles.csv                 what a file supports\n\n"
     "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
     "  judgeline compare battles.csv A B            is A above B?\n\n"
+    "  judgeline gate battles.csv --new A --current B --margin 20    may A replace B?\n\n"
+    "  judgeline seal battles.csv --out a.seal.json       predict before people vote\n\n"
     "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n",
     epilog=EXIT_CODES,
     rich_markup_mode="rich",
@@ -97,6 +101,18 @@ SameNames = Annotated[
         "--same-names",
     ),
 ]
+CorpusName = Annotated[
+    str | None, option("Compare on the leaderboard that `judgeline run` made of a corpus.")
+]
+READING = (
+    shared("judge", JudgeName),
+    shared("outcomes", Annotated[str | None, option("Codes of outcomes, as for rank.")]),
+    shared("columns", Columns),
+    shared("missing", Missing),
+    shared("same_names", SameNames, False),
+    shared("allow_quarantine", AllowQuarantine, False),
+)
+"""How a file is read, as `rank` reads it; the last one says what is done about unknown values."""
 
 
 @app.callback(invoke_without_command=True)
@@ -227,15 +243,8 @@ def rank(
 
 
 @app.command(epilog=examples("doctor battles.csv"))
-def doctor(
-    file: FileArgument,
-    judge: JudgeName = None,
-    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
-    columns: Columns = None,
-    missing: Missing = None,
-    same_names: SameNames = False,
-    form: Form = "text",
-) -> None:
+@with_options(*READING[:-1])
+def doctor(file: FileArgument, form: Form = "text", **reading: Any) -> None:
     """Say what a file of battles is, what it supports and what is missing for more.
 
     Nothing is rated or written. Exit code 2 says that the judge would fail the quality gate.
@@ -244,14 +253,7 @@ def doctor(
     from judgeline.report import in_json
     from judgeline.terminal import show_diagnosis
 
-    found = diagnose(
-        file,
-        judge=judge,
-        outcomes=outcomes,
-        columns=_mapping(columns),
-        missing=missing or None,
-        same_names=same_names,
-    )
+    found = diagnose(file, **_stated(reading))
     if form == "json":
         typer.echo(in_json(found._asdict()))
     else:
@@ -266,6 +268,7 @@ def doctor(
         "compare gpt-4 claude-v1 --corpus mine --judge careful --format json",
     )
 )
+@with_options(*READING)
 def compare(
     names: Annotated[
         list[str],
@@ -275,20 +278,13 @@ def compare(
             show_default=False,
         ),
     ],
-    judge: JudgeName = None,
-    corpus: Annotated[
-        str | None, option("Compare on the leaderboard that `judgeline run` made of a corpus.")
-    ] = None,
-    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
-    columns: Columns = None,
-    missing: Missing = None,
-    same_names: SameNames = False,
-    allow_quarantine: AllowQuarantine = False,
+    corpus: CorpusName = None,
     miscoverage: Annotated[
         float | None,
         option(f"As for rank; by default {RatingOptions.miscoverage}, or as the corpus was made."),
     ] = None,
     form: Form = "text",
+    **reading: Any,
 ) -> None:
     """Say which of two models is above the other, or that it cannot be told and what would tell.
 
@@ -298,37 +294,130 @@ def compare(
     from dataclasses import asdict
 
     from judgeline.comparing import compare_on
-    from judgeline.report import in_json
-    from judgeline.terminal import json_value
+    from judgeline.report import in_json, json_value
 
-    of_file: dict[str, Any] = {
-        "outcomes": outcomes,
-        "columns": columns,
-        "missing": missing or None,
-        "same_names": same_names or None,
-        "allow_quarantine": allow_quarantine or None,
-        "miscoverage": miscoverage,
-    }
-    board, level, (a, b) = (
-        _rank_of_file(names, judge=judge, **of_file)
-        if corpus is None
-        else _rank_of_corpus(names, corpus, judge, **of_file)
-    )
-    found = compare_on(board, a, b, miscoverage=level)
+    ranked = _ranked(names, corpus, miscoverage, reading)
+    found = compare_on(ranked.leaderboard, *ranked.names, miscoverage=ranked.miscoverage)
     if form == "json":
         typer.echo(in_json(json_value(asdict(found))))
     else:
-        console = open_console()
-        for line in found.lines():
-            console.print(plain(line), soft_wrap=True)
+        _print_lines(found.lines())
     if found.answer == "cannot tell":
         raise typer.Exit(CANNOT_TELL)
 
 
+@app.command(
+    epilog=examples(
+        "gate battles.csv --new gpt-5 --current gpt-4 --margin 20",
+        "gate battles.csv --new gpt-5 --current gpt-4 --margin 20 --junit gate.xml --looks 12",
+        "gate --corpus mine --judge careful --new gpt-5 --current gpt-4 --margin 20",
+    )
+)
+@with_options(*READING)
+def gate(
+    new: Annotated[str, option("The model that is to be released.")],
+    current: Annotated[str, option("The model that it would replace.")],
+    margin: Annotated[float, option("Elo points by which the new model may be worse; 0 or more.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="Battles as rank reads them.", show_default=False),
+    ] = None,
+    corpus: CorpusName = None,
+    error: Annotated[
+        float, option("Probability that any of all looks answers wrongly.", show_default=True)
+    ] = 0.05,
+    looks: Annotated[
+        int | None,
+        option("Looks that are planned; by default any number, each with less error.", min=1),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        option("File that counts the looks; by default FILE.gate.jsonl. Keep it between runs."),
+    ] = None,
+    same_maker: Annotated[
+        bool, option("Let a judge of the new model's maker decide.", "--same-maker")
+    ] = False,
+    junit: Annotated[Path | None, option("Write the answer as JUnit XML.")] = None,
+    json: Annotated[Path | None, option("Write the answer with all numbers as JSON.")] = None,
+    markdown: Annotated[Path | None, option("Write the answer as Markdown.")] = None,
+    **reading: Any,
+) -> None:
+    """Say whether a new model may replace the current one: better than it minus a margin.
+
+    Three answers: better than -margin (exit code 0), worse by more than the margin (2), cannot tell
+    yet (3), with the votes or calls that would tell. Anything else exits with 1. The error holds
+    for all looks that the ledger counts, of one release or many; the same battles looked at
+    again are no new look.
+    """
+    from judgeline.atomic import write_whole
+    from judgeline.gating import WRITERS, gate_on
+
+    if (file is None) == (corpus is None):
+        raise ValueError("gate takes a file or --corpus SLUG: judgeline gate FILE --new A ...")
+    try:
+        ranked = _ranked([*[str(file)] * (file is not None), new, current], corpus, None, reading)
+    except QualityGateError as unusable:  # no answer about the two models
+        raise ValueError(str(unusable)) from unusable
+    found = gate_on(
+        ranked.leaderboard, new, current,
+        margin=margin,
+        miscoverage=ranked.miscoverage,
+        error=error,
+        looks=looks,
+        ledger=ledger or _ledger_of(file, corpus),
+        judge=ranked.judge,
+        families=ranked.families,
+        same_maker=same_maker,
+    )  # fmt: skip
+    _print_lines(found.lines())
+    for form, path in (("junit", junit), ("json", json), ("markdown", markdown)):
+        if path:
+            write_whole(path, f"{WRITERS[form](found)}\n".encode())
+    if not found.passes:
+        raise typer.Exit(GATE_FAILED if found.decision == "worse" else CANNOT_TELL)
+
+
+def _ledger_of(file: Path | None, corpus: str | None) -> Path:
+    from judgeline.paths import home
+
+    return home() / f"{corpus}.gate.jsonl" if file is None else Path(f"{file}.gate.jsonl")
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    console = open_console()
+    for line in lines:
+        console.print(plain(line), soft_wrap=True)
+
+
+def _stated(reading: dict[str, Any]) -> dict[str, Any]:
+    """Return how a file is read as functions of the library take it."""
+    own = {"columns": _mapping(reading["columns"]), "missing": reading["missing"] or None}
+    return {**reading, **own}
+
+
+class _Ranked(NamedTuple):
+    """A leaderboard with two models of it; its judge, by family where that is known."""
+
+    leaderboard: Any
+    miscoverage: float
+    names: Sequence[str]
+    judge: str
+    families: Any
+
+
+def _ranked(
+    names: Sequence[str], corpus: str | None, miscoverage: float | None, reading: dict[str, Any]
+) -> _Ranked:
+    """Return the leaderboard of a file or of a corpus, with the models to compare."""
+    if corpus is None:
+        return _rank_of_file(names, miscoverage, reading)
+    of_file = {name: value or None for name, value in reading.items() if name != "judge"}
+    return _rank_of_corpus(names, corpus, reading["judge"], **of_file, miscoverage=miscoverage)
+
+
 def _rank_of_file(
-    names: Sequence[str], *, columns: str | None, miscoverage: float | None, **reading: Any
-) -> tuple[Any, float, Sequence[str]]:
-    """Return the leaderboard of a file, its miscoverage, and the two models to compare."""
+    names: Sequence[str], miscoverage: float | None, reading: dict[str, Any]
+) -> _Ranked:
     from judgeline.api import Settings
     from judgeline.api import rank as rank_battles
 
@@ -338,16 +427,13 @@ def _rank_of_file(
             "or judgeline compare A B --corpus SLUG --judge SLUG"
         )
     level = Settings.miscoverage if miscoverage is None else miscoverage
-    stated = {name: value for name, value in reading.items() if value is not None}
-    settings, own = Settings(miscoverage=level), _mapping(columns)
-    board = rank_battles(Path(names[0]), settings, columns=own, **stated)
-    return board.leaderboard, level, names[1:]
+    board = rank_battles(Path(names[0]), Settings(miscoverage=level), **_stated(reading))
+    return _Ranked(board.leaderboard, level, names[1:], board.battles.judge, {})
 
 
 def _rank_of_corpus(
     names: Sequence[str], corpus: str, judge: str | None, **of_file: object
-) -> tuple[Any, float, Sequence[str]]:
-    """Return a stored leaderboard, its miscoverage, and the two models to compare."""
+) -> _Ranked:
     if len(names) != 2:
         raise ValueError(
             f"with --corpus, compare takes two models, got {len(names)}: "
@@ -368,7 +454,97 @@ def _rank_of_corpus(
         raise ValueError(
             f"{corpus!r} has leaderboards of {', '.join(judges)}; name one with --judge"
         )
-    return boards, definition.rating.miscoverage, names
+    rating = definition.rating
+    return _Ranked(boards, rating.miscoverage, names, boards.attrs["family"], rating.families)
+
+
+@app.command(
+    epilog=examples(
+        "seal battles.csv --out release-7.seal.json",
+        "verify release-7.seal.json",
+        "score release-7.seal.json --votes battles-with-votes.csv",
+    )
+)
+@with_options(*READING)
+@with_settings(*STATED)
+def seal(
+    file: FileArgument,
+    out: Annotated[Path, option("The seal to write; one that is there is never replaced.")],
+    **options: Any,
+) -> None:
+    """Seal a board before people vote: its ratings, inputs, code and settings in one JSON file.
+
+    Publish the digest that is printed. Then anybody can recompute the board (judgeline verify), and
+    votes that come later show whether its intervals hold (judgeline score).
+    """
+    from judgeline.api import Settings
+    from judgeline.sealing import seal as seal_board
+
+    settings = Settings(**{name: options.pop(name) for name in STATED})
+    found = seal_board(file, out, settings, _stated(options))
+    models = [row["model"] for row in found["predictions"]]
+    _print_lines(
+        [
+            f"{out}: {len(found['board'])} models, {len(models)} of them without votes"
+            f"{': ' * bool(models)}{', '.join(models[:10])}{', ...' * (len(models) > 10)}.",
+            f"Digest: {found['digest']}",
+        ]
+    )
+
+
+@app.command(
+    epilog=examples(
+        "verify release-7.seal.json",
+        "verify release-7.seal.json --expect 5347da86f866749f... --file battles.csv",
+    )
+)
+def verify(
+    path: Annotated[Path, typer.Argument(metavar="SEAL", show_default=False)],
+    file: Annotated[
+        Path | None, option("The battles, where they are not where they were when sealed.")
+    ] = None,
+    expect: Annotated[str | None, option("The digest that was published.")] = None,
+) -> None:
+    """Recompute a sealed board from its inputs, offline, and say what nobody can verify.
+
+    Exit code 2 says that seal, inputs or board differ from what was sealed.
+    """
+    from judgeline.sealing import verify as verify_seal
+
+    found = verify_seal(path, file, expect=expect)
+    _print_lines(found.lines())
+    if found.problems:
+        raise typer.Exit(GATE_FAILED)
+
+
+@app.command(
+    epilog=examples(
+        "score release-7.seal.json --votes battles-with-votes.csv",
+        "score seals/*.seal.json --votes battles.csv --ledger seals/record.jsonl",
+    )
+)
+@with_options(*READING)
+def score(
+    paths: Annotated[list[Path], typer.Argument(metavar="SEAL...", show_default=False)],
+    votes: Annotated[Path, option("The battles with people's votes, as rank reads them.")],
+    ledger: Annotated[
+        Path | None,
+        option("File that keeps the scores; by default predictions.jsonl beside the first seal."),
+    ] = None,
+    **reading: Any,
+) -> None:
+    """Score sealed predictions by votes that have come since, each once.
+
+    Prints how many held and the evidence against the promise, which may be looked at any time: a
+    kept promise reaches 20 at most once in 20 ledgers, for ever. Exit code 2 says that it did.
+    """
+    from judgeline.sealing import score_seals
+
+    own = _stated(reading) if any(reading.values()) else {}
+    found = score_seals(paths, votes, ledger or paths[0].parent / "predictions.jsonl", own)
+    _print_lines(found.lines())
+    if found.is_broken:
+        raise typer.Exit(GATE_FAILED)
 
 
 @app.command(

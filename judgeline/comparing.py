@@ -5,8 +5,11 @@ What belongs here: names, and what a comparison needs of a table. What does not:
 """
 
 import difflib
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,13 +20,13 @@ from judgeline.intervals import (
     compare_models,
     withheld_reason,
 )
-from judgeline.report import beyond_lines
+from judgeline.report import beyond_lines, json_value
 
 _TEXTS = ("model", "evidence")
 
 
 def compare_on(
-    leaderboard: pd.DataFrame, model_a: str, model_b: str, *, miscoverage: float
+    leaderboard: pd.DataFrame, model_a: str, model_b: str, *, miscoverage: float, **options: float
 ) -> Difference:
     """Return the difference of two models of a leaderboard, in Elo points.
 
@@ -35,6 +38,8 @@ def compare_on(
         Names of the models.
     miscoverage : float
         Tolerated share of misses with which the leaderboard was made.
+    options : float
+        `margin` and `widening` as of `judgeline.intervals.compare_models`.
 
     Returns
     -------
@@ -66,11 +71,30 @@ def compare_on(
             for name in RatedModels._fields
         )
     )
-    found = compare_models(models, a, b, miscoverage=miscoverage)
+    found = compare_models(models, a, b, miscoverage=miscoverage, **options)
     notes = [text for text, _ in beyond_lines(leaderboard.iloc[[a, b]], leaderboard)]
     if reason := withheld_reason(";".join(flags[0])):
         notes.append(f"Ratings by this judge are withheld ({reason}): people's votes alone count.")
     return replace(found, note=" ".join(notes))
+
+
+def promised(value: Any) -> Any:
+    """Return a number rounded to a tenth of an Elo point, which is all that a board promises."""
+    return round(value, 1) + 0.0 if isinstance(value, float) else value
+
+
+def stated_rows(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return what a leaderboard says of each model, by name: evidence, ratings and errors."""
+    table = leaderboard[list(RatedModels._fields)].astype({"n_battles": int, "n_votes": int})
+    return sorted(table.to_dict("records"), key=lambda row: str(row["model"]))
+
+
+def board_digest(leaderboard: pd.DataFrame) -> str:
+    """Return the SHA-256 of what a leaderboard promises, which no order or last digit changes."""
+    rows = [
+        {name: promised(value) for name, value in row.items()} for row in stated_rows(leaderboard)
+    ]
+    return hashlib.sha256(json.dumps(json_value(rows), sort_keys=True).encode()).hexdigest()
 
 
 def _row_of(name: str, names: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ from judgeline.rating_options import RatingOptions, meaning
 OK, COULD_NOT_RUN, GATE_FAILED, CANNOT_TELL, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_CODES = (
     "[bold]Exit codes[/bold]  0 ok · 1 could not run (the message says what to do) · "
-    "2 a quality gate failed · 3 cannot tell (compare) · 130 interrupted"
+    "2 a quality gate failed · 3 cannot tell (compare, gate) · 130 interrupted"
 )
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -26,11 +26,21 @@ def option(text: str, *names: str, show_default: bool = False, **more: Any) -> A
 
 def with_settings(*names: str) -> Callable[[Command], Command]:
     """Return a decorator: the ``**settings`` of a command are options of these names."""
+    return with_options(*map(_parameter, names))
+
+
+def shared(name: str, annotation: Any, default: object = None) -> inspect.Parameter:
+    """Return an option that several commands share, for `with_options`."""
+    return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
+
+
+def with_options(*further: inspect.Parameter) -> Callable[[Command], Command]:
+    """Return a decorator: these options reach a command as ``**`` keywords."""
 
     def decorated(command: Command) -> Command:
         own = inspect.signature(command).parameters.values()
         stated = [each.replace(kind=_KEYWORD) for each in own if each.kind is not each.VAR_KEYWORD]
-        parameters = [*map(_parameter, names), *stated]
+        parameters = [*further, *stated]
         parameters.sort(key=lambda each: each.default is not each.empty)
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return command

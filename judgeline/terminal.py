@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -126,7 +126,7 @@ def machine_readable(board: "pd.DataFrame", style: str) -> str:
     In Markdown a missing value is a dash. In JSON it is null, and an infinite bound the text
     ``"inf"`` or ``"-inf"``, which JSON numbers cannot say.
     """
-    from judgeline.report.inert import in_csv, in_json, in_markdown, with_texts
+    from judgeline.report.inert import in_csv, in_json, in_markdown, json_value, with_texts
 
     if style == "csv":
         return in_csv(board)
@@ -140,17 +140,6 @@ def machine_readable(board: "pd.DataFrame", style: str) -> str:
         layout = {"floatfmt": ".1f", "missingval": MISSING, "disable_numparse": texts}
         return str(shown.to_markdown(index=False, **layout)) + "\n"
     return in_json(json_value(known.to_dict("records"))) + "\n"
-
-
-def json_value(value: Any) -> Any:
-    """Return plain data in JSON's types; an infinite number is the text ``"inf"`` or ``"-inf"``."""
-    if isinstance(value, Mapping):
-        return {str(name): json_value(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_value(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
 
 
 def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

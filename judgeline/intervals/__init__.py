@@ -42,6 +42,12 @@ from judgeline.intervals.judge_and_votes import (
     rate_by_votes,
     rate_with_votes,
 )
+from judgeline.intervals.looks import (
+    BROKEN_FROM,
+    evidence_against,
+    level_of_look,
+    tail_ratio,
+)
 from judgeline.intervals.pooled import rate_pooled
 from judgeline.intervals.promises import (
     RunningCoverage,
@@ -56,15 +62,15 @@ from judgeline.intervals.refits import (
 )
 
 __all__ = [
-    "BEYOND", "BY_JUDGE", "FAR", "OF_THE_JUDGE", "WITHHELD", "Calibrating",
+    "BEYOND", "BROKEN_FROM", "BY_JUDGE", "FAR", "OF_THE_JUDGE", "WITHHELD", "Calibrating",
     "ConformalCalibration", "Difference",
     "JudgeAndVotes", "Leaderboard", "RatedModels", "RefitErrors",
     "RunningCoverage", "Skill", "VarianceShares", "VotedRatings", "base_of",
     "calibrate_intervals", "calibrating_models", "compare_models",
-    "conformal_quantile", "expected_half_width",
+    "conformal_quantile", "evidence_against", "expected_half_width",
     "join_newcomers", "judge_skill", "leading_evidence_text", "leads_apart",
-    "least_miscoverage", "may_be_best", "models_needed", "nonconformity_scores",
+    "least_miscoverage", "level_of_look", "may_be_best", "models_needed", "nonconformity_scores",
     "origin_shift", "rank_models", "rate_by_votes", "rate_pooled",
     "rate_with_votes", "refit_errors", "require_miscoverage", "running_coverage",
-    "sampling_half_width", "variance_by_source", "withheld_reason", "withhold",
+    "sampling_half_width", "tail_ratio", "variance_by_source", "withheld_reason", "withhold",
 ]  # fmt: skip

@@ -83,8 +83,9 @@ class Difference:
     `threshold` is the half-width in units of the pair's spread where both ratings are the judge's,
     else NaN; `n_calibrating` models with votes made it. `votes_a` and `votes_b` more votes on the
     models would tell which is above, if the difference stays: 0 where that is told, infinite where
-    no number below `MOST_VOTES` would. `reason` says why there is no interval, and `note` what else
-    to know of the two.
+    no number below `MOST_VOTES` would. `calls` more judged battles on each would: infinite where
+    none would, NaN where a model has votes. `reason` says why there is no interval, and `note` what
+    else to know of the two. A model is above if it is by more than minus the `margin`.
     """
 
     model_a: str
@@ -102,6 +103,8 @@ class Difference:
     votes_b: float = 0.0
     reason: str = ""
     note: str = ""
+    calls: float = math.nan
+    margin: float = 0.0
 
     def lines(self) -> list[str]:
         """Return the answer, what it rests on, and what would tell, a sentence each."""
@@ -125,21 +128,32 @@ class Difference:
         lines = [f"{above}: {by:+.0f} Elo ({promised}: {ends}).", rests]
         if self.reason:
             lines.append(f"{self.reason[0].upper()}{self.reason[1:]}.")
-        lines += [self._votes_text()] * (self.answer == "cannot tell")
+        lines += [self.votes_text()] * (self.answer == "cannot tell")
         return lines + [self.note] * bool(self.note)
 
-    def _votes_text(self) -> str:
+    def votes_text(self) -> str:
+        """Return how many votes on which model would tell, in a sentence."""
         wanted = (self.votes_a, self.model_a), (self.votes_b, self.model_b)
         if math.isinf(self.votes_a + self.votes_b):
+            apart = f"{abs(self.difference + self.margin):.1f} Elo"
+            apart += " from the margin" if self.margin else " apart"
             return (
-                f"Votes will not tell: at {abs(self.difference):.1f} Elo apart, the two need more "
-                f"than {MOST_VOTES:,} further votes."
+                f"Votes will not tell: at {apart}, the two need more than {MOST_VOTES:,} further "
+                "votes."
             )
         needed = [f"{_two_digits(votes):,} more votes on {name}" for votes, name in wanted if votes]
         return f"About {' and '.join(needed)} would tell, if the difference stays."
 
 
-def compare_models(models: RatedModels, a: int, b: int, *, miscoverage: float = 0.1) -> Difference:
+def compare_models(
+    models: RatedModels,
+    a: int,
+    b: int,
+    *,
+    miscoverage: float = 0.1,
+    margin: float = 0.0,
+    widening: float = 1.0,
+) -> Difference:
     """Return the difference of two models' ratings with an interval that holds the true one.
 
     Two ratings by the judge alone: see `difference_by_judge`. Else the interval joins those of the
@@ -153,6 +167,10 @@ def compare_models(models: RatedModels, a: int, b: int, *, miscoverage: float = 
         Rows of the two models.
     miscoverage : float
         Tolerated probability that the interval misses, in (0, 1).
+    margin : float
+        Elo points by which a may be below b and still count as above.
+    widening : float
+        Factor on the interval's two parts, for another error (`judgeline.intervals.looks`).
 
     Returns
     -------
@@ -178,37 +196,54 @@ def compare_models(models: RatedModels, a: int, b: int, *, miscoverage: float = 
                 f"model {name!r} has no rating to compare; its flags on the leaderboard say why"
             )
     difference = float(models.rating[a] - models.rating[b])
-    threshold, n_calibrating, reason = math.nan, 0, ""
-    if models.by_judge[a] and models.by_judge[b]:
-        found = difference_by_judge(models, a, b, miscoverage=miscoverage)
-        lower, upper, threshold, n_calibrating = found
-        if n_calibrating < LEAST_VOTED:
-            reason = (
-                f"neither model has votes of its own, and {n_calibrating} models with votes are "
-                f"too few to say how far the judge errs on a pair, which takes {LEAST_VOTED}: have "
-                "people vote on more models"
-            )
-        elif math.isinf(upper):
-            reason = (
-                f"{n_calibrating} models with votes have too few pairs for "
-                f"{100 * (1 - miscoverage):g} % coverage, or the judge's spread is unknown: raise "
-                "the miscoverage or have people vote on more models"
-            )
-    else:
-        lower, upper = joined_interval(models, a, b)
-        endless = ~np.isfinite(models.upper - models.lower)[[a, b]]
-        if endless.any():
-            whose = " and ".join(np.array(names)[endless])
-            reason = f"the interval of {whose} is the whole line: have people vote on it"
-    answer: Answer = "a above" if lower > 0 else "b above" if upper < 0 else "cannot tell"
-    votes = (0.0, 0.0)
+    lower, upper, threshold, n_calibrating, reason = _bounds(models, a, b, miscoverage)
+    if widening != 1:
+        lower, upper = (difference + widening * (end - difference) for end in (lower, upper))
+    answer: Answer = (
+        "a above" if lower > -margin else "b above" if upper < -margin else "cannot tell"
+    )
+    votes, calls = (0.0, 0.0), math.nan
     if answer == "cannot tell":
-        votes = votes_that_tell(models, a, b, miscoverage=miscoverage)
+        options = {"miscoverage": miscoverage, "margin": margin, "widening": widening}
+        votes = votes_that_tell(models, a, b, **options)
+        calls = calls_that_tell(models, a, b, reach=abs(difference + margin) / widening / threshold)
     evidence = str(models.evidence[a]), str(models.evidence[b])
     return Difference(
         *names, difference, lower, upper, answer, *evidence, threshold, n_calibrating, miscoverage,
-        *votes, reason,
+        *votes, reason, calls=calls, margin=margin,
     )  # fmt: skip
+
+
+class _Bounds(NamedTuple):
+    """Ends of a difference, Elo points; threshold and models behind it, and why it has no ends."""
+
+    lower: float
+    upper: float
+    threshold: float = math.nan
+    n_calibrating: int = 0
+    reason: str = ""
+
+
+def _bounds(models: RatedModels, a: int, b: int, miscoverage: float) -> _Bounds:
+    if models.by_judge[a] and models.by_judge[b]:
+        found, reason = difference_by_judge(models, a, b, miscoverage=miscoverage), ""
+        if found.n_calibrating < LEAST_VOTED:
+            reason = (
+                f"neither model has votes of its own, and {found.n_calibrating} models with votes "
+                f"are too few to say how far the judge errs on a pair, which takes {LEAST_VOTED}: "
+                "have people vote on more models"
+            )
+        elif math.isinf(found.upper):
+            reason = (
+                f"{found.n_calibrating} models with votes have too few pairs for "
+                f"{100 * (1 - miscoverage):g} % coverage, or the judge's spread is unknown: raise "
+                "the miscoverage or have people vote on more models"
+            )
+        return _Bounds(*found, reason)
+    endless = [row for row in (a, b) if not math.isfinite(models.upper[row] - models.lower[row])]
+    whose = " and ".join(str(models.model[row]) for row in endless)
+    reason = f"the interval of {whose} is the whole line: have people vote on it"
+    return _Bounds(*joined_interval(models, a, b), reason=reason * bool(endless))
 
 
 class JudgeInterval(NamedTuple):
@@ -297,12 +332,35 @@ def joined_interval(models: RatedModels, a: int, b: int) -> tuple[float, float]:
     return float(lower), float(difference + np.hypot(above[a], below[b]))
 
 
+def calls_that_tell(models: RatedModels, a: int, b: int, *, reach: float) -> float:
+    """Return the further judged battles of each model that bring the pair's spread below `reach`.
+
+    Calls lower `judge_std_error` alone, as the inverse root of the battles judged. NaN for a reach
+    that is NaN or zero, infinite where what remains is wider than the reach.
+    """
+    pair, known = [a, b], np.isfinite(models.residual)
+    known[pair] = False
+    judge = float(np.square(models.judge_std_error[pair]).sum())
+    left = reach**2 - float(np.square(models.spread(known)[pair]).sum()) + judge
+    if math.isnan(left) or not reach:
+        return math.nan
+    more = float(models.n_battles[pair].max()) * (judge / left - 1) if left > 0 else math.inf
+    return float(math.ceil(max(more, 1))) if more <= MOST_VOTES else math.inf
+
+
 def votes_that_tell(
-    models: RatedModels, a: int, b: int, *, miscoverage: float = 0.1
+    models: RatedModels,
+    a: int,
+    b: int,
+    *,
+    miscoverage: float = 0.1,
+    margin: float = 0.0,
+    widening: float = 1.0,
 ) -> tuple[float, float]:
     """Return the fewest further votes on two models that bring the half-width below ``|d|``.
 
-    N votes on a model turn its half-width h into ``z / sqrt((z / h)^2 + N / w)``. z is the half-
+    d is the difference plus `margin`, and half-widths are `widening` times the models'. N votes on
+    a model turn its half-width h into ``z / sqrt((z / h)^2 + N / w)``. z is the half-
     width of models with votes in their standard errors, and ``w = n_battles vote_std_error^2`` the
     variance of a rating by a single vote. The division over both models minimises ``N_a + N_b``
     (J. Neyman (1934), J. R. Stat. Soc. 97(4)).
@@ -317,8 +375,8 @@ def votes_that_tell(
         is the whole line gets `ENOUGH_VOTES` in all at least.
     """
     rows = np.array([a, b])
-    square = float(models.rating[a] - models.rating[b]) ** 2
-    half = (models.upper - models.lower) / 2
+    square = float(models.rating[a] - models.rating[b] + margin) ** 2
+    half = widening * (models.upper - models.lower) / 2
     reach = _reach(models, half, miscoverage)[rows]
     vote = (models.n_battles * models.vote_std_error**2)[rows]
     if not np.isfinite(vote).all():  # no judged battle says what a vote on these models is worth

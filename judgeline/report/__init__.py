@@ -16,7 +16,15 @@ from judgeline.report.companions import COMPANIONS, COST_COLUMNS
 from judgeline.report.drawing import Chart
 from judgeline.report.evidence import beyond_lines, evidence_lines
 from judgeline.report.figures import Illustration, Picture, interval_figure, picture
-from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
+from judgeline.report.inert import (
+    in_csv,
+    in_json,
+    in_markdown,
+    inert,
+    json_value,
+    shortened,
+    with_texts,
+)
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.page import write_report
 
@@ -39,6 +47,7 @@ __all__ = [
     "in_markdown",
     "inert",
     "interval_figure",
+    "json_value",
     "lead_text",
     "picture",
     "shortened",

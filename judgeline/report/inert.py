@@ -5,9 +5,10 @@ One function for each place: `inert` for HTML (whose templates escape markup), `
 """
 
 import json
+import math
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -73,6 +74,17 @@ def in_json(value: object) -> str:
     """Return a value as JSON, without a loss; what `inert` would replace is escaped."""
     text = json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False)
     return _HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def json_value(value: Any) -> Any:
+    """Return plain data in JSON's types; an infinite number is the text ``"inf"`` or ``"-inf"``."""
+    if isinstance(value, Mapping):
+        return {str(name): json_value(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def shortened(text: str, most: int) -> str:

@@ -57,10 +57,15 @@ def rating_settings(settings: Any) -> RatingSettings:
     return RatingSettings(**{**fit, "stream": (settings.stream,) if settings.stream else ()})
 
 
+def said_family(family: str) -> str:
+    """Return a judge's family; empty for one that says nothing."""
+    return "" if family in _UNSAID else family
+
+
 def of_own_family(models: Iterable[str], settings: Any) -> list[str]:
     """Return the models, named or by family, that are of the judge's family."""
-    said = settings.judge_family
-    own = family_of(settings.judge if said in _UNSAID else said, settings.families)
+    said = said_family(settings.judge_family) or settings.judge
+    own = family_of(said, settings.families)
     return [model for model in models if own and family_of(model, settings.families) == own]
 
 

@@ -10,6 +10,7 @@ from judgeline.elo import HEADLINE, HeldOutRatings, summarise
 from judgeline.intervals import Leaderboard
 from judgeline.io import as_table
 from judgeline.paths import tables_uri
+from judgeline.steps.coding import said_family
 from judgeline.steps.step import as_columns
 from judgeline.suggest import unknown_name
 from judgeline.tables.intervals import with_judge_columns
@@ -22,7 +23,10 @@ from resources.config.judges import load_judges
 def stored_leaderboards(
     corpus: str, judge: str | None = None
 ) -> tuple[pd.DataFrame, CorpusDefinition]:
-    """Return the leaderboards of a corpus, below one another, and the corpus."""
+    """Return the leaderboards of a corpus, below one another, and the corpus.
+
+    Attribute ``family`` of the former is that of the first judge, or its name.
+    """
     known = load_corpora()
     if corpus not in known:
         raise ValueError(unknown_name("corpus", corpus, known, "corpora.yaml"))
@@ -32,7 +36,9 @@ def stored_leaderboards(
         board = _with_judge(path, POOLED) if path.exists() else pd.DataFrame()
         if board.empty:
             raise ValueError(no_pooled(corpus))
-        return board.reindex(columns=["judge", *Leaderboard._fields]), definition
+        pooled = board.reindex(columns=["judge", *Leaderboard._fields])
+        pooled.attrs["family"] = POOLED
+        return pooled, definition
     folder = tables / "leaderboard" / corpus
     stored = {path.stem: path for path in folder.glob("*.parquet")} if folder.exists() else {}
     if judge not in stored if judge else not stored:
@@ -45,7 +51,10 @@ def stored_leaderboards(
             f"judge: judgeline run --corpus {corpus}"
         )
     boards = [_with_judge(stored[name], name) for name in chosen]
-    return pd.concat(boards, ignore_index=True), definition
+    board = pd.concat(boards, ignore_index=True)
+    known_family = {slug: said_family(judge.family) for slug, judge in load_judges().items()}
+    board.attrs["family"] = known_family.get(chosen[0], "") or chosen[0]
+    return board, definition
 
 
 def no_pooled(corpus: str) -> str:

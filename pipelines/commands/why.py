@@ -22,7 +22,7 @@ from judgeline.intervals import (
 )
 from judgeline.io import RANKS
 from judgeline.paths import home
-from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, strongest
+from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, json_value, strongest
 from judgeline.steps.candidates import score_candidates
 from judgeline.steps.comparison import heldout_of
 from judgeline.steps.diagnostics import influence_table, leads_beside
@@ -31,7 +31,6 @@ from judgeline.steps.missing import ANSWERED, FOUGHT, account_for
 from judgeline.steps.step import as_columns
 from judgeline.suggest import unknown_name
 from judgeline.tables.intervals import with_judge_columns
-from judgeline.terminal import json_value
 from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_leaderboard, no_pooled
 from pipelines.instance.homes import open_instance

@@ -7,20 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.candidates.predictions import (
+from assets.candidates.predictions import predictions_cover
+from judgeline.elo import RatingSettings, rate
+from judgeline.io import as_coded
+from judgeline.rating_options import RatingOptions
+from judgeline.steps.predictions import (
     JUDGE_AND_VOTES,
     PEOPLE,
     coverage_of,
     further_ratings,
     pool_of,
-    predictions_cover,
     score_predictions,
     state_predictions,
     typed_record,
 )
-from judgeline.elo import RatingSettings, rate
-from judgeline.io import as_coded
-from judgeline.rating_options import RatingOptions
 from judgeline.tables.candidates import PREDICTIONS
 
 FIRST, THEN = "2031-01-01T00:00:00+00:00", "2031-02-01T00:00:00+00:00"

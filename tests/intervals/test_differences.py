@@ -308,3 +308,38 @@ def test_an_answer_echoes_its_settings() -> None:
         0.2, "judge and 100 votes", "judge",
     )  # fmt: skip
     assert "80 % interval" in found.lines()[0]
+
+
+# ------------------------------------------------------------------ margins
+
+
+@given(seed=st.integers(0, 300), margin=st.sampled_from([0.0, 20.0, 75.5]))
+def test_a_margin_is_a_rating_that_much_higher(seed: int, margin: float) -> None:
+    models = some_models(seed)
+    a, b = (int(row) for row in np.random.default_rng(seed).permutation(15)[:2])
+    higher = {
+        name: getattr(models, name) + np.where(np.arange(15) == a, margin, 0.0)
+        for name in ("rating", "lower", "upper", "judge_rating")
+    }
+    shifted = compare_models(models._replace(**higher), a, b)
+    found = compare_models(models, a, b, margin=margin)
+    assert (found.answer, found.votes_a, found.votes_b) == (
+        shifted.answer, shifted.votes_a, shifted.votes_b,
+    )  # fmt: skip
+    assert found.lower + margin == pytest.approx(shifted.lower)
+    wide = compare_models(models, a, b, widening=1.5)
+    assert wide.upper - wide.difference == pytest.approx(1.5 * (found.upper - found.difference))
+
+
+def test_calls_bring_the_spread_of_two_newcomers_to_the_reach() -> None:
+    models = models_of(np.tile([30.0, -30.0], 6), [1500.0, 1510.0])
+    models = models._replace(judge_std_error=np.full(14, 25.0))
+    found = compare_models(models, 12, 13, margin=70.0)
+    assert found.answer == "cannot tell"
+    assert found.calls > 0
+    factor = 1 + found.calls / models.n_battles[12]
+    calmer = np.where(models.human_rating > 0, 25.0, 25.0 / math.sqrt(factor))
+    known = np.isfinite(models.residual)
+    spread = np.hypot(*(calmer**2 + models.spread(known) ** 2 - 25.0**2)[12:] ** 0.5)
+    assert spread * found.threshold == pytest.approx(abs(found.difference + 70), rel=0.02)
+    assert math.isinf(compare_models(models, 12, 13, margin=11.0).calls)

@@ -292,8 +292,12 @@ def test_the_lineage_adds_the_commands_that_its_absence_names(tmp_path, monkeypa
     added = set(typer.main.get_command(app).commands) - {
         "compare",
         "doctor",
+        "gate",
         "rank",
         "rates",
+        "score",
+        "seal",
+        "verify",
     }
     assert added == set(CHECKOUT_COMMANDS)
     monkeypatch.setattr("judgeline.cli._CHECKOUT", tmp_path)

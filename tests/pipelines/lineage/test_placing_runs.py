@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from newcomers import drop, newcomer
 
-from assets.candidates.predictions import JUDGE_AND_VOTES
 from judgeline.elo import RatingSettings, rate
 from judgeline.io import as_coded, typed
 from judgeline.judges.budget import Budget
+from judgeline.steps.predictions import JUDGE_AND_VOTES
 from judgeline.tables.corpus import BATTLE_DTYPES
 from pipelines.commands.console import cause
 from pipelines.definitions import build_definitions

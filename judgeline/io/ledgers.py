@@ -1,0 +1,43 @@
+"""Ledgers: files of JSON lines that only grow, and are refused rather than begun anew."""
+
+import json
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+from judgeline.suggest import quoted
+
+Entry = dict[str, Any]
+
+
+def read_ledger(path: Path, keys: Collection[str]) -> list[Entry]:
+    """Return the entries of a ledger, none where the file does not exist.
+
+    ValueError for a line that is no entry with these keys: a ledger that cannot be read is not
+    empty, and what follows from one that is would be wrong.
+    """
+    if not path.exists():
+        return []
+    entries = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            entry = None
+        if not (isinstance(entry, dict) and entry.keys() >= {*keys}):
+            raise ValueError(
+                f"{path}, line {number}: {quoted(line)} is no entry of this ledger; restore the "
+                "file, since a new one would forget the looks that it counts"
+            )
+        entries.append(entry)
+    return entries
+
+
+def extend_ledger(path: Path, entries: Iterable[Entry]) -> None:
+    """Append entries to a ledger and flush them to the disk; the file is made if missing."""
+    lines = "".join(json.dumps(entry, allow_nan=False) + "\n" for entry in entries)
+    with path.open("a", encoding="utf-8", newline="\n") as ledger:
+        ledger.write(lines)
+        ledger.flush()
+        os.fsync(ledger.fileno())

@@ -1,0 +1,373 @@
+"""Seals: a board stated before people vote, recomputed by others, scored when votes arrive.
+
+What belongs here: what a seal holds, and what can and cannot be verified of it. What does not:
+statements and scores of models (`judgeline.steps.predictions`), evidence (`judgeline.intervals`).
+"""
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judgeline.api import Board, Settings, rank
+from judgeline.atomic import write_whole
+from judgeline.comparing import promised, stated_rows
+from judgeline.intervals import BROKEN_FROM, evidence_against
+from judgeline.io import files_of
+from judgeline.io.ledgers import Entry, extend_ledger, read_ledger
+from judgeline.rating_options import STATED
+from judgeline.report import json_value
+from judgeline.steps.predictions import (
+    PEOPLE,
+    score_predictions,
+    state_predictions,
+    typed_record,
+)
+from judgeline.suggest import QualityGateError
+
+_PACKAGE = Path(__file__).parent
+_PROMISED = 0.05 + 1e-6  # Elo points: half of the last digit that a seal holds
+_STATED = ["model", "method", "rating", "lower", "upper", "std_error", "vote_std_error",
+           "miscoverage", "anchors"]  # fmt: skip
+_SCORED = ["model", "method", "miscoverage", "covered", "residual", "origin_shift", "scored_at"]
+_KEYS = ("seal", "sealed_at", "n_sealed", "model", "miscoverage", "covered", "scored_at")
+_UNVERIFIED = (
+    "who voted and what the judge was: the files say so, and nobody can recompute it",
+    "when it was sealed, unless its digest was published at that time",
+)
+
+Document = dict[str, Any]
+
+
+def seal(file: Path, out: Path, settings: Settings, reading: Mapping[str, Any]) -> Document:
+    """Rate the models of a file and seal the board: ratings, inputs, code and settings.
+
+    Parameters
+    ----------
+    file : Path
+        Battles as `judgeline.api.rank` reads them.
+    out : Path
+        The seal to write; one that is there is not replaced.
+    settings : Settings
+        How to rate.
+    reading : mapping of str to object
+        Options of `judgeline.api.rank` that say how the file is read.
+
+    Returns
+    -------
+    dict
+        The seal. Numbers are rounded to a tenth of an Elo point; `digest` is the SHA-256 of all
+        else, and `predictions` has the models without votes.
+
+    Raises
+    ------
+    ValueError
+        If `out` exists, or as of `judgeline.api.rank`.
+    """
+    if out.exists():
+        raise ValueError(f"{out} exists, and a seal is never replaced: name another with --out")
+    board, now = rank(file, settings, **reading), _now()
+    document: Document = {
+        "format": 1,
+        "sealed_at": now,
+        "code": code_version(),
+        "settings": {name: getattr(settings, name) for name in STATED},
+        "reading": dict(reading),
+        "source": os.path.relpath(file, out.parent),
+        "inputs": input_digests(file),
+        "board": [_rounded(row) for row in stated_rows(board.leaderboard)],
+        "predictions": _predictions(board, now),
+    }
+    document = json_value(document)
+    document["digest"] = digest_of(document)
+    write_whole(out, _text(document).encode())
+    return document
+
+
+def _predictions(board: Board, now: str) -> list[Document]:
+    stated = state_predictions(
+        typed_record(None), board.leaderboard, pd.Series(dtype="str"), board.battles.scored,
+        miscoverage=board.settings.miscoverage, now=now, run_id="",
+    )  # fmt: skip
+    rows = stated[_STATED].astype(object).where(stated[_STATED].notna(), None).to_dict("records")
+    return [_rounded({**row, "anchors": _rounded(json.loads(row["anchors"]))}) for row in rows]
+
+
+def _rounded(row: Mapping[str, Any]) -> Document:
+    return {
+        name: value if name == "miscoverage" else promised(value) for name, value in row.items()
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _text(document: Document) -> str:
+    return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+
+def digest_of(document: Document) -> str:
+    """Return the SHA-256 of a seal without its own digest."""
+    rest = {name: value for name, value in document.items() if name != "digest"}
+    return hashlib.sha256(_text(rest).encode()).hexdigest()
+
+
+def input_digests(file: Path) -> Document:
+    """Return the SHA-256 of each file of a source, by its path from there."""
+    folder = file if file.is_dir() else file.parent
+    return {
+        os.path.relpath(path, folder): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files_of(file)
+    }
+
+
+def code_version() -> Document:
+    """Return versions, and the SHA-256 of all sources of judgeline."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*")):
+        if path.suffix in (".py", ".txt"):
+            digest.update(f"{path.relative_to(_PACKAGE).as_posix()}\0".encode() + path.read_bytes())
+    packages = {name: version(name) for name in ("judgeline", "numpy", "pandas", "scipy")}
+    return {**packages, "python": platform.python_version(), "sources": digest.hexdigest()}
+
+
+def read_seal(path: Path) -> Document:
+    """Return a seal; QualityGateError if a byte of it was changed since it was written."""
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    try:
+        document = json.loads(text)
+        is_whole = _text(document) == text and document["digest"] == digest_of(document)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        is_whole = False
+    if not is_whole:
+        raise QualityGateError(f"{path} is no seal, or was changed since it was sealed")
+    return dict(document)
+
+
+# ------------------------------------------------------------------ verifying
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was recomputed of a seal, what differs, and what nobody can recompute."""
+
+    digest: str
+    verified: tuple[str, ...]
+    problems: tuple[str, ...]
+    unverified: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """Return a sentence for each."""
+        parts = ("Verified", self.verified), ("Differs", self.problems)
+        parts = (*parts, ("Not verified", self.unverified))
+        return [f"{head}: {text}." for head, texts in parts for text in texts]
+
+
+def verify(path: Path, file: Path | None = None, *, expect: str | None = None) -> Verification:
+    """Recompute a seal from its inputs, offline.
+
+    Parameters
+    ----------
+    path : Path
+        The seal.
+    file : Path, optional
+        The battles, where they are not where they were when they were sealed.
+    expect : str, optional
+        The digest as it was published: whoever changes seal and inputs together changes it.
+
+    Returns
+    -------
+    Verification
+        What agrees, what differs and what cannot be known.
+
+    Raises
+    ------
+    ValueError
+        If the inputs are missing or cannot be read.
+    QualityGateError
+        If the seal was changed since it was sealed.
+    """
+    document = read_seal(path)
+    verified, problems, unverified = ["the seal is as it was written"], [], list(_UNVERIFIED)
+    if expect is None:
+        unverified.insert(0, "the digest: state the published one with --expect")
+    elif expect.strip().lower() == document["digest"]:
+        verified.append(f"its digest is {document['digest']}, as expected")
+    else:
+        problems.append(f"its digest is {document['digest']}, and {expect} was expected")
+    source = file or path.parent / document["source"]
+    if changed := changed_inputs(document["inputs"], source):
+        problems += changed
+    else:
+        verified.append(f"inputs: {len(document['inputs'])} of {source}, byte by byte")
+        differing = _differing_rows(document, source)
+        problems += differing
+        told = f"the board: {len(document['board'])} models, recomputed to 0.1 Elo"
+        verified += [told] * (not differing)
+    used = code_version()
+    if other := [name for name, value in used.items() if document["code"].get(name) != value]:
+        unverified.append(f"that the code is the same: {', '.join(other)} of another version here")
+    return Verification(document["digest"], tuple(verified), tuple(problems), tuple(unverified))
+
+
+def changed_inputs(sealed: Mapping[str, str], source: Path) -> list[str]:
+    """Return which files of a source are not those that were sealed."""
+    found = input_digests(source)
+    if len(sealed) == len(found) == 1:  # one file may be called otherwise
+        sealed, found = (dict.fromkeys(found, *one.values()) for one in (sealed, found))
+    wrong = sorted(name for name in {*sealed, *found} if sealed.get(name) != found.get(name))
+    return [f"input {name} is not what was sealed" for name in wrong]
+
+
+def _differing_rows(document: Document, source: Path) -> list[str]:
+    """Return the models whose numbers, made again, differ by more than a seal promises."""
+    board = rank(source, Settings(**document["settings"]), **document["reading"])
+    rows = {row["model"]: json_value(row) for row in stated_rows(board.leaderboard)}
+    problems = []
+    for row in document["board"]:
+        again = rows.pop(row["model"], {})
+        if wrong := [name for name, value in row.items() if not _agree(value, again.get(name))]:
+            name, shown = wrong[0], (row[wrong[0]], again.get(wrong[0]))
+            problems.append(
+                f"{row['model']}: {name} is sealed as {shown[0]}, recomputed {shown[1]}"
+            )
+    return problems + [f"{model} is rated and was not sealed" for model in rows]
+
+
+def _agree(sealed: Any, again: Any) -> bool:
+    if isinstance(sealed, float) and isinstance(again, float):
+        return abs(sealed - again) <= _PROMISED
+    return bool(sealed == again)
+
+
+# ------------------------------------------------------------------ scoring
+
+
+@dataclass(frozen=True)
+class PredictionRecord:
+    """How many sealed predictions held, and the evidence against what was promised.
+
+    `evidence` is an e-process (`judgeline.intervals.evidence_against`) over `n_releases`: seals
+    that were made before any of them was scored count as one, once nothing of them waits.
+    """
+
+    n_held: int
+    n_scored: int
+    n_waiting: int
+    n_new: int
+    n_releases: int
+    promised: float
+    evidence: float
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the promise is broken, at an error of 5 % over all looks."""
+        return self.evidence >= BROKEN_FROM
+
+    def lines(self) -> list[str]:
+        """Return the record in sentences."""
+        against = f"evidence against {100 * self.promised:.4g} %: {self.evidence:.2g}"
+        lines = [
+            f"{self.n_held} of {self.n_scored} held; {against}.",
+            f"{self.n_new} new; {self.n_waiting} of these seals wait for votes. Evidence counts "
+            f"{self.n_releases} complete releases; from {BROKEN_FROM:g} on the promise is broken.",
+        ]
+        return lines + ["The promise is broken: read intervals as too narrow."] * self.is_broken
+
+
+def score_seals(
+    paths: Sequence[Path], votes: Path, ledger: Path, reading: Mapping[str, Any]
+) -> PredictionRecord:
+    """Score sealed predictions by votes that have come, each once, and keep the record.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Seals.
+    votes : Path
+        Battles with the votes, as `judgeline.api.rank` reads them.
+    ledger : Path
+        File of the scores; those that it holds stay as they are.
+    reading : mapping of str to object
+        How the file is read; where it is empty, as the sealed file was.
+
+    Returns
+    -------
+    PredictionRecord
+        Of all that the ledger holds.
+
+    Raises
+    ------
+    ValueError
+        If the votes cannot be read, or the ledger is damaged.
+    QualityGateError
+        If a seal was changed, or as of `judgeline.api.rank`.
+    """
+    entries, new, n_waiting = read_ledger(ledger, _KEYS), [], 0
+    known = {(entry["seal"], entry["model"]) for entry in entries}
+    for path in paths:
+        document = read_seal(path)
+        digest, rows = document["digest"], document["predictions"]
+        own = {"seal": digest, "sealed_at": document["sealed_at"], "n_sealed": len(rows)}
+        left = [row for row in rows if (digest, row["model"]) not in known]
+        scored = _scored(document, left, votes, reading) if left else []
+        n_waiting += len(left) - len(scored)
+        new += [{**own, **row} for row in scored]
+        known |= {(digest, row["model"]) for row in scored}
+    extend_ledger(ledger, new)
+    entries += new
+    missed, miscoverage = _releases(entries)
+    evidence = evidence_against(missed, miscoverage)
+    levels = [entry["miscoverage"] for entry in entries]
+    return PredictionRecord(
+        sum(entry["covered"] for entry in entries), len(entries), n_waiting, len(new), len(missed),
+        1 - float(np.mean(levels)) if levels else np.nan, float(evidence[-1]) if missed else 1.0,
+    )  # fmt: skip
+
+
+def _scored(
+    document: Document, left: Sequence[Document], votes: Path, reading: Mapping[str, Any]
+) -> list[Entry]:
+    settings = Settings(**document["settings"])
+    board = rank(votes, settings, **(reading or document["reading"])).leaderboard
+    table = pd.DataFrame(left).assign(anchors=[json.dumps(row["anchors"]) for row in left])
+    further = pd.DataFrame(columns=PEOPLE, dtype=float)
+    record = score_predictions(typed_record(table), board, further, now=_now())
+    rows = record.loc[record["scored_at"].notna(), [*_SCORED, *PEOPLE]]
+    plain = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    return [{**json_value(row), "covered": bool(row["covered"])} for row in plain]
+
+
+def _releases(entries: Sequence[Entry]) -> tuple[list[float], list[float]]:
+    """Return the missed share and the miscoverage of each complete release, oldest first.
+
+    Seals made before any of them was scored share their calibrating models: they are one release.
+    """
+    seals: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda one: str(one["sealed_at"])):
+        seals.setdefault(entry["seal"], []).append(entry)
+    groups: list[list[list[Entry]]] = []
+    first_scored = ""
+    for rows in seals.values():
+        if groups and rows[0]["sealed_at"] <= first_scored:
+            groups[-1].append(rows)
+        else:
+            groups.append([rows])
+            first_scored = rows[0]["scored_at"]
+        first_scored = min(first_scored, *(row["scored_at"] for row in rows))
+    complete = [g for g in groups if all(len(rows) == rows[0]["n_sealed"] for rows in g)]
+    means = [
+        [float(np.mean([value(row) for rows in group for row in rows])) for group in complete]
+        for value in (lambda row: not row["covered"], lambda row: row["miscoverage"])
+    ]
+    return means[0], means[1]
