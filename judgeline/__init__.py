@@ -19,6 +19,7 @@ _API = (
     "learn_judge",
     "learn_ratings",
     "pass_rates",
+    "plan",
     "pool",
     "rank",
     "reference_ratings",

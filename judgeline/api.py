@@ -63,6 +63,7 @@ from judgeline.io.verdict_tables import (
     scores_given,
     verdicts_given,
 )
+from judgeline.planning import Plan, Prices, Rated, plan_of
 from judgeline.quantitative import TooLittleToLearnError
 from judgeline.rating_options import STATED
 from judgeline.reliability import STRONG_JUDGE, hold_to
@@ -98,6 +99,7 @@ __all__ = [
     "Diagnosis",
     "LearntJudge",
     "LearntRatings",
+    "Plan",
     "QualityGateError",
     "Ranking",
     "Settings",
@@ -109,6 +111,7 @@ __all__ = [
     "learn_judge",
     "learn_ratings",
     "pass_rates",
+    "plan",
     "pool",
     "rank",
     "rank_battles",
@@ -972,6 +975,67 @@ def pool(
     pooled = board[list(Leaderboard._fields)].copy()
     pooled.attrs = {"judges": sorted(common), "left_out": weak}
     return pooled
+
+
+def plan(
+    battles: pd.DataFrame | Path | str | Sequence[pd.DataFrame | Path | str],
+    settings: Settings = _BY_DEFAULT,
+    *,
+    judge: str | Sequence[str] | None = None,
+    half_width: float | None = None,
+    call_price: float | None = None,
+    vote_price: float | None = None,
+    n_target_votes: float | None = None,
+    **reading: Any,
+) -> Plan:
+    """Say what a judge is worth in votes, and what narrows a model's interval.
+
+    Parameters
+    ----------
+    battles : DataFrame, Path or str, or sequence of these
+        As for `rank`; of several judges a table or file each.
+    settings : Settings
+        How to rate.
+    judge : str or sequence of str, optional
+        Which judges, where a file holds several.
+    half_width : float, optional
+        Elo points that an interval is to reach to either side: `Plan.mixes` then has the cheapest
+        calls and votes for it. Without prices these are the fewest votes, then the fewest calls.
+    call_price, vote_price : float, optional
+        What one call of the judge, and one vote, cost; in any one currency.
+    n_target_votes : float, optional
+        Votes behind the human rating that an interval without votes promises to hold; the median
+        of the models with votes by default, divided by their design effect.
+    **reading
+        ``outcomes``, ``columns``, ``allow_quarantine``, ``component``, ``missing`` and
+        ``same_names`` as for `rank`.
+
+    Returns
+    -------
+    Plan
+        Of one model; `Plan.lines` says it in sentences. It foretells a model like those with
+        votes, that meets opponents like theirs, each vote on a question of its own.
+
+    Raises
+    ------
+    ValueError
+        As of `rank`, or if fewer than two models have votes.
+    QualityGateError
+        As of `rank`.
+    """
+    several = not isinstance(battles, pd.DataFrame | Path | str)
+    sources = list(battles) if several else [battles]
+    names = [judge] if judge is None or isinstance(judge, str) else list(judge)
+    rated: dict[str, Rated] = {}
+    for source in sources:
+        for name in names:
+            board = rank(source, settings, judge=name, **reading)
+            own = board.battles.judge if len(sources) == 1 else Path(board.source).stem
+            shown = own if own not in rated else f"{own} ({len(rated) + 1})"
+            rated[shown] = Rated(board.ranking.heldout_ratings, board.leaderboard)
+    prices = Prices(*(np.nan if one is None else one for one in (call_price, vote_price)))
+    options = {"half_width": half_width, "n_target_votes": n_target_votes}
+    return plan_of(rated, settings, prices=prices, **options)
 
 
 def _weak(

@@ -41,11 +41,12 @@ _AGAIN_S = 0.05
 _COLLECTED_AFTER = 200_000, 50, 100  # objects: imports make many that stay, and few cycles
 _CHECKOUT = Path(__file__).resolve().parents[1]
 CHECKOUT_COMMANDS = (
-    "run", "judges", "corpora", "leaderboard", "verdicts", "labels", "why", "ui", "backfill",
+    "run", "judges", "corpora", "leaderboard", "verdicts", "why", "ui", "backfill",
     "candidates", "forget", "checks", "embed", "paper",
 )  # fmt: skip
 """Commands that a checkout adds: those of the lineage, and the papers' tables."""
 _COMMANDS, _BOARDS = "judgeline.commands", "judgeline.boards"  # groups of entry points
+_PLANS = "judgeline.plans"
 _INSTALL = {
     True: "in the checkout: pip install -e '.[app]'",
     False: "the installation lacks a package: pip install --force-reinstall judgeline",
@@ -356,19 +357,97 @@ def _rank_of_corpus(
     if stated := [name for name, value in of_file.items() if value is not None]:
         option_name = stated[0].replace("_", "-")
         raise ValueError(f"--{option_name} is for files; leave it out, or leave out --corpus")
-    if not is_checkout():
-        raise ValueError(
-            "--corpus reads tables of the lineage, which runs from a checkout of judgeline; of a "
-            "file: judgeline compare FILE A B"
-        )
-    (stored,) = _entry_points(_BOARDS)
-    boards, definition = stored.load()(corpus, judge)
+    boards, definition = _of_lineage(_BOARDS, "compare FILE A B")(corpus, judge)
     judges = boards["judge"].unique().tolist()
     if len(judges) > 1:
         raise ValueError(
             f"{corpus!r} has leaderboards of {', '.join(judges)}; name one with --judge"
         )
     return boards, definition.rating.miscoverage, names
+
+
+def _of_lineage(group: str, otherwise: str) -> Any:
+    """Return what a checkout adds for ``--corpus``, by its group of entry points."""
+    if not is_checkout():
+        raise ValueError(
+            "--corpus reads tables of the lineage, which runs from a checkout of judgeline; of a "
+            f"file: judgeline {otherwise}"
+        )
+    (added,) = _entry_points(group)
+    return added.load()
+
+
+@app.command(
+    epilog=examples(
+        "plan battles.csv --half-width 40",
+        "plan by-one.csv by-other.csv --half-width 40 --call-price 0.002 --vote-price 0.5",
+        "plan --corpus arena --judge careful",
+    )
+)
+@with_settings("miscoverage")
+def plan(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Battles as rank reads them, a file for each judge; none with --corpus.",
+            show_default=False,
+        ),
+    ] = None,
+    corpus: Annotated[
+        str | None, option("Plan from the tables that `judgeline run` made of a corpus.")
+    ] = None,
+    judge: Annotated[
+        list[str] | None, option("Which judge, where there are several; repeat for more.")
+    ] = None,
+    half_width: Annotated[
+        float | None, option("Elo points that an interval is to reach to either side.", min=1.0)
+    ] = None,
+    call_price: Annotated[float | None, option("What one call of the judge costs.", min=0)] = None,
+    vote_price: Annotated[float | None, option("What one vote costs.", min=0)] = None,
+    target_votes: Annotated[
+        float | None,
+        option(
+            "Votes behind the human rating that an interval promises to hold; by default the "
+            "median of the models with votes.",
+            min=1,
+        ),
+    ] = None,
+    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
+    columns: Columns = None,
+    form: Form = "text",
+    **settings: Any,
+) -> None:
+    """Say what a judge is worth in votes, and what narrows an interval: calls, votes, more judges.
+
+    A judge is worth the number of votes a model that would place it as well. Its own errors stay
+    however often it is asked, so that from some number of calls on nothing narrows: then votes do.
+    The table has the half-width of one model's interval by calls, votes and cost, and --half-width
+    names the cheapest mix (without prices: the fewest votes, then the fewest calls). With --corpus
+    and one judge it says too how many battles to label for shorter win-rate intervals.
+    """
+    from judgeline.api import Settings
+    from judgeline.api import plan as plan_file
+    from judgeline.planning import Prices, plan_of
+    from judgeline.report import in_json
+    from judgeline.terminal import json_value, show_plan
+
+    if bool(files) == bool(corpus):
+        raise ValueError("plan takes files or --corpus: judgeline plan FILE, or --corpus SLUG")
+    options: dict[str, Any] = {"half_width": half_width, "n_target_votes": target_votes}
+    labels: Any = None
+    if corpus:
+        rated, rating, labels = _of_lineage(_PLANS, "plan FILE")(corpus, judge or [])
+        bought = Prices(*(float("nan") if one is None else one for one in (call_price, vote_price)))
+        found = plan_of(rated, rating, prices=bought, **options)
+    else:
+        options |= {"outcomes": outcomes, "columns": _mapping(columns)}
+        options |= {"call_price": call_price, "vote_price": vote_price}
+        found = plan_file(files or [], Settings(**settings), judge=judge or None, **options)
+    if form == "json":
+        typer.echo(in_json(json_value(found.as_record())))
+    else:
+        show_plan(open_console(), found, labels)
 
 
 @app.command(

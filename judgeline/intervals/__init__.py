@@ -39,6 +39,16 @@ from judgeline.intervals.judge_and_votes import (
     rate_by_votes,
     rate_with_votes,
 )
+from judgeline.intervals.planning import (
+    NARROWEST,
+    Frontier,
+    Mix,
+    Worth,
+    cheapest_mix,
+    effective_judges,
+    interval_frontier,
+    judge_worth,
+)
 from judgeline.intervals.pooled import rate_pooled
 from judgeline.intervals.promises import (
     RunningCoverage,
@@ -53,14 +63,14 @@ from judgeline.intervals.refits import (
 )
 
 __all__ = [
-    "BEYOND", "BY_JUDGE", "FAR", "OF_THE_JUDGE", "WITHHELD", "Calibrating",
-    "ConformalCalibration", "Difference",
-    "JudgeAndVotes", "Leaderboard", "RatedModels", "RefitErrors",
-    "RunningCoverage", "Skill", "VarianceShares", "VotedRatings", "base_of",
-    "calibrate_intervals", "calibrating_models", "compare_models",
-    "conformal_quantile", "expected_half_width",
-    "join_newcomers", "judge_skill", "leads_apart", "may_be_best", "nonconformity_scores",
-    "origin_shift", "rank_models", "rate_by_votes", "rate_pooled",
+    "BEYOND", "BY_JUDGE", "FAR", "NARROWEST", "OF_THE_JUDGE", "WITHHELD", "Calibrating",
+    "ConformalCalibration", "Difference", "Frontier",
+    "JudgeAndVotes", "Leaderboard", "Mix", "RatedModels", "RefitErrors",
+    "RunningCoverage", "Skill", "VarianceShares", "VotedRatings", "Worth", "base_of",
+    "calibrate_intervals", "calibrating_models", "cheapest_mix", "compare_models",
+    "conformal_quantile", "effective_judges", "expected_half_width", "interval_frontier",
+    "join_newcomers", "judge_skill", "judge_worth", "leads_apart", "may_be_best",
+    "nonconformity_scores", "origin_shift", "rank_models", "rate_by_votes", "rate_pooled",
     "rate_with_votes", "refit_errors", "require_miscoverage", "running_coverage",
     "sampling_half_width", "variance_by_source", "withheld_reason", "withhold",
 ]  # fmt: skip
