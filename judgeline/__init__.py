@@ -25,6 +25,7 @@ _API = (
     "reference_ratings",
     "score",
     "split_labels",
+    "vote",
     "win_rates",
 )
 

@@ -171,6 +171,12 @@ def rank(
             min=0,
         ),
     ] = None,
+    votes: Annotated[
+        list[Path] | None,
+        option(
+            "File of votes that a page of `judgeline vote` saved; repeat for more, or a folder."
+        ),
+    ] = None,
     force: Annotated[bool, option("Replace the results that the folder holds.", "--force")] = False,
     **settings: Any,
 ) -> None:
@@ -215,6 +221,7 @@ def rank(
         component=component,
         missing=missing or None,
         same_names=same_names,
+        votes=_files_of_votes(votes or []),
     )
     show_ranked(open_console(), board)
     if board.withheld:
@@ -490,6 +497,60 @@ def rates(
         show_rates(open_console(), found, **settings)
     else:
         typer.echo(machine_readable(found, form), nl=False)
+
+
+@app.command(
+    epilog=examples(
+        'vote battles.csv --goal "place new-model within 40" --out vote.html',
+        'vote battles.csv --goal "place new-model within 40" --raters 3 --out vote.html',
+    )
+)
+@with_settings("miscoverage", "seed")
+def vote(
+    file: FileArgument,
+    goal: Annotated[str, option("What the votes are for: 'place MODEL within POINTS' (Elo).")],
+    out: Annotated[Path, option("The page to write, such as vote.html.")],
+    raters: Annotated[int, option("How many people vote.", min=1, show_default=True)] = 1,
+    judge: JudgeName = None,
+    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
+    columns: Columns = None,
+    missing: Missing = None,
+    same_names: SameNames = False,
+    allow_quarantine: AllowQuarantine = False,
+    **settings: Any,
+) -> None:
+    """Write one page on which people vote blind, with the battles that a goal needs most.
+
+    FILE is one that rank reads, with the texts: [bold]instruction[/bold],
+    [bold]completion_a[/bold] and [bold]completion_b[/bold]. The page loads nothing and sends
+    nothing: open it in any browser, also on a phone, and vote by keys A, B, T (tie), X (both bad),
+    S (skip), U (undo). Progress stays in that browser; [bold]Save votes[/bold] writes a file, and
+    rank joins such files:
+
+    judgeline rank FILE --votes votes-1.jsonl --votes votes-2.jsonl --out ratings
+    """
+    from judgeline.api import Settings
+    from judgeline.api import vote as write_page
+
+    told: dict[str, Any] = {
+        "judge": judge,
+        "outcomes": outcomes,
+        "columns": _mapping(columns),
+        "missing": missing or None,
+        "same_names": same_names,
+        "allow_quarantine": allow_quarantine,
+    }
+    page = write_page(file, goal, out, Settings(**settings), n_raters=raters, **told)
+    console = open_console()
+    for line in page.lines():
+        console.print(plain(line), soft_wrap=True)
+
+
+def _files_of_votes(given: Sequence[Path]) -> list[Path]:
+    """Return files, and those of folders whose names end in .jsonl."""
+    return [
+        one for path in given for one in (sorted(path.glob("*.jsonl")) if path.is_dir() else [path])
+    ]
 
 
 def _folder(out: str) -> Path:

@@ -19,6 +19,7 @@ from judgeline.report.figures import Illustration, Picture, interval_figure, pic
 from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.page import write_report
+from judgeline.report.voting_page import write_voting_page
 
 __all__ = [
     "COMPANIONS",
@@ -45,4 +46,5 @@ __all__ = [
     "strongest",
     "with_texts",
     "write_report",
+    "write_voting_page",
 ]
