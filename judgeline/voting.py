@@ -338,17 +338,16 @@ def _agreement_notes(votes: pd.DataFrame, battles: pd.DataFrame) -> list[str]:
     people = rater_agreement(cast["battle_id"], cast["rater"], cast["share"])
     if people.n_pairs.sum():
         notes.append(
-            f"raters agree on {people.agreement:.0%} of {people.n_pairs.sum() // 2:,} pairs of votes "
-            f"(kappa {people.kappa:.2f})"
+            f"raters agree on {people.agreement:.0%} of {people.n_pairs.sum() // 2:,} pairs of "
+            f"votes (kappa {people.kappa:.2f})"
         )
     judge = battles.loc[cast["battle_id"].unique(), "judge_outcome"].dropna()
     whose = [*("person " + cast["rater"]), *["judge"] * len(judge)]
     on, chosen = [*cast["battle_id"], *judge.index], [*cast["share"], *judge]
     every = rater_agreement(on, whose, chosen)
-    for row in np.flatnonzero(every.at_random & (every.rater != "judge")):
-        notes.append(
-            f"{str(every.rater[row]).removeprefix('person ')} votes as if at random: alike with "
-            f"others on {every.alike[row]:.0%} of {every.n_pairs[row]} pairs, by chance "
-            f"{every.by_chance[row]:.0%}; rate without that file to see what it does"
-        )
-    return notes
+    return notes + [
+        f"{str(every.rater[row]).removeprefix('person ')} votes as if at random: alike with others "
+        f"on {every.alike[row]:.0%} of {every.n_pairs[row]} pairs, by chance "
+        f"{every.by_chance[row]:.0%}; rate without that file to see what it does"
+        for row in np.flatnonzero(every.at_random & (every.rater != "judge"))
+    ]

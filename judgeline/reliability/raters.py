@@ -44,8 +44,8 @@ def rater_agreement(battle: ArrayLike, rater: ArrayLike, outcome: ArrayLike) -> 
 
     References
     ----------
-    J. L. Fleiss (1971), Psychological Bulletin 76(5), for kappa of many raters by pairs; H. Jeffreys
-    (1961), Theory of Probability, appendix B, for the ratio of likelihoods.
+    J. L. Fleiss (1971), Psychological Bulletin 76(5), for kappa of many raters by pairs; H.
+    Jeffreys (1961), Theory of Probability, appendix B, for the ratio of likelihoods.
     """
     on, by, chosen = alike(battle=battle, rater=rater, outcome=outcome)
     names, who = np.unique(by, return_inverse=True)
@@ -85,7 +85,7 @@ def rater_agreement(battle: ArrayLike, rater: ArrayLike, outcome: ArrayLike) -> 
 
 
 def _by_chance(same: float, n: float, chance: float, rest_same: float, rest: float) -> bool:
-    """Return whether `same` of n pairs is 20 times likelier at `chance` than at the others' rate."""
+    """Return whether so much agreement is 20 times likelier by chance than at the others' rate."""
     if not n or not rest:
         return False
     usual = (rest_same + 0.5) / (rest + 1)

@@ -162,6 +162,7 @@ def policy(script: str) -> str:
 
 
 def write_atomically(path: Path, text: str) -> Path:
+    """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
