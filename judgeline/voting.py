@@ -187,8 +187,9 @@ def _possible(
             f"a page shows the texts of battles, and the file has no column {absent[0]}: add "
             f"{', '.join(TEXTS)}, or name your columns with columns={absent[0]}=NAME"
         )
-    texts = table.drop_duplicates("battle_id").set_index("battle_id")[list(TEXTS)]
-    known = scored.drop_duplicates("battle_id").join(texts, on="battle_id", rsuffix="_shown")
+    texts = table.drop_duplicates("battle_id").set_index("battle_id")
+    known = scored.drop_duplicates("battle_id")
+    known = known.assign(**{name: known["battle_id"].map(texts[name]) for name in TEXTS})
     voted = scored.loc[scored["human_outcome"].notna(), "battle_id"]
     is_a, is_b = known["model_a"].eq(model), known["model_b"].eq(model)
     opponent = known["model_b"].where(is_a, known["model_a"])

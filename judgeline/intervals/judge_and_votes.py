@@ -384,8 +384,8 @@ def rate_with_votes(
     )
     design = own.design_effect.astype(float)
     if cluster is not None:
-        found = _votes_by_question(battles, voted, cluster)
-        design = np.minimum(design, [_votes_a_question(found[code]) for code in place.tolist()])
+        found = votes_by_question(battles, voted, cluster)
+        design = np.minimum(design, [votes_a_question(found[code]) for code in place.tolist()])
         models = models._replace(by_question=tuple(found[code] for code in place[kept].tolist()))
     met = votes.sum(axis=2)
     placed = (np.isfinite(anchors) | (met == 0)).all(axis=1)
@@ -414,7 +414,7 @@ def rate_with_votes(
     return VotedRatings(names, rating, error, lower, upper, counts[rated])
 
 
-def _votes_a_question(votes: QuestionVotes) -> float:
+def votes_a_question(votes: QuestionVotes) -> float:
     """Return the mean number of votes on the question of a vote, at least 1.
 
     A design effect is no larger, even if all votes of a question are alike: votes on questions of
@@ -424,7 +424,7 @@ def _votes_a_question(votes: QuestionVotes) -> float:
     return float((each**2).sum() / each.sum())
 
 
-def _votes_by_question(
+def votes_by_question(
     battles: CodedBattles, voted: NDArray[np.bool_], cluster: ArrayLike
 ) -> list[QuestionVotes]:
     """Return every model's votes against anchors, by question."""
