@@ -60,6 +60,8 @@ app = typer.Typer(
     "  judgeline doctor battles.csv                 what a file supports\n\n"
     "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
     "  judgeline compare battles.csv A B            is A above B?\n\n"
+    "  judgeline plan battles.csv                   what the judge is worth, what narrows\n\n"
+    "  judgeline vote battles.csv --goal GOAL       a page on which people vote\n\n"
     "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n",
     epilog=EXIT_CODES,
     rich_markup_mode="rich",
