@@ -20,11 +20,13 @@ _API = (
     "learn_judge",
     "learn_ratings",
     "pass_rates",
+    "plan",
     "pool",
     "rank",
     "reference_ratings",
     "score",
     "split_labels",
+    "vote",
     "win_rates",
 )
 

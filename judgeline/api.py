@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.comparing import compare_on
+from judgeline.comparing import compare_on, row_of
 from judgeline.diagnosis import Diagnosis, doctor
 from judgeline.elo import (
     HEADLINE,
@@ -63,6 +63,7 @@ from judgeline.io.verdict_tables import (
     scores_given,
     verdicts_given,
 )
+from judgeline.planning import Plan, Prices, Rated, frontier_of, plan_of
 from judgeline.rating_options import STATED
 from judgeline.reliability import STRONG_JUDGE, hold_to
 from judgeline.report import (
@@ -89,6 +90,16 @@ from judgeline.usable import (
     readable,
     require_usable,
 )
+from judgeline.voting import (
+    IDENTIFIED,
+    Joined,
+    VotePage,
+    join_votes,
+    parse_goal,
+    read_votes,
+    with_ids,
+    write_page,
+)
 from judgeline.winrate import pass_rates as rate_answers
 from judgeline.winrate import split_of_labels
 
@@ -97,11 +108,13 @@ __all__ = [
     "Diagnosis",
     "LearntJudge",
     "LearntRatings",
+    "Plan",
     "QualityGateError",
     "Ranking",
     "ReleaseGate",
     "Settings",
     "UnusableJudgeError",
+    "VotePage",
     "ask",
     "consistency",
     "doctor",
@@ -110,6 +123,7 @@ __all__ = [
     "learn_judge",
     "learn_ratings",
     "pass_rates",
+    "plan",
     "pool",
     "rank",
     "rank_battles",
@@ -117,6 +131,7 @@ __all__ = [
     "reference_ratings",
     "score",
     "split_labels",
+    "vote",
     "win_rates",
 ]
 
@@ -297,6 +312,7 @@ def rank(
     component: int | None = None,
     missing: Any = None,
     same_names: bool = False,
+    votes: Sequence[Path | str] = (),
 ) -> Board:
     """Rate the models of judged battles.
 
@@ -328,6 +344,8 @@ def rank(
     component : int, optional
         Which set of models to rate, where votes tie them to several sets; 0 is the largest. A model
         without votes belongs to each set that it met.
+    votes : sequence of Path or str
+        Files of votes that a page of `vote` saved for these battles.
 
     Returns
     -------
@@ -345,7 +363,11 @@ def rank(
     """
     lenient = {"allow_quarantine": allow_quarantine, "counted": True}
     told = {"missing": missing, "same_names": same_names}
-    read = readable(battles, judge, outcomes, columns, **lenient, **told)
+    named = judge, outcomes, columns
+    if votes:
+        read = _joined(battles, votes, *named, allow_quarantine=allow_quarantine, **told).battles
+    else:
+        read = readable(battles, *named, **lenient, **told)
     if component is not None:
         read = _connected(read, component)
     ranking = rank_battles(read.scored, settings, judge=read.judge)
@@ -1042,6 +1064,130 @@ def pool(
     return pooled
 
 
+def plan(
+    battles: pd.DataFrame | Path | str | Sequence[pd.DataFrame | Path | str],
+    settings: Settings = _BY_DEFAULT,
+    *,
+    judge: str | Sequence[str] | None = None,
+    half_width: float | None = None,
+    call_price: float | None = None,
+    vote_price: float | None = None,
+    n_target_votes: float | None = None,
+    **reading: Any,
+) -> Plan:
+    """Say what a judge is worth in votes, and what narrows a model's interval.
+
+    Parameters
+    ----------
+    battles : DataFrame, Path or str, or sequence of these
+        As for `rank`; of several judges a table or file each.
+    settings : Settings
+        How to rate.
+    judge : str or sequence of str, optional
+        Which judges, where a file holds several.
+    half_width : float, optional
+        Elo points that an interval is to reach to either side: `Plan.mixes` then has the cheapest
+        calls and votes for it. Without prices these are the fewest votes, then the fewest calls.
+    call_price, vote_price : float, optional
+        What one call of the judge, and one vote, cost; in any one currency.
+    n_target_votes : float, optional
+        Votes behind the human rating that an interval without votes promises to hold; the median
+        of the models with votes by default, divided by their design effect.
+    **reading
+        ``outcomes``, ``columns``, ``allow_quarantine``, ``component``, ``missing`` and
+        ``same_names`` as for `rank`.
+
+    Returns
+    -------
+    Plan
+        Of one model; `Plan.lines` says it in sentences. It foretells a model like those with
+        votes, that meets opponents like theirs, each vote on a question of its own.
+
+    Raises
+    ------
+    ValueError
+        As of `rank`, or if fewer than two models have votes.
+    QualityGateError
+        As of `rank`.
+    """
+    several = not isinstance(battles, pd.DataFrame | Path | str)
+    sources = list(battles) if several else [battles]
+    names = [judge] if judge is None or isinstance(judge, str) else list(judge)
+    rated: dict[str, Rated] = {}
+    for source in sources:
+        for name in names:
+            board = rank(source, settings, judge=name, **reading)
+            own = board.battles.judge if len(sources) == 1 else Path(board.source).stem
+            shown = own if own not in rated else f"{own} ({len(rated) + 1})"
+            rated[shown] = Rated(board.ranking.heldout_ratings, board.leaderboard)
+    prices = Prices(*(np.nan if one is None else one for one in (call_price, vote_price)))
+    options = {"half_width": half_width, "n_target_votes": n_target_votes}
+    return plan_of(rated, settings, prices=prices, **options)
+
+
+def vote(
+    battles: pd.DataFrame | Path | str,
+    goal: str,
+    out: Path | str,
+    settings: Settings = _BY_DEFAULT,
+    *,
+    n_raters: int = 1,
+    judge: str | None = None,
+    outcomes: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    allow_quarantine: bool = False,
+    missing: Any = None,
+    same_names: bool = False,
+) -> VotePage:
+    """Write the page on which people vote, for the battles that a goal needs.
+
+    The page is one file that loads nothing. Raters see question and both answers, no model's name;
+    sides and battles are drawn by the settings' seed. What it saves is joined by `rank`.
+
+    Parameters
+    ----------
+    battles : DataFrame, Path or str
+        As for `rank`, with the texts: ``instruction``, ``completion_a``, ``completion_b``.
+    goal : str
+        ``"place MODEL within POINTS"``, Elo points to either side.
+    out : Path or str
+        The page to write.
+    settings : Settings
+        How to rate.
+    n_raters : int
+        How many people vote: each has battles of its own, and some that all see.
+    judge, outcomes, columns, allow_quarantine, missing, same_names
+        As for `rank`; `columns` names the columns of texts too.
+
+    Returns
+    -------
+    VotePage
+        How many votes are needed and how many battles there are; `VotePage.lines` says it. No page
+        is written where no vote is needed.
+
+    Raises
+    ------
+    ValueError
+        As of `rank`, or if the goal is no goal, the model is unknown, or there is nothing to vote
+        on.
+    QualityGateError
+        As of `rank`.
+    """
+    wanted = parse_goal(goal)
+    if n_raters < 1:
+        raise ArgumentError(f"n_raters is {n_raters}; expected 1 or more", "n_raters")
+    table, named = _identified(battles, columns)
+    told = {"missing": missing, "same_names": same_names, "allow_quarantine": allow_quarantine}
+    board = rank(table, settings, judge=judge, outcomes=outcomes, columns=named, **told)
+    row_of(wanted.model, board.leaderboard["model"].astype(str).tolist())
+    rated = Rated(board.ranking.heldout_ratings, board.leaderboard)
+    frontier = frontier_of(rated, settings)
+    return write_page(
+        Path(out), table, board.battles.scored, board.leaderboard, frontier, wanted,
+        n_raters=n_raters, seed=settings.seed,
+    )  # fmt: skip
+
+
 def _weak(
     judges: Collection[str], panels: Mapping[str, pd.DataFrame], least_icc: float | None
 ) -> dict[str, str]:
@@ -1078,6 +1224,7 @@ def rank_file(
     component: int | None = None,
     missing: Any = None,
     same_names: bool = False,
+    votes: Sequence[Path | str] = (),
 ) -> Board:
     """Rate the models of a file as `rank` does, and write tables and report into a folder.
 
@@ -1085,12 +1232,18 @@ def rank_file(
     need single battles.
     All files appear, or none; where rows that were set aside may be why rating failed,
     ``quarantine.csv`` alone. A leaderboard that is there already is replaced by `force` alone.
-    With `counts`, a file without the column ``n_battles`` is refused.
+    With `counts`, a file without the column ``n_battles`` is refused. `votes` are joined as by
+    `rank`, and written with the weights of their draws.
     """
     _require_writable(out, force=force)
     lenient = {"allow_quarantine": allow_quarantine, "counted": plain is None}
     told = {"missing": missing, "same_names": same_names}
-    battles = readable(path, judge, outcomes, columns, **lenient, **told)
+    cast: pd.DataFrame | None = None
+    if votes:
+        named = judge, outcomes, columns
+        battles, cast = _joined(path, votes, *named, allow_quarantine=allow_quarantine, **told)
+    else:
+        battles = readable(path, judge, outcomes, columns, **lenient, **told)
     if counts and not battles.is_counted:
         raise ArgumentError(
             f"{path} has no column {COUNT}, which says how many battles stand in each row; rename "
@@ -1108,6 +1261,8 @@ def rank_file(
         LEADERBOARD: ranking.leaderboard,
         "quarantine.csv": battles.quarantine,
     }
+    if cast is not None:
+        tables["votes.csv"] = cast
     if plain is not None:
         options = {"miscoverage": settings.miscoverage, "l2": settings.l2}
         both = plain_ratings(battles.scored, ties=plain, **options)
@@ -1121,6 +1276,29 @@ def rank_file(
         raise _is_taken(
             f"another run wrote a leaderboard into {out} since this one began"
         ) from error
+
+
+def _joined(
+    source: pd.DataFrame | Path | str,
+    votes: Sequence[Path | str],
+    judge: str | None,
+    outcomes: str | None,
+    columns: Mapping[str, str] | None,
+    **reading: Any,
+) -> Joined:
+    """Return battles with the votes of files joined."""
+    table, named = _identified(source, columns)
+    read = readable(table, judge, outcomes, named, with_votes=False, **reading)
+    return join_votes(read, read_votes(votes))
+
+
+def _identified(
+    source: pd.DataFrame | Path | str, columns: Mapping[str, str] | None
+) -> tuple[pd.DataFrame, Mapping[str, str]]:
+    """Return a table of battles with ids and texts in our names, and the other columns' names."""
+    stated = dict(columns or {})
+    table = with_ids(source, stated)
+    return table, {name: own for name, own in stated.items() if name not in IDENTIFIED}
 
 
 def _source(name: str, component: int | None) -> str:

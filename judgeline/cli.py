@@ -43,11 +43,12 @@ _AGAIN_S = 0.05
 _COLLECTED_AFTER = 200_000, 50, 100  # objects: imports make many that stay, and few cycles
 _CHECKOUT = Path(__file__).resolve().parents[1]
 CHECKOUT_COMMANDS = (
-    "run", "judges", "corpora", "leaderboard", "verdicts", "labels", "why", "ui", "backfill",
+    "run", "judges", "corpora", "leaderboard", "verdicts", "why", "ui", "backfill",
     "candidates", "forget", "checks", "embed", "paper",
 )  # fmt: skip
 """Commands that a checkout adds: those of the lineage, and the papers' tables."""
 _COMMANDS, _BOARDS = "judgeline.commands", "judgeline.boards"  # groups of entry points
+_PLANS = "judgeline.plans"
 _INSTALL = {
     True: "in the checkout: pip install -e '.[app]'",
     False: "the installation lacks a package: pip install --force-reinstall judgeline",
@@ -63,6 +64,8 @@ app = typer.Typer(
     "  judgeline compare battles.csv A B            is A above B?\n\n"
     "  judgeline gate battles.csv --new A --current B --margin 20    may A replace B?\n\n"
     "  judgeline seal battles.csv --out a.seal.json       predict before people vote\n\n"
+    "  judgeline plan battles.csv                   what the judge is worth, what narrows\n\n"
+    "  judgeline vote battles.csv --goal GOAL       a page on which people vote\n\n"
     "  judgeline rates answers.csv                  pass rates, from verdicts and some labels\n\n",
     epilog=EXIT_CODES,
     rich_markup_mode="rich",
@@ -186,6 +189,12 @@ def rank(
             min=0,
         ),
     ] = None,
+    votes: Annotated[
+        list[Path] | None,
+        option(
+            "File of votes that a page of `judgeline vote` saved; repeat for more, or a folder."
+        ),
+    ] = None,
     force: Annotated[bool, option("Replace the results that the folder holds.", "--force")] = False,
     **settings: Any,
 ) -> None:
@@ -230,6 +239,7 @@ def rank(
         component=component,
         missing=missing or None,
         same_names=same_names,
+        votes=_files_of_votes(votes or []),
     )
     show_ranked(open_console(), board)
     if board.withheld:
@@ -442,13 +452,7 @@ def _rank_of_corpus(
     if stated := [name for name, value in of_file.items() if value is not None]:
         option_name = stated[0].replace("_", "-")
         raise ValueError(f"--{option_name} is for files; leave it out, or leave out --corpus")
-    if not is_checkout():
-        raise ValueError(
-            "--corpus reads tables of the lineage, which runs from a checkout of judgeline; of a "
-            "file: judgeline compare FILE A B"
-        )
-    (stored,) = _entry_points(_BOARDS)
-    boards, definition = stored.load()(corpus, judge)
+    boards, definition = _of_lineage(_BOARDS, "compare FILE A B")(corpus, judge)
     judges = boards["judge"].unique().tolist()
     if len(judges) > 1:
         raise ValueError(
@@ -547,6 +551,90 @@ def score(
         raise typer.Exit(GATE_FAILED)
 
 
+def _of_lineage(group: str, otherwise: str) -> Any:
+    """Return what a checkout adds for ``--corpus``, by its group of entry points."""
+    if not is_checkout():
+        raise ValueError(
+            "--corpus reads tables of the lineage, which runs from a checkout of judgeline; of a "
+            f"file: judgeline {otherwise}"
+        )
+    (added,) = _entry_points(group)
+    return added.load()
+
+
+@app.command(
+    epilog=examples(
+        "plan battles.csv --half-width 40",
+        "plan by-one.csv by-other.csv --half-width 40 --call-price 0.002 --vote-price 0.5",
+        "plan --corpus arena --judge careful",
+    )
+)
+@with_settings("miscoverage")
+def plan(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Battles as rank reads them, a file for each judge; none with --corpus.",
+            show_default=False,
+        ),
+    ] = None,
+    corpus: Annotated[
+        str | None, option("Plan from the tables that `judgeline run` made of a corpus.")
+    ] = None,
+    judge: Annotated[
+        list[str] | None, option("Which judge, where there are several; repeat for more.")
+    ] = None,
+    half_width: Annotated[
+        float | None, option("Elo points that an interval is to reach to either side.", min=1.0)
+    ] = None,
+    call_price: Annotated[float | None, option("What one call of the judge costs.", min=0)] = None,
+    vote_price: Annotated[float | None, option("What one vote costs.", min=0)] = None,
+    target_votes: Annotated[
+        float | None,
+        option(
+            "Votes behind the human rating that an interval promises to hold; by default the "
+            "median of the models with votes.",
+            min=1,
+        ),
+    ] = None,
+    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
+    columns: Columns = None,
+    form: Form = "text",
+    **settings: Any,
+) -> None:
+    """Say what a judge is worth in votes, and what narrows an interval: calls, votes, more judges.
+
+    A judge is worth the number of votes a model that would place it as well. Its own errors stay
+    however often it is asked, so that from some number of calls on nothing narrows: then votes do.
+    The table has the half-width of one model's interval by calls, votes and cost, and --half-width
+    names the cheapest mix (without prices: the fewest votes, then the fewest calls). With --corpus
+    and one judge it says too how many battles to label for shorter win-rate intervals.
+    """
+    from judgeline.api import Settings
+    from judgeline.api import plan as plan_file
+    from judgeline.planning import Prices, plan_of
+    from judgeline.report import in_json
+    from judgeline.terminal import json_value, show_plan
+
+    if bool(files) == bool(corpus):
+        raise ValueError("plan takes files or --corpus: judgeline plan FILE, or --corpus SLUG")
+    options: dict[str, Any] = {"half_width": half_width, "n_target_votes": target_votes}
+    labels: Any = None
+    if corpus:
+        rated, rating, labels = _of_lineage(_PLANS, "plan FILE")(corpus, judge or [])
+        bought = Prices(*(float("nan") if one is None else one for one in (call_price, vote_price)))
+        found = plan_of(rated, rating, prices=bought, **options)
+    else:
+        options |= {"outcomes": outcomes, "columns": _mapping(columns)}
+        options |= {"call_price": call_price, "vote_price": vote_price}
+        found = plan_file(files or [], Settings(**settings), judge=judge or None, **options)
+    if form == "json":
+        typer.echo(in_json(json_value(found.as_record())))
+    else:
+        show_plan(open_console(), found, labels)
+
+
 @app.command(
     epilog=examples("rates answers.csv --columns label=reviewed", "rates answers.csv --labels 200")
 )
@@ -587,6 +675,60 @@ def rates(
         show_rates(open_console(), found, **settings)
     else:
         typer.echo(machine_readable(found, form), nl=False)
+
+
+@app.command(
+    epilog=examples(
+        'vote battles.csv --goal "place new-model within 40" --out vote.html',
+        'vote battles.csv --goal "place new-model within 40" --raters 3 --out vote.html',
+    )
+)
+@with_settings("miscoverage", "seed")
+def vote(
+    file: FileArgument,
+    goal: Annotated[str, option("What the votes are for: 'place MODEL within POINTS' (Elo).")],
+    out: Annotated[Path, option("The page to write, such as vote.html.")],
+    raters: Annotated[int, option("How many people vote.", min=1, show_default=True)] = 1,
+    judge: JudgeName = None,
+    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
+    columns: Columns = None,
+    missing: Missing = None,
+    same_names: SameNames = False,
+    allow_quarantine: AllowQuarantine = False,
+    **settings: Any,
+) -> None:
+    """Write one page on which people vote blind, with the battles that a goal needs most.
+
+    FILE is one that rank reads, with the texts: [bold]instruction[/bold],
+    [bold]completion_a[/bold] and [bold]completion_b[/bold]. The page loads nothing and sends
+    nothing: open it in any browser, also on a phone, and vote by keys A, B, T (tie), X (both bad),
+    S (skip), U (undo). Progress stays in that browser; [bold]Save votes[/bold] writes a file, and
+    rank joins such files:
+
+    judgeline rank FILE --votes votes-1.jsonl --votes votes-2.jsonl --out ratings
+    """
+    from judgeline.api import Settings
+    from judgeline.api import vote as write_page
+
+    told: dict[str, Any] = {
+        "judge": judge,
+        "outcomes": outcomes,
+        "columns": _mapping(columns),
+        "missing": missing or None,
+        "same_names": same_names,
+        "allow_quarantine": allow_quarantine,
+    }
+    page = write_page(file, goal, out, Settings(**settings), n_raters=raters, **told)
+    console = open_console()
+    for line in page.lines():
+        console.print(plain(line), soft_wrap=True)
+
+
+def _files_of_votes(given: Sequence[Path]) -> list[Path]:
+    """Return files, and those of folders whose names end in .jsonl."""
+    return [
+        one for path in given for one in (sorted(path.glob("*.jsonl")) if path.is_dir() else [path])
+    ]
 
 
 def _folder(out: str) -> Path:

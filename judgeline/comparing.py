@@ -57,7 +57,7 @@ def compare_on(
             "again by `judgeline rank` or `judgeline run`"
         )
     names = [str(name) for name in leaderboard["model"]]
-    a, b = (_row_of(name, names) for name in (model_a, model_b))
+    a, b = (row_of(name, names) for name in (model_a, model_b))
     flags = [str(leaderboard["flags"].iloc[row]).split(";") for row in (a, b)]
     for row, own in zip((a, b), flags, strict=True):
         if pd.isna(leaderboard["rating"].iloc[row]):
@@ -97,7 +97,7 @@ def board_digest(leaderboard: pd.DataFrame) -> str:
     return hashlib.sha256(json.dumps(json_value(rows), sort_keys=True).encode()).hexdigest()
 
 
-def _row_of(name: str, names: Sequence[str]) -> int:
+def row_of(name: str, names: Sequence[str]) -> int:
     """Return the row of a model; ValueError with close matches of a name that is not there."""
     if name in names:
         return names.index(name)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from judgeline.api import Board, Diagnosis
     from judgeline.io.judged import JudgedBattles
+    from judgeline.planning import Plan
 
 _HIDDEN = "\N{REPLACEMENT CHARACTER}"
 
@@ -234,6 +235,30 @@ _OF_THE_JUDGE = {
     "more answers.",
 }
 """By status of the corrected pass rates of systems."""
+
+
+def show_plan(console: Console, found: "Plan", labels: Any = None) -> None:
+    """Print what judges are worth, their frontiers, and labels to buy: rows and notes."""
+    from judgeline.planning import frontier_note
+
+    for line in found.lines():
+        console.print(plain(line), soft_wrap=True)
+    columns = ("judge", "calls a model", "votes on it", "half-width, Elo", "cost")
+    rows = [
+        (row.judge, f"{row.n_calls:,.0f}", row.n_votes, elo(row.half_width), _money(row.cost))
+        for row in found.frontier.itertuples()
+    ]
+    console.print(plain_table("What narrows one model's interval", columns, rows))
+    console.print(frontier_note(), soft_wrap=True)
+    if labels is not None:
+        title = "Labels for shorter intervals of win rates"
+        console.print(plain_table(title, ("of", "chosen by", "plan"), labels[0]))
+        for note in labels[1]:
+            console.print(f"[yellow]Note[/], {plain(note)}", soft_wrap=True)
+
+
+def _money(cost: float) -> str:
+    return "-" if math.isnan(cost) else f"{cost:,.2f}"
 
 
 def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> None:

@@ -48,6 +48,16 @@ from judgeline.intervals.looks import (
     level_of_look,
     tail_ratio,
 )
+from judgeline.intervals.planning import (
+    NARROWEST,
+    Frontier,
+    Mix,
+    Worth,
+    cheapest_mix,
+    effective_judges,
+    interval_frontier,
+    judge_worth,
+)
 from judgeline.intervals.pooled import rate_pooled
 from judgeline.intervals.promises import (
     RunningCoverage,
@@ -62,15 +72,15 @@ from judgeline.intervals.refits import (
 )
 
 __all__ = [
-    "BEYOND", "BROKEN_FROM", "BY_JUDGE", "FAR", "OF_THE_JUDGE", "WITHHELD", "Calibrating",
-    "ConformalCalibration", "Difference",
-    "JudgeAndVotes", "Leaderboard", "RatedModels", "RefitErrors",
-    "RunningCoverage", "Skill", "VarianceShares", "VotedRatings", "base_of",
-    "calibrate_intervals", "calibrating_models", "compare_models",
-    "conformal_quantile", "evidence_against", "expected_half_width",
-    "join_newcomers", "judge_skill", "leading_evidence_text", "leads_apart",
-    "least_miscoverage", "level_of_look", "may_be_best", "models_needed", "nonconformity_scores",
-    "origin_shift", "rank_models", "rate_by_votes", "rate_pooled",
+    "BEYOND", "BROKEN_FROM", "BY_JUDGE", "FAR", "NARROWEST", "OF_THE_JUDGE", "WITHHELD",
+    "Calibrating", "ConformalCalibration", "Difference", "Frontier",
+    "JudgeAndVotes", "Leaderboard", "Mix", "RatedModels", "RefitErrors",
+    "RunningCoverage", "Skill", "VarianceShares", "VotedRatings", "Worth", "base_of",
+    "calibrate_intervals", "calibrating_models", "cheapest_mix", "compare_models",
+    "conformal_quantile", "effective_judges", "evidence_against", "expected_half_width",
+    "interval_frontier", "join_newcomers", "judge_skill", "judge_worth", "leading_evidence_text",
+    "leads_apart", "least_miscoverage", "level_of_look", "may_be_best", "models_needed",
+    "nonconformity_scores", "origin_shift", "rank_models", "rate_by_votes", "rate_pooled",
     "rate_with_votes", "refit_errors", "require_miscoverage", "running_coverage",
     "sampling_half_width", "tail_ratio", "variance_by_source", "withheld_reason", "withhold",
 ]  # fmt: skip

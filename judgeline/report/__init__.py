@@ -27,6 +27,7 @@ from judgeline.report.inert import (
 )
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.page import write_report
+from judgeline.report.voting_page import write_voting_page
 
 __all__ = [
     "COMPANIONS",
@@ -54,4 +55,5 @@ __all__ = [
     "strongest",
     "with_texts",
     "write_report",
+    "write_voting_page",
 ]

@@ -39,7 +39,7 @@ _UNRATED = (
     "No judge has ratings on the human scale here: each was stopped by a quality gate, such as "
     "scores that contradict people. What follows compares their scoring methods all the same."
 )
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write_report(
@@ -77,7 +77,7 @@ def write_report(
         require_columns(comparison, COMPARISON_COLUMNS, "judge_comparison")
     page = _environment().get_template("page.html.j2")
     script = "\n".join(
-        (_TEMPLATES / name).read_text(encoding="utf-8") for name in ("sort.js", "browse.js")
+        (TEMPLATES / name).read_text(encoding="utf-8") for name in ("sort.js", "browse.js")
     )
     html = page.render(
         title=title,
@@ -99,11 +99,11 @@ def write_report(
         else methods_section(methods, {one.judge: one.display_name for one in judges}),
         costs=cost_grid(costs),
         provenance=dict(provenance),
-        policy=_policy(script),
-        style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704
+        policy=policy(script),
+        style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704
         script=Markup(script),  # noqa: S704
     )
-    return _write_atomically(path, inert(html))
+    return write_atomically(path, inert(html))
 
 
 def _error(tables: JudgeTables) -> float:
@@ -138,7 +138,7 @@ def _environment() -> "jinja2.Environment":
     import jinja2  # a printed leaderboard uses the words of the report alone
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -152,7 +152,7 @@ def _environment() -> "jinja2.Environment":
     return environment
 
 
-def _policy(script: str) -> str:
+def policy(script: str) -> str:
     """Content policy: our one script by its hash, inline styles, and no network at all."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
@@ -161,7 +161,8 @@ def _policy(script: str) -> str:
     )
 
 
-def _write_atomically(path: Path, text: str) -> Path:
+def write_atomically(path: Path, text: str) -> Path:
+    """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:

@@ -20,7 +20,6 @@ from pipelines.commands.file_commands import (
     CorpusOption,
     DryRunOption,
     ForceOption,
-    JudgeOption,
     Text,
     Texts,
     candidates_app,
@@ -166,25 +165,6 @@ def leaderboard(
         show_leaderboard(console, board, title, *stored_evidence(corpus, str(name)))
     if (report := home() / "reports" / f"{corpus}.html").exists():
         console.print(f"Report: {plain(report.absolute().as_uri())}", soft_wrap=True)
-
-
-@app.command(epilog=examples("labels --corpus arena --judge careful"))
-def labels(corpus: CorpusOption, judge: JudgeOption) -> None:
-    """Say how many more battles to label, and of which kind, for shorter win-rate intervals.
-
-    Labels chosen by the judge's verdict must not enter adjusted win rates: they serve the
-    conditional estimate.
-    """
-    from judgeline.terminal import plain_table
-    from pipelines.commands.leaderboards import plan_lines
-
-    rows, notes = plan_lines(corpus, judge)
-    if not rows:
-        raise ValueError(f"corpus {corpus!r} has no votes: without some there is nothing to plan")
-    console = open_console()
-    console.print(plain_table("", ("of", "chosen by", "plan"), rows))
-    for note in notes:
-        console.print(f"[yellow]Note[/], {plain(note)}", soft_wrap=True)
 
 
 @app.command(

@@ -10,6 +10,8 @@ from judgeline.elo import HEADLINE, HeldOutRatings, summarise
 from judgeline.intervals import Leaderboard
 from judgeline.io import as_table
 from judgeline.paths import tables_uri
+from judgeline.planning import CALLS, Rated
+from judgeline.rating_options import RatingOptions
 from judgeline.steps.coding import said_family
 from judgeline.steps.step import as_columns
 from judgeline.suggest import unknown_name
@@ -98,6 +100,25 @@ def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
         board = with_judge_columns(pd.read_parquet(source))
     board.insert(0, "judge", judge)
     return board
+
+
+def stored_plan(
+    corpus: str, judges: Sequence[str]
+) -> tuple[dict[str, Rated], RatingOptions, tuple[list[tuple[str, str, str]], list[str]] | None]:
+    """Return the ratings of judges to plan by, how they were made, and of one judge its labels."""
+    from resources.tables.store import open_store
+
+    if POOLED in judges:
+        raise ValueError("all judges together have no held-out ratings to plan by: name one judge")
+    named = [stored_leaderboards(corpus, one) for one in judges] or [stored_leaderboards(corpus)]
+    store, known, rated = open_store(), load_judges(), {}
+    for board, _ in named:
+        for name, own in board.groupby("judge", sort=False):
+            heldout = store.stored("heldout_ratings", corpus, str(name))
+            replicates = known[str(name)].replicates if str(name) in known else 1
+            rated[str(name)] = Rated(heldout, own.reset_index(drop=True), CALLS * replicates)
+    labels = plan_lines(corpus, *rated) if len(rated) == 1 else None
+    return rated, named[0][1].rating, labels if labels and labels[0] else None
 
 
 def plan_lines(corpus: str, judge: str) -> tuple[list[tuple[str, str, str]], list[str]]:

@@ -181,7 +181,7 @@ def test_imported_verdicts_without_scores_are_run_as_far_as_they_go_and_come_out
     assert workshop.stored("scored_battles", "out", "some-judge") is None
     assert workshop.stored("leaderboard", "out", "some-judge") is None
     monkeypatch.setenv("JUDGELINE_TABLES", workshop.tables.base_uri)
-    for command in ("leaderboard", "why a", "labels"):  # the run that was is not told again
+    for command in ("leaderboard", "why a", "plan"):  # the run that was is not told again
         asked = [*command.split(), "--corpus", "out", "--judge", "some-judge"]
         assert cli.main(asked) == 1
         told = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`judgeline labels` says a plan by the scored battles, or what to do first."""
+"""`judgeline plan --corpus`: what a judge is worth, labels to buy, or what to do first."""
 
 import pandas as pd
 import pytest
@@ -16,7 +16,7 @@ def installed(finished, monkeypatch):
 def test_the_plan_is_said_in_words(installed, capsys):
     scored = installed.stored("scored_battles", "tiny", "careful")
     plan = label_plan(scored, load_corpora()["tiny"].rating)
-    assert cli.main(["labels", "--corpus", "tiny", "--judge", "careful"]) == 0
+    assert cli.main(["plan", "--corpus", "tiny", "--judge", "careful"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "the corpus" in said
     assert plan.loc[0, "plan"][:40] in said
@@ -30,7 +30,7 @@ def test_a_reason_is_said_once_a_plan_and_a_common_note_once_in_all(installed, c
     columns = ["grouping", "level", "chosen_by", "plan", "status", "note"]
     table = pd.DataFrame(plans, columns=columns)
     monkeypatch.setattr("judgeline.steps.winrate.label_plan", lambda *_: table)
-    assert cli.main(["labels", "--corpus", "tiny", "--judge", "careful"]) == 0
+    assert cli.main(["plan", "--corpus", "tiny", "--judge", "careful"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert (said.count("Label 3."), said.count("too far"), said.count("transported")) == (2, 1, 1)
     assert "2 of 3 plans: transported." in said
@@ -49,5 +49,5 @@ def test_a_reason_is_said_once_a_plan_and_a_common_note_once_in_all(installed, c
     ],
 )
 def test_an_unknown_name_is_told(installed, capsys, corpus, judge, told):
-    assert cli.main(["labels", "--corpus", corpus, "--judge", judge]) == 1
+    assert cli.main(["plan", "--corpus", corpus, "--judge", judge]) == 1
     assert told in " ".join(capsys.readouterr().err.split())

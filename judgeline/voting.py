@@ -1,0 +1,354 @@
+"""People's votes: the page that asks for them, and the files that come back from it.
+
+What belongs here: which battles of a file a goal needs, and votes joined to a file. What does not:
+the draws (`judgeline.sampling.voting`), the page itself (`judgeline.report.voting_page`).
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from judgeline.elo.strengths import ELO_PER_LOGIT
+from judgeline.intervals import Frontier
+from judgeline.io import ArgumentError, JudgedBattles, file_columns, files_of
+from judgeline.io.formats import read_columns
+from judgeline.reliability import rater_agreement
+from judgeline.report import inert, write_voting_page
+from judgeline.sampling import draw_battles, draw_weights, vote_information
+
+TEXTS = ("instruction", "completion_a", "completion_b")
+IDENTIFIED = (*TEXTS, "battle_id")
+"""Columns that `with_ids` brings into our names."""
+OUTCOMES = {"first": 1.0, "second": 0.0, "tie": 0.5, "both_bad": 0.5, "skip": math.nan}
+"""Choices on the page, as the share of the win of the answer that was shown first."""
+SHARED = 20
+"""Battles that all raters of a page see, so that their agreement is known."""
+
+_SPARE = 1.25  # times the votes that are needed: ties tell less, and some battles are skipped
+_NEEDED = {"key": str, "rater": str, "shown_first": str, "choice": str, "probability": float,
+           "place": int, "n_possible": int, "time": str}  # fmt: skip
+_GOAL = re.compile(
+    r"\s*place\s+(?P<model>.+?)\s+within\s+(?P<points>\d+(\.\d+)?)(\s*elo)?\s*", re.I
+)
+
+
+class Goal(NamedTuple):
+    """A model, and the Elo points that its interval is to reach to either side."""
+
+    model: str
+    half_width: float
+
+
+def parse_goal(text: str) -> Goal:
+    """Return a goal from its words; ValueError for others."""
+    found = _GOAL.fullmatch(text)
+    if not found or not float(found["points"]) > 0:
+        raise ArgumentError(
+            f"goal is {text!r}; expected such as 'place some-model within 40', in Elo", "goal"
+        )
+    return Goal(found["model"].strip("'\""), float(found["points"]))
+
+
+def with_ids(source: pd.DataFrame | Path | str, columns: Mapping[str, str]) -> pd.DataFrame:
+    """Return a table or file of battles whole, with texts and a ``battle_id`` in our names.
+
+    A file without ids has a hash of models, question and texts in their place, so that rows may be
+    added later; of battles that are alike in all these, each has a number too.
+    """
+    table = source.copy() if isinstance(source, pd.DataFrame) else _read(Path(source))
+    ours = {own: name for name, own in columns.items() if name in IDENTIFIED}
+    table = table.rename(columns=ours)
+    if "battle_id" not in table:
+        sides = [columns.get(name, name) for name in ("model_a", "model_b", "question_id")]
+        known = [name for name in (*sides, *TEXTS) if name in table]
+        rows = table[known].astype("str").itertuples(index=False)
+        content = pd.Series([_hash(*row) for row in rows], index=table.index, dtype="str")
+        table["battle_id"] = content + "-" + content.groupby(content).cumcount().astype("str")
+    return table.assign(battle_id=table["battle_id"].astype("str"))
+
+
+def _read(path: Path) -> pd.DataFrame:
+    texts = [*TEXTS, "battle_id", "question_id", "model_a", "model_b"]
+    parts = []
+    for one in files_of(path):
+        found = file_columns(one)
+        parts.append(read_columns(one, found, texts=[name for name in texts if name in found]))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=8).hexdigest()
+
+
+def vote_key(battle_id: str) -> str:
+    """Return what a page calls a battle: its id may name the models, which raters must not see."""
+    return _hash("vote", battle_id)
+
+
+class VotePage(NamedTuple):
+    """A page that was written: how many votes the goal needs, and the battles there are for it.
+
+    `half_width` is that of the model's interval now, and `expected` after `n_needed` votes; the
+    page has `n_battles`, of `n_possible`, and `n_shared` of them are for all of `n_raters`.
+    """
+
+    path: Path
+    goal: Goal
+    half_width: float
+    expected: float
+    n_needed: int
+    n_battles: int
+    n_possible: int
+    n_shared: int
+    n_raters: int
+
+    def lines(self) -> list[str]:
+        """Return what the page is for, a sentence each."""
+        model, wanted = self.goal
+        if not self.n_needed:
+            return [f"{model} is within {self.half_width:.0f} Elo already: no vote is needed."]
+        now = f"{self.half_width:.0f}" if math.isfinite(self.half_width) else "nobody knows what"
+        lines = [
+            f"About {self.n_needed} votes bring {model} within {wanted:g} Elo; it is within {now} "
+            f"now. {self.path} has {self.n_battles} battles for {_raters(self.n_raters)}"
+            + f", {self.n_shared} of them for all" * (self.n_raters > 1)
+            + "."
+        ]
+        if self.n_battles < self.n_needed:
+            lines.append(
+                f"There are no more than {self.n_possible} battles of {model} without a vote: they "
+                f"bring it within about {self.expected:.0f} Elo. Judge more of its battles."
+            )
+        return lines
+
+
+def _raters(count: int) -> str:
+    return f"{count} raters" if count > 1 else "one rater"
+
+
+def write_page(
+    path: Path,
+    table: pd.DataFrame,
+    scored: pd.DataFrame,
+    board: pd.DataFrame,
+    frontier: Frontier,
+    goal: Goal,
+    *,
+    n_raters: int,
+    seed: int,
+) -> VotePage:
+    """Write the page whose votes shorten one model's interval most.
+
+    `table` is that of `with_ids`, `scored` and `board` its battles and leaderboard as rated. The
+    battles are those of the model, against models that people have rated, without a vote so far.
+    """
+    own = board[board["model"].eq(goal.model)].iloc[0]
+    possible = _possible(table, scored, board, goal.model)
+    gap = (own["rating"] - possible["opponent_rating"].to_numpy(dtype=float)) / ELO_PER_LOGIT
+    spread = np.full(len(possible), float(own["std_error"]) / ELO_PER_LOGIT)
+    telling = vote_information(gap, np.nan_to_num(spread, nan=0.5))
+    rng = np.random.default_rng([seed, *_hash(goal.model, *possible["battle_id"]).encode()])
+    question = possible["question_id"].to_numpy(dtype=str)
+    best = np.sort(telling)[::-1][: max(len(telling) // 2, 1)].mean()
+    to_come = frontier._replace(vote_noise=ELO_PER_LOGIT / math.sqrt(best))
+    n_judged, before = max(float(own["n_battles"]), 1.0), float(own["n_votes"])
+    needed = max(to_come.votes_for(goal.half_width, n_judged) - before, 0.0)
+    now = float(own["upper"] - own["lower"]) / 2
+    if now <= goal.half_width:
+        needed = 0.0
+    n_shared = min(SHARED, math.ceil(needed / 2)) if n_raters > 1 else 0
+    wanted = math.ceil(_SPARE * needed) + n_shared * (n_raters - 1)
+    drawn = draw_battles(telling, question, n_battles=wanted, rng=rng)
+    if needed:
+        chosen = possible.iloc[drawn.rows]
+        draws = list(zip(chosen["battle_id"], drawn.probability.tolist(), strict=True))
+        data = _page_data(chosen, draws, len(possible), n_raters, n_shared, rng)
+        write_voting_page(path, data)
+    votes = min(needed, len(drawn.rows)) + before
+    expected = to_come.half_width(n_judged, votes) if votes else now
+    return VotePage(
+        path, goal, now, expected, int(needed), len(drawn.rows), len(possible), n_shared, n_raters
+    )
+
+
+def _possible(
+    table: pd.DataFrame, scored: pd.DataFrame, board: pd.DataFrame, model: str
+) -> pd.DataFrame:
+    """Return the battles that people can vote on for a model, with its opponent's human rating."""
+    if absent := [name for name in TEXTS if name not in table]:
+        raise ValueError(
+            f"a page shows the texts of battles, and the file has no column {absent[0]}: add "
+            f"{', '.join(TEXTS)}, or name your columns with columns={absent[0]}=NAME"
+        )
+    texts = table.drop_duplicates("battle_id").set_index("battle_id")
+    known = scored.drop_duplicates("battle_id")
+    known = known.assign(**{name: known["battle_id"].map(texts[name]) for name in TEXTS})
+    voted = scored.loc[scored["human_outcome"].notna(), "battle_id"]
+    is_a, is_b = known["model_a"].eq(model), known["model_b"].eq(model)
+    opponent = known["model_b"].where(is_a, known["model_a"])
+    people = board.set_index("model")["human_rating"]
+    known = known.assign(
+        opponent_rating=opponent.map(people),
+        question_id=known["question_id"].fillna(known["battle_id"]),
+    )
+    has_text = known[list(TEXTS)].map(lambda text: isinstance(text, str)).all(axis=1)
+    kept = (is_a | is_b) & has_text & ~known["battle_id"].isin(voted)
+    found = known[kept & known["opponent_rating"].notna()].reset_index(drop=True)
+    if found.empty:
+        raise ValueError(
+            f"no battle of {model!r} is left to vote on: it takes battles with texts, without a "
+            "vote, against models that people have rated"
+        )
+    return found
+
+
+def _page_data(
+    chosen: pd.DataFrame,
+    draws: Sequence[tuple[str, float]],
+    n_possible: int,
+    n_raters: int,
+    n_shared: int,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Return what the page holds: texts by key, and each rater's battles with sides drawn."""
+    battles = {
+        vote_key(row.battle_id): {
+            "question": inert(row.instruction),
+            "a": inert(row.completion_a),
+            "b": inert(row.completion_b),
+        }
+        for row in chosen.itertuples()
+    }
+    raters: list[list[dict[str, Any]]] = [[] for _ in range(n_raters)]
+    for place, (battle_id, chance) in enumerate(draws):
+        whose = range(n_raters) if place < n_shared else [place % n_raters]
+        for one in whose:
+            side = "ab"[int(rng.integers(2))]
+            key = vote_key(battle_id)
+            shown = {"key": key, "first": side, "place": place + 1, "probability": chance}
+            raters[one].append(shown)
+    told = "Read the question and both answers, and choose the one that you would rather have got."
+    page = _hash(*battles, str(n_raters))
+    return {"page": page, "told": told, "n_possible": n_possible, "battles": battles,
+            "raters": raters}  # fmt: skip
+
+
+def read_votes(paths: Sequence[Path | str]) -> pd.DataFrame:
+    """Return the votes of files that a page saved, the last of each rater on each battle.
+
+    ValueError names file and line of a line that is none.
+    """
+    rows = []
+    for path in (Path(one) for one in paths):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if line.strip():
+                rows.append(_vote_of(line, f"{path}, line {number}"))
+    if not rows:
+        raise ValueError(f"no vote in {', '.join(map(str, paths)) or 'no file'}")
+    votes = pd.DataFrame(rows).sort_values("time", kind="stable")
+    votes = votes.drop_duplicates(["rater", "key"], keep="last")
+    first = votes["choice"].map(OUTCOMES)
+    return votes.assign(share=first.where(votes["shown_first"].eq("a"), 1 - first))
+
+
+def _vote_of(line: str, place: str) -> dict[str, Any]:
+    try:
+        vote = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{place}: no JSON ({error.msg}); save the votes again") from error
+    given = vote if isinstance(vote, dict) else {}
+    for name, kind in _NEEDED.items():
+        value = given.get(name)
+        fits = isinstance(value, (int, float) if kind is float else kind)
+        if not fits or isinstance(value, bool):
+            raise ValueError(f"{place}: {name} is {value!r}; expected a vote that a page saved")
+    for name, known in (("choice", OUTCOMES), ("shown_first", ("a", "b"))):
+        if given[name] not in known:
+            raise ValueError(f"{place}: {name} is {given[name]!r}; expected {', '.join(known)}")
+    if not 0 < given["probability"] <= 1 or not 1 <= given["place"] <= given["n_possible"]:
+        raise ValueError(f"{place}: probability or place of the draw is out of range")
+    kept = {name: given[name] for name in _NEEDED}
+    return kept | {"page": str(given.get("page", "")), "seconds": given.get("seconds")}
+
+
+class Joined(NamedTuple):
+    """Battles with people's votes joined, and the votes with their battles and weights."""
+
+    battles: JudgedBattles
+    votes: pd.DataFrame
+
+
+def join_votes(battles: JudgedBattles, votes: pd.DataFrame) -> Joined:
+    """Return judged battles with a row for each vote, and the votes by battle.
+
+    A battle that nobody had voted on has its first vote in its own row; each further vote is a row
+    of its own, as in files with a row for each vote. Skipped battles have no vote.
+
+    Raises
+    ------
+    ValueError
+        If a vote is on a battle that is not there.
+    """
+    scored = battles.scored
+    keys = {vote_key(one): one for one in scored["battle_id"].astype(str)}
+    if foreign := [key for key in votes["key"] if key not in keys]:
+        raise ArgumentError(
+            f"{len(foreign):,} of {len(votes):,} votes are on battles that this file does not "
+            "have; name the file that the page was made of",
+            "votes",
+        )
+    told = _weighted(votes.assign(battle_id=votes["key"].map(keys)))
+    cast = told[told["share"].notna()]
+    once = scored.drop_duplicates("battle_id").set_index("battle_id")
+    rows = once.loc[cast["battle_id"]].reset_index()
+    rows = rows.assign(human_outcome=cast["share"].to_numpy())
+    again = rows.groupby("battle_id").cumcount().astype("str")
+    is_open = scored["battle_id"].isin(cast["battle_id"]) & scored["human_outcome"].isna()
+    rows["battle_id"] = rows["battle_id"].astype("str") + "#vote-" + again
+    joined = pd.concat([scored[~is_open], rows[scored.columns]], ignore_index=True)
+    notes = (*battles.notes, *_agreement_notes(told, once))
+    shown = told.drop(columns=["key", "share"]).assign(human_outcome=told["share"])
+    return Joined(battles._replace(scored=joined, notes=notes), shown.reset_index(drop=True))
+
+
+def _weighted(votes: pd.DataFrame) -> pd.DataFrame:
+    """Return votes with the weight of each battle's draw, within its page."""
+    weights = pd.Series(math.nan, index=votes.index)
+    for _, own in votes[votes["share"].notna()].groupby("page", sort=False):
+        drawn = own.drop_duplicates("place").sort_values("place")
+        weight = draw_weights(drawn["probability"], int(drawn["n_possible"].max()))
+        weights[own.index] = own["place"].map(dict(zip(drawn["place"], weight, strict=True)))
+    return votes.assign(weight=weights)
+
+
+def _agreement_notes(votes: pd.DataFrame, battles: pd.DataFrame) -> list[str]:
+    """Return sentences on the votes, how far raters agree, and who votes as if at random.
+
+    The judge counts as one more rater, so that a battle that one person saw tells something too.
+    """
+    cast = votes[votes["share"].notna()]
+    n_raters, skipped = cast["rater"].nunique(), len(votes) - len(cast)
+    notes = [f"{len(cast):,} votes of {_raters(n_raters)} joined, {skipped:,} battles skipped"]
+    people = rater_agreement(cast["battle_id"], cast["rater"], cast["share"])
+    if people.n_pairs.sum():
+        notes.append(
+            f"raters agree on {people.agreement:.0%} of {people.n_pairs.sum() // 2:,} pairs of "
+            f"votes (kappa {people.kappa:.2f})"
+        )
+    judge = battles.loc[cast["battle_id"].unique(), "judge_outcome"].dropna()
+    whose = [*("person " + cast["rater"]), *["judge"] * len(judge)]
+    on, chosen = [*cast["battle_id"], *judge.index], [*cast["share"], *judge]
+    every = rater_agreement(on, whose, chosen)
+    return notes + [
+        f"{str(every.rater[row]).removeprefix('person ')} votes as if at random: alike with others "
+        f"on {every.alike[row]:.0%} of {every.n_pairs[row]} pairs, by chance "
+        f"{every.by_chance[row]:.0%}; rate without that file to see what it does"
+        for row in np.flatnonzero(every.at_random & (every.rater != "judge"))
+    ]

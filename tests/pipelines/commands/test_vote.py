@@ -1,0 +1,211 @@
+"""`judgeline vote` and `rank --votes`: from a file to a page, and from its votes to a rating."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import judgeline
+from judgeline.api import Settings
+from judgeline.cli import main
+from judgeline.voting import parse_goal, read_votes, vote_key
+
+FAST = Settings(n_resamples=0)
+NEW = "model-11"
+
+
+@pytest.fixture(scope="module")
+def battles() -> pd.DataFrame:
+    """Battles of 12 models by a judge that likes some of them; nobody has voted on the last."""
+    rng = np.random.default_rng(5)
+    strength, liking, size = rng.normal(0, 0.7, 12), rng.normal(0, 0.4, 12), 1200
+    a = rng.integers(12, size=size)
+    b = (a + rng.integers(1, 12, size=size)) % 12
+    gap = strength[a] - strength[b]
+    vote = (rng.random(size) < 1 / (1 + np.exp(-gap))).astype(float)
+    names = np.array([f"model-{k:02d}" for k in range(12)])
+    question = rng.integers(150, size=size)
+    return pd.DataFrame(
+        {
+            "battle_id": [f"{names[a[n]]}-{names[b[n]]}-{n}" for n in range(size)],
+            "question_id": [f"q{q}" for q in question],
+            "model_a": names[a], "model_b": names[b],
+            "human_outcome": np.where((a == 11) | (b == 11), np.nan, vote),
+            "score_difference": np.round(
+                12 * np.clip(gap + liking[a] - liking[b] + rng.normal(0, 1, size), -9, 9)
+            ) / 12,
+            "instruction": [f"Question {q}" for q in question],
+            "completion_a": [f"one {n}" for n in range(size)],
+            "completion_b": [f"two {n}" for n in range(size)],
+        }
+    )  # fmt: skip
+
+
+@pytest.fixture
+def file(battles: pd.DataFrame, tmp_path: Path) -> Path:
+    path = tmp_path / "battles.csv"
+    battles.to_csv(path, index=False)
+    return path
+
+
+def embedded(page: Path) -> dict:
+    return json.loads(page.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
+
+
+def voted(page: Path, choose, folder: Path) -> list[Path]:
+    """Vote as `choose` says of the texts shown first and second, a file for each rater."""
+    data, paths = embedded(page), []
+    folder.mkdir(exist_ok=True)
+    for number, order in enumerate(data["raters"], start=1):
+        lines = []
+        for one in order:
+            texts = data["battles"][one["key"]]
+            sides = [texts[one["first"]], texts["ab".replace(one["first"], "")]]
+            vote = {
+                "page": data["page"], "key": one["key"], "rater": f"r{number}",
+                "rater_number": number, "place": one["place"], "n_possible": data["n_possible"],
+                "probability": one["probability"], "shown_first": one["first"],
+                "choice": choose(number, sides), "time": "2026-11-28T01:00:00Z", "seconds": 4.0,
+            }  # fmt: skip
+            lines.append(json.dumps(vote))
+        paths.append(folder / f"votes-{number}.jsonl")
+        paths[-1].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return paths
+
+
+def test_votes_of_a_page_bring_the_model_within_its_goal(file, battles, tmp_path, capsys) -> None:
+    page, out = tmp_path / "vote.html", tmp_path / "out"
+    goal = f"place {NEW} within 55"
+    assert main(["vote", str(file), "--goal", goal, "--raters", "3", "--out", str(page)]) == 0
+    said = capsys.readouterr().out
+    assert f"bring {NEW} within 55 Elo" in said
+    text = page.read_text("utf-8")
+    assert "model-" not in text  # blind
+    data = embedded(page)
+    assert sorted({one["first"] for one in data["raters"][0]}) == ["a", "b"]
+    shared = set.intersection(*({one["key"] for one in order} for order in data["raters"]))
+    assert 5 <= len(shared) <= 20
+    won = set(battles.loc[battles["model_a"].eq(NEW), "completion_a"])
+    won |= set(battles.loc[battles["model_b"].eq(NEW), "completion_b"])
+    rng = np.random.default_rng(1)
+
+    def fair(_number: int, sides: list[str]) -> str:
+        is_first = (sides[0] in won) == (rng.random() < 0.5)  # as strong as its opponents
+        return "first" if is_first else "second"
+
+    files = voted(page, fair, tmp_path / "votes")
+    told = ["rank", str(file), "--votes", str(tmp_path / "votes"), "--out", str(out)]
+    assert main([*told, "--no-report", "--n-resamples", "0"]) == 0
+    assert "votes of 3 raters joined" in capsys.readouterr().out
+    row = pd.read_csv(out / "leaderboard.csv").set_index("model").loc[NEW]
+    n_votes = sum(len(order) for order in data["raters"])
+    assert row["evidence"] == f"judge and {n_votes} votes"
+    assert (row["upper"] - row["lower"]) / 2 <= 55
+    kept = pd.read_csv(out / "votes.csv")
+    assert len(kept) == n_votes
+    assert kept["weight"].between(0.5, 5).all()
+    assert set(kept["battle_id"]) <= set(battles["battle_id"])
+    same = judgeline.rank(file, FAST, votes=files).leaderboard.set_index("model").loc[NEW]
+    assert same["rating"] == pytest.approx(row["rating"])
+
+
+def test_a_page_is_the_same_for_a_seed_and_sides_are_even(battles, tmp_path) -> None:
+    pages = [tmp_path / f"{name}.html" for name in "xyz"]
+    for page, seed in zip(pages, (0, 0, 1), strict=True):
+        options = Settings(n_resamples=0, seed=seed)
+        judgeline.vote(battles, f"place {NEW} within 40", page, options)
+    assert pages[0].read_bytes() == pages[1].read_bytes() != pages[2].read_bytes()
+    first = [one["first"] == "a" for page in pages for one in embedded(page)["raters"][0]]
+    assert abs(np.mean(first) - 0.5) < 4 * 0.5 / np.sqrt(len(first))
+
+
+def test_who_votes_at_random_is_told(battles, tmp_path) -> None:
+    page = judgeline.vote(battles, f"place {NEW} within 35", tmp_path / "p.html", FAST, n_raters=3)
+    rng = np.random.default_rng(2)
+    order = battles.assign(one=battles["completion_a"], two=battles["completion_b"])
+    better = set(order["one"].where(order["score_difference"] > 0, order["two"]))
+
+    def choose(number: int, sides: list[str]) -> str:
+        if number == 2 or rng.random() < 0.1:
+            return ("first", "second")[int(rng.integers(2))]
+        return "first" if sides[0] in better else "second"
+
+    board = judgeline.rank(battles, FAST, votes=voted(page.path, choose, tmp_path / "v"))
+    notes = " ".join(board.battles.notes)
+    assert "r2 votes as if at random" in notes
+    assert "r1 votes as if" not in notes
+    assert "raters agree on" in notes
+
+
+def test_ids_made_of_content_join_too(battles, tmp_path) -> None:
+    bare = battles.drop(columns="battle_id").rename(columns={"completion_a": "left"})
+    named = {"columns": {"completion_a": "left"}}
+    page = judgeline.vote(bare, f"place {NEW} within 40", tmp_path / "p.html", FAST, **named)
+    files = voted(page.path, lambda *_: "tie", tmp_path / "v")
+    board = judgeline.rank(bare, FAST, votes=files, **named).leaderboard.set_index("model")
+    assert board.loc[NEW, "n_votes"] == page.n_battles
+
+
+@pytest.mark.parametrize(
+    ("goal", "told"),
+    [
+        ("rank everything", "expected such as 'place some-model within 40'"),
+        ("place x within 0", "goal is 'place x within 0'"),
+        ("place model-1l within 40", "did you mean 'model-1"),
+    ],
+)
+def test_a_wrong_goal_is_told(file, tmp_path, capsys, goal, told) -> None:
+    assert main(["vote", str(file), "--goal", goal, "--out", str(tmp_path / "p.html")]) == 1
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_goals_may_name_any_model() -> None:
+    assert parse_goal("Place 'a within 3 b' within 40 Elo") == ("a within 3 b", 40.0)
+
+
+def test_a_file_without_texts_or_battles_is_told(battles, tmp_path) -> None:
+    goal, page = f"place {NEW} within 40", tmp_path / "p.html"
+    with pytest.raises(ValueError, match="no column completion_b"):
+        judgeline.vote(battles.drop(columns="completion_b"), goal, page, FAST)
+    with pytest.raises(ValueError, match="no battle of 'model-02' is left"):
+        judgeline.vote(battles, "place model-02 within 10", page, FAST)
+    assert not page.exists()
+
+
+LINE = {"key": "k", "rater": "r", "shown_first": "a", "choice": "tie", "probability": 0.5,
+        "place": 1, "n_possible": 3, "time": "2026-11-28T01:00:00Z"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"choice": "A"}, "line 2: choice is 'A'; expected first"),
+        ({"probability": 0}, "line 2: probability or place"),
+        ({"probability": None}, "line 2: probability is None"),
+        ({"place": 4}, "line 2: probability or place"),
+        ({"rater": 7}, "line 2: rater is 7"),
+    ],
+)
+def test_a_line_that_is_no_vote_is_told_by_its_place(tmp_path, changed, told) -> None:
+    path = tmp_path / "v.jsonl"
+    path.write_text(json.dumps(LINE) + "\n" + json.dumps(LINE | changed) + "\n", "utf-8")
+    with pytest.raises(ValueError, match=told):
+        read_votes([path])
+    path.write_text("{", "utf-8")
+    with pytest.raises(ValueError, match="line 1: no JSON"):
+        read_votes([path])
+
+
+def test_the_last_vote_of_a_rater_counts_and_strange_battles_are_refused(battles, tmp_path) -> None:
+    key = vote_key(battles["battle_id"].iloc[0])
+    told = (("second", "2026-11-28T02:00:00Z"), ("first", "2026-11-28T01:00:00Z"))
+    lines = [LINE | {"key": key, "choice": choice, "time": time} for choice, time in told]
+    path = tmp_path / "v.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    votes = read_votes([path, path])
+    assert votes[["choice", "share"]].to_numpy().tolist() == [["second", 0.0]]
+    path.write_text(json.dumps(LINE), "utf-8")
+    with pytest.raises(ValueError, match="1 of 1 votes are on battles that this file does not"):
+        judgeline.rank(battles, FAST, votes=[path])
