@@ -26,6 +26,7 @@ from judgeline.intervals import withheld_reason
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.definition import JudgeDefinition
+from judgeline.paths import readable_home_message
 from judgeline.suggest import unknown_name
 from judgeline.tables.intervals import with_judge_columns
 from judgeline.terminal import leaderboard_table, plain
@@ -201,6 +202,8 @@ def _print(outcome: RunOutcome, catalog: Catalog, console: Console, *, verbose: 
     print_outcome(replace(outcome, failed_checks=others), console)
     if not verbose and outcome.ends_in_a_board:
         print_conclusion(console, corpus)
+    if outcome.made and (told := readable_home_message()):
+        said(console, f"Note: {told}")
 
 
 def _is_simulated(check: FailedCheck, corpus: str, catalog: Catalog) -> bool:

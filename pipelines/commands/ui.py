@@ -14,7 +14,8 @@ import yaml
 from rich.console import Console
 
 from assets.judging.budgets import default_cap_text
-from judgeline.paths import ROOT, home, tables_uri
+from judgeline.paths import ROOT, home, readable_home_message, tables_uri
+from judgeline.terminal import plain
 from pipelines.instance import owned
 from pipelines.instance.guard import allowed_hosts
 from pipelines.instance.homes import open_instance, prepare_home, recover
@@ -48,6 +49,8 @@ def serve(port: int, console: Console) -> int:
     console.print(f"Lineage, checks and runs of {home()}", soft_wrap=True)
     console.print(f"Open [bold]http://{HOST}:{port}{LINEAGE}[/bold]", soft_wrap=True)
     console.print(default_cap_text(), soft_wrap=True)
+    if told := readable_home_message():
+        console.print(f"[yellow]Note[/]: {plain(told)}", soft_wrap=True)
     console.print(
         "It takes some twenty seconds to start. No login, this machine only; Ctrl-C stops."
     )

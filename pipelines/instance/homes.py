@@ -9,6 +9,7 @@ import dagster as dg
 import yaml
 from filelock import FileLock
 
+from judgeline.atomic import make_durable_folder
 from judgeline.paths import ROOT, home, in_home
 from pipelines.instance.processes import is_alive, this_host
 
@@ -163,7 +164,7 @@ def _write(settings: dict[str, Any], name: str) -> Path:
     """Write an instance file into the home, whole or not at all, and return the home."""
     folder = home()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_durable_folder(folder)
     except OSError as error:
         raise ValueError(
             f"cannot keep runs and tables in {folder} ({error.strerror}); set JUDGELINE_HOME to a "
