@@ -29,7 +29,7 @@ from judgeline.judges.definition import JudgeDefinition
 from judgeline.paths import readable_home_message
 from judgeline.suggest import unknown_name
 from judgeline.tables.intervals import with_judge_columns
-from judgeline.terminal import leaderboard_table, plain
+from judgeline.terminal import leaderboard_table, open_console, plain
 from pipelines.commands.beside import beside, n_processes
 from pipelines.commands.console import (
     INTERRUPTED,
@@ -86,7 +86,7 @@ def run_lineage(
     verbose: bool = True,
 ) -> RunOutcome:
     """Make the tables of a corpus that are not up to date; if not `verbose`, end in a board."""
-    console, catalog = console or Console(), catalog or Catalog()
+    console, catalog = console or open_console(), catalog or Catalog()
     stores = tables or ParquetTables(), verdict_store or StoredVerdicts()
     asked = _Request(corpus, judges, select, catalog, *stores, instance, force)
     try:
