@@ -448,6 +448,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 ok, 1 could not run, 2 a quality gate failed, 3 cannot tell, 130 interrupted.
     """
     gc.set_threshold(*_COLLECTED_AFTER)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started this, as `>&-` does
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     if not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys():
         os.environ["OPENBLAS_NUM_THREADS"] = "1"  # small matrices: more threads only wait
     try:

@@ -588,6 +588,12 @@ def test_votes_may_name_the_winner() -> None:
             "left with --allow-quarantine",
         ),
         (
+            {"model_a": [None] * 90 + ["m"] * 810},
+            {},
+            "left with allow_quarantine=True",
+            "left with --allow-quarantine",
+        ),
+        (
             {},
             {"hard_outcome": "recorded"},
             "rank with hard_outcome=derived",

@@ -232,6 +232,17 @@ def test_only_logs_of_runs_that_ended_before_go_and_events_stay(instance):
     assert of_begun.exists()  # its run is under way
 
 
+def test_old_logs_of_ticks_go_and_new_ones_stay(instance):
+    """A look of a sensor that logs leaves a file, whose key begins with the repository."""
+    logs = Path(instance.compute_log_manager._base_dir) / "__repository__" / "sensor"
+    logs.mkdir(parents=True)
+    for name, moment in (("old", PAST), ("new", FUTURE)):
+        (logs / f"{name}.err").write_text("said")
+        os.utime(logs / f"{name}.err", (moment.timestamp(), moment.timestamp()))
+    prune(instance, datetime.now(UTC))
+    assert [file.name for file in logs.iterdir()] == ["new.err"]
+
+
 def test_the_job_runs_weekly_without_being_switched_on(instance):
     assert prune_logs.execute_in_process(instance=instance).success
     assert weekly_pruning.default_status == dg.DefaultScheduleStatus.RUNNING
