@@ -19,6 +19,7 @@ from judgeline.report.figures import Illustration, Picture, interval_figure, pic
 from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.page import write_report
+from judgeline.report.wording import unvoted_text
 
 __all__ = [
     "COMPANIONS",
@@ -43,6 +44,7 @@ __all__ = [
     "picture",
     "shortened",
     "strongest",
+    "unvoted_text",
     "with_texts",
     "write_report",
 ]

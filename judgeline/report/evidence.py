@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.intervals import BEYOND, may_be_best, withheld_reason
-from judgeline.report.wording import groups_text, number
+from judgeline.report.wording import groups_text, number, unvoted_text
 
 _HELD_BEYOND = "strongest or weakest quarter hidden at once on 45 sets: .81 and .82 held of 90 %"
 
@@ -27,11 +27,12 @@ def evidence_lines(
     `predictions`, which were stated before people voted, are counted.
     """
     if withheld_reason(str(board["flags"].iloc[0])):
-        return [(_first_text(board), False)]
+        return [(_first_text(board), False)]  # whose unvoted models have no rating
     method = str(board["method"].iloc[0])
     row = calibration.set_index("method").loc[method].to_dict()
     error = summary.set_index("method")["mae"].get(method, math.nan)
-    lines = [(_first_text(board), False), (_error_text(error, row), False), _skill_line(row)]
+    lines = [(text, False) for text in (unvoted_text(board), _first_text(board))]
+    lines += [(_error_text(error, row), False), _skill_line(row)]
     lines += [_groups_line(calibration, row, method), (_ledger_text(predictions, method), False)]
     lines += beyond_lines(board)
     return [(text, warns) for text, warns in lines if text]
