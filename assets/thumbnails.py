@@ -15,7 +15,7 @@ def _shown(illustration: Illustration) -> dg.MarkdownMetadataValue:
     """Return a drawing as metadata; its title is read aloud, or where images are off."""
     if not illustration.svg:
         return dg.MetadataValue.md(illustration.caption)
-    data = base64.b64encode(picture(illustration).encode()).decode()
+    data = base64.b64encode(picture(illustration).svg.encode()).decode()
     return dg.MetadataValue.md(f"![{illustration.title}](data:image/svg+xml;base64,{data})")
 
 

@@ -127,7 +127,7 @@ def draw(rows: list[Promise], path: Path) -> None:
     ):
         chart.marks(held, np.arange(len(rows)), role, mark, label=label)
     svg = chart.svg(key="promises", title=title, description=f"By scenario: {'; '.join(names)}.")
-    path.write_text(picture(Illustration(title, "", svg)), encoding="utf-8")
+    path.write_text(picture(Illustration(title, "", svg)).svg, encoding="utf-8")
 
 
 def main() -> None:

@@ -713,7 +713,7 @@ def draw(found: pd.DataFrame, folder: Path, size: int) -> None:
         title = f"{label}, {size} voted models"
         svg = chart.svg(key=key, title=title, description=f"By judge: {', '.join(KINDS)}.")
         drawing = picture(Illustration(title, "", svg))
-        (folder / f"study-{key}.svg").write_text(drawing, encoding="utf-8")
+        (folder / f"study-{key}.svg").write_text(drawing.svg, encoding="utf-8")
 
 
 def report(found: pd.DataFrame, page: Path) -> None:

@@ -72,6 +72,7 @@ from judgeline.report import (
     in_csv,
     interval_figure,
     picture,
+    unvoted_text,
     write_report,
 )
 from judgeline.settings import Settings
@@ -89,6 +90,7 @@ from judgeline.usable import (
     printable,
     readable,
     require_usable,
+    table_or_path,
 )
 from judgeline.voting import (
     IDENTIFIED,
@@ -248,7 +250,9 @@ class Board:
             f"{model} {rating:.0f} [{lower:.0f}, {upper:.0f}]"
             for model, rating, lower, upper in first.itertuples(index=False)
         )
-        return printable(f"<Board of {self.source}: {best}, ... ({len(self.leaderboard)} models)>")
+        new = unvoted_text(self.leaderboard)
+        all_of_it = f"{best}, ... ({len(self.leaderboard)} models)"
+        return printable(f"<Board of {self.source}: {f'{new} Best: ' * bool(new)}{all_of_it}>")
 
     def _repr_html_(self) -> str:
         """Return the leaderboard as HTML for a notebook; names of models are escaped."""
@@ -301,10 +305,24 @@ class Board:
 _BY_DEFAULT = Settings()
 
 
+def _settled(settings: Settings, **own: Any) -> Settings:
+    """Return settings with those that an argument of its own gives."""
+    if not isinstance(settings, Settings):
+        raise ArgumentError(
+            f"settings is of type {type(settings).__name__}; expected judgeline.Settings(...), or "
+            "miscoverage=0.2, seed=1, method='soft' as arguments",
+            "settings",
+        )
+    return replace(settings, **{name: value for name, value in own.items() if value is not None})
+
+
 def rank(
     battles: pd.DataFrame | Path | str,
     settings: Settings = _BY_DEFAULT,
     *,
+    miscoverage: float | None = None,
+    seed: int | None = None,
+    method: str | None = None,
     judge: str | None = None,
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
@@ -327,6 +345,8 @@ def rank(
         alike and stand in one row; Parquet files of 5 million rows and more are counted so.
     settings : Settings
         How to rate.
+    miscoverage, seed, method : optional
+        Settings of these names, in place of those in `settings`.
     judge : str, optional
         Which judge, where there are several.
     outcomes : str, optional
@@ -363,7 +383,8 @@ def rank(
     """
     lenient = {"allow_quarantine": allow_quarantine, "counted": True}
     told = {"missing": missing, "same_names": same_names}
-    named = judge, outcomes, columns
+    settings = _settled(settings, miscoverage=miscoverage, seed=seed, method=method)
+    battles, named = table_or_path(battles), (judge, outcomes, columns)
     if votes:
         read = _joined(battles, votes, *named, allow_quarantine=allow_quarantine, **told).battles
     else:
@@ -373,8 +394,7 @@ def rank(
     ranking = rank_battles(read.scored, settings, judge=read.judge)
     if isinstance(battles, pd.DataFrame):
         return Board(ranking, read, settings, _source("a table", component))
-    path = Path(battles)
-    return Board(ranking, read, settings, _source(path.name, component), _digest(path))
+    return Board(ranking, read, settings, _source(battles.name, component), _digest(battles))
 
 
 def gate(
@@ -514,7 +534,7 @@ def pass_rates(
     ValueError
         If the file cannot be read, lacks a column, or a value is no pass and no fail.
     """
-    read = read_answers(answers, columns or {})
+    read = read_answers(table_or_path(answers, "answers"), columns or {})
     rates = rate_answers(read["system"], read["verdict"], read["label"], miscoverage=miscoverage)
     return as_table(rates)
 
@@ -991,6 +1011,8 @@ def pool(
     battles: Sequence[pd.DataFrame | Path | str],
     settings: Settings = _BY_DEFAULT,
     *,
+    miscoverage: float | None = None,
+    seed: int | None = None,
     panels: Mapping[str, pd.DataFrame] | None = None,
     least_icc: float | None = STRONG_JUDGE,
 ) -> pd.DataFrame:
@@ -1005,6 +1027,8 @@ def pool(
     settings : Settings
         How to rate. Pooled ratings have one method and one criterion, skill: `method`, `methods`,
         `thresholds` and `withhold` have to be left out.
+    miscoverage, seed : optional
+        Settings of these names, in place of those in `settings`.
     panels : mapping of str to DataFrame, optional
         Repeated runs by name of the judge: ``battle_id``, ``replicate``, ``score_difference`` and
         ``judge_outcome``. A judge whose ICC(3,k) of them is below `least_icc` is left out; of one
@@ -1029,6 +1053,7 @@ def pool(
     """
     if isinstance(battles, pd.DataFrame | Path | str) or len(battles) < 2:
         raise ValueError("pool takes a list of two tables or files at least, one of each judge")
+    settings = _settled(settings, miscoverage=miscoverage, seed=seed)
     for name in ("method", "methods", "thresholds", "withhold"):
         if getattr(settings, name) != getattr(_BY_DEFAULT, name):
             raise ArgumentError(

@@ -4,6 +4,8 @@ import os
 from functools import partial
 from pathlib import Path
 
+from judgeline.paths import home
+
 
 def write_whole(
     file: Path, content: bytes | memoryview, suffix: str = ".part", mode: int = 0o666
@@ -24,11 +26,14 @@ def write_whole(
 
 
 def make_durable_folder(folder: Path) -> None:
-    """Make a folder and its parents so that they survive a power cut."""
+    """Make a folder and its parents so that they survive a power cut.
+
+    The home holds texts, answers and votes: other users of the machine cannot enter it.
+    """
     if folder.is_dir():
         return
     make_durable_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(0o700 if folder.absolute() == home() else 0o777, exist_ok=True)
     sync_folder(folder.parent)
 
 

@@ -59,6 +59,7 @@ app = typer.Typer(
     name="judgeline",
     help="Judge verdicts in, ratings on the human Elo scale with honest intervals out.\n\n"
     "[bold]Start here[/bold]\n\n"
+    "  judgeline example --out battles.csv          a file to try the others on\n\n"
     "  judgeline doctor battles.csv                 what a file supports\n\n"
     "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
     "  judgeline compare battles.csv A B            is A above B?\n\n"
@@ -250,6 +251,25 @@ def rank(
             complain("Note", f"{old} is of an earlier run", style="yellow")
     if board.withheld:
         raise typer.Exit(GATE_FAILED)
+
+
+@app.command(epilog=examples("example --out battles.csv"))
+def example(
+    out: Annotated[Path, option("A new file, .csv.")],
+    force: Annotated[bool, option("Replace the file.", "--force")] = False,
+) -> None:
+    """Write 6,000 battles of 24 simulated models to try the other commands on.
+
+    A judge scored all of them, and people voted on those between 22 of the models.
+    """
+    from judgeline.example import example_battles
+
+    if out.exists() and not force:
+        raise ValueError(f"{out} is there already; name another file, or replace it with --force")
+    example_battles().to_csv(out, index=False)
+    console = open_console()
+    console.print(plain(f"{out} has 6,000 battles, of models of a simulation."), soft_wrap=True)
+    console.print(plain(f"  judgeline rank {out} --out ratings"), soft_wrap=True)
 
 
 @app.command(epilog=examples("doctor battles.csv"))
@@ -766,6 +786,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 ok, 1 could not run, 2 a quality gate failed, 3 cannot tell, 130 interrupted.
     """
     gc.set_threshold(*_COLLECTED_AFTER)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started this, as `>&-` does
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     if not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys():
         os.environ["OPENBLAS_NUM_THREADS"] = "1"  # small matrices: more threads only wait
     try:

@@ -29,6 +29,7 @@ from judgeline.usable import (
     printable,
     readable,
     require_usable,
+    table_or_path,
 )
 
 NOBODY = "nobody voted"
@@ -120,7 +121,7 @@ def doctor(
     """
     if not 0 < miscoverage < 1:
         raise ValueError(f"miscoverage is {miscoverage:g}; it lies between 0 and 1")
-    source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
+    source = table_or_path(battles)
     name = "a table" if isinstance(source, pd.DataFrame) else str(source)
     layout = layout_at(source) if isinstance(source, Path) else None
     advice = layout and layout.advice

@@ -21,6 +21,14 @@ def home() -> Path:
     return _folder("JUDGELINE_HOME", (ROOT if is_checkout else Path.home()) / ".judgeline")
 
 
+def readable_home_message() -> str:
+    """Return how to close a home that every user of this machine can read; empty if none can."""
+    folder = home()
+    if not folder.is_dir() or not folder.stat().st_mode & 0o007:
+        return ""
+    return f"every user of this machine can read {folder}; close it: chmod 700 {folder}"
+
+
 def in_home(folder: str) -> str:
     """Return a folder that an instance file names, under the home if it is in ``.judgeline``."""
     inside = folder.removeprefix(".judgeline/")

@@ -80,6 +80,8 @@ class Settings(RatingOptions, ReferenceFactors):
 
 def require_method(name: str) -> None:
     """Raise ArgumentError with the nearest names if there is no such method."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"method is {name!r}; expected a name such as 'soft'", "method")
     if name not in JUDGE_METHODS:
         raise ArgumentError(f"unknown method {name!r}; {near_names(name, JUDGE_METHODS)}", "method")
 

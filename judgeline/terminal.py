@@ -29,8 +29,12 @@ PIPE_WIDTH = 124
 class LastingConsole(Console):
     """A console that prints nothing after a broken pipe, so that the command runs to its end.
 
-    A run of the lineage, or a command's exit code, is not for `| head` to decide.
+    A run of the lineage, or a command's exit code, is not for `| head` to decide. A name such as
+    ``q:100:7b`` is a name: no codes of emojis are replaced, and no numbers coloured.
     """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(emoji=False, highlight=False, **options)
 
     def on_broken_pipe(self) -> None:
         """Write nowhere from now on, instead of ending the program."""
@@ -45,10 +49,15 @@ def silence(stream: IO[str]) -> None:
     os.close(nowhere)
 
 
-def open_console(*, stderr: bool = False) -> Console:
-    """Return a console that neither wraps tables nor guesses a width when piped."""
-    console = LastingConsole(stderr=stderr, highlight=False)
-    return console if console.is_terminal else LastingConsole(stderr=stderr, width=PIPE_WIDTH)
+def open_console(**options: Any) -> Console:
+    """Return a console that neither wraps tables nor guesses a width when piped.
+
+    `options` are rich's, such as ``stderr=True``, or ``file`` for a stream of one's own.
+    """
+    console = LastingConsole(**options)
+    if console.is_terminal:
+        return console
+    return LastingConsole(**{"width": PIPE_WIDTH, **options})
 
 
 def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
@@ -69,7 +78,7 @@ def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
         cells = (rank_text(row), row["model"], elo(row["rating"]), interval)
         alone = (elo(row["judge_rating"]), elo(row["human_rating"]), row["n_battles"])
         flags = row["flags"].removeprefix(WITHHELD + reason).lstrip(";")
-        texts = map(_printable, (*cells, row["evidence"] or "-", *alone, flags))
+        texts = map(printable, (*cells, row["evidence"] or "-", *alone, flags))
         table.add_row(*map(Text, texts))  # which nobody reads as markup
     return table
 
@@ -101,10 +110,11 @@ def show_leaderboard(
 
 def plain(text: object) -> str:
     """Return text from outside without markup and control characters, safe for a terminal."""
-    return escape(_printable(text))
+    return escape(printable(text))
 
 
-def _printable(text: object) -> str:
+def printable(text: object) -> str:
+    """Return text from outside without control characters, where markup is none."""
     return "".join(c if c.isprintable() or c in "\n\t" else _HIDDEN for c in str(text))
 
 

@@ -27,7 +27,10 @@ from judgeline.io.voters import FEWEST_DECIDED
 from judgeline.suggest import QualityGateError
 
 _MOST_QUARANTINED = 0.5  # of rows; above, nothing is rated, as in the lineage
-_LOST = ("unknown-outcome", "unknown-winner", "unknown-preference", "nan-score", UNCLEAR)
+_LOST = (
+    "unknown-outcome", "unknown-winner", "unknown-preference", "nan-score", UNCLEAR,
+    "missing-model",
+)  # fmt: skip
 
 _VERDICT_OF_STATUS = {
     CONSTANT: "every score difference is {score:g}, so that the judge tells nothing of the models. "
@@ -58,6 +61,23 @@ class UnusableJudgeError(QualityGateError):
     """The judge fails a quality gate: its scores cannot be put on the human scale."""
 
 
+def table_or_path(source: Any, name: str = "battles") -> pd.DataFrame | Path:
+    """Return a table of pandas or of another library as pandas', records as a table, or a path."""
+    if isinstance(source, pd.DataFrame | Path):
+        return source
+    if isinstance(source, str):
+        return Path(source)
+    if callable(as_pandas := getattr(source, "to_pandas", None)):  # polars, pyarrow
+        return pd.DataFrame(as_pandas())
+    if isinstance(source, dict) or (isinstance(source, list) and {*map(type, source)} == {dict}):
+        return pd.DataFrame(source)
+    raise ArgumentError(
+        f"{name} is of type {type(source).__name__}; expected a path, a DataFrame (pandas, polars, "
+        "pyarrow), columns by name, or a list of records",
+        name,
+    )
+
+
 def readable(
     source: pd.DataFrame | Path | str,
     judge: str | None,
@@ -74,7 +94,7 @@ def readable(
 
     `allow_quarantine` is None for a caller that has no such argument.
     """
-    source = source if isinstance(source, pd.DataFrame) else Path(source)
+    source = table_or_path(source)
     place = "the table" if isinstance(source, pd.DataFrame) else str(source)
     for name, value, kind, example in (
         ("columns", columns, Mapping, '{"human_outcome": "label"}'),

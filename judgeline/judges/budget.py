@@ -5,10 +5,11 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import takewhile
 from operator import sub
+from statistics import median
 from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -179,7 +180,9 @@ def _limit(text: str) -> dict[str, object]:
 
 _ENVELOPE = 64  # tokens that a chat template adds to a message, at most
 _LIMITS = ("max_tokens", "max_completion_tokens")
-_MOST_BYTES_PER_TOKEN = 16  # prose has three to five, code two to four
+_MOST_BYTES_PER_TOKEN = 8  # prose has three to five, code two to four
+_PROSE_BYTES_PER_TOKEN = 6  # up to here no record says that a prompt was not counted
+_RECORD = 20, 200  # answers from which a judge's record speaks, and of which it is made
 
 
 class Price(BaseModel):
@@ -248,19 +251,21 @@ class Meter:
     price: Price | None
     counts: Counter[str]
     warn: Callable[[str], None]
+    record: list[float] = field(default_factory=list)  # bytes per token of the first prompts
 
     def cost(self, stated: tuple[int, int], sizes: tuple[int, int], most: Cost) -> Cost:
         """Return the cost of an answered request, by the tokens and the bytes of both its texts.
 
-        Usage that is missing, or below a floor of one token per 16 bytes, counts as the
-        reservation `most`. Usage above the reservation is clamped to it; an answer longer than the
-        limit counts up to its bytes.
+        Usage that is missing, below a floor of one token per 8 bytes, or less than half of what
+        the judge's record has, counts as the reservation `most`. Usage above the reservation is
+        clamped to it; an answer longer than the limit counts up to its bytes.
         """
         if not all(stated):
             return most
         limits = most.prompt_tokens, max(most.completion_tokens, sizes[1])
         clamped = min(stated[0], limits[0]), min(stated[1], limits[1])
         is_low = any(n < least_tokens(size) for n, size in zip(stated, sizes, strict=True))
+        is_low = is_low or self._is_beside_the_record(sizes[0] / stated[0])
         cost = most if is_low else priced(*clamped, self.price)
         if not is_low and clamped == stated:
             return cost
@@ -274,3 +279,12 @@ class Meter:
             )
         self.counts["implausible_usage"] += 1
         return cost
+
+    def _is_beside_the_record(self, bytes_per_token: float) -> bool:
+        """Return whether a prompt has twice the median bytes per token; else record it."""
+        least, most = _RECORD
+        if bytes_per_token > _PROSE_BYTES_PER_TOKEN and len(self.record) >= least:
+            return bytes_per_token > 2 * median(self.record)
+        if len(self.record) < most:
+            self.record.append(bytes_per_token)
+        return False

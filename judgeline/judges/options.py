@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from judgeline.suggest import near_names
 
-SLUG = r"^[a-z0-9][a-z0-9._-]*$"
+SLUG = r"^[a-z0-9][a-z0-9._-]{0,99}$"  # with two of them in a file's name
 
 
 class Options(BaseModel):

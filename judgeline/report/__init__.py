@@ -28,6 +28,7 @@ from judgeline.report.inert import (
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.page import write_report
 from judgeline.report.voting_page import write_voting_page
+from judgeline.report.wording import unvoted_text
 
 __all__ = [
     "COMPANIONS",
@@ -53,6 +54,7 @@ __all__ = [
     "picture",
     "shortened",
     "strongest",
+    "unvoted_text",
     "with_texts",
     "write_report",
     "write_voting_page",

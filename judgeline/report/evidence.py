@@ -11,7 +11,7 @@ import pandas as pd
 
 from judgeline.elo.anchors import ENOUGH_VOTES
 from judgeline.intervals import BEYOND, leading_evidence_text, may_be_best, withheld_reason
-from judgeline.report.wording import groups_text, number
+from judgeline.report.wording import groups_text, number, unvoted_text
 
 _HELD_BEYOND = "strongest or weakest quarter hidden at once on 45 sets: .81 and .82 held of 90 %"
 
@@ -28,11 +28,12 @@ def evidence_lines(
     `predictions`, which were stated before people voted, are counted.
     """
     if withheld_reason(str(board["flags"].iloc[0])):
-        return [(_first_text(board), False)]
+        return [(_first_text(board), False)]  # whose unvoted models have no rating
     method = str(board["method"].iloc[0])
     row = calibration.set_index("method").loc[method].to_dict()
     error = summary.set_index("method")["mae"].get(method, math.nan)
-    lines = [(_first_text(board), False), (_error_text(error, row), False), _skill_line(row)]
+    lines = [(text, False) for text in (unvoted_text(board), _first_text(board))]
+    lines += [(_error_text(error, row), False), _skill_line(row)]
     lines += [_groups_line(calibration, row, method), (_ledger_text(predictions, method), False)]
     if (board.get("n_votes", pd.Series(dtype=float)) >= ENOUGH_VOTES).any():
         leads = leading_evidence_text(int(row["n_models"]), float(row["miscoverage"]))

@@ -7,6 +7,7 @@ points.
 """
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,13 +82,50 @@ class Illustration(NamedTuple):
         return cls(title, caption, chart.svg(key=key, title=title, description=description))
 
 
-class Picture(str):
-    """A drawing as SVG, with its own colours: a notebook shows it, a file may hold it."""
+@dataclass(frozen=True, repr=False)
+class Picture:
+    """A drawing as SVG, with its own colours: a notebook shows it, `save` writes it to a file."""
 
-    __slots__ = ()
+    svg: str
+    title: str = ""
+
+    def __repr__(self) -> str:
+        """Return what it shows, in one line."""
+        return f"<Picture: {self.title}; .save('board.svg') or .save('board.png') writes it>"
+
+    def __str__(self) -> str:
+        """Return the SVG."""
+        return self.svg
 
     def _repr_html_(self) -> str:
-        return str(self)
+        return self.svg
+
+    def save(self, path: Path | str) -> None:
+        """Write the drawing as SVG, or as PNG where the package cairosvg is installed.
+
+        Raises
+        ------
+        ValueError
+            If the name ends neither in .svg nor in .png, or PNG is asked for without cairosvg.
+        """
+        path = Path(path)
+        if path.suffix == ".svg":
+            path.write_text(self.svg, encoding="utf-8")
+            return
+        if path.suffix != ".png":
+            raise ValueError(f"{path} ends neither in .svg nor in .png; name such as board.svg")
+        try:
+            import cairosvg
+        except (ImportError, OSError) as error:  # OSError: its library of C is missing
+            raise ValueError(
+                "a PNG needs cairosvg (pip install cairosvg, and the library cairo); save it as "
+                f"{path.with_suffix('.svg')}, which browsers and slides show too"
+            ) from error
+        colours = dict(re.findall(r"(--fig-\w+): (#\w+)", self.svg))
+        plain = re.sub(r"var\((--fig-\w+)\)", lambda found: colours[found[1]], self.svg)
+        wide = r'viewBox="0 0 (\d+)'  # cairo's letters are wider than a browser's
+        plain = re.sub(wide, lambda box: f'viewBox="-40 0 {int(box[1]) + 40}', plain)
+        cairosvg.svg2png(bytestring=plain.encode(), write_to=str(path), scale=2)
 
 
 def picture(illustration: Illustration) -> Picture:
@@ -96,7 +134,7 @@ def picture(illustration: Illustration) -> Picture:
     light = sheet[: sheet.index("@media")]
     colours = ";".join(re.findall(r"--fig-\w+: #\w+", light))
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" style="{colours};background:#fff" '
-    return Picture(illustration.svg.replace("<svg ", opening, 1))
+    return Picture(illustration.svg.replace("<svg ", opening, 1), illustration.title)
 
 
 def interval_figure(leaderboard: pd.DataFrame, *, key: str, coverage: str) -> Illustration:

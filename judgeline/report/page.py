@@ -29,7 +29,14 @@ from judgeline.report.sections import (
     pooled_section,
     section_of,
 )
-from judgeline.report.wording import count, number, of_many_battles, span, status_words
+from judgeline.report.wording import (
+    count,
+    number,
+    of_many_battles,
+    span,
+    status_words,
+    unvoted_text,
+)
 from judgeline.tables.comparison import COMPARISON_COLUMNS
 
 if TYPE_CHECKING:
@@ -126,12 +133,13 @@ def _verdict(judges: Sequence[JudgeTables]) -> str:
         f"{one.display_name} {number(_error(one), 0)}" for one in others if _error(one) < math.inf
     )
     return (
+        f"{unvoted_text(board)} "
         f"Ratings by {nearest.display_name} are {number(_error(nearest), 0)} Elo points from those "
         f"of people on average, each model rated without its own votes"
         f"{f' ({also})' if also else ''}. "
         f"{best['model']} {leads}: {number(best['rating'])}, {span(best['lower'], best['upper'])}, "
         f"by {best['evidence']}."
-    )
+    ).lstrip()
 
 
 def _environment() -> "jinja2.Environment":

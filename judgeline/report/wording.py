@@ -93,6 +93,28 @@ def rank_text(row: Mapping[str, Any]) -> str:
     return f"{rank:.0f}" if pd.isna(best) else f"{rank:.0f} ({best:.0f} to {worst:.0f})"
 
 
+_NAMED = 5  # models in a sentence
+
+
+def rating_text(row: Mapping[str, Any]) -> str:
+    """Return a rating with its interval, in Elo points, such as ``"1572 (1532 to 1612)"``."""
+    low, high = row["lower"], row["upper"]
+    ends = UNBOUNDED if math.isinf(high - low) else f"{number(low)} to {number(high)}"
+    return f"{number(row['rating'])} ({ends})"
+
+
+def unvoted_text(leaderboard: pd.DataFrame) -> str:
+    """Return the ratings of the models that nobody has voted on, in a sentence; empty if none."""
+    rated = leaderboard[leaderboard["rating"].notna()]
+    flags = rated["flags"].fillna("").str.split(";")
+    new = rated[flags.map(lambda known: "no-votes" in known)].to_dict("records")
+    if not new:
+        return ""
+    named = [f"{row['model']} {rating_text(row)}" for row in new[:_NAMED]]
+    more = [f"and {len(new) - _NAMED} more"] if len(new) > _NAMED else []
+    return f"Not voted on: {', '.join([*named, *more])}."
+
+
 def of_many_battles(leaderboard: pd.DataFrame) -> pd.DataFrame:
     """Return the models that a sentence may name first: those not flagged few-battles, if any."""
     many = leaderboard[~leaderboard["flags"].str.contains("few-battles")]

@@ -22,7 +22,7 @@ from assets.judging.asking import PROGRESS
 from judgeline.judges.judge_plan import JudgePlan, told
 from judgeline.options import COULD_NOT_RUN, GATE_FAILED, OK
 from judgeline.report import inert
-from judgeline.terminal import plain
+from judgeline.terminal import open_console, plain, printable
 
 _Table = tuple[dg.AssetKey, str]
 _BOARD_STANDS = "checks_of_leaderboard"  # the step after which a leaderboard holds
@@ -71,7 +71,7 @@ class RunReporter(logging.Handler):
         """Write to memory from now on, in a forked process; return the stream."""
         shown, memory, self.wants_board = self.console, io.StringIO(), False
         self._print_to(
-            Console(
+            open_console(
                 file=memory,
                 width=shown.width,
                 force_terminal=shown.is_terminal,
@@ -114,7 +114,7 @@ class RunReporter(logging.Handler):
         seconds = time.monotonic() - self._began
         counts = f"{tables:>3} tables made, {checks:>3} checks passed, {seconds:>4.0f} s"
         more = f", {warned} warned" if warned else ""
-        self.console.print(f"[bold]{plain(title):<32}[/bold]{counts}{more}", highlight=False)
+        self.console.print(f"[bold]{plain(title):<32}[/bold]{counts}{more}")
 
     def line(self, mark: str, text: str, detail: str | None = None) -> None:
         """Print a marked line, `detail` below it; the mark is one of done, ok, warn and FAIL."""
@@ -150,7 +150,7 @@ class RunReporter(logging.Handler):
         """Print a line for an event of a table, check or failure; other events print nothing."""
         step = (event.step_key or "").replace("__", ".")
         if event.is_step_start:
-            self._progress.update(self._task, description=plain(step))
+            self._progress.update(self._task, description=printable(step))
         elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
             found = event.asset_check_evaluation_data
             gate = found.severity == dg.AssetCheckSeverity.ERROR
@@ -174,7 +174,7 @@ class RunReporter(logging.Handler):
         if level >= logging.WARNING:
             said(self.console, f"  warn {news}")
             return
-        self._progress.update(self._task, description=plain(news))
+        self._progress.update(self._task, description=printable(news))
         if not self.console.is_terminal and time.monotonic() - self._last_line >= _PAUSE_S:
             self._last_line = time.monotonic()
             said(self.console, f"  ...  {news}")
@@ -202,7 +202,7 @@ def progress_bar(console: Console) -> _Bar:
     """Return the bar below the lines, which is gone at the end; none where nobody looks."""
     return _Bar(
         progress.SpinnerColumn(),
-        progress.TextColumn("{task.description}"),
+        progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(bar_width=24),
         progress.MofNCompleteColumn(),
         progress.TimeElapsedColumn(),
@@ -244,12 +244,12 @@ def errors_of(failures: Iterable[dg.DagsterEvent], partition: str) -> list[str]:
 
 def marked(console: Console, mark: str, style: str, text: str) -> None:
     """Print a line with a mark before it."""
-    console.print(f"  [{style}]{mark:<4}[/] {plain(text)}", highlight=False, soft_wrap=True)
+    console.print(f"  [{style}]{mark:<4}[/] {plain(text)}", soft_wrap=True)
 
 
 def said(console: Console, text: str) -> None:
     """Print a text from outside as one line, as it is."""
-    console.print(plain(text), highlight=False, soft_wrap=True)
+    console.print(plain(text), soft_wrap=True)
 
 
 class FailedCheck(NamedTuple):
@@ -324,19 +324,19 @@ def print_outcome(outcome: RunOutcome, console: Console) -> None:
     for check in outcome.failed_checks:
         kind, style = ("Gate", "bold red") if check.is_gate else ("Warning", "yellow")
         name = f"{check.check.replace('_', ' ')} ({check.asset}, {check.partition})"
-        console.print(f"\n[{style}]{kind}[/{style}]: {plain(name)}", highlight=False)
+        console.print(f"\n[{style}]{kind}[/{style}]: {plain(name)}")
         description = Text(inert(check.description))
         if console.is_terminal:
             console.print(Padding(description, (0, 0, 0, 2)))
         else:
             console.print(Text("  ") + description, soft_wrap=True)
     for error in outcome.errors:
-        console.print(f"\n[bold red]Could not run[/bold red]: {plain(error)}", highlight=False)
+        console.print(f"\n[bold red]Could not run[/bold red]: {plain(error)}")
     if n := len(outcome.up_to_date - outcome.made):
         tables = "1 table is" if n == 1 else f"{n} tables are"
         end = f"{tables} up to date. Nothing was made; judgeline run --force makes them again."
         if outcome.made:
             end = f"{len(outcome.made)} made; {tables} up to date."
-        console.print(f"\n{end}", highlight=False, soft_wrap=True)
+        console.print(f"\n{end}", soft_wrap=True)
     if outcome.report is not None:
         said(console, f"\nReport: {outcome.report.absolute().as_uri()}")

@@ -28,9 +28,10 @@ from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.judge_plan import JudgePlan, gpu_hours
+from judgeline.paths import readable_home_message
 from judgeline.suggest import unknown_name
 from judgeline.tables.intervals import with_judge_columns
-from judgeline.terminal import leaderboard_table, plain
+from judgeline.terminal import leaderboard_table, open_console, plain
 from pipelines.commands.beside import beside, n_processes
 from pipelines.commands.console import (
     INTERRUPTED,
@@ -88,7 +89,7 @@ def run_lineage(
     verbose: bool = True,
 ) -> RunOutcome:
     """Make the tables of a corpus that are not up to date; if not `verbose`, end in a board."""
-    console, catalog = console or Console(), catalog or Catalog()
+    console, catalog = console or open_console(), catalog or Catalog()
     stores = tables or ParquetTables(), verdict_store or StoredVerdicts()
     asked = _Request(corpus, judges, select, catalog, *stores, instance, force)
     try:
@@ -244,6 +245,8 @@ def _print(outcome: RunOutcome, catalog: Catalog, console: Console, *, verbose: 
     print_outcome(replace(outcome, failed_checks=others), console)
     if not verbose and outcome.ends_in_a_board:
         print_conclusion(console, corpus)
+    if outcome.made and (told := readable_home_message()):
+        said(console, f"Note: {told}")
 
 
 def _is_simulated(check: FailedCheck, corpus: str, catalog: Catalog) -> bool:

@@ -1,23 +1,29 @@
 """The web interface of this installation: Dagster's, guarded, on the loopback address only."""
 
 import os
+import resource
 import signal
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import yaml
 from rich.console import Console
 
 from assets.judging.budgets import default_cap_text
-from judgeline.paths import ROOT, home, tables_uri
+from judgeline.paths import ROOT, home, readable_home_message, tables_uri
+from judgeline.terminal import plain
 from pipelines.instance import owned
 from pipelines.instance.guard import allowed_hosts
 from pipelines.instance.homes import open_instance, prepare_home, recover
+from pipelines.instance.internals import code_answers
 from pipelines.sensors.durations import sensor_seconds
 
 HOST = "127.0.0.1"  # there is no login: never listen to the network
@@ -25,6 +31,9 @@ MODULE, LOCATION = "pipelines.definitions", "judgeline"
 LINEAGE = "/assets/leaderboard?view=lineage&lineageDepth=10"
 _PATIENCE_S = 10.0  # that the servers get to stop in their own way
 _LOOK_EVERY_S = 0.2
+_ASK_EVERY_S, _MISSES = 5.0, 2  # whether the code answers
+_DESCRIPTORS = 65_536
+_WEB = "web server"
 
 
 def serve(port: int, console: Console) -> int:
@@ -48,19 +57,68 @@ def serve(port: int, console: Console) -> int:
     console.print(f"Lineage, checks and runs of {home()}", soft_wrap=True)
     console.print(f"Open [bold]http://{HOST}:{port}{LINEAGE}[/bold]", soft_wrap=True)
     console.print(default_cap_text(), soft_wrap=True)
+    if told := readable_home_message():
+        console.print(f"[yellow]Note[/]: {plain(told)}", soft_wrap=True)
     console.print(
         "It takes some twenty seconds to start. No login, this machine only; Ctrl-C stops."
     )
-    with _running(port) as servers:
-        while all(server.poll() is None for server in servers.values()):
-            time.sleep(_LOOK_EVERY_S)
-        ended = next(name for name, server in servers.items() if server.poll() is not None)
+    raise_descriptor_limit()
+    with _running(port) as running:
+        ended = running.first_ended(console)
     console.print(f"The {ended} ended by itself, so everything was stopped. Start it again.")
     return 1
 
 
+def raise_descriptor_limit() -> None:
+    """Let this process and its servers open as many files as the system allows, if not endless."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+@dataclass
+class _Running:
+    """The servers by name, how to start the web server, and where the code server listens."""
+
+    servers: dict[str, owned.Process]
+    start_web: Callable[[], owned.Process]
+    code: Path
+    port: int
+
+    def first_ended(self, console: Console) -> str:
+        """Wait until a server ends, and return its name; a web server that served begins anew."""
+        is_lost, has_served = threading.Event(), False
+        threading.Thread(target=self._watch_code, args=(is_lost,), daemon=True).start()
+        while not is_lost.is_set():
+            has_served = has_served or _listens(socket.AF_INET, (HOST, self.port))
+            ended = [name for name, one in self.servers.items() if one.poll() is not None]
+            if ended == [_WEB] and has_served:
+                console.print("The web server ended by itself; it begins anew, and runs go on.")
+                self.servers[_WEB], has_served = self.start_web(), False
+            elif ended:
+                return ended[0]
+            time.sleep(_LOOK_EVERY_S)
+        return "process of the code server"
+
+    def _watch_code(self, is_lost: threading.Event) -> None:
+        """Set the event when the code, a process of the code server's own, is silent twice."""
+        n_missed, has_answered = 0, False
+        while n_missed < _MISSES:
+            time.sleep(_ASK_EVERY_S)
+            answers = code_answers(str(self.code))
+            has_answered |= answers
+            n_missed = n_missed + 1 if has_answered and not answers else 0
+        is_lost.set()
+
+
+def _listens(family: int, address: Any) -> bool:
+    with socket.socket(family) as probe:
+        return probe.connect_ex(address) == 0
+
+
 @contextmanager
-def _running(port: int) -> Iterator[dict[str, owned.Process]]:
+def _running(port: int) -> Iterator[_Running]:
     """Start the servers, the one of the code first; stop them all in the end."""
     servers: dict[str, owned.Process] = {}
     environment = {
@@ -84,11 +142,13 @@ def _running(port: int) -> Iterator[dict[str, owned.Process]]:
         try:
             server_of_code = ("pipelines.instance.codeserver", "code-server", "start")
             servers["code server"] = start(*server_of_code, *code, *at, *with_logs)
-            with socket.socket(socket.AF_UNIX) as probe:
-                while servers["code server"].poll() is None and probe.connect_ex(str(address)):
-                    time.sleep(_LOOK_EVERY_S)
-            servers["web server"] = start("pipelines.instance.webserver", *serving, *using)
+            while servers["code server"].poll() is None and not _listens(
+                socket.AF_UNIX, str(address)
+            ):
+                time.sleep(_LOOK_EVERY_S)
+            start_web = partial(start, "pipelines.instance.webserver", *serving, *using)
+            servers[_WEB] = start_web()
             servers["daemon"] = start("dagster._daemon", "run", *using)
-            yield servers
+            yield _Running(servers, start_web, address, port)
         finally:
             owned.stop(servers.values(), _PATIENCE_S)

@@ -9,11 +9,14 @@ import dagster as dg
 import yaml
 from filelock import FileLock
 
+from judgeline.atomic import make_durable_folder
 from judgeline.paths import ROOT, home, in_home
-from pipelines.instance.processes import is_alive, this_host
+from pipelines.instance.processes import is_alive, mark_of, this_host
 
 HOST_TAG = "judgeline/host"
 """Tag of a run with the name of the host on which its worker runs."""
+PROCESS_TAG = "judgeline/process"
+"""Tag of a run with its id, since attempts take over tags, and the mark of its process."""
 ENDED = {dg.DagsterRunStatus[name] for name in ("SUCCESS", "FAILURE", "CANCELED")}
 UNFINISHED = [status for status in dg.DagsterRunStatus if status not in ENDED]
 
@@ -39,6 +42,10 @@ def is_here(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
 
 def is_gone(instance: dg.DagsterInstance, run_id: str) -> bool:
     """Return whether a run has recorded processes, and all of them have ended."""
+    run = instance.get_run_by_id(run_id)
+    named, _, mark = (run.tags.get(PROCESS_TAG, "") if run else "").partition(" ")
+    if named == run_id:
+        return mark_of(int(mark.split()[0])) != mark
     workers = list(_workers(instance, run_id))
     return bool(workers) and not any(is_alive(*worker) for worker in workers)
 
@@ -59,7 +66,7 @@ def _workers(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[int, f
 
 
 class OnNamedHost(dg.Executor):
-    """An executor that tags the run with its host, for `recover`; the rest another does."""
+    """An executor that tags the run with its place, for `recover`; the rest another does."""
 
     def __init__(self, inner: dg.Executor) -> None:
         self._inner = inner
@@ -75,8 +82,10 @@ class OnNamedHost(dg.Executor):
         return self._inner.step_dependency_config
 
     def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
-        """Tag the run with its host, then yield the events of the inner executor."""
-        plan_context.instance.add_run_tags(plan_context.run_id, {HOST_TAG: this_host()})
+        """Tag the run with its host and process, then yield the events of the inner executor."""
+        run_id, mark = plan_context.run_id, mark_of(os.getpid())
+        place = {HOST_TAG: this_host(), PROCESS_TAG: f"{run_id} {mark}"}
+        plan_context.instance.add_run_tags(run_id, place)
         yield from self._inner.execute(plan_context, execution_plan)
 
 
@@ -163,7 +172,7 @@ def _write(settings: dict[str, Any], name: str) -> Path:
     """Write an instance file into the home, whole or not at all, and return the home."""
     folder = home()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_durable_folder(folder)
     except OSError as error:
         raise ValueError(
             f"cannot keep runs and tables in {folder} ({error.strerror}); set JUDGELINE_HOME to a "

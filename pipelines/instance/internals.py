@@ -20,6 +20,7 @@ from dagster._core.definitions.data_version import (
     get_input_data_version_tag,
 )
 from dagster._core.definitions.events import AssetKeyPartitionKey
+from dagster._core.errors import DagsterUserCodeProcessError, DagsterUserCodeUnreachableError
 from dagster._core.execution.backfill import (
     BULK_ACTION_TERMINAL_STATUSES as BULK_ACTION_TERMINAL_STATUSES,
 )
@@ -31,8 +32,23 @@ from dagster._core.execution.backfill import (
     BulkActionStatus as BulkActionStatus,
 )
 from dagster._core.utils import make_new_backfill_id
+from dagster._grpc.client import DagsterGrpcClient
 
 _NO_VERSION = {DEFAULT_DATA_VERSION.value, hashlib.sha256(b"").hexdigest()}
+
+
+def code_answers(address: str) -> bool:
+    """Return whether the code behind a code server's socket answers, if only with an error in it.
+
+    The code is a process of its own, which the code server asks, and does not miss when it dies.
+    """
+    try:
+        DagsterGrpcClient(socket=address).list_repositories()
+    except DagsterUserCodeUnreachableError:
+        return False
+    except DagsterUserCodeProcessError:
+        pass  # its code could not be loaded, which the interface shows
+    return True
 
 
 def launch_backfill(

@@ -12,18 +12,30 @@ def this_host() -> str:
     return socket.gethostname()
 
 
-def is_alive(pid: int, at: float) -> bool:
-    """Return whether a process that was there `at` a time (seconds since the epoch) still runs.
+def mark_of(pid: int) -> str:
+    """Return what tells a process from all others of this host; empty text if it has ended.
 
-    One that ended and waits to be collected does not. Numbers of processes are given again, after
-    a restart of the machine to any: a process that began later is another one.
+    That is its number, its start in ticks since the boot, and the boot: none of them moves with
+    the clock. One that ended and waits to be collected has ended. Without /proc it is the number.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
-        return False if Path("/proc/self").exists() else _answers(pid)
+        return str(pid) if not Path("/proc/self").exists() and _answers(pid) else ""
     fields = stat.rpartition(")")[2].split()
-    return fields[0] != "Z" and _began(int(fields[19])) <= at + _CLOCK_SLACK_S
+    if fields[0] == "Z":
+        return ""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{pid} {fields[19]} {boot}"
+
+
+def is_alive(pid: int, at: float) -> bool:
+    """Return whether a process that was there `at` a time (seconds since the epoch) still runs.
+
+    Numbers of processes are given again: a process that began later is another one.
+    """
+    number, *start = mark_of(pid).split() or [""]
+    return bool(number) and (not start or _began(int(start[0])) <= at + _CLOCK_SLACK_S)
 
 
 def _began(ticks: int) -> float:

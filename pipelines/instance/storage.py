@@ -9,10 +9,13 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 from dagster._core.events.log import EventLogEntry
+from dagster._core.storage.compute_log_manager import ComputeLogManager
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
     SqliteEventLogStorage,
 )
@@ -26,6 +29,7 @@ from sqlalchemy.pool import QueuePool
 
 from judgeline.paths import in_home
 
+_OF_TICKS = SINGLETON_REPOSITORY_NAME  # first part of the key of a tick's log; of a run's, its id
 OPEN_FILES = 8
 """Files of events that stay open in a process, of one run each; three descriptors a file."""
 
@@ -54,6 +58,17 @@ class ComputeLogs(LocalComputeLogManager):
     ) -> "ComputeLogs":
         """Return the manager that an instance file describes."""
         return cls(in_home(config_value["base_dir"]), inst_data=inst_data)
+
+
+def delete_logs_of_ticks(manager: ComputeLogManager, before: float) -> int:
+    """Delete files of what sensors and schedules logged before a time; return how many."""
+    if not isinstance(manager, LocalComputeLogManager):
+        return 0
+    files = [file for file in Path(manager._base_dir, _OF_TICKS).rglob("*") if file.is_file()]
+    old = [file for file in files if file.stat().st_mtime < before]
+    for file in old:
+        file.unlink(missing_ok=True)
+    return len(old)
 
 
 class PooledEventLog(SqliteEventLogStorage):

@@ -3,9 +3,12 @@
 python -m pipelines.instance.webserver --host 127.0.0.1 --port 3000 --workspace workspace.yaml
 """
 
+import asyncio
+import resource
 import sys
 from typing import Any
 
+import h11
 import uvicorn
 from dagster_webserver import cli
 from dagster_webserver.webserver import DagsterWebserver
@@ -13,11 +16,13 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from judgeline.paths import REPORT_PAGES, home
 from pipelines.instance.guard import Guard, Refusal, allowed_hosts
 
 _GRACE_S = 3  # for requests under way when the server is stopped
+REQUEST_S = 10.0  # for a request to be there, with its headers and body
 
 
 class GuardedWebserver(DagsterWebserver):
@@ -53,6 +58,12 @@ class GuardedWebserver(DagsterWebserver):
             return Refusal(
                 415, f"GraphQL is asked in application/json, not in {media_type[:200]!a}."
             ).response()
+        try:
+            is_query = isinstance(await request.json(), dict)
+        except (ValueError, RecursionError):  # ValueError: no JSON, or no UTF-8
+            is_query = False
+        if not is_query:
+            return Refusal(400, "GraphQL is asked by one JSON object with a query.").response()
         return await super().graphql_http_endpoint(request)
 
     async def _refuse_report(self, _request: Request) -> Response:
@@ -61,6 +72,44 @@ class GuardedWebserver(DagsterWebserver):
     report_asset_materialization_endpoint = _refuse_report
     report_asset_check_endpoint = _refuse_report
     report_asset_observation_endpoint = _refuse_report
+
+
+class PromptProtocol(H11Protocol):
+    """HTTP whose requests have to be there in time, on as many connections as files allow.
+
+    The parser shows the guard a request's target as it was sent.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Take a connection, unless half of the descriptors are in use."""
+        super().connection_made(transport)
+        if len(self.connections) > resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 > 0:
+            transport.close()
+        self._hold_to_time()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        super().data_received(data)
+        self._hold_to_time()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the deadline."""
+        super().connection_lost(exc)
+        self._forget()
+
+    def _hold_to_time(self) -> None:
+        is_upgraded = self.transport.get_protocol() is not self  # to a WebSocket, which may wait
+        if is_upgraded or self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._forget()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(REQUEST_S, self.transport.close)
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None
 
 
 def serve(
@@ -78,7 +127,7 @@ def serve(
         host=host or cli.DEFAULT_WEBSERVER_HOST,
         port=port or cli.DEFAULT_WEBSERVER_PORT,
         log_level=log_level,
-        http="h11",  # the parser that shows the guard a request's target as it was sent
+        http=PromptProtocol,
         timeout_graceful_shutdown=_GRACE_S,
     )
 

@@ -93,7 +93,8 @@ def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog)
     wanted = _wanted(instance, catalog, configured, cursor.get(_SEEN))
     known = {name: instance.get_dynamic_partitions(name) for name in configured}
     changes, lines = due(known, wanted, cursor, _busy(instance))
-    context.log.info("; ".join(lines))
+    if lines:  # each look that logs leaves a file
+        context.log.info("; ".join(lines))
     requests: list[Any] = []
     for definition, (added, gone) in zip((CORPUS, JUDGE), changes.values(), strict=True):
         requests += [definition.build_add_request(list(added))] if added else []

@@ -6,6 +6,7 @@ import dagster as dg
 from dagster import DefaultRunLauncher
 
 from pipelines.instance.homes import ENDED, recover
+from pipelines.instance.storage import delete_logs_of_ticks
 from pipelines.sensors.durations import sensor_seconds, whole_number
 
 ASKED_TAG = "judgeline/retry-asked"
@@ -78,7 +79,7 @@ def prune_compute_logs(context: dg.OpExecutionContext) -> None:
 
 @dg.job(
     name="prune_logs",
-    description=f"Deletes captured logs of runs that ended {VARIABLE} ({DEFAULT_DAYS}) days ago.",
+    description=f"Deletes logs of runs and ticks older than {VARIABLE} ({DEFAULT_DAYS}) days.",
 )
 def prune_logs() -> None:
     """Delete captured logs of runs that ended long ago."""
@@ -114,8 +115,9 @@ def kept_days() -> int:
 
 
 def prune(instance: dg.DagsterInstance, cutoff: datetime) -> int:
-    """Delete captured output of runs that ended before a moment; return how many, again or not."""
+    """Delete captured output of runs that ended, and logs of ticks, before a moment; count runs."""
     ended = instance.get_run_ids(dg.RunsFilter(statuses=[*ENDED], updated_before=cutoff))
     for run_id in ended:
         instance.compute_log_manager.delete_logs(prefix=[run_id])
+    delete_logs_of_ticks(instance.compute_log_manager, cutoff.timestamp())
     return len(ended)

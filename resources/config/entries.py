@@ -134,7 +134,7 @@ class EntryKind(Generic[M]):
         if path is None:
             return {**self.load(config_dir() / f"{self.plural}.yaml"), **self.load(self.own_file)}
         if text is None and path == self.own_file:  # which may be missing, or of comments alone
-            lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+            lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
             if not any(line.split("#")[0].strip() for line in lines):
                 return {}
         entries = read_entries(path, self.plural, text)

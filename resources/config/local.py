@@ -43,6 +43,11 @@ def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> 
             write_whole(file, whole.encode())
     except ValueError as error:
         raise ValueError(f"{error}.\nNothing was written.") from None
+    except OSError as error:
+        raise ValueError(
+            f"cannot write {file} ({error.strerror}); set JUDGELINE_CONFIG to a copy of config/ "
+            "that can be written"
+        ) from None
     return file
 
 

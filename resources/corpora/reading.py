@@ -29,7 +29,7 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
         io.require_few_lost(
             read.quarantine,
             len(read.battles) + len(read.quarantine),
-            ["unknown-winner"],
+            ["unknown-winner", "missing-model"],
             f"corpus {definition.slug!r}",
             "Correct the files, or write 'allow_quarantine: true' in corpora.yaml",
         )

@@ -40,8 +40,8 @@ def require_slug(key: str) -> str:
     """Return a partition key that is safe as a file name, in a page's address and in a range."""
     if not _SLUG.fullmatch(key) or ".." in key:
         raise ValueError(
-            f"unsafe partition key {key!r}; use lower-case letters, digits, '.', '-' and '_', "
-            "starting with a letter or digit (put the display name beside the slug)"
+            f"unsafe partition key {key!r}; use up to 100 lower-case letters, digits, "
+            "'.', '-' and '_', the first a letter or digit (put the display name beside the slug)"
         )
     return key
 

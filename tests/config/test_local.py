@@ -53,6 +53,27 @@ def test_a_corpus_brings_the_judges_that_it_names(own: Path, capsys) -> None:
     assert "judgeline run --corpus softelo-annotations --dry-run" in capsys.readouterr().out
 
 
+def test_a_folder_that_cannot_be_written_is_named_with_the_remedy(own: Path, capsys) -> None:
+    own.write_text("a file where the folder is to be")
+    assert main(["judges", "add", "strict", *settings(*SERVED, "display_name=S")]) == 1
+    said = capsys.readouterr().err
+    assert f"cannot write {own / 'judges.yaml'} (" in said
+    assert "set JUDGELINE_CONFIG" in said
+
+
+def test_a_file_in_another_encoding_is_named(own: Path) -> None:
+    own.mkdir()
+    (own / "judges.yaml").write_text("one: {kind: openai}", encoding="utf-16")
+    with pytest.raises(ValueError, match=r"local/judges.yaml is not UTF-8 at byte 0; save it"):
+        JUDGES.load()
+
+
+def test_a_slug_fits_the_name_of_a_file(own: Path, capsys) -> None:
+    assert main(["corpora", "add", "c" * 300, *settings("reader=battles", "location=x.csv")]) == 1
+    assert "Nothing was written" in capsys.readouterr().err
+    assert main(["corpora", "add", "c" * 100, *settings("reader=battles", "location=x.csv")]) == 0
+
+
 def test_settings_are_an_entry_or_change_an_example(own: Path, monkeypatch) -> None:
     assert main(["judges", "add", "strict", *settings(*SERVED, "display_name=Strict")]) == 0
     changed = settings("decoding.max_tokens=99", "concurrency=3")

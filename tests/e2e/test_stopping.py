@@ -79,3 +79,26 @@ def test_servers_and_runs_end_with_the_interface(living, number, seconds, code):
     finally:
         end_all(started | {living.server.pid})
         living.server.wait(30)
+
+
+def test_a_dead_web_server_begins_anew_and_dead_code_ends_everything(living: Living) -> None:
+    """The code is a process that the code server started, and does not miss."""
+    living.start()
+    assert living.server is not None
+    begin_a_run(living)
+    started = below(living.server.pid)
+    (web,) = (pid for pid in started if "instance.webserver" in command(pid))
+    (code,) = (pid for pid in started if " api grpc " in command(pid))
+    try:
+        os.kill(web, signal.SIGKILL)
+        living.wait("the web server to answer again", living.answers, 90)
+        assert "The web server ended by itself; it begins anew" in living.told()
+        assert code in below(living.server.pid)
+        started |= below(living.server.pid)
+        os.kill(code, signal.SIGKILL)
+        assert living.server.wait(20 + STOPPED_SECONDS) == 1, living.told()
+        assert "process of the code server ended by itself" in living.told()
+        assert [command(pid)[:120] for pid in left_after(started, KILLED_SECONDS)] == []
+    finally:
+        end_all(started | {living.server.pid})
+        living.server.wait(30)

@@ -21,7 +21,7 @@ from fault_server import USAGE, FaultServer, judged, serving
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from judgeline.judges.budget import Budget, Cost, Price
+from judgeline.judges.budget import Budget, Cost, Meter, Price
 from judgeline.judges.buying import Account, BudgetError, Buyer
 
 PAID = sum(USAGE)  # tokens that the server states per answer
@@ -264,6 +264,35 @@ def test_a_cap_holds_against_any_usage_that_a_server_states(usage, cap, tmp_path
     told = [record.message for record in caplog.records if "implausible" in record.message]
     assert len(told) == (usage != (0, 0))
     assert all(str(tokens) in told[0].replace(",", "") for tokens in usage if told)
+
+
+def metered(budget: Budget) -> Meter:
+    return Meter(budget, None, Counter(), lambda _: None)
+
+
+@pytest.mark.parametrize("per_token", [4, 7.9, 8, 8.1, 16, 1000])
+def test_understated_usage_overruns_a_cap_at_most_twofold(per_token: float) -> None:
+    """The server counts four bytes a token, and states fewer tokens than that."""
+    n_bytes, cap = (8_000, 1_600), 60_000
+    budget, taken = Budget(tokens=cap), 0.0
+    meter, most = metered(budget), Cost(1, 8_200, 2_000)
+    while budget.reserve(most):
+        stated = int(n_bytes[0] / per_token), int(n_bytes[1] / per_token)
+        budget.settle(most, meter.cost(stated, n_bytes, most))
+        taken += sum(n_bytes) / 4
+    assert taken <= 2 * cap
+    assert (meter.counts["implausible_usage"] > 0) == (per_token > 8)
+
+
+def test_a_prompt_is_held_to_the_record_of_the_judge() -> None:
+    meter, most = metered(Budget()), Cost(1, 8_200, 2_000)
+    for _ in range(19):
+        meter.cost((2_667, 20), (8_000, 80), most)  # three bytes a token
+    understated = (1_143, 20), (8_000, 80), most  # seven
+    assert meter.cost(*understated).prompt_tokens == 1_143  # the record is short
+    meter.cost((2_667, 20), (8_000, 80), most)
+    assert meter.cost(*understated) == most
+    assert meter.cost((1_600, 20), (8_000, 80), most).prompt_tokens == 1_600  # five: English
 
 
 def test_a_long_answer_counts_as_long_as_it_is(tmp_path: Path) -> None:

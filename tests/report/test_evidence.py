@@ -14,9 +14,11 @@ GOOD = {"miscoverage": 0.1, "skill": 0.81, "skill_lower": 0.4, "skill_upper": 0.
 
 
 def board(*rows: tuple[str, float, float, float, str]) -> pd.DataFrame:
-    """Rows of model, best rank, judge rating, human rating and flags."""
+    """Rows of model, best rank, judge rating (the rating, too), human rating and flags."""
     columns = ["model", "best_rank", "judge_rating", "human_rating", "flags"]
-    return pd.DataFrame(rows, columns=columns).assign(method="auto", judge_upper=1700.0)
+    table = pd.DataFrame(rows, columns=columns).assign(method="auto", judge_upper=1700.0)
+    rating = table["judge_rating"]
+    return table.assign(rating=rating, lower=rating - 60, upper=rating + 60)
 
 
 VOTED = [("ant", 1.0, 1610.0, 1600.0, ""), ("bee", 1.0, 1500.0, 1490.0, ""),
@@ -37,9 +39,10 @@ def lines(
     return evidence_lines(table, pd.DataFrame([others, row]), summary, predictions)
 
 
-def test_a_good_judge_has_four_sentences_and_no_warning() -> None:
+def test_a_good_judge_has_five_sentences_and_no_warning() -> None:
     said = lines(board(*VOTED, NEW))
     assert [text for text, warns in said if not warns] == [
+        "Not voted on: newt 1580 (1520 to 1640).",
         "3 of 4 models may be the best.",
         "Each model rated as if nobody had voted on it, the judge is 32 Elo from people on average;"
         " a perfect judge would show 10.",
@@ -47,7 +50,7 @@ def test_a_good_judge_has_four_sentences_and_no_warning() -> None:
         " the judge knows without these.",
         "Tried on models unlike those that calibrate: upper third 5 of 6.",
     ]
-    assert len(said) == 4
+    assert len(said) == 5
     # a count of intervals that calibrated one another is n less a tenth of n for any judge
     assert not [text for text, _ in said if re.search("interval.*hold|hold.*interval", text)]
 

@@ -73,6 +73,15 @@ def test_a_good_file_exits_with_0_and_says_where_things_are(tmp_path, capsys):
     assert "smoothed-0.55" in capsys.readouterr().out
 
 
+def test_a_closed_output_is_no_error(tmp_path: Path) -> None:
+    battles, out = write_battles(tmp_path / "battles.csv"), tmp_path / "out"
+    command = [sys.executable, "-m", "judgeline", "rank", str(battles), "--out", str(out)]
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command, "--no-report"]
+    done = subprocess.run(closed, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (out / "leaderboard.csv").exists()
+
+
 def test_a_judge_against_people_exits_with_2(tmp_path: Path) -> None:
     battles = write_battles(tmp_path / "battles.csv", judge_sign=-1)
     done = judgeline("rank", str(battles), "--out", str(tmp_path / "out"))

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from rich.console import Console
 
 from assets.judging.asking import _log
+from judgeline.terminal import open_console
 from pipelines.commands.console import RunOutcome, RunReporter, cause
 
 
 def _ran(asset) -> tuple[dg.ExecuteInProcessResult, str]:
     out = io.StringIO()
-    with RunReporter(Console(file=out, width=60)) as reporter:
+    with RunReporter(open_console(file=out, width=60)) as reporter:
         definitions = dg.Definitions([asset], loggers={"console": reporter.logger()})
         job = definitions.resolve_implicit_global_asset_job_def()
         with dg.DagsterInstance.ephemeral() as instance:
@@ -80,7 +80,7 @@ def test_a_leaderboard_says_how_many_intervals_hold():
 
 def test_a_board_is_printed_where_no_bar_can_move():
     out = io.StringIO()
-    with RunReporter(Console(file=out, width=60), verbose=False) as reporter:
+    with RunReporter(open_console(file=out, width=60), verbose=False) as reporter:
         assert reporter.wants_board
         reporter.show_board("1 model-a", "It stands.")
         assert out.getvalue() == "It stands.\n1 model-a\n"
@@ -101,7 +101,10 @@ def test_a_board_below_the_bar_gives_way_to_the_final_one_unless_there_is_none(
 ):
     out = io.StringIO()
     ending = pytest.raises(error) if error else contextlib.nullcontext()
-    with ending, RunReporter(Console(file=out, force_terminal=True), verbose=False) as reporter:
+    with (
+        ending,
+        RunReporter(open_console(file=out, force_terminal=True), verbose=False) as reporter,
+    ):
         reporter.show_board("model-a", "Still being made: b.")
         if error:
             raise error
@@ -120,7 +123,7 @@ def test_a_warning_is_told_as_one():
 
 def test_names_are_text_and_never_markup():
     out = io.StringIO()
-    with RunReporter(Console(file=out, width=20)) as reporter:
+    with RunReporter(open_console(file=out, width=20)) as reporter:
         reporter.begin("job [red]arena", 3)
         reporter.line("done", "[bold]table[/bold] with a name longer than the line")
         reporter.line("warn", "\x1b]0;title\x07", "\u202e\x9b31m [red]seen")
@@ -132,7 +135,7 @@ def test_names_are_text_and_never_markup():
 
 def test_a_terminal_gets_a_bar_that_disappears():
     out = io.StringIO()
-    with RunReporter(Console(file=out, width=80, force_terminal=True)) as reporter:
+    with RunReporter(open_console(file=out, width=80, force_terminal=True)) as reporter:
         reporter.begin("judge job", 3)
         reporter.message("judging: careful answered 500 of 600 presentations")
     assert "\x1b[2K" in out.getvalue()  # the line of the bar is cleared
@@ -150,7 +153,7 @@ def test_a_warning_about_a_judge_has_a_line_in_the_terminal_and_in_the_run_log(i
         requests.join()
 
     out = io.StringIO()
-    console = Console(file=out, width=80, force_terminal=is_terminal, no_color=True)
+    console = open_console(file=out, width=80, force_terminal=is_terminal, no_color=True)
     with dg.DagsterInstance.ephemeral() as instance, RunReporter(console) as reporter:
         definitions = dg.Definitions(
             [asking], jobs=[dg.define_asset_job("job")], loggers={"console": reporter.logger()}
@@ -169,7 +172,7 @@ def test_a_warning_about_a_judge_has_a_line_in_the_terminal_and_in_the_run_log(i
 
 def test_a_job_is_one_line_with_counts_unless_more_is_asked_for():
     out = io.StringIO()
-    with RunReporter(Console(file=out, width=120), verbose=False) as reporter:
+    with RunReporter(open_console(file=out, width=120), verbose=False) as reporter:
         reporter.begin("judge job", 3)
         for mark in ("done", "ok", "ok", "warn"):
             reporter.line(mark, "something", "seen")

@@ -1,12 +1,17 @@
 """`judgeline rank`, called as a function: its numbers, its files, and what it refuses."""
 
 import csv
+import io
 import json
 import math
 import re
+import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from statistics import NormalDist
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -25,6 +30,7 @@ from judgeline.api import (
 )
 from judgeline.cli import main
 from judgeline.io import read_judged_battles
+from judgeline.terminal import open_console, show_ranked
 
 TABLES = ("heldout.csv", "conformal.csv", "summary.csv", "leaderboard.csv", "quarantine.csv")
 QUICK = Settings(n_resamples=0)
@@ -509,12 +515,94 @@ def test_a_table_gives_the_board_of_its_file(battles_csv: Path, tmp_path: Path) 
         judgeline.rank(annotations)
 
 
+def test_settings_of_every_door_are_arguments_of_rank(battles_csv: Path) -> None:
+    wide = judgeline.rank(battles_csv, replace(QUICK, miscoverage=0.3, seed=3, method="soft"))
+    own = judgeline.rank(battles_csv, QUICK, miscoverage=0.3, seed=3, method="soft")
+    assert own.settings == wide.settings
+    pd.testing.assert_frame_equal(own.leaderboard, wide.leaderboard)
+
+
+class Frame:
+    """A table of another library, which polars and pyarrow turn into one of pandas so."""
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        self.to_pandas = table.copy
+
+
+@pytest.mark.parametrize(
+    "of", [Frame, lambda table: table.to_dict("list"), lambda table: table.to_dict("records")]
+)
+def test_tables_of_other_libraries_are_read(of: Any) -> None:
+    table = simulated_battles(n_battles=300)
+    board = judgeline.rank(of(table), QUICK)
+    pd.testing.assert_frame_equal(board.leaderboard, judgeline.rank(table, QUICK).leaderboard)
+    assert repr(judgeline.doctor(of(table))) == repr(judgeline.doctor(table))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: judgeline.rank(None), "battles is of type NoneType; expected a path, a Data"),
+        (lambda: judgeline.doctor(5), "battles is of type int; expected a path"),
+        (lambda: judgeline.win_rates([1]), "battles is of type list; expected a path"),
+        (lambda: judgeline.pass_rates(5), "answers is of type int; expected a path"),
+        (lambda: judgeline.rank("x.csv", {"seed": 1}), "settings is of type dict; expected judgel"),
+        (lambda: judgeline.Settings(method=3), "method is 3; expected a name such as 'soft'"),
+    ],
+)
+def test_a_wrong_type_is_one_sentence(call: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        call()
+
+
+def test_a_plot_is_saved_and_is_one_line_at_a_prompt(tmp_path: Path, monkeypatch) -> None:
+    drawn = judgeline.rank(simulated_battles(n_battles=300), QUICK).plot()
+    assert "\n" not in repr(drawn)
+    assert "<svg" not in repr(drawn)
+    drawn.save(tmp_path / "board.svg")
+    assert (tmp_path / "board.svg").read_text("utf-8") == str(drawn)
+    with pytest.raises(ValueError, match=r"ends neither in .svg nor in .png"):
+        drawn.save(tmp_path / "board.pdf")
+    sent: dict[str, Any] = {}
+    monkeypatch.setitem(sys.modules, "cairosvg", SimpleNamespace(svg2png=sent.update))
+    drawn.save(tmp_path / "board.png")
+    assert sent["write_to"] == str(tmp_path / "board.png")
+    assert b"var(" not in sent["bytestring"]  # which cairo does not know
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+    with pytest.raises(ValueError, match=r"needs cairosvg .*save it as .*board.svg"):
+        drawn.save(tmp_path / "board.png")
+
+
+def test_the_package_shows_its_own_names_alone() -> None:
+    assert [name for name in dir(judgeline) if name[0] == "_"] == ["__version__"]
+    assert {"Any", "import_module"}.isdisjoint(dir(judgeline))
+    assert all(getattr(judgeline, name) for name in dir(judgeline))
+
+
+def test_models_without_votes_are_named_first_wherever_a_board_is_told(tmp_path: Path) -> None:
+    table = simulated_battles(n_battles=900)
+    new = table["model_a"].eq("model-02") | table["model_b"].eq("model-02")
+    board = judgeline.rank(table.assign(human_outcome=table["human_outcome"].mask(new)), QUICK)
+    row = board.leaderboard.set_index("model").loc["model-02"]
+    ends = f"{row['lower']:.0f} to {row['upper']:.0f}"
+    if math.isinf(row["upper"]):
+        ends = "unbounded"
+    told = f"Not voted on: model-02 {row['rating']:.0f} ({ends})."
+    out = io.StringIO()
+    show_ranked(open_console(file=out), board)
+    sentences = out.getvalue()[out.getvalue().index("The judge alone") :].splitlines()
+    assert sentences[1] == told
+    assert told in repr(board)
+    board.to_html(tmp_path / "report.html")
+    assert told in (tmp_path / "report.html").read_text("utf-8")
+
+
 def test_a_board_shows_in_a_notebook_with_names_as_text() -> None:
     table = simulated_battles(n_battles=300).replace({"model-01": "<b>bold</b>"})
     board = judgeline.rank(table, QUICK)
     drawn = ElementTree.fromstring(board.plot()._repr_html_())  # noqa: S314  our own
     assert "<b>bold</b>" in [element.text for element in drawn.iter()]
-    assert set(re.findall(r"var\((--fig-\w+)\)", board.plot())) <= set(
+    assert set(re.findall(r"var\((--fig-\w+)\)", board.plot().svg)) <= set(
         re.findall(r"(--fig-\w+): #", drawn.attrib["style"])
     )
     shown = board._repr_html_()
@@ -583,6 +671,12 @@ def test_votes_may_name_the_winner() -> None:
         ({"judge": ["one", "two"] * 450}, {}, "one with 'judge': one", "one with --judge: one"),
         (
             {"score_difference": [math.nan] * 90 + [1.0] * 810},
+            {},
+            "left with allow_quarantine=True",
+            "left with --allow-quarantine",
+        ),
+        (
+            {"model_a": [None] * 90 + ["m"] * 810},
             {},
             "left with allow_quarantine=True",
             "left with --allow-quarantine",

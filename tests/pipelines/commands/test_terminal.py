@@ -1,14 +1,22 @@
 """Leaderboards in the terminal: ranks with their reach, the evidence, and what it is worth."""
 
 import io
+import re
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
+from sources import LAYERS, files
 
 from judgeline.report.wording import surrogacy_text
 from judgeline.tables.intervals import with_judge_columns
-from judgeline.terminal import machine_readable, show_leaderboard
+from judgeline.terminal import (
+    machine_readable,
+    open_console,
+    plain_table,
+    printable,
+    show_leaderboard,
+)
+from pipelines.commands.console import progress_bar
 
 BOARD = pd.DataFrame(
     {
@@ -35,7 +43,9 @@ BOARD = pd.DataFrame(
 
 def shown(board: pd.DataFrame, *tables: pd.DataFrame) -> str:
     out = io.StringIO()
-    show_leaderboard(Console(file=out, width=130, force_terminal=False), board, "title", *tables)
+    show_leaderboard(
+        open_console(file=out, width=130, force_terminal=False), board, "title", *tables
+    )
     return out.getvalue()
 
 
@@ -69,7 +79,9 @@ def test_a_model_stands_with_its_evidence_and_what_judge_and_votes_say_alone() -
 
 def test_a_usual_window_cuts_no_number_and_no_name() -> None:
     out = io.StringIO()
-    show_leaderboard(Console(file=out, width=100), BOARD.assign(model=["gpt-4", "b", "c"]), "title")
+    show_leaderboard(
+        open_console(file=out, width=100), BOARD.assign(model=["gpt-4", "b", "c"]), "title"
+    )
     cells = cells_of(out.getvalue())
     assert cells["gpt-4"][2:4] == ["1600", "1550 to 1650"]
     assert cells["gpt-4"][5:7] == ["1611", "1650"]
@@ -144,3 +156,19 @@ def test_a_missing_number_is_a_dash_in_markdown_and_a_name_stays() -> None:
     new = dict(zip(rows[0], rows[4], strict=True))
     assert (new["human_rating"], new["beta"], new["rating"]) == ("–", "–", "1400.0")
     assert [cell for row in rows for cell in row].count("nan") == 1
+
+
+def test_a_name_with_colons_or_brackets_is_shown_as_it_is() -> None:
+    name, out = "[red]q:100:7b :x: \x1b", io.StringIO()
+    console = open_console(file=out, width=130)
+    show_leaderboard(console, BOARD.assign(model=name), "title")
+    console.print(plain_table("title", [name], [[name]]))
+    with progress_bar(open_console(file=out, width=130, force_terminal=True)) as bar:
+        bar.add_task(printable(name))
+        bar.refresh()
+    assert out.getvalue().count("[red]q:100:7b :x: \N{REPLACEMENT CHARACTER}") >= 5
+
+
+def test_one_maker_makes_the_consoles() -> None:
+    made = [path.name for path in files(*LAYERS) if re.search(r"Console\(", path.read_text())]
+    assert made == ["terminal.py"]

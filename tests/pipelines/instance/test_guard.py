@@ -1,7 +1,9 @@
 """The guard of the web interface, at a real server: whose requests pass, and whose do not."""
 
+import contextlib
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from processes import wait_for
 from starlette.routing import Route
 
 from judgeline.paths import ROOT
+from pipelines.instance import webserver
 from pipelines.instance.guard import ALLOWED_HOSTS, allowed_hosts
 
 PROXY = "judges.example.org"
@@ -23,9 +26,10 @@ Headers = list[tuple[str, str]]
 
 
 class Door(NamedTuple):
-    """A server behind the guard: its port, and what it answers to bytes."""
+    """A server behind the guard: its port, what it answers to bytes, and its process."""
 
     port: int
+    pid: int = 0
 
     def status(
         self, target: str, headers: Headers, method: str = "GET", body: bytes = b""
@@ -77,7 +81,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     server = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment)
     try:
         wait_for("the web server", lambda: server.poll() is not None or answers(port), 90)
-        yield Door(port)
+        yield Door(port, server.pid)
     finally:
         server.terminate()
         server.wait(30)
@@ -260,3 +264,65 @@ def test_allowed_hosts_are_read_as_the_address_line_shows_them(monkeypatch):
     assert allowed_hosts() == frozenset()
     monkeypatch.setenv(ALLOWED_HOSTS, "Judges.Example.org, localhost:8080,[::1]:8080,")
     assert allowed_hosts() == {"judges.example.org", "localhost:8080", "[::1]:8080"}
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"{ version }"', b"\xff\xfe", b"[" * 100_000])
+def test_graphql_is_asked_by_one_object(door: Door, body: bytes) -> None:
+    assert door.status("/graphql", door.own(JSON), "POST", body)[0] == 400
+
+
+HEADERS = "GET / HTTP/1.1\r\nHos"
+BODY = (
+    "POST /graphql HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Type: application/json\r\n"
+    "Content-Length: 9\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(("limit", "begun"), [(8192, HEADERS), (8192, BODY), (1024, HEADERS)])
+def test_slow_connections_are_closed_in_time_and_stop_no_server(
+    door: Door, limit: int, begun: str, many_files: None
+) -> None:
+    _, hard = resource.prlimit(door.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(door.pid, resource.RLIMIT_NOFILE, (limit, hard))
+    slow = [socket.create_connection(("127.0.0.1", door.port), 30) for _ in range(1300)]
+    for one in slow:
+        with contextlib.suppress(ConnectionError):  # beyond half of the limit
+            one.sendall(begun.format(port=door.port).encode())
+    if limit > 2 * len(slow):
+        assert door.status("/server_info", door.own())[0] == 200
+    for one in slow:
+        with one, contextlib.suppress(ConnectionError):
+            assert one.recv(1) == b""
+    assert door.status("/server_info", door.own())[0] == 200
+
+
+def test_a_web_socket_may_wait(door: Door, monkeypatch) -> None:
+    with socket.create_connection(("127.0.0.1", door.port), 30) as connection:
+        key = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        key += "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: graphql-ws"
+        host = f"GET /graphql HTTP/1.1\r\nHost: localhost:{door.port}\r\n"
+        connection.sendall(f"{host}{key}\r\n\r\n".encode())
+        assert b"101 Switching Protocols" in connection.recv(4096)
+        connection.settimeout(webserver.REQUEST_S + 2)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] != resource.RLIM_INFINITY and before[1] < 8192:
+        pytest.skip(f"1,300 connections and as many answers need more than {before[1]} files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8192, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_interface_lets_its_servers_open_as_many_files_as_the_system_allows() -> None:
+    program = (
+        "import resource as r; from pipelines.commands.ui import raise_descriptor_limit; "
+        "r.setrlimit(r.RLIMIT_NOFILE, (256, 2048)); raise_descriptor_limit(); "
+        "print(r.getrlimit(r.RLIMIT_NOFILE))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "(2048, 2048)\n", done.stderr

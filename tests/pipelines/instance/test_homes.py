@@ -10,7 +10,9 @@ import dagster as dg
 import pytest
 import yaml
 
-from judgeline.paths import ROOT
+from judgeline.atomic import write_whole
+from judgeline.paths import ROOT, readable_home_message
+from judgeline.paths import home as home_path
 from pipelines.instance import homes
 from pipelines.instance.homes import open_instance, prepare_home
 
@@ -131,3 +133,16 @@ def test_programs_that_open_a_new_home_at_once_all_can(tmp_path: Path) -> None:
             for _ in range(4)
         ]
         assert [(one.communicate()[1][-200:], one.returncode) for one in programs] == 4 * [(b"", 0)]
+
+
+@pytest.mark.parametrize("make", [prepare_home, lambda: write_whole(home_path() / "a" / "b", b"")])
+def test_a_new_home_is_closed_to_other_users_and_an_open_one_is_named(make, home) -> None:
+    before = os.umask(0o022)
+    try:
+        make()
+    finally:
+        os.umask(before)
+    assert home.stat().st_mode & 0o777 == 0o700
+    assert readable_home_message() == ""
+    home.chmod(0o755)
+    assert readable_home_message().endswith(f"can read {home}; close it: chmod 700 {home}")

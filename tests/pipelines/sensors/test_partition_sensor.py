@@ -1,5 +1,7 @@
 """Partitions are what is configured and in use: added, retired, never lost to a broken file."""
 
+from pathlib import Path
+
 import dagster as dg
 import pytest
 from sqlalchemy.exc import IntegrityError
@@ -48,7 +50,11 @@ class Office:
 
     def look(self):
         """Evaluate the sensor, do to the partitions what it asks for, and return its result."""
-        with dg.build_sensor_context(instance=self.instance, cursor=self.cursor) as context:
+        names = {"repository_name": "__repository__", "sensor_name": "configured_partitions"}
+        given = {"instance": self.instance, "cursor": self.cursor, **names}
+        if not self.instance.is_ephemeral:
+            given["instance_ref"] = self.instance.get_ref()
+        with dg.build_sensor_context(**given) as context:
             result = configured_partitions(context, catalog=self.catalog)
         self.cursor = getattr(result, "cursor", self.cursor)
         for request in getattr(result, "dynamic_partitions_requests", None) or []:
@@ -280,3 +286,15 @@ def test_the_comparison_of_judges_that_were_run_in_part_succeeds(workshop):
         )
     assert result.success
     assert (workshop.home / "reports" / "tiny.html").exists()
+
+
+def test_looks_without_news_leave_no_files(tmp_path):
+    (tmp_path / "instance").mkdir()
+    with dg.DagsterInstance.local_temp(str(tmp_path / "instance")) as instance:
+        office = Office(tmp_path, instance)
+        logs = Path(instance.compute_log_manager._base_dir)
+        office.look()
+        n_files = len([*logs.rglob("*.err")])
+        for _ in range(3):
+            office.look()
+        assert n_files == len([*logs.rglob("*.err")]) <= 1

@@ -15,7 +15,13 @@ from dagster._core.events import EngineEventData
 from judgeline.paths import ROOT
 from pipelines.definitions import SENSORS, defs
 from pipelines.instance import homes, processes
-from pipelines.instance.homes import HOST_TAG, in_process_on_named_host, is_gone, recover
+from pipelines.instance.homes import (
+    HOST_TAG,
+    PROCESS_TAG,
+    in_process_on_named_host,
+    is_gone,
+    recover,
+)
 from pipelines.instance.processes import this_host
 from pipelines.sensors import upkeep
 from pipelines.sensors.durations import sensor_seconds
@@ -157,6 +163,20 @@ def test_a_process_that_ended_and_was_not_collected_is_gone(instance):
     ended.wait()
 
 
+def test_a_step_of_the_clock_ends_no_run_and_a_number_given_again_does(instance, monkeypatch):
+    """The run's process notes its start by ticks; an attempt takes over tags, and not its mark."""
+    done = dg.execute_job(dg.reconstructable(looking), instance=instance)
+    tags = instance.get_run_by_id(done.run_id).tags
+    monkeypatch.setattr(processes, "_CLOCK_SLACK_S", -3600.0)  # the clock went an hour forward
+    assert not is_gone(instance, done.run_id)
+    _, pid, ticks, boot = tags[PROCESS_TAG].split()
+    for other in (f"{pid} {int(ticks) + 1} {boot}", f"{pid} {ticks} another-boot", NO_PROCESS):
+        instance.add_run_tags(done.run_id, {PROCESS_TAG: f"{done.run_id} {other}"})
+        assert is_gone(instance, done.run_id)
+    attempt = instance.create_run_for_job(looking, tags={PROCESS_TAG: tags[PROCESS_TAG]})
+    assert not is_gone(instance, attempt.run_id)  # it has not said yet which process it is
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 def test_a_process_began_when_it_was_started():
     before = time.time()
@@ -210,6 +230,17 @@ def test_only_logs_of_runs_that_ended_before_go_and_events_stay(instance):
     assert len(instance.all_logs(run.run_id)) == n_events
     assert prune(instance, FUTURE) == 1  # nothing left of it, which is no error
     assert of_begun.exists()  # its run is under way
+
+
+def test_old_logs_of_ticks_go_and_new_ones_stay(instance):
+    """A look of a sensor that logs leaves a file, whose key begins with the repository."""
+    logs = Path(instance.compute_log_manager._base_dir) / "__repository__" / "sensor"
+    logs.mkdir(parents=True)
+    for name, moment in (("old", PAST), ("new", FUTURE)):
+        (logs / f"{name}.err").write_text("said")
+        os.utime(logs / f"{name}.err", (moment.timestamp(), moment.timestamp()))
+    prune(instance, datetime.now(UTC))
+    assert [file.name for file in logs.iterdir()] == ["new.err"]
 
 
 def test_the_job_runs_weekly_without_being_switched_on(instance):
