@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.alone import agreement, plain, with_shares
 from judgeline.comparing import compare_on
 from judgeline.diagnosis import Diagnosis, doctor
 from judgeline.elo import (
@@ -75,10 +76,11 @@ from judgeline.report import (
     write_report,
 )
 from judgeline.settings import Settings
+from judgeline.steps import rationales
 from judgeline.steps.coding import coded, once, units
 from judgeline.steps.comparison import pooled_board
 from judgeline.steps.memory import STEPS, run
-from judgeline.steps.rationales import agreement, predicted_choices, predicted_ratings
+from judgeline.steps.rationales import predicted_choices, predicted_ratings
 from judgeline.steps.reference import anchored
 from judgeline.steps.reliability import repeated_measurements, weakness
 from judgeline.steps.step import as_columns
@@ -102,6 +104,7 @@ __all__ = [
     "Ranking",
     "Settings",
     "UnusableJudgeError",
+    "agreement",
     "ask",
     "consistency",
     "doctor",
@@ -109,6 +112,7 @@ __all__ = [
     "learn_judge",
     "learn_ratings",
     "pass_rates",
+    "plain",
     "pool",
     "rank",
     "rank_battles",
@@ -500,7 +504,7 @@ def reference_ratings(
     """
     lenient = {"allow_quarantine": False, "with_votes": False}
     lenient |= {"missing": missing, "same_names": same_names}
-    scored = readable(battles, judge, outcomes, columns, **lenient).scored
+    scored = with_shares(readable(battles, judge, outcomes, columns, **lenient).scored)
     settings = Settings(reference_model=reference, miscoverage=miscoverage)
     names = pd.Series([f"battle {place}" for place in range(len(scored))], index=scored.index)
     prompts = scored.assign(battle_id=names, question_id=scored["question_id"].fillna(names))
@@ -890,7 +894,7 @@ def learn_ratings(ratings: pd.DataFrame, *, seed: int = 0) -> LearntRatings:
     for form, labels, shown in (predicted_choices if is_ranking else predicted_ratings)(own, seed):
         predictions[form.lower()] = shown.reindex(range(len(ratings))).to_numpy()
         try:
-            curves.append(agreement(labels, seed).assign(method=form.lower()))
+            curves.append(rationales.agreement(labels, seed).assign(method=form.lower()))
         except TooLittleToLearnError as error:
             notes.append(f"{form.lower()}: {error}")
     measured = pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()

@@ -1,7 +1,8 @@
 """Published kinds of files: what tells one, what its rows hold, and how they are read."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import filter as filter_names
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,35 +43,39 @@ class Given(NamedTuple):
 
 
 class Half(NamedTuple):
-    """What `doctor` says of verdicts or votes alone; ``{file}`` and ``{layout}`` are filled in."""
+    """Words of `doctor` on verdicts or votes alone; ``{file}`` and ``{layout}`` are filled in."""
 
     holds: str
-    gate: str
-    lacks: str
-    command: str
+    gate: str = ""
+    lacks: str = ""
+    command: str = ""
     supports: tuple[str, ...] = ()
 
 
 VOTES = Half(
     "votes of people without verdicts of a judge",
-    "nothing to rate models by yet: these votes have no judge",
+    "no judge to put on the human scale",
     "Verdicts of a judge on the same battles: score_difference, judge_score_a and judge_score_b, "
     "judge_winner or verdict. A checkout of judgeline asks a judge for them (docs/judges.md).",
-    "judgeline doctor {file}",
+    "judgeline plain {file}",
+    ("Bradley-Terry ratings by people's votes alone",),
 )
 REFERENCE = Half(
     "verdicts of a judge on models beside a reference model ({layout})",
-    "such verdicts are rated by the lineage, in a checkout",
-    "Votes of people, without which ratings are the judge's.",
-    "judgeline corpora add NAME --set reader={layout} --set location={file}",
-    ("reference-anchored ratings (docs/reference-elo.md)",),
+    supports=("reference-anchored ratings in the lineage (docs/reference-elo.md)",),
+)
+LABELS = Half(
+    "a judge's verdicts beside gold labels ({layout}), which measure a judge and rate no models",
+    "no models to rate: labels measure the judge",
+    "Models, for ratings: model_a, model_b and a verdict.",
+    "judgeline agreement {file}",
+    ("agreement of the judge with the labels, kappa, position bias if both orders are there",),
 )
 VERDICTS = Half(
     "verdicts of another program ({layout})",
-    "verdicts of another program are rated by the lineage, in a checkout",
-    "Votes of people, which such files do not have.",
-    "judgeline verdicts import {file} --format {layout} --out DIR",
-    ("import into the lineage",),
+    supports=(
+        "import into the lineage (judgeline verdicts import FILE --format {layout} --out DIR)",
+    ),
 )
 
 
@@ -87,7 +92,8 @@ class Layout:
     """A published kind of file, by its name in messages and in ``corpora.yaml``.
 
     A file is of the layout if it has all `columns` (of JSON: keys) of one version, which stand in
-    one text, or by its `suffix`. `half` is what `doctor` says of verdicts or votes alone. `corpus`
+    one text (``*`` is any part of a name), or by its `suffix`. `names` has its own names of our
+    columns. `half` is what `doctor` says of verdicts or votes alone. `corpus`
     reads files as battles, quarantined rows and verdicts; `rank` rates these if they hold votes too
     (`is_rated`). `battles` makes rows of judged battles, in our columns, which `rank` reads as it
     reads a user's: columns ``file`` and ``row`` say that they are rows of a file, and the column
@@ -102,11 +108,15 @@ class Layout:
     is_rated: bool = False
     battles: Callable[[Given], pd.DataFrame] | None = None
     voters: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def fits(self, columns: Collection[str], suffixes: Collection[str] = ()) -> bool:
         """Return whether columns of a file, or the suffixes of several, tell this layout."""
         is_named = bool(self.suffix) and self.suffix in suffixes
-        return is_named or any({*one.split()} <= {*columns} for one in self.columns)
+        return is_named or any(
+            all(name in columns or filter_names(columns, name) for name in one.split())
+            for one in self.columns
+        )
 
     def read(self, paths: Sequence[Path], stated: Stated = NOTHING_STATED) -> CorpusRead:
         """Return files as a corpus; ValueError of a layout that `rank` alone reads."""

@@ -1,0 +1,360 @@
+"""Kinds of file that people publish, rebuilt small: what `doctor` says, and that its command works.
+
+Names and numbers are of this module; the keys are those of the programs and data sets.
+"""
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations, permutations
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from test_programs import evaluation, output
+
+from judgeline.cli import main
+
+MODELS = ("ant", "bee", "cat", "dog")
+Rows = list[dict[str, Any]]
+TEXT = "A sentence that answers the question at some length, so that nobody takes it for a name. "
+
+
+def mark(question: int, model: int) -> int:
+    return (7 * question + 5 * model * model + 3 * model) % 9 + 1
+
+
+def battles(n: int = 3) -> Iterator[tuple[int, int, int, int]]:
+    """Yield question, both models and the winner's side: 0, 1, or 2 for a tie."""
+    for question in range(n):
+        for a, b in combinations(range(4), 2):
+            first, second = (a, b) if (question + a) % 2 else (b, a)
+            gap = mark(question, first) - mark(question, second)
+            yield question, first, second, 2 if gap == 0 else int(gap < 0)
+
+
+def told(*codes: object, n: int = 3) -> Iterator[tuple[int, str, str, Any]]:
+    for question, a, b, side in battles(n):
+        yield question, MODELS[a], MODELS[b], codes[side]
+
+
+def alpaca(*codes: float | None, judge: str = "gpt_judge", base: str = "hub") -> Rows:
+    return [
+        {
+            "instruction": f"question {q}",
+            "output_1": TEXT + "one",
+            "output_2": f"{TEXT}{q} {name}",
+            "generator_1": base,
+            "generator_2": name,
+            "annotator": judge,
+            "preference": codes[(mark(q, m) + q) % len(codes)],
+        }
+        for q in range(6)
+        for m, name in enumerate(MODELS)
+    ]
+
+
+def pandalm() -> Rows:
+    rows = []
+    for idx, (q, a, b, code) in enumerate(told(1, 2, 0)):
+        texts = {"instruction": f"do {q}", "input": "", "response1": "x", "response2": "y"}
+        people = {f"annotator{n}": code if n + idx % 3 else 1 for n in (1, 2, 3)}
+        rows.append({"idx": idx, "cmp_key": f"{a}_{b}", **texts, **people})
+    return rows
+
+
+def pandalm_judge() -> Rows:
+    codes = ["1", "2", "Tie"]
+    rows = [{"idx": i, "gpt_result": codes[one[3]]} for i, one in enumerate(battles())]
+    rows[4]["gpt_result"] = "garbage"
+    return [{**row, "gpt_reason": TEXT, "gpt_reference": f"{TEXT}{row['idx']}"} for row in rows]
+
+
+def singles(**names: str) -> dict[str, Rows]:
+    """Return scores of single answers, a model a file."""
+    found = {}
+    for m, name in enumerate(MODELS):
+        own = [{"q": f"s{q}", "m": name, "x": mark(q, m)} for q in range(6)]
+        found[name] = [{names[key]: value for key, value in one.items()} for one in own]
+    return found
+
+
+def labelled(label: str, *codes: object, **others: Callable[[int], object]) -> Rows:
+    """Return pairs of texts with a gold label, and other columns by row."""
+    return [
+        {
+            label: codes[(q * q + q // 3) % len(codes)],
+            "question": f"question {q}",
+            **{name: value(q) for name, value in others.items()},
+        }
+        for q in range(24)
+    ]
+
+
+def renamed(rows: Rows, **names: str) -> Rows:
+    return [{names.get(key, key): value for key, value in row.items()} for row in rows]
+
+
+def one(q: int) -> str:
+    return f"{TEXT}{q} one"
+
+
+def two(q: int) -> str:
+    return f"{TEXT}{q} two"
+
+
+def log(model: str, m: int) -> dict[str, Any]:
+    samples = [
+        {
+            "id": q,
+            "epoch": 1,
+            "input": f"q{q}",
+            "scores": {"match": {"value": "CI"[mark(q, m) % 2]}},
+        }
+        for q in range(6)
+    ]
+    head = {"task": "words", "model": f"mock/{model}"}
+    return {"version": 2, "status": "success", "eval": head, "plan": {}, "samples": samples}
+
+
+def deepeval(model: str, m: int) -> dict[str, Any]:
+    cases = [
+        {"name": f"case {q}", "input": f"q{q}", "actualOutput": TEXT, "success": True,
+         "metricsData": [{"name": "Helpful", "score": mark(q, m) / 10, "success": True}]}
+        for q in range(6)
+    ]  # fmt: skip
+    named = {"hyperparameters": {"model": model}}
+    return {"testCases": cases, "conversationalTestCases": [], "metricsScores": [], **named}
+
+
+def mlflow(m: int) -> dict[str, Any]:
+    names = ["inputs", "outputs", "correctness/v1/score", "correctness/v1/justification"]
+    return {"columns": names, "data": [[f"q{q}", TEXT, mark(q, m), TEXT] for q in range(6)]}
+
+
+def review(a: int, b: int) -> Rows:
+    return [
+        {"review_id": f"{q}{a}{b}", "question_id": q, "answer1_id": f"x{a}", "answer2_id": f"x{b}",
+         "reviewer_id": 1, "metadata": {}, "text": TEXT, "score": [mark(q, a), mark(q, b)]}
+        for q in range(6)
+    ]  # fmt: skip
+
+
+def langfuse() -> Rows:
+    return [
+        {"id": f"{q}{source}", "timestamp": "2026-01-01", "traceId": f"t{q}", "name": "helpful",
+         "value": (mark(q, 1) + (source == "EVAL" and q % 3)) / 10, "stringValue": None,
+         "source": source, "dataType": "NUMERIC", "comment": None}
+        for q in range(24)
+        for source in ("ANNOTATION", "EVAL")
+    ]  # fmt: skip
+
+
+def label_studio() -> Rows:
+    return [
+        {"id": n, "data": {"prompt": f"p{q}", "model_a": a, "model_b": b, "answer1": "x"},
+         "annotations": [{"completed_by": 1, "result": [
+             {"type": "pairwise", "from_name": "pw", "value": {"selected": code}}]}]}
+        for n, (q, a, b, code) in enumerate(told("left", "right", "left"))
+    ]  # fmt: skip
+
+
+def hard(m: int) -> Rows:
+    labels = ("A>>B", "A>B", "A=B", "B>A")
+    return [
+        {"question_id": f"q{q}", "model": MODELS[m], "judge": "j", "games": [
+            {"score": labels[(mark(q, m) + game) % 4], "judgment": TEXT} for game in (0, 1)]}
+        for q in range(8)
+    ]  # fmt: skip
+
+
+def orq() -> Rows:
+    return [
+        {"schema_version": 4, "prompt_hash": f"h{q}", "prompt_text": "p", "model_a": a,
+         "model_b": b, "judge_votes": [{"model": "j1", "vote": code}], "majority_verdict": code,
+         "winner": {"A": a, "B": b, "tie": "tie"}[code], "error": None}
+        for q, a, b, code in told("A", "B", "tie")
+    ]  # fmt: skip
+
+
+def judge_arena(**own: Any) -> Rows:
+    rows = []
+    for n, (q, a, b, code) in enumerate(told("model_a", "model_b", "tie", n=8)):
+        whose = {"source": "human", "judge_model": None} if n % 2 else {}
+        whose = {"source": "llm-judge", "judge_model": "j", **whose}
+        row = {"question_id": f"q{q}", "model_a": a, "model_b": b, "winner": code, **whose}
+        rows.append(row | {key: value(code, n) for key, value in own.items()})
+    return rows
+
+
+def share_of_b(code: str, n: int) -> float | None:
+    return None if n % 2 else {"model_a": 0.0, "model_b": 1.0}.get(code, 0.5)
+
+
+def decided(q: int) -> str:
+    return ["A>B", "B>A"][q % 2]
+
+
+def games(q: int) -> Rows:
+    """Return JudgeBench's two games of a pair: in the second the answers are exchanged."""
+    swapped = "B>A" if decided(q) == "A>B" else "A>B"
+    kept = swapped if q % 4 else decided(q)  # a quarter names the first place twice
+    return [{"judgment": {}, "decision": decided(q)}, {"judgment": {}, "decision": kept}]
+
+
+FOOD = [{"left": a, "right": b, "winner": w} for _, a, b, w in told("left", "right", "tie")]
+SCORES = singles(q="session_id", m="model_test", x="score")
+NAMES = [MODELS[n % 4] for n in range(24)]
+BIGGEN = {
+    f"task_{q}": {"input": f"q{q}", "response": one(q), "human_score": mark(q, 1) // 2,
+                  "judge_score": (mark(q, 1) + q % 2) // 2}
+    for q in range(24)
+}  # fmt: skip
+TWO = {"response_a": one, "response_b": two}
+ITEMS = labelled("majority_preference", "A", "B", "Tie", **TWO, source_winner=lambda q: "AB"[q % 2])
+META = [{"version": "1", "date": "2024"}]
+ARENA_JA = [
+    {"model_a": a, "model_b": b, "winner": w} for _, a, b, w in told("model_a", "model_b", "tie")
+]
+PROMPTFOO = [output(q, m, MODELS[m], tone=mark(q, m) / 10) for q in range(6) for m in range(4)]
+BOARD = [{"model": m, "score": 50.0 - i, "CI": "(-1, 1)"} for i, m in enumerate(MODELS)]
+
+Kind = tuple[Mapping[str, Any], str]
+"""Files by name, and the one that is named; nothing is their folder."""
+KINDS: dict[str, Kind] = {
+    "alpaca-eval null model": ({"a.json": alpaca(1, 2, 1.5, 0, base="null")}, "a.json"),
+    "alpaca-eval weighted": ({"a.json": alpaca(1.01, 1.93, 1.4, 1.72)}, "a.json"),
+    "alpaca-eval folder": (
+        {f"{n}.json": [r for r in alpaca(1, 2, 2) if r["generator_2"] == n] for n in MODELS}, ""
+    ),
+    "pandalm people": ({"testset.json": pandalm()}, "testset.json"),
+    "pandalm judge": ({"testset.json": pandalm(), "gpt.json": pandalm_judge()}, "gpt.json"),
+    "wildbench": ({f"{name}.json": rows for name, rows in SCORES.items()}, ""),
+    "evalica food": ({"food.csv": FOOD}, "food.csv"),
+    "evalica simple": ({"simple.csv": FOOD[:6]}, "simple.csv"),
+    "evalica golden": ({"golden.json": {"elo": dict.fromkeys(MODELS, 1.5)}}, "golden.json"),
+    "evalica codings": (
+        {"codings.csv": [{f"rater_{r}": mark(q, r) % 3 for r in range(2)} for q in range(12)]},
+        "codings.csv",
+    ),
+    "arena-hard leaderboard": ({"board.csv": BOARD}, "board.csv"),
+    "chatbot-arena-ja": ({"ja.json": {"meta": META, "data": ARENA_JA}}, "ja.json"),
+    "inspect json": ({f"{n}.json": log(n, m) for m, n in enumerate(MODELS)}, ""),
+    "vicuna reviews": (
+        {f"review_{MODELS[a]}_{MODELS[b]}.jsonl": review(a, b)
+         for a, b in combinations(range(4), 2)}, "",
+    ),
+    "llmzoo review": ({"review_ant_bee.jsonl": review(0, 1)}, "review_ant_bee.jsonl"),
+    "auto-j pairs": (
+        {"a.jsonl": renamed(labelled("label", 0, 1, 2, a=one, b=two), a="response 1", b="response 2")},
+        "a.jsonl",
+    ),
+    "auto-j judge": (
+        {"a.jsonl": labelled("label", 0, 1, 2, pred_label=lambda q: q % 3, output=one)}, "a.jsonl"
+    ),
+    "auto-j output": ({"a.jsonl": [{"prompt": one(q), "output": two(q)} for q in range(9)]}, "a.jsonl"),
+    "llmbar": ({"a.json": labelled("label", 1, 2, output_1=one, output_2=two)}, "a.json"),
+    "judgebench pairs": (
+        {"a.jsonl": renamed(
+            labelled("label", "A>B", "B>A", **TWO, response_model=lambda _: "m"),
+            response_a="response_A", response_b="response_B")}, "a.jsonl",
+    ),
+    "judgebench judge": (
+        {"a.jsonl": renamed(
+            labelled("label", "A>B", "B>A", **TWO, judgments=games, judge_name=lambda _: "j"),
+            response_a="response_A", response_b="response_B")}, "a.jsonl",
+    ),
+    "hhh": (
+        {"a.json": {"name": "hhh", "examples": [
+            {"input": one(q), "target_scores": {"yes": q % 2, "no": 1 - q % 2}} for q in range(12)]}},
+        "a.json",
+    ),
+    "anchor": ({"anchor.json": {"version": "1.0", "items": ITEMS}}, "anchor.json"),
+    "prolific tasks": (
+        {"a.csv": [{"item_id": q, "prompt": "p", "response_a": one(q), "response_b": two(q)}
+                   for q in range(9)]}, "a.csv",
+    ),
+    "bayes log": (
+        {"log.jsonl": labelled("label", "A", "B", item_id=str, verdict=lambda q: "AB"[q % 2])},
+        "log.jsonl",
+    ),
+    "bayes items": ({"items.jsonl": labelled("label", "A", "B", **TWO)}, "items.jsonl"),
+    "composo": (
+        {"a.csv": [{"chosen": one(q), "rejected": two(q), "score_chosen": mark(q, 1),
+                    "score_rejected": mark(q, 2)} for q in range(24)]}, "a.csv",
+    ),
+    "prometheus": (
+        {"a.json": labelled("gpt4_score", 1, 3, 5, response=one, human_score=lambda q: 1 + q % 5)},
+        "a.json",
+    ),
+    "biggen": ({"a.json": BIGGEN}, "a.json"),
+    "alpacafarm answers": (
+        {"a.json": [{"instruction": f"q{q}", "output": one(q), "generator": n}
+                    for q, n in enumerate(NAMES)]}, "a.json",
+    ),
+    "alpacafarm pairs": (
+        {"a.json": labelled("preference", 1, 2, output_1=one, output_2=two)}, "a.json"
+    ),
+    "trulens": (
+        {"a.csv": labelled("expected_score", 0.1, 0.5, 0.9, response=one,
+                           feedback_score=lambda q: q % 5 / 5)}, "a.csv",
+    ),
+    "label studio": ({"a.json": label_studio()}, "a.json"),
+    "judgelens": (
+        {"a.csv": [{"a": a, "b": b, "n": 3 + len(a + b) % 4} for a, b in permutations(MODELS, 2)]},
+        "a.csv",
+    ),
+    "faireval text": ({"human.txt": "1\n2\n"}, "human.txt"),
+    "promptfoo": ({"a.json": evaluation(*PROMPTFOO)}, "a.json"),
+    "inspect eval": ({}, ""),  # its archive is Inspect AI's to write: tests/io/test_programs.py
+    # further programs
+    "deepeval": ({f"{n}.json": deepeval(n, m) for m, n in enumerate(MODELS)}, ""),
+    "lm-eval": (
+        {f"{n}/samples_gsm_2026.jsonl": [
+            {"doc_id": q, "doc": {"x": 1}, "target": "t", "arguments": [], "resps": [["t"]],
+             "filtered_resps": ["t"], "filter": "none", "metrics": ["acc"], "acc": mark(q, m) % 2}
+            for q in range(6)] for m, n in enumerate(MODELS)}, "",
+    ),
+    "mlflow": ({f"{n}.json": mlflow(m) for m, n in enumerate(MODELS)}, ""),
+    "langfuse": ({"scores.csv": langfuse()}, "scores.csv"),
+    "langsmith": (
+        {f"{n}.csv": [{"input.question": f"q{q}", "outputs.answer": TEXT,
+                       "feedback.correct": mark(q, m)} for q in range(6)]
+         for m, n in enumerate(MODELS)}, "",
+    ),
+    "orq-arena": ({"battles.jsonl": orq()}, "battles.jsonl"),
+    "judge-arena": ({"b.jsonl": judge_arena(pref=share_of_b)}, "b.jsonl"),
+    "judge-arena first": ({"b.jsonl": judge_arena()}, "b.jsonl"),
+    "arena-hard": ({f"{MODELS[m]}.jsonl": hard(m) for m in range(4)}, ""),
+    "mt-bench": (
+        {"a.jsonl": [{"question_id": q, "model_1": a, "model_2": b, "g1_winner": c, "g2_winner": c,
+                      "judge": ["j", "pair"], "turn": 1, "tstamp": 1.0}
+                     for q, a, b, c in told("model_1", "model_2", "tie")]}, "a.jsonl",
+    ),
+    "reference": (
+        {"a.csv": [{"question_id": q, "model": n, "reference_model": "hub", "judge": "j",
+                    "preference": mark(q, m) / 10} for q in range(6) for m, n in enumerate(MODELS)]},
+        "a.csv",
+    ),
+    "one model": ({f"{name}.json": rows for name, rows in SCORES.items()}, "ant.json"),
+    "lmarena votes": (
+        {"a.jsonl": [row | {"question_id": str(n), "judge_hash": "v", "conversation_a": [],
+                            "conversation_b": [], "turn": 1, "language": "English"}
+                     for n, row in enumerate(ARENA_JA)]}, "a.jsonl",
+    ),
+}  # fmt: skip
+
+
+def write(folder: Path, files: Mapping[str, Any]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith(".csv"):
+            pd.DataFrame(content).to_csv(path, index=False)
+        elif isinstance(content, str):
+            path.write_text(content)
+        elif name.endswith(".jsonl"):
+            path.write_text("\n".join(map(json.dumps, content)))
+        else:
+            path.write_text(json.dumps(content))
