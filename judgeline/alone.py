@@ -10,8 +10,10 @@ from judgeline.elo import Ties
 from judgeline.io import COUNT, ArgumentError, JudgedBattles, MissingColumnsError, plain_ratings
 from judgeline.io.failures import parse_missing
 from judgeline.io.labelled import Labelled, read_labelled
+from judgeline.io.layout import VOTES
+from judgeline.io.layouts import layout_at
 from judgeline.reliability.labels import kappa_of_labels, rank_correlation, share_of
-from judgeline.usable import readable
+from judgeline.usable import readable, table_or_path
 
 WHOSE = {
     "judge": "by the judge's verdicts as they are: its own scale, of which nothing here says how "
@@ -78,7 +80,8 @@ def read_plain(source: pd.DataFrame | Path | str, **named: Any) -> JudgedBattles
     try:
         return readable(source, **named, with_votes=False)
     except MissingColumnsError as error:
-        if error.missing != {"score_difference"}:
+        layout = layout_at(source) if isinstance(source := table_or_path(source), Path) else None
+        if error.missing != {"score_difference"} and not (layout and layout.half is VOTES):
             raise
     votes = {**named, "judge": None, "allow_quarantine": True}
     read = readable(source, **votes, with_votes=False, votes_alone=True)
@@ -141,7 +144,7 @@ def agreement(
     ValueError
         If there are no labels, or labels and verdicts have other codes.
     """
-    source = answers if isinstance(answers, pd.DataFrame) else Path(answers)
+    source = table_or_path(answers)
     codes = {"columns": columns or {}, "outcomes": outcomes, "missing": parse_missing(missing)}
     read = read_labelled(source, **codes)
     rows = _marks(read, miscoverage) if read.are_marks else _classes(read.table, miscoverage)

@@ -91,6 +91,7 @@ from judgeline.usable import (
     printable,
     readable,
     require_usable,
+    table_or_path,
 )
 from judgeline.winrate import pass_rates as rate_answers
 from judgeline.winrate import split_of_labels
@@ -352,9 +353,8 @@ def rank(
     if component is not None:
         read = _connected(read, component)
     ranking = rank_battles(read.scored, settings, judge=read.judge)
-    if isinstance(battles, pd.DataFrame):
+    if isinstance(path := table_or_path(battles), pd.DataFrame):
         return Board(ranking, read, settings, _source("a table", component))
-    path = Path(battles)
     return Board(ranking, read, settings, _source(path.name, component), _digest(path))
 
 

@@ -21,7 +21,7 @@ from judgeline.io import (
     n_battles_of,
 )
 from judgeline.io.guesses import columns_of, guess
-from judgeline.io.judged import ManyJudgesError, given_of
+from judgeline.io.judged import FEW_JUDGES, ManyJudgesError, given_of
 from judgeline.io.layout import LABELS, VOTES, Layout
 from judgeline.io.layouts import layout_at
 from judgeline.io.samples import OneModelError
@@ -33,6 +33,7 @@ from judgeline.usable import (
     printable,
     readable,
     require_usable,
+    table_or_path,
 )
 
 NOBODY = "nobody voted"
@@ -129,7 +130,7 @@ def doctor(
     """
     if not 0 < miscoverage < 1:
         raise ValueError(f"miscoverage is {miscoverage:g}; it lies between 0 and 1")
-    source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
+    source = table_or_path(battles)
     layout = layout_at(source) if isinstance(source, Path) else None
     if layout and layout.half is LABELS:
         return _half_file(source, layout, columns or {})
@@ -137,7 +138,7 @@ def doctor(
     try:
         return _of_battles(source, stated, miscoverage)
     except MissingColumnsError as error:
-        if error.missing == {"score_difference"}:
+        if error.missing == {"score_difference"} or (layout and layout.half is VOTES):
             return _half_file(source, layout, columns or {})
         return _foreign(source, stated, miscoverage)
     except OneModelError as error:
@@ -165,6 +166,8 @@ def _of_battles(source: pd.DataFrame | Path, stated: Stated, miscoverage: float)
     try:
         read = readable(source, stated.judge, *named, **lenient, **stated.told)
     except ManyJudgesError as error:
+        if len(error.judges) > FEW_JUDGES:
+            raise  # voters, it seems
         found = _of_battles(source, stated._replace(judge=error.judges[0]), miscoverage)
         several = f"this is of judge {error.judges[0]!r}, one of {len(error.judges):,}: "
         others = f"{', '.join(error.judges[1:6])}{', ...' * (len(error.judges) > 6)}"

@@ -4,6 +4,7 @@ import json
 import math
 import shlex
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,15 @@ class UnusableJudgeError(QualityGateError):
         self.is_too_few = status not in (CONSTANT, REVERSED)
 
 
+def table_or_path(source: Any) -> pd.DataFrame | Path:
+    """Return a path, or a table: of pandas, polars or pyarrow, or a dict or records."""
+    if isinstance(source, str | PathLike):
+        return Path(source)
+    if hasattr(source, "to_pandas"):
+        source = source.to_pandas()
+    return source if isinstance(source, pd.DataFrame) else pd.DataFrame(source)
+
+
 def readable(
     source: pd.DataFrame | Path | str,
     judge: str | None,
@@ -85,7 +95,7 @@ def readable(
     votes_alone: bool = False,
 ) -> JudgedBattles:
     """Return the battles of a file or table; QualityGateError if too many rows are unusable."""
-    source = source if isinstance(source, pd.DataFrame) else Path(source)
+    source = table_or_path(source)
     place = "the table" if isinstance(source, pd.DataFrame) else str(source)
     for name, value, kind, example in (
         ("columns", columns, Mapping, '{"human_outcome": "label"}'),

@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -58,6 +58,8 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _WESTERN = "cp1252"  # which a few accents do not tell from its neighbours
+_UNNAMED = re.compile(r"__index_level_\d+__")  # names of rows that pandas keeps in a file
+_ABOVE = re.compile(r"sep=.?\r?$|# ")
 _UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
 _CHUNK = 1 << 20
 _EXACT = 1 << 53  # a float holds every whole number up to here
@@ -130,14 +132,13 @@ def file_columns(path: Path) -> list[str]:
         if kind == "parquet":
             import pyarrow.parquet as pq
 
-            return list(pq.read_schema(path).names)
+            return [one for one in pq.read_schema(path).names if not _UNNAMED.fullmatch(one)]
         if kind == "feather":
-            import pyarrow as pa
-
-            with pa.memory_map(str(path)) as content:
-                return list(pa.ipc.open_file(content).schema.names)
+            with _arrow(path) as content:
+                return [one for one in content.schema.names if not _UNNAMED.fullmatch(one)]
         if kind == "csv":
             layout = {"sep": _separator(path), "encoding": encoding_of(path)}
+            layout["skiprows"] = _preamble(path)
             return list(map(str, pd.read_csv(_readable(path), nrows=0, **layout).columns))
     return list(dict.fromkeys(name for record in _records(path, kind) for name in record))
 
@@ -156,9 +157,11 @@ def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) 
     kind = kind_of(path)
     with _errors_named(path, kind):
         if kind == "parquet":
-            return pd.read_parquet(path, columns=list(columns))
+            return _with_index(pd.read_parquet(path, columns=list(columns)), columns)
         if kind == "feather":
-            return pd.read_feather(path, columns=list(columns))
+            with _arrow(path) as content:
+                table = content.read_all().select(list(columns))
+            return _with_index(table.to_pandas(), columns)
         if kind == "csv":
             separator = _require_rectangular(path)
             return pd.read_csv(
@@ -166,6 +169,7 @@ def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) 
                 sep=separator,
                 decimal=_decimal(path, separator),
                 encoding=encoding_of(path),
+                skiprows=_preamble(path),
                 usecols=list(columns),
                 dtype=dict.fromkeys(texts, str),
                 keep_default_na=False,
@@ -173,6 +177,26 @@ def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) 
             )
     rows = [[record.get(name) for name in columns] for record in _records(path, kind)]
     return _inferred(pd.DataFrame(rows, columns=list(columns), dtype=object))
+
+
+def _with_index(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Return columns of a table of pandas, also those that it keeps as names of rows."""
+    return (table if {*columns} <= {*table} else table.reset_index())[list(columns)]
+
+
+@contextmanager
+def _arrow(path: Path) -> Iterator[Any]:
+    """Open an Arrow file, as Feather writes it, or a stream, as saved data sets of a hub are."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as content:
+        try:
+            opened = pa.ipc.open_file(content)
+        except pa.ArrowInvalid:
+            content.seek(0)
+            opened = pa.ipc.open_stream(content)
+        with opened:
+            yield opened
 
 
 def _inferred(table: pd.DataFrame) -> pd.DataFrame:
@@ -293,10 +317,17 @@ def _text(path: Path) -> IO[str]:
     return io.TextIOWrapper(cast(IO[bytes], _unpacked(path)), encoding_of(path), newline="")
 
 
+def _preamble(path: Path) -> int:
+    """Return how many lines of a CSV file stand above its header: ``sep=;`` and ``# ...``."""
+    with _text(path) as lines:
+        return sum(1 for _ in takewhile(_ABOVE.match, lines))
+
+
 def _separator(path: Path) -> str:
     """Return the separator that gives the header of a CSV file the most fields; commas first."""
+    above = _preamble(path)
     with _text(path) as lines:
-        header = lines.readline(_CHUNK)
+        header = next(islice(iter(lambda: lines.readline(_CHUNK), ""), above, None), "")
     return max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
 
 
@@ -313,7 +344,9 @@ def _require_rectangular(path: Path) -> str:
 
     separator, names = _separator(path), {"autogenerate_column_names": True, "use_threads": False}
     options = (
-        pc.ReadOptions(**names, block_size=_LONGEST_ROW, encoding=encoding_of(path)),
+        pc.ReadOptions(
+            **names, skip_rows=_preamble(path), block_size=_LONGEST_ROW, encoding=encoding_of(path)
+        ),
         pc.ParseOptions(
             delimiter=separator,
             newlines_in_values=True,
@@ -347,6 +380,7 @@ def _decimal(path: Path, separator: str) -> str:
     if separator == ",":
         return "."
     with _text(path) as lines:
+        csv.field_size_limit(_LONGEST_ROW)
         rows = islice(csv.reader(lines, delimiter=separator), _SAMPLE_ROWS)
         cells = {cell for row in rows for cell in row}
     found = [one.groups() for cell in cells if (one := re.fullmatch(r"-?\d+([.,])(\d+)", cell))]

@@ -131,7 +131,7 @@ _ROUNDED = 0.051  # difference of two columns that rounding to one digit explain
 _JUDGE_NAMES = ("judge_model", "judge_name")
 _FAILED = "missing-verdict"
 _NO_FAILURE = "a verdict, not a failure"
-_FEW_JUDGES = 20  # more in one column look like voters
+FEW_JUDGES = 20  # more in one column look like voters
 _BASELINE = "baseline"  # of files that do not name it
 _GIVEN = Path("table")  # how messages name a table that came as one
 
@@ -698,7 +698,7 @@ def _recorded(
     """Return the battles of a layout whose verdicts and votes are read as a corpus reads them."""
     if source.stated is not None:
         raise ArgumentError(
-            f"{source.path} is of the layout {layout.name}, whose codes are fixed: leave out "
+            f"{source.path} is of the layout {layout.name}, whose codes are fixed. Leave out "
             "'outcomes', and convert the column if it has others",
             "outcomes",
         )
@@ -739,10 +739,10 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
     if judge in known:
         return str(judge)
     asked = f"no verdict of judge {judge!r}" if judge else f"verdicts of {len(known):,} judges"
-    names = ", ".join(known if len(known) <= _FEW_JUDGES else [*known[:5], "..."])
+    names = ", ".join(known if len(known) <= FEW_JUDGES else [*known[:5], "..."])
     message = f"{path} holds {asked}; choose one with 'judge': {names}" + (
         ". So many look like voters: if people voted, leave the column judge out, or give it "
-        "another name" * (len(known) > _FEW_JUDGES)
+        "another name" * (len(known) > FEW_JUDGES)
     )
     raise ArgumentError(message, "judge") if judge else ManyJudgesError(message, known)
 

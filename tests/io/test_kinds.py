@@ -4,17 +4,25 @@ Names and numbers are of this module; the keys are those of the programs and dat
 """
 
 import json
+import math
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
+from statsmodels.stats.inter_rater import cohens_kappa
 from test_programs import evaluation, output
 
+import judgeline
 from judgeline.cli import main
+from judgeline.reliability.labels import kappa_of_labels, rank_correlation, share_of
 
 MODELS = ("ant", "bee", "cat", "dog")
 Rows = list[dict[str, Any]]
@@ -247,13 +255,16 @@ KINDS: dict[str, Kind] = {
     ),
     "llmzoo review": ({"review_ant_bee.jsonl": review(0, 1)}, "review_ant_bee.jsonl"),
     "auto-j pairs": (
-        {"a.jsonl": renamed(labelled("label", 0, 1, 2, a=one, b=two), a="response 1", b="response 2")},
+        {"a.jsonl": renamed(
+            labelled("label", 0, 1, 2, a=one, b=two), a="response 1", b="response 2")},
         "a.jsonl",
     ),
     "auto-j judge": (
         {"a.jsonl": labelled("label", 0, 1, 2, pred_label=lambda q: q % 3, output=one)}, "a.jsonl"
     ),
-    "auto-j output": ({"a.jsonl": [{"prompt": one(q), "output": two(q)} for q in range(9)]}, "a.jsonl"),
+    "auto-j output": (
+        {"a.jsonl": [{"prompt": one(q), "output": two(q)} for q in range(9)]}, "a.jsonl"
+    ),
     "llmbar": ({"a.json": labelled("label", 1, 2, output_1=one, output_2=two)}, "a.json"),
     "judgebench pairs": (
         {"a.jsonl": renamed(
@@ -267,7 +278,8 @@ KINDS: dict[str, Kind] = {
     ),
     "hhh": (
         {"a.json": {"name": "hhh", "examples": [
-            {"input": one(q), "target_scores": {"yes": q % 2, "no": 1 - q % 2}} for q in range(12)]}},
+            {"input": one(q), "target_scores": {"yes": q % 2, "no": 1 - q % 2}}
+            for q in range(12)]}},
         "a.json",
     ),
     "anchor": ({"anchor.json": {"version": "1.0", "items": ITEMS}}, "anchor.json"),
@@ -334,7 +346,8 @@ KINDS: dict[str, Kind] = {
     ),
     "reference": (
         {"a.csv": [{"question_id": q, "model": n, "reference_model": "hub", "judge": "j",
-                    "preference": mark(q, m) / 10} for q in range(6) for m, n in enumerate(MODELS)]},
+                    "preference": mark(q, m) / 10}
+                   for q in range(6) for m, n in enumerate(MODELS)]},
         "a.csv",
     ),
     "one model": ({f"{name}.json": rows for name, rows in SCORES.items()}, "ant.json"),
@@ -358,3 +371,232 @@ def write(folder: Path, files: Mapping[str, Any]) -> None:
             path.write_text("\n".join(map(json.dumps, content)))
         else:
             path.write_text(json.dumps(content))
+
+
+PLAIN, AGREEMENT, ASK = "judgeline plain ", "judgeline agreement ", "python -c "
+OTHER, SCORED = "verdicts of another program", "battles with scores of a judge"
+VERDICTS, VOTES = "plain verdicts", "votes of people without verdicts"
+GOLD, BESIDE = "pairs of answers with a gold label", "beside a gold label"
+MARKS, NOBODY = "marks of a judge beside those of people", "a judge has to read them first"
+TOLD: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(("alpaca-eval null model", "alpaca-eval weighted"), (OTHER, PLAIN)),
+    **dict.fromkeys(("alpaca-eval folder", "arena-hard", "mt-bench"), (OTHER, PLAIN)),
+    **dict.fromkeys(
+        ("wildbench", "inspect json", "vicuna reviews", "llmzoo review"), (SCORED, PLAIN)
+    ),
+    **dict.fromkeys(("promptfoo", "deepeval", "lm-eval", "mlflow", "langsmith"), (SCORED, PLAIN)),
+    **dict.fromkeys(("judge-arena", "one model"), (SCORED, PLAIN)),
+    **dict.fromkeys(("evalica food", "evalica simple", "orq-arena"), (VERDICTS, PLAIN)),
+    **dict.fromkeys(("pandalm judge", "judge-arena first"), (VERDICTS, PLAIN)),
+    **dict.fromkeys(("pandalm people", "chatbot-arena-ja", "label studio"), (VOTES, PLAIN)),
+    "lmarena votes": (VOTES, PLAIN),
+    "reference": ("beside a reference model", PLAIN),
+    **dict.fromkeys(("auto-j pairs", "llmbar", "judgebench pairs", "hhh"), (GOLD, AGREEMENT)),
+    **dict.fromkeys(("bayes items", "alpacafarm pairs"), (GOLD, AGREEMENT)),
+    **dict.fromkeys(("auto-j judge", "anchor", "bayes log"), (BESIDE, AGREEMENT)),
+    **dict.fromkeys(("judgebench judge", "langfuse"), ("verdicts beside gold labels", AGREEMENT)),
+    "evalica codings": ("codes of several raters", AGREEMENT),
+    "composo": ("scores of a better and a worse answer", AGREEMENT),
+    **dict.fromkeys(("prometheus", "biggen", "trulens"), (MARKS, AGREEMENT)),
+    **dict.fromkeys(("auto-j output", "prolific tasks", "alpacafarm answers"), (NOBODY, ASK)),
+    **dict.fromkeys(("evalica golden", "arena-hard leaderboard"), ("a leaderboard of 4 rows", "")),
+    "judgelens": ("numbers of battles of a and b, without who won them", ""),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_kind_is_named_and_the_command_that_is_printed_works(
+    name: str, tmp_path: Path, capsys
+) -> None:
+    files, named = KINDS[name]
+    write(tmp_path, files)
+    assert main(["doctor", str(tmp_path / named), "--format", "json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    holds, command = TOLD[name]
+    assert holds in found["layout"]
+    assert found["next"].startswith(command)
+    assert bool(found["next"]) is bool(command)
+    if command == ASK:
+        run = [sys.executable, *shlex.split(found["next"])[1:]]
+        told = subprocess.run(run, capture_output=True, text=True, check=True, timeout=300).stdout
+        assert "budget" in told
+    elif command:
+        assert main(shlex.split(found["next"])[1:]) == 0
+        told = capsys.readouterr().out
+        assert ("Bradley-Terry by" if command == PLAIN else "Gold labels of") in told
+
+
+def test_every_kind_is_told_or_refused_by_its_name(tmp_path: Path, capsys) -> None:
+    assert {*KINDS} - {*TOLD} == {"faireval text", "inspect eval"}
+    write(tmp_path, KINDS["faireval text"][0])
+    assert main(["doctor", str(tmp_path / "human.txt")]) == 1
+    assert "ends in '.txt'; expected one of .csv" in capsys.readouterr().err
+
+
+def test_columns_are_guessed_and_every_option_is_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "my food.csv"
+    rows = pd.DataFrame(FOOD).replace({"winner": {"left": "L-wins", "right": "R-wins"}})
+    rows.to_csv(path, index=False)
+    found = judgeline.doctor(path)
+    assert found.next == ""  # nobody knows these codes
+    assert "left: text, 4 different, 100% filled, such as " in found.columns[0]
+    found = judgeline.doctor(path, outcomes="L-wins/R-wins/tie")
+    assert found.next == (
+        f"judgeline plain '{path}' --outcomes L-wins/R-wins/tie "
+        "--columns model_a=left,model_b=right,judge_winner=winner"
+    )
+    assert "if people decided, state human_outcome=winner" in " ".join(found.concerns)
+    table = judgeline.doctor(pd.DataFrame(FOOD))
+    assert table.next.startswith("judgeline.plain(battles, columns={'model_a': 'left'")
+
+
+def test_failed_verdicts_are_no_ties_and_are_stated_in_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = pd.DataFrame(FOOD)
+    rows.loc[:2, "winner"] = "error"
+    rows.to_csv(path, index=False)
+    found = judgeline.doctor(path)
+    assert (found.n_battles, found.n_quarantined) == (15, 3)
+    assert found.next.endswith("judge_winner=winner --allow-quarantine")
+
+
+def test_plain_ratings_are_log_odds_by_judge_and_by_people() -> None:
+    rows = [("a", "b", "A")] * 300 + [("a", "b", "B")] * 100
+    verdicts = pd.DataFrame(rows, columns=["model_a", "model_b", "judge_winner"])
+    rated = judgeline.plain(verdicts)
+    assert rated["source"].tolist() == ["judge", "judge"]
+    gap = rated["rating"].iloc[0] - rated["rating"].iloc[1]
+    assert gap == pytest.approx(400 * math.log10(3), rel=1e-3)  # a small penalty on strengths
+    votes = verdicts.rename(columns={"judge_winner": "winner"})
+    people = judgeline.plain(votes.assign(winner=votes["winner"].str.lower()))
+    assert people["source"].tolist() == ["people", "people"]
+    assert people["rating"].tolist() == pytest.approx(rated["rating"].tolist())
+
+
+def test_probabilities_of_a_win_count_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(
+        json.dumps(alpaca(1.25))
+    )  # output_1, the hub's, wins by 3 to 1
+    rated = judgeline.plain(tmp_path / "a.json").set_index("model")["rating"]
+    gap = rated["hub"] - rated[list(MODELS)].mean()
+    assert 0.9 * 400 * math.log10(3) < gap < 400 * math.log10(3)  # 24 battles, and the penalty
+    against = judgeline.reference_ratings(tmp_path / "a.json", "hub")
+    assert against["gap"].to_numpy() == pytest.approx([-400 * math.log10(3)] * 4, rel=0.1)
+
+
+def test_agreement_is_that_of_known_programs() -> None:
+    rng = np.random.default_rng(3)
+    label = rng.integers(0, 3, 200)
+    verdict = np.where(rng.random(200) < 0.6, label, rng.integers(0, 3, 200))
+    table = np.zeros((3, 3))
+    np.add.at(table, (label, verdict), 1)
+    known = cohens_kappa(table)
+    found = kappa_of_labels(label, verdict, miscoverage=0.05)
+    assert found == pytest.approx((known.kappa, known.kappa_low, known.kappa_upp))
+    wilson = stats.binomtest(37, 90).proportion_ci(0.9, method="wilson")
+    assert share_of(37, 90) == pytest.approx((37 / 90, wilson.low, wilson.high))
+    marks = rng.normal(size=200)
+    others = marks + rng.normal(size=200)
+    rho = rank_correlation(marks, others)
+    assert rho.value == pytest.approx(stats.spearmanr(marks, others).statistic)
+    assert rho.lower < rho.value < rho.upper
+    assert math.isnan(kappa_of_labels([1, 1], [1, 1]).value)
+
+
+def test_agreement_counts_failures_and_both_orders() -> None:
+    table = pd.DataFrame(
+        {
+            "label": ["A", "A", "B", "B", "A"],
+            "verdict": ["A", "A", "A", "B", "error"],
+            "verdict_swapped": ["B", "A", "B", "A", "B"],  # A is the answer shown first
+        }
+    )
+    found = judgeline.agreement(table).set_index("measure")
+    assert found["value"].to_dict() == pytest.approx(
+        {
+            "always A": 3 / 5,
+            "agreement": 2 / 4,  # the second contradicts itself, the third is wrong
+            "kappa": (2 / 4 - 3 / 8) / (1 - 3 / 8),
+            "first shown preferred": 5 / 8,
+            "both orders agree": 3 / 4,
+            "failed verdicts": 1 / 5,
+        }
+    )
+    with pytest.raises(ValueError, match="labels are 1, 2 and verdicts A, B: state the codes"):
+        judgeline.agreement(pd.DataFrame({"label": [1, 2], "verdict": ["A", "B"]}))
+    stated = pd.DataFrame({"label": [1, 2], "verdict": ["A", "B"]})
+    stated = judgeline.agreement(stated, outcomes="1/2").set_index("measure")
+    assert stated.loc["agreement", "value"] == 1
+    with pytest.raises(ValueError, match="none is 'label'"):
+        judgeline.agreement(pd.DataFrame({"verdict": ["A"]}))
+
+
+NESTED = [
+    {"inputs": {"left": a, "right": b}, "outputs": json.dumps({"winner": w}), "id": 2**60 + n}
+    for n, (_, a, b, w) in enumerate(told("left", "right", "tie"))
+]
+PATHS = {"model_a": "inputs.left", "model_b": "inputs.right", "judge_winner": "outputs.winner"}
+
+
+def test_dotted_names_reach_into_objects_of_every_format(tmp_path: Path) -> None:
+    expected = judgeline.plain(pd.DataFrame(FOOD), columns={
+        "model_a": "left", "model_b": "right", "judge_winner": "winner"
+    })  # fmt: skip
+    table = pd.DataFrame(NESTED)
+    table.to_parquet(tmp_path / "a.parquet")
+    table.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    for source in (table, tmp_path / "a.parquet", tmp_path / "a.jsonl"):
+        pd.testing.assert_frame_equal(judgeline.plain(source, columns=PATHS), expected)
+    with pytest.raises(
+        ValueError, match=r"nothing stands at 'inputs.up': 'inputs' has left, right"
+    ):
+        judgeline.plain(table, columns={**PATHS, "model_a": "inputs.up"})
+    found = judgeline.doctor(tmp_path / "a.jsonl")
+    assert "inputs.left" in found.columns[0]
+
+
+def shape(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(text)
+
+
+OURS = pd.DataFrame(FOOD).set_axis(["model_a", "model_b", "judge_winner"], axis="columns")
+SPLIT = {"columns": [*OURS], "data": OURS.to_numpy().tolist()}
+SHAPES: dict[str, Callable[[Path], object]] = {
+    "split.json": shape(json.dumps(SPLIT)),
+    "index.json": lambda path: OURS.to_json(path, orient="index"),
+    "columns.json": lambda path: OURS.to_json(path, orient="columns"),
+    "lists.json": shape(json.dumps({"meta": META, "data": OURS.to_dict("records")})),
+    "named.parquet": lambda path: OURS.set_index(["model_a", "model_b"]).to_parquet(path),
+    "above.csv": shape("sep=;\n# exported\n" + OURS.to_csv(index=False, sep=";")),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_tables_in_other_shapes_are_the_same(name: str, tmp_path: Path) -> None:
+    SHAPES[name](tmp_path / name)
+    pd.testing.assert_frame_equal(judgeline.plain(tmp_path / name), judgeline.plain(OURS))
+
+
+def test_tables_of_other_libraries_are_read(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    table = pa.Table.from_pandas(OURS)
+    with (
+        pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as stream,
+    ):
+        stream.write_table(table)
+    for source in (table, tmp_path / "a.arrow", OURS.to_dict("list"), OURS.to_dict("records")):
+        pd.testing.assert_frame_equal(judgeline.plain(source), judgeline.plain(OURS))
+
+
+def test_whole_numbers_beyond_floats_stay_and_a_key_twice_is_refused(tmp_path: Path) -> None:
+    ids = [None, *range(2**60, 2**60 + 17)]  # as floats they would be one
+    rows = [row | {"battle_id": own} for row, own in zip(OURS.to_dict("records"), ids, strict=True)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    found = judgeline.doctor(path)
+    assert (found.n_battles, found.n_quarantined) == (18, 0)
+    path.write_text('{"model_a": "a", "model_b": "b", "judge_winner": "A", "model_a": "c"}')
+    with pytest.raises(ValueError, match="the key 'model_a' occurs twice"):
+        judgeline.doctor(path)
