@@ -540,7 +540,8 @@ def _with_checkout(arguments: Sequence[str]) -> bool:
 
     Elsewhere such a command is answered with what it needs. The library's own command needs none.
     """
-    own = [one.callback.__name__ for one in app.registered_commands if one.callback]
+    commands = [one for one in app.registered_commands if one.callback]
+    own = [one.name or getattr(one.callback, "__name__", "") for one in commands]
     if arguments[:1] and arguments[0] in own:
         return True
     if is_checkout():

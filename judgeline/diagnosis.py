@@ -19,6 +19,7 @@ from judgeline.io import (
     as_coded,
     as_numbers,
     n_battles_of,
+    parse_codes,
 )
 from judgeline.io.guesses import columns_of, guess
 from judgeline.io.judged import FEW_JUDGES, ManyJudgesError, given_of
@@ -337,7 +338,8 @@ def _foreign(source: pd.DataFrame | Path, stated: Stated, miscoverage: float) ->
     given, _ = given_of(source)
     table = given.read(given.columns, []).drop(columns=["file", "row"], errors="ignore")
     columns = columns_of(table)
-    found = guess(columns)
+    codes = parse_codes(stated.outcomes) if stated.outcomes else ()
+    found = guess(columns, codes)
     lines = [one.text() for one in columns]
     named = {**{name: own for name, own in found.columns.items() if name != own}, **stated.columns}
     shown = ", ".join(f"{name}={own}" for name, own in named.items())

@@ -4,7 +4,8 @@ A guess is proposed to a user and never read by itself; a vote of people is neve
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from judgeline.suggest import quoted
 _MOST_NAMES = 200
 _LONG = 60  # characters of a text that is no name
 _DEPTH = 3
+_MOST_CODES = 12
 _SIDE = re.compile(
     r"(?i)(?<![a-z0-9])(a|b|0|1|2|left|right|first|second|chosen|rejected)(?![a-z0-9])"
     r"|(?-i:(?<=[a-z])(A|B)$)|(?<=[a-z])[12]$"
@@ -31,6 +33,8 @@ _LABEL = (
     r"label|gold|human|target|expert|majority|expected|annot|people|user|preference|rater|coder"
 )
 _JUDGE = r"verdict|judge|pred|winner|gpt|llm|auto|feedback|decision|result|evaluator|score"
+_WINNER = r"winner|verdict|vote|outcome|better|preference|result|decision"
+_MACHINE = r"verdict|judge|pred|gpt|llm|auto"
 _MODEL = r"model|generator|system|assistant|provider|agent|candidate"
 _SCORE = r"score|rating|mark|grade|value|points"
 _ITEM = r"question|prompt|item|instruction|input|sample|session|task|idx|query|example|id$"
@@ -98,15 +102,15 @@ def _column(name: str, known: pd.Series, n_rows: int) -> Column:
     return Column(name, kind, len(known), n_rows, values, example)
 
 
-def guess(columns: Sequence[Column]) -> Guess:
-    """Return what a table may hold, by names and values of its columns."""
-    for find in (_battles, _labels, _marks, _board, _single, _counts, _texts):
+def guess(columns: Sequence[Column], codes: Collection[str] = ()) -> Guess:
+    """Return what a table may hold, by names and values of its columns; `codes` are stated ones."""
+    for find in (partial(_battles, codes=codes), _labels, _marks, _board, _single, _counts, _texts):
         if found := find(columns):
             return found
     return Guess("a table that is none of those that judgeline knows", "Battles of two models.")
 
 
-def _battles(columns: Sequence[Column]) -> Guess | None:
+def _battles(columns: Sequence[Column], codes: Collection[str]) -> Guess | None:
     """Return two columns of models, with a verdict or the scores of both sides."""
     names = [one for one in columns if one.kind == "text" and len(one.different) <= _MOST_NAMES]
     pairs = [(x, y) for x, y in combinations(names, 2) if _share(x, y) >= 0.5 or _are_sides(x, y)]
@@ -118,7 +122,7 @@ def _battles(columns: Sequence[Column]) -> Guess | None:
     models = {"model_a": pair[0].name, "model_b": pair[1].name}
     others = [one for one in columns if one not in pair]
     sides = [(x, y) for x, y in combinations(others, 2) if _are_sides(x, y) and _is_score(x, y)]
-    if verdict := _verdict(others, {*pair[0].different, *pair[1].different}):
+    if verdict := _verdict(others, {*pair[0].different, *pair[1].different, *codes}):
         column, outcomes = verdict
         return Guess("verdicts on battles of two models", "", "battles",
                      {**models, "judge_winner": column}, outcomes)  # fmt: skip
@@ -127,6 +131,10 @@ def _battles(columns: Sequence[Column]) -> Guess | None:
             zip(("judge_score_a", "judge_score_b"), (x.name for x in sides[0]), strict=True)
         )
         return Guess("scores of both models in battles", "", "battles", {**models, **named})
+    told = (one for one in others if 2 <= len(one.different) <= _MOST_CODES)
+    if named := next((one for one in told if re.search(_WINNER, one.name, re.I)), None):
+        own = {**models, "judge_winner": named.name}
+        return Guess("verdicts on battles of two models, in unknown codes", "", "battles", own)
     return None
 
 
@@ -154,7 +162,7 @@ def _verdict(columns: Sequence[Column], models: set[Any]) -> tuple[str, str] | N
         codes = [
             code for code in dict.fromkeys(map(code_of, one.different)) if not looks_failed(code)
         ]
-        if not 2 <= len(codes) <= max(12, len(models) + 4):
+        if not 2 <= len(codes) <= max(_MOST_CODES, len(models) + 4):
             continue
         is_usual = all(code.casefold() in ours for code in codes)
         if is_usual or all(code.upper().strip("[]") in VERDICTS for code in codes):
@@ -167,7 +175,7 @@ def _verdict(columns: Sequence[Column], models: set[Any]) -> tuple[str, str] | N
 def _labels(columns: Sequence[Column]) -> Guess | None:
     """Return a gold label of a pair, with a judge's verdict if there is one."""
     few = [one for one in columns if 2 <= len(one.different) <= 5 and _is_code(one)]
-    labels = [one for one in few if re.search(_LABEL, one.name, re.I)]
+    labels = [one for one in few if _is_peoples(one)]
     if not labels:
         return None
     label = labels[0]
@@ -190,6 +198,10 @@ def _labels(columns: Sequence[Column]) -> Guess | None:
     )
 
 
+def _is_peoples(one: Column) -> bool:
+    return bool(re.search(_LABEL, one.name, re.I)) and not re.search(_MACHINE, one.name, re.I)
+
+
 def _is_code(one: Column) -> bool:
     codes = [*map(code_of, one.different)]
     return all(c.casefold() in CODES_IN_USE or c.upper().strip("[]") in VERDICTS for c in codes)
@@ -203,7 +215,7 @@ def _marks(columns: Sequence[Column]) -> Guess | None:
             named = {"chosen_score": x.name, "rejected_score": y.name}
             holds = "a judge's scores of a better and a worse answer"
             return Guess(holds, "", "agreement", named)
-    people = [one for one in numbers if re.search(_LABEL, one.name, re.I)]
+    people = [one for one in numbers if _is_peoples(one)]
     judge = [one for one in numbers if one not in people and re.search(_JUDGE, one.name, re.I)]
     if not people or not judge:
         return None

@@ -100,7 +100,7 @@ def test_counts_of_a_table_and_options_in_the_command() -> None:
         12,
     )
     assert (found.judge_connected, found.people_connected) == (True, True)
-    assert found.next == "judgeline.doctor(battles, judge='two', outcomes='1/-1')"
+    assert found.next == "judgeline.plain(battles, judge='two', outcomes='1/-1')"
     assert repr(found).splitlines()[1].startswith("450 battles of 12 models, judged by two; 300")
     plain = judgeline.doctor(VERDICTS)
     assert plain.layout.startswith("the file holds plain verdicts")
