@@ -358,10 +358,10 @@ def _foreign(source: pd.DataFrame | Path, stated: Stated, miscoverage: float) ->
         except OneModelError as error:
             made = _one_model(source, error, miscoverage)
         except (ValueError, QualityGateError) as error:
-            message = error.as_option() if isinstance(error, ArgumentError) else str(error)
-            found, made = found._replace(lacks=message, verb=""), None
+            found, made = found._replace(lacks=_why(source, again, error), verb=""), None
         if made:
-            return made._replace(concerns=[*guessed, *made.concerns], columns=lines)
+            votes = [found.lacks] if found.lacks else []
+            return made._replace(concerns=[*guessed, *votes, *made.concerns], columns=lines)
     command = {
         "": "",
         "ask": "python -c 'import judgeline; help(judgeline.ask)'",
@@ -372,6 +372,17 @@ def _foreign(source: pd.DataFrame | Path, stated: Stated, miscoverage: float) ->
     told = f"{found.holds}: no ratings of models"
     no_counts = (found.holds, *_NO_COUNTS, told)
     return Diagnosis(_name(source), *no_counts, supports, lacks, guessed, command, lines)
+
+
+def _why(source: pd.DataFrame | Path, stated: Stated, error: Exception) -> str:
+    """Return why battles cannot be read: the codes to state, where these are unknown."""
+    if isinstance(error, QualityGateError):
+        named = stated.judge, stated.outcomes, stated.columns
+        try:
+            readable(source, *named, allow_quarantine=False, with_votes=False, **stated.told)
+        except (ValueError, QualityGateError) as strict:
+            error = strict
+    return error.as_option() if isinstance(error, ArgumentError) else str(error)
 
 
 _OF_LABELS = "how far a judge agrees with the labels (judgeline agreement)"

@@ -34,6 +34,9 @@ _LABEL = (
 )
 _JUDGE = r"verdict|judge|pred|winner|gpt|llm|auto|feedback|decision|result|evaluator|score"
 _WINNER = r"winner|verdict|vote|outcome|better|preference|result|decision"
+_VOTES = r"label|gold|human|expert|annot|people|user|rater|coder|vote"
+_VOTE = "{name} may be votes: if people decided, state human_outcome={name} as well."
+_GAP = r"delta|diff|margin|gap"
 _MACHINE = r"verdict|judge|pred|gpt|llm|auto"
 _MODEL = r"model|generator|system|assistant|provider|agent|candidate"
 _SCORE = r"score|rating|mark|grade|value|points"
@@ -121,20 +124,32 @@ def _battles(columns: Sequence[Column], codes: Collection[str]) -> Guess | None:
         return None
     models = {"model_a": pair[0].name, "model_b": pair[1].name}
     others = [one for one in columns if one not in pair]
-    sides = [(x, y) for x, y in combinations(others, 2) if _are_sides(x, y) and _is_score(x, y)]
-    if verdict := _verdict(others, {*pair[0].different, *pair[1].different, *codes}):
-        column, outcomes = verdict
-        return Guess("verdicts on battles of two models", "", "battles",
-                     {**models, "judge_winner": column}, outcomes)  # fmt: skip
-    if sides:
-        named = dict(
-            zip(("judge_score_a", "judge_score_b"), (x.name for x in sides[0]), strict=True)
-        )
-        return Guess("scores of both models in battles", "", "battles", {**models, **named})
-    told = (one for one in others if 2 <= len(one.different) <= _MOST_CODES)
-    if named := next((one for one in told if re.search(_WINNER, one.name, re.I)), None):
-        own = {**models, "judge_winner": named.name}
-        return Guess("verdicts on battles of two models, in unknown codes", "", "battles", own)
+    few = [one for one in others if 2 <= len(one.different) <= _MOST_CODES]
+    votes = [one.name for one in few if re.search(_VOTES, one.name, re.I) and not _is_machine(one)]
+    others = [one for one in others if one.name not in votes]
+    known = {*pair[0].different, *pair[1].different, *codes}
+    lacks = "".join(_VOTE.format(name=name) for name in votes[:1])
+    if found := _judged(others, known):
+        columns_found, outcomes = found
+        return Guess("battles", lacks, "battles", {**models, **columns_found}, outcomes)
+    if lacks:
+        lacks += f" If a judge did, judge_winner={votes[0]}."
+        return Guess("battles of two models, and who decided is not told", lacks, "", models)
+    return None
+
+
+def _judged(columns: Sequence[Column], known: set[Any]) -> tuple[dict[str, str], str] | None:
+    """Return the columns of a judge's verdict or scores, by ours, and the codes to state."""
+    if verdict := _verdict(columns, known):
+        return {"judge_winner": verdict[0]}, verdict[1]
+    for x, y in combinations(columns, 2):
+        if _are_sides(x, y) and _is_score(x, y):
+            return {"judge_score_a": x.name, "judge_score_b": y.name}, ""
+    for one in columns:
+        if one.kind == "number" and re.search(_GAP, one.name, re.I):
+            return {"score_difference": one.name}, ""
+        if re.search(_WINNER, one.name, re.I) and 2 <= len(one.different) <= _MOST_CODES:
+            return {"judge_winner": one.name}, ""  # in codes that the user has to state
     return None
 
 
@@ -199,7 +214,11 @@ def _labels(columns: Sequence[Column]) -> Guess | None:
 
 
 def _is_peoples(one: Column) -> bool:
-    return bool(re.search(_LABEL, one.name, re.I)) and not re.search(_MACHINE, one.name, re.I)
+    return bool(re.search(_LABEL, one.name, re.I)) and not _is_machine(one)
+
+
+def _is_machine(one: Column) -> bool:
+    return bool(re.search(_MACHINE, one.name, re.I))
 
 
 def _is_code(one: Column) -> bool:

@@ -481,7 +481,9 @@ def test_probabilities_of_a_win_count_as_they_are(tmp_path: Path) -> None:
     gap = rated["hub"] - rated[list(MODELS)].mean()
     assert 0.9 * 400 * math.log10(odds) < gap < 400 * math.log10(odds)  # the penalty is little
     against = judgeline.reference_ratings(tmp_path / "a.json", "hub")
-    assert against["gap"].to_numpy() == pytest.approx([-400 * math.log10(odds)] * 4, rel=0.1)
+    assert against["gap"].to_numpy() == pytest.approx(
+        [-400 * math.log10(odds)] * 4, rel=0.2
+    )  # smoothed
 
 
 def test_agreement_is_that_of_known_programs() -> None:
