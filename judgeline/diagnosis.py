@@ -134,13 +134,13 @@ def doctor(
     source = table_or_path(battles)
     layout = layout_at(source) if isinstance(source, Path) else None
     if layout and layout.half is LABELS:
-        return _half_file(source, layout, columns or {})
+        return _half_file(source, layout, call_text("agreement", source, None, outcomes, columns))
     stated = Stated(judge, outcomes, columns or {}, {"missing": missing, "same_names": same_names})
     try:
         return _of_battles(source, stated, miscoverage)
     except MissingColumnsError as error:
         if error.missing == {"score_difference"} or (layout and layout.half is VOTES):
-            return _half_file(source, layout, columns or {})
+            return _half_file(source, layout, stated.call("plain", source))
         return _foreign(source, stated, miscoverage)
     except OneModelError as error:
         return _one_model(source, error, miscoverage)
@@ -318,14 +318,10 @@ def _name(source: pd.DataFrame | Path) -> str:
 _NO_COUNTS = ("", 0, 0, 0, 0, 0, False, False)
 
 
-def _half_file(
-    source: pd.DataFrame | Path, layout: Layout | None, columns: Mapping[str, str]
-) -> Diagnosis:
+def _half_file(source: pd.DataFrame | Path, layout: Layout | None, command: str) -> Diagnosis:
     """Return the diagnosis of a file of votes alone, or of verdicts beside gold labels."""
     half, told = (layout and layout.half) or VOTES, layout.name if layout else ""
     holds = half.holds.format(layout=told)
-    verb = half.command.split()[1]
-    command = call_text(verb, source, None, None, columns)
     name = (
         f"{_name(source)} ({told})" if layout and half is VOTES and layout.half else _name(source)
     )

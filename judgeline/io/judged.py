@@ -408,6 +408,10 @@ def _given(source: Path | pd.DataFrame) -> Given:
     if isinstance(source, Path):
         files = files_of(source)
         own = [] if any(one.suffix == LOG for one in files) else _common_columns(files)
+        parts = [_parts(one, source) for one in files]
+        if any(parts):
+            read = partial(_read_partitions, files, parts)
+            return Given(source, files, [*own, *parts[0]], read)
         return Given(source, files, own, partial(_read_files, files))
     if source.columns.nlevels > 1:
         raise ValueError("the table's columns have several levels: give each one name")
@@ -464,6 +468,25 @@ def _is_many(source: _Source, *, counted: bool) -> bool:
 def _read_again(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.DataFrame:
     """Return columns of rows that were read already, with the place of each."""
     return table[[*columns, "file", "row"]]
+
+
+def _parts(path: Path, folder: Path) -> dict[str, str]:
+    """Return what the folders of a partitioned data set say of a file in it: ``judge=gpt-4``."""
+    inside = path.relative_to(folder).parts[:-1] if folder in path.parents else ()
+    return dict(part.split("=", 1) for part in inside if "=" in part)
+
+
+def _read_partitions(
+    files: Sequence[Path], parts: Sequence[Mapping[str, str]], columns: list[str], texts: list[str]
+) -> pd.DataFrame:
+    """Return columns of the files of a partitioned data set, with those that its folders are."""
+    tables = []
+    for path, part in zip(files, parts, strict=True):
+        own = [name for name in columns if name not in part]
+        table = _read_files([path], own, [name for name in texts if name in own])
+        told = {name: part[name] for name in columns if name in part}
+        tables.append(table.assign(**told, file=str(path)))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _common_columns(files: Sequence[Path]) -> list[str]:

@@ -43,12 +43,11 @@ class Given(NamedTuple):
 
 
 class Half(NamedTuple):
-    """Words of `doctor` on verdicts or votes alone; ``{file}`` and ``{layout}`` are filled in."""
+    """Words of `doctor` on verdicts or votes alone; ``{layout}`` is filled in."""
 
     holds: str
     gate: str = ""
     lacks: str = ""
-    command: str = ""
     supports: tuple[str, ...] = ()
 
 
@@ -57,8 +56,7 @@ VOTES = Half(
     "no judge to put on the human scale",
     "Verdicts of a judge on the same battles: score_difference, judge_score_a and judge_score_b, "
     "judge_winner or verdict. A checkout of judgeline asks a judge for them (docs/judges.md).",
-    "judgeline plain {file}",
-    ("Bradley-Terry ratings by people's votes alone",),
+    ("ratings by people's votes as they are (judgeline plain)",),
 )
 REFERENCE = Half(
     "verdicts of a judge on models beside a reference model ({layout})",
@@ -68,7 +66,6 @@ LABELS = Half(
     "a judge's verdicts beside gold labels ({layout}), which measure a judge and rate no models",
     "no models to rate: labels measure the judge",
     "Models, for ratings: model_a, model_b and a verdict.",
-    "judgeline agreement {file}",
     ("agreement of the judge with the labels, kappa, position bias if both orders are there",),
 )
 VERDICTS = Half(

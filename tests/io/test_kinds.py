@@ -579,6 +579,15 @@ def test_tables_in_other_shapes_are_the_same(name: str, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(judgeline.plain(tmp_path / name), judgeline.plain(OURS))
 
 
+def test_folders_of_a_partitioned_data_set_are_columns(tmp_path: Path) -> None:
+    for judge, rows in (("one", OURS[:9]), ("two", OURS[9:])):
+        folder = tmp_path / f"judge={judge}"
+        folder.mkdir()
+        rows.to_parquet(folder / "part-0.parquet")
+    assert judgeline.doctor(tmp_path, judge="two").n_battles == 9
+    assert "--judge names another (two)" in " ".join(judgeline.doctor(tmp_path).concerns)
+
+
 def test_tables_of_other_libraries_are_read(tmp_path: Path) -> None:
     import pyarrow as pa
 
