@@ -135,7 +135,7 @@ def doctor(
     layout = layout_at(source) if isinstance(source, Path) else None
     if layout and layout.half is LABELS:
         return _half_file(source, layout, call_text("agreement", source, None, outcomes, columns))
-    stated = Stated(judge, outcomes, columns or {}, {"missing": missing, "same_names": same_names})
+    stated = Request(judge, outcomes, columns or {}, {"missing": missing, "same_names": same_names})
     try:
         return _of_battles(source, stated, miscoverage)
     except MissingColumnsError as error:
@@ -146,7 +146,7 @@ def doctor(
         return _one_model(source, error, miscoverage)
 
 
-class Stated(NamedTuple):
+class Request(NamedTuple):
     """What a user states of battles: judge, codes, columns, and what else commands repeat."""
 
     judge: str | None
@@ -160,7 +160,7 @@ class Stated(NamedTuple):
         return call_text(verb, source, *stated, **self.told, **more)
 
 
-def _of_battles(source: pd.DataFrame | Path, stated: Stated, miscoverage: float) -> Diagnosis:
+def _of_battles(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -> Diagnosis:
     """Return the diagnosis of battles that can be read; of several judges, of the first."""
     lenient = {"allow_quarantine": True, "with_votes": False, "counted": True}
     named = stated.outcomes, stated.columns
@@ -329,7 +329,7 @@ def _half_file(source: pd.DataFrame | Path, layout: Layout | None, command: str)
     return Diagnosis(name, holds, *_NO_COUNTS, half.gate, supports, lacks, [], command)
 
 
-def _foreign(source: pd.DataFrame | Path, stated: Stated, miscoverage: float) -> Diagnosis:
+def _foreign(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -> Diagnosis:
     """Return the diagnosis of other columns: each of them, and the command that may read them."""
     given, _ = given_of(source)
     table = given.read(given.columns, []).drop(columns=["file", "row"], errors="ignore")
@@ -370,7 +370,7 @@ def _foreign(source: pd.DataFrame | Path, stated: Stated, miscoverage: float) ->
     return Diagnosis(_name(source), *no_counts, supports, lacks, guessed, command, lines)
 
 
-def _why(source: pd.DataFrame | Path, stated: Stated, error: Exception) -> str:
+def _why(source: pd.DataFrame | Path, stated: Request, error: Exception) -> str:
     """Return why battles cannot be read: the codes to state, where these are unknown."""
     if isinstance(error, QualityGateError):
         named = stated.judge, stated.outcomes, stated.columns
@@ -402,7 +402,7 @@ def _beside(path: Path, miscoverage: float) -> Diagnosis | None:
     for folder, pattern in ((path.parent, "*"), (path.parent.parent, "*/*")):
         files = Path(glob.escape(str(folder)), pattern + "".join(path.suffixes[-1:]))
         try:
-            return _of_battles(files, Stated(None, None, {}, {}), miscoverage)
+            return _of_battles(files, Request(None, None, {}, {}), miscoverage)
         except (ValueError, QualityGateError):
             continue  # other files
     return None
