@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.alone import agreement, plain, with_shares
 from judgeline.comparing import compare_on, row_of
 from judgeline.diagnosis import Diagnosis, doctor
 from judgeline.elo import (
@@ -117,6 +118,7 @@ __all__ = [
     "Settings",
     "UnusableJudgeError",
     "VotePage",
+    "agreement",
     "ask",
     "consistency",
     "doctor",
@@ -125,6 +127,7 @@ __all__ = [
     "learn_judge",
     "learn_ratings",
     "pass_rates",
+    "plain",
     "plan",
     "pool",
     "rank",
@@ -609,7 +612,7 @@ def reference_ratings(
     """
     lenient = {"allow_quarantine": allow_quarantine, "with_votes": False}
     lenient |= {"missing": missing, "same_names": same_names}
-    scored = readable(battles, judge, outcomes, columns, **lenient).scored
+    scored = with_shares(readable(battles, judge, outcomes, columns, **lenient).scored)
     settings = Settings(reference_model=reference, miscoverage=miscoverage)
     names = pd.Series([f"battle {place}" for place in range(len(scored))], index=scored.index)
     prompts = scored.assign(battle_id=names, question_id=scored["question_id"].fillna(names))

@@ -97,6 +97,10 @@ AllowQuarantine = Annotated[
 Form = Annotated[
     Literal["text", "json"], option("Sentences, or one JSON object.", "--format", show_default=True)
 ]
+Rows = Annotated[
+    Literal["text", "csv", "json"],
+    option("A table, or every row as CSV or JSON.", "--format", show_default=True),
+]
 SameNames = Annotated[
     bool,
     option(
@@ -669,10 +673,7 @@ def rates(
         int | None,
         option("Divide so many labels of each system, in place of the rates.", min=1),
     ] = None,
-    form: Annotated[
-        Literal["text", "csv", "json"],
-        option("A table, or every row as CSV or JSON.", "--format", show_default=True),
-    ] = "text",
+    form: Rows = "text",
     **settings: Any,
 ) -> None:
     """Say which share of answers people would pass, from a judge's verdicts and some labels.
@@ -751,6 +752,73 @@ def _files_of_votes(given: Sequence[Path]) -> list[Path]:
     ]
 
 
+@app.command(
+    name="plain", epilog=examples("plain verdicts.csv", "plain 'runs/*.json' --judge tone")
+)
+@with_settings("miscoverage")
+def plain_ratings(
+    file: FileArgument,
+    judge: JudgeName = None,
+    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
+    columns: Columns = None,
+    missing: Missing = None,
+    same_names: SameNames = False,
+    allow_quarantine: AllowQuarantine = False,
+    ties: Annotated[
+        Literal["half", "davidson"], option("Ties as half a win, or modelled after Davidson.")
+    ] = "half",
+    form: Rows = "text",
+    **settings: Any,
+) -> None:
+    """Rate models by verdicts or votes as they are: Bradley-Terry over all battles.
+
+    For verdicts of a judge [bold]without votes[/bold] of people, such as those of AlpacaEval,
+    Arena-Hard or MT-bench, for scores of single answers, and for votes without verdicts. Nothing is
+    calibrated: ratings by a judge are on its own scale.
+    """
+    from judgeline.alone import rate_plain, read_plain
+    from judgeline.terminal import machine_readable, show_plain
+
+    told = {
+        "missing": missing or None,
+        "same_names": same_names,
+        "allow_quarantine": allow_quarantine,
+    }
+    read = read_plain(file, judge=judge, outcomes=outcomes, columns=_mapping(columns), **told)
+    ratings = rate_plain(read, ties=ties, **settings)
+    if form == "text":
+        show_plain(open_console(), read, ratings, file.name)
+    else:
+        typer.echo(machine_readable(ratings, form), nl=False)
+
+
+@app.command(epilog=examples("agreement pairs.jsonl --columns label=gold,verdict=gpt4"))
+@with_settings("miscoverage")
+def agreement(
+    file: FileArgument,
+    columns: Columns = None,
+    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
+    missing: Missing = None,
+    form: Rows = "text",
+    **settings: Any,
+) -> None:
+    """Measure a judge by gold labels: agreement, kappa, and position bias where it saw both orders.
+
+    FILE has a pair, or an answer, per row: [bold]label[/bold], what is right, and
+    [bold]verdict[/bold], the judge's, in the same codes or as marks;
+    [bold]verdict_swapped[/bold] is the verdict with the second answer shown first.
+    """
+    from judgeline.alone import agreement as measure
+    from judgeline.terminal import machine_readable, show_agreement
+
+    told = {"outcomes": outcomes, "missing": missing or None, **settings}
+    found = measure(file, columns=_mapping(columns), **told)
+    if form == "text":
+        show_agreement(open_console(), found, file.name)
+    else:
+        typer.echo(machine_readable(found, form), nl=False)
+
+
 def _folder(out: str) -> Path:
     if not out.strip():
         raise typer.BadParameter("'--out' is empty; name a folder, such as --out ratings")
@@ -813,7 +881,8 @@ def _with_checkout(arguments: Sequence[str]) -> bool:
 
     Elsewhere such a command is answered with what it needs. The library's own command needs none.
     """
-    own = [one.callback.__name__ for one in app.registered_commands if one.callback]
+    commands = [one for one in app.registered_commands if one.callback]
+    own = [one.name or getattr(one.callback, "__name__", "") for one in commands]
     if arguments[:1] and arguments[0] in own:
         return True
     if is_checkout():

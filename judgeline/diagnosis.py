@@ -1,8 +1,9 @@
 """Diagnosis of a file or table of battles: its counts, abilities, gaps and oddities."""
 
+import glob
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,18 +15,24 @@ from judgeline.intervals import leading_evidence_text, least_miscoverage, models
 from judgeline.io import (
     LENGTHS,
     ORDERS,
+    ArgumentError,
     JudgedBattles,
     MissingColumnsError,
     as_coded,
     as_numbers,
     n_battles_of,
+    parse_codes,
 )
-from judgeline.io.layout import RATED, VERDICTS, VOTES, Layout
+from judgeline.io.guesses import columns_of, guess
+from judgeline.io.judged import FEW_JUDGES, ManyJudgesError, given_of
+from judgeline.io.layout import LABELS, RATED, VOTES, Layout
 from judgeline.io.layouts import layout_at
+from judgeline.io.samples import OneModelError
 from judgeline.io.voters import agreement, numbers_of
 from judgeline.suggest import QualityGateError
 from judgeline.usable import (
     call_text,
+    loses_many,
     printable,
     readable,
     require_usable,
@@ -33,6 +40,7 @@ from judgeline.usable import (
 )
 
 NOBODY = "nobody voted"
+_MOST_COLUMNS = 40
 _USEFUL = 0.65  # share of decided battles that a weak but useful judge agrees with people on
 _BIASES = {
     "position_first_preferred": "the judge prefers the response shown first in {share:.0%} of "
@@ -45,7 +53,8 @@ _BIASES = {
 class Diagnosis(NamedTuple):
     """Counts of a file or table of battles, and sentences on the analyses that it supports.
 
-    `gate` says why the judge's ratings cannot be put on the human scale, empty where they can.
+    `columns` has a sentence on each column of a file that is none of ours. `gate` says why the
+    judge's ratings cannot be put on the human scale, empty where they can.
     `judge_connected` and `people_connected` tell whether a chain of battles, or of voted battles,
     ties all models. `supports`, `missing` (for more) and `concerns` (what looks wrong) hold a
     sentence each; `next` is the one command, or call, to run now.
@@ -66,6 +75,7 @@ class Diagnosis(NamedTuple):
     missing: list[str]
     concerns: list[str]
     next: str
+    columns: Sequence[str] = ()
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the diagnosis as titles and sentences, in the order of reading."""
@@ -80,7 +90,8 @@ class Diagnosis(NamedTuple):
             *(("Supports", sentence) for sentence in self.supports),
             *(("Look at", sentence) for sentence in self.concerns),
             *(("Missing", sentence) for sentence in self.missing),
-            ("When that is mended" if is_again else "Next", self.next),
+            *(("Column", sentence) for sentence in self.columns[:_MOST_COLUMNS]),
+            *([("When that is mended" if is_again else "Next", self.next)] * bool(self.next)),
         ]
 
     def __repr__(self) -> str:
@@ -122,34 +133,73 @@ def doctor(
     if not 0 < miscoverage < 1:
         raise ValueError(f"miscoverage is {miscoverage:g}; it lies between 0 and 1")
     source = table_or_path(battles)
-    name = "a table" if isinstance(source, pd.DataFrame) else str(source)
     layout = layout_at(source) if isinstance(source, Path) else None
-    advice = layout and layout.advice
-    if advice in (VERDICTS, RATED):
-        return _advised(name, layout)
+    if layout and layout.advice is LABELS:
+        return _advised(source, layout, call_text("agreement", source, None, outcomes, columns))
+    if layout and layout.advice is RATED:
+        return _advised(source, layout, _AS_CORPUS.format(layout.name, shlex.quote(str(source))))
+    stated = Request(judge, outcomes, columns or {}, {"missing": missing, "same_names": same_names})
     try:
-        lenient = {"allow_quarantine": True, "with_votes": False, "counted": True}
-        told = {"missing": missing, "same_names": same_names}
-        read = readable(source, judge, outcomes, columns, **lenient, **told)
+        return _of_battles(source, stated, miscoverage)
     except MissingColumnsError as error:
-        if not advice and error.missing != {"score_difference"}:
-            raise
-        return _advised(name, layout)
+        if error.missing == {"score_difference"} or (layout and layout.advice is VOTES):
+            return _advised(source, layout, stated.call("plain", source))
+        return _foreign(source, stated, miscoverage)
+    except OneModelError as error:
+        return _one_model(source, error, miscoverage)
+
+
+class Request(NamedTuple):
+    """What a user states of battles: judge, codes, columns, and what else commands repeat."""
+
+    judge: str | None
+    outcomes: str | None
+    columns: Mapping[str, str]
+    told: Mapping[str, Any]
+
+    def call(self, verb: str, source: pd.DataFrame | Path, **more: Any) -> str:
+        """Return the command, or call, that repeats all of it."""
+        stated = self.judge, self.outcomes, self.columns
+        return call_text(verb, source, *stated, **self.told, **more)
+
+
+def _of_battles(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -> Diagnosis:
+    """Return the diagnosis of battles that can be read; of several judges, of the first."""
+    lenient = {"allow_quarantine": True, "with_votes": False, "counted": True}
+    named = stated.outcomes, stated.columns
+    try:
+        read = readable(source, stated.judge, *named, **lenient, **stated.told)
+    except ManyJudgesError as error:
+        if len(error.judges) > FEW_JUDGES:
+            raise  # voters, it seems
+        found = _of_battles(source, stated._replace(judge=error.judges[0]), miscoverage)
+        several = f"this is of judge {error.judges[0]!r}, one of {len(error.judges):,}: "
+        others = f"{', '.join(error.judges[1:6])}{', ...' * (len(error.judges) > 6)}"
+        return found._replace(
+            concerns=[f"{several}--judge names another ({others}).", *found.concerns]
+        )
     scored = read.scored
     voted = scored[scored["human_outcome"].notna()]
     apart, people_apart = _apart(scored), _apart(voted) if len(voted) else NOBODY
-    gate = apart
+    gate, is_too_few = apart, False
     try:
         require_usable(scored, fit_beta_folds(as_coded(scored, "derived")))
     except (QualityGateError, ValueError) as error:
         gate = apart or str(error)
+        is_too_few = not apart and getattr(error, "is_too_few", False)
     n_counted = int(as_coded(scored, "derived").voted_models().sum())
     supports, missing = _abilities(read, apart, people_apart, gate, n_counted, miscoverage)
-    is_alone = people_apart == NOBODY and not read.is_counted  # a judge that is rated by itself
-    verb = "rank" if not gate else "reference_ratings" if is_alone else "doctor"
+    is_alone = (people_apart == NOBODY or is_too_few) and not read.is_counted
+    verb = "rank" if not gate else "plain" if is_alone else "doctor"
+    layout = layout_at(source) if isinstance(source, Path) else None
+    advice = layout and layout.advice
+    if layout and advice:
+        supports += [text.format(layout=layout.name) for text in advice.supports]
     return Diagnosis(
-        source=name,
-        layout=read.plain or "battles with scores of a judge",
+        source=_name(source),
+        layout=advice.holds.format(layout=layout.name)
+        if advice
+        else read.plain or "battles with scores of a judge",
         judge=read.judge,
         n_battles=read.n_battles,
         n_models=len({*scored["model_a"], *scored["model_b"]}),
@@ -162,7 +212,7 @@ def doctor(
         supports=supports,
         missing=missing,
         concerns=_concerns(read),
-        next=call_text(verb, source, judge, outcomes, columns, **told),
+        next=stated.call(verb, source, allow_quarantine=verb != "doctor" and loses_many(read)),
     )
 
 
@@ -186,7 +236,7 @@ def _abilities(
     supports = [
         (
             is_single and not apart,
-            "ratings of all models by the judge alone (judgeline.reference_ratings)",
+            "ratings of all models by the judge alone (judgeline plain)",
         ),
         (not people_apart, "ratings of the voted models by people"),
         (not gate, "ratings on the human scale"),
@@ -257,16 +307,101 @@ def _reach(n: int) -> float:
     return 1.96 * 0.5 / math.sqrt(n)
 
 
-def _advised(name: str, layout: Layout | None) -> Diagnosis:
-    """Return the diagnosis of a file of votes alone, or of another program's verdicts."""
+def _name(source: pd.DataFrame | Path) -> str:
+    return "a table" if isinstance(source, pd.DataFrame) else str(source)
+
+
+_AS_CORPUS = "judgeline corpora add NAME --set reader={} --set location={} --set embeddings=hashed"
+_NO_COUNTS = ("", 0, 0, 0, 0, 0, False, False)
+
+
+def _advised(source: pd.DataFrame | Path, layout: Layout | None, command: str) -> Diagnosis:
+    """Return the diagnosis of a file of votes alone, or of verdicts beside gold labels."""
     advice, told = (layout and layout.advice) or VOTES, layout.name if layout else ""
     holds = advice.holds.format(layout=told)
-    command = advice.command.format(file=shlex.quote(name), layout=told)
-    if layout and layout.advice is VOTES:
-        name = f"{name} ({told})"
-    counts = ("", 0, 0, 0, 0, 0, False, False)
+    is_named = layout and layout.advice is VOTES
+    name = f"{_name(source)} ({told})" if is_named else _name(source)
     lacks, supports = [advice.lacks], list(advice.supports)
-    return Diagnosis(name, holds, *counts, advice.gate, supports, lacks, [], command)
+    return Diagnosis(name, holds, *_NO_COUNTS, advice.gate, supports, lacks, [], command)
+
+
+def _foreign(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -> Diagnosis:
+    """Return the diagnosis of other columns: each of them, and the command that may read them."""
+    given, _ = given_of(source)
+    table = given.read(given.columns, []).drop(columns=["file", "row"], errors="ignore")
+    columns = columns_of(table)
+    codes = parse_codes(stated.outcomes) if stated.outcomes else ()
+    found = guess(columns, codes)
+    lines = [one.text() for one in columns]
+    named = {**{name: own for name, own in found.columns.items() if name != own}, **stated.columns}
+    shown = ", ".join(f"{name}={own}" for name, own in named.items())
+    guessed = [f"these columns are guessed by their names and values: {shown}."] if named else []
+    if found.verb == "battles":
+        if "judge_winner" in named:
+            own = named["judge_winner"]
+            guessed.append(
+                f"{own} is taken as a judge's verdict: if people decided, state "
+                f"human_outcome={own} in place of judge_winner."
+            )
+        outcomes = stated.outcomes or found.outcomes or None
+        again = stated._replace(columns=named, outcomes=outcomes)
+        try:
+            made = _of_battles(source, again, miscoverage)
+        except OneModelError as error:
+            made = _one_model(source, error, miscoverage)
+        except (ValueError, QualityGateError) as error:
+            found, made = found._replace(lacks=_why(source, again, error), verb=""), None
+        if made:
+            votes = [found.lacks] if found.lacks else []
+            return made._replace(concerns=[*guessed, *votes, *made.concerns], columns=lines)
+    command = {
+        "": "",
+        "ask": "python -c 'import judgeline; help(judgeline.ask)'",
+        "agreement": call_text("agreement", source, None, stated.outcomes, named),
+    }[found.verb]
+    lacks = [found.lacks] if found.lacks else []
+    supports = [_OF_LABELS] * (found.verb == "agreement")
+    told = f"{found.holds}: no ratings of models"
+    no_counts = (found.holds, *_NO_COUNTS, told)
+    return Diagnosis(_name(source), *no_counts, supports, lacks, guessed, command, lines)
+
+
+def _why(source: pd.DataFrame | Path, stated: Request, error: Exception) -> str:
+    """Return why battles cannot be read: the codes to state, where these are unknown."""
+    if isinstance(error, QualityGateError):
+        named = stated.judge, stated.outcomes, stated.columns
+        try:
+            readable(source, *named, allow_quarantine=False, with_votes=False, **stated.told)
+        except (ValueError, QualityGateError) as strict:
+            error = strict
+    return error.as_option() if isinstance(error, ArgumentError) else str(error)
+
+
+_OF_LABELS = "how far a judge agrees with the labels (judgeline agreement)"
+
+
+def _one_model(source: pd.DataFrame | Path, error: OneModelError, miscoverage: float) -> Diagnosis:
+    """Return the diagnosis of scores of one model, with the pattern of the files beside it."""
+    scores, told = error.scores, "scores of one model's answers: models are rated by several"
+    means = scores.groupby("judge")["score"].agg(["mean", "count"])
+    supports = [f"mean {name}: {mean:.3g} of {n:,} answers" for name, mean, n in means.itertuples()]
+    beside = _beside(source, miscoverage) if isinstance(source, Path) and source.is_file() else None
+    if beside:
+        note = f"{source} holds one model, and its folder others: this is of all of them."
+        return beside._replace(concerns=[note, *beside.concerns])
+    holds, lacks = "scores of single answers of one model", [f"{error}."]
+    return Diagnosis(_name(source), holds, *_NO_COUNTS, told, supports, lacks, [], "")
+
+
+def _beside(path: Path, miscoverage: float) -> Diagnosis | None:
+    """Return the diagnosis of the files beside one, or in the folders beside its own."""
+    for folder, pattern in ((path.parent, "*"), (path.parent.parent, "*/*")):
+        files = Path(glob.escape(str(folder)), pattern + "".join(path.suffixes[-1:]))
+        try:
+            return _of_battles(files, Request(None, None, {}, {}), miscoverage)
+        except (ValueError, QualityGateError):
+            continue  # other files
+    return None
 
 
 def _apart(battles: pd.DataFrame) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -301,6 +301,54 @@ def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> N
             console.print(f"[yellow]Note[/]: {told}", soft_wrap=True)
     if {*rates["system"]} == {ONE_SYSTEM}:
         console.print("All answers are of one system: no column names another.", soft_wrap=True)
+
+
+def show_plain(
+    console: Console, battles: "JudgedBattles", ratings: "pd.DataFrame", source: str
+) -> None:
+    """Print plain ratings, a table for each source, and what they are by."""
+    from judgeline.alone import WHOSE
+
+    shown = battles if battles.judge else battles._replace(judge="people")
+    _show_read(console, shown, source)
+    for whose, table in ratings.groupby("source", sort=False):
+        rows = []
+        for row in table.to_dict("records"):
+            interval = (
+                "-" if math.isnan(row["lower"]) else f"{elo(row['lower'])} to {elo(row['upper'])}"
+            )
+            rows.append((row["model"], elo(row["rating"]), interval, f"{row['n_battles']:,}"))
+        console.print(
+            plain_table(f"Ratings of {whose}", ("model", "rating", "interval", "battles"), rows)
+        )
+        console.print(f"Bradley-Terry {WHOSE[str(whose)]}; 1500 is the mean.", soft_wrap=True)
+        if n_apart := int(table["component"].max()):
+            console.print(
+                f"[yellow]Note[/]: no battles tie {n_apart + 1} sets of models together: ratings "
+                "of two sets do not compare (column component of --format csv).",
+                soft_wrap=True,
+            )
+
+
+def show_agreement(console: Console, found: "pd.DataFrame", source: str) -> None:
+    """Print how far a judge agrees with gold labels."""
+
+    def cell(row: Mapping[str, Any]) -> tuple[str, ...]:
+        numbers = [row[name] for name in ("value", "lower", "upper")]
+        is_share = row["measure"] not in ("kappa", "rank correlation")
+        texts = ["-" if math.isnan(x) else f"{x:.1%}" if is_share else f"{x:.2f}" for x in numbers]
+        return row["measure"], texts[0], f"{texts[1]} to {texts[2]}", f"{row['n']:,}"
+
+    rows = [cell(row) for row in found.to_dict("records")]
+    console.print(
+        plain_table(f"Gold labels of {plain(source)}", ("measure", "value", "interval", "n"), rows)
+    )
+    if len(rows) == 1:
+        console.print(
+            "These are labels without verdicts: so often a judge agrees that reads nothing. Add "
+            "its verdicts as a column verdict, in the same codes.",
+            soft_wrap=True,
+        )
 
 
 def show_splits(console: Console, splits: "pd.DataFrame", n_labels: int) -> None:

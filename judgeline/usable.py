@@ -4,6 +4,7 @@ import json
 import math
 import shlex
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ _VERDICT_OF_STATUS = {
     UNCERTAIN: "votes cannot tell: {slope}. {more}",
     "separable": "the scores predict every vote, so that the slope has no upper end. {remedy}",
     "no-decisive-votes": "no battle has both a decisive human vote (1 or 0) and unequal scores. "
-    "Add battles that people voted on; without votes judgeline.reference_ratings rates the models",
+    "Add battles that people voted on; without votes judgeline plain rates the models",
 }
 _SEPARABLE = (
     "There are too few human votes: add battles that people voted on",
@@ -57,15 +58,29 @@ _OF_OTHERS = {
 }
 
 
+_OF_A_HUB = (
+    "every battle is with {model}, so that nothing shows what the judge is worth without it: votes "
+    "on battles between the other models are missing. By the judge, and by people, as they are: "
+    "judgeline plain"
+)
+
+
 class UnusableJudgeError(QualityGateError):
-    """The judge fails a quality gate: its scores cannot be put on the human scale."""
+    """The judge fails a quality gate: its scores cannot be put on the human scale.
+
+    `is_too_few` says that votes are missing, and nothing is wrong with the judge.
+    """
+
+    def __init__(self, message: str, status: str = "") -> None:
+        super().__init__(message)
+        self.is_too_few = status not in (CONSTANT, REVERSED)
 
 
 def table_or_path(source: Any, name: str = "battles") -> pd.DataFrame | Path:
     """Return a table of pandas or of another library as pandas', records as a table, or a path."""
     if isinstance(source, pd.DataFrame | Path):
         return source
-    if isinstance(source, str):
+    if isinstance(source, str | PathLike):
         return Path(source)
     if callable(as_pandas := getattr(source, "to_pandas", None)):  # polars, pyarrow
         return pd.DataFrame(as_pandas())
@@ -89,6 +104,7 @@ def readable(
     counted: bool = False,
     missing: Any = None,
     same_names: bool = False,
+    votes_alone: bool = False,
 ) -> JudgedBattles:
     """Return the battles of a file or table; QualityGateError if too many rows are unusable.
 
@@ -114,12 +130,13 @@ def readable(
             missing=missing,
             same_names=same_names,
             lenient=allow_quarantine,
+            votes_alone=votes_alone,
         )
     except MissingColumnsError as error:
         if error.missing != {"human_outcome"}:
             raise
         told = {"missing": missing, "same_names": same_names}
-        alone = call_text("reference_ratings", source, judge, outcomes, columns, **told)
+        alone = call_text("plain", source, judge, outcomes, columns, **told)
         raise MissingColumnsError(
             f"{place} has verdicts of a judge and no votes of people, which ratings on the human "
             f"scale need: {_to_add_votes(source, judge)}. Ratings by the judge alone: {alone}",
@@ -157,6 +174,23 @@ def _to_add_votes(source: pd.DataFrame | Path, judge: str | None) -> str:
     )
 
 
+def loses_many(battles: JudgedBattles) -> bool:
+    """Return whether more rows are lost than `rank` takes without being told."""
+    try:
+        require_few_lost(battles.quarantine, battles.n_rows, _LOST, "", "")
+    except ArgumentError:
+        return True
+    return False
+
+
+def hub_of(scored: pd.DataFrame) -> str:
+    """Return the model that is in every battle, of several models; empty where none is."""
+    hubs = {*scored["model_a"].iloc[:1], *scored["model_b"].iloc[:1]}
+    in_all = (one for one in hubs if (scored["model_a"].eq(one) | scored["model_b"].eq(one)).all())
+    hub = next(in_all, "")
+    return str(hub) if len({*scored["model_a"], *scored["model_b"]}) > 2 else ""
+
+
 def call_text(
     verb: str,
     source: pd.DataFrame | Path,
@@ -166,20 +200,22 @@ def call_text(
     *,
     missing: Any = None,
     same_names: bool = False,
+    allow_quarantine: bool = False,
 ) -> str:
     """Return the Python that calls a function on a table, or the command that does on a file."""
     stated = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
     given: dict[str, Any] = {name: value for name, value in stated.items() if value}
-    if isinstance(source, Path) and verb in ("rank", "doctor"):
+    if isinstance(source, Path) and verb in ("rank", "doctor", "plain", "agreement"):
         pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
         given |= {"columns": pairs} if columns else {}
         given = {"out": "ratings", **given} if verb == "rank" else given
         options = [*given.items(), *(("missing", one) for one in _several(missing))]
         words = [f"--{name} {shlex.quote(str(value))}" for name, value in options]
-        words += ["--same-names"] * same_names
+        words += ["--same-names"] * same_names + ["--allow-quarantine"] * allow_quarantine
         return " ".join([f"judgeline {verb} {shlex.quote(str(source))}", *words])
     given |= {} if missing is None else {"missing": missing}
     given |= {"same_names": True} if same_names else {}
+    given |= {"allow_quarantine": True} if allow_quarantine else {}
     first = json.dumps(str(source)) if isinstance(source, Path) else "battles"
     arguments = (f"{name}={value!r}" for name, value in given.items())
     call = f"judgeline.{verb}({', '.join([first, *arguments])})"
@@ -209,7 +245,8 @@ def require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
         why = _VERDICT_OF_STATUS[status].format(score=score, **_numbers(pooled))
         raise UnusableJudgeError(
             f"this judge cannot be put on the human scale ({status}, "
-            f"{pooled.n_battles} decisive votes): {why}"
+            f"{pooled.n_battles} decisive votes): {why}",
+            status,
         )
     bad = folds.status != "ok"
     if bad.any():
@@ -218,9 +255,12 @@ def require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
         rest = scored[scored["model_a"].ne(first) & scored["model_b"].ne(first)]
         sentence = _OF_OTHERS.get(status, _VERDICT_OF_STATUS[status])
         why = sentence.format(model=first, **_numbers(_fit(rest)))
+        if first == hub_of(scored):
+            why = _OF_A_HUB.format(model=first)
         raise UnusableJudgeError(
             f"with {names} held out, the other models' {folds.n_battles[bad][0]} decisive votes "
-            f"give no slope ({status}): {why}"
+            f"give no slope ({status}): {why}",
+            status,
         )
 
 

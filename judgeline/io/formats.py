@@ -15,14 +15,17 @@ import json
 import lzma
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import IO, Any, cast
 
+import numpy as np
 import pandas as pd
+
+from judgeline.verdict import unique_members
 
 SUFFIXES: dict[str, str] = {
     ".csv": "csv",
@@ -55,8 +58,11 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _WESTERN = "cp1252"  # which a few accents do not tell from its neighbours
+_UNNAMED = re.compile(r"__index_level_\d+__")  # names of rows that pandas keeps in a file
+_ABOVE = re.compile(r"sep=.?\r?$|# ")
 _UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
 _CHUNK = 1 << 20
+_EXACT = 1 << 53  # a float holds every whole number up to here
 _LONGEST_ROW = 1 << 26  # bytes
 _SAMPLE_ROWS = 1000
 _MISSING = ("", "nan", "NaN", "NA", "null", "None")
@@ -65,16 +71,13 @@ _MISSING = ("", "nan", "NaN", "NA", "null", "None")
 def files_of(path: Path) -> list[Path]:
     """Return the file at a path, or those of a folder or a pattern, by name.
 
-    ValueError if there is none; in a folder, files of other formats are passed over.
+    ValueError if there is none; in a folder, files of other formats are passed over, and folders in
+    it are looked into if it holds none itself.
     """
     if path.is_file():
         return [path]
     inside = [*path.iterdir()] if path.is_dir() else [*map(Path, glob.glob(str(path)))]
-    files = sorted(one for one in inside if one.is_file())
-    known = (*SUFFIXES, LOG)
-    if found := [
-        one for one in files if one.suffix == ".zip" or unpacked(one).suffix.lower() in known
-    ]:
+    if found := _known_files(inside) or (_known_files(path.rglob("*")) if path.is_dir() else []):
         return found
     if path.is_dir():
         raise ValueError(
@@ -87,6 +90,15 @@ def files_of(path: Path) -> list[Path]:
     if path.exists():
         raise ValueError(f"{path} is no file on a disk; write its content into one and name that")
     raise ValueError(f"no file at {path}; {hint}")
+
+
+def _known_files(paths: Iterable[Path]) -> list[Path]:
+    known = (*SUFFIXES, LOG)
+    return sorted(
+        one
+        for one in paths
+        if (one.suffix == ".zip" or unpacked(one).suffix.lower() in known) and one.is_file()
+    )
 
 
 def kind_of(path: Path) -> str:
@@ -120,14 +132,13 @@ def file_columns(path: Path) -> list[str]:
         if kind == "parquet":
             import pyarrow.parquet as pq
 
-            return list(pq.read_schema(path).names)
+            return [one for one in pq.read_schema(path).names if not _UNNAMED.fullmatch(one)]
         if kind == "feather":
-            import pyarrow as pa
-
-            with pa.memory_map(str(path)) as content:
-                return list(pa.ipc.open_file(content).schema.names)
+            with _arrow(path) as content:
+                return [one for one in content.schema.names if not _UNNAMED.fullmatch(one)]
         if kind == "csv":
             layout = {"sep": _separator(path), "encoding": encoding_of(path)}
+            layout["skiprows"] = _preamble(path)
             return list(map(str, pd.read_csv(_readable(path), nrows=0, **layout).columns))
     return list(dict.fromkeys(name for record in _records(path, kind) for name in record))
 
@@ -135,17 +146,22 @@ def file_columns(path: Path) -> list[str]:
 def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) -> pd.DataFrame:
     """Return columns of a file, those of `texts` as text, the others as numbers where they are.
 
-    CSV cells that are empty, or say so in a column of numbers, are null.
+    CSV cells that are empty, or say so in a column of numbers, are null. ``a.b`` is the value under
+    ``b`` in the objects of column ``a``, where no column has that name.
     """
+    own = file_columns(path) if any("." in name for name in columns) else columns
+    if any(name not in own for name in columns):
+        heads = list(dict.fromkeys(head_of(name, own) for name in columns))
+        table = read_columns(path, heads, [name for name in texts if name in heads])
+        return at_paths(table, columns)
     kind = kind_of(path)
     with _errors_named(path, kind):
         if kind == "parquet":
-            return pd.read_parquet(path, columns=list(columns))
+            return _with_index(pd.read_parquet(path, columns=list(columns)), columns)
         if kind == "feather":
-            return pd.read_feather(path, columns=list(columns))
-        if kind == "jsonl" and not texts:
-            lines = {"dtype": False, "encoding": encoding_of(path), "precise_float": True}
-            return pd.read_json(_readable(path), lines=True, **lines)[list(columns)]
+            with _arrow(path) as content:
+                table = content.read_all().select(list(columns))
+            return _with_index(table.to_pandas(), columns)
         if kind == "csv":
             separator = _require_rectangular(path)
             return pd.read_csv(
@@ -153,12 +169,79 @@ def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) 
                 sep=separator,
                 decimal=_decimal(path, separator),
                 encoding=encoding_of(path),
+                skiprows=_preamble(path),
                 usecols=list(columns),
                 dtype=dict.fromkeys(texts, str),
                 keep_default_na=False,
                 na_values={n: [""] if n in texts else list(_MISSING) for n in columns},
             )
-    return pd.DataFrame.from_records(list(_records(path, kind)), columns=list(columns))
+    rows = [[record.get(name) for name in columns] for record in _records(path, kind)]
+    return _inferred(pd.DataFrame(rows, columns=list(columns), dtype=object))
+
+
+def _with_index(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Return columns of a table of pandas, also those that it keeps as names of rows."""
+    return (table if {*columns} <= {*table} else table.reset_index())[list(columns)]
+
+
+@contextmanager
+def _arrow(path: Path) -> Iterator[Any]:
+    """Open an Arrow file, as Feather writes it, or a stream, as saved data sets of a hub are."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as content:
+        try:
+            opened = pa.ipc.open_file(content)
+        except pa.ArrowInvalid:
+            content.seek(0)
+            opened = pa.ipc.open_stream(content)
+        with opened:
+            yield opened
+
+
+def _inferred(table: pd.DataFrame) -> pd.DataFrame:
+    """Return columns of objects in their own types; whole numbers beyond 2^53 stay as they are."""
+
+    def column(values: pd.Series) -> pd.Series:
+        if any(type(one) is int and abs(one) > _EXACT for one in values):
+            return values
+        return pd.Series(values.tolist(), index=values.index, name=values.name)
+
+    return pd.DataFrame({name: column(table[name]) for name in table}, index=table.index)
+
+
+def head_of(name: str, own: Collection[str]) -> str:
+    """Return the column that a name is, or that the first part of a dotted name is."""
+    return name if name in own else name.partition(".")[0]
+
+
+def at_paths(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Return columns of a table, and the values at dotted names in columns of objects."""
+
+    def value(cell: Any, parts: Sequence[str]) -> Any:
+        for part in parts:
+            if isinstance(cell, str) and cell.lstrip()[:1] in ("{", "["):
+                with suppress(ValueError):
+                    cell = json.loads(cell)
+            if isinstance(cell, list | np.ndarray) and part.isdigit():
+                cell = cell[int(part)] if int(part) < len(cell) else None
+            else:
+                cell = cell.get(part) if isinstance(cell, Mapping) else None
+        return cell
+
+    found = {}
+    for name in columns:
+        head, *parts = [name] if name in table else name.split(".")
+        column = table[head]
+        found[name] = column.map(lambda cell, parts=parts: value(cell, parts)) if parts else column
+        if parts and found[name].isna().all() and len(table):
+            keys = dict.fromkeys(
+                key for cell in column if isinstance(cell, Mapping) for key in cell
+            )
+            raise ValueError(
+                f"nothing stands at {name!r}: {head!r} has {', '.join(keys) or 'no keys'}"
+            )
+    return pd.DataFrame(found, index=table.index)
 
 
 def encoding_of(path: Path) -> str:
@@ -234,10 +317,17 @@ def _text(path: Path) -> IO[str]:
     return io.TextIOWrapper(cast(IO[bytes], _unpacked(path)), encoding_of(path), newline="")
 
 
+def _preamble(path: Path) -> int:
+    """Return how many lines of a CSV file stand above its header: ``sep=;`` and ``# ...``."""
+    with _text(path) as lines:
+        return sum(1 for _ in takewhile(_ABOVE.match, lines))
+
+
 def _separator(path: Path) -> str:
     """Return the separator that gives the header of a CSV file the most fields; commas first."""
+    above = _preamble(path)
     with _text(path) as lines:
-        header = lines.readline(_CHUNK)
+        header = next(islice(iter(lambda: lines.readline(_CHUNK), ""), above, None), "")
     return max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
 
 
@@ -254,7 +344,9 @@ def _require_rectangular(path: Path) -> str:
 
     separator, names = _separator(path), {"autogenerate_column_names": True, "use_threads": False}
     options = (
-        pc.ReadOptions(**names, block_size=_LONGEST_ROW, encoding=encoding_of(path)),
+        pc.ReadOptions(
+            **names, skip_rows=_preamble(path), block_size=_LONGEST_ROW, encoding=encoding_of(path)
+        ),
         pc.ParseOptions(
             delimiter=separator,
             newlines_in_values=True,
@@ -288,6 +380,7 @@ def _decimal(path: Path, separator: str) -> str:
     if separator == ",":
         return "."
     with _text(path) as lines:
+        csv.field_size_limit(_LONGEST_ROW)
         rows = islice(csv.reader(lines, delimiter=separator), _SAMPLE_ROWS)
         cells = {cell for row in rows for cell in row}
     found = [one.groups() for cell in cells if (one := re.fullmatch(r"-?\d+([.,])(\d+)", cell))]
@@ -303,7 +396,7 @@ def _records(path: Path, kind: str) -> Iterator[Mapping[str, Any]]:
             return
         text = lines.read()
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=unique_members)
     except json.JSONDecodeError as error:
         if not error.msg.startswith("Extra data"):
             place = f"{path}, line {error.lineno}"
@@ -317,16 +410,36 @@ def _records(path: Path, kind: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _unfolded(found: dict[str, Any]) -> Any:
-    """Return the records that an object holds: under one name, column by column, or itself."""
+    """Return the records that an object holds, in the layouts of pandas or under one name; or it.
+
+    The longest of several lists of records counts if it is twice as long as the others. Texts and
+    objects beside a list, such as the model of a run, are columns of its records.
+    """
     values = list(found.values())
-    of_records = [
-        one for one in values if isinstance(one, list) and all(isinstance(row, dict) for row in one)
-    ]
-    if len(of_records) == 1:
-        return of_records[0]
-    if values and any(all(isinstance(one, kind) for one in values) for kind in (dict, list)):
-        return pd.DataFrame(found, dtype=object).to_dict("records")
+    if {"columns", "data"} <= found.keys() and all(isinstance(one, list) for one in found["data"]):
+        return [dict(zip(found["columns"], row, strict=True)) for row in found["data"]]
+    lists = {key: one for key, one in found.items() if one and _are(one, dict)}
+    longest = max(lists, key=lambda key: len(lists[key]), default=None)
+    if longest and all(
+        2 * len(one) <= len(lists[longest]) for k, one in lists.items() if k != longest
+    ):
+        beside = {key: one for key, one in found.items() if one and isinstance(one, str | dict)}
+        return [{**beside, **row} for row in lists[longest]]
+    if values and all(isinstance(one, dict) for one in values):
+        inner = dict.fromkeys(key for one in values for key in one)
+        by_row = not all(map(str.isdigit, inner)) and len(values) > max(1, len(inner))
+        return values if by_row or all(map(str.isdigit, found)) else _by_column(found)
+    if values and all(isinstance(one, list) for one in values) and len({*map(len, values)}) == 1:
+        return _by_column(found)
     return [found]
+
+
+def _are(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(isinstance(one, kind) for one in values)
+
+
+def _by_column(found: dict[str, Any]) -> Any:
+    return pd.DataFrame(found, dtype=object).to_dict("records")
 
 
 def _json_lines(path: Path, lines: Iterator[str] | Sequence[str]) -> Iterator[Mapping[str, Any]]:
@@ -334,7 +447,7 @@ def _json_lines(path: Path, lines: Iterator[str] | Sequence[str]) -> Iterator[Ma
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = json.loads(line, object_pairs_hook=unique_members)
         except json.JSONDecodeError as error:
             raise ValueError(f"{path}, line {number}: not JSON ({error}); fix it") from error
         yield _object(record, f"{path}, line {number}")

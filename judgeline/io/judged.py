@@ -36,14 +36,18 @@ from judgeline.io.failures import (
 from judgeline.io.formats import (
     LOG,
     TEXTS,
+    at_paths,
     encoding_of,
     file_columns,
     files_of,
+    head_of,
     kind_of,
     read_columns,
 )
-from judgeline.io.layout import Given, Layout, Stated
+from judgeline.io.layout import LABELS, Given, Layout, Stated
+from judgeline.io.layout import VOTES as VOTES_ALONE
 from judgeline.io.layouts import layout_of
+from judgeline.io.layouts.single_scores import NEEDED, SINGLE_SCORES
 from judgeline.io.one_battle import ORDERS, UNCLEAR, VOTES, join_rows, votes_of
 from judgeline.io.outcome_codes import (
     CODES_IN_USE,
@@ -100,7 +104,7 @@ _KNOWN = tuple(
     dict.fromkeys(
         (
             *(*NEEDED_COLUMNS, VOTE, *sum(_SIDES, ()), *PLAIN_COLUMNS),
-            *(*OPTIONAL_NUMBERS, *OPTIONAL_TEXT, COUNT, VOTES),
+            *(*OPTIONAL_NUMBERS, *OPTIONAL_TEXT, COUNT, VOTES, *NEEDED),
         )
     )
 )
@@ -127,7 +131,8 @@ _ROUNDED = 0.051  # difference of two columns that rounding to one digit explain
 _JUDGE_NAMES = ("judge_model", "judge_name")
 _FAILED = "missing-verdict"
 _NO_FAILURE = "a verdict, not a failure"
-_FEW_JUDGES = 20  # more in one column look like voters
+FEW_JUDGES = 20  # more in one column look like voters
+_BASELINE = "baseline"  # of files that do not name it
 _GIVEN = Path("table")  # how messages name a table that came as one
 
 
@@ -137,6 +142,14 @@ class MissingColumnsError(ArgumentError):
     def __init__(self, message: str, missing: Set[str]) -> None:
         super().__init__(message, "columns")
         self.missing = missing
+
+
+class ManyJudgesError(ArgumentError):
+    """A source holds verdicts of several judges, and none is named."""
+
+    def __init__(self, message: str, judges: Sequence[str]) -> None:
+        super().__init__(message, "judge")
+        self.judges = judges
 
 
 class JudgedBattles(NamedTuple):
@@ -271,6 +284,7 @@ def read_judged_battles(
     missing: Any = None,
     same_names: bool = False,
     lenient: bool = False,
+    votes_alone: bool = False,
 ) -> JudgedBattles:
     """Return the scored battles of a file or a table.
 
@@ -303,6 +317,8 @@ def read_judged_battles(
         characters or the provider's prefix are one name, the most frequent.
     lenient : bool
         Whether verdicts of unknown texts are set aside, however many.
+    votes_alone : bool
+        Whether people's votes stand for the verdicts that a source lacks, each a battle by itself.
 
     Returns
     -------
@@ -317,26 +333,32 @@ def read_judged_battles(
         named, has outcomes of another coding, or no row of it can be scored; the message says
         what to do.
     """
-    found = _opened(source, columns or {}, outcomes)
+    found = _opened(source, columns or {}, outcomes, votes_alone)
     found = found._replace(missing=parse_missing(missing), same_names=same_names, lenient=lenient)
     found = _votes_of_people(found, counted=counted)
     if found.layout and found.layout.is_rated:
-        battles = _recorded(found, found.layout, judge)
+        battles = _recorded(found, found.layout, judge, with_votes)
     else:
-        battles = _scored(found, judge, with_votes, counted)
+        battles = _scored(found, judge, with_votes, counted, votes_alone)
     if battles.scored.empty:
         raise ValueError(_nothing_scored(found.path, battles))
     return battles._replace(notes=(*battles.notes, *_notes(found, battles.scored)))
 
 
 def _opened(
-    source: Path | pd.DataFrame, stated: Mapping[str, str], outcomes: str | None
+    source: Path | pd.DataFrame, stated: Mapping[str, str], outcomes: str | None, votes_alone: bool
 ) -> _Source:
     """Return a source whose columns are battles: as they stand, or as its layout makes them."""
-    given = _given(source)
-    layout = layout_of(given.columns, {one.suffix for one in given.files})
+    given, layout = given_of(source)
+    names = {**(layout.names if layout else {}), **stated}
+    if {*NEEDED} <= {*given.columns, *names} and not {"model_a", "model_b"} & {*names}:
+        require_columns(given.path, with_paths(given.columns, names), names, _KNOWN)
+        layout, stated, given = SINGLE_SCORES, {}, _renamed(given, names)
     notes: tuple[str, ...] = ()
-    if layout and layout.battles:
+    if votes_alone and layout and layout.advice is VOTES_ALONE and layout.corpus:
+        battles = layout.read(given.files).battles
+        given = given._replace(columns=[*battles], read=partial(_read_table, battles), files=())
+    if layout and layout.battles and layout.advice is not LABELS:
         try:
             table = layout.battles(given)
         except (AttributeError, IndexError, KeyError, TypeError) as error:
@@ -357,11 +379,43 @@ def _opened(
     return source._replace(voters=voters, notes=notes)
 
 
+def given_of(source: Path | pd.DataFrame) -> tuple[Given, Layout | None]:
+    """Return the files or the table of a source, and its published layout if it has one."""
+    given = _given(source)
+    return given, layout_of(given.columns, {one.suffix for one in given.files})
+
+
+def _renamed(given: Given, names: Mapping[str, str]) -> Given:
+    """Return files or a table of single answers under our names of its columns."""
+    ours = {own: name for name, own in names.items()}
+
+    def read(columns: list[str], texts: list[str]) -> pd.DataFrame:
+        own = [names.get(name, name) for name in columns]
+        return given.read(own, [names[name] for name in texts if name in names]).rename(
+            columns=ours
+        )
+
+    kept = [name for name in (*NEEDED, "judge") if name in {*given.columns, *names}]
+    return given._replace(columns=kept, read=read)
+
+
+def with_paths(found: list[str], stated: Mapping[str, str]) -> list[str]:
+    """Return names of columns with the dotted ones that are stated, of objects in one of them."""
+    return [
+        *found,
+        *(own for own in stated.values() if own not in found and head_of(own, found) in found),
+    ]
+
+
 def _given(source: Path | pd.DataFrame) -> Given:
     """Return the files or the table of a source, with the names of its columns."""
     if isinstance(source, Path):
         files = files_of(source)
         own = [] if any(one.suffix == LOG for one in files) else _common_columns(files)
+        parts = [_parts(one, source) for one in files]
+        if any(parts):
+            read = partial(_read_partitions, files, parts)
+            return Given(source, files, [*own, *parts[0]], read)
         return Given(source, files, own, partial(_read_files, files))
     if source.columns.nlevels > 1:
         raise ValueError("the table's columns have several levels: give each one name")
@@ -420,6 +474,25 @@ def _read_again(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> p
     return table[[*columns, "file", "row"]]
 
 
+def _parts(path: Path, folder: Path) -> dict[str, str]:
+    """Return what the folders of a partitioned data set say of a file in it: ``judge=gpt-4``."""
+    inside = path.relative_to(folder).parts[:-1] if folder in path.parents else ()
+    return dict(part.split("=", 1) for part in inside if "=" in part)
+
+
+def _read_partitions(
+    files: Sequence[Path], parts: Sequence[Mapping[str, str]], columns: list[str], texts: list[str]
+) -> pd.DataFrame:
+    """Return columns of the files of a partitioned data set, with those that its folders are."""
+    tables = []
+    for path, part in zip(files, parts, strict=True):
+        own = [name for name in columns if name not in part]
+        table = _read_files([path], own, [name for name in texts if name in own])
+        told = {name: part[name] for name in columns if name in part}
+        tables.append(table.assign(**told, file=str(path)))
+    return pd.concat(tables, ignore_index=True)
+
+
 def _common_columns(files: Sequence[Path]) -> list[str]:
     own = file_columns(files[0])
     for path in files[1:]:
@@ -444,6 +517,7 @@ def _read_files(files: Sequence[Path], columns: list[str], texts: list[str]) -> 
 
 def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str, str]:
     """Return the source's own name of each column: as stated, as it is, or in other letters."""
+    found = with_paths(found, stated)
     require_columns(path, found, stated, _KNOWN)
     again = {name for name in found if f"{name}.1" in found}  # pandas names the second of two so
     is_twice = len({*found}) < len(found) or again & {*_KNOWN, *stated.values()}
@@ -550,6 +624,12 @@ def _rare_names(scored: pd.DataFrame) -> Iterator[str]:
         )
 
 
+def _votes_alone(source: _Source) -> _Source:
+    """Return a source whose votes stand for the scores that it lacks."""
+    vote = "human_outcome" if "human_outcome" in source.columns else VOTE
+    return source._replace(vote=vote, score="human_outcome")
+
+
 def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
     """Return a source with the columns of its votes and scores, or those that stand for them.
 
@@ -587,7 +667,7 @@ def _with_columns_found(source: _Source, with_votes: bool) -> _Source:
 
 def _wrong_columns(source: _Source, missing: set[str]) -> str:
     path, columns = source.path, list(source.columns)
-    if path is not _GIVEN and source.layout and source.layout.advice:
+    if path is not _GIVEN and source.layout and source.layout.advice is VOTES_ALONE:
         return (
             f"{path} has the columns of {source.layout.name}, which hold no verdicts and votes on "
             f"the same battles; to see what can be done with it: judgeline doctor "
@@ -596,7 +676,8 @@ def _wrong_columns(source: _Source, missing: set[str]) -> str:
     if {"verdict", "label"} <= {name.strip().casefold() for name in columns}:
         return (
             f"{path} has the columns of judged single answers, not of battles; their pass rates: "
-            f"judgeline rates {shlex.quote(str(path))}"
+            f"judgeline rates {shlex.quote(str(path))}, and how far the judge agrees with the "
+            f"labels: judgeline agreement {shlex.quote(str(path))}"
         )
     lacking = [name for name in NEEDED_COLUMNS if name in missing]
     near = {
@@ -638,32 +719,37 @@ def _nothing_scored(path: Path, read: JudgedBattles) -> str:
     )
 
 
-def _recorded(source: _Source, layout: Layout, judge: str | None) -> JudgedBattles:
+def _recorded(
+    source: _Source, layout: Layout, judge: str | None, with_votes: bool
+) -> JudgedBattles:
     """Return the battles of a layout whose verdicts and votes are read as a corpus reads them."""
     if source.stated is not None:
         raise ArgumentError(
-            f"{source.path} holds Soft-Elo annotations, whose codes are fixed: 0 where A wins, "
-            "0.5, 1. Leave out 'outcomes', and convert human_pref and judge_pref if they have "
-            "others",
+            f"{source.path} is of the layout {layout.name}, whose codes are fixed. Leave out "
+            "'outcomes', and convert the column if it has others",
             "outcomes",
         )
     if source.path is _GIVEN:
         raise ValueError(
-            "the table holds Soft-Elo annotations, which are read from their file: name its path"
+            f"the table is of the layout {layout.name}, which is read from its file: name its path"
         )
-    stated = Stated(needs_identities=False)
+    stated = Stated(needs_identities=False, baseline=_BASELINE)
     battles, quarantine, verdicts = layout.read(source.files, stated)
+    if with_votes and layout.advice and battles["human_outcome"].isna().all():
+        raise MissingColumnsError(f"{source.path} has no votes", {"human_outcome"})
     chosen = _choose(judge, sorted(verdicts["judge"].unique()), source.path)
     answers = verdicts[verdicts["judge"].eq(chosen)]
-    scored = score_battles(battles, answers)
+    scored = score_battles(battles, answers, soft=layout.advice is not None)
     if {*LENGTHS} <= {*battles}:
         published = battles.set_index("battle_id")
         scored = scored.assign(
             **{name: scored["battle_id"].map(published[name]).astype("Int64") for name in LENGTHS}
         )
     last = int(quarantine["row"].max()) if len(quarantine) else -1
-    n_rows = max(len(battles), last + 1)
-    return JudgedBattles(chosen, scored, quarantine, len(answers) - len(scored), n_rows)
+    n_rows, n_left = max(len(battles), last + 1), answers["battle_id"].nunique() - len(scored)
+    told = (f"the file does not name the model it compares with: here it is {_BASELINE!r}",)
+    notes = told * (_BASELINE in {*battles["model_b"]})
+    return JudgedBattles(chosen, scored, quarantine, n_left, n_rows, notes=notes)
 
 
 def _origin(source: _Source) -> str:
@@ -680,17 +766,18 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
     if judge in known:
         return str(judge)
     asked = f"no verdict of judge {judge!r}" if judge else f"verdicts of {len(known):,} judges"
-    names = ", ".join(known if len(known) <= _FEW_JUDGES else [*known[:5], "..."])
-    raise ArgumentError(
-        f"{path} holds {asked}; choose one with 'judge': {names}"
-        + ". So many look like voters: if people voted, leave the column judge out, or give it "
-        "another name" * (len(known) > _FEW_JUDGES),
-        "judge",
+    names = ", ".join(known if len(known) <= FEW_JUDGES else [*known[:5], "..."])
+    message = f"{path} holds {asked}; choose one with 'judge': {names}" + (
+        ". So many look like voters: if people voted, leave the column judge out, or give it "
+        "another name" * (len(known) > FEW_JUDGES)
     )
+    raise ArgumentError(message, "judge") if judge else ManyJudgesError(message, known)
 
 
-def _scored(source: _Source, judge: str | None, with_votes: bool, counted: bool) -> JudgedBattles:
-    source = _with_columns_found(source, with_votes)
+def _scored(
+    source: _Source, judge: str | None, with_votes: bool, counted: bool, votes_alone: bool
+) -> JudgedBattles:
+    source = _votes_alone(source) if votes_alone else _with_columns_found(source, with_votes)
     table, alike = _rows(source, counted=counted)
     if alike and not {*source.sides} <= {*table}:
         source = source._replace(sides=())
@@ -722,7 +809,7 @@ def _scored(source: _Source, judge: str | None, with_votes: bool, counted: bool)
     sound = sound.drop(columns=spare, errors="ignore")
     n_repeated = 0 if is_named else int(sound.drop(columns="row").duplicated().sum())
     notes: list[str] = []
-    if COUNT not in sound:
+    if COUNT not in sound and source.score != "human_outcome":
         joined = join_rows(sound, votes[is_sound], alone[is_sound])
         sound, notes = joined.battles, [*told, *joined.notes]
         faults += _joint_faults(joined.aside, np.flatnonzero(is_sound), len(table))
@@ -1013,8 +1100,8 @@ def _scores(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> dict
     """Return score differences of plain verdicts, and the outcomes that their texts stand for."""
     if source.score == "score_difference":
         return {}
-    if source.score == "judge_outcome":
-        return {"score_difference": 2 * numbers["judge_outcome"] - 1}
+    if source.score in OUTCOMES:
+        return {"score_difference": 2 * numbers[source.score].astype(float) - 1}
     texts, place = table[source.score], source.place(source.score)
     score = scores_of_verdicts(texts)
     if source.score == "judge_winner":
@@ -1059,7 +1146,7 @@ def _require_judges(judge: pd.Series, place: str) -> None:
 
 def _plain_text(column: str, scores: pd.Series, table: pd.DataFrame) -> str:
     """Return the sentence on verdicts that stand for scores; empty where there are scores."""
-    if column == "score_difference":
+    if column in ("score_difference", "human_outcome"):
         return ""
     levels = ", and a clear win (A>>B) as 2" if scores.abs().gt(1).any() else ""
     ties = table.loc[scores.index[scores.eq(0)], column].astype(str)
@@ -1069,7 +1156,7 @@ def _plain_text(column: str, scores: pd.Series, table: pd.DataFrame) -> str:
 
 def _read_table(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.DataFrame:
     """Return columns of a table; those of nullable types as objects, whose nulls are None."""
-    given = table[columns].reset_index(drop=True)
+    given = at_paths(table, columns).reset_index(drop=True)
     nullable = [name for name in columns if getattr(given[name].dtype, "na_value", 0) is pd.NA]
     objects = given[nullable].astype(object).where(given[nullable].notna(), None)
     return given.assign(**{**objects, "file": str(_GIVEN), "row": range(len(table))})

@@ -1,7 +1,8 @@
 """Published kinds of files: what tells one, what its rows hold, and how they are read."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import filter as filter_names
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,43 +43,42 @@ class Given(NamedTuple):
 
 
 class LayoutAdvice(NamedTuple):
-    """What `doctor` says of verdicts or votes alone; ``{file}`` and ``{layout}`` are filled in."""
+    """Words of `doctor` on verdicts or votes alone; ``{layout}`` is filled in."""
 
     holds: str
-    gate: str
-    lacks: str
-    command: str
+    gate: str = ""
+    lacks: str = ""
     supports: tuple[str, ...] = ()
 
 
 VOTES = LayoutAdvice(
     "votes of people without verdicts of a judge",
-    "nothing to rate models by yet: these votes have no judge",
+    "no judge to put on the human scale",
     "Verdicts of a judge on the same battles: score_difference, judge_score_a and judge_score_b, "
     "judge_winner or verdict. A checkout of judgeline asks a judge for them (docs/judges.md).",
-    "judgeline doctor {file}",
+    ("ratings by people's votes as they are (judgeline plain)",),
 )
 REFERENCE = LayoutAdvice(
     "verdicts of a judge on models beside a reference model ({layout})",
-    "such verdicts are rated by the lineage, in a checkout",
-    "Votes of people, without which ratings are the judge's.",
-    "judgeline corpora add NAME --set reader={layout} --set location={file}",
-    ("reference-anchored ratings (docs/reference-elo.md)",),
+    supports=("reference-anchored ratings in the lineage (docs/reference-elo.md)",),
+)
+LABELS = LayoutAdvice(
+    "a judge's verdicts beside gold labels ({layout}), which measure a judge and rate no models",
+    "no models to rate: labels measure the judge",
+    "Models, for ratings: model_a, model_b and a verdict.",
+    ("agreement of the judge with the labels, kappa, position bias if both orders are there",),
 )
 RATED = LayoutAdvice(
     "people's ratings or rankings of single answers, beside a judge's scores",
     "such ratings teach quantitative judges, and rate no model",
     "Battles of models, which such files do not have.",
-    "judgeline corpora add NAME --set reader={layout} --set location={file} "
-    "--set embeddings=hashed",
     ("quantitative judges LS and MN, or Plackett-Luce (docs/quantitative-judges.md)",),
 )
 VERDICTS = LayoutAdvice(
     "verdicts of another program ({layout})",
-    "verdicts of another program are rated by the lineage, in a checkout",
-    "Votes of people, which such files do not have.",
-    "judgeline verdicts import {file} --format {layout} --out DIR",
-    ("import into the lineage",),
+    supports=(
+        "import into the lineage (judgeline verdicts import FILE --format {layout} --out DIR)",
+    ),
 )
 
 
@@ -95,12 +95,13 @@ class Layout:
     """A published kind of file, by its name in messages and in ``corpora.yaml``.
 
     A file is of the layout if it has all `columns` (of JSON: keys) of one version, which stand in
-    one text, or by its `suffix`. `advice` is what `doctor` says of verdicts or votes alone.
-    `corpus` reads files as battles, quarantined rows and verdicts; `rank` rates these if they hold
-    votes too (`is_rated`). `battles` makes rows of judged battles, in our columns, which `rank`
-    reads as it reads a user's: columns ``file`` and ``row`` say that they are rows of a file, and
-    the column `voters` whether people or a judge decided. `score` is what its files call a score
-    of one answer.
+    one text (``*`` is any part of a name), or by its `suffix`. `names` has its own names of our
+    columns. `advice` is what `doctor` says of verdicts or votes alone. `corpus`
+    reads files as battles, quarantined rows and verdicts; `rank` rates these if they hold votes too
+    (`is_rated`). `battles` makes rows of judged battles, in our columns, which `rank` reads as it
+    reads a user's: columns ``file`` and ``row`` say that they are rows of a file, and the column
+    `voters` whether people or a judge decided. `score` is what its files call a score of one
+    answer.
     """
 
     name: str
@@ -112,11 +113,15 @@ class Layout:
     battles: Callable[[Given], pd.DataFrame] | None = None
     voters: str = ""
     score: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def fits(self, columns: Collection[str], suffixes: Collection[str] = ()) -> bool:
         """Return whether columns of a file, or the suffixes of several, tell this layout."""
         is_named = bool(self.suffix) and self.suffix in suffixes
-        return is_named or any({*one.split()} <= {*columns} for one in self.columns)
+        return is_named or any(
+            all(name in columns or filter_names(columns, name) for name in one.split())
+            for one in self.columns
+        )
 
     def read(self, paths: Sequence[Path], stated: Stated = NOTHING_STATED) -> CorpusRead:
         """Return files as a corpus; ValueError of a layout that `rank` alone reads."""

@@ -288,6 +288,12 @@ def _suggestion(found: Sequence[str]) -> str:
     return " or ".join(dict.fromkeys(fitting)) or "such as 1/-1/0"
 
 
+def coding_of(found: Sequence[str]) -> str:
+    """Return the coding in use that codes are of, as it is stated; empty for none or several."""
+    stated = _suggestion(found)
+    return "" if stated.startswith("such as") or " or " in stated else stated
+
+
 def require_few_lost(
     quarantine: pd.DataFrame,
     n_rows: int,

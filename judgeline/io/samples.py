@@ -1,9 +1,11 @@
 """Scores of single answers as battles: two models' scores of one sample, by one scorer."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import pandas as pd
+
+from judgeline.io.layout import Given
 
 
 class Score(NamedTuple):
@@ -14,6 +16,31 @@ class Score(NamedTuple):
     model: str
     file: str
     score: float | None
+
+
+class OneModelError(ValueError):
+    """No two models have scores of the same samples; `scores` has those that there are."""
+
+    def __init__(self, message: str, scores: pd.DataFrame) -> None:
+        super().__init__(message)
+        self.scores = scores
+
+
+SEVERAL = "name a folder, or a pattern in quotes, with the files of several models"
+
+
+def of_samples(
+    scores: Callable[[str, Mapping[str, Any]], Iterable[Score]], remedy: str = SEVERAL
+) -> Callable[[Given], pd.DataFrame]:
+    """Return the reader of a layout, by the scores in one record of a file of that name."""
+
+    def battles(given: Given) -> pd.DataFrame:
+        table = given.read(given.columns, [])
+        records = table.astype(object).where(table.notna(), None).to_dict("records")
+        found = (score for one in records for score in scores(str(one["file"]), one))
+        return paired(found, f"the scores in {given.path}", remedy)
+
+    return battles
 
 
 def paired(scores: Iterable[Score], place: str, remedy: str) -> pd.DataFrame:
@@ -37,9 +64,8 @@ def paired(scores: Iterable[Score], place: str, remedy: str) -> pd.DataFrame:
     pairs = pairs[pairs["model_a"] < pairs["model_b"]]
     if pairs.empty:
         models = ", ".join(found["model"].unique()) or "none"
-        raise ValueError(
-            f"{place} score no two models on the same samples (models: {models}); {remedy}"
-        )
+        message = f"{place} score no two models on the same samples (models: {models}); {remedy}"
+        raise OneModelError(message, found)
     return pairs.reset_index(drop=True)
 
 

@@ -45,12 +45,15 @@ _ORDERS = ("AB", "BA", "mean")
 _BLOCK = 1 << 18  # counted rows at a time
 
 
-def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
+def score_battles(
+    battles: pd.DataFrame, verdicts: pd.DataFrame, *, soft: bool = False
+) -> pd.DataFrame:
     """Return the battles that a judge scored, with score differences and the hard outcome.
 
     A battle is scored if both orders have a parsed verdict, or if the publisher of the verdicts
     averaged them already (order ``mean``). Replicates are averaged within an order first. Plain
-    verdicts, wins and ties without rubric scores, count as score differences of 1, 0 and -1.
+    verdicts, wins and ties without rubric scores, count as score differences of 1, 0 and -1, and
+    `soft` ones, probabilities of a win, as numbers between these.
 
     The table has `SCORED_COLUMNS` in the order of `battles`: differences are A minus B in rubric
     points, outcomes A's share of the win, lengths characters, null without text. Verdicts that
@@ -66,7 +69,7 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
     """
     _require_one_judge(verdicts)
     parsed = verdicts[verdicts["status"].eq("ok")]
-    by_order = _differences(parsed)
+    by_order = _differences(parsed, soft=soft)
     by_order = by_order.reindex(battles["battle_id"])
     both = by_order[["AB", "BA"]].notna().all(axis=1).to_numpy()
     published = by_order["mean"].notna().to_numpy()
@@ -162,18 +165,18 @@ def common_battles(scored: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame
     return {name: keyed[name].loc[common].reset_index(drop=True) for name in kept}
 
 
-def _differences(parsed: pd.DataFrame) -> pd.DataFrame:
+def _differences(parsed: pd.DataFrame, *, soft: bool) -> pd.DataFrame:
     """Return the score difference by battle and order, replicates averaged, NaN where none."""
-    keyed = parsed[["battle_id", "order"]].assign(difference=verdict_differences(parsed))
+    keyed = parsed[["battle_id", "order"]].assign(difference=verdict_differences(parsed, soft=soft))
     means = keyed.pivot_table("difference", "battle_id", "order", aggfunc="mean")
     return means.reindex(columns=list(_ORDERS)).astype(float)
 
 
-def verdict_differences(parsed: pd.DataFrame) -> NDArray[np.float64]:
+def verdict_differences(parsed: pd.DataFrame, *, soft: bool = False) -> NDArray[np.float64]:
     """Return the score of A minus the score of B of verdicts of one judge that parsed."""
     bare = _without_scores(parsed)
     if bare.any():
-        _require_plain(parsed, bare)
+        _require_plain(parsed, bare, soft=soft)
         plain: NDArray[np.float64] = 2 * parsed["recorded_outcome"].to_numpy(dtype=float) - 1
         return plain
     scores_a, scores_b = (
@@ -209,7 +212,7 @@ def _require_one_judge(verdicts: pd.DataFrame) -> None:
         raise ValueError(f"unknown orders {orders} in the verdicts; expected {list(_ORDERS)}")
 
 
-def _require_plain(parsed: pd.DataFrame, bare: pd.Series) -> None:
+def _require_plain(parsed: pd.DataFrame, bare: pd.Series, *, soft: bool) -> None:
     counts = f"{int(bare.sum())} of {len(parsed)} of judge {parsed['judge'].iloc[0]!r}"
     if not bare.all():
         raise ValueError(
@@ -217,7 +220,7 @@ def _require_plain(parsed: pd.DataFrame, bare: pd.Series) -> None:
             "scores, and one slope cannot fit both kinds; name two judges (column judge of "
             "verdicts.parquet), or leave one kind out"
         )
-    if not (whole := _wins_or_ties(parsed)).all():
+    if not soft and not (whole := _wins_or_ties(parsed)).all():
         outcome = parsed.loc[~whole, "recorded_outcome"].iloc[0]
         raise ValueError(
             f"these verdicts carry outcomes without rubric scores: {counts}. One is {outcome:g}, "

@@ -197,13 +197,12 @@ def test_stated_columns_are_read_and_a_wrong_one_is_named(tmp_path: Path, capsys
         check_like=True,
     )
     stated = ",".join(f"{ours}={own}" for ours, own in odd.items())
-    assert main(["doctor", str(path)]) == 1
-    assert (
-        "State what the file calls them with --columns 'model_a=NAME,score_difference=NAME'"
-        in told(capsys)
-    )
+    assert main(["doctor", str(path)]) == 2
+    guessed = " ".join(capsys.readouterr().out.split())
+    assert f"plain {path} --columns model_a=left,score_difference=delta" in guessed
+    assert "label may be votes: if people decided, state human_outcome=label as well" in guessed
     assert main(["doctor", str(path), "--columns", stated]) == 2  # too few votes for a scale
-    assert f"doctor {path} --columns {stated}" in " ".join(capsys.readouterr().out.split())
+    assert f"plain {path} --columns {stated}" in " ".join(capsys.readouterr().out.split())
     for wrong, word in (("model_a=right", "'right'"), ("votes=label", "'votes'")):
         with pytest.raises(ArgumentError, match=f"no column {word}; it is one of"):
             read_judged_battles(path, columns=dict([wrong.split("=")]))

@@ -48,7 +48,7 @@ def test_logs_of_inspect_are_battles_of_their_models(logs: Path) -> None:
     assert {*scored["model_a"]} == {"mockllm/half"}
     assert scored["score_difference"].tolist() == [0, -1, -1]
     assert judgeline.reference_ratings(logs)["n_prompts"].tolist() == [3]
-    alone = f"python -c 'import judgeline; print(judgeline.reference_ratings(\"{logs}\"))'"
+    alone = f"judgeline plain {logs}"
     assert judgeline.doctor(logs).next == alone
     with pytest.raises(ValueError, match="no votes of people") as refused:
         judgeline.rank(logs)
@@ -132,7 +132,7 @@ def test_results_of_promptfoo_are_battles_of_their_columns(tmp_path: Path) -> No
     )
     path.write_text(evaluation(*outputs), encoding="utf-8")
     with pytest.raises(ValueError, match=r"choose one with 'judge': contains, help, tone"):
-        judgeline.doctor(path)
+        read_judged_battles(path, with_votes=False)
     for source in (path, pd.DataFrame([json.loads(path.read_text(encoding="utf-8"))])):
         read = read_judged_battles(source, judge="tone", with_votes=False)
         sides = read.scored[["question_id", "model_a", "model_b", "score_difference"]]

@@ -49,5 +49,6 @@ ALPACA_EVAL = Layout(
     "alpaca-eval",
     ("instruction output_1 output_2 generator_1 generator_2 annotator preference",),
     advice=VERDICTS,
+    is_rated=True,
     corpus=records.of_records(_judged),
 )

@@ -78,5 +78,6 @@ ARENA_HARD = Layout(
     "arena-hard",
     ("uid model judge games", "question_id model judge games"),
     advice=VERDICTS,
+    is_rated=True,
     corpus=_read,
 )

@@ -45,5 +45,6 @@ MT_BENCH = Layout(
     "mt-bench",
     ("question_id model_1 model_2 g1_winner g2_winner judge",),
     advice=VERDICTS,
+    is_rated=True,
     corpus=records.of_records(_judged),
 )

@@ -39,5 +39,6 @@ REFERENCE_BATTLES = Layout(
     "reference-battles",
     ("question_id model reference_model judge preference",),
     advice=REFERENCE,
+    is_rated=True,
     corpus=records.of_records(_judged, _records),
 )

@@ -299,9 +299,11 @@ def test_the_interface_refuses_a_port_that_is_taken(home: Path, capsys: Capture)
 def test_the_lineage_adds_the_commands_that_its_absence_names(tmp_path, monkeypatch, capsys):
     assert main([]) == 0
     added = set(typer.main.get_command(app).commands) - {
+        "agreement",
         "compare",
         "doctor",
         "gate",
+        "plain",
         "rank",
         "rates",
         "score",

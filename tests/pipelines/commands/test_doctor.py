@@ -75,7 +75,7 @@ def test_a_file_is_told_what_it_supports(
     assert not [words for words in lacking if words in supports]
     assert missing in " ".join(found["missing"] + found["concerns"])
     by_itself = "votes of people" in missing
-    following = "python -c" if by_itself else "judgeline doctor" if code else "judgeline rank"
+    following = "judgeline plain" if by_itself else "judgeline doctor" if code else "judgeline rank"
     assert found["next"].startswith(following)
     assert str(path) in found["next"]
     assert bool(found["gate"]) is bool(code)
@@ -100,7 +100,7 @@ def test_counts_of_a_table_and_options_in_the_command() -> None:
         12,
     )
     assert (found.judge_connected, found.people_connected) == (True, True)
-    assert found.next == "judgeline.doctor(battles, judge='two', outcomes='1/-1')"
+    assert found.next == "judgeline.plain(battles, judge='two', outcomes='1/-1')"
     assert repr(found).splitlines()[1].startswith("450 battles of 12 models, judged by two; 300")
     plain = judgeline.doctor(VERDICTS)
     assert plain.layout.startswith("the file holds plain verdicts")
@@ -199,14 +199,14 @@ def test_files_that_rank_does_not_read(tmp_path: Path, capsys) -> None:
     game = {"question_id": 1, "model_1": "a", "model_2": "b", "judge": "j"}
     path.write_text(json.dumps({**game, "g1_winner": "tie", "g2_winner": "tie"}))
     assert main(["doctor", str(path)]) == 2
-    assert (
-        f"judgeline verdicts import {path} --format mt-bench --out DIR" in capsys.readouterr().out
-    )
+    assert "(judgeline verdicts import FILE --format mt-bench --out DIR)" in capsys.readouterr().out
     votes = tmp_path / "votes.csv"
     BATTLES[["model_a", "model_b", "human_outcome"]].to_csv(votes, index=False)
     assert main(["doctor", str(votes)]) == 2
-    assert f"When that is mended: judgeline doctor {votes}" in capsys.readouterr().out
+    assert f"Next: judgeline plain {votes}" in capsys.readouterr().out
     assert main(["doctor", str(tmp_path / "nothing.csv")]) == 1
     BATTLES.assign(judge=["one", "two"] * 450).to_csv(tmp_path / "two.csv", index=False)
-    assert main(["doctor", str(tmp_path / "two.csv")]) == 1
-    assert "choose one with --judge: one, two" in " ".join(capsys.readouterr().err.split())
+    assert main(["doctor", str(tmp_path / "two.csv")]) == 0
+    told = capsys.readouterr().out
+    assert "this is of judge 'one', one of 2: --judge names another (two)." in told
+    assert "--out ratings --judge one" in told

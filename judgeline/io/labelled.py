@@ -1,0 +1,122 @@
+"""Verdicts of a judge beside gold labels, of pairs or of single answers."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from judgeline.io.failures import NONE_MISSING, Missing
+from judgeline.io.judged import given_of
+from judgeline.io.layout import LABELS
+from judgeline.io.outcome_codes import (
+    by_value,
+    code_of,
+    looks_failed,
+    outcomes_by_code,
+    parse_codes,
+    require_columns,
+    scores_of_verdicts,
+)
+from judgeline.suggest import ArgumentError
+
+_COLUMNS = ("label", "verdict", "verdict_swapped", "chosen_score", "rejected_score")
+_SIDES = {1.0: "A", 0.0: "tie", -1.0: "B"}
+_FEW = 3  # different whole numbers that may be codes
+
+
+class Labelled(NamedTuple):
+    """Labels and verdicts as classes, or as numbers if `are_marks`; null where a judge failed.
+
+    `names` are the columns that were read, by ours. A table without verdicts has the label alone.
+    """
+
+    table: pd.DataFrame
+    are_marks: bool
+    names: Mapping[str, str]
+
+
+def read_labelled(
+    source: pd.DataFrame | Path,
+    *,
+    columns: Mapping[str, str],
+    outcomes: str | None = None,
+    missing: Missing = NONE_MISSING,
+) -> Labelled:
+    """Return labels and verdicts of a file or table; ValueError if it has no labels.
+
+    Columns are ``label``, ``verdict`` and ``verdict_swapped``, the verdict with the second answer
+    shown first, where A is the answer shown first; or ``chosen_score`` and ``rejected_score``.
+    """
+    given, layout = given_of(source)
+    named = {**(layout.names if layout else {}), **columns}
+    if layout and layout.advice is LABELS and layout.battles:
+        table = layout.battles(given)
+        named = {name: name for name in table}
+    else:
+        own = [
+            *given.columns,
+            *(one for one in named.values() if one.partition(".")[0] in given.columns),
+        ]
+        require_columns(given.path, own, named, _COLUMNS)
+        named = {
+            name: named.get(name, name) for name in _COLUMNS if {name, named.get(name)} & {*own}
+        }
+        table = given.read([*named.values()], []).rename(columns={v: k for k, v in named.items()})
+    if {"chosen_score", "rejected_score"} <= {*table}:
+        better, worse = (
+            pd.to_numeric(table[f"{one}_score"], "coerce") for one in ("chosen", "rejected")
+        )
+        table["verdict"], table["label"] = np.sign(better - worse).map(_SIDES), "A"
+    if "label" not in table:
+        raise ArgumentError(
+            f"{given.path} has the columns {', '.join(given.columns[:30])}; none is 'label', what "
+            "the right answer is: state its name with columns={'label': 'NAME', 'verdict': 'NAME'}",
+            "columns",
+        )
+    table = table[[name for name in _COLUMNS[:3] if name in table]]
+    table = table.mask(
+        table.apply(lambda one: missing.are(one) | by_value(one, _failed)).astype(bool)
+    )
+    table = table[table["label"].notna()].reset_index(drop=True)
+    if table.empty:
+        raise ValueError(f"{given.path}: column {named['label']!r} holds no labels")
+    numbers = table.apply(pd.to_numeric, errors="coerce")
+    if outcomes is None and numbers.notna().eq(table.notna()).all(axis=None) and _marks(numbers):
+        return Labelled(numbers, True, named)
+    return Labelled(_classes(table, outcomes, str(given.path)), False, named)
+
+
+def _failed(value: object) -> bool:
+    return isinstance(value, str) and looks_failed(value)
+
+
+def _marks(numbers: pd.DataFrame) -> bool:
+    """Return whether numbers are marks on a scale, not the codes of two winners and a tie."""
+    known = np.unique(numbers.to_numpy(dtype=float))
+    known = known[~np.isnan(known)]
+    return bool((known % 1 > 0).any() or known.size > _FEW)
+
+
+def _classes(table: pd.DataFrame, outcomes: str | None, place: str) -> pd.DataFrame:
+    """Return classes: A, B and tie where all texts are known, else the codes as they are."""
+    if outcomes is not None:
+        codes = parse_codes(outcomes)
+        scores = table.apply(
+            lambda one: (2 * outcomes_by_code(one, codes) - 1).fillna(scores_of_verdicts(one))
+        )
+    else:
+        scores = table.apply(scores_of_verdicts)
+    if scores.notna().eq(table.notna()).all(axis=None):
+        return np.sign(scores).apply(lambda one: one.map(_SIDES))
+    found = table.apply(lambda one: by_value(one, code_of).where(one.notna()))
+    known = [{*found[name].dropna()} for name in found]
+    if len(known) > 1 and not known[0] & known[1]:
+        shown = [", ".join(sorted(one)[:5]) for one in known]
+        raise ArgumentError(
+            f"{place}: labels are {shown[0]} and verdicts {shown[1]}: state the codes of one with "
+            "outcomes=1/2/0 (A's, B's, then any of ties)",
+            "outcomes",
+        )
+    return found

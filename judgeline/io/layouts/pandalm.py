@@ -1,0 +1,56 @@
+"""PandaLM's test set: votes of three people a pair, and verdicts of a judge in a file beside it.
+
+WeOpenML/PandaLM, `data/testset-v1.json`; 1 and 2 are the better response, 0 a tie.
+"""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from judgeline.io.layout import VOTES, Given, Layout
+
+_CODES = {"1": 1.0, "2": 0.0, "0": 0.5, "tie": 0.5}
+_PEOPLE = "idx cmp_key annotator1 annotator2 annotator3"
+_JUDGE = "idx gpt_result"
+
+
+def _share(values: pd.Series) -> pd.Series:
+    """Return A's share of the win by code; null of a verdict that could not be read."""
+    return values.map(lambda value: _CODES.get(str(value).casefold()))
+
+
+def _pairs(table: pd.DataFrame) -> pd.DataFrame:
+    """Return both models of each pair, which its key joins by the last underscore, and votes."""
+    sides = table["cmp_key"].str.rsplit("_", n=1, expand=True)
+    votes = table[[f"annotator{n}" for n in (1, 2, 3)]].apply(_share)
+    ours = {"human_outcome": votes.mean(axis=1), "n_votes": votes.notna().sum(axis=1)}
+    named = table.assign(model_a=sides[0], model_b=sides[1], battle_id=table["idx"].astype(str))
+    return named.assign(**ours)[["battle_id", "model_a", "model_b", *ours]]
+
+
+def _people(given: Given) -> pd.DataFrame:
+    return _pairs(given.read(_PEOPLE.split(), ["cmp_key"]))
+
+
+def _judge(given: Given) -> pd.DataFrame:
+    table = given.read(_JUDGE.split(), [])
+    verdicts = dict(zip(table["idx"].astype(str), _share(table["gpt_result"]), strict=True))
+    beside = given.files[0].parent.glob("*.json") if given.files else ()
+    pairs = next(filter(None, map(_test_set, beside)), None)
+    if pairs is None:
+        raise ValueError(
+            f"{given.path} holds verdicts by number alone: put the test set with cmp_key beside it"
+        )
+    battles = _pairs(pd.DataFrame(pairs))
+    return battles.assign(judge="gpt", judge_outcome=battles["battle_id"].map(verdicts))
+
+
+def _test_set(path: Path) -> list[dict[str, object]]:
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    is_it = isinstance(rows, list) and rows and {*_PEOPLE.split()} <= {*rows[0]}
+    return [{key: row[key] for key in _PEOPLE.split()} for row in rows] if is_it else []
+
+
+PANDALM_PEOPLE = Layout("pandalm", (_PEOPLE,), advice=VOTES, battles=_people)
+PANDALM = Layout("pandalm-judge", (_JUDGE,), battles=_judge)
