@@ -145,8 +145,9 @@ def agreement(
         If there are no labels, or labels and verdicts have other codes.
     """
     source = table_or_path(answers)
-    codes = {"columns": columns or {}, "outcomes": outcomes, "missing": parse_missing(missing)}
-    read = read_labelled(source, **codes)
+    read = read_labelled(
+        source, columns=columns or {}, outcomes=outcomes, missing=parse_missing(missing)
+    )
     rows = _marks(read, miscoverage) if read.are_marks else _classes(read.table, miscoverage)
     return pd.DataFrame(rows, columns=["measure", "value", "lower", "upper", "n"])
 

@@ -384,14 +384,14 @@ def rank(
         If the judge fails the gate (no positive, finite slope in every fold), or most rows
         cannot be used.
     """
-    lenient = {"allow_quarantine": allow_quarantine, "counted": True}
-    told = {"missing": missing, "same_names": same_names}
+    told: dict[str, Any] = {"missing": missing, "same_names": same_names}
+    told |= {"allow_quarantine": allow_quarantine}
     settings = _settled(settings, miscoverage=miscoverage, seed=seed, method=method)
-    battles, named = table_or_path(battles), (judge, outcomes, columns)
+    battles = table_or_path(battles)
     if votes:
-        read = _joined(battles, votes, *named, allow_quarantine=allow_quarantine, **told).battles
+        read = _joined(battles, votes, judge, outcomes, columns, **told).battles
     else:
-        read = readable(battles, *named, **lenient, **told)
+        read = readable(battles, judge, outcomes, columns, counted=True, **told)
     if component is not None:
         read = _connected(read, component)
     ranking = rank_battles(read.scored, settings, judge=read.judge)
@@ -1138,8 +1138,7 @@ def plan(
     QualityGateError
         As of `rank`.
     """
-    several = not isinstance(battles, pd.DataFrame | Path | str)
-    sources = list(battles) if several else [battles]
+    sources = [battles] if isinstance(battles, pd.DataFrame | Path | str) else list(battles)
     names = [judge] if judge is None or isinstance(judge, str) else list(judge)
     rated: dict[str, Rated] = {}
     for source in sources:

@@ -638,8 +638,8 @@ def plan(
     from judgeline.api import Settings
     from judgeline.api import plan as plan_file
     from judgeline.planning import Prices, plan_of
-    from judgeline.report import in_json
-    from judgeline.terminal import json_value, show_plan
+    from judgeline.report import in_json, json_value
+    from judgeline.terminal import show_plan
 
     if bool(files) == bool(corpus):
         raise ValueError("plan takes files or --corpus: judgeline plan FILE, or --corpus SLUG")

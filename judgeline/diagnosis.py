@@ -159,16 +159,16 @@ class Request(NamedTuple):
 
     def call(self, verb: str, source: pd.DataFrame | Path, **more: Any) -> str:
         """Return the command, or call, that repeats all of it."""
-        stated = self.judge, self.outcomes, self.columns
-        return call_text(verb, source, *stated, **self.told, **more)
+        told: dict[str, Any] = {**self.told, **more}
+        return call_text(verb, source, self.judge, self.outcomes, self.columns, **told)
 
 
 def _of_battles(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -> Diagnosis:
     """Return the diagnosis of battles that can be read; of several judges, of the first."""
     lenient = {"allow_quarantine": True, "with_votes": False, "counted": True}
-    named = stated.outcomes, stated.columns
+    told: dict[str, Any] = {**lenient, **stated.told}
     try:
-        read = readable(source, stated.judge, *named, **lenient, **stated.told)
+        read = readable(source, stated.judge, stated.outcomes, stated.columns, **told)
     except ManyJudgesError as error:
         if len(error.judges) > FEW_JUDGES:
             raise  # voters, it seems
@@ -192,14 +192,13 @@ def _of_battles(source: pd.DataFrame | Path, stated: Request, miscoverage: float
     is_alone = (people_apart == NOBODY or is_too_few) and not read.is_counted
     verb = "rank" if not gate else "plain" if is_alone else "doctor"
     layout = layout_at(source) if isinstance(source, Path) else None
-    advice = layout and layout.advice
-    if layout and advice:
+    holds = ""
+    if layout and (advice := layout.advice):
         supports += [text.format(layout=layout.name) for text in advice.supports]
+        holds = advice.holds.format(layout=layout.name)
     return Diagnosis(
         source=_name(source),
-        layout=advice.holds.format(layout=layout.name)
-        if advice
-        else read.plain or "battles with scores of a judge",
+        layout=holds or read.plain or "battles with scores of a judge",
         judge=read.judge,
         n_battles=read.n_battles,
         n_models=len({*scored["model_a"], *scored["model_b"]}),

@@ -145,7 +145,7 @@ def frontier_of(rated: Rated, settings: Settings, n_target_votes: float | None =
         as_columns(HeldOutRatings, rated.heldout_ratings),
         method,
         miscoverage=settings.miscoverage,
-        std_error=settings.resolved(n_battles).std_error,
+        std_error=settings.resolved(n_battles).std_error or "analytic",
         reach=float(reach),
         n_target_votes=n_target_votes,
     )

@@ -168,9 +168,10 @@ class Verification:
 
     def lines(self) -> list[str]:
         """Return a sentence for each."""
-        parts = ("Verified", self.verified), ("Differs", self.problems)
-        parts = (*parts, ("Not verified", self.unverified))
-        return [f"{head}: {text}." for head, texts in parts for text in texts]
+        parts = {
+            "Verified": self.verified, "Differs": self.problems, "Not verified": self.unverified,
+        }  # fmt: skip
+        return [f"{head}: {text}." for head, texts in parts.items() for text in texts]
 
 
 def verify(path: Path, file: Path | None = None, *, expect: str | None = None) -> Verification:
@@ -222,7 +223,7 @@ def verify(path: Path, file: Path | None = None, *, expect: str | None = None) -
 
 def changed_inputs(sealed: Mapping[str, str], source: Path) -> list[str]:
     """Return which files of a source are not those that were sealed."""
-    found = input_digests(source)
+    found: Mapping[str, str | None] = input_digests(source)
     if len(sealed) == len(found) == 1:  # one file may be called otherwise
         sealed, found = (dict.fromkeys(found, *one.values()) for one in (sealed, found))
     wrong = sorted(name for name in {*sealed, *found} if sealed.get(name) != found.get(name))

@@ -129,7 +129,7 @@ def readable(
             counted=counted,
             missing=missing,
             same_names=same_names,
-            lenient=allow_quarantine,
+            lenient=bool(allow_quarantine),
             votes_alone=votes_alone,
         )
     except MissingColumnsError as error:

@@ -1,5 +1,7 @@
 """What quantitative judges learn from people's ratings or rankings of single answers."""
 
+from typing import Any
+
 import dagster as dg
 import pandas as pd
 
@@ -35,7 +37,8 @@ def learnt_ratings(
     settings = corpus_of(context, catalog, "reader", CONTENT, EMBEDDER, "embeddings", "rating.seed")
     if settings.reader != RATINGS.name:
         return empty_result(LEARNT_RATINGS, _OTHER.format(slug))
-    rows, told = read_ratings(corpus_files(catalog.corpus(slug))), {}
+    rows = read_ratings(corpus_files(catalog.corpus(slug)))
+    told: dict[str, Any] = {}
     if "embedding" not in rows:
         if settings.embeddings is None:
             raise ValueError(NO_EMBEDDER.format(slug))

@@ -195,8 +195,9 @@ def _judgement(battles: pd.DataFrame, answers: pd.DataFrame) -> Judgement:
     scored = score_battles(there, answers).set_index("battle_id")
     level = answers[list(SCORE_COLUMNS)].mean(axis=1).groupby(answers["battle_id"]).mean()
     scored = scored.assign(level=level).reindex(battles["battle_id"])
-    columns = (scored[name].to_numpy(dtype=float) for name in Judgement._fields[:-1])
-    return Judgement(*columns, battles["battle_id"].isin(answers["battle_id"]).to_numpy())
+    columns = [scored[name].to_numpy(dtype=float) for name in Judgement._fields[:-1]]
+    reached = battles["battle_id"].isin(answers["battle_id"]).to_numpy()
+    return Judgement._make([*columns, reached])
 
 
 def _fresh(
@@ -220,7 +221,8 @@ def _fresh(
 
 
 def _votes(battles: pd.DataFrame) -> np.ndarray:
-    return battles["human_outcome"].to_numpy(dtype=float, na_value=math.nan)
+    votes: np.ndarray = battles["human_outcome"].to_numpy(dtype=float, na_value=math.nan)
+    return votes
 
 
 _MEANINGS = {

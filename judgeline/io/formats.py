@@ -137,7 +137,7 @@ def file_columns(path: Path) -> list[str]:
             with _arrow(path) as content:
                 return [one for one in content.schema.names if not _UNNAMED.fullmatch(one)]
         if kind == "csv":
-            layout = {"sep": _separator(path), "encoding": encoding_of(path)}
+            layout: dict[str, Any] = {"sep": _separator(path), "encoding": encoding_of(path)}
             layout["skiprows"] = _preamble(path)
             return list(map(str, pd.read_csv(_readable(path), nrows=0, **layout).columns))
     return list(dict.fromkeys(name for record in _records(path, kind) for name in record))

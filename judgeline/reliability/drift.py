@@ -160,9 +160,9 @@ def detect_drift(panel: Judgement, human_outcome: ArrayLike, fresh: Fresh | None
         for name in UNITS
     ]
     columns = zip(*rows, strict=True) if rows else [()] * (3 + len(Change._fields))
-    evidence = (np.exp(np.minimum(log, 700)).ravel() for log in both)
-    told = moved.ravel(), fresh_moved.ravel(), np.repeat(verdicts, len(UNITS))
-    return Drift(*map(np.array, columns), *evidence, *told)
+    evidence = [np.exp(np.minimum(log, 700)).ravel() for log in both]
+    told = [moved.ravel(), fresh_moved.ravel(), np.repeat(verdicts, len(UNITS))]
+    return Drift._make([*map(np.array, columns), *evidence, *told])
 
 
 def battle_values(judged: Judgement, votes: Floats) -> dict[str, Floats]:

@@ -83,7 +83,8 @@ def stream_ranks(values: ArrayLike, epoch: ArrayLike, ties: ArrayLike) -> Floats
 def distance_from_mean(values: Floats) -> Floats:
     """Return how far each value (t, n) is from the mean of its column, NaN left out."""
     n_known = np.maximum(np.isfinite(values).sum(axis=0), 1)
-    return np.round(np.abs(values - np.nansum(values, axis=0) / n_known), _DECIMALS)
+    distance: Floats = np.round(np.abs(values - np.nansum(values, axis=0) / n_known), _DECIMALS)
+    return distance
 
 
 def log_evidence(ranks: ArrayLike) -> Floats:
@@ -130,7 +131,7 @@ def name_verdicts(panel: ArrayLike, fresh: ArrayLike, *, guard: int = GUARD) -> 
     told, seen = ever(panel), ever(fresh)
     is_system = seen & (np.cumsum(seen) > guard)
     named = np.select([told, is_system, seen], ["judge", "system", "cannot tell"], "none")
-    return named.tolist()
+    return [str(name) for name in named]
 
 
 def ever(moved: ArrayLike) -> Bools:

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from judgeline.arrays import require
@@ -81,8 +81,8 @@ def rank_correlation(label: ArrayLike, verdict: ArrayLike, *, miscoverage: float
     first, second = (np.asarray(one, dtype=float) for one in (label, verdict))
     if first.size < 5 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return NOTHING
-    ranks: list[NDArray[np.float64]] = [stats.rankdata(one) for one in (first, second)]
-    rho = float(np.clip(np.corrcoef(*ranks)[0, 1], -1 + 1e-12, 1 - 1e-12))
+    found = np.corrcoef(stats.rankdata(first), stats.rankdata(second))[0, 1]
+    rho = float(np.clip(found, -1 + 1e-12, 1 - 1e-12))
     error = math.sqrt((1 + rho**2 / 2) / (first.size - 3))
     reach = stats.norm.isf(miscoverage / 2) * error
     ends = (math.tanh(math.atanh(rho) + sign * reach) for sign in (-1, 1))

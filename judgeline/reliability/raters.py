@@ -73,14 +73,16 @@ def rater_agreement(battle: ArrayLike, rater: ArrayLike, outcome: ArrayLike) -> 
     kappa = (observed - expected) / (1 - expected) if expected < 1 else math.nan
     own, alike_own, by_chance = pairs.sum(axis=1), same.sum(axis=1), chance.sum(axis=1)
     with np.errstate(invalid="ignore"):
-        shares_own = [np.where(own > 0, part / own, math.nan) for part in (alike_own, by_chance)]
+        same_own, chance_own = (
+            np.where(own > 0, part / own, math.nan) for part in (alike_own, by_chance)
+        )
     rest, rest_same = total - own, same.sum() / 2 - alike_own
     at_random = np.array([
         _by_chance(*numbers)
-        for numbers in zip(alike_own, own, shares_own[1], rest_same, rest, strict=True)
+        for numbers in zip(alike_own, own, chance_own, rest_same, rest, strict=True)
     ], dtype=bool)  # fmt: skip
     return RaterAgreement(
-        float(observed), float(kappa), names, own.astype(np.int64), *shares_own, at_random
+        float(observed), float(kappa), names, own.astype(np.int64), same_own, chance_own, at_random
     )
 
 

@@ -72,7 +72,8 @@ def _told(instance: dg.DagsterInstance, entry: dg.EventLogEntry) -> Iterator[Mes
     elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
         yield from _of_placing(instance, event, entry.timestamp)
     elif _is_spent(event.step_failure_data.error):
-        partition = instance.get_run_by_id(entry.run_id).tags.get("dagster/partition", "")
+        run = instance.get_run_by_id(entry.run_id)
+        partition = run.tags.get("dagster/partition", "") if run else ""
         about = event.node_handle.name if event.node_handle else ""
         yield {"kind": "budget", "partition": partition, "about": about}
 
@@ -115,7 +116,7 @@ def _of_placing(
     before = earlier[0].asset_materialization if earlier else None
     if before and (before.tags or {}).get(_VERSION) == (made.tags or {}).get(_VERSION):
         return
-    n = int(n_placed.value)
+    n = int(str(n_placed.value))
     partition = str(made.partition or "")
     yield {"kind": "placed", "partition": partition, "about": "candidate_ratings", "n_placed": n}
 
