@@ -181,12 +181,7 @@ def make_arena(kind: Kind, size: int, rng: np.random.Generator) -> Arena:
     is_new, family, names = is_new[order], family[order], names[order]
     strength, wordy = rng.normal(0, 0.7, whole), rng.normal(0, 0.5, whole)
     hard_to_judge = np.exp(rng.normal(0, 0.8, whole)) if kind.uneven else np.ones(whole)
-    taste = rng.normal(0, kind.bias, whole) * hard_to_judge
-    taste += kind.family * (family == 0) + kind.stranger * is_new
-    if kind.blind:
-        taste += np.abs(rng.normal(0, kind.blind, whole)) * (
-            strength > np.quantile(strength, 2 / 3)
-        )
+    taste = _taste(kind, strength, hard_to_judge, kind.family * (family == 0), is_new, rng)
     n = kind.battles * whole // 2
     a = rng.integers(0, whole, n)
     b = (a + rng.integers(1, whole, n)) % whole
@@ -213,11 +208,6 @@ def make_arena(kind: Kind, size: int, rng: np.random.Generator) -> Arena:
     runs = np.array([call(kind, seen, rng) for _ in range(3)])
     failed = rng.random(n) < np.where((a < 2) | (b < 2), kind.failing, 0.02 * (kind.failing > 0))
     score = runs[0].mean(axis=0)
-    of_new = is_new[a] | is_new[b]
-    settled = is_new[a] ^ is_new[b]  # a new model against a voted one
-    own = np.where(is_new[a], a, b)
-    rank = pd.Series(own).groupby(own).cumcount().to_numpy()
-    is_own = settled & (rank < OWN_BATTLES)
     coded = [
         code_battles(
             names[a][~failed],
@@ -226,13 +216,40 @@ def make_arena(kind: Kind, size: int, rng: np.random.Generator) -> Arena:
             judge_outcome=hard_outcome(*runs[0])[~failed],
             score_difference=score[~failed],
         )
-        for shown in (~of_new, ~of_new | is_own, ~of_new | settled)
+        for shown in _with_votes(is_new, a, b)
     ]
     # unlimited votes on questions with gaps of their own: sigmoid of a normal, by its usual slope
     told = strength / math.sqrt(1 + math.pi * kind.unseen**2 / 8)
     truth = ELO_ORIGIN + ELO_PER_LOGIT * (told - told[~is_new].mean())
     pairs = np.column_stack([a, b])
     return Arena(kind, *coded, truth, is_new, runs, length, failed, pairs, seen_by)
+
+
+def _taste(
+    kind: Kind,
+    strength: Floats,
+    hard_to_judge: Floats,
+    of_family: Floats,
+    is_new: Floats,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return by how much the judge likes each model beyond its strength, in logits."""
+    taste = rng.normal(0, kind.bias, strength.size) * hard_to_judge
+    taste += of_family + kind.stranger * is_new
+    if kind.blind:
+        unseen = np.abs(rng.normal(0, kind.blind, strength.size))
+        taste += unseen * (strength > np.quantile(strength, 2 / 3))
+    return np.asarray(taste)
+
+
+def _with_votes(is_new: Floats, a: Floats, b: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return which battles show their votes: of no new model, of some of its own, of all these."""
+    of_new = is_new[a] | is_new[b]
+    settled = is_new[a] ^ is_new[b]  # a new model against a voted one
+    own = np.where(is_new[a], a, b)
+    rank = pd.Series(own).groupby(own).cumcount().to_numpy()
+    is_own = settled & (rank < OWN_BATTLES)
+    return ~of_new, ~of_new | is_own, ~of_new | settled
 
 
 def without_battles_of_two(a: Floats, b: Floats, is_new: Floats) -> tuple[Floats, Floats]:

@@ -51,17 +51,8 @@ def ask_judge(
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
     budget = capped(context, budget, costs_money=judge.kind == "openai")
-
-    def say(text: str, level: int = logging.INFO) -> None:
-        _log(context, f"{slug}: {text}", level)
-
-    buyer = Buyer(
-        verdict_store.open(),
-        budget,
-        verdict_store.retried,
-        on_wait=lambda: _log(context, f"{slug} waits: another run is asking it"),
-        turn=turn_of(context, judge, say),
-    )
+    say = partial(_say, context, slug)
+    buyer = _buyer(context, judge, verdict_store, budget)
     if n_covered:
         buyer = buyer.repeating(n_covered)
     definition = catalog.corpus(corpus)
@@ -98,6 +89,29 @@ def ask_judge(
     entries = _account(context, opened, answers, buyer.account, judge.price_per_million)
     return dg.MaterializeResult(
         value=answers, metadata={**expected, **account_of(answers), **entries}
+    )
+
+
+def _say(
+    context: dg.AssetExecutionContext, slug: str, text: str, level: int = logging.INFO
+) -> None:
+    """Log a sentence about a judge, under its name."""
+    _log(context, f"{slug}: {text}", level)
+
+
+def _buyer(
+    context: dg.AssetExecutionContext,
+    judge: JudgeDefinition,
+    verdict_store: StoredVerdicts,
+    budget: Budget,
+) -> Buyer:
+    """Return the buyer of a judge's answers, which waits for its turn where others ask it."""
+    return Buyer(
+        verdict_store.open(),
+        budget,
+        verdict_store.retried,
+        on_wait=lambda: _log(context, f"{judge.slug} waits: another run is asking it"),
+        turn=turn_of(context, judge, partial(_say, context, judge.slug)),
     )
 
 

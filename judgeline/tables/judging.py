@@ -161,34 +161,12 @@ def _in_one_word(
     did not. Those that begin with ``p_``, and ``covered``, are probabilities.
     """
     word, ids = name.removesuffix("_verdicts"), key[:2]
-    always = [*key, "judge", "status", "evidence", "identity"]
-    well_formed = [
-        among(
-            "n_unknown",
-            [0],
-            f"{', '.join(always)} are known",
-            of=lambda t: t.reindex(columns=always).isna().sum(axis=1),
-        ),
-        unique(*key, note=_ONCE),
-        _STATUS,
-        among("evidence", ("log-probabilities", "samples", "published", "none")),
-        holds(
-            "matches_status",
-            lambda t: t[said].notna().any(axis=1) == t["status"].eq("ok"),
-            "an answer that is ok says something, and a failed one nothing",
-        ),
-        *(
-            within(share, 0, 1 + _SLACK, note=f"{share} is a probability")
-            for share in columns.split()
-            if share.startswith("p_") or share == "covered"
-        ),
-    ]
     checks = [
         stops(
             f"{word}s_are_well_formed",
             f"Each {word} is stored once, with a known fate, and its numbers lie on their scales.",
             "Look at `answer` and `log_probabilities` of these rows: the reader let them through.",
-            *well_formed,
+            *_well_formed(columns.split(), key, said),
             *rules,
             ids=ids,
         ),
@@ -217,6 +195,32 @@ def _in_one_word(
     account = "evidence answer log_probabilities prompt_tokens completion_tokens identity "
     account += "reply_model system_fingerprint said reasoning"
     return table(name, f"{columns} {account}", key, *checks, *more)
+
+
+def _well_formed(columns: list[str], key: list[str], said: list[str]) -> list[Rule]:
+    """Return the rules of each answer in one word: a known fate, and numbers on their scales."""
+    always = [*key, "judge", "status", "evidence", "identity"]
+    return [
+        among(
+            "n_unknown",
+            [0],
+            f"{', '.join(always)} are known",
+            of=lambda t: t.reindex(columns=always).isna().sum(axis=1),
+        ),
+        unique(*key, note=_ONCE),
+        _STATUS,
+        among("evidence", ("log-probabilities", "samples", "published", "none")),
+        holds(
+            "matches_status",
+            lambda t: t[said].notna().any(axis=1) == t["status"].eq("ok"),
+            "an answer that is ok says something, and a failed one nothing",
+        ),
+        *(
+            within(share, 0, 1 + _SLACK, note=f"{share} is a probability")
+            for share in columns
+            if share.startswith("p_") or share == "covered"
+        ),
+    ]
 
 
 _CHANCES = ["p_a", "p_tie", "p_b"]
