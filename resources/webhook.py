@@ -46,12 +46,12 @@ class Webhook(NamedTuple):
 
     @classmethod
     def of_environment(cls) -> "Webhook | None":
-        """Return the webhook of the environment, None without one; refuse an unsafe address."""
+        """Return the webhook of the environment, None without one; ValueError if it is unsafe."""
         url = os.environ.get(VARIABLE, "").strip()
         if not url:
             return None
         if not _is_safe(url):
-            raise UndeliveredError(
+            raise ValueError(
                 f"{VARIABLE} is not an address beginning with https://, or http:// on this "
                 "machine, without user and password; correct or unset it (its value is not shown)"
             )
@@ -118,6 +118,13 @@ class Webhook(NamedTuple):
         if self.secret:
             headers["webhook-signature"] = signature(self.secret, identity, now, body)
         return headers
+
+
+def who_is_told() -> str:
+    """Return the sentence on who is told of failed gates and drift, as the environment says."""
+    if Webhook.of_environment() is None:
+        return f"Nobody is told of failed gates, drift and spent budgets: set {VARIABLE}"
+    return f"Failed gates, drift, placed candidates and spent budgets are told to {VARIABLE}"
 
 
 def signature(secret: str, identity: str, timestamp: str, body: bytes) -> str:

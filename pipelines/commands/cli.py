@@ -353,7 +353,8 @@ def ui(
 
     There is no login, so it listens on 127.0.0.1 only and nothing else is offered, and pages of
     other sites are refused; to reach it from another machine, forward the port over ssh. Stop it
-    with Ctrl-C.
+    with Ctrl-C. JUDGELINE_WEBHOOK, an address, is told of failed gates, drift, placed candidates
+    and spent budgets meanwhile.
     """
     from pipelines.commands.ui import serve
 

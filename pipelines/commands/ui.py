@@ -25,6 +25,7 @@ from pipelines.instance.guard import allowed_hosts
 from pipelines.instance.homes import open_instance, prepare_home, recover
 from pipelines.instance.internals import code_answers
 from pipelines.sensors.durations import sensor_seconds
+from resources.webhook import who_is_told
 
 HOST = "127.0.0.1"  # there is no login: never listen to the network
 MODULE, LOCATION = "pipelines.definitions", "judgeline"
@@ -49,6 +50,7 @@ def serve(port: int, console: Console) -> int:
                 f"choose another: judgeline ui --port {port + 1 if port < 65535 else 3000}"
             ) from error
     allowed_hosts()
+    told = who_is_told()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     with open_instance() as instance:
@@ -57,8 +59,9 @@ def serve(port: int, console: Console) -> int:
     console.print(f"Lineage, checks and runs of {home()}", soft_wrap=True)
     console.print(f"Open [bold]http://{HOST}:{port}{LINEAGE}[/bold]", soft_wrap=True)
     console.print(default_cap_text(), soft_wrap=True)
-    if told := readable_home_message():
-        console.print(f"[yellow]Note[/]: {plain(told)}", soft_wrap=True)
+    console.print(told, soft_wrap=True)
+    if open_home := readable_home_message():
+        console.print(f"[yellow]Note[/]: {plain(open_home)}", soft_wrap=True)
     console.print(
         "It takes some twenty seconds to start. No login, this machine only; Ctrl-C stops."
     )

@@ -152,7 +152,7 @@ def _tell_of(context: dg.RunStatusSensorContext) -> dg.SkipReason:
         if webhook is None:
             return dg.SkipReason(NOT_SET)
         n_told = tell(context.instance, context.dagster_run, webhook)
-    except UndeliveredError as error:
+    except (UndeliveredError, ValueError) as error:
         raise UntoldError(f"{error}; it is tried again at the next tick") from None
     return dg.SkipReason(f"delivered {n_told} messages about run {context.dagster_run.run_id}")
 
