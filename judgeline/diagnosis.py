@@ -24,6 +24,7 @@ from judgeline.io import (
 from judgeline.io.counting import first_rows, is_large
 from judgeline.io.guesses import columns_of, guess
 from judgeline.io.judged import FEW_JUDGES, ManyJudgesError, given_of
+from judgeline.io.labelled import read_labelled
 from judgeline.io.layout import LABELS, VOTES, Layout
 from judgeline.io.layouts import layout_at
 from judgeline.io.samples import OneModelError
@@ -135,7 +136,7 @@ def doctor(
     source = table_or_path(battles)
     layout = layout_at(source) if isinstance(source, Path) else None
     if layout and layout.half is LABELS:
-        return _half_file(source, layout, call_text("agreement", source, None, outcomes, columns))
+        return _of_labels(source, layout, outcomes, columns or {})
     stated = Request(judge, outcomes, columns or {}, {"missing": missing, "same_names": same_names})
     try:
         return _of_battles(source, stated, miscoverage)
@@ -328,6 +329,18 @@ def _half_file(source: pd.DataFrame | Path, layout: Layout | None, command: str)
     )
     lacks, supports = [half.lacks], list(half.supports)
     return Diagnosis(name, holds, *_NO_COUNTS, half.gate, supports, lacks, [], command)
+
+
+def _of_labels(
+    source: pd.DataFrame | Path, layout: Layout, outcomes: str | None, columns: Mapping[str, str]
+) -> Diagnosis:
+    """Return the diagnosis of verdicts beside gold labels, if there are labels."""
+    made = _half_file(source, layout, call_text("agreement", source, None, outcomes, columns))
+    try:
+        read_labelled(source, columns=columns, outcomes=outcomes)
+    except ValueError as error:
+        return made._replace(supports=[], missing=[f"{error}."], next="")
+    return made
 
 
 def _foreign(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -> Diagnosis:
