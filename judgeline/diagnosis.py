@@ -23,8 +23,10 @@ from judgeline.io import (
     n_battles_of,
     parse_codes,
 )
+from judgeline.io.counting import first_rows, is_large
 from judgeline.io.guesses import columns_of, guess
 from judgeline.io.judged import FEW_JUDGES, ManyJudgesError, given_of
+from judgeline.io.labelled import read_labelled
 from judgeline.io.layout import LABELS, RATED, VOTES, Layout
 from judgeline.io.layouts import layout_at
 from judgeline.io.samples import OneModelError
@@ -135,7 +137,7 @@ def doctor(
     source = table_or_path(battles)
     layout = layout_at(source) if isinstance(source, Path) else None
     if layout and layout.advice is LABELS:
-        return _advised(source, layout, call_text("agreement", source, None, outcomes, columns))
+        return _of_labels(source, layout, outcomes, columns or {})
     if layout and layout.advice is RATED:
         return _advised(source, layout, _AS_CORPUS.format(layout.name, shlex.quote(str(source))))
     stated = Request(judge, outcomes, columns or {}, {"missing": missing, "same_names": same_names})
@@ -146,7 +148,7 @@ def doctor(
             return _advised(source, layout, stated.call("plain", source))
         return _foreign(source, stated, miscoverage)
     except OneModelError as error:
-        return _one_model(source, error, miscoverage)
+        return _one_model(source, error, stated, miscoverage)
 
 
 class Request(NamedTuple):
@@ -324,45 +326,74 @@ def _advised(source: pd.DataFrame | Path, layout: Layout | None, command: str) -
     return Diagnosis(name, holds, *_NO_COUNTS, advice.gate, supports, lacks, [], command)
 
 
+def _of_labels(
+    source: pd.DataFrame | Path, layout: Layout, outcomes: str | None, columns: Mapping[str, str]
+) -> Diagnosis:
+    """Return the diagnosis of verdicts beside gold labels, if there are labels."""
+    made = _advised(source, layout, call_text("agreement", source, None, outcomes, columns))
+    try:
+        read_labelled(source, columns=columns, outcomes=outcomes)
+    except ValueError as error:
+        return made._replace(supports=[], missing=[f"{error}."], next="")
+    return made
+
+
 def _foreign(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -> Diagnosis:
     """Return the diagnosis of other columns: each of them, and the command that may read them."""
+    columns = columns_of(_first_rows(source))
+    found = guess(columns, parse_codes(stated.outcomes) if stated.outcomes else ())
+    lines, lacks, verb = [one.text() for one in columns], found.lacks, found.verb
+    own = {name: column for name, column in found.columns.items() if name != column}
+    asked = stated._replace(
+        columns={**own, **stated.columns}, outcomes=stated.outcomes or found.outcomes or None
+    )
+    shown = ", ".join(f"{name}={column}" for name, column in asked.columns.items())
+    guessed = [f"these columns are guessed by their names and values: {shown}."] if shown else []
+    if verb == "battles":
+        made = _guessed(source, asked, miscoverage)
+        if isinstance(made, Diagnosis):
+            concerns = [*guessed, *filter(None, [_verdict_note(asked), lacks]), *made.concerns]
+            return made._replace(concerns=concerns, columns=lines)
+        lacks, verb = made, ""
+    called = call_text("agreement", source, None, stated.outcomes, asked.columns)
+    command = {"ask": _ASK, "agreement": called}.get(verb, "")
+    gate = f"{found.holds}: no ratings of models"
+    no_counts = (found.holds, *_NO_COUNTS, gate)
+    supports = [_OF_LABELS] * (verb == "agreement")
+    told = [lacks] if lacks else []
+    return Diagnosis(_name(source), *no_counts, supports, told, guessed, command, lines)
+
+
+_ASK = "python -c 'import judgeline; help(judgeline.ask)'"
+_OF_LABELS = "how far a judge agrees with the labels (judgeline agreement)"
+
+
+def _first_rows(source: pd.DataFrame | Path) -> pd.DataFrame:
+    """Return the rows of a table or file, of large files the first."""
     given, _ = given_of(source)
-    table = given.read(given.columns, []).drop(columns=["file", "row"], errors="ignore")
-    columns = columns_of(table)
-    codes = parse_codes(stated.outcomes) if stated.outcomes else ()
-    found = guess(columns, codes)
-    lines = [one.text() for one in columns]
-    named = {**{name: own for name, own in found.columns.items() if name != own}, **stated.columns}
-    shown = ", ".join(f"{name}={own}" for name, own in named.items())
-    guessed = [f"these columns are guessed by their names and values: {shown}."] if named else []
-    if found.verb == "battles":
-        if "judge_winner" in named:
-            own = named["judge_winner"]
-            guessed.append(
-                f"{own} is taken as a judge's verdict: if people decided, state "
-                f"human_outcome={own} in place of judge_winner."
-            )
-        outcomes = stated.outcomes or found.outcomes or None
-        again = stated._replace(columns=named, outcomes=outcomes)
-        try:
-            made = _of_battles(source, again, miscoverage)
-        except OneModelError as error:
-            made = _one_model(source, error, miscoverage)
-        except (ValueError, QualityGateError) as error:
-            found, made = found._replace(lacks=_why(source, again, error), verb=""), None
-        if made:
-            votes = [found.lacks] if found.lacks else []
-            return made._replace(concerns=[*guessed, *votes, *made.concerns], columns=lines)
-    command = {
-        "": "",
-        "ask": "python -c 'import judgeline; help(judgeline.ask)'",
-        "agreement": call_text("agreement", source, None, stated.outcomes, named),
-    }[found.verb]
-    lacks = [found.lacks] if found.lacks else []
-    supports = [_OF_LABELS] * (found.verb == "agreement")
-    told = f"{found.holds}: no ratings of models"
-    no_counts = (found.holds, *_NO_COUNTS, told)
-    return Diagnosis(_name(source), *no_counts, supports, lacks, guessed, command, lines)
+    if given.files and is_large(given.files):
+        return pd.DataFrame({name: first_rows(given.files[0], name) for name in given.columns})
+    return given.read(given.columns, [])[given.columns]
+
+
+def _verdict_note(asked: Request) -> str:
+    """Return the note on a column that is guessed to be a verdict."""
+    if not (own := asked.columns.get("judge_winner")):
+        return ""
+    return (
+        f"{own} is taken as a judge's verdict: if people decided, state human_outcome={own} in "
+        "place of judge_winner."
+    )
+
+
+def _guessed(source: pd.DataFrame | Path, asked: Request, miscoverage: float) -> Diagnosis | str:
+    """Return the diagnosis of battles in guessed columns, or why they cannot be read."""
+    try:
+        return _of_battles(source, asked, miscoverage)
+    except OneModelError as error:
+        return _one_model(source, error, asked, miscoverage)
+    except (ValueError, QualityGateError) as error:
+        return _why(source, asked, error)
 
 
 def _why(source: pd.DataFrame | Path, stated: Request, error: Exception) -> str:
@@ -376,15 +407,16 @@ def _why(source: pd.DataFrame | Path, stated: Request, error: Exception) -> str:
     return error.as_option() if isinstance(error, ArgumentError) else str(error)
 
 
-_OF_LABELS = "how far a judge agrees with the labels (judgeline agreement)"
-
-
-def _one_model(source: pd.DataFrame | Path, error: OneModelError, miscoverage: float) -> Diagnosis:
+def _one_model(
+    source: pd.DataFrame | Path, error: OneModelError, stated: Request, miscoverage: float
+) -> Diagnosis:
     """Return the diagnosis of scores of one model, with the pattern of the files beside it."""
     scores, told = error.scores, "scores of one model's answers: models are rated by several"
     means = scores.groupby("judge")["score"].agg(["mean", "count"])
     supports = [f"mean {name}: {mean:.3g} of {n:,} answers" for name, mean, n in means.itertuples()]
-    beside = _beside(source, miscoverage) if isinstance(source, Path) and source.is_file() else None
+    beside = None
+    if isinstance(source, Path) and source.is_file():
+        beside = _beside(source, stated, miscoverage)
     if beside:
         note = f"{source} holds one model, and its folder others: this is of all of them."
         return beside._replace(concerns=[note, *beside.concerns])
@@ -392,12 +424,12 @@ def _one_model(source: pd.DataFrame | Path, error: OneModelError, miscoverage: f
     return Diagnosis(_name(source), holds, *_NO_COUNTS, told, supports, lacks, [], "")
 
 
-def _beside(path: Path, miscoverage: float) -> Diagnosis | None:
+def _beside(path: Path, stated: Request, miscoverage: float) -> Diagnosis | None:
     """Return the diagnosis of the files beside one, or in the folders beside its own."""
     for folder, pattern in ((path.parent, "*"), (path.parent.parent, "*/*")):
         files = Path(glob.escape(str(folder)), pattern + "".join(path.suffixes[-1:]))
         try:
-            return _of_battles(files, Request(None, None, {}, {}), miscoverage)
+            return _of_battles(files, stated, miscoverage)
         except (ValueError, QualityGateError):
             continue  # other files
     return None

@@ -731,7 +731,7 @@ def _recorded(
         )
     if source.path is _GIVEN:
         raise ValueError(
-            f"the table is of the layout {layout.name}, which is read from its file: name its path"
+            f"the table has rows of {layout.name}, which are read from their file: name its path"
         )
     stated = Stated(needs_identities=False, baseline=_BASELINE)
     battles, quarantine, verdicts = layout.read(source.files, stated)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.io.failures import NONE_MISSING, Missing
-from judgeline.io.judged import given_of
+from judgeline.io.judged import given_of, with_paths
 from judgeline.io.layout import LABELS
 from judgeline.io.outcome_codes import (
     by_value,
@@ -29,12 +29,11 @@ _FEW = 3  # different whole numbers that may be codes
 class Labelled(NamedTuple):
     """Labels and verdicts as classes, or as numbers if `are_marks`; null where a judge failed.
 
-    `names` are the columns that were read, by ours. A table without verdicts has the label alone.
+    A table without verdicts has the label alone.
     """
 
     table: pd.DataFrame
     are_marks: bool
-    names: Mapping[str, str]
 
 
 def read_labelled(
@@ -49,43 +48,40 @@ def read_labelled(
     Columns are ``label``, ``verdict`` and ``verdict_swapped``, the verdict with the second answer
     shown first, where A is the answer shown first; or ``chosen_score`` and ``rejected_score``.
     """
+    table, place = _table(source, columns)
+    failed = table.apply(lambda one: missing.are(one) | by_value(one, _failed))
+    table = table.mask(failed.astype(bool))
+    table = table[table["label"].notna()].reset_index(drop=True)
+    if table.empty:
+        raise ValueError(f"{place} holds no labels")
+    numbers = table.apply(pd.to_numeric, errors="coerce")
+    if outcomes is None and numbers.notna().eq(table.notna()).all(axis=None) and _marks(numbers):
+        return Labelled(numbers, True)
+    return Labelled(_classes(table, outcomes, place), False)
+
+
+def _table(source: pd.DataFrame | Path, columns: Mapping[str, str]) -> tuple[pd.DataFrame, str]:
+    """Return the columns of labels and verdicts, and the name of their source."""
     given, layout = given_of(source)
     named = {**(layout.names if layout else {}), **columns}
     if layout and layout.advice is LABELS and layout.battles:
-        table = layout.battles(given)
-        named = {name: name for name in table}
-    else:
-        own = [
-            *given.columns,
-            *(one for one in named.values() if one.partition(".")[0] in given.columns),
-        ]
-        require_columns(given.path, own, named, _COLUMNS)
-        named = {
-            name: named.get(name, name) for name in _COLUMNS if {name, named.get(name)} & {*own}
-        }
-        table = given.read([*named.values()], []).rename(columns={v: k for k, v in named.items()})
+        return layout.battles(given), str(given.path)
+    own = with_paths(given.columns, named)
+    require_columns(given.path, own, named, _COLUMNS)
+    named = {name: named.get(name, name) for name in _COLUMNS if named.get(name, name) in own}
+    read = given.read([*named.values()], [])
+    table = pd.DataFrame({name: read[column] for name, column in named.items()})
     if {"chosen_score", "rejected_score"} <= {*table}:
-        better, worse = (
-            pd.to_numeric(table[f"{one}_score"], "coerce") for one in ("chosen", "rejected")
-        )
-        table["verdict"], table["label"] = np.sign(better - worse).map(_SIDES), "A"
+        gap = pd.to_numeric(table["chosen_score"], errors="coerce")
+        gap = gap - pd.to_numeric(table["rejected_score"], errors="coerce")
+        table["verdict"], table["label"] = np.sign(gap).map(_SIDES), "A"
     if "label" not in table:
         raise ArgumentError(
             f"{given.path} has the columns {', '.join(given.columns[:30])}; none is 'label', what "
             "the right answer is: state its name with columns={'label': 'NAME', 'verdict': 'NAME'}",
             "columns",
         )
-    table = table[[name for name in _COLUMNS[:3] if name in table]]
-    table = table.mask(
-        table.apply(lambda one: missing.are(one) | by_value(one, _failed)).astype(bool)
-    )
-    table = table[table["label"].notna()].reset_index(drop=True)
-    if table.empty:
-        raise ValueError(f"{given.path}: column {named['label']!r} holds no labels")
-    numbers = table.apply(pd.to_numeric, errors="coerce")
-    if outcomes is None and numbers.notna().eq(table.notna()).all(axis=None) and _marks(numbers):
-        return Labelled(numbers, True, named)
-    return Labelled(_classes(table, outcomes, str(given.path)), False, named)
+    return table[[name for name in _COLUMNS[:3] if name in table]], str(given.path)
 
 
 def _failed(value: object) -> bool:

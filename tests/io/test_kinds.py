@@ -533,6 +533,14 @@ def test_agreement_counts_failures_and_both_orders() -> None:
         judgeline.agreement(pd.DataFrame({"verdict": ["A"]}))
 
 
+def test_scores_that_nobody_annotated_are_no_labels(tmp_path: Path) -> None:
+    rows = [row for row in langfuse() if row["source"] == "EVAL"]
+    pd.DataFrame(rows).to_csv(tmp_path / "a.csv", index=False)
+    found = judgeline.doctor(tmp_path / "a.csv")
+    assert found.next == ""
+    assert "holds no labels" in found.missing[0]
+
+
 NESTED = [
     {"inputs": {"left": a, "right": b}, "outputs": json.dumps({"winner": w}), "id": 2**60 + n}
     for n, (_, a, b, w) in enumerate(told("left", "right", "tie"))

@@ -19,7 +19,9 @@ def _scores(file: str, record: Mapping[str, Any]) -> Iterator[Score]:
     for metric in record.get("metrics") or ():
         judge = metric if way in (None, "none") else f"{metric},{way}"
         model = path.parent.name or path.stem
-        yield Score(f"{task}/{record['doc_id']}", judge, model, model, float(record[metric]))
+        value = record.get(metric)
+        score = float(value) if isinstance(value, int | float) else None
+        yield Score(f"{task}/{record['doc_id']}", judge, model, model, score)
 
 
 LM_EVAL = Layout(

@@ -3,11 +3,12 @@
 WeOpenML/PandaLM, `data/testset-v1.json`; 1 and 2 are the better response, 0 a tie.
 """
 
-import json
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
 
+from judgeline.io.formats import file_columns, read_columns
 from judgeline.io.layout import VOTES, Given, Layout
 
 _CODES = {"1": 1.0, "2": 0.0, "0": 0.5, "tie": 0.5}
@@ -37,19 +38,20 @@ def _judge(given: Given) -> pd.DataFrame:
     table = given.read(_JUDGE.split(), [])
     verdicts = dict(zip(table["idx"].astype(str), _share(table["gpt_result"]), strict=True))
     beside = given.files[0].parent.glob("*.json") if given.files else ()
-    pairs = next(filter(None, map(_test_set, beside)), None)
+    pairs = next((found for found in map(_test_set, beside) if found is not None), None)
     if pairs is None:
         raise ValueError(
             f"{given.path} holds verdicts by number alone: put the test set with cmp_key beside it"
         )
-    battles = _pairs(pd.DataFrame(pairs))
+    battles = _pairs(pairs)
     return battles.assign(judge="gpt", judge_outcome=battles["battle_id"].map(verdicts))
 
 
-def _test_set(path: Path) -> list[dict[str, object]]:
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    is_it = isinstance(rows, list) and rows and {*_PEOPLE.split()} <= {*rows[0]}
-    return [{key: row[key] for key in _PEOPLE.split()} for row in rows] if is_it else []
+def _test_set(path: Path) -> pd.DataFrame | None:
+    with suppress(ValueError):  # another file, perhaps not even JSON
+        if {*_PEOPLE.split()} <= {*file_columns(path)}:
+            return read_columns(path, _PEOPLE.split(), ["cmp_key"])
+    return None
 
 
 PANDALM_PEOPLE = Layout("pandalm", (_PEOPLE,), advice=VOTES, battles=_people)
