@@ -98,7 +98,8 @@ class Frontier(NamedTuple):
     `n_target_votes` stand behind the human rating that a model without votes is promised;
     `threshold` is half its interval in spreads, `reach` that of a model with votes in standard
     errors. `prior` is the judge's variance as a prior of votes, and `n_usual` the battles of the
-    models that it was measured on. `worth` is that of the judge.
+    models that it was measured on. Votes that share questions as these models' do count as many
+    times less as `design_effect` says. `worth` is that of the judge.
     """
 
     judge_noise: float
@@ -109,6 +110,7 @@ class Frontier(NamedTuple):
     reach: float
     prior: float
     n_usual: float
+    design_effect: float
     worth: Worth
 
     def half_width(self, n_battles: float, n_votes: float = 0.0) -> float:
@@ -241,5 +243,6 @@ def interval_frontier(
         reach=max(normal, reach) if reach == reach else normal,
         prior=(of_judge.variance + of_judge.doubt) * ELO_PER_LOGIT**2,
         n_usual=float(np.median(counts)),
+        design_effect=float(np.median(design)),
         worth=judge_worth(voted.residual, independent, vote2),
     )
