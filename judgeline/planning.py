@@ -77,7 +77,7 @@ class Plan:
     frontier: pd.DataFrame
     mixes: pd.DataFrame
     n_effective: float
-    frontiers: Mapping[str, Frontier] = field(repr=False)
+    frontiers: dict[str, Frontier] = field(repr=False)
 
     def as_record(self) -> dict[str, Any]:
         """Return sentences and tables as plain data, null where there is no number."""
@@ -145,7 +145,7 @@ def frontier_of(rated: Rated, settings: Settings, n_target_votes: float | None =
         as_columns(HeldOutRatings, rated.heldout_ratings),
         method,
         miscoverage=settings.miscoverage,
-        std_error=settings.resolved(n_battles).std_error,
+        std_error=settings.resolved(n_battles).std_error or "analytic",
         reach=float(reach),
         n_target_votes=n_target_votes,
     )

@@ -128,6 +128,14 @@ class Frontier(NamedTuple):
         more = max(noise2 - self.judge_noise**2 / self.n_usual, 0.0)  # as `JudgeVariance.of`
         return self.reach / math.sqrt(1 / (self.prior + more) + n_votes / self.vote_noise**2)
 
+    def narrowing(self, times: float) -> float:
+        """Return what an interval without votes is multiplied by, after so many times the battles.
+
+        The promise is kept of a rating on as many times the votes, as a leaderboard counts them.
+        """
+        noise2 = (self.judge_noise**2 + self.vote_noise**2 * self.design_effect) / self.n_usual
+        return math.sqrt((noise2 / times + self.excess_sd**2) / (noise2 + self.excess_sd**2))
+
     def enough_battles(self) -> float:
         """Return the battles beyond which nothing narrows: within `NARROWEST` of endless ones."""
         rest = self.excess_sd**2 + self.vote_noise**2 / self.n_target_votes
