@@ -38,7 +38,8 @@ from judgeline.intervals.judge_and_votes import (
 )
 from judgeline.sampling import draw_battles, vote_information
 
-MISCOVERAGE, L2, STEP, MOST, LEAST_OTHERS = 0.1, 0.01, 4, 400, 50
+MISCOVERAGE, L2, MOST, LEAST_OTHERS = 0.1, 0.01, 400, 50
+LOOKS = [*range(4, 48, 4), *range(48, 120, 8), *range(120, MOST + 1, 16)]  # numbers of votes
 WAYS = ("desk", "one question each", "random")
 
 
@@ -144,7 +145,7 @@ def replays(table: pd.DataFrame, half_width: float, seeds: range) -> Iterator[Re
 def replayed(models, k, name, votes, anchors, order, way, half_width, calibrations) -> Replay:
     """Take votes in order until the interval is narrow enough."""
     design = float(models.design_effect[k])
-    for n in range(STEP, min(order.size, votes.share.size - LEAST_OTHERS) + 1, STEP):
+    for n in (one for one in LOOKS if one <= min(order.size, votes.share.size - LEAST_OTHERS)):
         won, met, shared = taken(votes, order[:n], anchors.size)
         effect = min(design, shared)
         level = int(max(n / effect, 1)).bit_length() - 1

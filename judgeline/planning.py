@@ -77,7 +77,7 @@ class Plan:
     frontier: pd.DataFrame
     mixes: pd.DataFrame
     n_effective: float
-    frontiers: Mapping[str, Frontier] = field(repr=False)
+    frontiers: dict[str, Frontier] = field(repr=False)
 
     def as_record(self) -> dict[str, Any]:
         """Return sentences and tables as plain data, null where there is no number."""

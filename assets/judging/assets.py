@@ -13,7 +13,8 @@ from assets.judging.asking import account_of, ask_judge, releasing, why_not_aske
 from assets.partitions import corpus_and_judge, corpus_judge_key, read_as
 from assets.reliability.gate import choose_panel
 from assets.settings import JUDGE, corpus_of
-from judgeline.intervals import expected_half_width, sampling_half_width
+from judgeline.elo import HeldOutRatings
+from judgeline.intervals import Frontier, interval_frontier, sampling_half_width
 from judgeline.io import PLAIN, are_plain, score_battles
 from judgeline.judges.annotation import recorded_choices, recorded_marks
 from judgeline.judges.budget import Budget
@@ -23,6 +24,7 @@ from judgeline.judges.forms.registered import FORM_TABLES, FormName
 from judgeline.judges.judge import Judge
 from judgeline.judges.judge_plan import JudgePlan, expect_calls, plan_of
 from judgeline.judges.presentation import Presentation, present
+from judgeline.steps.step import as_columns
 from judgeline.tables.intervals import with_judge_columns
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
@@ -232,22 +234,30 @@ def _gain(
     n_calls: int,
 ) -> str:
     """Return the expected width of intervals: by this judge's own, another's, or by theory."""
-    widths: dict[str, tuple[float, int]] = {}
+    widths: dict[str, tuple[float, int, Frontier]] = {}
     for other in tables.partitions("leaderboard", corpus.slug):
         board = tables.stored("leaderboard", corpus.slug, other)
         scored = tables.stored("scored_battles", corpus.slug, other)
-        if board is None or scored is None or scored.empty:
+        heldout = tables.stored("heldout_ratings", corpus.slug, other)
+        if board is None or heldout is None or scored is None or scored.empty:
             continue
         board = with_judge_columns(board)
         finite = (board["judge_upper"] - board["judge_lower"]).to_numpy(dtype=float) / 2
         if (finite := finite[np.isfinite(finite)]).size:
-            widths[other] = float(np.median(finite)), len(scored)
+            rating = corpus.rating.resolved(len(scored))
+            frontier = interval_frontier(
+                as_columns(HeldOutRatings, heldout),
+                rating.method,
+                miscoverage=rating.miscoverage,
+                std_error=rating.std_error or "analytic",
+            )
+            widths[other] = float(np.median(finite)), len(scored), frontier
     if judge.slug in widths:
-        now, n_scored = widths[judge.slug]
+        now, n_scored, frontier = widths[judge.slug]
         most = min(len(sample), n_scored + n_calls)  # no call mends more than one battle
-        then = expected_half_width(now, n_scored, max(most, n_scored))
+        then = now * frontier.narrowing(max(most, n_scored) / n_scored)
         return f"median half-width {now:.0f} Elo now, about {then:.0f} then at best"
-    others = [expected_half_width(now, n, len(sample)) for now, n in widths.values()]
+    others = [now * parts.narrowing(len(sample) / n) for now, n, parts in widths.values()]
     if others:
         return (
             f"median half-width about {np.median(others):.0f} Elo if it judges like the "

@@ -156,19 +156,6 @@ def coverage_limits(
     return lower, upper
 
 
-def expected_half_width(half_width: float, n_battles: float, n_planned: float) -> float:
-    """Return the half-width, in Elo points, to expect of an interval after more battles.
-
-    Standard errors shrink with the square root of the number of battles; the conformal threshold is
-    taken to stay. It grows where judge and humans differ by more than sampling: then this is the
-    best to hope for. ValueError for a number of battles that is not positive.
-    """
-    for name, value in (("n_battles", n_battles), ("n_planned", n_planned)):
-        if not value > 0:
-            raise ValueError(f"{name} is {value}; it must be positive")
-    return half_width * math.sqrt(n_battles / n_planned)
-
-
 def sampling_half_width(n_battles: float, *, miscoverage: float) -> float:
     """Return the half-width, in Elo points, that the sampling of battles alone leaves to a rating.
 

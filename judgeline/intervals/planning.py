@@ -98,7 +98,8 @@ class Frontier(NamedTuple):
     `n_target_votes` stand behind the human rating that a model without votes is promised;
     `threshold` is half its interval in spreads, `reach` that of a model with votes in standard
     errors. `prior` is the judge's variance as a prior of votes, and `n_usual` the battles of the
-    models that it was measured on. `worth` is that of the judge.
+    models that it was measured on. Votes that share questions as these models' do count as many
+    times less as `design_effect` says. `worth` is that of the judge.
     """
 
     judge_noise: float
@@ -109,6 +110,7 @@ class Frontier(NamedTuple):
     reach: float
     prior: float
     n_usual: float
+    design_effect: float
     worth: Worth
 
     def half_width(self, n_battles: float, n_votes: float = 0.0) -> float:
@@ -125,6 +127,14 @@ class Frontier(NamedTuple):
             return self.threshold * math.sqrt(noise2 + self.excess_sd**2 + of_target)
         more = max(noise2 - self.judge_noise**2 / self.n_usual, 0.0)  # as `JudgeVariance.of`
         return self.reach / math.sqrt(1 / (self.prior + more) + n_votes / self.vote_noise**2)
+
+    def narrowing(self, times: float) -> float:
+        """Return what an interval without votes is multiplied by, after so many times the battles.
+
+        The promise is kept of a rating on as many times the votes, as a leaderboard counts them.
+        """
+        noise2 = (self.judge_noise**2 + self.vote_noise**2 * self.design_effect) / self.n_usual
+        return math.sqrt((noise2 / times + self.excess_sd**2) / (noise2 + self.excess_sd**2))
 
     def enough_battles(self) -> float:
         """Return the battles beyond which nothing narrows: within `NARROWEST` of endless ones."""
@@ -241,5 +251,6 @@ def interval_frontier(
         reach=max(normal, reach) if reach == reach else normal,
         prior=(of_judge.variance + of_judge.doubt) * ELO_PER_LOGIT**2,
         n_usual=float(np.median(counts)),
+        design_effect=float(np.median(design)),
         worth=judge_worth(voted.residual, independent, vote2),
     )

@@ -10,7 +10,8 @@ from judgeline.arrays import Floats, Ints, alike, alike_floats, require
 
 _NODES, _SHARES = np.array([-1.7320508, 0.0, 1.7320508]), np.array([1 / 6, 2 / 3, 1 / 6])
 _SHARPNESS = 4  # power of the information: a vote that tells half as much is drawn 16 times less
-_ASKED = 0.02  # times the weight of a battle for each vote on its question that is planned already
+_ASKED = 0.02  # times the weight of a battle for each draw of its question beyond those of others
+_MOST_AHEAD = 5  # of which so many count: no battle that is left becomes impossible
 
 
 class Draws(NamedTuple):
@@ -66,16 +67,19 @@ def draw_battles(
     sound = np.isfinite(telling) & (telling > 0)
     require(sound, "information", telling, "positive and finite")
     require(n_battles >= 0, "n_battles", n_battles, "0 or more")
-    weight = (telling / telling.max(initial=1e-300)) ** _SHARPNESS
-    group = np.unique(asked, return_inverse=True)[1]
+    own = (telling / telling.max(initial=1e-300)) ** _SHARPNESS
+    names, group = np.unique(asked, return_inverse=True)
+    times, left = np.zeros(names.size), np.ones(own.size, dtype=bool)
     rows, chances = [], []
-    for _ in range(min(n_battles, weight.size)):
-        chance = weight / weight.sum()
-        row = int(rng.choice(weight.size, p=chance))
+    for _ in range(min(n_battles, own.size)):
+        ahead = times[group] - times[group[left]].min()
+        chance = np.where(left, own * _ASKED ** np.clip(ahead, 0, _MOST_AHEAD), 0.0)
+        chance /= chance.sum()
+        row = int(rng.choice(own.size, p=chance))
         rows.append(row)
         chances.append(chance[row])
-        weight[group == group[row]] *= _ASKED
-        weight[row] = 0.0
+        times[group[row]] += 1
+        left[row] = False
     return Draws(np.array(rows, dtype=np.int64), np.array(chances))
 
 

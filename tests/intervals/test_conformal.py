@@ -20,7 +20,6 @@ from judgeline.intervals import (
     Skill,
     calibrate_intervals,
     conformal_quantile,
-    expected_half_width,
     judge_skill,
     nonconformity_scores,
     sampling_half_width,
@@ -68,8 +67,6 @@ def threshold(scores: ArrayLike, weight: ArrayLike, miscoverage: float = 0.1) ->
         (lambda: calibrate_intervals(random_heldout(20), std_error="closed"), "'closed'"),
         (lambda: calibrate_intervals(random_heldout(20), std_error="bootstrap"), "no bootstrap"),
         (lambda: calibrate_intervals(random_heldout(20), miscoverage=1.5), r"1\.5"),
-        *[(lambda n=n: expected_half_width(1.0, n, 1), f"n_battles is {n}") for n in (0, -1)],
-        (lambda: expected_half_width(1.0, 1, math.nan), "n_planned is nan; it must be positive"),
         (lambda: sampling_half_width(0, miscoverage=0.1), "n_battles is 0; it must be positive"),
         (lambda: sampling_half_width(10, miscoverage=-0.1), "got -0.1"),
     ],
@@ -109,14 +106,6 @@ def test_weights_keep_the_promise_under_a_known_shift_where_equal_ones_break_it(
 
 
 # ------------------------------------------------------------------ what more battles would buy
-
-
-def test_four_times_the_battles_halve_an_interval() -> None:
-    assert expected_half_width(10.0, 100, 400) == 5.0
-    assert expected_half_width(12.0, 900, 100) == 36.0
-    assert expected_half_width(math.inf, 100, 400) == math.inf
-    steps = expected_half_width(expected_half_width(7.0, 30, 500), 500, 44)
-    assert steps == pytest.approx(expected_half_width(7.0, 30, 44), rel=1e-9)
 
 
 @pytest.mark.parametrize("miscoverage", [0.01, 0.1, 0.5])

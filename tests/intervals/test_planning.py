@@ -86,7 +86,8 @@ def test_effective_judges_of_known_correlation() -> None:
 
 MADE = Frontier(
     judge_noise=300.0, excess_sd=40.0, vote_noise=380.0, n_target_votes=100.0, threshold=2.0,
-    reach=1.7, prior=2500.0, n_usual=100.0, worth=Worth(50.0, 20.0),
+    reach=1.7, prior=2500.0, n_usual=100.0,
+    design_effect=1.5, worth=Worth(50.0, 20.0),
 )  # fmt: skip
 
 

@@ -107,8 +107,11 @@ class Desk:
         ]
         self.buyer.store.append(judge_key(opened), rows)
 
-    def publish(self, judge: str, half_width: float, n_battles: int) -> None:
-        """Store a leaderboard of two models with one half-width, and one without bounds."""
+    def publish(self, judge: str, half_width: float, n_battles: int, excess: float = 0.001) -> None:
+        """Store a leaderboard of two models with one half-width, and one without bounds.
+
+        Its judge is `excess` Elo points wrong about every model beyond a noise of 1 Elo point.
+        """
         board = pd.DataFrame(
             {
                 "judge_rating": [half_width, 50 + half_width, 0.0],
@@ -118,7 +121,18 @@ class Desk:
             }
         )
         scored = pd.DataFrame({"battle_id": [f"b{i}" for i in range(n_battles)]})
-        for asset, table in (("leaderboard", board), ("scored_battles", scored)):
+        wrong = excess * np.where(np.arange(12) % 2, 1.0, -1.0)
+        heldout = pd.DataFrame(
+            {
+                "model": [f"m{k}" for k in range(12)], "method": "auto", "basis": "gap",
+                "rating": 1500.0 + wrong, "human_rating": 1500.0, "residual": wrong,
+                "std_error": 1.0, "std_error_analytic": 1.0, "human_std_error": 0.001,
+                "vote_std_error": 0.001, "design_effect": 1.0, "outward": 0.0, "beta": 1.0,
+                "n_battles": 10, "n_votes": 10, "flags": "",
+            }
+        )  # fmt: skip
+        made = {"leaderboard": board, "scored_battles": scored, "heldout_ratings": heldout}
+        for asset, table in made.items():
             file = self.folder / "tables" / asset / "c" / f"{judge}.parquet"
             file.parent.mkdir(parents=True, exist_ok=True)
             table.to_parquet(file)
@@ -178,6 +192,8 @@ OTHERS = np.median([40 * np.sqrt(15 / 60), 80 * np.sqrt(30 / 60)])
     [
         # its own intervals shrink with the root of the battles, those of a whole corpus not at all
         ([("j", 40.0, 30)], "median half-width 40 Elo now, about 28 then at best"),
+        # and not where the judge is wrong by more than the noise
+        ([("j", 40.0, 30, 50.0)], "median half-width 40 Elo now, about 40 then at best"),
         ([("k", 40.0, N_BATTLES)], ".*about 40 Elo if it judges like.*"),
         ([("k", 40.0, 15), ("l", 80.0, 30)],
          f"median half-width about {OTHERS:.0f} Elo if it judges like the 2 judged before"),

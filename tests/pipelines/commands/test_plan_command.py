@@ -18,6 +18,8 @@ def test_the_plan_is_said_in_words(installed, capsys):
     plan = label_plan(scored, load_corpora()["tiny"].rating)
     assert cli.main(["plan", "--corpus", "tiny", "--judge", "careful"]) == 0
     said = " ".join(capsys.readouterr().out.split())
+    assert "careful is worth" in said
+    assert "What narrows one model's interval" in said
     assert "the corpus" in said
     assert plan.loc[0, "plan"][:40] in said
     assert any(plan["note"])
@@ -44,7 +46,7 @@ def test_a_reason_is_said_once_a_plan_and_a_common_note_once_in_all(installed, c
         (
             "tiny",
             "sloppy",
-            "by judge 'sloppy' yet; run: judgeline run --corpus tiny --judge sloppy",
+            "by judge 'sloppy' yet; there are those of careful, hasty; run: judgeline run --corpus",
         ),
     ],
 )
