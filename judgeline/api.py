@@ -188,6 +188,8 @@ class Board:
         SHA-256 of the file; empty where there is none.
     files : dict of str to Path
         What was written, by name.
+    command : str
+        The command line that made it, as typed; empty in Python.
     """
 
     ranking: Ranking
@@ -196,6 +198,7 @@ class Board:
     source: str
     digest: str = ""
     files: dict[str, Path] = field(default_factory=dict)
+    command: str = ""
 
     @property
     def leaderboard(self) -> pd.DataFrame:
@@ -292,6 +295,7 @@ class Board:
         used = self.settings.resolved(battles.n_battles, counted=battles.is_counted)
         packages = ("judgeline", "numpy", "scipy", "pandas")
         return {
+            **({"command": self.command} if self.command else {}),
             "file": self.source,
             **({"sha256": self.digest} if self.digest else {}),
             "battles": f"{account}, {battles.n_unscored} without usable scores, "
@@ -1252,6 +1256,7 @@ def rank_file(
     missing: Any = None,
     same_names: bool = False,
     votes: Sequence[Path | str] = (),
+    command: str = "",
 ) -> Board:
     """Rate the models of a file as `rank` does, and write tables and report into a folder.
 
@@ -1260,7 +1265,8 @@ def rank_file(
     All files appear, or none; where rows that were set aside may be why rating failed,
     ``quarantine.csv`` alone. A leaderboard that is there already is replaced by `force` alone.
     With `counts`, a file without the column ``n_battles`` is refused. `votes` are joined as by
-    `rank`, and written with the weights of their draws.
+    `rank`, and written with the weights of their draws. The report shows `command`, the command
+    line as it was typed.
     """
     _require_writable(out, force=force)
     lenient = {"allow_quarantine": allow_quarantine, "counted": plain is None}
@@ -1280,7 +1286,8 @@ def rank_file(
     if component is not None:
         battles = _connected(battles, component)
     ranking = _rank_or_explain(battles, settings, out)
-    board = Board(ranking, battles, settings, _source(path.name, component), _digest(path))
+    source, digest = _source(path.name, component), _digest(path)
+    board = Board(ranking, battles, settings, source, digest, command=command)
     tables = {
         "heldout.csv": board.heldout,
         "conformal.csv": ranking.conformal_calibration,

@@ -9,6 +9,7 @@ import difflib
 import gc
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -148,6 +149,7 @@ def _front_door(
 )
 @with_settings(*STATED)
 def rank(
+    context: typer.Context,
     file: FileArgument,
     out: Annotated[str, option("Folder for the results; made if missing.", metavar="<path>")],
     method: Annotated[
@@ -245,6 +247,7 @@ def rank(
         missing=missing or None,
         same_names=same_names,
         votes=_files_of_votes(votes or []),
+        command=shlex.join(["judgeline", *(context.obj or [])]),
     )
     show_ranked(open_console(), board)
     if board.withheld:
@@ -927,9 +930,10 @@ def _join(commands: typer.Typer) -> None:
 def _answer(arguments: Sequence[str] | None) -> int:
     """Run the command of a command line, print its error if it has one, return the exit code."""
     try:
-        if not _with_checkout(sys.argv[1:] if arguments is None else arguments):
+        typed = list(sys.argv[1:] if arguments is None else arguments)
+        if not _with_checkout(typed):
             return COULD_NOT_RUN
-        code = app(args=arguments, prog_name="judgeline", standalone_mode=False)
+        code = app(args=arguments, prog_name="judgeline", standalone_mode=False, obj=typed)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:

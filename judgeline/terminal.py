@@ -188,15 +188,28 @@ def show_ranked(console: Console, board: "Board") -> None:
             soft_wrap=True,
         )
     console.print(_agreement(ranking.summary, calibration))
-    for note, methods in calibration.groupby("note", sort=False)["method"]:
-        if note:
-            whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)
-            console.print(f"[yellow]Note[/] ({whose}): {plain(note)}.")
+    for line in _notes(calibration, method):
+        console.print(f"[yellow]Note[/] {plain(line)}.", soft_wrap=True)
     used = calibration[calibration["method"] == method].iloc[0]
     least = least_miscoverage(int(used["n_models"]))
     if math.isinf(used["threshold"]) and used["miscoverage"] < least < 1:
         console.print(f"Finite intervals with these votes: --miscoverage {least:g} --force")
     show_files(console, board.files)
+
+
+def _notes(calibration: "pd.DataFrame", ranking: str) -> list[str]:
+    """Return a line per note on the method that ranks, and one line on all others."""
+    lines, others = [], []
+    for note, methods in calibration.groupby("note", sort=False)["method"]:
+        names = ", ".join(methods)
+        if note and ranking in [*methods]:
+            whose = "every method" if len(methods) == len(calibration) else names
+            lines.append(f"({whose}): {note}")
+        elif note:
+            others.append(f"{names}: {note}")
+    if others:
+        lines.append(f"(other methods; no rating above is theirs): {'; '.join(others)}")
+    return lines
 
 
 def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:

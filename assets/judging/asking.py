@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.judging.budgets import RunBudget, capped, retried_later, transient_ignored
+from assets.judging.budgets import RunBudget, capped, require_room, retried_later, transient_ignored
 from assets.judging.pools import hosting_of, turn_of
 from assets.partitions import corpus_and_judge
 from judgeline.judges.annotation import annotate, evidence_entries
@@ -67,6 +67,7 @@ def ask_judge(
     )
     plan = plan_of(judge, context.partition_key, {form: calls})
     context.log.info(f"{PROGRESS}{'; '.join(told(plan))}; budget: {buyer.budget}")
+    require_room(context, budget, plan.n_calls)
     expected = {f"expected_{name}": value for name, value in plan.entries().items()}
     with (
         retried_later(context),

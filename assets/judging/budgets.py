@@ -26,6 +26,7 @@ NO_CAP = "none"
 
 _UNTYPED = "Runs of sensors, schedules and the web interface"
 _BACKFILL, _ROOT = "dagster/backfill", "dagster/root_run_id"
+_BY_ITSELF = {"dagster/schedule_name", "dagster/sensor_name"}
 _PAUSE_S = 5.0
 
 
@@ -48,6 +49,23 @@ def capped(
     if run is None:  # called as a function: there is nothing to remember
         return JointBudget([budget, *stated])
     return RunBudget(context.instance, run, [budget], stated)
+
+
+def require_room(context: dg.AssetExecutionContext, budget: Budget, n_calls: int) -> None:
+    """Fail a run that a person launched, and that its cap cannot finish, before its first call.
+
+    A run of a schedule or sensor asks for what its cap allows: the next one asks for the rest.
+    """
+    run, left = run_of(context), budget.calls_left
+    is_asked_for = isinstance(budget, RunBudget) and run and not _BY_ITSELF & run.tags.keys()
+    if left is None or n_calls <= left or not is_asked_for:
+        return
+    raise dg.Failure(
+        f"Raise the cap: launch it again with the run tag {BUDGET_TAG} = {n_calls}calls, or with "
+        f"{NO_CAP!r} for no cap, or set {VARIABLE}. This run needs about {n_calls:,} calls, and "
+        f"its cap of {budget} leaves {left:,}. Nobody was asked.",
+        allow_retries=False,
+    )
 
 
 def _is_uncapped(budget: Budget) -> bool:

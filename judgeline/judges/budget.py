@@ -113,6 +113,17 @@ class Budget:
         return granted
 
     @property
+    def calls_left(self) -> int | None:
+        """Calls that are neither settled here nor counted elsewhere; None without a cap on them."""
+        caps = [self, *self._caps]
+        left = [
+            cap.calls - cap.spent.calls - cap._elsewhere.calls
+            for cap in caps
+            if cap.calls is not None
+        ]
+        return min(left, default=None)
+
+    @property
     def n_open(self) -> int:
         """Number of open reservations, whose unused part may still be granted."""
         return max([self._n_open, *(cap.n_open for cap in self._caps)])

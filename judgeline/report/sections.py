@@ -90,8 +90,7 @@ def standings_of(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
 
 def findings_of(tables: JudgeTables) -> list[tuple[str, bool]]:
     """Return the sentences above a judge's leaderboard, and whether each warns."""
-    folds, checks = tables.beta_folds, tables.checks
-    warnings = []
+    folds, warnings = tables.beta_folds, []
     failed = folds[folds["status"] != "ok"]
     if len(failed):
         reasons = ", ".join(sorted({status_words(str(status)) for status in failed["status"]}))
@@ -100,9 +99,6 @@ def findings_of(tables: JudgeTables) -> list[tuple[str, bool]]:
             "of those models are missing."
         )
     warnings += [] if tables.withheld else _threshold_warnings(tables)
-    if checks is not None and not checks["passed"].all():
-        n_failed = int((~checks["passed"].astype(bool)).sum())
-        warnings.append(f"{n_failed} of {len(checks)} quality checks failed; see below.")
     if tables.withheld:
         said = [
             (
@@ -112,16 +108,20 @@ def findings_of(tables: JudgeTables) -> list[tuple[str, bool]]:
             )
         ]
     else:
-        leads = (f"{lead_text(lead)}." for lead in tables.leads)
-        sentences = [_nearer_methods(tables), surrogacy_text(tables.judge_diagnostics), *leads]
         said = evidence_lines(
             tables.leaderboard,
             tables.conformal_calibration,
             tables.summary,
             tables.companions.get("predictions"),
         )
-        said += [(sentence, False) for sentence in sentences if sentence]
     return [*said, *((warning, True) for warning in warnings)]
+
+
+def details_of(tables: JudgeTables) -> list[str]:
+    """Return sentences for who reads on: methods, the test of surrogacy, which battles lead."""
+    leads = (f"{lead_text(lead)}." for lead in tables.leads)
+    sentences = _nearer_methods(tables), surrogacy_text(tables.judge_diagnostics), *leads
+    return [] if tables.withheld else [sentence for sentence in sentences if sentence]
 
 
 def _threshold_warnings(tables: JudgeTables) -> list[str]:
@@ -137,13 +137,13 @@ def _threshold_warnings(tables: JudgeTables) -> list[str]:
 def _nearer_methods(tables: JudgeTables) -> str:
     """Return the sentence on methods with smaller errors than the ranking one; empty if none."""
     ranking = tables.ranking_method
-    errors = tables.summary.set_index("method")["mae"]
-    errors = errors.reindex(list(dict.fromkeys(("hard", "soft", ranking))))
-    nearer = [name for name in ("hard", "soft") if errors[name] < errors[ranking]]
-    said = ", ".join(f"{method_words(name)} {number(errors[name], 1)} Elo" for name in nearer)
+    errors = tables.summary.set_index("method")["mae"].drop("human", errors="ignore")
+    nearer = errors[errors < errors.get(ranking, math.nan)].sort_values(kind="stable").head(3)
+    said = ", ".join(f"{method_words(name)} {number(mae, 1)} Elo" for name, mae in nearer.items())
     return said and (
         f"Another method is nearer to people here: the mean absolute error is {said}, and "
-        f"{number(errors[ranking], 1)} Elo by {method_words(ranking)}, which ranks."
+        f"{number(errors[ranking], 1)} Elo by {method_words(ranking)}, which ranks: it was chosen "
+        "before these votes were looked at."
     )
 
 
@@ -168,6 +168,7 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
         coverage=coverage,
         basis=basis_text(board),
         findings=findings_of(tables),
+        details=details_of(tables),
         standings=standings_of(board),
         headline=[],
         intervals=None,

@@ -16,7 +16,14 @@ from judgeline.verdict.outcomes import CRITERIA
 
 _NAMES = (*CRITERIA, "response")
 _TAG = re.compile("[\U000e0020-\U000e007e]")
-_ESCAPED = re.compile(r"(?<!\\)\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
+_HEX = "[0-9a-fA-F]"
+_ESCAPED = re.compile(  # \\x61, \\u0061, \\U00000061 and \\u{61}
+    rf"(?<!\\)\\+(?:u\{{(?P<b>{_HEX}{{1,5}})\}}|U0*(?P<l>{_HEX}{{1,5}})(?!{_HEX})|u(?P<u>{_HEX}{{4}})"
+    rf"|x(?P<x>{_HEX}{{2}}))"
+)
+_APART = re.compile(r"\S([ \n.-])(?:\S\1){11,}")  # single characters, all set apart alike
+_BROKEN = re.compile(r"(?<=\w)[*`~]{1,3}(?=\w)")  # by Markdown inside a word
+_ROUNDS = 8  # of decoding; what is wrapped more often is longer than a judge unwraps
 _SPACE = re.compile(r"(?<!\\)\\+[nrt]")  # looking back keeps a long run of backslashes linear
 _FILLERS = "\u115f\u1160\u3164\uffa0"  # letters by category, but invisible
 _LOOKALIKES = (  # a Latin letter, then letters that look like it
@@ -54,15 +61,24 @@ _FOLD |= {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 
 def folded(text: str) -> str:
     """Return a text in small Latin letters and digits, decoded, without invisible characters."""
-    for _ in range(2):
-        text = unquote(text) if "%" in text else text
-        text = html.unescape(text) if "&" in text else text
-    if "\\" in text:
-        text = _ESCAPED.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
-        text = _SPACE.sub(" ", text).replace("\\", "")
+    for _ in range(_ROUNDS):
+        before, text = text, _decoded(text)
+        if text == before:
+            break
+    text = text.replace("\\", "")
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text).translate(_FOLD)
-    return text.lower()
+    return _BROKEN.sub("", text).lower()
+
+
+def _decoded(text: str) -> str:
+    """Return a text with one layer of percent signs, entities and escapes undone."""
+    text = unquote(text) if "%" in text else text
+    text = html.unescape(text) if "&" in text else text
+    if "\\" in text:
+        text = _ESCAPED.sub(lambda found: chr(int(found[found.lastgroup or 0], 16)), text)
+        text = _SPACE.sub(" ", text)
+    return text
 
 
 def readings(text: str) -> Iterator[str]:
@@ -72,6 +88,15 @@ def readings(text: str) -> Iterator[str]:
         yield shown
         if any(name in shown for name in _BACKWARDS):
             yield shown[::-1]
+        if apart := _APART.search(shown):
+            yield _joined(shown, apart[1])
+
+
+def _joined(text: str, separator: str) -> str:
+    """Return a text whose characters are set apart without what stands between them."""
+    if separator.isspace():
+        return re.sub(rf"(\S){separator}(?=\S)", r"\1", text)
+    return text.replace(separator, "")
 
 
 def _streams(text: str) -> list[str]:

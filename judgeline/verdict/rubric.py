@@ -158,6 +158,14 @@ _ENDS = re.compile(  # what follows a mark; "2 errors", "4/5 points" and "100%" 
     r"|[\"'`*_\])}]{0,6}\s*(?:$|\n|[,;|}\]]|\.(?:\s|$)(?!\s*[\"'`*_]*[a-z])|[)(]"
     r"|[-\u2013\u2014]{1,2}\s|(?:and|vs\.?|versus|for|overall|points?\s*[,.;\n])\b)"
 )
+_PAIR = re.compile(  # a row of a table: a criterion with a mark for each response
+    rf"(?<![a-z])({'|'.join(CRITERIA)})[^a-z0-9\n]{{1,40}}?(10|[1-9])(?:/10)?"
+    r"[^a-z0-9\n]{0,12}[|\t][^a-z0-9\n]{0,12}(10|[1-9])(?![0-9])"
+)
+_SWAPS = re.compile(
+    r"\b(?:scores|grades|marks|ratings|sets|numbers)\b[^.!?\n]{0,40}\b(?:should|must|need|ought)\b"
+    r"[^.!?\n]{0,20}\b(?:swapped|exchanged|switched|reversed|interchanged)\b"
+)
 _NUMBERS_A_LIST = re.compile(r"[.)]\s")
 _LEAD = 12
 
@@ -241,7 +249,16 @@ def contradiction(text: str, scores: Sequence[Sequence[int]]) -> str | None:
         if mark.is_assigned and not _agrees(mark, scores):
             where = "" if mark.response is None else f" of response_{mark.response + 1}"
             return f"{mark.criterion or 'the grade'}{where} as {mark.value:g}"
-    return None
+    return _turned_round(plain(text), scores)
+
+
+def _turned_round(text: str, scores: Sequence[Sequence[int]]) -> str | None:
+    """Return what a text gives to the other response than the scores do, or None."""
+    for name, *pair in _PAIR.findall(text):
+        first, second = (own[CRITERIA.index(name)] for own in scores)
+        if first != second and [*map(int, pair)] == [second, first]:
+            return f"{name} as {second} and {first}"
+    return "a word that they should be swapped" if _SWAPS.search(text) else None
 
 
 def _agrees(mark: Mark, scores: Sequence[Sequence[int]]) -> bool:

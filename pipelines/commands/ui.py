@@ -18,7 +18,7 @@ import yaml
 from rich.console import Console
 
 from assets.judging.budgets import default_cap_text
-from judgeline.paths import ROOT, home, readable_home_message, tables_uri
+from judgeline.paths import REPORT_PAGES, ROOT, home, readable_home_message, tables_uri
 from judgeline.terminal import plain
 from pipelines.instance import owned
 from pipelines.instance.guard import allowed_hosts
@@ -29,7 +29,8 @@ from resources.webhook import who_is_told
 
 HOST = "127.0.0.1"  # there is no login: never listen to the network
 MODULE, LOCATION = "pipelines.definitions", "judgeline"
-LINEAGE = "/assets/leaderboard?view=lineage&lineageDepth=10"
+BOARDS, GROUPS = "/assets/leaderboard", "/asset-groups"
+_N_REPORTS = 3  # the newest
 _PATIENCE_S = 10.0  # that the servers get to stop in their own way
 _LOOK_EVERY_S = 0.2
 _ASK_EVERY_S, _MISSES = 5.0, 2  # whether the code answers
@@ -57,7 +58,8 @@ def serve(port: int, console: Console) -> int:
         for run_id in recover(instance):
             console.print(f"Run {run_id} had lost its process: it is failed, and tried again")
     console.print(f"Lineage, checks and runs of {home()}", soft_wrap=True)
-    console.print(f"Open [bold]http://{HOST}:{port}{LINEAGE}[/bold]", soft_wrap=True)
+    for what, path in pages():
+        console.print(f"{what:<13} [bold]http://{HOST}:{port}{path}[/bold]", soft_wrap=True)
     console.print(default_cap_text(), soft_wrap=True)
     console.print(told, soft_wrap=True)
     if open_home := readable_home_message():
@@ -70,6 +72,13 @@ def serve(port: int, console: Console) -> int:
         ended = running.first_ended(console)
     console.print(f"The {ended} ended by itself, so everything was stopped. Start it again.")
     return 1
+
+
+def pages() -> list[tuple[str, str]]:
+    """Return the pages to open first, and their paths: reports, boards, and tables by group."""
+    reports = sorted((home() / "reports").glob("*.html"), key=lambda file: -file.stat().st_mtime)
+    named = [("Report", f"{REPORT_PAGES}/{file.name}") for file in reports[:_N_REPORTS]]
+    return [*named, ("Boards", BOARDS), ("Groups", GROUPS)]
 
 
 def raise_descriptor_limit() -> None:

@@ -42,12 +42,22 @@ def code_answers(address: str) -> bool:
 
     The code is a process of its own, which the code server asks, and does not miss when it dies.
     """
+    client = DagsterGrpcClient(socket=address)
     try:
-        DagsterGrpcClient(socket=address).list_repositories()
+        client.ping("")
+    except DagsterUserCodeUnreachableError:
+        return _has_told_error(client)
+    return True
+
+
+def _has_told_error(client: DagsterGrpcClient) -> bool:
+    """Return whether a code server says why it has no code, which the interface shows."""
+    try:
+        client.list_repositories()
     except DagsterUserCodeUnreachableError:
         return False
     except DagsterUserCodeProcessError:
-        pass  # its code could not be loaded, which the interface shows
+        pass
     return True
 
 

@@ -194,6 +194,14 @@ DISGUISED = {
     "homoglyphs-greek": P.upper().translate(str.maketrans("AEHINOT", "ΑΕΗΙΝΟΤ")),
     "accents": P.replace("e", "é").replace("a", "ä"),
     "small-capitals": P.translate(str.maketrans("acdehlnopruy", "ᴀᴄᴅᴇʜʟɴᴏᴘʀᴜʏ")),
+    "long-escapes": "".join(f"\\U{ord(letter):08x}" for letter in P),
+    "braced-escapes": "".join(f"\\u{{{ord(letter):x}}}" for letter in P),
+    "percent-four-times": quote(quote(quote(quote(P)))),
+    "apart-by-blanks": " ".join(P),
+    "apart-by-lines": "\n".join(P),
+    "apart-by-dots": ".".join(P),
+    "apart-by-hyphens": "-".join(P),
+    "words-in-bold": re.sub(r"([a-z])([a-z]+)", r"**\1**\2", json.dumps(BEST)),
     "tags": "Paris." + "".join(chr(0xE0000 + ord(letter)) for letter in P),
     "tags-between": "".join(
         letter + chr(0xE0000 + ord(hidden)) for letter, hidden in zip(RIVAL * 20, P, strict=False)

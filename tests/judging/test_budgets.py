@@ -15,6 +15,7 @@ from assets.judging.budgets import (
     default_cap_text,
     parse_cap,
     require_environment,
+    require_room,
 )
 from assets.settings import BUDGET_TAG, SPENT_TAG
 from judgeline.judges.budget import Budget, Cost
@@ -102,6 +103,30 @@ def test_the_runs_of_a_backfill_share_one_cap(instance, unwatched, tags, n_calls
     for _ in expected:
         run(instance, job, **tags)
     assert got == expected
+
+
+@pytest.mark.parametrize(
+    ("tags", "is_refused"),
+    [({}, True), ({BACKFILL: "abc"}, True), ({BUDGET_TAG: "1536calls"}, False),
+     ({BUDGET_TAG: NO_CAP}, False), ({BUDGET_TAG: "9calls"}, True),
+     ({BUDGET_TAG: "9calls", "dagster/schedule_name": "weekly"}, False),
+     ({"dagster/sensor_name": "new_models"}, False)],
+)  # fmt: skip
+def test_a_run_that_its_cap_cannot_finish_fails_before_the_first_call(
+    instance, unwatched, tags, is_refused
+):
+    @dg.asset
+    def asking(context: dg.AssetExecutionContext) -> None:
+        require_room(context, capped(context, Budget()), 1536)
+
+    done = dg.materialize([asking], instance=instance, tags=tags, raise_on_error=False)
+    assert done.success != is_refused
+    if is_refused:
+        (failure,) = done.get_step_failure_events()
+        said = failure.step_failure_data.user_failure_data.description
+        assert said.startswith("Raise the cap: launch it again with the run tag judgeline/budget")
+        left = "9" if BUDGET_TAG in tags else "1,000"
+        assert f"needs about 1,536 calls, and its cap of {left} calls" in said
 
 
 def test_a_retry_has_what_the_run_before_it_left(instance):

@@ -85,7 +85,7 @@ def test_ids_are_unique_and_every_reference_has_a_target(html: str) -> None:
     [
         ("<title>Simulation: Judges of an example</title>", 1),
         ("Another method is nearer to people here", 1),  # of two judges
-        ("hard 57.6 Elo, and 61.3 Elo by auto (headline), which ranks.", 1),
+        ("hard 57.6 Elo, and 61.3 Elo by auto (headline), which ranks: it was", 1),
         ('<td class="number" data-key="9.0">9 <span class="chance">(6 to 11)</span></td>', None),
         ("By the judge alone they are rated by auto, gap: 12 to 13 others.", 2),
         ("4 of 14 models may be the best.", 2),
@@ -102,7 +102,7 @@ def test_ids_are_unique_and_every_reference_has_a_target(html: str) -> None:
         (f"Intervals are unbounded: {TOO_FEW}.", 1),
         (f"soft (calibrated), auto (headline): {TOO_FEW}.", 1),
         ("Beta has no value in 1 of 14 folds (separable)", 1),
-        ("1 of 2 quality checks failed", 1),
+        (">1 of 2 quality checks failed</a>", 1),
         ("Raise the judge&#39;s token limit", None),
         ('<span class="badge">no human votes</span>', 2),
         ("the judge always prefers it", None),
@@ -113,6 +113,21 @@ def test_ids_are_unique_and_every_reference_has_a_target(html: str) -> None:
 )
 def test_the_page_says(html: str, said: str, times: int | None) -> None:
     assert said in html if times is None else html.count(said) == times
+
+
+def test_the_first_screen_holds_no_ids_and_no_parameters(html: str) -> None:
+    first = html[: html.index('id="comparison"')]
+    assert "Not voted on: " in first
+    assert not re.search(r"gamma|is nearer to people here|without \d+ of \d+ battles", first)
+    assert 'href="#' in first
+
+
+def test_the_nearest_of_all_methods_is_named_first(tmp_path: Path) -> None:
+    known = example_judge()
+    near = known.summary.iloc[:1].assign(method="average", mae=9.5)
+    summary = pd.concat([known.summary, near], ignore_index=True)
+    page = write(tmp_path / "near.html", [judge(summary=summary)], comparison=None)
+    assert "nearer to people here: the mean absolute error is average 9.5 Elo" in page
 
 
 def test_numbers_of_the_page_are_words_where_there_is_no_number(html: str) -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import contradiction, marks, plain
 
 FIRST, SECOND = (9, 8, 7, 6, 5, 4), (1, 2, 3, 4, 5, 10)
@@ -52,3 +53,24 @@ def test_counts_and_lists_in_an_explanation_are_no_marks(explanation: str) -> No
     scores = ((9, 8, 9, 9, 8, 9), (4, 4, 3, 5, 6, 7))
     assert contradiction("\n\n" + explanation, scores) is None
     assert contradiction(f"{explanation}\nfactuality of Response 1: 2", scores) is not None
+
+
+TABLE = """| criterion | Response 1 | Response 2 |
+|---|---|---|
+"""
+
+
+def test_marks_that_are_turned_round_contradict() -> None:
+    rows = [f"| {name} | {{}} | {{}} |" for name in CRITERIA]
+    table = [row.format(a, b) for row, a, b in zip(rows, FIRST, SECOND, strict=True)]
+    turned = [row.format(b, a) for row, a, b in zip(rows, FIRST, SECOND, strict=True)]
+    scores = (FIRST, SECOND)
+    assert contradiction(TABLE + "\n".join(table), scores) is None
+    assert contradiction(TABLE + "\n".join(turned), scores) is not None
+
+
+def test_a_word_that_the_sets_should_be_swapped_contradicts() -> None:
+    scores = (FIRST, SECOND)
+    assert contradiction("On reflection the two sets should be swapped.", scores) is not None
+    assert contradiction("The answer says that two numbers were swapped.", scores) is None
+    assert contradiction("Response 1 should have swapped the scores of the teams.", scores) is None

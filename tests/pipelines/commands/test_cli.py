@@ -82,6 +82,14 @@ def test_a_closed_output_is_no_error(tmp_path: Path) -> None:
     assert (out / "leaderboard.csv").exists()
 
 
+def test_the_report_has_the_command_line_as_typed(tmp_path: Path) -> None:
+    battles, out = write_battles(tmp_path / "my battles.csv"), tmp_path / "out"
+    typed = ["rank", str(battles), "--out", str(out), "--columns", "human_outcome=human_outcome"]
+    assert main([*typed, "--n-resamples", "20", "--std-error", "analytic"]) == 0
+    page = html.unescape((out / "report.html").read_text("utf-8"))
+    assert f"judgeline rank '{battles}' --out {out} --columns human_outcome=human_out" in page
+
+
 def test_a_judge_against_people_exits_with_2(tmp_path: Path) -> None:
     battles = write_battles(tmp_path / "battles.csv", judge_sign=-1)
     done = judgeline("rank", str(battles), "--out", str(tmp_path / "out"))
@@ -302,6 +310,7 @@ def test_the_lineage_adds_the_commands_that_its_absence_names(tmp_path, monkeypa
         "agreement",
         "compare",
         "doctor",
+        "example",
         "gate",
         "plain",
         "rank",

@@ -10,6 +10,7 @@ from sources import LAYERS, files
 from judgeline.report.wording import surrogacy_text
 from judgeline.tables.intervals import with_judge_columns
 from judgeline.terminal import (
+    _notes,
     machine_readable,
     open_console,
     plain_table,
@@ -167,6 +168,16 @@ def test_a_name_with_colons_or_brackets_is_shown_as_it_is() -> None:
         bar.add_task(printable(name))
         bar.refresh()
     assert out.getvalue().count("[red]q:100:7b :x: \N{REPLACEMENT CHARACTER}") >= 5
+
+
+def test_notes_on_methods_that_do_not_rank_are_one_line() -> None:
+    notes = pd.DataFrame(
+        {"method": ["auto", "soft", "hard", "score"], "note": ["a", "a", "b", "c"]}
+    )
+    others = "(other methods; no rating above is theirs): hard: b; score: c"
+    assert _notes(notes, "auto") == ["(auto, soft): a", others]
+    assert _notes(notes[:2], "auto") == ["(every method): a"]
+    assert _notes(notes.assign(note=""), "auto") == []
 
 
 def test_one_maker_makes_the_consoles() -> None:

@@ -16,6 +16,7 @@ from processes import wait_for
 from starlette.routing import Route
 
 from judgeline.paths import ROOT
+from pipelines.commands import ui
 from pipelines.instance import webserver
 from pipelines.instance.guard import ALLOWED_HOSTS, allowed_hosts
 
@@ -316,6 +317,16 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (8192, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_interface_prints_reports_boards_and_groups(door: Door, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("JUDGELINE_HOME", str(tmp_path))
+    (tmp_path / "reports").mkdir()
+    assert [path for _, path in ui.pages()] == ["/assets/leaderboard", "/asset-groups"]
+    (tmp_path / "reports" / "arena.html").write_text("")
+    assert ui.pages()[0] == ("Report", "/reports/arena.html")
+    for _, path in ui.pages():
+        assert door.status(path, door.own())[0] == 200
 
 
 def test_the_interface_lets_its_servers_open_as_many_files_as_the_system_allows() -> None:
