@@ -94,7 +94,7 @@ def _column(name: str, known: pd.Series, n_rows: int) -> Column:
     values: tuple[Any, ...] = ()
     if not len(known):
         kind = "empty"
-    elif known.map(lambda cell: isinstance(cell, list | dict)).any():
+    elif not known.map(pd.api.types.is_hashable).all():
         kind = "lists or objects"
     else:
         texts = known.astype(str)
