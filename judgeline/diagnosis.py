@@ -356,16 +356,20 @@ def _foreign(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -
             return made._replace(concerns=concerns, columns=lines)
         lacks, verb = made, ""
     called = call_text("agreement", source, None, stated.outcomes, asked.columns)
-    command = {"ask": _ASK, "agreement": called}.get(verb, "")
+    rates = call_text("rates", source, None, None, stated.columns)
+    command = {"ask": _ASK, "agreement": called, "rates": rates}.get(verb, "")
     gate = f"{found.holds}: no ratings of models"
     no_counts = (found.holds, *_NO_COUNTS, gate)
-    supports = [_OF_LABELS] * (verb == "agreement")
+    supports = [_SUPPORTS[verb]] if verb in _SUPPORTS else []
     told = [lacks] if lacks else []
     return Diagnosis(_name(source), *no_counts, supports, told, guessed, command, lines)
 
 
 _ASK = "python -c 'import judgeline; help(judgeline.ask)'"
-_OF_LABELS = "how far a judge agrees with the labels (judgeline agreement)"
+_SUPPORTS = {
+    "agreement": "how far a judge agrees with the labels (judgeline agreement)",
+    "rates": "the share of answers that people would pass (judgeline rates)",
+}
 
 
 def _first_rows(source: pd.DataFrame | Path) -> pd.DataFrame:

@@ -174,6 +174,9 @@ def _to_add_votes(source: pd.DataFrame | Path, judge: str | None) -> str:
     )
 
 
+_COMMANDS = ("rank", "doctor", "plain", "agreement", "rates")
+
+
 def loses_many(battles: JudgedBattles) -> bool:
     """Return whether more rows are lost than `rank` takes without being told."""
     try:
@@ -205,7 +208,7 @@ def call_text(
     """Return the Python that calls a function on a table, or the command that does on a file."""
     stated = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
     given: dict[str, Any] = {name: value for name, value in stated.items() if value}
-    if isinstance(source, Path) and verb in ("rank", "doctor", "plain", "agreement"):
+    if isinstance(source, Path) and verb in _COMMANDS:
         pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
         given |= {"columns": pairs} if columns else {}
         given = {"out": "ratings", **given} if verb == "rank" else given

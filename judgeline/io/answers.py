@@ -19,6 +19,8 @@ NAMES = {
 _PASSED = ("1", "true", "pass", "passed", "yes", "correct", "good")
 _FAILED = ("0", "false", "fail", "failed", "no", "incorrect", "bad")
 _CODES = {**dict.fromkeys(_PASSED, 1.0), **dict.fromkeys(_FAILED, 0.0)}
+PASS_OR_FAIL = frozenset(_CODES)
+"""Verdicts and labels of single answers, in small letters."""
 ONE_SYSTEM = "all answers"
 """Name of the system where no column names one."""
 _COUNTS = ("n_answers", "n_battles", "count")

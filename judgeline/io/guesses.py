@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from judgeline.io.answers import PASS_OR_FAIL
 from judgeline.io.outcome_codes import (
     CODES_IN_USE,
     VERDICTS,
@@ -93,7 +94,7 @@ def _column(name: str, known: pd.Series, n_rows: int) -> Column:
     values: tuple[Any, ...] = ()
     if not len(known):
         kind = "empty"
-    elif known.map(lambda cell: isinstance(cell, list | dict)).any():
+    elif not known.map(pd.api.types.is_hashable).all():
         kind = "lists or objects"
     else:
         texts = known.astype(str)
@@ -107,10 +108,29 @@ def _column(name: str, known: pd.Series, n_rows: int) -> Column:
 
 def guess(columns: Sequence[Column], codes: Collection[str] = ()) -> Guess:
     """Return what a table may hold, by names and values of its columns; `codes` are stated ones."""
-    for find in (partial(_battles, codes=codes), _labels, _marks, _board, _single, _counts, _texts):
+    for find in (
+        _answers,
+        partial(_battles, codes=codes),
+        _labels,
+        _marks,
+        _board,
+        _single,
+        _counts,
+        _texts,
+    ):
         if found := find(columns):
             return found
     return Guess("a table that is none of those that judgeline knows", "Battles of two models.")
+
+
+def _answers(columns: Sequence[Column]) -> Guess | None:
+    """Return verdicts and labels of pass or fail."""
+    named = {one.name.strip().casefold(): one for one in columns}
+    both = [named[name] for name in ("verdict", "label") if name in named]
+    values = {code_of(value).casefold() for one in both for value in one.different}
+    if len(both) == 2 and values and values <= PASS_OR_FAIL:
+        return Guess("judged single answers, with labels of people", "", "rates")
+    return None
 
 
 def _battles(columns: Sequence[Column], codes: Collection[str]) -> Guess | None:

@@ -1,6 +1,6 @@
 """Verdicts of a judge beside gold labels, of pairs or of single answers."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,7 +49,10 @@ def read_labelled(
     shown first, where A is the answer shown first; or ``chosen_score`` and ``rejected_score``.
     """
     table, place = _table(source, columns)
-    failed = table.apply(lambda one: missing.are(one) | by_value(one, _failed))
+    labels = {one for one in table["label"].dropna().map(code_of) if one and _is_class(one)}
+    failed = table.apply(
+        lambda one: missing.are(one) | by_value(one, lambda value: _failed(value, labels))
+    )
     table = table.mask(failed.astype(bool))
     table = table[table["label"].notna()].reset_index(drop=True)
     if table.empty:
@@ -84,8 +87,13 @@ def _table(source: pd.DataFrame | Path, columns: Mapping[str, str]) -> tuple[pd.
     return table[[name for name in _COLUMNS[:3] if name in table]], str(given.path)
 
 
-def _failed(value: object) -> bool:
-    return isinstance(value, str) and looks_failed(value)
+def _failed(value: object, labels: Collection[str]) -> bool:
+    return isinstance(value, str) and looks_failed(value) and code_of(value) not in labels
+
+
+def _is_class(label: str) -> bool:
+    """Return whether a label is one: fail is, beside pass, and N/A is none."""
+    return not looks_failed(label) or label.casefold().startswith("fail")
 
 
 def _marks(numbers: pd.DataFrame) -> bool:

@@ -505,6 +505,18 @@ def test_agreement_is_that_of_known_programs() -> None:
     assert math.isnan(kappa_of_labels([1, 1], [1, 1]).value)
 
 
+def test_an_answer_that_fails_is_no_failed_verdict(tmp_path: Path, capsys) -> None:
+    rows = {"label": ["pass", "fail", "fail", None], "verdict": ["pass", "fail", "error", "pass"]}
+    found = judgeline.agreement(pd.DataFrame(rows)).set_index("measure")
+    assert found.loc["agreement", ["value", "n"]].tolist() == [1, 2]
+    assert found.loc["failed verdicts", "value"] == pytest.approx(1 / 3)
+    path = tmp_path / "answers.csv"
+    pd.DataFrame(rows).assign(verdict="pass").to_csv(path, index=False)
+    assert judgeline.doctor(path).next == f"judgeline rates {path}"
+    assert main(["rates", str(path)]) == 0
+    assert "all answers" in capsys.readouterr().out
+
+
 def test_agreement_counts_failures_and_both_orders() -> None:
     table = pd.DataFrame(
         {
