@@ -52,7 +52,8 @@ def level_of_look(error: float, look: int, planned: int | None = None) -> float:
     require(look >= 1, "look", look, "1 or more")
     if planned is None:
         return error / (look * (look + 1))
-    require(look <= planned, "look", look, f"at most {planned}, as many as were planned")
+    limit = f"at most {planned}, as many as were planned; begin another ledger"
+    require(look <= planned, "look", look, limit)
     return error / planned
 
 
