@@ -1,11 +1,11 @@
 """A judge held to gold labels: agreement, kappa, correlation of marks, position bias."""
 
 import math
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy import stats
+from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import require
 
@@ -27,7 +27,7 @@ def share_of(n: int, n_all: int, *, miscoverage: float = 0.1) -> Interval:
     require(0 <= n <= n_all, "n", n, f"from 0 to {n_all}")
     if not n_all:
         return NOTHING
-    square = stats.norm.isf(miscoverage / 2) ** 2
+    square = NormalDist().inv_cdf(1 - miscoverage / 2) ** 2
     share, spare = n / n_all, square / n_all
     centre = (share + spare / 2) / (1 + spare)
     reach = math.sqrt(spare * (share * (1 - share) + spare / 4)) / (1 + spare)
@@ -68,7 +68,7 @@ def kappa_of_labels(label: ArrayLike, verdict: ArrayLike, *, miscoverage: float 
     diagonal = float((np.diag(table) * (1 - np.diag(both) * (1 - kappa)) ** 2).sum())
     variance = diagonal + (1 - kappa) ** 2 * off - (kappa - chance * (1 - kappa)) ** 2
     error = math.sqrt(max(variance, 0) / first.size) / (1 - chance)
-    reach = stats.norm.isf(miscoverage / 2) * error
+    reach = NormalDist().inv_cdf(1 - miscoverage / 2) * error
     return Interval(kappa, max(kappa - reach, -1), min(kappa + reach, 1))
 
 
@@ -81,9 +81,16 @@ def rank_correlation(label: ArrayLike, verdict: ArrayLike, *, miscoverage: float
     first, second = (np.asarray(one, dtype=float) for one in (label, verdict))
     if first.size < 5 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return NOTHING
-    found = np.corrcoef(stats.rankdata(first), stats.rankdata(second))[0, 1]
+    found = np.corrcoef(_ranks(first), _ranks(second))[0, 1]
     rho = float(np.clip(found, -1 + 1e-12, 1 - 1e-12))
     error = math.sqrt((1 + rho**2 / 2) / (first.size - 3))
-    reach = stats.norm.isf(miscoverage / 2) * error
+    reach = NormalDist().inv_cdf(1 - miscoverage / 2) * error
     ends = (math.tanh(math.atanh(rho) + sign * reach) for sign in (-1, 1))
     return Interval(rho, *ends)
+
+
+def _ranks(marks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ranks from 1, equal marks sharing the mean of theirs."""
+    _, place, counts = np.unique(marks, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return ranks
