@@ -25,6 +25,7 @@ from judgeline.reliability.evidence import (
 )
 
 N_EPOCHS, N_PANEL = 53, 100  # the baseline, and a year
+LATER = (5, 45)  # epochs in which a change begins
 NOISES = (0.05, 0.8)  # points an order: hardly any, so that most answers repeat, and usual
 N_FRESH = 50  # each epoch, where nothing changes
 
@@ -113,9 +114,9 @@ STORIES = {
     "judge, 0.3, from the first epoch": Story(0.3, True, True, begins=(1, 2)),
     "judge, 0.3, from the second": Story(0.3, True, True, begins=(2, 3)),
     "judge, 0.3, later": Story(0.3, True, True, begins=(4, 49)),
-    "judge, 0.3, skewed noise": Story(0.3, True, True, skewed=True),
-    "system, 0.3, 100 fresh": Story(0.3, False, True),
-    "system, 0.3, 200 fresh": Story(0.3, False, True, n_fresh=200),
+    "judge, 0.3, skewed noise": Story(0.3, True, True, begins=LATER, skewed=True),
+    "system, 0.3, 100 fresh": Story(0.3, False, True, begins=LATER),
+    "system, 0.3, 200 fresh": Story(0.3, False, True, begins=LATER, n_fresh=200),
 }
 
 

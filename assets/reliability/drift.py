@@ -46,8 +46,14 @@ _OF_ANOTHER = (
 )
 
 
+WEEKLY = dg.FreshnessPolicy.time_window(
+    warn_window=timedelta(days=8), fail_window=timedelta(days=15)
+)
+"""Of a table that a schedule asks for each week: one that was missed warns, a second fails."""
+
+
 # No automation condition: it asks the judge afresh, every time. Its schedule does so by name.
-@table_asset("1")
+@table_asset("1", freshness_policy=WEEKLY)
 @releasing
 def drift_answers(
     context: dg.AssetExecutionContext,

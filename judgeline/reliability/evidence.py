@@ -1,10 +1,10 @@
 """Evidence that may be looked at after every epoch: bets on ranks of exchangeable values.
 
 If values of one battle over epochs are exchangeable, the rank of each among those before it is
-uniform and independent of earlier ranks, whatever the values' distribution (O. Barndorff-Nielsen,
-1963, Theory of Probability and its Applications 8(4)). A stake on such ranks grows without end
-only if the values are not exchangeable: V. Vovk, A. Gammerman and G. Shafer (2022), "Algorithmic
-Learning in a Random World", chapter 8; A. Ramdas et al. (2023), arXiv:2210.01948.
+uniform and independent of earlier ranks, whatever the values' distribution (A. Renyi, 1962,
+"Theorie des elements saillants d'une suite d'observations"). A stake on such ranks grows without
+end only if the values are not exchangeable: V. Vovk, A. Gammerman and G. Shafer (2022),
+"Algorithmic Learning in a Random World", chapter 8; A. Ramdas et al. (2023), arXiv:2210.01948.
 """
 
 import numpy as np

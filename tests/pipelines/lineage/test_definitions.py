@@ -313,3 +313,9 @@ def test_the_picture_in_the_readme_is_small_and_true(graph) -> None:
 
 def parents(graph, name):
     return graph.get(dg.AssetKey(name)).parent_keys
+
+
+def test_a_watch_that_was_missed_shows_in_the_catalogue(graph):
+    policy = graph.get(dg.AssetKey("drift_answers")).freshness_policy
+    days = [window.to_timedelta().days for window in (policy.warn_window, policy.fail_window)]
+    assert days == [8, 15]
