@@ -19,7 +19,7 @@ from judgeline.report.figures import Illustration, Picture, interval_figure, pic
 from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.page import write_report
-from judgeline.report.wording import unvoted_text
+from judgeline.report.wording import rating_text, unvoted_text
 
 __all__ = [
     "COMPANIONS",
@@ -42,6 +42,7 @@ __all__ = [
     "interval_figure",
     "lead_text",
     "picture",
+    "rating_text",
     "shortened",
     "strongest",
     "unvoted_text",
