@@ -28,7 +28,7 @@ from judgeline.report.inert import (
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.page import write_report
 from judgeline.report.voting_page import write_voting_page
-from judgeline.report.wording import unvoted_text
+from judgeline.report.wording import rating_text, unvoted_text
 
 __all__ = [
     "COMPANIONS",
@@ -52,6 +52,7 @@ __all__ = [
     "json_value",
     "lead_text",
     "picture",
+    "rating_text",
     "shortened",
     "strongest",
     "unvoted_text",

@@ -12,7 +12,7 @@ from assets.candidates.assets import choose_candidate_battles, of_asked_judges, 
 from assets.candidates.choosing import anchor_answers, questions_to_answer
 from judgeline.atomic import write_whole
 from judgeline.judges.opening import missing_variable
-from judgeline.report import beyond_lines
+from judgeline.report import beyond_lines, rating_text
 from judgeline.steps.reliability import withheld_judges
 from judgeline.suggest import quoted
 from pipelines.commands.plan import tables_by_judge
@@ -159,7 +159,7 @@ def candidate_rows(corpus: str) -> tuple[list[tuple[str, ...]], list[str]]:
         if board is not None and judge not in withheld:
             notes += [f"By {judge}: {text}" for text, _ in beyond_lines(placed, board)]
         for row in placed.to_dict("records"):
-            rating = f"{row['rating']:.0f} [{row['lower']:.0f}, {row['upper']:.0f}]"
+            rating = rating_text(row)
             if judge in withheld or np.isnan(row["rating"]):
                 rating = "withheld" if judge in withheld else f"not rated ({row['flags']})"
             ratings.setdefault(str(row["model"]), []).append(f"{rating} by {judge}")

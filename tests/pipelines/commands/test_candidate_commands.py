@@ -134,7 +134,7 @@ def test_list_says_what_became_of_each_and_withholds_as_the_board(judged, capsys
     assert "control:null-model" in shown
     assert str(judged.home / "candidates" / "tiny") in shown.replace("\n", "")
     ratings = judged.stored("candidate_ratings", "tiny", "careful").set_index("model")["rating"]
-    numbers = [f"{rating:.0f} [" for rating in ratings]
+    numbers = [f"{rating:.0f} (" for rating in ratings]
     assert all(number in shown for number in numbers)
     path = judged.home / "tables" / "leaderboard" / "tiny" / "careful.parquet"
     before = path.read_bytes()
