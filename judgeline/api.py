@@ -95,8 +95,8 @@ from judgeline.usable import (
 )
 from judgeline.voting import (
     IDENTIFIED,
-    Joined,
     VotePage,
+    WithVotes,
     join_votes,
     parse_goal,
     read_votes,
@@ -1319,7 +1319,7 @@ def _joined(
     outcomes: str | None,
     columns: Mapping[str, str] | None,
     **reading: Any,
-) -> Joined:
+) -> WithVotes:
     """Return battles with the votes of files joined."""
     table, named = _identified(source, columns)
     read = readable(table, judge, outcomes, named, with_votes=False, **reading)

@@ -299,14 +299,14 @@ def _vote_of(line: str, place: str) -> dict[str, Any]:
     return kept | {"page": str(given.get("page", "")), "seconds": given.get("seconds")}
 
 
-class Joined(NamedTuple):
+class WithVotes(NamedTuple):
     """Battles with people's votes joined, and the votes with their battles and weights."""
 
     battles: JudgedBattles
     votes: pd.DataFrame
 
 
-def join_votes(battles: JudgedBattles, votes: pd.DataFrame) -> Joined:
+def join_votes(battles: JudgedBattles, votes: pd.DataFrame) -> WithVotes:
     """Return judged battles with a row for each vote, and the votes by battle.
 
     A battle that nobody had voted on has its first vote in its own row; each further vote is a row
@@ -336,7 +336,7 @@ def join_votes(battles: JudgedBattles, votes: pd.DataFrame) -> Joined:
     joined = pd.concat([scored[~is_open], rows[scored.columns]], ignore_index=True)
     notes = (*battles.notes, *_agreement_notes(told, once))
     shown = told.drop(columns=["key", "share"]).assign(human_outcome=told["share"])
-    return Joined(battles._replace(scored=joined, notes=notes), shown.reset_index(drop=True))
+    return WithVotes(battles._replace(scored=joined, notes=notes), shown.reset_index(drop=True))
 
 
 def _weighted(votes: pd.DataFrame) -> pd.DataFrame:
