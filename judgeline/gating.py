@@ -185,14 +185,15 @@ def gate_on(
     compare_on(leaderboard, new, current, **options)  # names and ratings are there
     n_voted = _require_voted(leaderboard, new, current)
     own = {"new": new, "current": current, "margin": margin, "board": board_digest(leaderboard)}
-    plan = {"error": error, "planned": looks if ledger else 1}
+    planned = looks if ledger else 1
+    plan = {"error": error, "planned": planned}
     looked, repeated = _looks(ledger, own, plan)
     look = int(repeated["look"]) if repeated else looked + 1
-    level = level_of_look(error, look, plan["planned"])
+    level = level_of_look(error, look, planned)
     widening = tail_ratio(level, miscoverage=miscoverage, n_calibrating=n_voted)
     found = compare_on(leaderboard, new, current, widening=widening, **options)
     gate = ReleaseGate(
-        _DECISIONS[found.answer], found, margin, error, level, look, plan["planned"],
+        _DECISIONS[found.answer], found, margin, error, level, look, planned,
         judge, str(ledger or ""), ledger is not None and not looked,
     )  # fmt: skip
     if ledger and not repeated:
