@@ -168,10 +168,16 @@ class Verification:
 
     def lines(self) -> list[str]:
         """Return a sentence for each."""
+<<<<<<< HEAD
         parts = {
             "Verified": self.verified, "Differs": self.problems, "Not verified": self.unverified,
         }  # fmt: skip
         return [f"{head}: {text}." for head, texts in parts.items() for text in texts]
+=======
+        heads = ("Verified", "Differs", "Not verified")
+        parts = zip(heads, (self.verified, self.problems, self.unverified), strict=True)
+        return [f"{head}: {text}." for head, texts in parts for text in texts]
+>>>>>>> h-gate30
 
 
 def verify(path: Path, file: Path | None = None, *, expect: str | None = None) -> Verification:
@@ -225,7 +231,11 @@ def changed_inputs(sealed: Mapping[str, str], source: Path) -> list[str]:
     """Return which files of a source are not those that were sealed."""
     found = input_digests(source)
     if len(sealed) == len(found) == 1:  # one file may be called otherwise
+<<<<<<< HEAD
         sealed = dict.fromkeys(found, next(iter(sealed.values())))
+=======
+        sealed = dict(zip(found, sealed.values(), strict=True))
+>>>>>>> h-gate30
     wrong = sorted(name for name in {*sealed, *found} if sealed.get(name) != found.get(name))
     return [f"input {name} is not what was sealed" for name in wrong]
 
@@ -367,8 +377,6 @@ def _releases(entries: Sequence[Entry]) -> tuple[list[float], list[float]]:
             first_scored = rows[0]["scored_at"]
         first_scored = min(first_scored, *(row["scored_at"] for row in rows))
     complete = [g for g in groups if all(len(rows) == rows[0]["n_sealed"] for rows in g)]
-    means = [
-        [float(np.mean([value(row) for rows in group for row in rows])) for group in complete]
-        for value in (lambda row: not row["covered"], lambda row: row["miscoverage"])
-    ]
-    return means[0], means[1]
+    tables = [pd.DataFrame([row for rows in group for row in rows]) for group in complete]
+    missed = [float(1 - table["covered"].astype(float).mean()) for table in tables]
+    return missed, [float(table["miscoverage"].mean()) for table in tables]
