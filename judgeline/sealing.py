@@ -168,16 +168,9 @@ class Verification:
 
     def lines(self) -> list[str]:
         """Return a sentence for each."""
-<<<<<<< HEAD
-        parts = {
-            "Verified": self.verified, "Differs": self.problems, "Not verified": self.unverified,
-        }  # fmt: skip
-        return [f"{head}: {text}." for head, texts in parts.items() for text in texts]
-=======
         heads = ("Verified", "Differs", "Not verified")
         parts = zip(heads, (self.verified, self.problems, self.unverified), strict=True)
         return [f"{head}: {text}." for head, texts in parts for text in texts]
->>>>>>> h-gate30
 
 
 def verify(path: Path, file: Path | None = None, *, expect: str | None = None) -> Verification:
@@ -231,11 +224,7 @@ def changed_inputs(sealed: Mapping[str, str], source: Path) -> list[str]:
     """Return which files of a source are not those that were sealed."""
     found = input_digests(source)
     if len(sealed) == len(found) == 1:  # one file may be called otherwise
-<<<<<<< HEAD
-        sealed = dict.fromkeys(found, next(iter(sealed.values())))
-=======
         sealed = dict(zip(found, sealed.values(), strict=True))
->>>>>>> h-gate30
     wrong = sorted(name for name in {*sealed, *found} if sealed.get(name) != found.get(name))
     return [f"input {name} is not what was sealed" for name in wrong]
 
