@@ -33,7 +33,7 @@ from judgeline.intervals.judge_and_votes import (
     calibrate_votes,
     combine_with_votes,
     leave_out,
-    thinned_effects,
+    votes_a_question,
     votes_by_question,
 )
 from judgeline.sampling import draw_battles, vote_information
@@ -107,19 +107,13 @@ def order_of(way: str, votes: Votes, models: CalibratingModels, k: int, seed: in
     return draw_battles(telling, votes.question, n_battles=MOST, rng=rng).rows
 
 
-def taken(
-    votes: Votes, rows: np.ndarray, models: CalibratingModels, k: int
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return wins and votes by anchor, and the design effect of these votes of model k."""
-    n_anchors = models.anchors.shape[1]
+def taken(votes: Votes, rows: np.ndarray, n_anchors: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return wins and votes by anchor, and the mean number of votes on the question of a vote."""
     won = np.bincount(votes.opponent[rows], votes.share[rows], n_anchors)
     met = np.bincount(votes.opponent[rows], minlength=n_anchors)
-    column = 3 * votes.opponent[rows] + (2 * votes.share[rows]).astype(np.int64)
-    own = QuestionVotes(votes.question[rows], column, np.ones(rows.size, dtype=np.int64))
-    others = [one if i != k else own for i, one in enumerate(models.by_question)]
-    strength = rating_to_strength(models.judge_rating - models.residual)
-    effect = thinned_effects(others, strength, models.anchors)[k]
-    return won, met, min(float(effect), float(models.design_effect[k]))
+    asked = np.unique(votes.question[rows], return_inverse=True)[1]
+    once = np.ones(asked.size, dtype=np.int64)
+    return won, met, votes_a_question(QuestionVotes(asked, once, once))
 
 
 def human_rating(won: np.ndarray, met: np.ndarray, anchors: np.ndarray) -> tuple[float, float]:
@@ -150,8 +144,10 @@ def replays(table: pd.DataFrame, half_width: float, seeds: range) -> Iterator[Re
 
 def replayed(models, k, name, votes, anchors, order, way, half_width, calibrations) -> Replay:
     """Take votes in order until the interval is narrow enough."""
+    design = float(models.design_effect[k])
     for n in (one for one in LOOKS if one <= min(order.size, votes.share.size - LEAST_OTHERS)):
-        won, met, effect = taken(votes, order[:n], models, k)
+        won, met, shared = taken(votes, order[:n], anchors.size)
+        effect = min(design, shared)
         level = int(max(n / effect, 1)).bit_length() - 1
         if level not in calibrations:
             calibrations[level] = calibrate_votes(models, 2**level, seed=0, l2=L2)
@@ -163,9 +159,9 @@ def replayed(models, k, name, votes, anchors, order, way, half_width, calibratio
         reach = found.upper - found.rating
         if reach <= half_width:
             rest = np.setdiff1d(np.arange(votes.share.size), order[:n])
-            won, met, shared = taken(votes, rest, models, k)
+            won, met, shared = taken(votes, rest, anchors.size)
             target, noise = human_rating(won, met, anchors)
-            noise *= math.sqrt(shared)
+            noise *= math.sqrt(min(design, shared))
             spread = math.hypot(found.std_error, noise)
             held = abs(found.rating - target) <= reach / found.std_error * spread
             return Replay(way, n, held)

@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -159,11 +159,10 @@ def write_page(
     best = np.sort(telling)[::-1][: max(len(telling) // 2, 1)].mean()
     to_come = frontier._replace(vote_noise=ELO_PER_LOGIT / math.sqrt(best))
     n_judged, before = max(float(own["n_battles"]), 1.0), float(own["n_votes"])
-    effect = _effect_of(scored, len({*question}), to_come.design_effect)
-    effective = wanted = to_come.votes_for(goal.half_width, n_judged)
-    for _ in range(20):  # votes that share questions count for less
-        wanted = effective * effect(wanted)
-    needed = max(math.ceil(wanted) - before, 0.0)
+    effective, n_questions = to_come.votes_for(goal.half_width, n_judged), len({*question})
+    if effective > n_questions:  # votes have to share questions
+        effective = math.ceil(effective * to_come.design_effect)
+    needed = max(effective - before, 0.0)
     now = float(own["upper"] - own["lower"]) / 2
     if now <= goal.half_width:
         needed = 0.0
@@ -176,27 +175,11 @@ def write_page(
         data = _page_data(chosen, draws, len(possible), n_raters, n_shared, rng)
         write_voting_page(path, data)
     votes = min(needed, len(drawn.rows)) + before
-    expected = to_come.half_width(n_judged, votes / effect(votes)) if votes else now
+    counted = max(min(votes, n_questions), votes / to_come.design_effect)
+    expected = to_come.half_width(n_judged, counted) if votes else now
     return VotePage(
         path, goal, now, expected, int(needed), len(drawn.rows), len(possible), n_shared, n_raters
     )
-
-
-def _effect_of(scored: pd.DataFrame, n_questions: int, design: float) -> Callable[[float], float]:
-    """Return the design effect of votes on one model by their number, spread over the questions.
-
-    It rises from 1 with the votes a question, to `design` where there are as many as on others.
-    """
-    voted = scored[scored["human_outcome"].notna()]
-    sides = voted.melt("question_id", ["model_a", "model_b"], value_name="model")
-    each = sides.groupby(["model", "question_id"]).size().to_numpy(dtype=float)
-    usual = float((each**2).sum() / each.sum()) if each.size else 1.0
-
-    def effect(n_votes: float) -> float:
-        more = max(n_votes / n_questions - 1, 0.0)
-        return min(1 + (design - 1) * more / (usual - 1), design) if usual > 1 else 1.0
-
-    return effect
 
 
 def _possible(

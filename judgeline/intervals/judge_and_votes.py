@@ -5,7 +5,6 @@ out, and the anchors are that fold's human strengths.
 """
 
 import math
-from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -386,9 +385,7 @@ def rate_with_votes(
     design = own.design_effect.astype(float)
     if cluster is not None:
         found = votes_by_question(battles, voted, cluster)
-        own_votes = [found[code] for code in place.tolist()]
-        by_people = rating_to_strength(own.human_rating.astype(float))
-        design = np.minimum(design, thinned_effects(own_votes, by_people, anchors))
+        design = np.minimum(design, [votes_a_question(found[code]) for code in place.tolist()])
         models = models._replace(by_question=tuple(found[code] for code in place[kept].tolist()))
     met = votes.sum(axis=2)
     placed = (np.isfinite(anchors) | (met == 0)).all(axis=1)
@@ -417,48 +414,14 @@ def rate_with_votes(
     return VotedRatings(names, rating, error, lower, upper, counts[rated])
 
 
-def thinned_effects(
-    votes: Sequence[QuestionVotes], strength: ArrayLike, anchors: ArrayLike
-) -> Floats:
-    """Return the design effects (K,) of models' votes by how many of them share a question.
+def votes_a_question(votes: QuestionVotes) -> float:
+    """Return the mean number of votes on the question of a vote, at least 1.
 
-    ``1 + r1 s + r2 t`` for s other votes on the battle of a vote and t on other battles of its
-    question, in the mean; r1 and r2 are the correlations of the *other* models' residuals in such
-    pairs, 0 to 1. With as many votes a question as the others have it is their mean design effect,
-    and 1 for votes on questions of their own. `strength` (K,) is by votes, NaN for a model that
-    tells nothing of correlations, and `anchors` (K, A), both in logits.
-
-    Source: L. Kish (1965), Survey Sampling, section 5.4, with two levels of clusters.
+    A design effect is no larger, even if all votes of a question are alike: votes on questions of
+    their own are independent. Source: Kish (1965), section 5.4, of an intraclass correlation of 1.
     """
-    placed = zip(votes, np.asarray(strength, float), np.asarray(anchors, float), strict=True)
-    parts = np.array([_pairs(*one) for one in placed]).reshape(-1, 2, 3)
-    products, pairs, share = parts.transpose(2, 0, 1)
-    known = np.isfinite(products)
-    told, met = np.where(known, products, 0.0), np.where(known, pairs, 0.0)
-    told, met = told.sum(axis=0) - told, met.sum(axis=0) - met
-    alike = np.clip(np.divide(told, met, out=np.zeros_like(told), where=met > 0), 0.0, 1.0)
-    return np.asarray(1 + (alike * share).sum(axis=1))
-
-
-def _pairs(votes: QuestionVotes, strength: float, anchors: Floats) -> list[list[float]]:
-    """Return of pairs of votes on one battle, and on one question: products, number, and share.
-
-    Products are of residuals, over their mean square; the share is the number by vote.
-    """
-    anchor, outcome = np.divmod(votes.column, 3)
-    count = votes.votes.astype(float)
-    residual = outcome / 2 - expit(strength - anchors[anchor])
-    battle = np.unique(votes.question * anchors.size + anchor, return_inverse=True)[1]
-    total, square = count.sum(), (count * residual**2).sum()
-    if not total:
-        return [[math.nan, 0.0, 0.0]] * 2
-    sums, sizes = [square], [total]
-    for unit in (battle, np.unique(votes.question, return_inverse=True)[1]):
-        sums.append((np.bincount(unit, count * residual) ** 2).sum())
-        sizes.append((np.bincount(unit, count) ** 2).sum())
-    scale = square / total if square > 0 else math.nan
-    steps = zip(np.diff(sums) / scale, np.diff(sizes), strict=True)
-    return [[float(product), float(size), float(size / total)] for product, size in steps]
+    each = np.bincount(votes.question, votes.votes) if votes.votes.size else np.ones(1)
+    return float((each**2).sum() / each.sum())
 
 
 def votes_by_question(

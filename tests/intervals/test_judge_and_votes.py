@@ -26,7 +26,6 @@ from judgeline.intervals.judge_and_votes import (
     combine_with_votes,
     judge_variance,
     leave_out,
-    thinned_effects,
 )
 
 ANCHORS = np.array([-1.0, -0.2, 0.3, 0.9])
@@ -326,46 +325,3 @@ def test_a_model_whose_error_by_the_judge_is_unknown_has_no_rating_by_both() -> 
         for ratings in (heldout, unknown)
     )
     assert rated - without == {"m3"}
-
-
-# ------------------------------------------------------------------ votes that share questions
-
-
-def question_votes(n_models: int, rng: np.random.Generator, *, own: float = 0.8):
-    """Votes of models that each met 8 anchors on 40 questions, which suit a model or do not."""
-    strength, anchors = rng.normal(0, 0.5, n_models), rng.normal(0, 0.5, (n_models, 8))
-    question, anchor = (grid.ravel() for grid in np.mgrid[:40, :8])
-    votes = []
-    for k in range(n_models):
-        suits = rng.normal(0, own, 40)[question]
-        won = rng.random(320) < 1 / (1 + np.exp(anchors[k][anchor] - strength[k] - suits))
-        votes.append(QuestionVotes(question, 3 * anchor + 2 * won, np.ones(320, dtype=np.int64)))
-    return votes, strength, anchors
-
-
-def test_as_many_votes_a_question_have_the_mean_effect_of_the_others() -> None:
-    votes, strength, anchors = question_votes(12, np.random.default_rng(0))
-    effects = []
-    for one, own, met in zip(votes, strength, anchors, strict=True):
-        anchor, outcome = np.divmod(one.column, 3)
-        residual = outcome / 2 - 1 / (1 + np.exp(met[anchor] - own))
-        effects.append((np.bincount(one.question, residual) ** 2).sum() / (residual**2).sum())
-    found = thinned_effects(votes, strength, anchors)
-    by_hand = (np.sum(effects) - effects) / 11  # as Kish has it, model by model
-    np.testing.assert_allclose(found, np.maximum(by_hand, 1), rtol=1e-9)
-
-
-def test_fewer_votes_a_question_count_for_more_and_copies_for_nothing() -> None:
-    votes, strength, anchors = question_votes(40, np.random.default_rng(1))
-    whole = thinned_effects(votes, strength, anchors)
-    for n_anchors in (1, 2, 4):
-        kept = votes[0].column // 3 < n_anchors
-        few = QuestionVotes(*(part[kept] for part in votes[0]))
-        effect = thinned_effects([few, *votes[1:]], strength, anchors)[0]
-        assert effect == pytest.approx(1 + (whole[0] - 1) * (n_anchors - 1) / 7)
-    thrice = [one._replace(votes=3 * one.votes) for one in votes]
-    np.testing.assert_allclose(thinned_effects(thrice, strength, anchors), 3 * whole)
-    nobody = QuestionVotes(*(part[:0] for part in votes[0]))
-    unplaced = np.r_[np.nan, strength[1:]]
-    assert thinned_effects([nobody, *votes[1:]], unplaced, anchors)[0] == 1
-    assert thinned_effects(votes, unplaced, anchors)[0] == pytest.approx(whole[0])
