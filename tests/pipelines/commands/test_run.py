@@ -14,8 +14,11 @@ from pipelines.commands.leaderboards import print_conclusion
 from pipelines.definitions import build_definitions, defs
 from resources.tables.declared import TABLES
 
-APART = {"drift_answers", "judge_drift", "candidates", "candidate_battles", "candidate_verdicts"}
-"""Tables that a run without candidates, drift watch and plan does not make."""
+APART = {
+    *("drift_answers", "judge_drift", "candidates", "candidate_battles", "candidate_verdicts"),
+    "learnt_ratings",
+}
+"""Tables that a run without candidates and drift watch does not make, on battles."""
 
 
 def report_of(workshop):

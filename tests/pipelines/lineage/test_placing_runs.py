@@ -168,8 +168,11 @@ def test_the_page_and_the_terminal_show_it_without_votes(placed, arena, monkeypa
 
     workshop = placed.install(monkeypatch)
     assert cli.main(["leaderboard", "--corpus", "tiny", "--judge", "careful"]) == 0
-    (line,) = [one for one in capsys.readouterr().out.splitlines() if arena.models[ENTRANT] in one]
+    line, told = (
+        one for one in capsys.readouterr().out.splitlines() if arena.models[ENTRANT] in one
+    )
     assert "candidate" in line
+    assert told.startswith("Not voted on: ")
     outcome = workshop.run("careful", select=["report"])
     assert outcome.errors == []
     page = outcome.report.read_text(encoding="utf-8")
