@@ -83,7 +83,9 @@ def read_plain(source: pd.DataFrame | Path | str, **named: Any) -> JudgedBattles
         layout = layout_at(source) if isinstance(source := table_or_path(source), Path) else None
         if error.missing != {"score_difference"} and not (layout and layout.advice is VOTES):
             raise
-    votes = {**named, "judge": None, "allow_quarantine": True}
+    is_published = layout is not None and layout.advice is VOTES  # which count those left out
+    lenient = is_published or named["allow_quarantine"]
+    votes = {**named, "judge": None, "allow_quarantine": lenient}
     read = readable(source, **votes, with_votes=False, votes_alone=True)
     return read._replace(judge="", scored=read.scored.assign(judge_outcome=float("nan")))
 

@@ -460,8 +460,8 @@ def _rank_of_file(
 
     if len(names) != 3:
         raise ValueError(
-            f"compare takes a file and two models, got {len(names)}: judgeline compare FILE A B, "
-            "or judgeline compare A B --corpus SLUG --judge SLUG"
+            f"two models of a file are compared, got {len(names)} words: judgeline compare FILE A "
+            "B, or judgeline compare A B --corpus SLUG --judge SLUG"
         )
     level = Settings.miscoverage if miscoverage is None else miscoverage
     board = rank_battles(Path(names[0]), Settings(miscoverage=level), **_stated(reading))
@@ -479,7 +479,7 @@ def _rank_of_corpus(
     if stated := [name for name, value in of_file.items() if value is not None]:
         option_name = stated[0].replace("_", "-")
         raise ValueError(f"--{option_name} is for files; leave it out, or leave out --corpus")
-    boards, definition = _of_lineage(_BOARDS, "compare FILE A B")(corpus, judge)
+    boards, definition = _of_lineage(_BOARDS, "compare FILE A B, or gate FILE")(corpus, judge)
     judges = boards["judge"].unique().tolist()
     if len(judges) > 1:
         raise ValueError(
@@ -649,6 +649,9 @@ def plan(
     options: dict[str, Any] = {"half_width": half_width, "n_target_votes": target_votes}
     labels: Any = None
     if corpus:
+        for_files = {"outcomes": outcomes, "columns": columns}
+        if stated := [name for name, value in for_files.items() if value is not None]:
+            raise ValueError(f"--{stated[0]} is for files; leave it out, or leave out --corpus")
         rated, rating, labels = _of_lineage(_PLANS, "plan FILE")(corpus, judge or [])
         bought = Prices(*(float("nan") if one is None else one for one in (call_price, vote_price)))
         found = plan_of(rated, rating, prices=bought, **options)

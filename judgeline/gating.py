@@ -179,6 +179,10 @@ def gate_on(
     """
     if not (math.isfinite(margin) and margin >= 0):
         raise ArgumentError(f"margin is {margin!r}; expected Elo points, 0 or more", "margin")
+    if looks is not None and ledger is None:
+        raise ArgumentError(
+            f"looks is {looks}, and no ledger counts them: name one with ledger=FILE", "looks"
+        )
     if not same_maker:
         _require_other_maker(new, judge, families or {})
     options = {"margin": margin, "miscoverage": miscoverage}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.arrays import require
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import (
     BY_JUDGE,
@@ -94,8 +95,8 @@ class Plan:
         if self.n_effective == self.n_effective:
             count = len(self.judges)
             lines.append(
-                f"{count} judges count as {self.n_effective:.1f}: they err together, and their "
-                "mean is no better than that of so many independent ones."
+                f"{count} judges count as {self.n_effective:.1f} at least: that is what they are "
+                "worth if all that their errors share is theirs, and none the noise of votes."
             )
         return lines + [_mix_text(row) for row in self.mixes.to_dict("records")]
 
@@ -109,6 +110,9 @@ def plan_of(
     n_target_votes: float | None = None,
 ) -> Plan:
     """Return the plan of judges whose held-out ratings and leaderboards are known, by name."""
+    for name, price in prices._asdict().items():
+        is_price = math.isnan(price) or 0 <= price < math.inf
+        require(is_price, f"the price of a {name}", price, "0 or more")
     frontiers = {name: frontier_of(one, settings, n_target_votes) for name, one in rated.items()}
     judges, rows, mixes = [], [], []
     for name, frontier in frontiers.items():
@@ -141,11 +145,13 @@ def frontier_of(rated: Rated, settings: Settings, n_target_votes: float | None =
     method = str(board["method"].iloc[0])
     voted = board[~board["evidence"].isin(["", BY_JUDGE]) & np.isfinite(board["upper"])]
     reach = ((voted["upper"] - voted["rating"]) / voted["std_error"]).median()
+    has_resamples = rated.heldout_ratings["std_error"].notna().any()
+    kind = settings.resolved(n_battles).std_error if has_resamples else "analytic"
     return interval_frontier(
         as_columns(HeldOutRatings, rated.heldout_ratings),
         method,
         miscoverage=settings.miscoverage,
-        std_error=settings.resolved(n_battles).std_error or "analytic",
+        std_error=kind or "analytic",
         reach=float(reach),
         n_target_votes=n_target_votes,
     )

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from judgeline.steps.predictions import (
 from judgeline.suggest import QualityGateError
 
 _PACKAGE = Path(__file__).parent
+_FORMAT = 1
 _PROMISED = 0.05 + 1e-6  # Elo points: half of the last digit that a seal holds
 _STATED = ["model", "method", "rating", "lower", "upper", "std_error", "vote_std_error",
            "miscoverage", "anchors"]  # fmt: skip
@@ -77,7 +79,7 @@ def seal(file: Path, out: Path, settings: Settings, reading: Mapping[str, Any]) 
         raise ValueError(f"{out} exists, and a seal is never replaced: name another with --out")
     board, now = rank(file, settings, **reading), _now()
     document: Document = {
-        "format": 1,
+        "format": _FORMAT,
         "sealed_at": now,
         "code": code_version(),
         "settings": {name: getattr(settings, name) for name in STATED},
@@ -142,7 +144,10 @@ def code_version() -> Document:
 
 
 def read_seal(path: Path) -> Document:
-    """Return a seal; QualityGateError if a byte of it was changed since it was written."""
+    """Return a seal; QualityGateError if a byte of it was changed since it was written.
+
+    ValueError of a seal that another version of judgeline wrote in another form.
+    """
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     try:
         document = json.loads(text)
@@ -151,6 +156,12 @@ def read_seal(path: Path) -> Document:
         is_whole = False
     if not is_whole:
         raise QualityGateError(f"{path} is no seal, or was changed since it was sealed")
+    odd = sorted({*document["settings"]} - {*STATED})
+    if document["format"] != _FORMAT or odd:
+        raise ValueError(
+            f"{path} was sealed by judgeline {document['code'].get('judgeline')} in another form"
+            f"{' (' * bool(odd)}{', '.join(odd)}{')' * bool(odd)}: read it by that version"
+        )
     return dict(document)
 
 
@@ -313,14 +324,14 @@ def score_seals(
     QualityGateError
         If a seal was changed, or as of `judgeline.api.rank`.
     """
-    entries, new, n_waiting = read_ledger(ledger, _KEYS), [], 0
+    entries, new, n_waiting, now = read_ledger(ledger, _KEYS), [], 0, _now()
     known = {(entry["seal"], entry["model"]) for entry in entries}
     for path in paths:
         document = read_seal(path)
         digest, rows = document["digest"], document["predictions"]
         own = {"seal": digest, "sealed_at": document["sealed_at"], "n_sealed": len(rows)}
         left = [row for row in rows if (digest, row["model"]) not in known]
-        scored = _scored(document, left, votes, reading) if left else []
+        scored = _scored(document, left, votes, reading, now) if left else []
         n_waiting += len(left) - len(scored)
         new += [{**own, **row} for row in scored]
         known |= {(digest, row["model"]) for row in scored}
@@ -336,13 +347,17 @@ def score_seals(
 
 
 def _scored(
-    document: Document, left: Sequence[Document], votes: Path, reading: Mapping[str, Any]
+    document: Document,
+    left: Sequence[Document],
+    votes: Path,
+    reading: Mapping[str, Any],
+    now: str,
 ) -> list[Entry]:
     settings = Settings(**document["settings"])
     board = rank(votes, settings, **(reading or document["reading"])).leaderboard
     table = pd.DataFrame(left).assign(anchors=[json.dumps(row["anchors"]) for row in left])
     further = pd.DataFrame(columns=PEOPLE, dtype=float)
-    record = score_predictions(typed_record(table), board, further, now=_now())
+    record = score_predictions(typed_record(table), board, further, now=now)
     rows = record.loc[record["scored_at"].notna(), [*_SCORED, *PEOPLE]]
     plain = rows.astype(object).where(rows.notna(), None).to_dict("records")
     return [{**json_value(row), "covered": bool(row["covered"])} for row in plain]
@@ -352,20 +367,36 @@ def _releases(entries: Sequence[Entry]) -> tuple[list[float], list[float]]:
     """Return the missed share and the miscoverage of each complete release, oldest first.
 
     Seals made before any of them was scored share their calibrating models: they are one release.
+    One whose first score comes when its release is complete counts in none, so that no evidence
+    that was read is revised.
     """
-    seals: dict[str, list[Entry]] = {}
-    for entry in sorted(entries, key=lambda one: str(one["sealed_at"])):
-        seals.setdefault(entry["seal"], []).append(entry)
-    groups: list[list[list[Entry]]] = []
-    first_scored = ""
-    for rows in seals.values():
-        if groups and rows[0]["sealed_at"] <= first_scored:
-            groups[-1].append(rows)
-        else:
-            groups.append([rows])
-            first_scored = rows[0]["scored_at"]
-        first_scored = min(first_scored, *(row["scored_at"] for row in rows))
-    complete = [g for g in groups if all(len(rows) == rows[0]["n_sealed"] for rows in g)]
-    tables = [pd.DataFrame([row for rows in group for row in rows]) for group in complete]
+    groups: list[dict[str, list[Entry]]] = []
+    late: set[str] = set()
+    for _, scored in groupby(entries, key=lambda one: str(one["scored_at"])):
+        seals: dict[str, list[Entry]] = {}
+        for entry in sorted(scored, key=lambda one: str(one["sealed_at"])):
+            seals.setdefault(entry["seal"], []).append(entry)
+        was_complete = [_is_complete(group) for group in groups]
+        for seal, rows in seals.items():
+            own = next((group for group in groups if seal in group), None)
+            if own is None and groups and rows[0]["sealed_at"] <= _first_scored(groups[-1]):
+                own = groups[-1]
+                if len(was_complete) == len(groups) and was_complete[-1]:
+                    late.add(seal)
+            elif own is None:
+                groups.append(own := {})
+            if seal not in late:
+                own.setdefault(seal, []).extend(rows)
+    complete = [group for group in groups if _is_complete(group)]
+    tables = [pd.DataFrame([row for rows in one.values() for row in rows]) for one in complete]
     missed = [float(1 - table["covered"].astype(float).mean()) for table in tables]
     return missed, [float(table["miscoverage"].mean()) for table in tables]
+
+
+def _is_complete(group: Mapping[str, Sequence[Entry]]) -> bool:
+    """Return whether nothing of a release waits for votes."""
+    return all(len(rows) == rows[0]["n_sealed"] for rows in group.values())
+
+
+def _first_scored(group: Mapping[str, Sequence[Entry]]) -> str:
+    return min(str(row["scored_at"]) for rows in group.values() for row in rows)

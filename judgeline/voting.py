@@ -114,10 +114,11 @@ class VotePage(NamedTuple):
         model, wanted = self.goal
         if not self.n_needed:
             return [f"{model} is within {self.half_width:.0f} Elo already: no vote is needed."]
-        now = f"{self.half_width:.0f}" if math.isfinite(self.half_width) else "nobody knows what"
+        is_known = math.isfinite(self.half_width)
+        now = f"it is within {self.half_width:.0f} now" if is_known else "its interval has no ends"
         lines = [
-            f"About {self.n_needed} votes bring {model} within {wanted:g} Elo; it is within {now} "
-            f"now. {self.path} has {self.n_battles} battles for {_raters(self.n_raters)}"
+            f"About {self.n_needed} votes bring {model} within {wanted:g} Elo; {now}. "
+            f"{self.path} has {self.n_battles} battles for {_raters(self.n_raters)}"
             + f", {self.n_shared} of them for all" * (self.n_raters > 1)
             + "."
         ]
@@ -150,6 +151,12 @@ def write_page(
     battles are those of the model, against models that people have rated, without a vote so far.
     """
     own = board[board["model"].eq(goal.model)].iloc[0]
+    if not math.isfinite(float(own["rating"])):
+        raise ArgumentError(
+            f"{goal.model!r} has no rating to start from ({own['flags'] or 'nobody rated it'}): "
+            "have a judge that the gate lets through judge its battles first",
+            "goal",
+        )
     possible = _possible(table, scored, board, goal.model)
     gap = (own["rating"] - possible["opponent_rating"].to_numpy(dtype=float)) / ELO_PER_LOGIT
     spread = np.full(len(possible), float(own["std_error"]) / ELO_PER_LOGIT)
@@ -167,7 +174,7 @@ def write_page(
     if now <= goal.half_width:
         needed = 0.0
     n_shared = min(SHARED, math.ceil(needed / 2)) if n_raters > 1 else 0
-    n_battles = math.ceil(_SPARE * needed) + n_shared * (n_raters - 1)
+    n_battles = math.ceil(_SPARE * needed)
     drawn = draw_battles(telling, question, n_battles=n_battles, rng=rng)
     if needed:
         chosen = possible.iloc[drawn.rows]
@@ -257,6 +264,9 @@ def read_votes(paths: Sequence[Path | str]) -> pd.DataFrame:
     if not rows:
         raise ValueError(f"no vote in {', '.join(map(str, paths)) or 'no file'}")
     votes = pd.DataFrame(rows).sort_values("time", kind="stable")
+    shares_name = votes.groupby(["page", "rater"])["rater_number"].transform("nunique").gt(1)
+    numbered = votes["rater"] + " (" + votes["rater_number"].astype("str") + ")"
+    votes["rater"] = votes["rater"].mask(shares_name, numbered)
     votes = votes.drop_duplicates(["rater", "key"], keep="last")
     first = votes["choice"].map(OUTCOMES)
     return votes.assign(share=first.where(votes["shown_first"].eq("a"), 1 - first))
@@ -279,7 +289,8 @@ def _vote_of(line: str, place: str) -> dict[str, Any]:
     if not 0 < given["probability"] <= 1 or not 1 <= given["place"] <= given["n_possible"]:
         raise ValueError(f"{place}: probability or place of the draw is out of range")
     kept = {name: given[name] for name in _NEEDED}
-    return kept | {"page": str(given.get("page", "")), "seconds": given.get("seconds")}
+    more = {"seconds": given.get("seconds"), "rater_number": given.get("rater_number", "")}
+    return kept | {"page": str(given.get("page", "")), **more}
 
 
 class WithVotes(NamedTuple):
@@ -301,6 +312,10 @@ def join_votes(battles: JudgedBattles, votes: pd.DataFrame) -> WithVotes:
         If a vote is on a battle that is not there.
     """
     scored = battles.scored
+    is_asked = scored["battle_id"].map(vote_key).isin(votes["key"])
+    own_question = scored["question_id"].fillna(scored["battle_id"])
+    # votes of one battle share its question, and are drawn together
+    scored = scored.assign(question_id=scored["question_id"].mask(is_asked, own_question))
     keys = {vote_key(one): one for one in scored["battle_id"].astype(str)}
     if foreign := [key for key in votes["key"] if key not in keys]:
         raise ArgumentError(
@@ -327,7 +342,8 @@ def _weighted(votes: pd.DataFrame) -> pd.DataFrame:
     weights = pd.Series(math.nan, index=votes.index)
     for _, own in votes[votes["share"].notna()].groupby("page", sort=False):
         drawn = own.drop_duplicates("place").sort_values("place")
-        weight = draw_weights(drawn["probability"], int(drawn["n_possible"].max()))
+        n_possible = int(drawn["n_possible"].max())
+        weight = draw_weights(drawn["probability"], n_possible, drawn["place"])
         weights[own.index] = own["place"].map(dict(zip(drawn["place"], weight, strict=True)))
     return votes.assign(weight=weights)
 

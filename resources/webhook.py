@@ -55,7 +55,15 @@ class Webhook(NamedTuple):
                 f"{VARIABLE} is not an address beginning with https://, or http:// on this "
                 "machine, without user and password; correct or unset it (its value is not shown)"
             )
-        return cls(url, os.environ.get(SIGNED_BY, "").strip())
+        secret = os.environ.get(SIGNED_BY, "").strip()
+        try:
+            _key_of(secret)
+        except ValueError as error:
+            raise ValueError(
+                f"{SIGNED_BY} begins with whsec_ and is not base64 after that; correct or unset it "
+                "(its value is not shown)"
+            ) from error
+        return cls(url, secret)
 
     def post(self, identity: str, message: Mapping[str, Any]) -> None:
         """Post a message as JSON; `identity` is the same however often it is sent.
@@ -132,10 +140,13 @@ def signature(secret: str, identity: str, timestamp: str, body: bytes) -> str:
 
     A secret ``whsec_...`` is written in base64, any other stands for its characters.
     """
-    coded = secret.removeprefix("whsec_")
-    key = secret.encode() if coded == secret else base64.b64decode(coded)
     signed = b".".join([identity.encode(), timestamp.encode(), body])
-    return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()}"
+    return f"v1,{base64.b64encode(hmac.digest(_key_of(secret), signed, hashlib.sha256)).decode()}"
+
+
+def _key_of(secret: str) -> bytes:
+    coded = secret.removeprefix("whsec_")
+    return secret.encode() if coded == secret else base64.b64decode(coded, validate=True)
 
 
 def _is_safe(url: str) -> bool:

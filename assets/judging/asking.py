@@ -20,6 +20,7 @@ from judgeline.judges.forms.registered import FORM_TABLES, FormName
 from judgeline.judges.judge import Judge, origin_of
 from judgeline.judges.judge_plan import expect_calls, plan_of, told
 from judgeline.judges.managed.options import Lease
+from judgeline.judges.opening import was_probed
 from resources.config.catalog import Catalog
 from resources.opening import open_judge
 from resources.stores import StoredVerdicts
@@ -67,7 +68,8 @@ def ask_judge(
     )
     plan = plan_of(judge, context.partition_key, {form: calls})
     context.log.info(f"{PROGRESS}{'; '.join(told(plan))}; budget: {buyer.budget}")
-    require_room(context, budget, plan.n_calls)
+    if judge.kind != "openai" or was_probed(judge, form):  # else stored answers are not known
+        require_room(context, budget, plan.n_calls)
     expected = {f"expected_{name}": value for name, value in plan.entries().items()}
     with (
         retried_later(context),

@@ -56,14 +56,16 @@ def require_room(context: dg.AssetExecutionContext, budget: Budget, n_calls: int
 
     A run of a schedule or sensor asks for what its cap allows: the next one asks for the rest.
     """
-    run, left = run_of(context), budget.calls_left
-    is_asked_for = isinstance(budget, RunBudget) and run and not _BY_ITSELF & run.tags.keys()
-    if left is None or n_calls <= left or not is_asked_for:
+    run = run_of(context)
+    if not isinstance(budget, RunBudget) or not run or _BY_ITSELF & run.tags.keys():
+        return
+    left = budget.of_run.calls_left
+    if left is None or n_calls <= left:
         return
     raise dg.Failure(
         f"Raise the cap: launch it again with the run tag {BUDGET_TAG} = {n_calls}calls, or with "
         f"{NO_CAP!r} for no cap, or set {VARIABLE}. This run needs about {n_calls:,} calls, and "
-        f"its cap of {budget} leaves {left:,}. Nobody was asked.",
+        f"its cap of {budget.of_run} leaves {left:,}. Nobody was asked.",
         allow_retries=False,
     )
 
@@ -124,6 +126,11 @@ class RunBudget(JointBudget):
         self._before = _spent_by(_family(instance, run)).get(run.run_id, Cost())
         self._count_others()
         self._recorded_at = time.monotonic()
+
+    @property
+    def of_run(self) -> JointBudget:
+        """The caps that are stated for the run, without those of drift watch or candidates."""
+        return JointBudget([*self._shared])
 
     def settle(self, most: Cost, spent: Cost) -> None:
         """Replace a reservation by the cost of the request; record it after a pause."""

@@ -60,13 +60,15 @@ def level_of_look(error: float, look: int, planned: int | None = None) -> float:
 def tail_ratio(level: float, *, miscoverage: float, n_calibrating: int) -> float:
     """Return the factor from a half-width at `miscoverage` to one with `level` beyond each end.
 
-    Ratio of quantiles of Student's t with ``n_calibrating - 1`` degrees of freedom. Assumption:
+    Ratio of quantiles of Student's t with ``n_calibrating - 1`` degrees of freedom, of the models
+    with votes beside the two that are compared. Assumption:
     beyond the ranks that so few models have, errors have no heavier tails than that. Where the
     models are too few for any rank, intervals are those of votes, and the quantiles are normal.
     """
     require_miscoverage(miscoverage)
     ends = 1 - np.array([level, miscoverage / 2])
-    too_few = n_above_threshold(n_calibrating, miscoverage) < 0
+    # a row of a leaderboard is calibrated by the other one of two models too
+    too_few = n_above_threshold(n_calibrating + 1, miscoverage) < 0
     beyond, within = ndtri(ends) if too_few else stdtrit(n_calibrating - 1, ends)
     return float(beyond / within)
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtrit
 
 from judgeline.arrays import alike_floats, require
+from judgeline.elo.anchors import ENOUGH_VOTES
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.strengths import ELO_PER_LOGIT
 from judgeline.intervals.conformal import calibrating_models
@@ -79,6 +80,7 @@ def effective_judges(residual: ArrayLike) -> float:
 
     The mean of the judges' error variances over the variance of their mean error: J for independent
     judges that err alike, 1 for judges that are all wrong in the same way. NaN below two models.
+    The noise of people's votes is in all residuals alike, so that this is a lower limit.
 
     Source: L. Kish (1965), Survey Sampling, section 8.2, of effective sample sizes.
     """
@@ -117,7 +119,9 @@ class Frontier(NamedTuple):
         """Return how far an interval reaches after so many judged battles and votes of its own.
 
         Without votes ``threshold sqrt(judge_noise^2 / n + excess_sd^2 + vote_noise^2 / V)``; with
-        votes ``reach / sqrt(1 / prior(n) + N / vote_noise^2)``, the prior being the judge's.
+        votes ``reach / sqrt(1 / prior(n) + N / vote_noise^2)``, the prior being the judge's. Where
+        too few models calibrate the judge, its threshold is infinite: from `ENOUGH_VOTES` on votes
+        count alone, as on a leaderboard.
         """
         require(n_battles > 0, "n_battles", n_battles, "above 0")
         require(n_votes >= 0, "n_votes", n_votes, "0 or more")
@@ -125,8 +129,17 @@ class Frontier(NamedTuple):
         if not n_votes:
             of_target = self.vote_noise**2 / self.n_target_votes
             return self.threshold * math.sqrt(noise2 + self.excess_sd**2 + of_target)
-        more = max(noise2 - self.judge_noise**2 / self.n_usual, 0.0)  # as `JudgeVariance.of`
-        return self.reach / math.sqrt(1 / (self.prior + more) + n_votes / self.vote_noise**2)
+        if math.isinf(self.threshold) and n_votes < ENOUGH_VOTES:
+            return math.inf
+        by_votes = n_votes / self.vote_noise**2
+        return self.reach / math.sqrt(self._of_judge(n_battles) + by_votes)
+
+    def _of_judge(self, n_battles: float) -> float:
+        """Return the precision that the judge adds to votes: 0 where it is not calibrated."""
+        if math.isinf(self.threshold):
+            return 0.0
+        more = self.judge_noise**2 * (1 / n_battles - 1 / self.n_usual)  # as `JudgeVariance.of`
+        return 1 / (self.prior + max(more, 0.0))
 
     def narrowing(self, times: float) -> float:
         """Return what an interval without votes is multiplied by, after so many times the battles.
@@ -155,9 +168,9 @@ class Frontier(NamedTuple):
         """
         if self.battles_for(half_width) <= n_battles:
             return 0.0
-        more = max(self.judge_noise**2 * (1 / n_battles - 1 / self.n_usual), 0.0)
-        needed = self.vote_noise**2 * ((self.reach / half_width) ** 2 - 1 / (self.prior + more))
-        return max(_up(needed), 1.0)
+        lacking = (self.reach / half_width) ** 2 - self._of_judge(n_battles)
+        least = ENOUGH_VOTES if math.isinf(self.threshold) else 1.0
+        return max(_up(self.vote_noise**2 * lacking), float(least))
 
 
 def _up(number: float) -> float:
@@ -233,6 +246,8 @@ def interval_frontier(
     ValueError
         If fewer than two models have votes and a rating.
     """
+    if n_target_votes is not None:
+        require(0 < n_target_votes < math.inf, "n_target_votes", n_target_votes, "above 0")
     voted = calibrating_models(heldout, method, std_error)
     own = heldout.take((heldout.method == method) & np.isfinite(heldout.residual.astype(float)))
     of_judge = judge_variance(voted.residual, voted.human_std_error, voted.std_error)

@@ -83,20 +83,22 @@ def draw_battles(
     return Draws(np.array(rows, dtype=np.int64), np.array(chances))
 
 
-def draw_weights(probability: ArrayLike, n_possible: int) -> Floats:
+def draw_weights(probability: ArrayLike, n_possible: int, place: ArrayLike | None = None) -> Floats:
     """Return the weights (m,) that make a mean over drawn battles one over all possible ones.
 
     ``1 + (N - M) / (N - m) (1 / ((N - m + 1) q_m) - 1)`` for draw m of M among N with probability
     q_m; 1 throughout where all are drawn alike. Bradley-Terry strengths need none: given both
-    models, which battle was drawn says nothing of its vote.
+    models, which battle was drawn says nothing of its vote. `place` has the numbers of draws, from
+    1, where some of them have no vote.
 
     Source: S. Farquhar, Y. Gal and T. Rainforth (2021), On Statistical Bias in Active Learning,
     ICLR, arXiv:2101.11665, equation 9.
     """
     chance = np.asarray(probability, dtype=float)
     require((chance > 0) & (chance <= 1), "probability", chance, "above 0, at most 1")
-    require(n_possible >= chance.size, "n_possible", n_possible, f"{chance.size} draws or more")
-    m, n_draws = np.arange(1, chance.size + 1), chance.size
+    m = np.arange(1, chance.size + 1) if place is None else np.asarray(place)
+    n_draws = int(m.max(initial=0))
+    require(n_possible >= n_draws, "n_possible", n_possible, f"{n_draws} draws or more")
     left = np.maximum(n_possible - m, 1)
     ratio = (n_possible - n_draws) / left
     return np.asarray(1 + ratio * (1 / ((n_possible - m + 1) * chance) - 1))

@@ -50,7 +50,7 @@ AMONG_PEOPLE = holds(
 )
 VOTES_FIRST = (
     "Some 30 votes on such a model close the gap: have people vote on its battles first; "
-    "judgeline labels says how many votes a corpus lacks."
+    "judgeline vote makes the page for them."
 )
 
 

@@ -128,3 +128,18 @@ def test_the_cheapest_mix_is_that_of_a_search(battle: float, vote: float) -> Non
 def test_bad_input_names_the_value(call, told) -> None:
     with pytest.raises(ValueError, match=told):
         call()
+
+
+def test_votes_alone_count_where_no_interval_of_the_judge_is_finite() -> None:
+    """8 voted models at 90 %: their board rates by votes alone, (1.645 347 / 60)^2 of them."""
+    frontier = Frontier(
+        judge_noise=300.0, excess_sd=40.0, vote_noise=347.0, n_target_votes=100.0,
+        threshold=math.inf, reach=1.645, prior=1600.0, n_usual=200.0, design_effect=1.0,
+        worth=Worth(50.0, 30.0),
+    )  # fmt: skip
+    assert frontier.votes_for(60, 200) == 91
+    assert frontier.half_width(200, 91) == pytest.approx(60, abs=0.5)
+    assert math.isinf(frontier.half_width(200, 19))
+    assert frontier.votes_for(300, 200) == 20
+    calibrated = frontier._replace(threshold=2.0)
+    assert calibrated.votes_for(60, 200) < 91

@@ -631,3 +631,28 @@ def test_whole_numbers_beyond_floats_stay_and_a_key_twice_is_refused(tmp_path: P
     path.write_text('{"model_a": "a", "model_b": "b", "judge_winner": "A", "model_a": "c"}')
     with pytest.raises(ValueError, match="the key 'model_a' occurs twice"):
         judgeline.doctor(path)
+
+
+def test_an_unanswered_task_is_no_tie(tmp_path: Path) -> None:
+    rows = label_studio()
+    rows[0]["annotations"][0]["result"][0]["value"] = {}
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    whole = judgeline.doctor(tmp_path / "a.json")
+    assert "votes of people" in whole.layout
+    found = judgeline.plain(tmp_path / "a.json")
+    n_battles = found.loc[found["source"].eq("people"), "n_battles"].sum() / 2
+    assert n_battles == len(rows) - 1
+
+
+def test_scores_of_several_names_are_not_mixed(tmp_path: Path) -> None:
+    rows = [{**row, "name": name} for row in langfuse() for name in ("helpful", "toxic")]
+    pd.DataFrame(rows).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(ValueError, match=r"several names \(helpful, toxic\)"):
+        judgeline.agreement(tmp_path / "a.csv")
+
+
+def test_models_with_underscores_are_not_guessed_from_a_file_s_name(tmp_path: Path) -> None:
+    lines = "".join(json.dumps(row) + "\n" for row in review(0, 1))
+    (tmp_path / "review_llama_13b_vicuna.jsonl").write_text(lines)
+    with pytest.raises(ValueError, match="rename it to review_MODEL_MODEL"):
+        judgeline.plain(tmp_path / "review_llama_13b_vicuna.jsonl")

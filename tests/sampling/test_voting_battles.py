@@ -62,6 +62,8 @@ def test_weights_make_the_mean_unbiased_over_every_order() -> None:
         expected += one * other * mean
     assert expected == pytest.approx(value.mean())
     assert draw_weights([1 / 4, 1 / 3, 1 / 2, 1], 4) == pytest.approx(np.ones(4))
+    alike = draw_weights([1 / 100, 1 / 50], 100, place=[1, 51])  # 49 draws between have no vote
+    assert alike == pytest.approx(np.ones(2))
 
 
 @pytest.mark.parametrize(

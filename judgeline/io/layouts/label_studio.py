@@ -20,8 +20,9 @@ def _votes(row: int, data: Mapping[str, Any], annotations: Any) -> Iterator[dict
     battle = {"model_a": data["model_a"], "model_b": data["model_b"], "battle_id": str(row)}
     for annotation in annotations or []:
         for result in annotation.get("result") or []:
-            if result.get("type") == "pairwise" and not annotation.get("was_cancelled"):
-                yield {**battle, "winner": result["value"].get("selected", "tie")}
+            chosen = (result.get("value") or {}).get("selected")  # nothing of an unanswered one
+            if result.get("type") == "pairwise" and chosen and not annotation.get("was_cancelled"):
+                yield {**battle, "winner": chosen}
 
 
 def _battles(given: Given) -> pd.DataFrame:

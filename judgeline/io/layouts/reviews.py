@@ -11,15 +11,17 @@ import pandas as pd
 
 from judgeline.io.layout import Given, Layout
 
+_MODELS = re.compile(r"review_([^_]+)_([^_]+)")
+
 
 def _battles(given: Given) -> pd.DataFrame:
     table = given.read(["question_id", "reviewer_id", "score"], [])
-    sides = table["file"].map(lambda file: re.search(r"review_([^_]+)_([^_]+)", Path(file).stem))
+    sides = table["file"].map(lambda file: _MODELS.fullmatch(Path(file).stem))
     if sides.isna().any():
         file = table.loc[sides.isna(), "file"].iloc[0]
         raise ValueError(
             f"{file} holds reviews, whose models are told by the name of the file alone: rename it "
-            "to review_MODEL_MODEL.jsonl"
+            "to review_MODEL_MODEL.jsonl, without further underscores"
         )
 
     def mark(scores: Any, place: int) -> Any:

@@ -141,9 +141,12 @@ def entry(seal: str, sealed: str, scored: str, covered: bool, n: int = 1) -> dic
 
 
 def test_seals_made_before_any_was_scored_are_one_release() -> None:
-    one, two = entry("a", "01", "05", False), entry("b", "03", "06", True)
+    one, two = entry("a", "01", "05", False), entry("b", "03", "05", True)
     assert _releases([one, two]) == ([0.5], [0.1])
     assert _releases([one, two, entry("c", "07", "09", True)])[0] == [0.5, 0.0]
-    assert _releases([one, {**two, "sealed_at": "06"}])[0] == [1.0, 0.0]
-    waits = entry("b", "03", "06", True, n=2)
+    late = {**two, "scored_at": "06"}  # its release was complete, and its evidence read
+    assert _releases([one, late]) == ([1.0], [0.1])
+    assert _releases([one, late, entry("c", "07", "09", True)])[0] == [1.0, 0.0]
+    assert _releases([one, {**late, "sealed_at": "06"}])[0] == [1.0, 0.0]
+    waits = entry("b", "03", "05", True, n=2)
     assert _releases([one, waits, entry("c", "07", "09", True)])[0] == [0.0]

@@ -1,6 +1,7 @@
 """`judgeline vote` and `rank --votes`: from a file to a page, and from its votes to a rating."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 import judgeline
 from judgeline.api import Settings
 from judgeline.cli import main
-from judgeline.voting import parse_goal, read_votes, vote_key
+from judgeline.usable import readable
+from judgeline.voting import join_votes, parse_goal, read_votes, vote_key, write_page
 
 FAST = Settings(n_resamples=0)
 NEW = "model-11"
@@ -209,3 +211,34 @@ def test_the_last_vote_of_a_rater_counts_and_strange_battles_are_refused(battles
     path.write_text(json.dumps(LINE), "utf-8")
     with pytest.raises(ValueError, match="1 of 1 votes are on battles that this file does not"):
         judgeline.rank(battles, FAST, votes=[path])
+
+
+def test_votes_on_one_battle_share_its_question(battles, tmp_path) -> None:
+    page = judgeline.vote(battles, f"place {NEW} within 45", tmp_path / "p.html", FAST, n_raters=3)
+    files = voted(page.path, lambda number, sides: "first", tmp_path)
+    plain = battles.drop(columns="question_id", errors="ignore").assign(question_id=None)
+    read = readable(plain, None, None, None, allow_quarantine=False, with_votes=False)
+    joined = join_votes(read, read_votes(files)).battles.scored
+    own = joined[joined["battle_id"].str.contains("#vote-")]
+    shared = own.groupby("question_id").size()
+    assert shared.max() == 3
+    assert own["question_id"].notna().all()
+
+
+def test_two_people_of_one_name_are_two_raters(battles, tmp_path) -> None:
+    page = judgeline.vote(battles, f"place {NEW} within 45", tmp_path / "p.html", FAST, n_raters=2)
+    files = voted(page.path, lambda number, sides: "first", tmp_path)
+    for file in files:
+        file.write_text(re.sub(r'"rater": "r\d"', '"rater": "Anna"', file.read_text()))
+    votes = read_votes(files)
+    assert votes["rater"].nunique() == 2
+    assert len(votes) == sum(len(file.read_text().splitlines()) for file in files)
+
+
+def test_a_model_without_a_rating_is_told(battles, tmp_path) -> None:
+    board = judgeline.rank(battles, FAST).leaderboard
+    with pytest.raises(ValueError, match="has no rating to start from"):
+        write_page(
+            tmp_path / "p.html", battles, battles, board.assign(rating=float("nan")), None,
+            parse_goal(f"place {NEW} within 40"), n_raters=1, seed=0,
+        )  # fmt: skip

@@ -81,6 +81,14 @@ def receiver(monkeypatch) -> Iterator[Receiver]:
 # ------------------------------------------------------------------ the webhook
 
 
+def test_a_secret_that_is_no_base64_is_refused_at_once(monkeypatch) -> None:
+    monkeypatch.setenv(VARIABLE, "https://example.org/hook")
+    monkeypatch.setenv(SIGNED_BY, "whsec_a*c")
+    with pytest.raises(ValueError, match=SIGNED_BY) as raised:
+        Webhook.of_environment()
+    assert "a*c" not in str(raised.value)
+
+
 def test_a_message_is_signed_over_its_id_time_and_body(receiver):
     Webhook.of_environment().post("judgeline_1", {"kind": "gate"})
     ((path, headers, body),) = receiver.got
