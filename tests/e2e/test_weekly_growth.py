@@ -34,7 +34,8 @@ class Weeks:
         by_itself = {"dagster/sensor_name": "refreshed_corpora"}  # as the daemon launches it
         return self.defs.resolve_job_def(job).execute_in_process(
             partition_key=request.partition_key, asset_selection=request.asset_selection,
-            tags={**request.tags, **by_itself}, instance=self.installation.instance, raise_on_error=False,
+            tags={**request.tags, **by_itself}, instance=self.installation.instance,
+            raise_on_error=False,
         )  # fmt: skip
 
     def tick(self) -> list[tuple[str, bool]]:
