@@ -71,7 +71,7 @@ def test_stored_models_are_compared(stored, capsys, pair, code, told) -> None:
         ("voted-2 voted-2 --corpus arena", "expected another model than the first"),
         ("unrated voted-2 --corpus arena", "'unrated' has no rating to compare (no-votes)"),
         ("voted-2 --corpus arena", "takes two models, got 1"),
-        ("voted-2 voted-3", "takes a file and two models, got 2"),
+        ("voted-2 voted-3", "two models of a file are compared, got 2 words"),
         ("voted-2 voted-3 --corpus arena --columns a=b", "--columns is for files"),
         ("voted-2 voted-3 --corpus areno", "areno"),
     ],
