@@ -182,6 +182,7 @@ def _classes(table: pd.DataFrame, miscoverage: float) -> list[tuple[Any, ...]]:
     """Return agreement and kappa of classes, and what a judge of one answer alone would reach."""
 
     def share(name: str, hits: pd.Series) -> tuple[Any, ...]:
+        """Return the row of a share of answers, with its interval."""
         return (name, *share_of(int(hits.sum()), len(hits), miscoverage=miscoverage), len(hits))
 
     usual = table["label"].mode().iloc[0]

@@ -382,16 +382,14 @@ def rate_with_votes(
     models = CalibratingModels(
         tuple(own.model[kept].tolist()), *(column[kept] for column in columns)
     )
-    design = own.design_effect.astype(float)
     if cluster is not None:
         found = votes_by_question(battles, voted, cluster)
-        design = np.minimum(design, [votes_a_question(found[code]) for code in place.tolist()])
         models = models._replace(by_question=tuple(found[code] for code in place[kept].tolist()))
     met = votes.sum(axis=2)
     placed = (np.isfinite(anchors) | (met == 0)).all(axis=1)
     counts = met.sum(axis=1)
     rated = np.flatnonzero((counts > 0) & np.isfinite(error) & placed).tolist()
-    worth = np.maximum(counts / design, 1.0)
+    worth = np.maximum(counts / own.design_effect, 1.0)
     levels = {row: int(worth[row]).bit_length() - 1 for row in rated}
     calibrations = {
         level: calibrate_votes(models, 2**level, seed=seed, l2=l2) for level in set(levels.values())
@@ -405,7 +403,7 @@ def rate_with_votes(
             leave_out(calibrations[levels[row]], models, str(own.model[row])),
             miscoverage=miscoverage,
             judge_std_error=float(error[row]),
-            design_effect=float(design[row]),
+            design_effect=float(own.design_effect[row]),
         )
         for row in rated
     ]

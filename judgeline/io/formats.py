@@ -203,6 +203,7 @@ def _inferred(table: pd.DataFrame) -> pd.DataFrame:
     """Return columns of objects in their own types; whole numbers beyond 2^53 stay as they are."""
 
     def column(values: pd.Series) -> pd.Series:
+        """Return one column in its own type."""
         if any(type(one) is int and abs(one) > _EXACT for one in values):
             return values
         return pd.Series(values.tolist(), index=values.index, name=values.name)
@@ -219,6 +220,7 @@ def at_paths(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """Return columns of a table, and the values at dotted names in columns of objects."""
 
     def value(cell: Any, parts: Sequence[str]) -> Any:
+        """Return the value at a path in a cell; None where there is none."""
         for part in parts:
             if isinstance(cell, str) and cell.lstrip()[:1] in ("{", "["):
                 with suppress(ValueError):
@@ -339,6 +341,7 @@ def _require_rectangular(path: Path) -> str:
     wrong: list[pc.InvalidRow] = []
 
     def set_aside(row: pc.InvalidRow) -> str:
+        """Keep a row that does not fit, and leave it out of the table."""
         wrong.append(row)
         return "skip"
 

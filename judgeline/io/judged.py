@@ -390,6 +390,7 @@ def _renamed(given: Given, names: Mapping[str, str]) -> Given:
     ours = {own: name for name, own in names.items()}
 
     def read(columns: list[str], texts: list[str]) -> pd.DataFrame:
+        """Return columns of the file under our names."""
         own = [names.get(name, name) for name in columns]
         return given.read(own, [names[name] for name in texts if name in names]).rename(
             columns=ours

@@ -35,6 +35,7 @@ def of_samples(
     """Return the reader of a layout, by the scores in one record of a file of that name."""
 
     def battles(given: Given) -> pd.DataFrame:
+        """Return the battles of a layout's files."""
         table = given.read(given.columns, [])
         records = table.astype(object).where(table.notna(), None).to_dict("records")
         found = (score for one in records for score in scores(str(one["file"]), one))

@@ -57,7 +57,7 @@ def _has_told_error(client: DagsterGrpcClient) -> bool:
     except DagsterUserCodeUnreachableError:
         return False
     except DagsterUserCodeProcessError:
-        pass
+        return True  # the interface shows the error's words
     return True
 
 

@@ -25,6 +25,7 @@ def _battles(given: Given) -> pd.DataFrame:
         )
 
     def mark(scores: Any, place: int) -> Any:
+        """Return the score of one side; None of a review that failed."""
         return scores[place] if len(scores) == 2 and min(scores) >= 0 else None  # a failure is -1
 
     return table.assign(

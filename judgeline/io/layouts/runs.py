@@ -15,6 +15,7 @@ def _of_run(
     """Return the scores of a row, by patterns of columns; the run is the model."""
 
     def found(file: str, record: Mapping[str, Any]) -> Iterator[Score]:
+        """Yield the scores of one row."""
         question = "\x1f".join(str(record[key]) for key in record if fnmatchcase(key, inputs))
         model = str(record.get(named) or Path(file).stem)
         for key, score in record.items():

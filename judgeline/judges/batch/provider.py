@@ -219,6 +219,7 @@ class Provider:
         """Return the id of the batch that came of a record's file, wherever it was created."""
 
         async def search(connection: Connection) -> Any:
+            """Return the batch of the file, looked for page by page; None where none is."""
             query: dict[str, Any] = {"limit": _PAGE}
             while True:
                 page = await connection.ask(
@@ -259,6 +260,7 @@ class Provider:
         """Return the lines of a result file, or None if it is gone."""
 
         async def fetch(connection: Connection) -> IO[bytes]:
+            """Return a result file, fetched into a temporary one."""
             file = TemporaryFile()  # noqa: SIM115  its reader closes it
             try:
                 async with connection.pieces(
