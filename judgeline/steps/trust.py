@@ -124,14 +124,15 @@ def _violations(keyed: pd.DataFrame, outcome: pd.Series) -> Iterator[_Row]:
     pairs = table.groupby(["question", "low", "high"], as_index=False)["outcome"].mean()
     pairs = pairs.assign(outcome=sign_outcome(pairs["outcome"] - 0.5))
     categories = keyed.drop_duplicates("question").set_index("question")["category"]
+    n_models = keyed["high"].max() + 1
     for size in SIZES:
         is_dense = False
         while not is_dense:  # an answer that met fewer than size - 1 others is in no subset
             ends = [
-                pairs[["question", end]].set_axis(["q", "a"], axis=1) for end in ("low", "high")
+                (pairs["question"] * n_models + pairs[end]).to_numpy() for end in ("low", "high")
             ]
-            met = pd.concat(ends).groupby(["q", "a"])["a"].transform("size").to_numpy()
-            kept = (met.reshape(2, -1) >= size - 1).all(axis=0)
+            met = np.bincount(np.concatenate(ends), minlength=1)
+            kept = np.all([met[end] >= size - 1 for end in ends], axis=0)
             pairs, is_dense = pairs[kept], kept.all()
         found = list(_rates(pairs, categories, size))
         yield from found or [{"size": size, "category": ALL, "n": 0}]

@@ -7,7 +7,19 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from judgeline.tables.rules import at_least, has_columns, median_within, n_rows, unique, within
+from judgeline.tables.rules import (
+    among,
+    at_least,
+    different,
+    has_columns,
+    known,
+    median_within,
+    n_rows,
+    none_of,
+    unique,
+    within,
+)
+from resources.tables import expectations
 from resources.tables.expectations import evaluate
 
 TABLE = pd.DataFrame({"battle_id": ["b1", "b2", "b3"], "share": [0.2, 0.4, 7.0]})
@@ -63,6 +75,31 @@ def test_a_success_says_on_how_much():
     assert result.passed
     assert result.description == "Holds on 2 rows: share lies in [0, 1] (share 0.2 to 0.4)."
     assert judged(TABLE.head(0)).passed
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        IN_RANGE,
+        within("share", 0, mostly=0.9),
+        among("battle_id", ["b1"]),
+        none_of("battle_id", ["b1"], "not b1"),
+        *known("share"),
+        unique("battle_id"),
+        unique("battle_id", "share"),
+        at_least("weight", "share", "heavier"),
+        different("battle_id", "name", "another name"),
+        n_rows(1, "a row"),
+        median_within("share", 0, 1, "median"),
+        within("nowhere", 0, 1),
+        unique("battle_id", "nowhere"),
+    ],
+)
+def test_no_rows_keep_what_great_expectations_says_they_keep(monkeypatch, rule):
+    empty = TABLE.assign(weight=1.0, name="n").head(0)
+    found = judged(empty, rule)
+    monkeypatch.setattr(expectations, "_has_no_row", lambda *_: False)
+    assert judged(empty, rule) == found
 
 
 @pytest.mark.slow
