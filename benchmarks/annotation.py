@@ -26,13 +26,13 @@ from upath import UPath
 
 from judgeline.judges.annotation import annotate
 from judgeline.judges.buying import Account, Buyer
-from judgeline.judges.decoding import Decoding
 from judgeline.judges.forms.form import Prompt
 from judgeline.judges.forms.rubric import RUBRIC
 from judgeline.judges.live.endpoint import Endpoint
 from judgeline.judges.live.fields import ServedFields
 from judgeline.judges.live.judge import ServedJudge, Site
 from judgeline.judges.opening import read_template
+from judgeline.judges.options import Decoding
 from judgeline.judges.presentation import present
 from judgeline.judges.store.verdicts import VerdictStore
 from judgeline.verdict import CRITERIA, RESPONSES

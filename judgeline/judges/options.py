@@ -1,10 +1,10 @@
-"""The base of configured models, and their errors, which quote no value that may be a secret."""
+"""Options of a judge: how it answers, and how long. Errors quote no value that may be secret."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judgeline.suggest import near_names
 
@@ -15,6 +15,21 @@ class Options(BaseModel):
     """Base of everything that is configured: frozen, finite, and without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Decoding(Options):
+    """Decoding settings of a judge; null leaves a setting out of the request."""
+
+    temperature: float | None = Field(default=0.0, ge=0, le=2, strict=True)
+    top_p: float | None = Field(default=1.0, gt=0, le=1, strict=True)
+    max_tokens: int = Field(default=4096, ge=16, le=10_000_000, strict=True)
+    seed: int | None = Field(default=None, strict=True)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings that shape answers; a later one than these where it is set alone."""
+        first = ("temperature", "top_p", "max_tokens", "seed")
+        given = self.model_dump().items()
+        return {name: value for name, value in given if name in first or value is not None}
 
 
 M = TypeVar("M", bound=BaseModel)

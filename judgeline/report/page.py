@@ -22,7 +22,7 @@ from judgeline.report.companions import cost_grid
 from judgeline.report.grid import sort_key
 from judgeline.report.inert import inert, shortened
 from judgeline.report.judge_tables import JudgeTables, require_columns
-from judgeline.report.methods import methods_section
+from judgeline.report.methods_table import methods_section
 from judgeline.report.sections import (
     boards_beside,
     comparison_grids,

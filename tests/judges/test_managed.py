@@ -19,7 +19,6 @@ from buyer_process import numbered, store_in
 
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
-from judgeline.judges.decoding import Decoding
 from judgeline.judges.embeddings.definition import EmbedderDefinition
 from judgeline.judges.embeddings.managed import ManagedEmbedder
 from judgeline.judges.forms.form import Prompt
@@ -29,6 +28,7 @@ from judgeline.judges.managed import judge as servers
 from judgeline.judges.managed.fetching import fetch_weights
 from judgeline.judges.managed.judge import ManagedJudge, Server, VllmError, running, vllm_python
 from judgeline.judges.managed.options import Hosting, VllmOptions
+from judgeline.judges.options import Decoding
 from judgeline.judges.presentation import present
 
 pytestmark = [

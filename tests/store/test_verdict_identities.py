@@ -11,7 +11,6 @@ from buyer_process import numbered, store_in
 
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
-from judgeline.judges.decoding import Decoding
 from judgeline.judges.definition import BuiltinTraits
 from judgeline.judges.forms.choice import ChoiceForm, ChoiceOptions
 from judgeline.judges.forms.form import Form, Prompt
@@ -25,6 +24,7 @@ from judgeline.judges.live.judge import ServedJudge, Site
 from judgeline.judges.live.probe import Capabilities
 from judgeline.judges.managed.judge import ManagedJudge
 from judgeline.judges.managed.options import Hosting, VllmOptions
+from judgeline.judges.options import Decoding
 from judgeline.judges.presentation import Presentation
 from judgeline.verdict import identity_hash, text_hash
 from resources.arena.contestants import Contestant, write_completions

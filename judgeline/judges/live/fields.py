@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, field_validator
 
 from judgeline.judges.budget import Price
-from judgeline.judges.decoding import Decoding
-from judgeline.judges.options import Options
+from judgeline.judges.options import Decoding, Options
 
 ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 LOOKS_SECRET = re.compile(r"(?<![A-Za-z0-9])(hf_|sk-)[A-Za-z0-9_-]{16,}")

@@ -11,7 +11,6 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from judgeline.atomic import write_whole
-from judgeline.judges.decoding import Decoding
 from judgeline.judges.forms.form import Form, named_schema
 from judgeline.judges.live.connection import Connection
 from judgeline.judges.live.endpoint import EndpointError, OutOfReachError
@@ -23,6 +22,7 @@ from judgeline.judges.live.fields import (
 )
 from judgeline.judges.live.replies import member
 from judgeline.judges.live.troubles import Trouble
+from judgeline.judges.options import Decoding
 from judgeline.verdict import identity_hash
 
 _VERSION = "1"
