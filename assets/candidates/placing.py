@@ -17,7 +17,7 @@ takes one of a hundred controls that stand at their bound so high."""
 
 candidate_ratings = step_asset(
     candidates.candidate_ratings,
-    "8",
+    "9",
     follows_judged_candidates,
     columns={"candidates": candidates.NEWCOMER},
     deps=["judge_gate"],  # of the check

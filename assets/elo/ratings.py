@@ -60,7 +60,7 @@ def _ratings_tell(
     }
 
 
-heldout_ratings = step_asset(elo.heldout_ratings, "5", tells=_ratings_tell)
+heldout_ratings = step_asset(elo.heldout_ratings, "6", tells=_ratings_tell)
 
 
 @table_check(heldout_ratings, blocking=True)

@@ -41,6 +41,7 @@ from judgeline.io.scoring import (
     score_battles,
     verdict_differences,
     votes_that_wait,
+    with_flags,
     with_waiting_votes,
 )
 from judgeline.suggest import ArgumentError
@@ -53,5 +54,5 @@ __all__ = [
     "file_columns", "files_of", "language_code", "n_battles_of", "parse_codes", "parse_missing",
     "plain_ratings", "questions_of", "read_answers", "read_files", "read_judged_battles",
     "require_both_winners", "require_few_lost", "score_battles", "typed", "verdict_differences",
-    "votes_that_wait", "with_waiting_votes", "write_together",
+    "votes_that_wait", "with_flags", "with_waiting_votes", "write_together",
 ]  # fmt: skip

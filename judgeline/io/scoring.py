@@ -356,6 +356,13 @@ def with_waiting_votes(ratings: HeldOutRatings, waiting: Collection[str]) -> Hel
     return ratings._replace(flags=np.array(flags, dtype=str))
 
 
+def with_flags(ratings: HeldOutRatings, flags: Mapping[str, str]) -> HeldOutRatings:
+    """Return ratings with one more flag, after the others, of each model that has one."""
+    rows = zip(ratings.model.tolist(), ratings.flags.tolist(), strict=True)
+    joined = [";".join(filter(None, (old, flags.get(model)))) for model, old in rows]
+    return ratings._replace(flags=np.array(joined, dtype=str))
+
+
 def votes_that_wait(scored_battles: pd.DataFrame, coded: CodedBattles) -> dict[str, int]:
     """Return how many votes there are on each model that has too few of them to count."""
     if coded.voted_models().all():

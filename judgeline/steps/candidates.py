@@ -11,7 +11,8 @@ import pandas as pd
 
 from judgeline.elo import HeldOutRatings, rate
 from judgeline.intervals import join_newcomers, rank_models
-from judgeline.io import as_table, score_battles
+from judgeline.io import as_table, score_battles, with_flags
+from judgeline.io.extremes import extreme_flags
 from judgeline.steps.coding import coded, of_own_family, ranking_options, rating_settings, units
 from judgeline.steps.intervals import board_of
 from judgeline.steps.step import Made, as_columns, step, with_newcomer
@@ -54,7 +55,8 @@ def place_newcomer(
     """Return the ratings of a model without votes, placed as one of the corpus would be."""
     battles = with_newcomer(scored_battles, model, own)
     cluster, rating = units(battles, settings), rating_settings(settings)
-    return rate(coded(battles, settings), rating, cluster=cluster, models=[model])
+    placed = rate(coded(battles, settings), rating, cluster=cluster, models=[model])
+    return with_flags(placed, extreme_flags(battles))
 
 
 def unrated_row(model: str, method: str) -> HeldOutRatings:

@@ -5,7 +5,8 @@ from typing import Any
 import pandas as pd
 
 from judgeline.elo import BetaFolds, fit_beta_folds, rate
-from judgeline.io import as_table, votes_that_wait, with_waiting_votes
+from judgeline.io import as_table, votes_that_wait, with_flags, with_waiting_votes
+from judgeline.io.extremes import extreme_flags
 from judgeline.steps.coding import coded, rating_settings, units
 from judgeline.steps.step import as_columns, step
 from judgeline.tables.elo import BETA_FOLDS, HELDOUT_RATINGS
@@ -28,4 +29,5 @@ def heldout_ratings(
     battles = coded(scored_battles, settings)
     folds, cluster = as_columns(BetaFolds, beta_folds), units(scored_battles, settings)
     ratings = rate(battles, rating_settings(settings), beta_folds=folds, cluster=cluster)
-    return as_table(with_waiting_votes(ratings, votes_that_wait(scored_battles, battles)))
+    ratings = with_waiting_votes(ratings, votes_that_wait(scored_battles, battles))
+    return as_table(with_flags(ratings, extreme_flags(scored_battles)))

@@ -218,7 +218,8 @@ def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate, 
         "broken": "candidate;no-votes;not-placed",
         "once": "candidate;no-votes;too-few-battles",
         "lost": "candidate;no-votes;mostly-unscored",
-        "wins": "candidate;no-votes;judge-always-prefers;beyond-anchors",
+        "wins": "candidate;no-votes;judge-always-prefers;"
+        "highest-against-lowest: 30 of 30 battles;beyond-anchors",
         "later": "candidate;no-votes;not-judged",
     }
     rated = table["rating"].notna()
