@@ -1,16 +1,14 @@
-"""The voting page in a real browser: keys, resuming, saving, hostile texts, and who can use it.
-
-Roles, names, contrast and order of focus are asserted here one by one.
-"""
+"""The voting page in a real browser: keys, resuming, saving, hostile texts, and who can use it."""
 
 import json
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from browsing import fits, opened, show
+from browsing import fits, opened, show, violations
 
 from judgeline.report import write_voting_page
 
@@ -59,8 +57,10 @@ def page(tmp_path: Path) -> Path:
     return write_voting_page(tmp_path / "vote.html", made(tmp_path.name))
 
 
-def begin(browser: webdriver.Chrome, page: Path, name: str = "Ada", number: str = "1") -> None:
-    show(browser, page)
+def begin(
+    browser: webdriver.Chrome, page: Path, name: str = "Ada", number: str = "1", **size: Any
+) -> None:
+    show(browser, page, **size)
     browser.find_element(By.ID, "name").send_keys(name)
     browser.find_element(By.ID, "number").send_keys(number)
     browser.find_element(By.CSS_SELECTOR, "form button").click()
@@ -130,10 +130,7 @@ def test_hostile_texts_are_shown_and_run_nothing(browser, page) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 320])
 def test_the_page_fits_a_phone_and_its_colours_can_be_read(browser, page, width, scheme) -> None:
-    begin(browser, page)
-    show(browser, page, width=width, scheme=scheme)
-    browser.find_element(By.ID, "name").send_keys("Ada")
-    browser.find_element(By.CSS_SELECTOR, "form button").click()
+    begin(browser, page, width=width, scheme=scheme)
     assert fits(browser, width)
     low = browser.execute_script(
         "const light = text => { const [r, g, b] = text.match(/[\\d.]+/g).map(v => { v /= 255;"
@@ -150,6 +147,24 @@ def test_the_page_fits_a_phone_and_its_colours_can_be_read(browser, page, width,
         " e.offsetParent && e.getBoundingClientRect().height < 44).length"
     )
     assert small == 0  # WCAG 2.2, 2.5.5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_rules_of_axe_core_find_no_violation(browser, page, width, scheme) -> None:
+    """At the start, at a battle, at one with a warning, where all is done, and after saving."""
+    show(browser, page, width=width, scheme=scheme)
+    assert violations(browser) == []
+    begin(browser, page, width=width, scheme=scheme)
+    assert violations(browser) == []
+    press(browser, "abu")
+    begin(browser, page, name="Other", width=width, scheme=scheme)
+    assert violations(browser) == []
+    press(browser, "abtxs")
+    assert status(browser).startswith("All 6 battles are done")
+    assert violations(browser) == []
+    browser.find_element(By.ID, "save").click()
+    assert violations(browser) == []
 
 
 def test_a_screen_reader_is_told_what_is_there(browser, page) -> None:
