@@ -1133,7 +1133,7 @@ def plan(
     -------
     Plan
         Of one model; `Plan.lines` says it in sentences. It foretells a model like those with
-        votes, that meets opponents like theirs, each vote on a question of its own.
+        votes, that meets opponents like theirs, and whose votes share questions as theirs do.
 
     Raises
     ------

@@ -110,6 +110,10 @@ SameNames = Annotated[
         "--same-names",
     ),
 ]
+Votes = Annotated[
+    list[Path] | None,
+    option("File of votes that a page of `judgeline vote` saved; repeat for more, or a folder."),
+]
 CorpusName = Annotated[
     str | None, option("Compare on the leaderboard that `judgeline run` made of a corpus.")
 ]
@@ -122,6 +126,8 @@ READING = (
     shared("allow_quarantine", AllowQuarantine, False),
 )
 """How a file is read, as `rank` reads it; the last one says what is done about unknown values."""
+COMPARING = (*READING, shared("votes", Votes))
+"""How the battles and votes of two models are read."""
 
 
 @app.callback(invoke_without_command=True)
@@ -196,12 +202,7 @@ def rank(
             min=0,
         ),
     ] = None,
-    votes: Annotated[
-        list[Path] | None,
-        option(
-            "File of votes that a page of `judgeline vote` saved; repeat for more, or a folder."
-        ),
-    ] = None,
+    votes: Votes = None,
     force: Annotated[bool, option("Replace the results that the folder holds.", "--force")] = False,
     **settings: Any,
 ) -> None:
@@ -305,7 +306,7 @@ def doctor(file: FileArgument, form: Form = "text", **reading: Any) -> None:
         "compare gpt-4 claude-v1 --corpus mine --judge careful --format json",
     )
 )
-@with_options(*READING)
+@with_options(*COMPARING)
 def compare(
     names: Annotated[
         list[str],
@@ -347,10 +348,11 @@ def compare(
     epilog=examples(
         "gate battles.csv --new gpt-5 --current gpt-4 --margin 20",
         "gate battles.csv --new gpt-5 --current gpt-4 --margin 20 --junit gate.xml --looks 12",
+        "gate battles.csv --new gpt-5 --current gpt-4 --margin 20 --votes votes/",
         "gate --corpus mine --judge careful --new gpt-5 --current gpt-4 --margin 20",
     )
 )
-@with_options(*READING)
+@with_options(*COMPARING)
 def gate(
     new: Annotated[str, option("The model that is to be released.")],
     current: Annotated[str, option("The model that it would replace.")],
@@ -464,7 +466,8 @@ def _rank_of_file(
             "B, or judgeline compare A B --corpus SLUG --judge SLUG"
         )
     level = Settings.miscoverage if miscoverage is None else miscoverage
-    board = rank_battles(Path(names[0]), Settings(miscoverage=level), **_stated(reading))
+    told = _stated(reading) | {"votes": _files_of_votes(reading["votes"] or [])}
+    board = rank_battles(Path(names[0]), Settings(miscoverage=level), **told)
     return _Ranked(board.leaderboard, level, names[1:], board.battles.judge, {})
 
 
@@ -753,9 +756,12 @@ def vote(
 
 def _files_of_votes(given: Sequence[Path]) -> list[Path]:
     """Return files, and those of folders whose names end in .jsonl."""
-    return [
+    found = [
         one for path in given for one in (sorted(path.glob("*.jsonl")) if path.is_dir() else [path])
     ]
+    if given and not found:
+        raise ValueError(f"no file of votes (*.jsonl) in {', '.join(map(str, given))}")
+    return found
 
 
 @app.command(

@@ -206,6 +206,6 @@ def _mix_text(row: Mapping[str, Any]) -> str:
 def frontier_note() -> str:
     """Return what the columns of a frontier assume, as a sentence."""
     return (
-        f"Calls count as narrowing while they are worth {100 * (NARROWEST - 1):.0f} %; votes are "
-        "on questions of their own."
+        f"Calls count as narrowing while they are worth {100 * (NARROWEST - 1):.0f} %; votes count "
+        "less by the design effect of shared questions, as on a board."
     )

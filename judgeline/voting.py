@@ -166,10 +166,7 @@ def write_page(
     best = np.sort(telling)[::-1][: max(len(telling) // 2, 1)].mean()
     to_come = frontier._replace(vote_noise=ELO_PER_LOGIT / math.sqrt(best))
     n_judged, before = max(float(own["n_battles"]), 1.0), float(own["n_votes"])
-    effective, n_questions = to_come.votes_for(goal.half_width, n_judged), len({*question})
-    if effective > n_questions:  # votes have to share questions
-        effective = math.ceil(effective * to_come.design_effect)
-    needed = max(effective - before, 0.0)
+    needed = max(to_come.votes_for(goal.half_width, n_judged) - before, 0.0)
     now = float(own["upper"] - own["lower"]) / 2
     if now <= goal.half_width:
         needed = 0.0
@@ -182,8 +179,7 @@ def write_page(
         data = _page_data(chosen, draws, len(possible), n_raters, n_shared, rng)
         write_voting_page(path, data)
     votes = min(needed, len(drawn.rows)) + before
-    counted = max(min(votes, n_questions), votes / to_come.design_effect)
-    expected = to_come.half_width(n_judged, counted) if votes else now
+    expected = to_come.half_width(n_judged, votes) if votes else now
     return VotePage(
         path, goal, now, expected, int(needed), len(drawn.rows), len(possible), n_shared, n_raters
     )

@@ -412,16 +412,6 @@ def rate_with_votes(
     return VotedRatings(names, rating, error, lower, upper, counts[rated])
 
 
-def votes_a_question(votes: QuestionVotes) -> float:
-    """Return the mean number of votes on the question of a vote, at least 1.
-
-    A design effect is no larger, even if all votes of a question are alike: votes on questions of
-    their own are independent. Source: Kish (1965), section 5.4, of an intraclass correlation of 1.
-    """
-    each = np.bincount(votes.question, votes.votes) if votes.votes.size else np.ones(1)
-    return float((each**2).sum() / each.sum())
-
-
 def votes_by_question(
     battles: CodedBattles, voted: NDArray[np.bool_], cluster: ArrayLike
 ) -> list[QuestionVotes]:

@@ -100,8 +100,8 @@ class Frontier(NamedTuple):
     `n_target_votes` stand behind the human rating that a model without votes is promised;
     `threshold` is half its interval in spreads, `reach` that of a model with votes in standard
     errors. `prior` is the judge's variance as a prior of votes, and `n_usual` the battles of the
-    models that it was measured on. Votes that share questions as these models' do count as many
-    times less as `design_effect` says. `worth` is that of the judge.
+    models that it was measured on. Votes count as many times less as `design_effect` says, that of
+    these models' shared questions, as on a leaderboard. `worth` is that of the judge.
     """
 
     judge_noise: float
@@ -119,7 +119,7 @@ class Frontier(NamedTuple):
         """Return how far an interval reaches after so many judged battles and votes of its own.
 
         Without votes ``threshold sqrt(judge_noise^2 / n + excess_sd^2 + vote_noise^2 / V)``; with
-        votes ``reach / sqrt(1 / prior(n) + N / vote_noise^2)``, the prior being the judge's. Where
+        votes ``reach / sqrt(1 / prior(n) + N / (D vote_noise^2))``, D the design effect. Where
         too few models calibrate the judge, its threshold is infinite: from `ENOUGH_VOTES` on votes
         count alone, as on a leaderboard.
         """
@@ -131,8 +131,12 @@ class Frontier(NamedTuple):
             return self.threshold * math.sqrt(noise2 + self.excess_sd**2 + of_target)
         if math.isinf(self.threshold) and n_votes < ENOUGH_VOTES:
             return math.inf
-        by_votes = n_votes / self.vote_noise**2
+        by_votes = n_votes / self._of_vote()
         return self.reach / math.sqrt(self._of_judge(n_battles) + by_votes)
+
+    def _of_vote(self) -> float:
+        """Return the variance of a rating by one vote, where votes share questions."""
+        return self.vote_noise**2 * self.design_effect
 
     def _of_judge(self, n_battles: float) -> float:
         """Return the precision that the judge adds to votes: 0 where it is not calibrated."""
@@ -146,7 +150,7 @@ class Frontier(NamedTuple):
 
         The promise is kept of a rating on as many times the votes, as a leaderboard counts them.
         """
-        noise2 = (self.judge_noise**2 + self.vote_noise**2 * self.design_effect) / self.n_usual
+        noise2 = (self.judge_noise**2 + self._of_vote()) / self.n_usual
         return math.sqrt((noise2 / times + self.excess_sd**2) / (noise2 + self.excess_sd**2))
 
     def enough_battles(self) -> float:
@@ -170,7 +174,7 @@ class Frontier(NamedTuple):
             return 0.0
         lacking = (self.reach / half_width) ** 2 - self._of_judge(n_battles)
         least = ENOUGH_VOTES if math.isinf(self.threshold) else 1.0
-        return max(_up(self.vote_noise**2 * lacking), float(least))
+        return max(_up(self._of_vote() * lacking), float(least))
 
 
 def _up(number: float) -> float:

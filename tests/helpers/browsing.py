@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,16 @@ def fits(driver: Any, width: int) -> bool:
         "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
     )
     return bool(wide == room <= width)
+
+
+def violations(driver: Any) -> list[tuple[str, str]]:
+    """Which rules of axe-core the page breaks, and the first element that does."""
+    driver.execute_script(files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
+    found = driver.execute_async_script(
+        "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done)"
+    )
+    assert len(found["passes"]) > 20
+    return [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]]
 
 
 def quoted(text: str) -> str:

@@ -52,8 +52,9 @@ def test_the_frontier_foretells_the_width_of_the_board() -> None:
     now = float(((board["judge_upper"] - board["judge_lower"]) / 2).median())
     assert frontier.half_width(frontier.n_usual) == pytest.approx(now, rel=0.1)
     voted = float(((board["upper"] - board["lower"]) / 2).median())
-    shared = float(board["n_votes"].median()) / 2.93  # their design effect by another program
-    assert frontier.half_width(frontier.n_usual, shared) == pytest.approx(voted, rel=0.1)
+    assert frontier.design_effect == pytest.approx(2.93, rel=0.02)  # by another program
+    votes = float(board["n_votes"].median())
+    assert frontier.half_width(frontier.n_usual, votes) == pytest.approx(voted, rel=0.1)
 
 
 def test_worth_is_the_ratio_of_variances() -> None:

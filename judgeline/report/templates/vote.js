@@ -30,7 +30,7 @@ function show() {
     ? "All " + order.length + " battles are done: save your votes to a file. Thank you."
     : "Battle " + (votes.length + 1) + " of " + order.length + ".";
   at("battle").hidden = done;
-  for (const button of document.querySelectorAll("[data-choice]")) button.disabled = done;
+  for (const button of document.querySelectorAll("[data-choice]")) button.hidden = done;
   at("undo").disabled = !votes.length;
   at("save").disabled = !votes.length;
   if (done) return at("save").focus();

@@ -109,6 +109,9 @@ def test_votes_of_a_page_bring_the_model_within_its_goal(file, battles, tmp_path
     assert len(kept) == n_votes
     assert kept["weight"].between(0.5, 5).all()
     assert set(kept["battle_id"]) <= set(battles["battle_id"])
+    gate = ["gate", str(file), "--new", NEW, "--current", "model-00", "--margin", "400"]
+    assert main([*gate, "--votes", str(tmp_path / "votes")]) in (0, 2, 3)
+    assert f"{NEW}: judge and {n_votes} votes" in capsys.readouterr().out
     same = judgeline.rank(file, FAST, votes=files).leaderboard.set_index("model").loc[NEW]
     assert same["rating"] == pytest.approx(row["rating"])
 
@@ -121,6 +124,17 @@ def test_a_page_is_the_same_for_a_seed_and_sides_are_even(battles, tmp_path) -> 
     assert pages[0].read_bytes() == pages[1].read_bytes() != pages[2].read_bytes()
     first = [one["first"] == "a" for page in pages for one in embedded(page)["raters"][0]]
     assert abs(np.mean(first) - 0.5) < 4 * 0.5 / np.sqrt(len(first))
+
+
+def test_a_folder_without_votes_is_told(file, tmp_path, capsys) -> None:
+    (tmp_path / "none").mkdir()
+    read = [str(file), "--votes", str(tmp_path / "none")]
+    for command in (["rank", "--out", str(tmp_path / "o")], ["compare", "model-00", NEW]):
+        assert main([command[0], *read, *command[1:]]) == 1
+        assert "no file of votes (*.jsonl) in" in " ".join(capsys.readouterr().err.split())
+    corpus = ["gate", "--corpus", "c", "--new", NEW, "--current", "model-00", "--margin", "1"]
+    assert main([*corpus, "--votes", str(tmp_path)]) == 1
+    assert "--votes is for files" in " ".join(capsys.readouterr().err.split())
 
 
 def test_who_votes_at_random_is_told(battles, tmp_path) -> None:
