@@ -149,7 +149,6 @@ SHOWN = (
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1440, 390])
 def test_pages_opened_as_files_fit_and_ask_nobody(site: Path, browser: Browser, width: int) -> None:
-    browser.driver.get_log("performance")  # what the browser's own first page left
     for name in SHOWN:
         show(browser.driver, site / f"{name}.html", width=width)
         assert fits(browser.driver, width), name
@@ -157,8 +156,9 @@ def test_pages_opened_as_files_fit_and_ask_nobody(site: Path, browser: Browser, 
     events = [
         json.loads(one["message"])["message"] for one in browser.driver.get_log("performance")
     ]
-    sent = [one for one in events if one["method"] == "Network.requestWillBeSent"]
-    schemes = {one["params"]["request"]["url"].partition(":")[0] for one in sent}
+    sent = [one["params"] for one in events if one["method"] == "Network.requestWillBeSent"]
+    ours = [one for one in sent if one["documentURL"].startswith(site.as_uri())]
+    schemes = {one["request"]["url"].partition(":")[0] for one in ours}
     assert schemes == {"file", "data"}
 
 
