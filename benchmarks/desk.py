@@ -1,4 +1,4 @@
-"""How many votes the vote desk needs to place a newcomer, against votes in random order.
+"""Votes needed to place a newcomer: those that the vote desk chooses against a random order.
 
 Each model in turn is new: the judge's rating comes from the fold without it, and its votes arrive
 one by one until its interval is as narrow as was asked for. Its other votes then say whether the
@@ -60,7 +60,7 @@ class Votes(NamedTuple):
 
 
 def coded(table: pd.DataFrame) -> CodedBattles:
-    """Return a table as arrays."""
+    """Return a table of judged battles as arrays."""
     return code_battles(
         table["model_a"],
         table["model_b"],
