@@ -38,7 +38,9 @@ _SCIENCE = (
     "diagnostics", "sampling",
 )  # fmt: skip
 _PACKAGES = [*(f"judgeline.{one}" for one in ("rating_options", *_SCIENCE)), "papers.reproduce"]
-_DOOR = "::: judgeline.api.{}\n    options: {{show_root_heading: true, show_root_full_path: false}}\n"
+_DOOR = (
+    "::: judgeline.api.{}\n    options: {{show_root_heading: true, show_root_full_path: false}}\n"
+)
 _SECTION = re.compile(r"\n(?=[A-Z][a-z]+\n-+\n)")
 _GRAPH = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
 _LOADED = re.compile(r'<!-- Load mathjax -->.*?<script type="module">.*?</script>', re.DOTALL)
@@ -252,5 +254,5 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Return a page without the formulas' programs that the notebook's converter asks others for."""
+    """Return a page without the programs that the notebook's converter loads from elsewhere."""
     return _LOADED.sub("", output)
