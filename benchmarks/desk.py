@@ -1,4 +1,4 @@
-"""How many votes the vote desk needs to place a newcomer, against votes in random order.
+"""Votes needed to place a newcomer: those that the vote desk chooses against a random order.
 
 Each model in turn is new: its votes are hidden, a page of `judgeline vote` draws its battles, the
 file's votes come as the page would save them, and `judgeline rank --votes` rates it, until its

@@ -1,4 +1,4 @@
-"""How often the drift watch is wrong, and how soon and how rightly it tells a silent change.
+"""False alarms of the drift watch, and how soon and how rightly it finds a silent change.
 
 Simulated years of 52 epochs: a panel of 100 battles, judged again each epoch, and
 fresh battles, each judged once. A change comes at a random epoch and moves a battle's value by a
@@ -31,7 +31,7 @@ N_FRESH = 50  # each epoch, where nothing changes
 
 
 class Story(NamedTuple):
-    """What happens in a year: shift in standard deviations, in which streams, and when.
+    """A story of a judge's year: shift in standard deviations, in which streams, and when.
 
     `n_fresh` battles come each epoch; `begins` is the range of the first epoch that has changed.
     """
@@ -60,7 +60,7 @@ def year(story: Story, rng: np.random.Generator) -> tuple[int, list[str]]:
 
 
 def _noise(rng: np.random.Generator, shape: tuple[int, int], *, skewed: bool) -> np.ndarray:
-    """Return noise with a standard deviation of 1."""
+    """Return verdict noise with a standard deviation of 1."""
     return rng.exponential(1.0, shape) - 1 if skewed else rng.normal(0, 1, shape)
 
 
@@ -143,7 +143,7 @@ def measured(story: Story, n_years: int, seed: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print a line per story."""
+    """Print false alarms and findings of the drift watch, a line per story."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--years", type=int, default=500)
     parser.add_argument("--seed", type=int, default=30)

@@ -1,4 +1,4 @@
-"""Whether statistics hold their promise where prompts, votes or models of one kind are few.
+"""Coverage and false alarms where prompts, votes or models of one kind are few.
 
 Coverage of reference-anchored intervals, and false alarms of the surrogacy diagnostic, each
 beside what it would be if the error of the pseudo-prompts, or of the strengths, were left out.
@@ -62,7 +62,7 @@ def alarm_rows(n_arenas: int) -> list[dict[str, float]]:
 
 
 class Promise(NamedTuple):
-    """How often intervals held (`se`: standard error), by a method and by one threshold for all.
+    """Coverage of intervals (`se`: standard error), by a method and by one threshold for all.
 
     `price` is the median over trials of the method's width over that of the one threshold.
     """

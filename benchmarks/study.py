@@ -1,7 +1,8 @@
-"""What every rating, interval and trust signal is worth, on simulated arenas whose truth is known.
+"""Errors of ratings, coverage of intervals and worth of trust signals, on simulated arenas.
 
-A row per arena is appended to a file as it is finished; a second call goes on where the first one
-stopped, and `--report` writes docs/study.md from what there is. README.md says more.
+True ratings are those of the simulation. A row per arena is appended to a file as it is finished;
+a second call goes on where the first one stopped, and `--report` writes docs/study.md from the rows
+that there are. README.md says more.
 """
 
 import argparse
@@ -233,7 +234,7 @@ def _taste(
     is_new: Floats,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return by how much the judge likes each model beyond its strength, in logits."""
+    """Return the judge's bias towards each model beyond its strength, in logits."""
     taste = rng.normal(0, kind.bias, strength.size) * hard_to_judge
     taste += of_family + kind.stranger * is_new
     if kind.blind:
@@ -636,7 +637,7 @@ def tasks_of(sizes: list[int], n_arenas: int) -> Iterator[tuple[str, int, int]]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a file; a last one that was cut off is not read."""
+    """Return the rows of measured arenas in a file; a last one that was cut off is not read."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
@@ -658,7 +659,7 @@ def run(path: Path, sizes: list[int], n_arenas: int, jobs: int, seed: int) -> No
 
 
 def summarise_rows(rows: list[Row]) -> pd.DataFrame:
-    """Return means over arenas by kind and size (widths: medians), and standard errors of shares.
+    """Return mean measurements by kind and size (widths: medians), standard errors of shares.
 
     Arenas are the independent unit: models of one share votes, judge and thresholds. An error is
     at least that of independent models, since a few arenas may happen to be alike.

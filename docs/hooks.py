@@ -1,18 +1,22 @@
-"""Pages of the site that are made of declarations: one for each table, one that lists them.
+"""Pages of the site that are made of declarations: tables, and the Python that a notebook calls.
 
-A page has what a row is, the columns with their words, the checks, what the table is made from and
-for, the settings of its step, and the functions that compute it. Nothing of them is committed.
+The page of a table has what a row is, the columns with their words, the checks, what the table is
+made from and for, the settings of its step, and the functions that compute it. A page of Python has
+a group of doors, or a package. Nothing of them is committed.
 """
 
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from importlib import import_module
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import dagster as dg
 
+import judgeline.api
 from judgeline.settings import Settings
 from judgeline.steps import STEPS, Step
 from judgeline.tables.schema import Table
@@ -20,16 +24,26 @@ from judgeline.tables.words import WORDS
 from pipelines.definitions import build_definitions
 from resources.tables.declared import TABLES
 
-LIST = "tables.md"
-"""The page that lists the tables, in place of its `PLACE`."""
-
-PLACE = "<!-- tables -->"
+DOORS = {
+    "Ratings": "rank plain pool Board Ranking Settings QualityGateError",
+    "Judges and files": "doctor Diagnosis ask score judge_gate agreement consistency",
+    "Releases and votes": "gate ReleaseGate plan Plan vote VotePage",
+    "Rates": "win_rates pass_rates split_labels reference_ratings",
+    "Learnt judges": "learn_judge LearntJudge learn_ratings LearntRatings",
+}
+"""What a notebook calls, by page: names in `judgeline.api`."""
 
 _SCIENCE = (
     "verdict", "elo", "intervals", "winrate", "reference", "trust", "quantitative", "reliability",
     "diagnostics", "sampling",
 )  # fmt: skip
+_PACKAGES = [*(f"judgeline.{one}" for one in ("rating_options", *_SCIENCE)), "papers.reproduce"]
+_DOOR = (
+    "::: judgeline.api.{}\n    options: {{show_root_heading: true, show_root_full_path: false}}\n"
+)
 _SECTION = re.compile(r"\n(?=[A-Z][a-z]+\n-+\n)")
+_GRAPH = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
+_LOADED = re.compile(r'<!-- Load mathjax -->.*?<script type="module">.*?</script>', re.DOTALL)
 
 
 @cache
@@ -66,6 +80,49 @@ def tables_list() -> str:
         linked = [(_link(name, "tables/"), row) for name, row in rows]
         parts += [f"## {group}", _table("table | a row", linked)]
     return "\n\n".join(parts)
+
+
+def python_pages() -> dict[str, str]:
+    """Return the pages of Python in Markdown, by path: groups of doors, then packages."""
+    groups = {group: "\n".join(map(_DOOR.format, names.split())) for group, names in DOORS.items()}
+    texts = groups | {package: f"::: {package}\n" for package in _PACKAGES}
+    return {_python_path(title): f"# {title}\n\n{text}" for title, text in texts.items()}
+
+
+def doors_list() -> str:
+    """Return the list of what a notebook calls in Markdown by page, and that of the packages."""
+    parts = []
+    for group, names in DOORS.items():
+        doors = [(name, getattr(judgeline.api, name)) for name in names.split()]
+        rows = [(f"[`{name}`][judgeline.api.{name}]", _first(one.__doc__)) for name, one in doors]
+        parts += [f"## [{group}]({_python_path(group)})", _table("name | ", rows)]
+    packages = [(f"[`{one}`]({_python_path(one)})", import_module(one)) for one in _PACKAGES]
+    rows = [(link, _first(package.__doc__)) for link, package in packages]
+    return "\n\n".join([*parts, "## Packages", _table("package | ", rows)])
+
+
+def _python_path(title: str) -> str:
+    return f"python/{title.removeprefix('judgeline.').replace(' ', '-').lower()}.md"
+
+
+def arrows_table(graph: str) -> str:
+    """Return the arrows of a Mermaid graph as a table, since a page from a file cannot draw it."""
+    arrows = sorted(re.findall(r"(\w+) --> (\w+)", graph))
+    rows = [
+        (f"`{source}`", ", ".join(f"`{target}`" for _, target in group))
+        for source, group in groupby(arrows, key=itemgetter(0))
+    ]
+    return _table("package | imports", rows)
+
+
+def _python_path(title: str) -> str:
+    return f"python/{title.removeprefix('judgeline.').replace(' ', '-').lower()}.md"
+
+
+def _members(module: str, names: str = "") -> str:
+    """Return the directive that documents names of a module; all public ones where none is told."""
+    options = f"    options:\n      members: [{', '.join(names.split())}]\n" if names else ""
+    return f"::: {module}\n{options}"
 
 
 def _group(node: Any) -> str:
@@ -168,23 +225,34 @@ def _first(text: str) -> str:
 
 # Events of MkDocs
 
+LISTS = {"<!-- doors -->": doors_list, "<!-- tables -->": tables_list}
+"""Lists of pages, by the comment in whose place they stand."""
+
 
 def on_config(config: Any) -> Any:
-    """Add the pages of the tables to the navigation."""
-    config.nav.append({"Tables": [LIST, *(f"tables/{name}.md" for name in TABLES)]})
+    """Add the pages of Python and of the tables to the navigation."""
+    config.nav.append({"Python": ["api.md", *python_pages()]})
+    config.nav.append({"Tables": ["tables.md", *(f"tables/{name}.md" for name in TABLES)]})
     return config
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the page of each table to the files of the site."""
+    """Add the pages of Python and of the tables to the files of the site."""
     from mkdocs.structure.files import File
 
-    for name in TABLES:
-        files.append(File.generated(config, f"tables/{name}.md", content=table_page(name)))
+    texts = python_pages() | {f"tables/{name}.md": table_page(name) for name in TABLES}
+    for path, text in texts.items():
+        files.append(File.generated(config, path, content=text))
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Return the text of a page; the list of the tables stands where it is called for."""
-    is_list = page.file.src_uri == LIST
-    return markdown.replace(PLACE, tables_list()) if is_list else markdown
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Return the text of a page, with the lists that it calls for, and graphs as tables."""
+    for place, make in LISTS.items():
+        markdown = markdown.replace(place, make()) if place in markdown else markdown
+    return _GRAPH.sub(lambda graph: arrows_table(graph[1]), markdown)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Return a page without the programs that the notebook's converter loads from elsewhere."""
+    return _LOADED.sub("", output)

@@ -1,6 +1,7 @@
 """The files of deploy/: they parse, name each other rightly, and give nothing away."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,69 @@ def test_nothing_holds_a_secret_and_telemetry_is_off() -> None:
     for line in compose.splitlines():
         if re.search(r"(PASSWORD|API_KEY)\w*:", line):
             assert "${" in line, line
+
+
+def test_what_is_ones_own_has_a_place_in_compose_and_none_in_the_image(compose: Any) -> None:
+    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    (app,) = set(re.findall("^WORKDIR (.*)$", dockerfile, re.MULTILINE))
+    for name in SERVICES:
+        home, config, data = compose["services"][name]["volumes"]
+        assert home == "home:/var/lib/judgeline"
+        assert config == f"../config:{app}/config:ro"
+        assert (data["type"], data["target"], data["read_only"]) == ("bind", f"{app}/data", True)
+        assert data["source"] == "${JUDGELINE_DATA:-../data}"
+    assert compose["services"]["code"]["env_file"] == [{"path": "keys.env", "required": False}]
+    # A value of `environment`, be it empty, would hide the one of the file.
+    assert "API_KEY" not in " ".join(compose["services"]["code"]["environment"])
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    for own, kept in (("config/local", "!config"), ("deploy/keys.env", "!deploy")):
+        assert ignored.index(own) > ignored.index(kept)
+    named = ["deploy/keys.env", "config/local/judges.yaml", "data/mine.parquet"]
+    asked = subprocess.run(
+        ["git", "check-ignore", *named], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert asked.stdout.split() == (named if (ROOT / ".git").exists() else [])
+
+
+def test_what_is_ones_own_reaches_every_pod_that_asks() -> None:
+    helm = read("helm-values.yaml")
+    (deployment,) = helm["dagster-user-deployments"]["deployments"]
+    volumes = {one["name"]: one for one in deployment["volumes"]}
+    assert volumes["config"]["configMap"] == {"name": "judgeline-config", "optional": True}
+    mounts = {one["name"]: one["mountPath"] for one in deployment["volumeMounts"]}
+    assert mounts == {"home": deployment["env"]["JUDGELINE_HOME"], "config": "/app/config/local"}
+    assert deployment["env"]["JUDGELINE_DATA"] == f"{mounts['home']}/data"
+    assert deployment["envSecrets"] == [{"name": "judgeline-keys"}]
+    assert deployment["resources"]["limits"] == {"memory": "4Gi"}
+    webserver = helm["dagsterWebserver"]  # which shows the reports
+    assert webserver["volumes"] == [volumes["home"]]
+    (mount,) = webserver["volumeMounts"]
+    assert mount == {"name": "home", "mountPath": mounts["home"], "readOnly": True}
+
+
+def test_the_page_names_every_place_of_ones_own() -> None:
+    page = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    for name in ("config/local", "deploy/keys.env", "judgeline-config", "judgeline-keys"):
+        assert f"`{name}`" in page, name
+    for file in ("compose.yaml", "helm-values.yaml"):
+        text = (DEPLOY / file).read_text(encoding="utf-8")
+        assert "keys.env" in text, file
+        assert "config/local" in text, file
+    assert "`/var/lib/judgeline/data`" in page
+    assert "location: ${JUDGELINE_DATA:-data}/" in page
+
+
+def test_base_images_can_be_pinned_by_their_digest(compose: Any) -> None:
+    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    (base,) = re.findall(r"^ARG PYTHON_IMAGE=(\S+)$", dockerfile, re.MULTILINE)
+    assert re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE) == ["${PYTHON_IMAGE}"] * 2
+    for name in SERVICES:
+        arguments = compose["services"][name]["build"]["args"]
+        assert arguments == {"PYTHON_IMAGE": f"${{PYTHON_IMAGE:-{base}}}"}
+    postgres = compose["services"]["postgres"]["image"]
+    assert re.fullmatch(r"\$\{POSTGRES_IMAGE:-postgres:\d+-alpine\}", postgres)
+    page = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    assert f"PYTHON_IMAGE={base}@sha256:..." in page
 
 
 def test_a_cap_on_runs_reaches_the_processes_that_ask(compose: Any) -> None:

@@ -1,4 +1,4 @@
-"""What quantitative judges learn from people's ratings or rankings of single answers."""
+"""Human ratings of single answers, predicted by quantitative judges."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ _OTHER = (
 def learnt_ratings(
     context: dg.AssetExecutionContext, catalog: Catalog, embedding_store: StoredEmbeddings
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """One answer that people rated or ranked, or might have, with predictions of what they say.
+    """One answer, its human rating or rank if it has one, and the predictions of both.
 
     A rating is in points, a chance that of being the best of its set. No label on the question of
     an answer taught its prediction. Empty for a corpus of battles.

@@ -11,9 +11,10 @@ import pandas as pd
 
 from judgeline.intervals import BY_JUDGE
 from judgeline.report.battles import MOST_PER_PAGE, browser_of, lead_text
-from judgeline.report.companions import PLACING, companions_of, missing_section
+from judgeline.report.companions import PLACING, Companion, companions_of, missing_section
 from judgeline.report.evidence import beyond_lines, evidence_lines
 from judgeline.report.figures import (
+    Illustration,
     beta_figure,
     error_figure,
     interval_figure,
@@ -149,19 +150,9 @@ def _nearer_methods(tables: JudgeTables) -> str:
 
 def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> SimpleNamespace:
     """Return the section of a judge; a part without data is None."""
-    withheld, ranking, runs = tables.withheld, tables.ranking_method, tables.runs
-    board, conformal = tables.leaderboard, tables.conformal_calibration
-    asked = 1 - conformal.loc[conformal["method"] == ranking, "miscoverage"]
-    coverage = percent(asked.iloc[0]) if len(asked) else "conformal"
-    noted = conformal[conformal["note"] != ""].groupby("note", sort=False)["method"]
-    levels = tables.judge_diagnostics["level"].fillna("").astype(str)
-    diagnostics, single = tables.judge_diagnostics.assign(level=levels), levels == ""
-    checks = pd.DataFrame({"passed": []}) if tables.checks is None else tables.checks
-    if withheld and "asset" in checks:  # observations of assets that place models hold ratings
-        hidden = checks["observed"].mask(checks["asset"].isin(PLACING), "ratings are withheld")
-        checks = checks.assign(observed=hidden)
-    failed = checks[~checks["passed"].astype(bool)]
-    section = SimpleNamespace(
+    board, withheld, coverage = tables.leaderboard, tables.withheld, _coverage_text(tables)
+    has_ratings = not withheld or board["rating"].notna().any()
+    return SimpleNamespace(
         key=key,
         name=tables.display_name,
         slug=tables.judge,
@@ -170,54 +161,98 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
         findings=findings_of(tables),
         details=details_of(tables),
         standings=standings_of(board),
-        headline=[],
-        intervals=None,
-        browser=None,
+        intervals=interval_figure(board, key=f"{key}-intervals", coverage=coverage)
+        if has_ratings
+        else None,
         betas=make_grid(tables.beta_folds, "One row per fold", _BETAS),
-        diagnostics=make_grid(
-            diagnostics[single].drop(columns="level"), "One row per number", _DIAGNOSTICS
-        ),
-        levels=make_grid(diagnostics[~single], "One row per bin or group", _DIAGNOSTICS),
-        companions=[
-            *missing_section(tables.missingness, None if withheld else tables.missing_bounds, key),
-            *companions_of(tables.companions, key, withheld=bool(withheld)),
-        ],
-        checks=make_grid(
+        companions=_companions(tables, key),
+        origin={name: inert(value) for name, value in tables.origin.items()},
+        runs=_runs(tables.runs),
+        withheld=withheld,
+        **_diagnostics(tables.judge_diagnostics),
+        **_checks(tables),
+        **({"headline": [], "browser": None} if withheld else _rated(tables, key, room)),
+    )
+
+
+def _coverage_text(tables: JudgeTables) -> str:
+    table = tables.conformal_calibration
+    asked = 1 - table.loc[table["method"] == tables.ranking_method, "miscoverage"]
+    return percent(asked.iloc[0]) if len(asked) else "conformal"
+
+
+def _companions(tables: JudgeTables, key: str) -> list[Companion]:
+    """Return the parts on missing verdicts and on companion methods."""
+    bounds = None if tables.withheld else tables.missing_bounds
+    return [
+        *missing_section(tables.missingness, bounds, key),
+        *companions_of(tables.companions, key, withheld=bool(tables.withheld)),
+    ]
+
+
+def _diagnostics(table: pd.DataFrame) -> dict[str, Grid]:
+    """Return the diagnostics that are one number, and those by level, as grids."""
+    levels = table["level"].fillna("").astype(str)
+    single, of_levels = table[levels == ""].drop(columns="level"), table.assign(level=levels)
+    return {
+        "diagnostics": make_grid(single, "One row per number", _DIAGNOSTICS),
+        "levels": make_grid(of_levels[levels != ""], "One row per bin or group", _DIAGNOSTICS),
+    }
+
+
+def _checks(tables: JudgeTables) -> dict[str, Grid]:
+    """Return all quality checks and the failed ones as grids; withheld ratings are hidden."""
+    checks = pd.DataFrame({"passed": []}) if tables.checks is None else tables.checks
+    if tables.withheld and "asset" in checks:
+        hidden = checks["observed"].mask(checks["asset"].isin(PLACING), "ratings are withheld")
+        checks = checks.assign(observed=hidden)
+    failed = checks[~checks["passed"].astype(bool)]
+    return {
+        "checks": make_grid(
             checks,
             "One row per quality check; failed ones are marked",
             _CHECKS,
             marked=lambda row: not row.passed,
             mark="warns",
         ),
-        failed=make_grid(failed, "One row per check that failed", _CHECKS),
-        origin={name: inert(value) for name, value in tables.origin.items()},
-        runs=None
-        if runs is None or runs.empty
-        else make_grid(runs, "One row per table: when it was made last, and by which run", _RUNS),
-        withheld=withheld,
-    )
-    if not withheld or board["rating"].notna().any():
-        section.intervals = interval_figure(board, key=f"{key}-intervals", coverage=coverage)
-    if withheld:
-        return section
-    section.headline = _judge_headline(tables)
-    section.illustrations = [
+        "failed": make_grid(failed, "One row per check that failed", _CHECKS),
+    }
+
+
+def _runs(runs: pd.DataFrame | None) -> Grid | None:
+    if runs is None or runs.empty:
+        return None
+    return make_grid(runs, "One row per table: when it was made last, and by which run", _RUNS)
+
+
+def _rated(tables: JudgeTables, key: str, room: int) -> dict[str, Any]:
+    """Return the parts of a section that hold ratings by the judge."""
+    conformal, ranking = tables.conformal_calibration, tables.ranking_method
+    noted = conformal[conformal["note"] != ""].groupby("note", sort=False)["method"]
+    return {
+        "headline": _judge_headline(tables),
+        "illustrations": _illustrations(tables, key),
+        "methods": make_grid(
+            tables.summary,
+            "One row per way to rate; the marked one ranks the leaderboard",
+            f"method; {_ERRORS}",
+            marked=lambda row: row.method == ranking,
+        ),
+        "conformal": _conformal(tables),
+        "notes": [f"{', '.join(map(method_words, names))}: {note}." for note, names in noted],
+        "browser": browser_of(tables.battles, room=room),
+    }
+
+
+def _illustrations(tables: JudgeTables, key: str) -> list[Illustration]:
+    """Return the figures on a judge, in the order in which they are shown."""
+    return [
         ruler_figure(tables.heldout_ratings, key=f"{key}-ruler"),
         residual_figure(tables.heldout_ratings, key=f"{key}-residual"),
         reliability_figure(tables.scored_battles, key=f"{key}-reliability"),
-        error_figure(tables.summary, key=f"{key}-error", ranking_method=ranking),
+        error_figure(tables.summary, key=f"{key}-error", ranking_method=tables.ranking_method),
         beta_figure(tables.beta_folds, key=f"{key}-beta"),
     ]
-    section.methods = make_grid(
-        tables.summary,
-        "One row per way to rate; the marked one ranks the leaderboard",
-        f"method; {_ERRORS}",
-        marked=lambda row: row.method == ranking,
-    )
-    section.conformal = _conformal(tables)
-    section.notes = [f"{', '.join(map(method_words, names))}: {note}." for note, names in noted]
-    section.browser = browser_of(tables.battles, room=room)
-    return section
 
 
 def _judge_headline(tables: JudgeTables) -> list[tuple[str, str, str]]:
