@@ -134,7 +134,11 @@ def plan_of(
         half_width,
         n_needed,
         note,
+        gpu_hours=UNTIMED if judge.kind == "vllm" else "",
     )
+
+
+UNTIMED = "GPU hours not known before the first run"
 
 
 def gpu_hours(judge: JudgeDefinition, calls: Mapping[str, int], rates: Mapping[str, float]) -> str:
@@ -144,7 +148,7 @@ def gpu_hours(judge: JudgeDefinition, calls: Mapping[str, int], rates: Mapping[s
     """
     asked = {form: n for form, n in calls.items() if n}
     if not asked.keys() <= rates.keys():
-        return "GPU hours not known before the first run"
+        return UNTIMED
     options = judge.vllm or VllmOptions()
     n_gpus = options.tensor_parallel_size * options.data_parallel_size
     seconds = sum(n / rates[form] for form, n in asked.items())
@@ -167,6 +171,8 @@ def told(plan: JudgePlan) -> list[str]:
             f"completion tokens ({plan.tokens.basis})"
         )
         price = plan.gpu_hours or "price unknown: the judge has no 'price_per_million'"
+        if plan.gpu_hours == UNTIMED:
+            price = f"price unknown: a server of your own; {UNTIMED}"
         if plan.money is not None:
             price = (
                 f"about {plan.money:,.2f} {plan.currency}; without repairs and lost requests at "
@@ -194,7 +200,7 @@ def expect_calls(
     """
     more, repeater = repeats or ((), buyer)
     asked, n_times = form_with(form, judge), n_replicates or judge.replicates
-    answered, n_stored, note = NONE_ANSWERED, 0, ""
+    answered, n_stored, note, most = NONE_ANSWERED, 0, "", None
     if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
         is_off = judge.log_probabilities_of(form) == "off"
         guessed: Evidence = "samples" if is_off else "log-probabilities"
@@ -209,6 +215,7 @@ def expect_calls(
             )
     else:
         opened = open_it()
+        most = getattr(opened, "most_tokens", None)
         shown = runs_of(asked, opened.evidence, battles, n_times, first_replicate)
         needed, n_stored = buyer.missing(opened, shown)
         if more:
@@ -223,7 +230,9 @@ def expect_calls(
     if why := [failure.said for failure in failures if failure is not None]:
         note = "; ".join(filter(None, (note, f"{form}: {len(why):,} calls not made: {why[0]}")))
     is_served = needed and judge.kind in ("openai", "vllm")
-    tokens = estimate_tokens(judge, prompt_of(judge, form), needed, answered) if is_served else None
+    tokens = None
+    if is_served:
+        tokens = estimate_tokens(judge, prompt_of(judge, form), needed, answered, most)
     return Expected(len(needed), n_stored, tokens, note)
 
 
@@ -240,11 +249,13 @@ def estimate_tokens(
     prompt: Prompt,
     needed: Sequence[Presentation],
     answered: Answered = NONE_ANSWERED,
+    most_tokens: int | None = None,
 ) -> TokenEstimate:
     """Return the tokens that calls would take.
 
     Prompts are counted by stored answers of the same judge, else by their bytes; the `basis` says
     which. Answers without plausible usage are left out: servers that state none are stored as zero.
+    An answer has `most_tokens`, by default those of the decoding, at most.
     """
     if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")
@@ -272,7 +283,7 @@ def estimate_tokens(
         round(n_bytes * per_byte),
         round(completion * len(needed)),
         n_bytes + beside * len(needed),
-        fields.decoding.max_tokens * len(needed),
+        (most_tokens or fields.decoding.max_tokens) * len(needed),
         basis,
     )
 
