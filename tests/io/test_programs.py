@@ -176,15 +176,9 @@ def test_thumbs_on_both_outputs_of_a_test_are_a_vote(tmp_path: Path) -> None:
     path.write_text(
         evaluation(
             *(
-                output(
-                    test,
-                    at,
-                    name,
-                    thumbs[test][at],
-                    tone=float(rng.integers(11) + 5 * (thumbs[test][at] or 0)) / 15,
-                )
+                output(test, at, name, thumb, tone=(int(rng.integers(11)) + 5 * bool(thumb)) / 15)
                 for test in range(90)
-                for at, name in enumerate(names)
+                for at, (name, thumb) in enumerate(zip(names, thumbs[test], strict=True))
             )
         ),
         encoding="utf-8",
