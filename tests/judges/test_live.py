@@ -218,6 +218,27 @@ def test_a_message_in_parts_is_its_text(name: str, tmp_path: Path) -> None:
     assert len(server.presentations) == (1 if failure in (None, "refusal") else 2)
 
 
+def test_200_replies_in_parts_are_bought_once_and_errors_twice(tmp_path: Path) -> None:
+    """Every tenth is an error under the status of a success, which nobody can class."""
+
+    def reply(server: FaultServer, body: Body) -> Response:
+        if shown_texts(body)[0].endswith("7"):
+            return JSONResponse({"error": {"message": "no luck"}})
+        whole = completion(body, None)
+        text = {"type": "text", "text": judged(body)}
+        whole["choices"][0]["message"]["content"] = [THOUGHT, text]
+        return JSONResponse(whole)
+
+    budget = Budget()
+    with serving(failing(reply)) as server:
+        asked = live(server, tmp_path, concurrency=16)
+        given = answered(asked, some(200), budget)
+    failures = Counter(answer.failure for answer in given)
+    assert failures == {None: 180, "unreadable_reply": 20}
+    assert len(server.presentations) == 180 + 2 * 20 == budget.spent.calls
+    assert {answer.said for answer in given if answer.failure} == {"HTTP 200: no luck"}
+
+
 def streamed(body: Body, *, is_whole: bool = True) -> Response:
     """A completion in server-sent events, as they stand in the protocol: roles, pieces, an end."""
     text = judged(body)
