@@ -41,6 +41,8 @@ class TokenEstimate(NamedTuple):
     basis: str
 
 
+UNTIMED = "GPU hours not known before the first run"
+
 Answered = tuple[Sequence[Presentation], pd.DataFrame]
 """Presentations with the stored answers to them, row by row."""
 NONE_ANSWERED: Answered = ((), pd.DataFrame({"prompt_tokens": []}))
@@ -72,7 +74,7 @@ class JudgePlan:
 
     What the ratings' intervals would gain (`half_width`), what would change the number of calls
     (`note`), the cap that stops the run before them (`cut_short`) and the hours of our own GPUs
-    (`gpu_hours`) are words, or empty.
+    (`gpu_hours`) are words, or empty. `is_own` says that its server is our own.
     """
 
     judge: str
@@ -88,6 +90,12 @@ class JudgePlan:
     note: str = ""
     cut_short: str = ""
     gpu_hours: str = ""
+    is_own: bool = False
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the GPU hours are known."""
+        return self.gpu_hours not in ("", UNTIMED)
 
     @property
     def n_tokens(self) -> int:
@@ -134,11 +142,8 @@ def plan_of(
         half_width,
         n_needed,
         note,
-        gpu_hours=UNTIMED if judge.kind == "vllm" else "",
+        is_own=judge.kind == "vllm",
     )
-
-
-UNTIMED = "GPU hours not known before the first run"
 
 
 def gpu_hours(judge: JudgeDefinition, calls: Mapping[str, int], rates: Mapping[str, float]) -> str:
@@ -170,9 +175,8 @@ def told(plan: JudgePlan) -> list[str]:
             f"about {plan.tokens.prompt_tokens:,} prompt and {plan.tokens.completion_tokens:,} "
             f"completion tokens ({plan.tokens.basis})"
         )
-        price = plan.gpu_hours or "price unknown: the judge has no 'price_per_million'"
-        if plan.gpu_hours == UNTIMED:
-            price = f"price unknown: a server of your own; {UNTIMED}"
+        why = "a server of your own" if plan.is_own else "the judge has no 'price_per_million'"
+        price = plan.gpu_hours if plan.is_timed else f"price unknown: {why}"
         if plan.money is not None:
             price = (
                 f"about {plan.money:,.2f} {plan.currency}; without repairs and lost requests at "

@@ -20,7 +20,7 @@ from assets.settings import BUDGET_TAG
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.definition import JudgeDefinition
-from judgeline.judges.judge_plan import UNTIMED, JudgePlan
+from judgeline.judges.judge_plan import JudgePlan
 from judgeline.options import COULD_NOT_RUN, OK
 from judgeline.terminal import plain
 from pipelines.commands import console as terminal
@@ -190,9 +190,8 @@ def together(plan: Sequence[JudgePlan]) -> str:
         money = sum(step.money or 0.0 for step in plan if step.currency == currency)
         parts.append(f"about {money:,.2f} {currency}")
     due = [step for step in plan if step.n_calls and step.tokens and step.money is None]
-    timed = [step for step in due if step.gpu_hours not in ("", UNTIMED)]
-    parts += [f"{step.partition} {step.gpu_hours}" for step in timed]
-    if unpriced := {step.judge for step in due if step not in timed}:
+    parts += [f"{step.partition} {step.gpu_hours}" for step in due if step.is_timed]
+    if unpriced := {step.judge for step in due if not step.is_timed}:
         parts.append(f"price unknown of {', '.join(sorted(unpriced))}")
     return ", ".join(parts)
 

@@ -1,7 +1,7 @@
 """GPU hours of a plan for servers of our own, by the speed of earlier runs."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import dagster as dg
@@ -29,24 +29,20 @@ def with_gpu_hours(
     store: ParquetStore,
     opened: Opened,
 ) -> tuple[JudgePlan, ...]:
-    """Return a plan, a step per corpus and judge `asked`, with the GPU hours that are known.
+    """Return a plan, a step per corpus and judge `asked`, with GPU hours of servers of our own.
 
-    The instance is opened only where a judge of our own was asked something before.
+    The instance is opened only where a judge was asked something before.
     """
-    has_own = any(judge.kind == "vllm" for _, judge in asked)
-    if not has_own or not _is_made(catalog, store):
+    if not any(step.is_own for step in plan):
         return tuple(plan)
-    with opened() as instance:
-        return tuple(
-            replace(step, gpu_hours=gpu_hours(judge, step.by_form, speeds(instance, judge, corpus)))
-            if judge.kind == "vllm" and step.n_calls
-            else step
-            for step, (corpus, judge) in zip(plan, asked, strict=True)
-        )
-
-
-def _is_made(catalog: Catalog, store: ParquetStore) -> bool:
-    return any(store.partitions(name, slug) for name in ASKED for slug in catalog.corpora())
+    is_made = any(store.partitions(name, slug) for name in ASKED for slug in catalog.corpora())
+    timed = []
+    with opened() if is_made else nullcontext() as instance:
+        for step, (corpus, judge) in zip(plan, asked, strict=True):
+            rates = speeds(instance, judge, corpus) if instance and step.is_own else {}
+            hours = gpu_hours(judge, step.by_form, rates) if step.is_own else ""
+            timed.append(replace(step, gpu_hours=hours))
+    return tuple(timed)
 
 
 def speeds(

@@ -202,8 +202,8 @@ def test_prices_of_several_judges_are_added_by_currency():
     assert backfill.together([priced, priced, other, unknown]) == (
         "6 calls, about 60 tokens, about 3.00 EUR, about 0.25 USD, price unknown of d"
     )
-    timed = JudgePlan("v", "c|v", 1, tokens=tokens, gpu_hours="about 2 GPU hours")
-    untimed = JudgePlan("w", "c|w", 1, tokens=tokens, gpu_hours=UNTIMED)
+    timed = JudgePlan("v", "c|v", 1, tokens=tokens, gpu_hours="about 2 GPU hours", is_own=True)
+    untimed = JudgePlan("w", "c|w", 1, tokens=tokens, gpu_hours=UNTIMED, is_own=True)
     assert backfill.together([timed, untimed]) == (
         "2 calls, about 30 tokens, c|v about 2 GPU hours, price unknown of w"
     )
@@ -212,7 +212,7 @@ def test_prices_of_several_judges_are_added_by_currency():
 @pytest.mark.parametrize(
     ("known", "line", "together"),
     [
-        (False, "price unknown: a server of your own; GPU hours not known", "price unknown of own"),
+        (False, "price unknown: a server of your own", "price unknown of own"),
         (True, "about 0.083 GPU hours, at 2.0 calls a second", "tiny|own about 0.083 GPU hours"),
     ],
 )

@@ -297,9 +297,7 @@ def test_a_server_of_our_own_takes_the_gpu_hours_of_its_last_run(desk: Desk) -> 
         return told(step)[2]
 
     with dg.instance_for_test() as instance:
-        assert line(instance) == (
-            "price unknown: a server of your own; GPU hours not known before the first run"
-        )
+        assert line(instance) == "price unknown: a server of your own"
         identity = judge_key(open_judge(judge, desk.corpus))
         for n_asked, seconds, key in ((90, 30.0, identity), (0, 0.0, identity), (9, 1.0, "other")):
             said = {"n_asked": n_asked, "seconds_asking": seconds, "judge_identity": key}
