@@ -366,6 +366,8 @@ def show_agreement(console: Console, found: "pd.DataFrame", source: str) -> None
 
 def show_splits(console: Console, splits: "pd.DataFrame", n_labels: int) -> None:
     """Print which further answers of each system people should label."""
+    from judgeline.winrate.labels import paying_text
+
     names = ("system", "passed", "failed", "label more that pass", "that fail")
     widths, rows = ("half-width now", "half-width then"), []
     for row in splits.to_dict("records"):
@@ -375,6 +377,9 @@ def show_splits(console: Console, splits: "pd.DataFrame", n_labels: int) -> None
         rows.append((row["system"], *counts, *(own if row["status"] == "ok" else ["-"] * 4)))
     title = f"{n_labels:,} labels of each system in all, and the half-width of 'corrected'"
     console.print(plain_table(title, (*names, *widths), rows))
+    for row in splits[splits["status"].eq("ok")].to_dict("records"):
+        worth = paying_text(row["pays_from"], row["pays_to"])
+        console.print(f"{plain(row['system'])}: {worth}", soft_wrap=True)
     for row in splits[splits["note"].ne("")].to_dict("records"):
         noted = f"[yellow]Note[/], {plain(row['system'])}: {plain(row['note'])}"
         console.print(noted, soft_wrap=True)

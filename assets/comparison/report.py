@@ -205,7 +205,7 @@ with previews_silenced():
     partitions_def=CORPUS,
     kinds={"html"},
     owners=["team:evaluation"],
-    code_version="4",
+    code_version="5",
     automation_condition=REPORTS,
     check_specs=[SELF_CONTAINED],
     ins={

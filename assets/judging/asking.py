@@ -53,7 +53,7 @@ def ask_judge(
     judge = catalog.judge(slug)
     budget = capped(context, budget, costs_money=judge.kind == "openai")
     say = partial(_say, context, slug)
-    buyer = _buyer(context, judge, verdict_store, budget)
+    named, buyer = _named(judge, form), _buyer(context, judge, verdict_store, budget)
     if n_covered:
         buyer = buyer.repeating(n_covered)
     definition = catalog.corpus(corpus)
@@ -86,13 +86,18 @@ def ask_judge(
             battles,
             slug=slug,
             n_replicates=n_replicates or judge.replicates,
-            on_progress=paced(judge.slug, judge.price_per_million, partial(_log, context)),
+            on_progress=paced(named, judge.price_per_million, partial(_log, context)),
             buyer=buyer,
         )
     entries = _account(context, opened, answers, buyer.account, judge.price_per_million)
     return dg.MaterializeResult(
         value=answers, metadata={**expected, **account_of(answers), **entries}
     )
+
+
+def _named(judge: JudgeDefinition, form: FormName) -> str:
+    """Return the name of a judge in a line about one form, with that form if there are others."""
+    return judge.slug if len(judge.asks) == 1 else f"{judge.slug}, {form}:"
 
 
 def _say(

@@ -41,6 +41,8 @@ class TokenEstimate(NamedTuple):
     basis: str
 
 
+UNTIMED = "GPU hours not known before the first run"
+
 Answered = tuple[Sequence[Presentation], pd.DataFrame]
 """Presentations with the stored answers to them, row by row."""
 NONE_ANSWERED: Answered = ((), pd.DataFrame({"prompt_tokens": []}))
@@ -72,7 +74,7 @@ class JudgePlan:
 
     What the ratings' intervals would gain (`half_width`), what would change the number of calls
     (`note`), the cap that stops the run before them (`cut_short`) and the hours of our own GPUs
-    (`gpu_hours`) are words, or empty.
+    (`gpu_hours`) are words, or empty. `is_own` says that its server is our own.
     """
 
     judge: str
@@ -88,6 +90,12 @@ class JudgePlan:
     note: str = ""
     cut_short: str = ""
     gpu_hours: str = ""
+    is_own: bool = False
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the GPU hours are known."""
+        return self.gpu_hours not in ("", UNTIMED)
 
     @property
     def n_tokens(self) -> int:
@@ -134,6 +142,7 @@ def plan_of(
         half_width,
         n_needed,
         note,
+        is_own=judge.kind == "vllm",
     )
 
 
@@ -144,7 +153,7 @@ def gpu_hours(judge: JudgeDefinition, calls: Mapping[str, int], rates: Mapping[s
     """
     asked = {form: n for form, n in calls.items() if n}
     if not asked.keys() <= rates.keys():
-        return "GPU hours not known before the first run"
+        return UNTIMED
     options = judge.vllm or VllmOptions()
     n_gpus = options.tensor_parallel_size * options.data_parallel_size
     seconds = sum(n / rates[form] for form, n in asked.items())
@@ -166,7 +175,8 @@ def told(plan: JudgePlan) -> list[str]:
             f"about {plan.tokens.prompt_tokens:,} prompt and {plan.tokens.completion_tokens:,} "
             f"completion tokens ({plan.tokens.basis})"
         )
-        price = plan.gpu_hours or "price unknown: the judge has no 'price_per_million'"
+        why = "a server of your own" if plan.is_own else "the judge has no 'price_per_million'"
+        price = plan.gpu_hours if plan.is_timed else f"price unknown: {why}"
         if plan.money is not None:
             price = (
                 f"about {plan.money:,.2f} {plan.currency}; without repairs and lost requests at "
@@ -194,7 +204,7 @@ def expect_calls(
     """
     more, repeater = repeats or ((), buyer)
     asked, n_times = form_with(form, judge), n_replicates or judge.replicates
-    answered, n_stored, note = NONE_ANSWERED, 0, ""
+    answered, n_stored, note, most = NONE_ANSWERED, 0, "", None
     if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
         is_off = judge.log_probabilities_of(form) == "off"
         guessed: Evidence = "samples" if is_off else "log-probabilities"
@@ -209,6 +219,7 @@ def expect_calls(
             )
     else:
         opened = open_it()
+        most = getattr(opened, "most_tokens", None)
         shown = runs_of(asked, opened.evidence, battles, n_times, first_replicate)
         needed, n_stored = buyer.missing(opened, shown)
         if more:
@@ -223,7 +234,9 @@ def expect_calls(
     if why := [failure.said for failure in failures if failure is not None]:
         note = "; ".join(filter(None, (note, f"{form}: {len(why):,} calls not made: {why[0]}")))
     is_served = needed and judge.kind in ("openai", "vllm")
-    tokens = estimate_tokens(judge, prompt_of(judge, form), needed, answered) if is_served else None
+    tokens = None
+    if is_served:
+        tokens = estimate_tokens(judge, prompt_of(judge, form), needed, answered, most)
     return Expected(len(needed), n_stored, tokens, note)
 
 
@@ -240,11 +253,13 @@ def estimate_tokens(
     prompt: Prompt,
     needed: Sequence[Presentation],
     answered: Answered = NONE_ANSWERED,
+    most_tokens: int | None = None,
 ) -> TokenEstimate:
     """Return the tokens that calls would take.
 
     Prompts are counted by stored answers of the same judge, else by their bytes; the `basis` says
     which. Answers without plausible usage are left out: servers that state none are stored as zero.
+    An answer has `most_tokens`, by default those of the decoding, at most.
     """
     if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")
@@ -272,7 +287,7 @@ def estimate_tokens(
         round(n_bytes * per_byte),
         round(completion * len(needed)),
         n_bytes + beside * len(needed),
-        fields.decoding.max_tokens * len(needed),
+        (most_tokens or fields.decoding.max_tokens) * len(needed),
         basis,
     )
 

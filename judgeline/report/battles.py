@@ -18,6 +18,7 @@ _IDS_SHOWN = 5
 _OF_INFLUENCES = ("model", "opponent", "battle_id", "influence", "outcome", "expected")
 _OF_ANSWERS = (
     "order", "replicate", "status", "answer", "identity", "prompt_tokens", "completion_tokens",
+    "reasoning",
 )  # fmt: skip
 RUBRIC_POINTS, PLAIN_POINTS = "rubric points", "points (plain verdict)"
 
@@ -27,7 +28,8 @@ class Reading:
     """One answer of the judge about a battle; differences are of the model, minus its opponent.
 
     `difference` is in `unit`, None where the answer could not be read. `shown_first` is the model
-    or the opponent, None where a mean over orders was published.
+    or the opponent, None where a mean over orders was published. `reasoning` is what a judge that
+    thinks thought before its answer, None where none was sent.
     """
 
     order: str
@@ -40,6 +42,7 @@ class Reading:
     prompt_tokens: int | None
     completion_tokens: int | None
     unit: str = RUBRIC_POINTS
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,9 @@ class Evidence:
     @property
     def size(self) -> int:
         """Return the characters of the battle on the page, approximately."""
-        texts = [text for _, text in self.texts] + [one.answer for one in self.readings]
+        texts = [text for _, text in self.texts] + [
+            said for one in self.readings for said in (one.answer, one.reasoning)
+        ]
         identities = sum(len(one.identity) for one in self.readings)
         return _OVERHEAD + identities + sum(min(len(text or ""), MOST_TEXT) for text in texts)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import Floats, require
@@ -142,11 +143,38 @@ def judge_or_humans(
     skill = q0 + q1 - 1
     remedy = "more than 1: a judge no better than chance is worth no label"
     require(skill > 0, "specificity + sensitivity", q0 + q1, remedy)
-    spread = (1 - wins) * np.sqrt(_bernoulli(q0)) + wins * np.sqrt(_bernoulli(q1))
-    sampling = _bernoulli(wins * q1 + (1 - wins) * (1 - q0))
-    adjusted = (spread**2 + labels_per_test_battle * sampling) / skill**2
+    adjusted = _corrected_variance(wins, q0, q1, labels_per_test_battle) / skill**2
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(_bernoulli(wins) / adjusted)
+
+
+def _corrected_variance(wins: Any, q0: Any, q1: Any, labels_per_test_battle: float) -> Any:
+    """Return the variance, per label in the best division, of the corrected rate times skill."""
+    spread = (1 - wins) * np.sqrt(_bernoulli(q0)) + wins * np.sqrt(_bernoulli(q1))
+    sampling = _bernoulli(wins * q1 + (1 - wins) * (1 - q0))
+    return spread**2 + labels_per_test_battle * sampling
+
+
+def paying_rates(
+    specificity: float, sensitivity: float, *, labels_per_test_battle: float = 0.0
+) -> tuple[float, float]:
+    """Return the win rates between which `judge_or_humans` exceeds 1; NaN twice if it never does.
+
+    Between them the corrected win rate varies less than as many labels averaged alone. Arguments
+    and errors are those of `judge_or_humans`: its ratio exceeds 1 where a parabola in the win
+    rate, at most 0 at 0 and at 1, is positive.
+    """
+    given = {"specificity": specificity, "sensitivity": sensitivity}
+    judge_or_humans(0.5, **given, labels_per_test_battle=labels_per_test_battle)
+    wins, skill = Polynomial([0, 1]), specificity + sensitivity - 1
+    corrected = _corrected_variance(wins, specificity, sensitivity, labels_per_test_battle)
+    gain = skill**2 * _bernoulli(wins) - corrected
+    _, slope, curvature = [*gain.coef, 0.0, 0.0][:3]
+    best = -slope / (2 * curvature) if curvature < 0 else math.nan
+    if not (0 < best < 1 and gain(best) > 0):
+        return math.nan, math.nan
+    reach = math.sqrt(-gain(best) / curvature)
+    return float(best - reach), float(best + reach)
 
 
 def _bernoulli(share: Any) -> Any:
@@ -347,6 +375,14 @@ def plan_text(plan: LabelPlan, *, said_by: str, won: str, lost: str) -> str:
         f"Label {total} more {'battle' if total == 1 else 'battles'}, {plan.n_won} where {said_by} "
         f"said {won} and {plan.n_lost} where {said_by} said {lost}, for {reach}."
     )
+
+
+def paying_text(pays_from: float, pays_to: float) -> str:
+    """Return the range of `paying_rates` as a sentence about the rows of pass rates."""
+    narrower = "With this judge, labels alone are narrower than 'corrected'"
+    if math.isnan(pays_from):
+        return f"{narrower} at every rate."
+    return f"{narrower} for rates below {pays_from:.0%} or above {pays_to:.0%}."
 
 
 _WAYS: dict[str, tuple[Callable[..., LabelPlan], str]] = {

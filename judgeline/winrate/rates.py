@@ -12,6 +12,8 @@ from judgeline.winrate.labels import (
     LabelPlan,
     decisive_counts,
     half_width_at_hand,
+    paying_rates,
+    smoothed_rates,
     split_labels,
 )
 from judgeline.winrate.outcomes import (
@@ -99,9 +101,10 @@ class LabelSplits(NamedTuple):
     """One row per system: labels at hand, and further ones by what people will say of the answer.
 
     `half_width`, a share of answers, is what the interval of `corrected` is to be expected to have
-    then, and `half_width_now` what the labels at hand give it. Plans are NaN where `status` is not
-    ok, and `note` says why: ``class-absent``, ``chance``. Of a plan that needs more answers than
-    the system has, it says how many.
+    then, and `half_width_now` what the labels at hand give it. `corrected` is narrower than as many
+    random labels alone for rates from `pays_from` to `pays_to`, NaN where for none. Plans are NaN
+    where `status` is not ok, and `note` says why: ``class-absent``, ``chance``. Of a plan that
+    needs more answers than the system has, it says how many.
     """
 
     system: NDArray[np.str_]
@@ -111,6 +114,8 @@ class LabelSplits(NamedTuple):
     more_failed: Floats
     half_width: Floats
     half_width_now: Floats
+    pays_from: Floats
+    pays_to: Floats
     status: NDArray[np.str_]
     note: NDArray[np.str_]
 
@@ -211,9 +216,14 @@ def split_of_labels(
         try:
             plan = split_labels(at_hand, n_labels=n_labels, quantile=quantile)
             now = half_width_at_hand(at_hand, quantile=quantile)
-            rows.append((name, *have, *plan, now, "ok", _lacking(plan, int(own[:, NO_VOTE].sum()))))
+            n_left = int(own[:, NO_VOTE].sum())
+            judge = smoothed_rates(at_hand, quantile)
+            pays = paying_rates(
+                judge.specificity, judge.sensitivity, labels_per_test_battle=n_labels / n_left
+            )
+            rows.append((name, *have, *plan, now, *pays, "ok", _lacking(plan, n_left)))
         except NoWinRateError as error:
-            rows.append((name, *have, *[np.nan] * 4, error.status, str(error)))
+            rows.append((name, *have, *[np.nan] * 6, error.status, str(error)))
     return LabelSplits(*(np.array(column) for column in zip(*rows, strict=True)))
 
 

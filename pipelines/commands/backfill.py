@@ -24,6 +24,7 @@ from judgeline.judges.judge_plan import JudgePlan
 from judgeline.options import COULD_NOT_RUN, OK
 from judgeline.terminal import plain
 from pipelines.commands import console as terminal
+from pipelines.commands.gpu_hours import with_gpu_hours
 from pipelines.commands.plan import (
     WHOLE,
     common_part,
@@ -91,6 +92,7 @@ def run_backfill(
         _require_read(corpus, store)
         sample, came = (store.stored(asset, corpus.slug) for asset in _READ)
         plan.append(plan_judge(judge, corpus, sample, came, store, buyer))
+    plan = [*with_gpu_hours(plan, pairs, catalog, store, open_instance)]
     terminal.print_plan(plan, console)
     for line in (f"Together: {together(plan)}", *_left_to_sensor(pairs, store)):
         terminal.said(console, line)
@@ -187,8 +189,9 @@ def together(plan: Sequence[JudgePlan]) -> str:
     for currency in sorted({step.currency for step in plan if step.money is not None}):
         money = sum(step.money or 0.0 for step in plan if step.currency == currency)
         parts.append(f"about {money:,.2f} {currency}")
-    unpriced = {step.judge for step in plan if step.n_calls and step.tokens and step.money is None}
-    if unpriced:
+    due = [step for step in plan if step.n_calls and step.tokens and step.money is None]
+    parts += [f"{step.partition} {step.gpu_hours}" for step in due if step.is_timed]
+    if unpriced := {step.judge for step in due if not step.is_timed}:
         parts.append(f"price unknown of {', '.join(sorted(unpriced))}")
     return ", ".join(parts)
 

@@ -272,6 +272,8 @@ def failed_check(found: dg.AssetCheckEvaluation, partition: str) -> FailedCheck:
 class RunOutcome:
     """Outcome of runs of the lineage of a corpus; of a dry run, `n_battles` and `plan`.
 
+    A dry run of ratings of single answers has `n_texts` in place of battles.
+
     `judges` are those asked for, or that the corpus implies; `errors` say why something could not
     run, one paragraph each; `report` is the one that this run wrote. The tables of assets in
     `there` can be read; those in `made`, with their partitions, were made now, and those in
@@ -284,10 +286,20 @@ class RunOutcome:
     errors: list[str] = field(default_factory=list)
     report: Path | None = None
     n_battles: int | None = None
+    n_texts: int | None = None
     plan: tuple[JudgePlan, ...] = ()
     there: set[dg.AssetKey] = field(default_factory=set)
     made: set[_Table] = field(default_factory=set)
     up_to_date: set[_Table] = field(default_factory=set)
+
+    @property
+    def intention(self) -> str:
+        """What a dry run would do, in words; empty for any other run."""
+        if self.n_texts is not None:
+            return f"Would learn from {self.n_texts:,} rated texts of {self.corpus}."
+        if self.n_battles is not None:
+            return f"Would judge {self.n_battles:,} battles of {self.corpus}:"
+        return ""
 
     @property
     def ends_in_a_board(self) -> bool:
@@ -318,8 +330,8 @@ def print_plan(plan: Iterable[JudgePlan], console: Console) -> None:
 
 def print_outcome(outcome: RunOutcome, console: Console) -> None:
     """Print the outcome of a run: its plan, or every failure with its cause."""
-    if outcome.n_battles is not None:
-        console.print(f"Would judge {outcome.n_battles:,} battles of {plain(outcome.corpus)}:")
+    if outcome.intention:
+        said(console, outcome.intention)
     print_plan(outcome.plan, console)
     for check in outcome.failed_checks:
         kind, style = ("Gate", "bold red") if check.is_gate else ("Warning", "yellow")

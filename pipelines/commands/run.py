@@ -23,11 +23,10 @@ from assets.judging.assets import ASKED
 from assets.judging.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from judgeline.intervals import withheld_reason
-from judgeline.io.layouts.ratings import RATINGS
+from judgeline.io.layouts.ratings import RATINGS, read_ratings
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import Buyer
 from judgeline.judges.definition import JudgeDefinition
-from judgeline.judges.judge_plan import JudgePlan, gpu_hours
 from judgeline.paths import readable_home_message
 from judgeline.suggest import unknown_name
 from judgeline.tables.intervals import with_judge_columns
@@ -44,6 +43,7 @@ from pipelines.commands.console import (
     print_outcome,
     said,
 )
+from pipelines.commands.gpu_hours import with_gpu_hours
 from pipelines.commands.leaderboards import print_conclusion
 from pipelines.commands.plan import (
     WHOLE,
@@ -63,6 +63,7 @@ from pipelines.instance.processes import this_host
 from pipelines.sensors.candidates import PLACES_TAG, has_candidates, placing_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
+from resources.corpora.locations import corpus_files
 from resources.opening import require_asked
 from resources.stores import StoredVerdicts
 from resources.tables.store import ParquetStore, ParquetTables
@@ -137,7 +138,8 @@ class _Request:
         """Return the calls of each judge that a run would make; nobody is asked."""
         chosen, defs = self.choose(), build_definitions(tables=self.tables)
         if self.definition.reader == RATINGS.name:
-            return RunOutcome(self.corpus, n_battles=0)
+            texts = read_ratings(corpus_files(self.definition))
+            return RunOutcome(self.corpus, n_texts=len(texts))
         selected = _selected(defs, self.select)
         asks, buyer = _asking(selected), self._buyer()
         self._require_asked(chosen, asks)
@@ -149,31 +151,10 @@ class _Request:
                     settled[judge.slug] = record.settled(asks, selected, self.corpus, judge.slug)
         known = (self.definition, chosen, self.store, buyer)
         n_battles, plan = plan_run(*known, asks=asks, settled=settled)
-        if any(judge.kind == "vllm" for judge in chosen):
-            plan = self._with_gpu_hours(plan, chosen, defs)
+        asked = [(self.definition, judge) for judge in chosen]
+        plan = with_gpu_hours(plan, asked, self.catalog, self.store, self._opened)
         names = tuple(judge.slug for judge in chosen)
         return RunOutcome(self.corpus, names, n_battles=n_battles, plan=plan)
-
-    def _with_gpu_hours(
-        self, plan: Sequence[JudgePlan], judges: Sequence[JudgeDefinition], defs: dg.Definitions
-    ) -> tuple[JudgePlan, ...]:
-        """Return a plan with the GPU hours of servers of our own, by the speed of earlier runs."""
-        are_made = any(
-            self.store.partitions(name, slug) for name in ASKED for slug in self.catalog.corpora()
-        )
-        with self._opened() if are_made else nullcontext() as recorded:
-            record = self._record(recorded, defs) if recorded else None
-            speeds = {
-                judge.slug: record.speeds(judge, self.definition) if record else {}
-                for judge in judges
-                if judge.kind == "vllm"
-            }
-        return tuple(
-            replace(step, gpu_hours=gpu_hours(judge, step.by_form, speeds[judge.slug]))
-            if judge.slug in speeds and step.n_calls
-            else step
-            for step, judge in zip(plan, judges, strict=True)
-        )
 
     def run(self, budget: Budget | None, console: Console, *, verbose: bool) -> RunOutcome:
         """Make the tables, once the endpoint of each judge that is to be asked has answered."""

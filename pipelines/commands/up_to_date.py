@@ -13,23 +13,17 @@ import dagster as dg
 
 from assets.judging.assets import FORM_OF
 from assets.partitions import CORPUS, corpus_judge_key
-from assets.provenance import check_records, latest, latest_said, metadata_of, settled_judges
+from assets.provenance import check_records, latest, metadata_of, settled_judges
 from assets.settings import SETTINGS, value
 from judgeline.judges.buying import RETRIED, is_retried
-from judgeline.judges.definition import JudgeDefinition
-from judgeline.judges.forms.registered import FORM_TABLES
 from pipelines.commands.console import FailedCheck, failed_check
 from pipelines.instance import internals
 from pipelines.sensors.activity import identity_now
 from resources.config.catalog import Catalog
-from resources.config.corpora import CorpusDefinition
 from resources.stores import StoredVerdicts
 from resources.tables.store import ParquetStore
 
 _REPORT = dg.AssetKey("report")
-
-_RUNS = 50
-"""Latest tables of a judge among which one tells its speed: many are made of stored answers."""
 
 Place = tuple[str, ...]
 """A corpus, and the judge where a partition has one."""
@@ -77,20 +71,6 @@ class LineageRecord:
             keys - common, corpus_judge_key(corpus, judge)
         )
         return [name for name, needed in behind.items() if not needed & due]
-
-    def speeds(self, judge: JudgeDefinition, corpus: CorpusDefinition) -> dict[str, float]:
-        """Return a judge's calls a second by form, in the last run that asked it on any corpus."""
-        found = {}
-        for form in judge.asks:
-            asset, now = FORM_TABLES[form].name, identity_now(judge, corpus, form)
-            places = self.instance.get_materialized_partitions(dg.AssetKey(asset))
-            own = [place for place in places if place.endswith(f"|{judge.slug}")]
-            for made in latest_said(self.instance, asset, own, _RUNS):
-                n_asked, seconds = (made.get(name, 0) for name in ("n_asked", "seconds_asking"))
-                if n_asked and seconds and made.get("judge_identity") == now:
-                    found[form] = n_asked / seconds
-                    break
-        return found
 
     def failed_checks(self, keys: Collection[dg.AssetKey], partition: str) -> list[FailedCheck]:
         """Return the checks that failed when tables of a partition were made, in their order."""

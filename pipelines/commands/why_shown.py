@@ -191,6 +191,8 @@ def _battle(evidence: Evidence, full_text: bool) -> Iterator[Line]:
         call = f"{first}{points}; call {reading.identity[:16]}"
         yield Line(0, f"verdict {reading.order}{again}", call)
         yield text("the judge, word for word", reading.answer or "(nothing)")
+        if reading.reasoning:
+            yield text("its thoughts before that", reading.reasoning)
 
 
 def _origin(why: Why) -> Iterator[Line]:

@@ -22,6 +22,8 @@ TEMPLATE = read_template("fenced-rubric.txt")
 PROMPT = Prompt(TEMPLATE, RUBRIC)
 QUICK = RetryPolicy(attempts=8, base_s=0.002, cap_s=0.01)
 FIELDS: dict[str, Any] = {"model": "tiny", "endpoint_name": "here"}
+PATIENT_S = 60.0
+"""Seconds for a reply that comes: a busy machine takes its time."""
 NOWHERE = FaultServer(url="http://127.0.0.1:9/v1")
 
 Fault = Callable[[tuple[str, ...], int], str | None]
@@ -61,7 +63,7 @@ def live(
     warn: Callable[[str], None] = logging.warning,
     **fields: Any,
 ) -> ServedJudge:
-    declared = ServedFields(**{**FIELDS, "timeout_s": 2.0, **fields})
+    declared = ServedFields(**{**FIELDS, "timeout_s": PATIENT_S, **fields})
     site = Site(Endpoint(server.url, key), folder, policy, warn)
     return LiveJudge("j", declared, PROMPT, site)
 

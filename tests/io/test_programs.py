@@ -99,7 +99,9 @@ def test_battles_of_judge_arena_keep_judge_and_people_apart() -> None:
         read_judged_battles(battles.assign(source="crowd"))
 
 
-def output(test: int, column: int, provider: str, **rubrics: float | None) -> dict[str, Any]:
+def output(
+    test: int, column: int, provider: str, thumb: bool | None = None, **rubrics: float | None
+) -> dict[str, Any]:
     """Return an output as promptfoo writes it; None is a grader's failure, which it scores 0."""
     parts: list[Mapping[str, Any]] = [
         {
@@ -110,7 +112,8 @@ def output(test: int, column: int, provider: str, **rubrics: float | None) -> di
         }
         for metric, score in rubrics.items()
     ]
-    parts.append({"pass": True, "score": 1, "assertion": {"type": "human"}})
+    if thumb is not None:
+        parts.append({"pass": thumb, "score": int(thumb), "assertion": {"type": "human"}})
     parts.append({"pass": True, "score": 1, "assertion": {"type": "contains"}})
     graded = {"pass": True, "score": 0.5, "componentResults": parts if rubrics else []}
     named = {"id": provider, "label": ""}
@@ -152,7 +155,7 @@ def test_repeated_tests_of_promptfoo_are_one_question(tmp_path: Path) -> None:
     scores = {0: (0.2, 0.4), 1: (0.4, 0.8), 2: (1.0, 0.0)}  # test 1 repeats test 0
     asked = {0: {"q": "one", "n": 1}, 1: {"n": 1, "q": "one"}, 2: {"q": "two", "n": 1}}
     outputs = [
-        {**output(test, column, name, tone=scores[test][column]), "vars": asked[test]}
+        {**output(test, column, name, True, tone=scores[test][column]), "vars": asked[test]}
         for test in asked
         for column, name in enumerate(("small", "large"))
     ]
@@ -161,9 +164,32 @@ def test_repeated_tests_of_promptfoo_are_one_question(tmp_path: Path) -> None:
     sides = read.scored.set_index("question_id")["score_difference"]  # large less small
     assert sides.to_dict() == pytest.approx({"e/0": 0.3, "e/2": -1.0})
     assert "1 of 3 tests have the variables of an earlier one" in " ".join(read.notes)
-    # a thumb of a person on one output is no vote between two, and is not passed over in silence
+    assert read.scored["human_outcome"].tolist() == [0.5, 0.5]  # people passed all of them
     assert "6 outputs have a person's rating" in " ".join(read.notes)
     assert "judgeline rates" in " ".join(judgeline.doctor(path, judge="tone").concerns)
+
+
+def test_thumbs_on_both_outputs_of_a_test_are_a_vote(tmp_path: Path) -> None:
+    path, rng = tmp_path / "results.json", np.random.default_rng(1)
+    names = ("large", "middle", "small")  # in the order of sides
+    thumbs = [[[True, False, None][rng.integers(3)] for _ in names] for _ in range(90)]
+    path.write_text(
+        evaluation(
+            *(
+                output(test, at, name, thumb, tone=(int(rng.integers(11)) + 5 * bool(thumb)) / 15)
+                for test in range(90)
+                for at, (name, thumb) in enumerate(zip(names, thumbs[test], strict=True))
+            )
+        ),
+        encoding="utf-8",
+    )
+    found = read_judged_battles(path, judge="tone").scored
+    votes = found.set_index(["question_id", "model_a", "model_b"])["human_outcome"]
+    assert len(votes) == 3 * 90
+    for (question, one, two), vote in votes.items():
+        a, b = (thumbs[int(question.split("/")[1])][names.index(name)] for name in (one, two))
+        assert np.isnan(vote) if None in (a, b) else vote == 0.5 + (a - b) / 2
+    assert len(judgeline.rank(path, judge="tone").leaderboard) == 3
 
 
 def test_a_score_of_zero_is_asked_about_in_the_words_of_promptfoo(tmp_path: Path) -> None:

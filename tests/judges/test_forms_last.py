@@ -111,7 +111,8 @@ def test_a_prompt_goes_with_the_answers_that_it_asks_for(prompt, options, answer
 @pytest.mark.parametrize("prompt", ["trustjudge-5.txt", "trustjudge-100.txt"])
 @pytest.mark.parametrize("mark", ["{}. {}:", "{}) {}:", "**{}. {}:**"])
 def test_the_name_of_a_step_is_not_taken_for_its_value(prompt: str, mark: str) -> None:
-    asked = prompt_of(define(asks=["score"], score=LAST | {"template": prompt}), "score")
+    scale = {"scale": [1, 5]} if prompt == "trustjudge-5.txt" else {}
+    asked = prompt_of(define(asks=["score"], score=LAST | scale | {"template": prompt}), "score")
     steps = re.findall(r"^(\d)\. ([^:]+):", asked.template, re.MULTILINE)
     headings = [mark.format(*step) for step in steps]
     assert len(headings) == 4
@@ -206,6 +207,8 @@ def test_a_prompt_has_to_show_where_the_value_comes(fields, named):
         ({"score": LAST | {"scale": [1, 5], "template": "trustjudge-100.txt"}},
          "trustjudge-100.txt shows 50 as a value"),
         ({"score": LAST | {"scale": [1, 5]}}, "expected an integer from 1 to 5"),
+        ({"score": LAST | {"template": "trustjudge-5.txt"}},
+         "for a scale that ends at 5, and 'score.scale' ends at 100: set 'score.scale: [1, 5]'"),
     ],
 )  # fmt: skip
 def test_a_prompt_of_another_format_or_scale_is_refused(fields, named):
@@ -213,16 +216,23 @@ def test_a_prompt_of_another_format_or_scale_is_refused(fields, named):
         require_prompts(define(asks=[*fields], **fields))
 
 
+@pytest.mark.parametrize(
+    ("prompt", "scale", "words"),
+    [
+        ("trustjudge-100.txt", "[1, 5]", "shows 50 as a value"),
+        ("trustjudge-5.txt", "[1, 100]", "a scale that ends at 5, and 'score.scale' ends at 100"),
+    ],
+)
 def test_adding_a_judge_whose_prompt_has_another_scale_is_refused(
-    home: Path, capsys: pytest.CaptureFixture[str]
+    prompt: str, scale: str, words: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = {**ENTRY, "base_url": "http://h/v1", "asks": "[score]", "score.value": "last",
-           "score.scale": "[1, 5]", "score.template": "trustjudge-100.txt"}  # fmt: skip
+           "score.scale": scale, "score.template": prompt}  # fmt: skip
     said = [part for name, value in own.items() for part in ("--set", f"{name}={value}")]
     assert main(["judges", "add", "strict", *said]) == 1
     shown = " ".join(capsys.readouterr().err.split())
     assert "judge 'strict', form 'score'" in shown
-    assert "shows 50 as a value" in shown
+    assert words in shown
 
 
 @pytest.mark.parametrize(

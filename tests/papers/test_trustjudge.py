@@ -36,7 +36,7 @@ def write_judge(
     folder: Path, *, noise: float, bias: float = 0.0, tie: float = 0.3, n: int = 40
 ) -> None:
     """A judge of qualities on 1 to 5, that says the likeliest number and prefers the first."""
-    rng = np.random.default_rng(7)
+    rng, doubts = np.random.default_rng(7), np.random.default_rng(8)
     scores, compared = [], []
     for k in range(n):
         question = {"question_id": f"q{k}", "category": ("math", "Coding")[k % 2]}
@@ -45,7 +45,9 @@ def write_judge(
             points = np.arange(1, scale + 1)
             centre = 1 + (true - 1) / 4 * (scale - 1)
             weight = np.exp(-0.5 * ((points - centre) / (0.1 * scale)) ** 2)
-            chance = 0.97 * weight / weight.sum()
+            other = doubts.uniform(1, scale)  # a second thought, so that no two scores agree
+            weight += 0.5 * np.exp(-0.5 * ((points - other) / (0.1 * scale)) ** 2)
+            chance = doubts.uniform(0.8, 0.99) * weight / weight.sum()
             said = int(points[chance.argmax()])
             listed = {str(p): c for p, c in zip(points, chance, strict=True) if c > 1e-9}
             reference = int(np.clip(round(centre), 1, scale))
@@ -189,6 +191,8 @@ def test_printed_columns_hold_the_numbers_of_their_definition(folder: Path, foun
     for column, method in (("cr_trustjudge", "softmax"), ("cr_expectation", "expectation")):
         cell = found["table6", "Math / the judge", column]
         assert cell == pytest.approx(twin.cr(method, 5, 0, maths))
+    ratios = [twin.cr(method, 100, 0) for method in ("geval", "expectation", "softmax")]
+    assert len({*ratios, twin.cr("baseline", 5, 0)}) == 4  # so that none can stand for another
     assert ("table5", "the judge", "cr_baseline") not in found  # of one dimension
 
 

@@ -122,7 +122,8 @@ def test_a_run_makes_the_one_table_until_the_file_changes(rated, home) -> None:
     assert [one.exit_code for one in outcomes] == [0, 0, 0, 0]
     counts = [(len(one.made), len(one.up_to_date)) for one in outcomes]
     assert counts == [(0, 0), (1, 0), (0, 1), (1, 0)]
-    assert (outcomes[0].n_battles, outcomes[0].plan) == (0, ())  # nobody is asked
+    assert (outcomes[0].n_texts, outcomes[0].plan) == (len(rated), ())  # nobody is asked
+    assert outcomes[0].intention == f"Would learn from {len(rated)} rated texts of c."
 
 
 def test_a_key_about_battles_is_refused(home) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from report_examples import (
+    HOSTILE,
     SCRIPT,
     TOO_FEW,
     Page,
@@ -53,6 +54,19 @@ def test_untrusted_names_and_texts_stay_text(html: str) -> None:
     assert any("</script><script>document.title='stolen'" in text for text in page.texts)
     assert "1\u2009000 more" not in html
     assert "… (1,000 more characters)" in html
+
+
+def test_thoughts_stand_beside_the_answer_as_text(tmp_path: Path) -> None:
+    thought = HOSTILE[0] + HOSTILE[1] + "t" * 3_000
+    (battle,) = example_battles(models=1)[:1]
+    readings = (replace(battle.readings[0], reasoning=thought), battle.readings[1])
+    shown = judge(battles=[replace(battle, readings=readings)])
+    html = write(tmp_path / "thoughts.html", [shown], comparison=None)
+    page = Page(html)
+    assert page.texts.count("Its thoughts before that answer") == 1  # the other has none
+    assert any(thought[:1_900] in text for text in page.texts)
+    assert (page.tags.count("script"), "svg" in thought, "t" * 2_500 in html) == (1, True, False)
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
 
 
 def test_nothing_refers_outside_the_file_and_the_policy_forbids_it(html: str) -> None:

@@ -50,6 +50,7 @@ def test_evidence_is_told_from_the_models_side() -> None:
             {"battle_id": "b1", "order": "AB", "status": "ok", "answer": "{}", **scores(9, 4)},
         ]
     ).assign(replicate=0, identity="f" * 64, prompt_tokens=pd.NA, completion_tokens=7)
+    verdicts["reasoning"] = [None, "Hm."]
     both = INFLUENCES.iloc[[0, 5]]
     ant, bee = evidence_of(both, pd.DataFrame([{**battle, "language": "en"}]), verdicts)
     assert (ant.completion, ant.opponent_completion, ant.human_outcome) == ("It.", "Else.", 1.0)
@@ -58,6 +59,7 @@ def test_evidence_is_told_from_the_models_side() -> None:
     assert [r.difference for r in bee.readings] == [-5.0, None]
     assert [r.shown_first for r in (*ant.readings, *bee.readings)] == ["ant", "bee"] * 2
     assert ant.readings[1].status == "refusal"
+    assert [r.reasoning for r in ant.readings] == ["Hm.", None]
     assert (ant.readings[0].prompt_tokens, ant.readings[0].completion_tokens) == (None, 7)
     (bare,) = evidence_of(INFLUENCES.iloc[[0]], INFLUENCES.head(0), INFLUENCES.head(0))
     assert (bare.instruction, bare.readings) == (None, ())

@@ -8,7 +8,7 @@ from catalogs import catalog_of
 
 from assets.corpus import assets as corpus
 from assets.judging import assets as judging
-from assets.judging.asking import why_not_asked
+from assets.judging.asking import PROGRESS, why_not_asked
 from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
 from judgeline.judges.annotation import recorded_choices
@@ -100,6 +100,17 @@ def test_every_source_reaches_the_soft_outcomes(lineage) -> None:
     bought = lineage.metadata("choice_verdicts", "asked")
     assert bought["n_asked"] == 180
     assert bought["n_log_probabilities"] == said["status"].eq("ok").sum()
+
+
+def test_progress_names_the_form_where_a_judge_is_asked_in_several(lineage) -> None:
+    runs = lineage.instance.get_runs()
+    logged = (entry for run in runs for entry in lineage.instance.all_logs(run.run_id))
+    words = (entry.user_message.removeprefix(PROGRESS) for entry in logged)
+    told = {text.partition("answered ")[0] for text in words if " answered " in text}
+    forms = ("rubric", "score", "choice")
+    assert {text for text in told if text.startswith(("asked", "plain"))} == {
+        "plain ", *(f"asked, {form}: " for form in forms)
+    }  # fmt: skip
 
 
 def test_consistency_has_conflicts_violations_and_criteria(lineage) -> None:

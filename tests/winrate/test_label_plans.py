@@ -1,17 +1,21 @@
 """How labels are divided and how many are needed, against search, enumeration and simulation."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from judges_that_err import adjusted
+from scipy.stats import binom
 
 from judgeline.winrate import allocate_labels, judge_or_humans, plan_labels, tabulate_outcomes
 from judgeline.winrate.labels import (
     JudgeCounts,
     LabelPlan,
+    paying_rates,
+    paying_text,
     plan_by_human_outcome,
     plan_by_verdict,
     plan_text,
@@ -155,6 +159,58 @@ def test_the_worth_of_a_label_is_that_of_a_large_simulation() -> None:
     found = adjusted(counts).win_rate
     worth = judge_or_humans(0.4, specificity=0.8, sensitivity=0.9, labels_per_test_battle=1 / 3)
     assert 900 * found.var() == pytest.approx(0.24 / float(worth), rel=0.05)
+
+
+def enumerated_worth(win_rate, q0, q1, per_test, n_labels=1200):  # type: ignore[no-untyped-def]
+    """Worth of a label by every count of right calls: mean squared errors, and no expansion."""
+    lost, won = (1 - win_rate) * math.sqrt(q0 * (1 - q0)), win_rate * math.sqrt(q1 * (1 - q1))
+    n_lost = min(max(round(n_labels * lost / (lost + won)), 1), n_labels - 1)
+    sizes = n_lost, n_labels - n_lost
+    right = [np.arange(m + 1) for m in sizes]
+    chance = [binom.pmf(k, m, q) for k, m, q in zip(right, sizes, (q0, q1), strict=True)]
+    found0, found1 = right[0][:, None] / sizes[0], right[1] / sizes[1]
+    skill = found0 + found1 - 1
+    weight = np.where(skill > 0.1, np.outer(*chance), 0)
+    judged = win_rate * q1 + (1 - win_rate) * (1 - q0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = ((judged + found0 - 1) / skill - win_rate) ** 2
+        error += judged * (1 - judged) * per_test / n_labels / skill**2
+        adjusted = np.where(weight > 0, weight * error, 0).sum()
+    return win_rate * (1 - win_rate) / n_labels / adjusted
+
+
+@pytest.mark.parametrize(
+    ("q0", "q1", "per_test"), [(0.9, 0.9, 0), (0.86, 0.98, 0), (0.93, 0.9, 0.25)]
+)
+def test_labels_alone_win_where_every_count_says_so(q0, q1, per_test) -> None:  # type: ignore[no-untyped-def]
+    low, high = paying_rates(q0, q1, labels_per_test_battle=per_test)
+    assert 0.05 < low < high < 0.97
+    for end, inwards in ((low, 0.02), (high, -0.02)):
+        assert enumerated_worth(end + inwards, q0, q1, per_test) > 1
+        assert enumerated_worth(end - inwards, q0, q1, per_test) < 1
+
+
+@pytest.mark.parametrize(("q", "per_test"), [(0.85, 0), (0.9, 0.6), (0.95, 1), (0.95, 3)])
+def test_a_weak_judge_or_few_test_battles_pay_nowhere(q, per_test) -> None:  # type: ignore[no-untyped-def]
+    assert all(map(math.isnan, paying_rates(q, q, labels_per_test_battle=per_test)))
+    worth = [enumerated_worth(rate, q, q, per_test) for rate in np.linspace(0.1, 0.9, 9)]
+    assert max(worth) < 1
+
+
+def test_the_range_is_that_of_the_worth_of_a_label() -> None:
+    rates = (np.arange(2000) + 0.37) / 2000  # none is an end of the range
+    for q0, q1, per_test in product((0.75, 0.9, 0.99), (0.8, 0.97, 1.0), (0, 0.1, 0.5)):
+        low, high = paying_rates(q0, q1, labels_per_test_battle=per_test)
+        share = {"specificity": q0, "sensitivity": q1, "labels_per_test_battle": per_test}
+        pays = judge_or_humans(rates, **share) > 1
+        assert np.array_equal(pays, (low < rates) & (rates < high))
+    with pytest.raises(ValueError, match=r"specificity \+ sensitivity is 1"):
+        paying_rates(0.4, 0.6)
+
+
+def test_the_range_of_a_judge_is_a_sentence() -> None:
+    assert paying_text(0.123, 0.878).endswith("for rates below 12% or above 88%.")
+    assert paying_text(math.nan, math.nan).endswith("than 'corrected' at every rate.")
 
 
 # ------------------------------------------------------------------ errors

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import judgeline
 from judgeline.cli import app
-from judgeline.winrate import RATES, pass_rates
+from judgeline.winrate import RATES, judge_or_humans, pass_rates
 from judgeline.winrate.rates import reversal_p_value
 
 
@@ -311,6 +311,14 @@ def test_the_half_width_now_is_that_of_the_corrected_rate() -> None:
     now = judgeline.split_labels(table, n_labels=200)["half_width_now"].iloc[0]
     rates = judgeline.pass_rates(table).set_index("estimator").loc["corrected"]
     assert now == pytest.approx((rates["upper"] - rates["lower"]) / 2)
+    many = {**kinds, (1, 1): 98, (0, 1): 2, (0, 0): 98, (1, 0): 2, (1, NAN): 4000}
+    plan = judgeline.split_labels(counted("ant", many), n_labels=200).iloc[0]
+    q, share = 99 / 102, 200 / 4060  # smoothed; right as often on either side, so symmetric
+    assert plan["pays_from"] + plan["pays_to"] == pytest.approx(1)
+    worth = judge_or_humans(
+        plan["pays_from"], specificity=q, sensitivity=q, labels_per_test_battle=share
+    )
+    assert worth == pytest.approx(1)
     none_more = judgeline.split_labels(table, n_labels=100)["half_width"].iloc[0]
     assert now == pytest.approx(none_more)
 
@@ -325,6 +333,8 @@ def test_the_command_divides_labels(tmp_path) -> None:
     assert re.search(r"ant\W+10\W+10\W+54\W+126\W", shown.output)
     assert "half-width of 'corrected'" in shown.output
     assert "Note, ant: 180 more labels are planned" in shown.output
+    assert "ant: With this judge, labels alone are narrower than 'corrected' at ev" in shown.output
+    assert "bee: With" not in shown.output
     few = runner.invoke(app, ["rates", str(tmp_path / "answers.csv"), "--labels", "3"])
     assert "system 'ant' has 20 labels already" in str(few.exception)
     assert "n_labels" not in str(few.exception)

@@ -8,10 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from judgeline.io.layout import Given, Layout
-from judgeline.io.samples import Score, paired
+from judgeline.io.samples import OneModelError, Score, paired
 
 _VERSION = 3
 _PEOPLE = "human"  # a thumb of the viewer, which is no judge's
@@ -28,15 +29,32 @@ def _battles(given: Given) -> pd.DataFrame:
     scores = (score for row in outputs for score in _scores(*row))
     remedy = "compare several providers or prompts in one evaluation"
     battles = paired(scores, f"the results in {given.path}", remedy)
+    thumbs = [one for row in outputs for one in _scores(*row, people=True)]
+    battles = _voted(battles, [one for one in thumbs if one.score is not None])
     every = [own for _, _, own in outputs]
     battles.attrs["notes"] = [note for note in (_repeats(every), _thumbs(every)) if note]
     return battles
 
 
-def _scores(evaluation: Any, file: str, outputs: Outputs) -> Iterator[Score]:
+def _voted(battles: pd.DataFrame, thumbs: Sequence[Score]) -> pd.DataFrame:
+    """Return battles with a vote where people rated both outputs: alike they tie."""
+    try:
+        votes = paired(thumbs, "people", "")
+    except OneModelError:
+        return battles
+    ahead = np.sign(votes["score_a"] - votes["score_b"])
+    sides = ["question_id", "model_a", "model_b"]
+    votes = votes.assign(human_outcome=(1 + ahead) / 2)[[*sides, "human_outcome"]]
+    return battles.merge(votes, on=sides, how="left")
+
+
+def _scores(
+    evaluation: Any, file: str, outputs: Outputs, *, people: bool = False
+) -> Iterator[Score]:
     """Yield the scores of an evaluation; an output lacks one by each assertion it was not given.
 
-    Tests of equal variables, as ``--repeat`` makes them, are one question.
+    Those by `people` are their thumbs, 1 or 0. Tests of equal variables, as ``--repeat`` makes
+    them, are one question.
     """
     tests: dict[int, list[tuple[str, Graded]]] = defaultdict(list)
     question = _questions(outputs)
@@ -46,7 +64,7 @@ def _scores(evaluation: Any, file: str, outputs: Outputs) -> Iterator[Score]:
         name = _provider(one)
         if of_several.count(name) > 1:  # prompts; the viewer numbers its columns from 1
             name = f"{name}, column {one['promptIdx'] + 1}"
-        tests[question[one["testIdx"]]].append((name, _graded(one)))
+        tests[question[one["testIdx"]]].append((name, _graded(one, people=people)))
     for test, answers in tests.items():
         for assertion in dict.fromkeys(name for _, graded in answers for name in graded):
             for model, graded in answers:
@@ -81,9 +99,9 @@ def _thumbs(every: Sequence[Outputs]) -> str:
     rated = [_parts(one, people=True) for outputs in every for one in outputs]
     count = sum(map(bool, rated))
     text = (
-        f"{count:,} outputs have a person's rating (type 'human'), which is about one output and "
-        "no vote between two: it is not read. As labels beside the judge's pass or fail, such "
-        "ratings give pass rates: judgeline rates"
+        f"{count:,} outputs have a person's rating (type 'human'): two on one test are a vote for "
+        "the output that passed, or a tie, and one alone is none. As labels beside the judge's "
+        "pass or fail, such ratings give pass rates: judgeline rates"
     )
     return text * bool(count)
 
@@ -103,8 +121,11 @@ def _provider(output: Mapping[str, Any]) -> str:
     return str(provider.get("label") or provider["id"])
 
 
-def _graded(output: Mapping[str, Any]) -> Graded:
+def _graded(output: Mapping[str, Any], *, people: bool) -> Graded:
     """Return scores by the metric, or the type, of an assertion; None where its grader failed."""
+    if people:
+        thumbs = [float(part["pass"]) for part in _parts(output, people=True)]
+        return {_PEOPLE: thumbs} if thumbs else {}
     found: dict[str, list[float | None]] = defaultdict(list)
     for part in _parts(output, people=False):
         assertion = part["assertion"]

@@ -360,6 +360,10 @@ class BatchJudge(LiveJudge):
         self._limits, self._said = limits or Limits(), tell
         self._pace = pace or Pace(longest_s=self._fields.batch_poll_s)
 
+    @property
+    def _bound(self) -> dict[str, int]:
+        return {}  # an answer that it cuts off would come a batch later
+
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Generator[tuple[int, Reading]]:

@@ -22,6 +22,8 @@ _SET_OFF = re.compile(  # double brackets, a tag, brackets behind a label, an ob
     r"\[\[[^\[\]\n]{1,40}\]\]|\[[A-Z]{3,}\]|\b[A-Z]\w+:\s*\[[^\[\]\n]{1,40}\]|\{\s*\"\w+\":"
 )
 _KNOWN_PATTERNS = ("[RESULT] {value}", "[[{value}]]", "Score: {value}", '"score": {value}')
+_WORDED_FOR = {"trustjudge-5.txt": 5}
+"""End of the scale that a prompt of ours is worded for, where its words fit no other."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
@@ -65,6 +67,13 @@ def require_format(template: str, file: Path, form: Form) -> None:
             f"prompt {file} nowhere shows the member '\"{form.name}\"' of the JSON object that "
             f"'{form.name}.structured' reads: name another '{form.name}.template', such as "
             f"{form.own_template}, or remove '{form.name}.structured'"
+        )
+    end, scale = _WORDED_FOR.get(file.name), getattr(form, "scale", None)
+    if scale and end not in (None, scale[1]):
+        raise ValueError(
+            f"prompt {file} is worded for a scale that ends at {end}, and '{form.name}.scale' ends "
+            f"at {scale[1]}: set '{form.name}.scale: [1, {end}]', or name another "
+            f"'{form.name}.template', such as {form.usual_prompt}"
         )
     for value in _shown_values(template, form):
         try:

@@ -240,6 +240,11 @@ class ServedJudge:
         return request
 
     @property
+    def most_tokens(self) -> int:
+        """The most tokens that a request allows an answer."""
+        return next(iter(self._bound.values()), self._fields.decoding.max_tokens)
+
+    @property
     def _bound(self) -> dict[str, int]:
         """The token limit of answers that a schema binds, unless the definition says one."""
         fields, limit = self._fields, self.capabilities.limit_field

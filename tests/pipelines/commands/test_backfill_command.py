@@ -11,11 +11,12 @@ from newcomers import drop, newcomer
 
 from assets.settings import BUDGET_TAG
 from judgeline.cli import main
-from judgeline.judges.judge_plan import JudgePlan, TokenEstimate
+from judgeline.judges.judge_plan import UNTIMED, JudgePlan, TokenEstimate
 from pipelines.commands import backfill
 from pipelines.commands.backfill import cancel, choose_pairs, require_daemon, submit
 from pipelines.commands.run import _selected
 from pipelines.definitions import build_definitions
+from pipelines.sensors.activity import identity_now
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +202,32 @@ def test_prices_of_several_judges_are_added_by_currency():
     assert backfill.together([priced, priced, other, unknown]) == (
         "6 calls, about 60 tokens, about 3.00 EUR, about 0.25 USD, price unknown of d"
     )
+    timed = JudgePlan("v", "c|v", 1, tokens=tokens, gpu_hours="about 2 GPU hours", is_own=True)
+    untimed = JudgePlan("w", "c|w", 1, tokens=tokens, gpu_hours=UNTIMED, is_own=True)
+    assert backfill.together([timed, untimed]) == (
+        "2 calls, about 30 tokens, c|v about 2 GPU hours, price unknown of w"
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "line", "together"),
+    [
+        (False, "price unknown: a server of your own", "price unknown of own"),
+        (True, "about 0.083 GPU hours, at 2.0 calls a second", "tiny|own about 0.083 GPU hours"),
+    ],
+)
+def test_a_server_of_our_own_is_counted_in_gpu_hours(
+    known, line, together, private, monkeypatch, capsys
+):
+    """600 calls at 80 in 40 s are 300 s of one GPU."""
+    monkeypatch.setitem(private.judges, "own", {"family": "f", "kind": "vllm", "model": "tiny"})
+    private.install(monkeypatch)
+    if known:
+        key = identity_now(private.catalog.judge("own"), private.catalog.corpus("tiny"), "rubric")
+        said = {"n_asked": 80, "seconds_asking": 40.0, "judge_identity": key}
+        made = dg.AssetMaterialization("verdicts", partition="elsewhere|own", metadata=said)
+        private.instance.report_runless_asset_event(made)
+    assert main(["backfill", "--judge", "own", "--corpus", "tiny", "--dry-run"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert line in told
+    assert together in told.split("Together: ")[1]

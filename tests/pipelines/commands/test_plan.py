@@ -20,6 +20,7 @@ from judgeline.intervals import sampling_half_width
 from judgeline.judges.budget import Budget
 from judgeline.judges.buying import RETRIED, Buyer
 from judgeline.judges.definition import JudgeDefinition
+from judgeline.judges.forms.rubric import RUBRIC
 from judgeline.judges.judge import call_identity, judge_key
 from judgeline.judges.judge_plan import JudgePlan, TokenEstimate, gpu_hours, told
 from judgeline.judges.live.probe import Capabilities, remember
@@ -160,6 +161,26 @@ def test_a_judge_that_was_never_asked_has_everything_before_it(desk: Desk) -> No
     assert "price unknown: the judge has no 'price_per_million'" in told(free)
 
 
+@pytest.mark.parametrize(
+    ("is_probed", "changes", "most"),
+    [
+        (True, {}, RUBRIC.most_tokens),
+        (True, {"decoding": {"max_tokens": 900}}, 900),
+        (True, {"structured_output": "off"}, 4096),
+        (True, {"batch": True}, 4096),  # whose requests have no such bound
+        (True, {"asks": ["choice"]}, 4096),
+        (False, {}, 4096),  # whether the endpoint keeps to a schema is not known
+    ],
+)
+def test_the_most_that_a_call_can_cost_is_what_its_request_allows(
+    is_probed, changes, most: int, desk: Desk
+) -> None:
+    if is_probed:
+        desk.probe()
+    step = desk.plan(["verdicts", "choice_verdicts"], **{"decoding": {}, **changes})
+    assert step.tokens.most_completion_tokens == step.n_calls * most > 0
+
+
 def test_stored_answers_are_subtracted_and_tell_what_the_others_take(desk: Desk) -> None:
     desk.buy(20)
     step = desk.plan()
@@ -276,7 +297,7 @@ def test_a_server_of_our_own_takes_the_gpu_hours_of_its_last_run(desk: Desk) -> 
         return told(step)[2]
 
     with dg.instance_for_test() as instance:
-        assert line(instance) == "GPU hours not known before the first run"
+        assert line(instance) == "price unknown: a server of your own"
         identity = judge_key(open_judge(judge, desk.corpus))
         for n_asked, seconds, key in ((90, 30.0, identity), (0, 0.0, identity), (9, 1.0, "other")):
             said = {"n_asked": n_asked, "seconds_asking": seconds, "judge_identity": key}

@@ -319,16 +319,20 @@ def test_what_cannot_be_explained_is_refused_with_a_remedy(ask, best, asked, gon
 
 def test_texts_from_outside_are_inert_everywhere(ask, best):
     why = ask(best, top=1)
-    readings = tuple(replace(one, answer=HOSTILE) for one in why.raises[0].readings)
+    readings = tuple(
+        replace(one, answer=HOSTILE, reasoning=HOSTILE) for one in why.raises[0].readings
+    )
+    assert "its thoughts" not in printed(why)  # a simulated judge has none
     texts = {"opponent": HOSTILE[:60], "instruction": HOSTILE, "completion": HOSTILE}
     why = replace(why, raises=[replace(why.raises[0], readings=readings, **texts)])
     text = printed(why)
     assert not {"\x1b", "\x07", "\u202e"} & {*text}
+    assert text.count("its thoughts before that:") == len(readings) == 2
     assert "[red]bold[/red] :smile:" in text  # shown as it is, not obeyed
     assert "more characters)" in text
     assert "y" * 60 in text
     whole = printed(why, full_text=True)
-    assert whole.count("y") - text.count("y") >= 4 * 400
+    assert whole.count("y") - text.count("y") >= 6 * 400
     markdown = markdown_of(lines_of(why))
     assert "\x1b" not in markdown
     outside = [row for row in markdown.splitlines() if not row.startswith("    ")]
