@@ -124,7 +124,7 @@ def _provider(output: Mapping[str, Any]) -> str:
 def _graded(output: Mapping[str, Any], *, people: bool) -> Graded:
     """Return scores by the metric, or the type, of an assertion; None where its grader failed."""
     if people:
-        thumbs = [float(part["pass"]) for part in _parts(output, people=True)]
+        thumbs: list[float | None] = [float(part["pass"]) for part in _parts(output, people=True)]
         return {_PEOPLE: thumbs} if thumbs else {}
     found: dict[str, list[float | None]] = defaultdict(list)
     for part in _parts(output, people=False):
