@@ -122,7 +122,7 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
     return dg.MaterializeResult(value=before, metadata={"n_asked": 0, "note": note})
 
 
-@table_asset("3", follows)
+@table_asset("4", follows)
 def judge_drift(
     drift_answers: pd.DataFrame,
     sampled_battles: pd.DataFrame,
@@ -180,7 +180,8 @@ def drift_table(
     if verdicts is not None and times is not None and not times.empty:
         others = battles[~battles["battle_id"].isin(own["battle_id"])]
         fresh = _fresh(others, verdicts, times, asked.min().loc[epochs[1:]])
-    drift = detect_drift(Judgement(*map(np.array, zip(*judged, strict=True))), _votes(panel), fresh)
+    watched = Judgement(*map(np.array, zip(*judged, strict=True)))
+    drift = detect_drift(watched, _votes(panel), fresh, battle_id=_ids(panel))
     table = as_table(drift)
     table["epoch"] = np.array(epochs)[table["epoch"]]
     return JUDGE_DRIFT.typed(table.assign(asked_at=table["epoch"].map(asked.max())))
@@ -223,7 +224,11 @@ def _fresh(
     stream["epoch"] += stream["epoch"].gt(0)
     stream = stream.sort_values(["epoch", "identity"]).drop_duplicates("cluster_id")
     judged = _judgement(stream, first)
-    return Fresh(judged, _votes(stream), stream["epoch"].to_numpy(dtype=int))
+    return Fresh(judged, _votes(stream), stream["epoch"].to_numpy(dtype=int), _ids(stream))
+
+
+def _ids(battles: pd.DataFrame) -> np.ndarray:
+    return battles["battle_id"].to_numpy(dtype=str)
 
 
 def _votes(battles: pd.DataFrame) -> np.ndarray:
