@@ -219,7 +219,9 @@ def test_votes_on_one_battle_share_its_question(battles, tmp_path) -> None:
     plain = battles.drop(columns="question_id", errors="ignore").assign(question_id=None)
     read = readable(plain, None, None, None, allow_quarantine=False, with_votes=False)
     joined = join_votes(read, read_votes(files)).battles.scored
-    own = joined[joined["battle_id"].str.contains("#vote-")]
+    is_new = joined["model_a"].eq(NEW) | joined["model_b"].eq(NEW)
+    own = joined[is_new & joined["human_outcome"].notna()]
+    assert own["battle_id"].is_unique
     shared = own.groupby("question_id").size()
     assert shared.max() == 3
     assert own["question_id"].notna().all()
@@ -242,3 +244,25 @@ def test_a_model_without_a_rating_is_told(battles, tmp_path) -> None:
             tmp_path / "p.html", battles, battles, board.assign(rating=float("nan")), None,
             parse_goal(f"place {NEW} within 40"), n_raters=1, seed=0,
         )  # fmt: skip
+
+
+def test_gate_and_compare_count_votes_as_rank_does(file, battles, tmp_path, capsys) -> None:
+    page = judgeline.vote(battles, f"place {NEW} within 45", tmp_path / "p.html", FAST, n_raters=2)
+    files = voted(page.path, lambda number, sides: "first", tmp_path / "votes")
+    board = judgeline.rank(file, votes=files)
+    votes, answer = ["--votes", str(tmp_path / "votes")], tmp_path / "gate.json"
+    gate = ["gate", str(file), "--new", NEW, "--current", "model-03", "--margin", "50"]
+    assert main([*gate, *votes, "--json", str(answer)]) in (0, 2, 3)
+    found = json.loads(answer.read_text("utf-8"))["comparison"]
+    own = board.compare(NEW, "model-03")
+    assert (
+        found["evidence_a"] == own.evidence_a == f"judge and {page.n_battles + page.n_shared} votes"
+    )
+    assert found["difference"] == pytest.approx(own.difference)
+    by_api = judgeline.gate(board, new=NEW, current="model-03", margin=50).comparison
+    assert by_api.difference == pytest.approx(own.difference)
+    capsys.readouterr()
+    assert main(["compare", str(file), NEW, "model-03", *votes, "--format", "json"]) in (0, 3)
+    assert json.loads(capsys.readouterr().out)["difference"] == pytest.approx(own.difference)
+    assert main(["compare", NEW, "model-03", "--corpus", "arena", *votes]) == 1
+    assert "--votes is for files" in capsys.readouterr().err
