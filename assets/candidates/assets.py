@@ -77,7 +77,7 @@ def candidates(
     As dropped into the candidates folder. A file that fits no rule is set aside whole.
     """
     corpus = catalog.corpus(context.partition_key)
-    wait_until_settled(corpus.slug)
+    wait_until_settled(folder_of(corpus.slug))
     files, found = read_candidates(corpus, battles, io_manager)
     waiting = [f"{seen.name!r} is not complete yet" for seen in files if seen.is_waiting]
     notes = [*found.notes, *waiting]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from voters import embedded, voted
 
 import judgeline
 from judgeline.api import Settings
@@ -50,31 +51,6 @@ def file(battles: pd.DataFrame, tmp_path: Path) -> Path:
     path = tmp_path / "battles.csv"
     battles.to_csv(path, index=False)
     return path
-
-
-def embedded(page: Path) -> dict:
-    return json.loads(page.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
-
-
-def voted(page: Path, choose, folder: Path) -> list[Path]:
-    """Vote as `choose` says of the texts shown first and second, a file for each rater."""
-    data, paths = embedded(page), []
-    folder.mkdir(exist_ok=True)
-    for number, order in enumerate(data["raters"], start=1):
-        lines = []
-        for one in order:
-            texts = data["battles"][one["key"]]
-            sides = [texts[one["first"]], texts["ab".replace(one["first"], "")]]
-            vote = {
-                "page": data["page"], "key": one["key"], "rater": f"r{number}",
-                "rater_number": number, "place": one["place"], "n_possible": data["n_possible"],
-                "probability": one["probability"], "shown_first": one["first"],
-                "choice": choose(number, sides), "time": "2026-11-28T01:00:00Z", "seconds": 4.0,
-            }  # fmt: skip
-            lines.append(json.dumps(vote))
-        paths.append(folder / f"votes-{number}.jsonl")
-        paths[-1].write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return paths
 
 
 def test_votes_of_a_page_bring_the_model_within_its_goal(file, battles, tmp_path, capsys) -> None:
