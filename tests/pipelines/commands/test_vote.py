@@ -139,6 +139,22 @@ def test_a_wrong_goal_is_told(file, tmp_path, capsys, goal, told) -> None:
     assert told in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("compare a b --corpus arena --votes v.jsonl", "--votes is for files"),
+        ("gate --corpus arena --new a --current b --margin 9 --votes v", "--votes is for files"),
+        ("plan --corpus arena --miscoverage 0", "--miscoverage is for files"),
+        ("vote --corpus arena --goal g --out p --outcomes 1/0", "--outcomes is for files"),
+        ("vote --corpus arena --goal g --out p --same-names", "--same-names is for files"),
+        ("vote --goal g --out p", "vote takes a file or --corpus SLUG"),
+    ],
+)
+def test_a_corpus_takes_no_options_of_files(capsys, command, told) -> None:
+    assert main(command.split()) == 1
+    assert told in capsys.readouterr().err
+
+
 def test_goals_may_name_any_model() -> None:
     assert parse_goal("Place 'a within 3 b' within 40 Elo") == ("a within 3 b", 40.0)
 
@@ -240,5 +256,3 @@ def test_gate_and_compare_count_votes_as_rank_does(file, battles, tmp_path, caps
     capsys.readouterr()
     assert main(["compare", str(file), NEW, "model-03", *votes, "--format", "json"]) in (0, 3)
     assert json.loads(capsys.readouterr().out)["difference"] == pytest.approx(own.difference)
-    assert main(["compare", NEW, "model-03", "--corpus", "arena", *votes]) == 1
-    assert "--votes is for files" in capsys.readouterr().err
