@@ -216,9 +216,10 @@ def _fresh_evidence(fresh: Fresh | None, n_epochs: int) -> dict[str, Floats]:
     if fresh is None or not fresh.epoch.size:
         return logs
     values = battle_values(fresh.judged, fresh.human_outcome)
-    ties = np.repeat(tie_breaks(fresh.battle_id, 1), n_epochs, axis=0)  # each is ranked once
+    (ties,) = tie_breaks(fresh.battle_id, 1)  # each is ranked once
     for name in _OF_FRESH:
-        logs[name] = log_evidence(stream_ranks(values[name], fresh.epoch, ties))
+        ranks = stream_ranks(values[name], fresh.epoch, ties, n_epochs=n_epochs)
+        logs[name] = log_evidence(ranks)
     return logs
 
 

@@ -68,24 +68,24 @@ def _ranked(n_below: Ints, n_equal: Ints, n_earlier: Ints, breaks: Floats) -> Fl
     return np.where(n_earlier > 0, 2 * below / np.maximum(n_earlier, 1) - 1, 0.0)
 
 
-def stream_ranks(values: ArrayLike, epoch: ArrayLike, ties: ArrayLike) -> Floats:
+def stream_ranks(values: ArrayLike, epoch: ArrayLike, ties: ArrayLike, *, n_epochs: int) -> Floats:
     """Return the ranks of a stream's values (n,) among all before them, a row per epoch from 1.
 
-    `epoch` (n,) does not fall; those of epoch 0 are compared with and have no row. `ties` has the
-    uniform numbers (t, n) of t epochs in rows. NaN is left out, and rows are filled up with zeros.
+    `epoch` (n,) does not fall and is below `n_epochs`; those of epoch 0 are compared with and have
+    no row. `ties` (n,) has uniform numbers. NaN is left out, and rows are filled up with zeros.
     """
     known, place = np.round(np.asarray(values, float), _DECIMALS), np.asarray(epoch, dtype=int)
     is_known = np.isfinite(known)
-    known, place, breaks = known[is_known], place[is_known], np.asarray(ties, float)[:, is_known]
-    rows = np.zeros((len(breaks), known.size))
-    for row in range(1, len(breaks)):
+    known, place, breaks = known[is_known], place[is_known], np.asarray(ties, float)[is_known]
+    rows = np.zeros((n_epochs, known.size))
+    for row in range(1, n_epochs):
         earlier, now = np.sort(known[place < row]), known[place == row]
         low, high = (np.searchsorted(earlier, now, side) for side in ("left", "right"))
         comes_before = np.tri(now.size, k=-1, dtype=bool)
         n_below = low + (comes_before & (now < now[:, None])).sum(axis=1)
         n_equal = high - low + (comes_before & (now == now[:, None])).sum(axis=1)
         n_earlier = earlier.size + np.arange(now.size)
-        rows[row, : now.size] = _ranked(n_below, n_equal, n_earlier, breaks[row, place == row])
+        rows[row, : now.size] = _ranked(n_below, n_equal, n_earlier, breaks[place == row])
     return rows[1:, : np.bincount(place[place > 0], minlength=1).max()]
 
 

@@ -75,10 +75,10 @@ def test_a_rank_is_among_earlier_values_and_missing_ones_do_not_count():
 def test_a_stream_is_ranked_as_a_column_of_one_value_a_row():
     rng = np.random.default_rng(3)
     epoch = np.sort(rng.integers(0, 5, 40))
-    values, ties = np.round(rng.normal(size=40), 1), np.full((5, 40), 0.4)
+    values, ties = np.round(rng.normal(size=40), 1), np.full(40, 0.4)
     values[[3, 20]] = np.nan
     slow = sequential_ranks(values[:, None], np.full((40, 1), 0.4))[:, 0]
-    rows = stream_ranks(values, epoch, ties)
+    rows = stream_ranks(values, epoch, ties, n_epochs=5)
     known = np.isfinite(values)
     for row, found in enumerate(rows, start=1):
         expected = slow[known & (epoch == row)]
