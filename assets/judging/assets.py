@@ -8,7 +8,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import follows, table_asset, table_check
+from assets.conditions import ASKS, follows, table_asset, table_check
 from assets.judging.asking import account_of, ask_judge, releasing, why_not_asked
 from assets.partitions import (
     CORPUS_JUDGE,
@@ -85,6 +85,7 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
         name=FORM_TABLES[form].name,
         description=_ABOUT.get(form, f"One answer of a judge in the form {form!r}."),
         ins=came,
+        **ASKS,
     )
     @releasing
     def verdicts(

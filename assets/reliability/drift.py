@@ -10,7 +10,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import follows, table_asset, table_check
+from assets.conditions import ASKS, follows, table_asset, table_check
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge, releasing
 from assets.partitions import corpus_and_judge
@@ -53,7 +53,7 @@ WEEKLY = dg.FreshnessPolicy.time_window(
 
 
 # No automation condition: it asks the judge afresh, every time. Its schedule does so by name.
-@table_asset("1", freshness_policy=WEEKLY)
+@table_asset("1", freshness_policy=WEEKLY, **ASKS)
 @releasing
 def drift_answers(
     context: dg.AssetExecutionContext,
@@ -228,7 +228,8 @@ def _fresh(
 
 
 def _ids(battles: pd.DataFrame) -> np.ndarray:
-    return battles["battle_id"].to_numpy(dtype=str)
+    ids: np.ndarray = battles["battle_id"].to_numpy(dtype=str)
+    return ids
 
 
 def _votes(battles: pd.DataFrame) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Votes of people on a corpus: the files that were dropped, and whether raters vote with care."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dagster as dg
 import pandas as pd
@@ -70,7 +70,8 @@ class Found(NamedTuple):
 
 def read_files(folder: UPath, files: Sequence[Seen], battle_id: pd.Series) -> Found:
     """Return the votes of complete files on battles with these ids."""
-    keys, rows = {vote_key(one) for one in battle_id}, []
+    keys = {vote_key(one) for one in battle_id}
+    rows: list[dict[str, Any]] = []
     refused: dict[str, str] = {}
     for seen in files:
         name = printable_name(seen.name)

@@ -13,7 +13,8 @@ FURTHER_VOTE = "#vote-"
 
 def battles_of(battle_id: pd.Series) -> pd.Series:
     """Return the battle of each row of scored battles, of which a further vote is one too."""
-    return battle_id.str.split(FURTHER_VOTE, regex=False).str[0]
+    battles: pd.Series = battle_id.str.split(FURTHER_VOTE, regex=False).str[0]
+    return battles
 
 
 def is_among(column: pd.Series | pd.Index, ids: pd.Series | pd.Index) -> np.ndarray[Any, Any]:

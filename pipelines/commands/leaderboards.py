@@ -124,11 +124,17 @@ def stored_battles(
         )
     ((name, one),) = rated.items()
     store = open_store()
-    battles = store.stored("sampled_battles", corpus)
-    return battles, store.stored("scored_battles", corpus, name), one, rating
+    battles, scored = (
+        store.stored("sampled_battles", corpus),
+        store.stored("scored_battles", corpus, name),
+    )
+    if battles is None or scored is None:
+        raise ValueError(f"battles of {corpus!r} are gone; run: judgeline run --corpus {corpus}")
+    return battles, scored, one, rating
 
 
 def _rated(corpus: str, judges: Sequence[str]) -> tuple[dict[str, Rated], RatingOptions]:
+    """Return held-out ratings and leaderboards by judge, and how they were made."""
     from resources.tables.store import open_store
 
     if POOLED in judges:

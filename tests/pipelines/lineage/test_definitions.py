@@ -288,6 +288,12 @@ def test_every_table_that_asks_is_listed() -> None:
     assert [name for name in ASKING if f"`{name}`" not in told] == []
 
 
+def test_the_catalogue_shows_which_tables_ask(graph) -> None:
+    keys = graph.executable_asset_keys
+    asking = {key.to_user_string() for key in keys if "openai" in graph.get(key).kinds}
+    assert asking == set(ASKING)
+
+
 def test_every_budget_is_listed() -> None:
     told = section("Budgets of runs that nobody types")
     blocks = {"refresh": RefreshOptions, "candidates": CandidateOptions, "drift": DriftOptions}
