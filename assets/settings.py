@@ -81,10 +81,10 @@ def value(catalog: Catalog, corpus: str, judge: str | None, name: str) -> Any:
     definition = catalog.corpus(corpus)
     if name == CONTENT:
         return content_revision(definition)
-    if name == FILES:
-        return contents(list_files(folder_of(corpus)), definition.candidates)
     if name == VOTES:
         return hash_of(list_files(folder_of(corpus, "votes")))
+    if name == FILES:
+        return contents(list_files(folder_of(corpus)), definition.candidates)
     if name == EVERY_JUDGE:
         return _hashed(*catalog.judges().values())
     if name == EMBEDDER:

@@ -60,7 +60,7 @@ def votes(
     )
 
 
-class Found(NamedTuple):
+class VotesFound(NamedTuple):
     """Votes of a folder, how many were on no battle of the corpus, and reasons by refused file."""
 
     votes: pd.DataFrame
@@ -68,7 +68,7 @@ class Found(NamedTuple):
     refused: dict[str, str]
 
 
-def read_files(folder: UPath, files: Sequence[Seen], battle_id: pd.Series) -> Found:
+def read_files(folder: UPath, files: Sequence[Seen], battle_id: pd.Series) -> VotesFound:
     """Return the votes of complete files on battles with these ids."""
     keys = {vote_key(one) for one in battle_id}
     rows: list[dict[str, Any]] = []
@@ -88,10 +88,10 @@ def read_files(folder: UPath, files: Sequence[Seen], battle_id: pd.Series) -> Fo
         except (ValueError, OSError) as error:
             refused[name] = str(error)
     if not rows:
-        return Found(TABLE.empty(), 0, refused)
+        return VotesFound(TABLE.empty(), 0, refused)
     cast = last_votes(rows)
     known = TABLE.typed(of_battles(cast, battle_id))
-    return Found(known, len(cast) - len(known), refused)
+    return VotesFound(known, len(cast) - len(known), refused)
 
 
 def _content(folder: UPath, seen: Seen) -> bytes:
