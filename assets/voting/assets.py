@@ -55,6 +55,7 @@ def votes(
             SETTINGS: stated(catalog, context.partition_key, None, (), **{VOTES: dropped}),
             "n_raters": int(found.votes["rater"].nunique()),
             "n_on_other_battles": found.n_foreign,
+            "not_complete_yet": [printable_name(one.name) for one in files if one.is_waiting],
         },
         check_results=[vote_files_are_readable(found.refused)],
     )

@@ -1,5 +1,6 @@
 """Files of votes in a corpus' folder: counted as `rank --votes` counts them, and withdrawn."""
 
+import json
 import os
 import shutil
 import time
@@ -9,14 +10,17 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
+from upath import UPath
 from voters import embedded, voted
 
 import judgeline
+from assets.voting.assets import read_files
 from judgeline.cli import main
 from judgeline.tables.corpus import VOTES
 from judgeline.tables.ids import FURTHER_VOTE
-from judgeline.voting import join_votes, read_votes
+from judgeline.voting import join_votes, read_votes, vote_key
 from pipelines.sensors.candidates import new_votes
+from resources.candidates.folder import list_files
 
 ASKED = ("verdicts", "choice_verdicts", "score_verdicts", "reliability_panel", "sampled_battles")
 
@@ -125,6 +129,34 @@ def test_dropped_votes_count_as_in_rank_and_are_withdrawn_with_their_file(
     again = workshop.files()
     boards = [name for name in before if name.startswith(("leaderboard", "heldout", "conformal"))]
     assert {name for name in boards if again[name] != before[name]} == set()
+
+
+LINE = {"page": "p", "rater": "r", "shown_first": "b", "choice": "first", "probability": 0.5,
+        "n_possible": 4, "time": "2026-11-28T01:00:00Z", "seconds": "long"}  # fmt: skip
+
+
+def test_only_whole_files_on_battles_of_the_corpus_count(tmp_path) -> None:
+    def save(name: str, *battles: str, age: float = 1000, **changed: object) -> None:
+        lines = [
+            json.dumps({**LINE, "key": vote_key(battle), "place": place, **changed})
+            for place, battle in enumerate(battles, start=1)
+        ]
+        (tmp_path / name).write_text("\n".join(lines) + "\n", "utf-8")
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+
+    save("own.jsonl", "b1", "b2", "left the corpus")
+    save("foreign.jsonl", "elsewhere")
+    save("just-now.jsonl", "b3", age=0)
+    save("half.jsonl", "b3", rater="\ud800")
+    save("later.jsonl", "b1", choice="second", time="2026-11-29")
+    found = read_files(UPath(tmp_path), list_files(UPath(tmp_path)), pd.Series(["b1", "b2", "b3"]))
+    assert found.n_foreign == 1
+    assert sorted(found.refused) == ["foreign.jsonl", "half.jsonl"]
+    assert "none of its 1 votes is on a battle of this corpus" in found.refused["foreign.jsonl"]
+    rows = found.votes.set_index("battle_id")
+    assert rows["human_outcome"].to_dict() == {"b1": 1.0, "b2": 0.0}
+    assert rows["weight"].notna().all()
+    assert rows["seconds"].isna().all()
 
 
 def test_a_corpus_without_a_folder_of_votes_makes_no_table_of_them(finished) -> None:
