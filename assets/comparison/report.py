@@ -98,7 +98,11 @@ _COUNTED = ["status", "prompt_tokens", "completion_tokens"]
 
 
 def battles_behind(
-    store: ParquetStore, corpus: str, judge: str, influences: pd.DataFrame
+    store: ParquetStore,
+    corpus: str,
+    judge: str,
+    influences: pd.DataFrame,
+    scored: pd.DataFrame | None = None,
 ) -> list[Evidence]:
     """Return the battles that move each rating by a judge most, with texts and answers."""
     found = []
@@ -110,7 +114,7 @@ def battles_behind(
         texts = store.matching(battles, corpus, column="battle_id", among=ids)
         answers = store.matching(verdicts, corpus, judge, column="battle_id", among=ids)
         if texts is not None and answers is not None:
-            found += evidence_of(chosen, texts, answers)
+            found += evidence_of(chosen, texts, answers, scored)
     return found
 
 
@@ -322,7 +326,9 @@ def _tables_of(
         **{name: table for name, table in of_judge.items() if name in REPORTED},
         **missing,
         companions=companions,
-        battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
+        battles=[]
+        if influences is None
+        else battles_behind(store, corpus, judge, influences, scored),
         leads=_first_place(of_judge, rating),
         origin=origin,
         runs=runs,
