@@ -90,7 +90,9 @@ REPORTS = fans_in(_ENDS, dg.AssetSelection.assets("judge_comparison", "scoring_m
 """A comparison follows the ends of the judges' chains, not every link. It does not wait for
 judges that nobody ran, and never runs without the table that it compares."""
 
-TABLE: Mapping[str, Any] = {"kinds": {"parquet"}, "owners": ["team:evaluation"]}
+TABLE: Mapping[str, Any] = {"kinds": {"pandas", "parquet"}, "owners": ["team:evaluation"]}
+ASKS: Mapping[str, Any] = {"kinds": {"openai", "pandas", "parquet"}}
+"""Kinds of a table that is made by asking an endpoint, most often one of OpenAI's protocol."""
 AFTER_THE_BOARD: Mapping[str, Any] = {"dagster/priority": "-1"}
 """Tags of the operation of a judge's table that no leaderboard needs: a run makes it last."""
 
@@ -114,12 +116,11 @@ def table_asset(
         ins = inputs_of(function, columns, name) | options.pop("ins", {})
         optional = [name for name, how in ins.items() if "allow_missing_partitions" in how.metadata]
         made: dg.AssetsDefinition = dg.asset(
-            **TABLE,
             partitions_def=partitions_of(name),
             code_version=code_version,
             automation_condition=condition(optional) if callable(condition) else condition,
             ins=ins,
-            **options,
+            **{**TABLE, **options},
         )(function)
         return made
 

@@ -39,7 +39,7 @@ with previews_silenced():
 
 _OF_CORPUS = (
     "raw_battles quarantined_battles recorded_verdicts battles sampled_battles candidates "
-    "candidate_battles pooled_leaderboard judge_comparison report learnt_ratings"
+    "candidate_battles pooled_leaderboard judge_comparison report learnt_ratings votes"
 )
 OF_CORPUS = frozenset(_OF_CORPUS.split())
 """Assets with a partition for each corpus; all others have one for each judge on each corpus."""

@@ -16,7 +16,14 @@ from assets.partitions import CORPUS_JUDGE, corpus_and_judge, corpus_judge_key
 from judgeline.judges.judge import ORIGIN
 from resources.tables.declared import TABLES
 
-OF_CORPUS = ("raw_battles", "battles", "sampled_battles", "candidates", "candidate_battles")
+OF_CORPUS = (
+    "raw_battles",
+    "battles",
+    "sampled_battles",
+    "votes",
+    "candidates",
+    "candidate_battles",
+)
 OF_JUDGE = (
     "verdicts",
     "scored_battles",
@@ -32,7 +39,7 @@ OF_JUDGE = (
 OF_ALL_JUDGES = ("pooled_leaderboard",)
 """Assets between a corpus and a rating, in the order in which they are made."""
 
-SAID = ("content_revision", "sample_seed", "score_basis", "rating_settings", *ORIGIN)
+SAID = ("content_revision", "sample_seed", "score_basis", "votes", "rating_settings", *ORIGIN)
 """Metadata of theirs that say what a rating was made of."""
 
 BEFORE_RATINGS = ("raw_battles", "sampled_battles", "verdicts", "scored_battles", "beta_folds")

@@ -13,7 +13,7 @@ from assets.partitions import corpus_and_judge
 from judgeline.rating_options import RatingOptions
 from judgeline.settings import Restricted
 from judgeline.verdict import identity_hash
-from resources.candidates.folder import folder_of, list_files
+from resources.candidates.folder import folder_of, hash_of, list_files
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.locations import content_revision
@@ -24,6 +24,8 @@ CONTENT = "content"
 """Name of what a corpus publishes; see `content_revision`."""
 FILES = "candidate files"
 """Name of what was dropped for new models of a corpus; see `contents`."""
+VOTES = "vote files"
+"""Name of what was dropped of people's votes on a corpus; see `hash_of`."""
 EVERY_JUDGE = "every judge"
 """Name of the entries of all judges together."""
 EMBEDDER = "embedder"
@@ -79,6 +81,8 @@ def value(catalog: Catalog, corpus: str, judge: str | None, name: str) -> Any:
     definition = catalog.corpus(corpus)
     if name == CONTENT:
         return content_revision(definition)
+    if name == VOTES:
+        return hash_of(list_files(folder_of(corpus, "votes")))
     if name == FILES:
         return contents(list_files(folder_of(corpus)), definition.candidates)
     if name == EVERY_JUDGE:

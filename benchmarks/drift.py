@@ -71,8 +71,8 @@ def _moved(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def _fresh_moved(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     epoch = np.repeat(np.arange(len(values)), values.shape[1])
-    ties = rng.random((len(values), values.shape[1]))
-    log = log_evidence(stream_ranks(values.ravel(), epoch, ties))
+    ties = rng.random(values.size)
+    log = log_evidence(stream_ranks(values.ravel(), epoch, ties, n_epochs=len(values)))
     return ever(log >= math.log(THRESHOLD))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.alone import agreement, plain, with_shares
-from judgeline.comparing import compare_on, row_of
+from judgeline.comparing import compare_on
 from judgeline.diagnosis import Diagnosis, doctor
 from judgeline.elo import (
     HEADLINE,
@@ -1210,7 +1210,6 @@ def vote(
     table, named = _identified(battles, columns)
     told = {"missing": missing, "same_names": same_names, "allow_quarantine": allow_quarantine}
     board = rank(table, settings, judge=judge, outcomes=outcomes, columns=named, **told)
-    row_of(wanted.model, board.leaderboard["model"].astype(str).tolist())
     rated = Rated(board.ranking.heldout_ratings, board.leaderboard)
     frontier = frontier_of(rated, settings)
     return write_page(

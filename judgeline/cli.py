@@ -49,7 +49,7 @@ CHECKOUT_COMMANDS = (
 )  # fmt: skip
 """Commands that a checkout adds: those of the lineage, and the papers' tables."""
 _COMMANDS, _BOARDS = "judgeline.commands", "judgeline.boards"  # groups of entry points
-_PLANS = "judgeline.plans"
+_PLANS, _PAGES = "judgeline.plans", "judgeline.pages"
 _INSTALL = {
     True: "in the checkout: pip install -e '.[app]'",
     False: "the installation lacks a package: pip install --force-reinstall judgeline",
@@ -117,6 +117,14 @@ Votes = Annotated[
 CorpusName = Annotated[
     str | None, option("Compare on the leaderboard that `judgeline run` made of a corpus.")
 ]
+Votes = Annotated[
+    list[Path] | None,
+    option("File of votes that a page of `judgeline vote` saved; repeat for more, or a folder."),
+]
+Level = Annotated[
+    float | None,
+    option(f"As for rank; by default {RatingOptions.miscoverage}, or as the corpus was made."),
+]
 READING = (
     shared("judge", JudgeName),
     shared("outcomes", Annotated[str | None, option("Codes of outcomes, as for rank.")]),
@@ -126,8 +134,8 @@ READING = (
     shared("allow_quarantine", AllowQuarantine, False),
 )
 """How a file is read, as `rank` reads it; the last one says what is done about unknown values."""
-COMPARING = (*READING, shared("votes", Votes))
-"""How the battles and votes of two models are read."""
+VOTED = (*READING, shared("votes", Votes))
+"""The same with people's votes joined."""
 
 
 @app.callback(invoke_without_command=True)
@@ -306,7 +314,7 @@ def doctor(file: FileArgument, form: Form = "text", **reading: Any) -> None:
         "compare gpt-4 claude-v1 --corpus mine --judge careful --format json",
     )
 )
-@with_options(*COMPARING)
+@with_options(*VOTED)
 def compare(
     names: Annotated[
         list[str],
@@ -317,10 +325,7 @@ def compare(
         ),
     ],
     corpus: CorpusName = None,
-    miscoverage: Annotated[
-        float | None,
-        option(f"As for rank; by default {RatingOptions.miscoverage}, or as the corpus was made."),
-    ] = None,
+    miscoverage: Level = None,
     form: Form = "text",
     **reading: Any,
 ) -> None:
@@ -352,7 +357,7 @@ def compare(
         "gate --corpus mine --judge careful --new gpt-5 --current gpt-4 --margin 20",
     )
 )
-@with_options(*COMPARING)
+@with_options(*VOTED)
 def gate(
     new: Annotated[str, option("The model that is to be released.")],
     current: Annotated[str, option("The model that it would replace.")],
@@ -431,7 +436,16 @@ def _print_lines(lines: Iterable[str]) -> None:
 def _stated(reading: dict[str, Any]) -> dict[str, Any]:
     """Return how a file is read as functions of the library take it."""
     own = {"columns": _mapping(reading["columns"]), "missing": reading["missing"] or None}
+    if "votes" in reading:
+        own["votes"] = _files_of_votes(reading["votes"] or [])
     return {**reading, **own}
+
+
+def _require_of_files(**stated: object) -> None:
+    """Refuse options of files where a corpus is named."""
+    if given := [n for n, v in stated.items() if v is not None and v is not False and v != []]:
+        option_name = given[0].replace("_", "-")
+        raise ValueError(f"--{option_name} is for files; leave it out, or leave out --corpus")
 
 
 class _Ranked(NamedTuple):
@@ -450,14 +464,14 @@ def _ranked(
     """Return the leaderboard of a file or of a corpus, with the models to compare."""
     if corpus is None:
         return _rank_of_file(names, miscoverage, reading)
-    of_file = {name: value or None for name, value in reading.items() if name != "judge"}
-    return _rank_of_corpus(names, corpus, reading["judge"], **of_file, miscoverage=miscoverage)
+    of_file = {name: value for name, value in reading.items() if name != "judge"}
+    _require_of_files(**of_file, miscoverage=miscoverage)
+    return _rank_of_corpus(names, corpus, reading["judge"])
 
 
 def _rank_of_file(
     names: Sequence[str], miscoverage: float | None, reading: dict[str, Any]
 ) -> _Ranked:
-    from judgeline.api import Settings
     from judgeline.api import rank as rank_battles
 
     if len(names) != 3:
@@ -465,23 +479,25 @@ def _rank_of_file(
             f"two models of a file are compared, got {len(names)} words: judgeline compare FILE A "
             "B, or judgeline compare A B --corpus SLUG --judge SLUG"
         )
+    board = rank_battles(Path(names[0]), _at_level(miscoverage), **_stated(reading))
+    own = board.settings.miscoverage
+    return _Ranked(board.leaderboard, own, names[1:], board.battles.judge, {})
+
+
+def _at_level(miscoverage: float | None, **settings: Any) -> Any:
+    """Return settings with a stated share of misses, or that of the default."""
+    from judgeline.api import Settings
+
     level = Settings.miscoverage if miscoverage is None else miscoverage
-    told = _stated(reading) | {"votes": _files_of_votes(reading["votes"] or [])}
-    board = rank_battles(Path(names[0]), Settings(miscoverage=level), **told)
-    return _Ranked(board.leaderboard, level, names[1:], board.battles.judge, {})
+    return Settings(miscoverage=level, **settings)
 
 
-def _rank_of_corpus(
-    names: Sequence[str], corpus: str, judge: str | None, **of_file: object
-) -> _Ranked:
+def _rank_of_corpus(names: Sequence[str], corpus: str, judge: str | None) -> _Ranked:
     if len(names) != 2:
         raise ValueError(
             f"with --corpus, compare takes two models, got {len(names)}: "
             f"judgeline compare A B --corpus {corpus}"
         )
-    if stated := [name for name, value in of_file.items() if value is not None]:
-        option_name = stated[0].replace("_", "-")
-        raise ValueError(f"--{option_name} is for files; leave it out, or leave out --corpus")
     boards, definition = _of_lineage(_BOARDS, "compare FILE A B, or gate FILE")(corpus, judge)
     judges = boards["judge"].unique().tolist()
     if len(judges) > 1:
@@ -599,7 +615,6 @@ def _of_lineage(group: str, otherwise: str) -> Any:
         "plan --corpus arena --judge careful",
     )
 )
-@with_settings("miscoverage")
 def plan(
     files: Annotated[
         list[Path] | None,
@@ -630,8 +645,8 @@ def plan(
     ] = None,
     outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
     columns: Columns = None,
+    miscoverage: Level = None,
     form: Form = "text",
-    **settings: Any,
 ) -> None:
     """Say what a judge is worth in votes, and what narrows an interval: calls, votes, more judges.
 
@@ -641,7 +656,6 @@ def plan(
     names the cheapest mix (without prices: the fewest votes, then the fewest calls). With --corpus
     and one judge it says too how many battles to label for shorter win-rate intervals.
     """
-    from judgeline.api import Settings
     from judgeline.api import plan as plan_file
     from judgeline.planning import Prices, plan_of
     from judgeline.report import in_json, json_value
@@ -652,16 +666,14 @@ def plan(
     options: dict[str, Any] = {"half_width": half_width, "n_target_votes": target_votes}
     labels: Any = None
     if corpus:
-        for_files = {"outcomes": outcomes, "columns": columns}
-        if stated := [name for name, value in for_files.items() if value is not None]:
-            raise ValueError(f"--{stated[0]} is for files; leave it out, or leave out --corpus")
+        _require_of_files(outcomes=outcomes, columns=columns, miscoverage=miscoverage)
         rated, rating, labels = _of_lineage(_PLANS, "plan FILE")(corpus, judge or [])
         bought = Prices(*(float("nan") if one is None else one for one in (call_price, vote_price)))
         found = plan_of(rated, rating, prices=bought, **options)
     else:
         options |= {"outcomes": outcomes, "columns": _mapping(columns)}
         options |= {"call_price": call_price, "vote_price": vote_price}
-        found = plan_file(files or [], Settings(**settings), judge=judge or None, **options)
+        found = plan_file(files or [], _at_level(miscoverage), judge=judge or None, **options)
     if form == "json":
         typer.echo(in_json(json_value(found.as_record())))
     else:
@@ -711,21 +723,24 @@ def rates(
     epilog=examples(
         'vote battles.csv --goal "place new-model within 40" --out vote.html',
         'vote battles.csv --goal "place new-model within 40" --raters 3 --out vote.html',
+        'vote --corpus mine --judge careful --goal "place new-model within 40" --out vote.html',
     )
 )
-@with_settings("miscoverage", "seed")
+@with_options(*READING)
+@with_settings("seed")
 def vote(
-    file: FileArgument,
     goal: Annotated[str, option("What the votes are for: 'place MODEL within POINTS' (Elo).")],
     out: Annotated[Path, option("The page to write, such as vote.html.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="Battles as rank reads them.", show_default=False),
+    ] = None,
+    corpus: Annotated[
+        str | None, option("Take the battles that `judgeline run` had judged of a corpus.")
+    ] = None,
     raters: Annotated[int, option("How many people vote.", min=1, show_default=True)] = 1,
-    judge: JudgeName = None,
-    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
-    columns: Columns = None,
-    missing: Missing = None,
-    same_names: SameNames = False,
-    allow_quarantine: AllowQuarantine = False,
-    **settings: Any,
+    miscoverage: Level = None,
+    **options: Any,
 ) -> None:
     """Write one page on which people vote blind, with the battles that a goal needs most.
 
@@ -736,22 +751,27 @@ def vote(
     rank joins such files:
 
     judgeline rank FILE --votes votes-1.jsonl --votes votes-2.jsonl --out ratings
-    """
-    from judgeline.api import Settings
-    from judgeline.api import vote as write_page
 
-    told: dict[str, Any] = {
-        "judge": judge,
-        "outcomes": outcomes,
-        "columns": _mapping(columns),
-        "missing": missing or None,
-        "same_names": same_names,
-        "allow_quarantine": allow_quarantine,
-    }
-    page = write_page(file, goal, out, Settings(**settings), n_raters=raters, **told)
-    console = open_console()
-    for line in page.lines():
-        console.print(plain(line), soft_wrap=True)
+    With --corpus, files in the folder votes/SLUG of the home are counted by judgeline run.
+    """
+    from judgeline.api import vote as vote_on_file
+    from judgeline.planning import frontier_of
+    from judgeline.voting import parse_goal, write_page
+
+    if (file is None) == (corpus is None):
+        raise ValueError("vote takes a file or --corpus SLUG: judgeline vote FILE --goal GOAL ...")
+    seed = options.pop("seed")
+    if file is not None:
+        settings = _at_level(miscoverage, seed=seed)
+        page = vote_on_file(file, goal, out, settings, n_raters=raters, **_stated(options))
+    else:
+        judge = options.pop("judge")
+        _require_of_files(**options, miscoverage=miscoverage)
+        wanted = parse_goal(goal)
+        table, scored, rated, rating = _of_lineage(_PAGES, "vote FILE")(corpus, judge)
+        known = (table, scored, rated.leaderboard, frontier_of(rated, rating), wanted)
+        page = write_page(out, *known, n_raters=raters, seed=seed)
+    _print_lines(page.lines())
 
 
 def _files_of_votes(given: Sequence[Path]) -> list[Path]:

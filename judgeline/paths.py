@@ -54,4 +54,5 @@ tables_uri = partial(_uri, "tables")
 verdicts_uri = partial(_uri, "verdicts")
 embeddings_uri = partial(_uri, "embeddings")
 candidates_uri = partial(_uri, "candidates")
-"""Where tables, bought verdicts, bought vectors and dropped candidates are."""
+votes_uri = partial(_uri, "votes")
+"""Where tables, bought verdicts, bought vectors, dropped candidates and dropped votes are."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.comparing import row_of
 from judgeline.elo.strengths import ELO_PER_LOGIT
 from judgeline.intervals import Frontier
 from judgeline.io import ArgumentError, JudgedBattles, file_columns, files_of
@@ -22,6 +23,7 @@ from judgeline.io.formats import read_columns
 from judgeline.reliability import rater_agreement
 from judgeline.report import inert, write_voting_page
 from judgeline.sampling import draw_battles, draw_weights, vote_information
+from judgeline.tables.ids import FURTHER_VOTE
 
 TEXTS = ("instruction", "completion_a", "completion_b")
 IDENTIFIED = (*TEXTS, "battle_id")
@@ -33,7 +35,7 @@ SHARED = 20
 
 _SPARE = 1.25  # times the votes that are needed: ties tell less, and some battles are skipped
 _NEEDED = {"key": str, "rater": str, "shown_first": str, "choice": str, "probability": float,
-           "place": int, "n_possible": int, "time": str}  # fmt: skip
+           "place": int, "n_possible": int, "time": str, "page": str}  # fmt: skip
 _GOAL = re.compile(
     r"\s*place\s+(?P<model>.+?)\s+within\s+(?P<points>\d+(\.\d+)?)(\s*elo)?\s*", re.I
 )
@@ -150,7 +152,7 @@ def write_page(
     `table` is that of `with_ids`, `scored` and `board` its battles and leaderboard as rated. The
     battles are those of the model, against models that people have rated, without a vote so far.
     """
-    own = board[board["model"].eq(goal.model)].iloc[0]
+    own = board.iloc[row_of(goal.model, board["model"].astype(str).tolist())]
     if not math.isfinite(float(own["rating"])):
         raise ArgumentError(
             f"{goal.model!r} has no rating to start from ({own['flags'] or 'nobody rated it'}): "
@@ -252,13 +254,26 @@ def read_votes(paths: Sequence[Path | str]) -> pd.DataFrame:
 
     ValueError names file and line of a line that is none.
     """
-    rows = []
-    for path in (Path(one) for one in paths):
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            if line.strip():
-                rows.append(_vote_of(line, f"{path}, line {number}"))
+    rows = [row for path in paths for row in vote_rows(Path(path).read_bytes(), str(path))]
     if not rows:
         raise ValueError(f"no vote in {', '.join(map(str, paths)) or 'no file'}")
+    return last_votes(rows)
+
+
+def vote_rows(content: bytes, name: str) -> list[dict[str, Any]]:
+    """Return the votes of a file; ValueError names the line of one that is none."""
+    try:
+        lines = content.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}: byte {error.start} is not UTF-8; save the votes again"
+        ) from error
+    numbered = enumerate(lines, start=1)
+    return [_vote_of(line, f"{name}, line {number}") for number, line in numbered if line.strip()]
+
+
+def last_votes(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the last vote of each rater on each battle, with A's `share` of the win."""
     votes = pd.DataFrame(rows).sort_values("time", kind="stable")
     shares_name = votes.groupby(["page", "rater"])["rater_number"].transform("nunique").gt(1)
     numbered = votes["rater"] + " (" + votes["rater_number"].astype("str") + ")"
@@ -271,22 +286,31 @@ def read_votes(paths: Sequence[Path | str]) -> pd.DataFrame:
 def _vote_of(line: str, place: str) -> dict[str, Any]:
     try:
         vote = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{place}: no JSON ({error.msg}); save the votes again") from error
-    given = vote if isinstance(vote, dict) else {}
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{place}: no JSON ({error}); save the votes again") from error
+    given = {"page": "", **(vote if isinstance(vote, dict) else {})}
     for name, kind in _NEEDED.items():
         value = given.get(name)
         fits = isinstance(value, (int, float) if kind is float else kind)
-        if not fits or isinstance(value, bool):
+        if not fits or isinstance(value, bool) or not _can_be_stored(value):
             raise ValueError(f"{place}: {name} is {value!r}; expected a vote that a page saved")
     for name, known in (("choice", OUTCOMES), ("shown_first", ("a", "b"))):
         if given[name] not in known:
             raise ValueError(f"{place}: {name} is {given[name]!r}; expected {', '.join(known)}")
     if not 0 < given["probability"] <= 1 or not 1 <= given["place"] <= given["n_possible"]:
         raise ValueError(f"{place}: probability or place of the draw is out of range")
-    kept = {name: given[name] for name in _NEEDED}
-    more = {"seconds": given.get("seconds"), "rater_number": given.get("rater_number", "")}
-    return kept | {"page": str(given.get("page", "")), **more}
+    seconds = given.get("seconds")
+    is_known = isinstance(seconds, (int, float)) and _can_be_stored(seconds)
+    more = {"seconds": float(seconds) if is_known else math.nan}
+    number = json.dumps(given.get("rater_number", ""))
+    return {name: given[name] for name in _NEEDED} | {"rater_number": number, **more}
+
+
+def _can_be_stored(value: Any) -> bool:
+    """Return whether a text has no half of a character, and a number fits a column."""
+    if isinstance(value, str):
+        return value.isascii() or value.encode("utf-8", "ignore").decode("utf-8") == value
+    return abs(value) < 2**53
 
 
 class WithVotes(NamedTuple):
@@ -307,36 +331,61 @@ def join_votes(battles: JudgedBattles, votes: pd.DataFrame) -> WithVotes:
     ValueError
         If a vote is on a battle that is not there.
     """
-    scored = battles.scored
-    is_asked = scored["battle_id"].map(vote_key).isin(votes["key"])
-    own_question = scored["question_id"].fillna(scored["battle_id"])
-    # votes of one battle share its question, and are drawn together
-    scored = scored.assign(question_id=scored["question_id"].mask(is_asked, own_question))
-    keys = {vote_key(one): one for one in scored["battle_id"].astype(str)}
-    if foreign := [key for key in votes["key"] if key not in keys]:
+    told = of_battles(votes, battles.scored["battle_id"])
+    if n_foreign := len(votes) - len(told):
         raise ArgumentError(
-            f"{len(foreign):,} of {len(votes):,} votes are on battles that this file does not "
+            f"{n_foreign:,} of {len(votes):,} votes are on battles that this file does not "
             "have; name the file that the page was made of",
             "votes",
         )
-    told = _weighted(votes.assign(battle_id=votes["key"].map(keys)))
-    cast = told[told["share"].notna()]
+    counted = count_votes(battles.scored, told)
+    notes = (*battles.notes, *counted.notes, *counted.at_random)
+    return WithVotes(battles._replace(scored=counted.battles, notes=notes), told)
+
+
+def of_battles(votes: pd.DataFrame, battle_id: pd.Series) -> pd.DataFrame:
+    """Return the votes on battles with these ids, with outcome and the weight of the draw."""
+    keys = {vote_key(one): one for one in battle_id.astype(str).unique()}
+    named = votes.assign(battle_id=votes["key"].map(keys).astype("str"))
+    named = _weighted(named.assign(human_outcome=votes["share"]))
+    known = named["key"].isin(keys.keys())
+    return named[known].drop(columns=["key", "share"]).reset_index(drop=True)
+
+
+class Counted(NamedTuple):
+    """Battles with votes counted; sentences on the votes, and on raters who vote at random."""
+
+    battles: pd.DataFrame
+    notes: list[str]
+    at_random: list[str]
+
+
+def count_votes(scored: pd.DataFrame, votes: pd.DataFrame) -> Counted:
+    """Return scored battles with a row for each vote of `of_battles`; others have no row.
+
+    The first vote on a battle that nobody had voted on stands in its own row.
+    """
+    votes = votes[votes["battle_id"].isin(scored["battle_id"])]
+    cast = votes[votes["human_outcome"].notna()]
+    own_question = scored["question_id"].fillna(scored["battle_id"])
+    is_asked = scored["battle_id"].isin(votes["battle_id"])
+    # votes of one battle share its question, and are drawn together
+    scored = scored.assign(question_id=scored["question_id"].mask(is_asked, own_question))
     once = scored.drop_duplicates("battle_id").set_index("battle_id")
     rows = once.loc[cast["battle_id"]].reset_index()
-    rows = rows.assign(human_outcome=cast["share"].to_numpy())
-    again = rows.groupby("battle_id").cumcount().astype("str")
+    further = rows.groupby("battle_id").cumcount() + rows["human_outcome"].notna()
+    ids = rows["battle_id"].astype("str")
+    rows["battle_id"] = ids.mask(further > 0, ids + FURTHER_VOTE + further.astype("str"))
+    rows = rows.assign(human_outcome=cast["human_outcome"].to_numpy(dtype=float))
     is_open = scored["battle_id"].isin(cast["battle_id"]) & scored["human_outcome"].isna()
-    rows["battle_id"] = rows["battle_id"].astype("str") + "#vote-" + again
     joined = pd.concat([scored[~is_open], rows[scored.columns]], ignore_index=True)
-    notes = (*battles.notes, *_agreement_notes(told, once))
-    shown = told.drop(columns=["key", "share"]).assign(human_outcome=told["share"])
-    return WithVotes(battles._replace(scored=joined, notes=notes), shown.reset_index(drop=True))
+    return Counted(joined, *_agreement_notes(votes, once))
 
 
 def _weighted(votes: pd.DataFrame) -> pd.DataFrame:
     """Return votes with the weight of each battle's draw, within its page."""
     weights = pd.Series(math.nan, index=votes.index)
-    for _, own in votes[votes["share"].notna()].groupby("page", sort=False):
+    for _, own in votes[votes["human_outcome"].notna()].groupby("page", sort=False):
         drawn = own.drop_duplicates("place").sort_values("place")
         n_possible = int(drawn["n_possible"].max())
         weight = draw_weights(drawn["probability"], n_possible, drawn["place"])
@@ -344,15 +393,15 @@ def _weighted(votes: pd.DataFrame) -> pd.DataFrame:
     return votes.assign(weight=weights)
 
 
-def _agreement_notes(votes: pd.DataFrame, battles: pd.DataFrame) -> list[str]:
-    """Return sentences on the votes, how far raters agree, and who votes as if at random.
+def _agreement_notes(votes: pd.DataFrame, battles: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return sentences on the votes and how far raters agree, and on who votes as if at random.
 
     The judge counts as one more rater, so that a battle that one person saw tells something too.
     """
-    cast = votes[votes["share"].notna()]
+    cast = votes[votes["human_outcome"].notna()]
     n_raters, skipped = cast["rater"].nunique(), len(votes) - len(cast)
     notes = [f"{len(cast):,} votes of {_raters(n_raters)} joined, {skipped:,} battles skipped"]
-    people = rater_agreement(cast["battle_id"], cast["rater"], cast["share"])
+    people = rater_agreement(cast["battle_id"], cast["rater"], cast["human_outcome"])
     if people.n_pairs.sum():
         notes.append(
             f"raters agree on {people.agreement:.0%} of {people.n_pairs.sum() // 2:,} pairs of "
@@ -360,9 +409,9 @@ def _agreement_notes(votes: pd.DataFrame, battles: pd.DataFrame) -> list[str]:
         )
     judge = battles.loc[cast["battle_id"].unique(), "judge_outcome"].dropna()
     whose = [*("person " + cast["rater"]), *["judge"] * len(judge)]
-    on, chosen = [*cast["battle_id"], *judge.index], [*cast["share"], *judge]
+    on, chosen = [*cast["battle_id"], *judge.index], [*cast["human_outcome"], *judge]
     every = rater_agreement(on, whose, chosen)
-    return notes + [
+    return notes, [
         f"{str(every.rater[row]).removeprefix('person ')} votes as if at random: alike with others "
         f"on {every.alike[row]:.0%} of {every.n_pairs[row]} pairs, by chance "
         f"{every.by_chance[row]:.0%}; rate without that file to see what it does"

@@ -12,7 +12,7 @@ import assets
 from judgeline.judges.budget import Budget
 from pipelines.instance.homes import in_process_on_named_host
 from pipelines.jobs import JOBS
-from pipelines.sensors.candidates import new_candidates, place_candidates
+from pipelines.sensors.candidates import new_candidates, new_votes, place_candidates
 from pipelines.sensors.durations import RUNNING
 from pipelines.sensors.messages import tell_of_failures, tell_of_successes
 from pipelines.sensors.partitions import configured_partitions
@@ -33,6 +33,7 @@ SENSORS = (
     configured_partitions,
     lost_runs,
     new_candidates,
+    new_votes,
     old_evaluations,
     place_candidates,
     refreshed_corpora,

@@ -9,6 +9,7 @@ COMPARISON_ASSETS = dg.AssetSelection.groups("comparison")
 CANDIDATE_ASSETS = dg.AssetSelection.assets("candidates", "candidate_battles")
 DRIFT_ASSETS = dg.AssetSelection.assets("drift_answers", "judge_drift")
 RATED_ASSETS = dg.AssetSelection.assets("learnt_ratings")
+VOTE_ASSETS = dg.AssetSelection.groups("voting")
 JUDGED_ASSETS = (
     dg.AssetSelection.all()
     - CORPUS_ASSETS
@@ -16,6 +17,7 @@ JUDGED_ASSETS = (
     - CANDIDATE_ASSETS
     - DRIFT_ASSETS
     - RATED_ASSETS
+    - VOTE_ASSETS
     - dg.AssetSelection.assets("candidate_verdicts")  # asked in placing_job only
 )
 PLACED_ASSETS = (dg.AssetSelection.groups("candidates") - CANDIDATE_ASSETS) | (
@@ -57,7 +59,13 @@ ratings_job = dg.define_asset_job(
     RATED_ASSETS,
     description="Learns from people's ratings or rankings of single answers; asks no judge.",
 )
+votes_job = dg.define_asset_job(
+    "votes_job",
+    VOTE_ASSETS,
+    description="Reads what people voted on a corpus and was dropped; asks nobody.",
+)
 JOBS = (
     *(corpus_job, judge_job, comparison_job, candidate_job, placing_job, drift_job, ratings_job),
+    votes_job,
     prune_logs,
 )

@@ -128,7 +128,7 @@ class Webhook(NamedTuple):
         return headers
 
 
-def who_is_told() -> str:
+def who_is_told_text() -> str:
     """Return the sentence on who is told of failed gates and drift, as the environment says."""
     if Webhook.of_environment() is None:
         return f"Nobody is told of failed gates, drift and spent budgets: set {VARIABLE}"

@@ -24,7 +24,7 @@ from assets.candidates.choosing import (
     fingerprint,
     needs_of,
 )
-from assets.conditions import table_asset, table_check
+from assets.conditions import ASKS, table_asset, table_check
 from assets.judging.asking import ask_judge, releasing, why_not_asked
 from assets.partitions import CORPUS, by_judge, corpus_and_judge, previews_silenced
 from assets.settings import EVERY_JUDGE, FILES, JUDGE, SETTINGS, corpus_of, stated
@@ -77,7 +77,7 @@ def candidates(
     As dropped into the candidates folder. A file that fits no rule is set aside whole.
     """
     corpus = catalog.corpus(context.partition_key)
-    wait_until_settled(corpus.slug)
+    wait_until_settled(folder_of(corpus.slug))
     files, found = read_candidates(corpus, battles, io_manager)
     waiting = [f"{seen.name!r} is not complete yet" for seen in files if seen.is_waiting]
     notes = [*found.notes, *waiting]
@@ -318,7 +318,7 @@ _RECORDED = "the judge's verdicts came with the corpus: it cannot be asked about
 
 
 # No automation condition: judging costs money, so somebody has to ask for it by name.
-@table_asset("1")
+@table_asset("1", **ASKS)
 @releasing
 def candidate_verdicts(
     context: dg.AssetExecutionContext,

@@ -50,6 +50,7 @@ from judgeline.steps.reference import DIAGNOSTICS
 from judgeline.steps.reliability import withheld_judges
 from judgeline.steps.step import as_columns
 from judgeline.steps.winrate import adjustment_coverage, label_plan
+from judgeline.tables.ids import battles_of
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
@@ -97,18 +98,23 @@ _COUNTED = ["status", "prompt_tokens", "completion_tokens"]
 
 
 def battles_behind(
-    store: ParquetStore, corpus: str, judge: str, influences: pd.DataFrame
+    store: ParquetStore,
+    corpus: str,
+    judge: str,
+    influences: pd.DataFrame,
+    scored: pd.DataFrame | None = None,
 ) -> list[Evidence]:
     """Return the battles that move each rating by a judge most, with texts and answers."""
     found = []
     for is_candidate, own in influences.groupby("is_candidate", sort=True):
         chosen = strongest(own, MOST_PER_SIDE)
+        chosen = chosen.assign(battle_id=battles_of(chosen["battle_id"]))
         battles, verdicts = _TEXTS[bool(is_candidate)]
         ids = set(chosen["battle_id"])
         texts = store.matching(battles, corpus, column="battle_id", among=ids)
         answers = store.matching(verdicts, corpus, judge, column="battle_id", among=ids)
         if texts is not None and answers is not None:
-            found += evidence_of(chosen, texts, answers)
+            found += evidence_of(chosen, texts, answers, scored)
     return found
 
 
@@ -320,7 +326,9 @@ def _tables_of(
         **{name: table for name, table in of_judge.items() if name in REPORTED},
         **missing,
         companions=companions,
-        battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
+        battles=[]
+        if influences is None
+        else battles_behind(store, corpus, judge, influences, scored),
         leads=_first_place(of_judge, rating),
         origin=origin,
         runs=runs,

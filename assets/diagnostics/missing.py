@@ -16,7 +16,7 @@ from judgeline.diagnostics import (
     width_limit,
 )
 from judgeline.steps.missing import ANSWERED, FOUGHT, account_for, missing_bounds
-from judgeline.tables.ids import is_among
+from judgeline.tables.ids import battles_of, is_among
 from judgeline.tables.rules import among, at_least, holds, unique, within
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
@@ -64,6 +64,7 @@ def sums_result(
     """Return whether an account adds up to the tables that it is of."""
     fought = pd.concat([sampled_battles["model_a"], sampled_battles["model_b"]]).value_counts()
     asked = is_among(verdicts["battle_id"], sampled_battles["battle_id"]).sum()
+    n_scored = battles_of(scored_battles["battle_id"]).nunique()
     scored = missingness["status"].eq(SCORED)
     sums = missingness.groupby("grouping")[["n_battles", "n_verdicts"]].sum()
     sums["scored"] = missingness[scored].groupby("grouping")["n_battles"].sum()
@@ -78,7 +79,7 @@ def sums_result(
     )
     wanted = {
         "n_battles": (len(sampled_battles), "classes of a grouping add up to the sampled battles"),
-        "scored": (len(scored_battles), "as many battles are ok as were scored"),
+        "scored": (n_scored, "as many battles are ok as were scored"),
         "n_verdicts": (int(asked), "answers of a grouping add up to the verdicts"),
         "own": (0, "classes of a model add up to its sampled battles"),
     }
@@ -91,8 +92,7 @@ def sums_result(
     )
     counts = missingness[missingness["grouping"].eq("all")]
     shown = counts[["status", "n_battles", "n_verdicts"]].to_markdown(index=False)
-    n_missing = len(sampled_battles) - len(scored_battles)
-    totals = {"n_sampled": len(sampled_battles), "n_missing": n_missing}
+    totals = {"n_sampled": len(sampled_battles), "n_missing": len(sampled_battles) - n_scored}
     described: dict[str, Any] = {**totals, "classes": dg.MetadataValue.md(shown)}
     return result._replace(
         check_name="battles_are_accounted_for", metadata={**result.metadata, **described}

@@ -1,6 +1,6 @@
 """Verdicts of a judge by form, the battles scored by them, and the plan of its calls."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -8,9 +8,15 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import follows, table_asset, table_check
+from assets.conditions import ASKS, follows, table_asset, table_check
 from assets.judging.asking import account_of, ask_judge, releasing, why_not_asked
-from assets.partitions import corpus_and_judge, corpus_judge_key, read_as
+from assets.partitions import (
+    CORPUS_JUDGE,
+    corpus_and_judge,
+    corpus_judge_key,
+    previews_silenced,
+    read_as,
+)
 from assets.reliability.gate import choose_panel
 from assets.settings import JUDGE, corpus_of
 from judgeline.elo import HeldOutRatings
@@ -26,6 +32,7 @@ from judgeline.judges.judge_plan import JudgePlan, expect_calls, plan_of
 from judgeline.judges.presentation import Presentation, present
 from judgeline.steps.step import as_columns
 from judgeline.tables.intervals import with_judge_columns
+from judgeline.voting import Counted, count_votes
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.opening import open_judge
@@ -78,6 +85,7 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
         name=FORM_TABLES[form].name,
         description=_ABOUT.get(form, f"One answer of a judge in the form {form!r}."),
         ins=came,
+        **ASKS,
     )
     @releasing
     def verdicts(
@@ -125,22 +133,43 @@ def answers_name_one_model(verdicts: pd.DataFrame, catalog: Catalog) -> dg.Asset
     return check_result(observed, passed=not note, **counted)
 
 
-@table_asset("3", follows)
+with previews_silenced():
+    CAREFUL = dg.AssetCheckSpec(
+        "raters_vote_with_care",
+        asset="scored_battles",
+        partitions_def=CORPUS_JUDGE,
+        description="Of those whose votes were dropped, nobody agrees with others, or with the "
+        "judge, as if by chance. Votes count all the same.",
+    )
+
+
+@table_asset("3", follows, check_specs=[CAREFUL])
 def scored_battles(
-    sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
-) -> dg.MaterializeResult[pd.DataFrame]:
+    sampled_battles: pd.DataFrame, verdicts: pd.DataFrame, votes: pd.DataFrame | None
+) -> Iterator[dg.MaterializeResult[pd.DataFrame]]:
     """One battle whose both orders parsed, with the judge's score difference and outcome.
 
     Score differences are A minus B in rubric points, -9 to 9, or 1, 0 and -1 of plain verdicts;
-    outcomes are A's share of the win.
+    outcomes are A's share of the win. A further vote that was dropped has a row of its own.
     """
-    scored = score_battles(sampled_battles, verdicts)
-    return dg.MaterializeResult(
-        value=scored,
+    counted = Counted(score_battles(sampled_battles, verdicts), [], [])
+    n_left_out = len(sampled_battles) - len(counted.battles)
+    if votes is not None and len(votes):
+        counted = count_votes(counted.battles, votes)
+    told = "; ".join([*counted.notes, *counted.at_random])
+    careful = check_result(
+        f"{'; '.join(counted.at_random) or 'Nobody votes as if at random'}.",
+        "To leave votes out, remove their file from the folder of votes.",
+        passed=not counted.at_random,
+    )
+    yield dg.MaterializeResult(
+        value=counted.battles,
         metadata={
-            "n_left_out": len(sampled_battles) - len(scored),
+            "n_left_out": n_left_out,
             **({"score_basis": PLAIN} if are_plain(verdicts) else {}),
+            **({"votes": told} if told else {}),
         },
+        check_results=[careful._replace(check_name=CAREFUL.name)],
     )
 
 

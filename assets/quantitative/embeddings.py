@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import AFTER_THE_BOARD, table_asset, table_check
+from assets.conditions import AFTER_THE_BOARD, ASKS, table_asset, table_check
 from assets.judging.pools import hosting_of
 from assets.partitions import corpus_and_judge
 from assets.settings import EMBEDDER, corpus_of
@@ -90,7 +90,7 @@ _NO_VECTORS = (
 
 
 # No automation condition: an endpoint may charge for vectors, so somebody has to ask for them.
-@table_asset("2", op_tags=AFTER_THE_BOARD)
+@table_asset("2", op_tags=AFTER_THE_BOARD, **ASKS)
 def rationale_embeddings(
     context: dg.AssetExecutionContext,
     verdicts: pd.DataFrame,

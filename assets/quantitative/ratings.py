@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import table_asset
+from assets.conditions import ASKS, table_asset
 from assets.engine import as_metadata
 from assets.quantitative.embeddings import NO_EMBEDDER, embed
 from assets.settings import CONTENT, EMBEDDER, corpus_of
@@ -24,7 +24,7 @@ _OTHER = (
 
 
 # No automation condition: an endpoint may charge for vectors, so somebody has to ask for them.
-@table_asset("1")
+@table_asset("1", **ASKS)
 def learnt_ratings(
     context: dg.AssetExecutionContext, catalog: Catalog, embedding_store: StoredEmbeddings
 ) -> dg.MaterializeResult[pd.DataFrame]:

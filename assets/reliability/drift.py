@@ -10,7 +10,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import follows, table_asset, table_check
+from assets.conditions import ASKS, follows, table_asset, table_check
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge, releasing
 from assets.partitions import corpus_and_judge
@@ -53,7 +53,7 @@ WEEKLY = dg.FreshnessPolicy.time_window(
 
 
 # No automation condition: it asks the judge afresh, every time. Its schedule does so by name.
-@table_asset("1", freshness_policy=WEEKLY)
+@table_asset("1", freshness_policy=WEEKLY, **ASKS)
 @releasing
 def drift_answers(
     context: dg.AssetExecutionContext,
@@ -122,7 +122,7 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
     return dg.MaterializeResult(value=before, metadata={"n_asked": 0, "note": note})
 
 
-@table_asset("3", follows)
+@table_asset("4", follows)
 def judge_drift(
     drift_answers: pd.DataFrame,
     sampled_battles: pd.DataFrame,
@@ -180,7 +180,8 @@ def drift_table(
     if verdicts is not None and times is not None and not times.empty:
         others = battles[~battles["battle_id"].isin(own["battle_id"])]
         fresh = _fresh(others, verdicts, times, asked.min().loc[epochs[1:]])
-    drift = detect_drift(Judgement(*map(np.array, zip(*judged, strict=True))), _votes(panel), fresh)
+    watched = Judgement(*map(np.array, zip(*judged, strict=True)))
+    drift = detect_drift(watched, _votes(panel), fresh, battle_id=_ids(panel))
     table = as_table(drift)
     table["epoch"] = np.array(epochs)[table["epoch"]]
     return JUDGE_DRIFT.typed(table.assign(asked_at=table["epoch"].map(asked.max())))
@@ -223,7 +224,12 @@ def _fresh(
     stream["epoch"] += stream["epoch"].gt(0)
     stream = stream.sort_values(["epoch", "identity"]).drop_duplicates("cluster_id")
     judged = _judgement(stream, first)
-    return Fresh(judged, _votes(stream), stream["epoch"].to_numpy(dtype=int))
+    return Fresh(judged, _votes(stream), stream["epoch"].to_numpy(dtype=int), _ids(stream))
+
+
+def _ids(battles: pd.DataFrame) -> np.ndarray:
+    ids: np.ndarray = battles["battle_id"].to_numpy(dtype=str)
+    return ids
 
 
 def _votes(battles: pd.DataFrame) -> np.ndarray:

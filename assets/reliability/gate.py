@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import table_asset, table_check
+from assets.conditions import ASKS, table_asset, table_check
 from assets.corpus.assets import choose
 from assets.engine import step_asset
 from assets.judging.asking import ask_judge, releasing
@@ -35,7 +35,7 @@ _SCORES = ("score_difference", "judge_outcome", "difference_ab", "difference_ba"
 
 
 # No automation condition: judging costs money, so somebody has to ask for it by name.
-@table_asset("1")
+@table_asset("1", **ASKS)
 @releasing
 def reliability_panel(
     context: dg.AssetExecutionContext,

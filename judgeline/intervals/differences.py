@@ -84,8 +84,8 @@ class Difference:
     else NaN; `n_calibrating` models with votes made it. `votes_a` and `votes_b` more votes on the
     models would tell which is above, if the difference stays: 0 where that is told, infinite where
     no number below `MOST_VOTES` would. `calls` more judged battles on each would: infinite where
-    none would, NaN where a model has votes. `reason` says why there is no interval, and `note` what
-    else to know of the two. A model is above if it is by more than minus the `margin`.
+    none would, NaN where a model has votes. `reason` says why there is no interval, and `note` adds
+    a caveat about the two models. A model is above if it is by more than minus the `margin`.
     """
 
     model_a: str

@@ -115,15 +115,23 @@ class Drift(NamedTuple):
 class Fresh(NamedTuple):
     """Battles outside the panel, each judged once, in the order in which they came.
 
-    `epoch` (n,) is the first whose verdict counts them; 0 are those before the first.
+    `epoch` (n,) is the first whose verdict counts them; 0 are those before the first. By
+    `battle_id` (n,) ties are broken.
     """
 
     judged: Judgement
     human_outcome: Floats
     epoch: Ints
+    battle_id: NDArray[np.str_]
 
 
-def detect_drift(panel: Judgement, human_outcome: ArrayLike, fresh: Fresh | None = None) -> Drift:
+def detect_drift(
+    panel: Judgement,
+    human_outcome: ArrayLike,
+    fresh: Fresh | None = None,
+    *,
+    battle_id: ArrayLike | None = None,
+) -> Drift:
     """Return what has moved since the baseline by each epoch, and whether judge or system did.
 
     If nothing changes, calls are independent, and fresh battles are too, any statistic at all is
@@ -139,6 +147,8 @@ def detect_drift(panel: Judgement, human_outcome: ArrayLike, fresh: Fresh | None
         A's share of the human win: 1, 0.5, 0, NaN without a vote.
     fresh : Fresh, optional
         What else the judge has judged meanwhile.
+    battle_id : array_like of str, shape (n,), optional
+        Ids of the panel's battles, by which ties are broken; their places by default.
 
     Raises
     ------
@@ -147,9 +157,10 @@ def detect_drift(panel: Judgement, human_outcome: ArrayLike, fresh: Fresh | None
     """
     alike(2, **panel._asdict())
     votes = np.asarray(human_outcome, dtype=float)
-    alike(panel=panel.level[0], human_outcome=votes)
-    values = battle_values(panel, votes)
-    logs = {name: log_evidence(_ranks(values[name], name)[1:]) for name in UNITS}
+    ids = np.arange(votes.size) if battle_id is None else np.asarray(battle_id)
+    alike(panel=panel.level[0], human_outcome=votes, battle_id=ids)
+    values, ties = battle_values(panel, votes), tie_breaks(ids, len(panel.level))
+    logs = {name: log_evidence(_ranks(values[name], ties, name)[1:]) for name in UNITS}
     fresh_logs = _fresh_evidence(fresh, len(panel.level))
     both = [np.column_stack([log[name] for name in UNITS]) for log in (logs, fresh_logs)]
     moved, fresh_moved = (ever(log >= math.log(THRESHOLD)) for log in both)
@@ -190,8 +201,8 @@ def _agrees(first: Floats, second: Floats, votes: Floats) -> Floats:
     return agrees
 
 
-def _ranks(values: Floats, name: str) -> Floats:
-    return sequential_ranks(values, tie_breaks(*values.shape), strangeness=name == "distance")
+def _ranks(values: Floats, ties: Floats, name: str) -> Floats:
+    return sequential_ranks(values, ties, strangeness=name == "distance")
 
 
 def _since_baseline(values: Floats, name: str) -> Change:
@@ -205,9 +216,10 @@ def _fresh_evidence(fresh: Fresh | None, n_epochs: int) -> dict[str, Floats]:
     if fresh is None or not fresh.epoch.size:
         return logs
     values = battle_values(fresh.judged, fresh.human_outcome)
-    ties = tie_breaks(n_epochs, fresh.epoch.size)
+    (ties,) = tie_breaks(fresh.battle_id, 1)  # each is ranked once
     for name in _OF_FRESH:
-        logs[name] = log_evidence(stream_ranks(values[name], fresh.epoch, ties))
+        ranks = stream_ranks(values[name], fresh.epoch, ties, n_epochs=n_epochs)
+        logs[name] = log_evidence(ranks)
     return logs
 
 

@@ -7,6 +7,8 @@ end only if the values are not exchangeable: V. Vovk, A. Gammerman and G. Shafer
 "Algorithmic Learning in a Random World", chapter 8; A. Ramdas et al. (2023), arXiv:2210.01948.
 """
 
+import hashlib
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -22,13 +24,20 @@ _YEAR = 52
 _DECIMALS = 9  # values that are this much alike are equal
 
 
-def tie_breaks(n_rows: int, n_columns: int, *, seed: int = 0) -> Floats:
-    """Return uniform numbers (n_rows, n_columns); further rows and columns leave them as they are.
+def tie_breaks(battle_id: ArrayLike, n_epochs: int, *, seed: int = 0) -> Floats:
+    """Return uniform numbers (n_epochs, n), each a keyed hash of an epoch and the id of a battle.
 
-    Each row has its own generator, so that evidence of past epochs is not drawn again.
+    Neither a further epoch nor another battle changes them: past evidence is not drawn again.
     """
-    rows = [np.random.default_rng([seed, row]).random(n_columns) for row in range(n_rows)]
-    return np.array(rows).reshape(n_rows, n_columns)
+    rows = [[_uniform(f"{row}\x1f{name}", seed) for name in np.asarray(battle_id).tolist()]
+            for row in range(n_epochs)]  # fmt: skip
+    return np.array(rows, dtype=float).reshape(n_epochs, -1)
+
+
+def _uniform(text: str, seed: int) -> float:
+    """Return a number in [0, 1) by the first 53 bits of the BLAKE2b of a text."""
+    digest = hashlib.blake2b(text.encode(), digest_size=8, key=str(seed).encode()).digest()
+    return (int.from_bytes(digest, "big") >> 11) / 2.0**53
 
 
 def sequential_ranks(values: ArrayLike, ties: ArrayLike, *, strangeness: bool = False) -> Floats:
@@ -59,24 +68,24 @@ def _ranked(n_below: Ints, n_equal: Ints, n_earlier: Ints, breaks: Floats) -> Fl
     return np.where(n_earlier > 0, 2 * below / np.maximum(n_earlier, 1) - 1, 0.0)
 
 
-def stream_ranks(values: ArrayLike, epoch: ArrayLike, ties: ArrayLike) -> Floats:
+def stream_ranks(values: ArrayLike, epoch: ArrayLike, ties: ArrayLike, *, n_epochs: int) -> Floats:
     """Return the ranks of a stream's values (n,) among all before them, a row per epoch from 1.
 
-    `epoch` (n,) does not fall; those of epoch 0 are compared with and have no row. `ties` has the
-    uniform numbers (t, n) of t epochs in rows. NaN is left out, and rows are filled up with zeros.
+    `epoch` (n,) does not fall and is below `n_epochs`; those of epoch 0 are compared with and have
+    no row. `ties` (n,) has uniform numbers. NaN is left out, and rows are filled up with zeros.
     """
     known, place = np.round(np.asarray(values, float), _DECIMALS), np.asarray(epoch, dtype=int)
-    breaks, is_known = np.asarray(ties, dtype=float), np.isfinite(known)
-    known, place = known[is_known], place[is_known]
-    rows = np.zeros((len(breaks), known.size))
-    for row in range(1, len(breaks)):
+    is_known = np.isfinite(known)
+    known, place, breaks = known[is_known], place[is_known], np.asarray(ties, float)[is_known]
+    rows = np.zeros((n_epochs, known.size))
+    for row in range(1, n_epochs):
         earlier, now = np.sort(known[place < row]), known[place == row]
         low, high = (np.searchsorted(earlier, now, side) for side in ("left", "right"))
         comes_before = np.tri(now.size, k=-1, dtype=bool)
         n_below = low + (comes_before & (now < now[:, None])).sum(axis=1)
         n_equal = high - low + (comes_before & (now == now[:, None])).sum(axis=1)
         n_earlier = earlier.size + np.arange(now.size)
-        rows[row, : now.size] = _ranked(n_below, n_equal, n_earlier, breaks[row, : now.size])
+        rows[row, : now.size] = _ranked(n_below, n_equal, n_earlier, breaks[place == row])
     return rows[1:, : np.bincount(place[place > 0], minlength=1).max()]
 
 

@@ -132,9 +132,18 @@ def strongest(influences: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def evidence_of(
-    influences: pd.DataFrame, battles: pd.DataFrame, verdicts: pd.DataFrame
+    influences: pd.DataFrame,
+    battles: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    scored: pd.DataFrame | None = None,
 ) -> list[Evidence]:
-    """Return each row of influences with the texts of its battle and the judge's answers."""
+    """Return each row of influences with the texts of its battle and the judge's answers.
+
+    With `scored` battles votes are those counted, which may be more than the published ones.
+    """
+    if scored is not None:
+        counted = scored.set_index("battle_id")["human_outcome"]
+        battles = battles.assign(human_outcome=battles["battle_id"].map(counted))
     texts = {row["battle_id"]: row for row in _records(battles)}
     answers: dict[str, list[dict[str, Any]]] = {}
     for row in sorted(_records(verdicts), key=lambda row: (row["replicate"], row["order"])):

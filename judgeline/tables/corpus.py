@@ -90,5 +90,11 @@ BATTLES = table(
     ),
 )
 SAMPLED_BATTLES = Table("sampled_battles", [*_BATTLE, "selection_order"], key=["battle_id"])
+VOTES = Table(
+    "votes",
+    "page rater battle_id human_outcome weight place n_possible probability shown_first time "
+    "seconds",
+    key=["rater", "battle_id"],
+)
 _CALL = ["battle_id", "judge", "order", "replicate"]
 RECORDED_VERDICTS = Table("recorded_verdicts", list(VERDICT_DTYPES), key=_CALL)

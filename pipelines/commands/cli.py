@@ -334,7 +334,8 @@ def forget(
 ) -> None:
     """Delete what is stored of a judge, a corpus or a model: tables, bought answers, runs.
 
-    What was bought is gone: asking again costs again. Candidates' files and config/ stay.
+    What was bought is gone: asking again costs again. Files of candidates, files of votes and
+    config/ stay.
     """
     from pipelines.commands.forget import forget as forget_for_good
 

@@ -106,6 +106,35 @@ def stored_plan(
     corpus: str, judges: Sequence[str]
 ) -> tuple[dict[str, Rated], RatingOptions, tuple[list[tuple[str, str, str]], list[str]] | None]:
     """Return the ratings of judges to plan by, how they were made, and of one judge its labels."""
+    rated, rating = _rated(corpus, judges)
+    labels = plan_lines(corpus, *rated) if len(rated) == 1 else None
+    return rated, rating, labels if labels and labels[0] else None
+
+
+def stored_battles(
+    corpus: str, judge: str | None
+) -> tuple[pd.DataFrame, pd.DataFrame, Rated, RatingOptions]:
+    """Return battles with texts, those that one judge scored, its ratings, how they were made."""
+    from resources.tables.store import open_store
+
+    rated, rating = _rated(corpus, [judge] if judge else [])
+    if len(rated) > 1:
+        raise ValueError(
+            f"{corpus!r} has leaderboards of {', '.join(rated)}; name one with --judge"
+        )
+    ((name, one),) = rated.items()
+    store = open_store()
+    battles, scored = (
+        store.stored("sampled_battles", corpus),
+        store.stored("scored_battles", corpus, name),
+    )
+    if battles is None or scored is None:
+        raise ValueError(f"battles of {corpus!r} are gone; run: judgeline run --corpus {corpus}")
+    return battles, scored, one, rating
+
+
+def _rated(corpus: str, judges: Sequence[str]) -> tuple[dict[str, Rated], RatingOptions]:
+    """Return held-out ratings and leaderboards by judge, and how they were made."""
     from resources.tables.store import open_store
 
     if POOLED in judges:
@@ -117,8 +146,7 @@ def stored_plan(
             heldout = store.stored("heldout_ratings", corpus, str(name))
             replicates = known[str(name)].replicates if str(name) in known else 1
             rated[str(name)] = Rated(heldout, own.reset_index(drop=True), CALLS * replicates)
-    labels = plan_lines(corpus, *rated) if len(rated) == 1 else None
-    return rated, named[0][1].rating, labels if labels and labels[0] else None
+    return rated, named[0][1].rating
 
 
 def plan_lines(corpus: str, judge: str) -> tuple[list[tuple[str, str, str]], list[str]]:

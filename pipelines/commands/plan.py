@@ -21,7 +21,7 @@ from judgeline.judges.judge_plan import JudgePlan
 from judgeline.judges.opening import open_served
 from judgeline.tables.corpus import SCORE_COLUMNS
 from pipelines.instance.internals import AssetGraph
-from resources.candidates.folder import wait_until_settled
+from resources.candidates.folder import folder_of, wait_until_settled
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.cleaning import filter_battles
@@ -194,7 +194,7 @@ def _battles_of_candidates(
 
     Before any judge has ratings these are as many as the corpus allows.
     """
-    wait_until_settled(corpus.slug)  # as the run will
+    wait_until_settled(folder_of(corpus.slug))  # as the run will
     _, found = read_candidates(corpus, battles, tables)
     heldout, calibration = (
         tables_by_judge(tables, name, corpus.slug)

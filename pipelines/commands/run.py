@@ -60,7 +60,7 @@ from pipelines.commands.up_to_date import LineageRecord, first_wave
 from pipelines.definitions import build_definitions
 from pipelines.instance.homes import HOST_TAG, open_instance, recover
 from pipelines.instance.processes import this_host
-from pipelines.sensors.candidates import PLACES_TAG, has_candidates, placing_of
+from pipelines.sensors.candidates import PLACES_TAG, has_candidates, has_votes, placing_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.locations import corpus_files
@@ -263,6 +263,8 @@ class _Lineage:
         judges = self.outcome.judges = tuple(judge.slug for judge in chosen)
         register(self.record.instance, judges=judges)
         if is_read:
+            if has_votes(corpus, self.record.store):
+                self._job("votes_job", corpus)
             parts = {
                 j: supported_part(self.record.graph, self.record.store, corpus, j) for j in judges
             }

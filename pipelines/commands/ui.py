@@ -25,7 +25,7 @@ from pipelines.instance.guard import allowed_hosts
 from pipelines.instance.homes import open_instance, prepare_home, recover
 from pipelines.instance.internals import code_answers
 from pipelines.sensors.durations import sensor_seconds
-from resources.webhook import who_is_told
+from resources.webhook import who_is_told_text
 
 HOST = "127.0.0.1"  # there is no login: never listen to the network
 MODULE, LOCATION = "pipelines.definitions", "judgeline"
@@ -51,7 +51,7 @@ def serve(port: int, console: Console) -> int:
                 f"choose another: judgeline ui --port {port + 1 if port < 65535 else 3000}"
             ) from error
     allowed_hosts()
-    told = who_is_told()
+    told = who_is_told_text()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     with open_instance() as instance:

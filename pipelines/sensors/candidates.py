@@ -1,4 +1,4 @@
-"""A new model drops: a sensor has its file read, and another has judges place the model.
+"""A new model or a file of votes drops: sensors have it read, and have judges place the model.
 
 `read_due` and `place_due` say from what is on record what is due. A run's key is made of what it is
 about, and Dagster starts no second one of a key: nothing is read or bought twice.
@@ -6,7 +6,7 @@ about, and Dagster starts no second one of a key: nothing is read or bought twic
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
@@ -20,10 +20,10 @@ from assets.settings import BUDGET_TAG
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.opening import missing_variable
 from pipelines.instance.homes import ENDED, UNFINISHED, is_gone, is_here
-from pipelines.jobs import candidate_job, placing_job
+from pipelines.jobs import candidate_job, placing_job, votes_job
 from pipelines.sensors.activity import active_or_why, identity_now, rated_by
 from pipelines.sensors.durations import RUNNING
-from resources.candidates.folder import Seen, folder_of, list_files
+from resources.candidates.folder import Seen, folder_of, hash_of, list_files
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.tables.store import ParquetStore
@@ -72,7 +72,7 @@ class Run(NamedTuple):
 
 
 class Folder(NamedTuple):
-    """State of a corpus' candidates folder: its files, and the contents that runs have read.
+    """State of a corpus' folder of a kind: its files, and the contents that runs have read.
 
     `contents` is that of complete files, `made` that of tables: empty for none ever, None for half
     or by a run that failed for good. `runs` are the latest; `hindrance` says why none is taken.
@@ -84,13 +84,19 @@ class Folder(NamedTuple):
     made: str | None = ""
     runs: Sequence[Run] = ()
     hindrance: str = ""
+    kind: Literal["candidates", "votes"] = "candidates"
+
+    @property
+    def job(self) -> str:
+        """Name of the job that reads the folder."""
+        return (candidate_job if self.kind == "candidates" else votes_job).name
 
 
 def read_due(folder: Folder, now: float) -> tuple[str, str]:
     """Return the key of the run to ask for, or empty text and why none is due."""
     last = next(iter(folder.runs), None)
     if last is not None and last.status not in ENDED:
-        return "", f"run {last.run_id} reads the candidates"
+        return "", f"run {last.run_id} reads the {folder.kind}"
     waiting = [seen for seen in folder.files if seen.is_waiting]
     why = f"{', '.join(repr(seen.name) for seen in waiting)} not complete yet" if waiting else ""
     if folder.contents == folder.made:
@@ -100,7 +106,7 @@ def read_due(folder: Folder, now: float) -> tuple[str, str]:
     wanted = f":{folder.contents or _NONE}"
     if why := _why_not_again(folder, wanted, now) or folder.hindrance:
         return "", why
-    return f"candidates:{folder.corpus}:{last.run_id if last else 'first'}{wanted}", ""
+    return f"{folder.kind}:{folder.corpus}:{last.run_id if last else 'first'}{wanted}", ""
 
 
 def _why_not_again(folder: Folder, wanted: str, now: float) -> str:
@@ -111,8 +117,7 @@ def _why_not_again(folder: Folder, wanted: str, now: float) -> str:
     last = repeated[0]
     run = f"run {last.run_id} for what was dropped"
     by_hand = (
-        f"start {candidate_job.name} of {folder.corpus}, or run: "
-        f"judgeline run --corpus {folder.corpus}"
+        f"start {folder.job} of {folder.corpus}, or run: judgeline run --corpus {folder.corpus}"
     )
     if last.status == dg.DagsterRunStatus.CANCELED:
         return f"{run} was cancelled; to have it read, {by_hand}"
@@ -136,13 +141,32 @@ def new_candidates(
     context: dg.SensorEvaluationContext, catalog: Catalog
 ) -> dg.SensorResult | dg.SkipReason:
     """Request `candidate_job` for each corpus whose files, as in the cursor, have changed."""
+    return _watch(context, catalog, _folder)
+
+
+@dg.sensor(
+    job=votes_job,
+    **RUNNING,
+    description="Sees what is dropped into the folder of votes, and has it read; asks no judge.",
+)
+def new_votes(
+    context: dg.SensorEvaluationContext, catalog: Catalog
+) -> dg.SensorResult | dg.SkipReason:
+    """Request `votes_job` for each corpus whose files, as in the cursor, have changed."""
+    return _watch(context, catalog, _votes_folder)
+
+
+_Look = Callable[[dg.DagsterInstance, Catalog, CorpusDefinition, dict[str, Seen]], Folder]
+
+
+def _watch(context: dg.SensorEvaluationContext, catalog: Catalog, look: _Look) -> dg.SensorResult:
     before, seen = json.loads(context.cursor or "{}"), {}
     requests, reasons = [], []
     for slug, corpus in catalog.corpora().items():
         seen[slug] = before.get(slug, {})
         known = {values[0]: Seen(*values) for values in seen[slug].get("files", ())}
         try:
-            folder = _folder(context.instance, catalog, corpus, known)
+            folder = look(context.instance, catalog, corpus, known)
             key, why = read_due(folder, time.time())
             seen[slug] = {"files": [list(one) for one in folder.files]}
         except OSError as error:  # a folder that we may not list keeps no other corpus waiting
@@ -161,19 +185,38 @@ def _folder(
     instance: dg.DagsterInstance, catalog: Catalog, corpus: CorpusDefinition, known: dict[str, Seen]
 ) -> Folder:
     files = list_files(folder_of(corpus.slug), known)
-    wanted: dict[str, Any] = {"job_name": candidate_job.name, "tags": {_PARTITION: corpus.slug}}
-    unfinished = instance.get_run_records(dg.RunsFilter(**wanted, statuses=UNFINISHED), limit=1)
-    latest = instance.get_run_records(dg.RunsFilter(**wanted), limit=MOST_READS)
     folder = Folder(
         corpus.slug,
         contents(files, corpus.candidates),
         files,
         _contents_made(instance, corpus.slug),
-        [Run.of(record) for record in (*unfinished, *latest)],
+        _runs_of(instance, candidate_job.name, corpus.slug),
     )
     if folder.contents == folder.made:
         return folder
     return folder._replace(hindrance=active_or_why(corpus, catalog, rated_by(corpus, instance))[1])
+
+
+def _votes_folder(
+    instance: dg.DagsterInstance, _: Catalog, corpus: CorpusDefinition, known: dict[str, Seen]
+) -> Folder:
+    files = list_files(folder_of(corpus.slug, "votes"), known)
+    made = str(metadata_of(latest(instance, "votes", corpus.slug)).get(CONTENTS, ""))
+    folder = Folder(corpus.slug, hash_of(files), files, made, kind="votes")
+    if folder.contents == made:
+        return folder
+    is_read = latest(instance, "battles", corpus.slug) is not None
+    hindrance = "" if is_read else f"nobody ran it: judgeline run --corpus {corpus.slug}"
+    runs = _runs_of(instance, folder.job, corpus.slug)
+    return folder._replace(runs=runs, hindrance=hindrance)
+
+
+def _runs_of(instance: dg.DagsterInstance, job: str, corpus: str) -> list[Run]:
+    """Return the latest runs of a job of a corpus, an unfinished one first."""
+    wanted: dict[str, Any] = {"job_name": job, "tags": {_PARTITION: corpus}}
+    unfinished = instance.get_run_records(dg.RunsFilter(**wanted, statuses=UNFINISHED), limit=1)
+    latest = instance.get_run_records(dg.RunsFilter(**wanted), limit=MOST_READS)
+    return [Run.of(record) for record in (*unfinished, *latest)]
 
 
 def _contents_made(instance: dg.DagsterInstance, corpus: str) -> str | None:
@@ -195,6 +238,12 @@ def has_candidates(corpus: CorpusDefinition, tables: ParquetStore) -> bool:
         return True
     before = tables.stored("candidates", corpus.slug)
     return before is not None and len(before) > 0
+
+
+def has_votes(corpus: str, tables: ParquetStore) -> bool:
+    """Return whether a corpus has dropped files of votes, or votes of before."""
+    before = tables.stored("votes", corpus)
+    return before is not None or bool(list_files(folder_of(corpus, "votes")))
 
 
 # ---------------------------------------------------------------- placing them

@@ -133,8 +133,8 @@ def _is_spent(error: Any) -> bool:
 def tell(instance: dg.DagsterInstance, run: dg.DagsterRun, webhook: Webhook) -> int:
     """Deliver the messages about a run that were not delivered yet; return how many.
 
-    Each is noted in a tag of the run when it has arrived. Whoever dies before that sends it again,
-    with the same id, by which the receiver knows it.
+    A message that has arrived is noted in a tag of the run. If the process ends before that, the
+    message is sent again with the same id, by which the receiver recognises it.
     """
     told = set(filter(None, run.tags.get(TOLD_TAG, "").split(",")))
     due = {one: said for one, said in messages_of(instance, run).items() if one not in told}

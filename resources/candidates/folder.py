@@ -1,13 +1,13 @@
-"""Folder of a corpus' candidates: its files, whether each is complete, and their content hashes."""
+"""Folders of a corpus' candidates and votes: files, whether complete, and content hashes."""
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from upath import UPath
 
-from judgeline.paths import candidates_uri
+from judgeline.paths import candidates_uri, votes_uri
 from resources.tables.store import require_slug
 
 SETTLED_SECONDS = 5.0
@@ -39,9 +39,10 @@ class Seen(NamedTuple):
         return self.state in ("settling", "no-end")
 
 
-def folder_of(corpus: str) -> UPath:
-    """Return the folder of a corpus' candidates; it need not exist."""
-    return UPath(candidates_uri()) / require_slug(corpus)
+def folder_of(corpus: str, what: Literal["candidates", "votes"] = "candidates") -> UPath:
+    """Return the folder of a corpus' candidates or votes; it need not exist."""
+    uri = candidates_uri() if what == "candidates" else votes_uri()
+    return UPath(uri) / require_slug(corpus)
 
 
 def list_files(
@@ -51,7 +52,7 @@ def list_files(
     if not folder.exists():
         if known and folder.protocol in ("", "file") and not folder.parent.exists():
             raise OSError(
-                f"{folder.parent} is not there, and held files of candidates before: is it "
+                f"{folder.parent} is not there, and held files of {folder.name} before: is it "
                 f"mounted? Nothing is withdrawn; to withdraw them all, leave {folder.parent} there "
                 "and empty"
             )
@@ -63,10 +64,16 @@ def list_files(
     return [one for one in seen if one is not None]
 
 
-def wait_until_settled(corpus: str) -> None:
-    """Wait once, for `SETTLED_SECONDS`, if a file in the folder of a corpus changed just now."""
-    if any(seen.state == "settling" for seen in list_files(folder_of(corpus))):
+def wait_until_settled(folder: UPath) -> None:
+    """Wait once, for `SETTLED_SECONDS`, if a file in a folder changed just now."""
+    if any(seen.state == "settling" for seen in list_files(folder)):
         time.sleep(SETTLED_SECONDS)
+
+
+def hash_of(files: Sequence[Seen]) -> str:
+    """Return a hash of the complete files of a folder; empty without any."""
+    hashes = sorted({one.content_hash for one in files if not one.is_waiting})
+    return hashlib.sha256("".join(hashes).encode()).hexdigest() if hashes else ""
 
 
 def printable_name(name: str) -> str:

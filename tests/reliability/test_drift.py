@@ -166,7 +166,7 @@ def fresh_of(epochs: int, shift_from: int, rng: np.random.Generator, n: int = 20
     judge = Judge(rng, epoch.size)
     marks = judge.marks()
     risen = marks.level + 0.3 * (epoch >= shift_from)
-    return Fresh(marks._replace(level=risen), judge.votes, epoch)
+    return Fresh(marks._replace(level=risen), judge.votes, epoch, np.arange(epoch.size).astype(str))
 
 
 def test_fresh_battles_alone_wait_for_the_panel_and_then_tell_of_the_system():
@@ -243,6 +243,17 @@ def answers(epoch: int, *, seed: int, level: int = 0, version: str = "v") -> pd.
 
 def table_of(*epochs: pd.DataFrame) -> pd.DataFrame:
     return drift_table(pd.concat(epochs, ignore_index=True), BATTLES)
+
+
+def test_a_battle_that_leaves_the_sample_draws_no_tie_of_the_others_again():
+    epochs = [answers(0, seed=0), *(answers(e, seed=e, level=1) for e in (1, 2, 3))]
+    for epoch in epochs:  # a battle without any answer tells nothing, there or not
+        epoch.loc[epoch["battle_id"].eq("b0"), "status"] = "transport"
+    panel = pd.concat(epochs, ignore_index=True)
+    whole = drift_table(panel, BATTLES)["e_value"].to_numpy()
+    assert whole.max() > 10
+    np.testing.assert_allclose(drift_table(panel, BATTLES[1:])["e_value"], whole)
+    np.testing.assert_allclose(drift_table(panel, BATTLES[::-1])["e_value"], whole)
 
 
 def test_every_epoch_is_held_against_the_baseline():

@@ -6,6 +6,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from scipy.stats import kstest
 
 from judgeline.reliability.evidence import (
     GUARD,
@@ -74,10 +75,10 @@ def test_a_rank_is_among_earlier_values_and_missing_ones_do_not_count():
 def test_a_stream_is_ranked_as_a_column_of_one_value_a_row():
     rng = np.random.default_rng(3)
     epoch = np.sort(rng.integers(0, 5, 40))
-    values, ties = np.round(rng.normal(size=40), 1), np.full((5, 40), 0.4)
+    values, ties = np.round(rng.normal(size=40), 1), np.full(40, 0.4)
     values[[3, 20]] = np.nan
     slow = sequential_ranks(values[:, None], np.full((40, 1), 0.4))[:, 0]
-    rows = stream_ranks(values, epoch, ties)
+    rows = stream_ranks(values, epoch, ties, n_epochs=5)
     known = np.isfinite(values)
     for row, found in enumerate(rows, start=1):
         expected = slow[known & (epoch == row)]
@@ -91,10 +92,20 @@ def test_the_first_epoch_by_hand_and_what_is_past_stays():
     capital = np.mean([(1 + s) ** 2 * (1 - s) for s in (*STAKES, *(-s for s in STAKES))])
     assert math.exp(log_evidence(ranks)[0]) == pytest.approx(begin * capital + 1 - begin)
     assert log_evidence(ranks)[0] == log_evidence(ranks[:1])[0]
-    np.testing.assert_array_equal(tie_breaks(3, 4)[:2, :2], tie_breaks(2, 2))
     assert log_evidence(np.zeros((520, 1)))[-1] == pytest.approx(0)  # ten years of nothing
     with pytest.raises(ValueError, match=r"ranks is 1\.5"):
         log_evidence([[1.5]])
+
+
+def test_ties_are_broken_by_the_ids_of_battles():
+    names = [f"b{i}" for i in range(2000)]
+    ties = tie_breaks(names, 3)
+    np.testing.assert_array_equal(tie_breaks(names[::-2], 2), ties[:2, ::-2])
+    assert ((ties >= 0) & (ties < 1)).all()
+    assert np.unique(ties).size == ties.size
+    for each in (*ties, tie_breaks(names, 1, seed=1)[0]):
+        assert kstest(each, "uniform").pvalue > 0.001
+    assert abs(np.corrcoef([*ties, tie_breaks(names, 1, seed=1)[0]]) - np.eye(4)).max() < 0.1
 
 
 def test_ever_exceeding_a_level_is_as_rare_as_promised():

@@ -61,6 +61,11 @@ def test_evidence_is_told_from_the_models_side() -> None:
     assert ant.readings[1].status == "refusal"
     assert [r.reasoning for r in ant.readings] == ["Hm.", None]
     assert (ant.readings[0].prompt_tokens, ant.readings[0].completion_tokens) == (None, 7)
+    counted = pd.DataFrame({"battle_id": [battle["battle_id"]], "human_outcome": [0.5]})
+    voted, _ = evidence_of(
+        both, pd.DataFrame([{**battle, "human_outcome": None}]), verdicts, counted
+    )
+    assert voted.human_outcome == 0.5
     (bare,) = evidence_of(INFLUENCES.iloc[[0]], INFLUENCES.head(0), INFLUENCES.head(0))
     assert (bare.instruction, bare.readings) == (None, ())
 

@@ -337,7 +337,7 @@ def test_the_lineage_joins_with_and_without_an_installation(is_installed, monkey
         for group, entries in project["entry-points"].items()
     }
     own = [group for group in declared if group.startswith("judgeline.")]
-    assert len(own) == 3
+    assert len(own) == 4
     for group in own:
         expected = declared[group]
         found = expected if is_installed else EntryPoints()

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from voters import embedded, voted
 
 import judgeline
 from judgeline.api import Settings
@@ -50,31 +51,6 @@ def file(battles: pd.DataFrame, tmp_path: Path) -> Path:
     path = tmp_path / "battles.csv"
     battles.to_csv(path, index=False)
     return path
-
-
-def embedded(page: Path) -> dict:
-    return json.loads(page.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
-
-
-def voted(page: Path, choose, folder: Path) -> list[Path]:
-    """Vote as `choose` says of the texts shown first and second, a file for each rater."""
-    data, paths = embedded(page), []
-    folder.mkdir(exist_ok=True)
-    for number, order in enumerate(data["raters"], start=1):
-        lines = []
-        for one in order:
-            texts = data["battles"][one["key"]]
-            sides = [texts[one["first"]], texts["ab".replace(one["first"], "")]]
-            vote = {
-                "page": data["page"], "key": one["key"], "rater": f"r{number}",
-                "rater_number": number, "place": one["place"], "n_possible": data["n_possible"],
-                "probability": one["probability"], "shown_first": one["first"],
-                "choice": choose(number, sides), "time": "2026-11-28T01:00:00Z", "seconds": 4.0,
-            }  # fmt: skip
-            lines.append(json.dumps(vote))
-        paths.append(folder / f"votes-{number}.jsonl")
-        paths[-1].write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return paths
 
 
 def test_votes_of_a_page_bring_the_model_within_its_goal(file, battles, tmp_path, capsys) -> None:
@@ -177,6 +153,22 @@ def test_a_wrong_goal_is_told(file, tmp_path, capsys, goal, told) -> None:
     assert told in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("compare a b --corpus arena --votes v.jsonl", "--votes is for files"),
+        ("gate --corpus arena --new a --current b --margin 9 --votes v", "--votes is for files"),
+        ("plan --corpus arena --miscoverage 0", "--miscoverage is for files"),
+        ("vote --corpus arena --goal g --out p --outcomes 1/0", "--outcomes is for files"),
+        ("vote --corpus arena --goal g --out p --same-names", "--same-names is for files"),
+        ("vote --goal g --out p", "vote takes a file or --corpus SLUG"),
+    ],
+)
+def test_a_corpus_takes_no_options_of_files(capsys, command, told) -> None:
+    assert main(command.split()) == 1
+    assert told in capsys.readouterr().err
+
+
 def test_goals_may_name_any_model() -> None:
     assert parse_goal("Place 'a within 3 b' within 40 Elo") == ("a within 3 b", 40.0)
 
@@ -233,7 +225,9 @@ def test_votes_on_one_battle_share_its_question(battles, tmp_path) -> None:
     plain = battles.drop(columns="question_id", errors="ignore").assign(question_id=None)
     read = readable(plain, None, None, None, allow_quarantine=False, with_votes=False)
     joined = join_votes(read, read_votes(files)).battles.scored
-    own = joined[joined["battle_id"].str.contains("#vote-")]
+    is_new = joined["model_a"].eq(NEW) | joined["model_b"].eq(NEW)
+    own = joined[is_new & joined["human_outcome"].notna()]
+    assert own["battle_id"].is_unique
     shared = own.groupby("question_id").size()
     assert shared.max() == 3
     assert own["question_id"].notna().all()
@@ -256,3 +250,23 @@ def test_a_model_without_a_rating_is_told(battles, tmp_path) -> None:
             tmp_path / "p.html", battles, battles, board.assign(rating=float("nan")), None,
             parse_goal(f"place {NEW} within 40"), n_raters=1, seed=0,
         )  # fmt: skip
+
+
+def test_gate_and_compare_count_votes_as_rank_does(file, battles, tmp_path, capsys) -> None:
+    page = judgeline.vote(battles, f"place {NEW} within 45", tmp_path / "p.html", FAST, n_raters=2)
+    files = voted(page.path, lambda number, sides: "first", tmp_path / "votes")
+    board = judgeline.rank(file, votes=files)
+    votes, answer = ["--votes", str(tmp_path / "votes")], tmp_path / "gate.json"
+    gate = ["gate", str(file), "--new", NEW, "--current", "model-03", "--margin", "50"]
+    assert main([*gate, *votes, "--json", str(answer)]) in (0, 2, 3)
+    found = json.loads(answer.read_text("utf-8"))["comparison"]
+    own = board.compare(NEW, "model-03")
+    assert (
+        found["evidence_a"] == own.evidence_a == f"judge and {page.n_battles + page.n_shared} votes"
+    )
+    assert found["difference"] == pytest.approx(own.difference)
+    by_api = judgeline.gate(board, new=NEW, current="model-03", margin=50).comparison
+    assert by_api.difference == pytest.approx(own.difference)
+    capsys.readouterr()
+    assert main(["compare", str(file), NEW, "model-03", *votes, "--format", "json"]) in (0, 3)
+    assert json.loads(capsys.readouterr().out)["difference"] == pytest.approx(own.difference)

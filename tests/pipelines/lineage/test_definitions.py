@@ -16,7 +16,7 @@ from resources.tables.store import ParquetTables
 
 JOB_NAMES = (
     "corpus_job", "judge_job", "comparison_job", "candidate_job", "placing_job", "drift_job",
-    "ratings_job",
+    "ratings_job", "votes_job",
 )  # fmt: skip
 GRAPH = """
 # corpus, by corpus
@@ -25,9 +25,11 @@ quarantined_battles <-
 recorded_verdicts <-
 battles <- raw_battles
 sampled_battles <- battles
+# voting, by corpus
+votes <- battles
 # judging, by corpus and judge
 verdicts <- recorded_verdicts sampled_battles
-scored_battles <- sampled_battles verdicts
+scored_battles <- sampled_battles verdicts votes
 score_verdicts <- sampled_battles
 choice_verdicts <- recorded_verdicts sampled_battles
 # trust, by corpus and judge
@@ -130,9 +132,11 @@ report: report_is_self_contained
 sampled_battles: sample_covers_the_models
 score_verdicts: nearly_all_scores_parse scores_are_covered
 scored_battles: models_are_missing_alike no_model_holds_others_together no_model_is_undefeated
+    raters_vote_with_care
 scoring_methods: methods_have_figures methods_have_ratings
 soft_outcomes: sources_cover_the_sample
 verdicts: answers_name_one_model nearly_all_answers_parse sampled_battles_were_judged
+votes: vote_files_are_readable
 """
 
 
@@ -282,6 +286,12 @@ def test_every_table_that_asks_is_listed() -> None:
         r"These tables are made only when.*?condition", section(BY_ITSELF), re.DOTALL
     )
     assert [name for name in ASKING if f"`{name}`" not in told] == []
+
+
+def test_the_catalogue_shows_which_tables_ask(graph) -> None:
+    keys = graph.executable_asset_keys
+    asking = {key.to_user_string() for key in keys if "openai" in graph.get(key).kinds}
+    assert asking == set(ASKING)
 
 
 def test_every_budget_is_listed() -> None:

@@ -22,6 +22,7 @@ ASKING = {
 BY_HAND = {
     "candidates",  # read from the folder of candidates, by its sensor
     "candidate_battles",
+    "votes",  # read from the folder of votes, by its sensor
     "raw_battles",  # read outside: by a person or the weekly schedule
     "quarantined_battles",
     "recorded_verdicts",

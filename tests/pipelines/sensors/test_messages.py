@@ -24,7 +24,14 @@ from pipelines.sensors.messages import (
     tell_of_successes,
 )
 from resources import webhook
-from resources.webhook import SIGNED_BY, VARIABLE, UndeliveredError, Webhook, signature, who_is_told
+from resources.webhook import (
+    SIGNED_BY,
+    VARIABLE,
+    UndeliveredError,
+    Webhook,
+    signature,
+    who_is_told_text,
+)
 
 SIGNING = "a-secret-of-ours"
 TEXT, KEY = "a text <script> from outside", "sk-0123456789abcdef"
@@ -144,7 +151,7 @@ def test_a_server_that_is_not_there_is_told_without_its_address(receiver, monkey
 def test_an_address_that_would_be_sent_in_the_clear_is_refused(monkeypatch, url):
     monkeypatch.setenv(VARIABLE, url)
     with pytest.raises(ValueError, match="https://") as raised:
-        who_is_told()
+        who_is_told_text()
     assert "hidden" not in str(raised.value)
 
 
@@ -289,9 +296,9 @@ def test_the_sensors_look_at_every_run_and_come_back_to_one_that_was_not_told(
                 continue
             tick = sensor.evaluate_tick(context)
             assert f"delivered 2 messages about run {run.run_id}" in tick.skip_message
-    assert VARIABLE in who_is_told()
+    assert VARIABLE in who_is_told_text()
     monkeypatch.delenv(VARIABLE)
-    assert who_is_told().startswith("Nobody is told")
+    assert who_is_told_text().startswith("Nobody is told")
     with dg.build_sensor_context(instance=instance, cursor=started.cursor) as context:
         assert sensor.evaluate_tick(context).skip_message == NOT_SET
     assert messages.TOLD_TAG in instance.get_run_by_id(run.run_id).tags
