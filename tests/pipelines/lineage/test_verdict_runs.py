@@ -29,19 +29,23 @@ def test_verdicts_made_again_ask_nothing_and_are_the_same(workshop, shown):
     assert seen["damaged_files"] == []
 
 
-def test_dry_run_counts_what_is_missing(workshop, shown):
-    workshop.run("careful", select=BUY)
+def test_dry_run_counts_what_is_missing(finished_workshop, shown):
+    workshop = finished_workshop
+    before = workshop.stored("sampled_battles", "tiny")["battle_id"].tolist()
     workshop.tiny["sample_size"] = 350
-    outcome = workshop.run("careful", "hasty", dry_run=True)
+    outcome = workshop.run("careful", "noise", dry_run=True)
     assert [(step.n_calls, step.n_stored) for step in outcome.plan] == [(100, N_CALLS), (700, 0)]
     assert "tiny|careful: 100 calls (600 answered already)" in workshop.printed
     workshop.run("careful", select=BUY)
-    assert len(shown) == N_CALLS + 100
+    assert len(shown) == 100
+    after = workshop.stored("sampled_battles", "tiny")["battle_id"].tolist()
+    assert (after[:300], len(after)) == (before, 350)
     workshop.run("careful", dry_run=True)
     assert "tiny|careful: no calls (700 answered already)" in workshop.printed
 
 
-def test_dry_run_counts_no_failure_that_the_run_would_leave(workshop, shown):
+def test_dry_run_counts_no_failure_that_the_run_would_leave(finished_workshop, shown):
+    workshop = finished_workshop
     workshop.run("sloppy", select=BUY)
     assert workshop.stored("verdicts", "tiny", "sloppy")["status"].ne("ok").any()
     for force in (False, True):
@@ -66,7 +70,8 @@ def test_a_budget_is_a_cap_in_the_run_too(workshop, shown):
     assert len(shown) == 2 * N_CALLS
 
 
-def test_failures_are_asked_for_again_and_counted(workshop, shown):
+def test_failures_are_asked_for_again_and_counted(finished_workshop, shown):
+    workshop = finished_workshop
     workshop.run("mumbler", select=BUY)
     n_failed = workshop.stored("verdicts", "tiny", "mumbler")["status"].ne("ok").sum()
     workshop.run("mumbler", select=["verdicts"])
