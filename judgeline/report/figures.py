@@ -248,11 +248,9 @@ def reliability_figure(scored_battles: pd.DataFrame, *, key: str) -> Illustratio
     return Illustration.of(chart, key, title, caption, caption)
 
 
-def wilson_interval(
-    share: NDArray[np.float64], n: NDArray[np.int64], *, coverage: float = 0.95
-) -> NDArray[np.float64]:
-    """Return the ends of Wilson's (1927, JASA 22) interval of each share, shape (2, k)."""
-    z = ndtri((1 + coverage) / 2)
+def wilson_interval(share: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the ends of Wilson's (1927, JASA 22) 95 % interval of each share, shape (2, k)."""
+    z = ndtri(0.975)
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     # At a share of 0 or 1 one end is the share itself; rounding must not cross it.

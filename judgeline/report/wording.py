@@ -76,13 +76,13 @@ def percent(value: Any) -> str:
     return MISSING if pd.isna(value) else f"{number(100 * value)} %"
 
 
-def span(low: Any, high: Any, digits: int = 0) -> str:
+def span(low: Any, high: Any) -> str:
     """Return the ends of an interval as text; an infinite interval is "unbounded"."""
     if pd.isna(low) or pd.isna(high):
         return MISSING
     if math.isinf(low) or math.isinf(high):
         return UNBOUNDED
-    return f"{number(low, digits)} – {number(high, digits)}"
+    return f"{number(low)} – {number(high)}"
 
 
 def rank_text(row: Mapping[str, Any]) -> str:

@@ -61,13 +61,6 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_remedy(own: Path, cap
     assert "set JUDGELINE_CONFIG" in said
 
 
-def test_a_file_in_another_encoding_is_named(own: Path) -> None:
-    own.mkdir()
-    (own / "judges.yaml").write_text("one: {kind: openai}", encoding="utf-16")
-    with pytest.raises(ValueError, match=r"local/judges.yaml is not UTF-8 at byte 0; save it"):
-        JUDGES.load()
-
-
 def test_a_slug_fits_the_name_of_a_file(own: Path, capsys) -> None:
     assert main(["corpora", "add", "c" * 300, *settings("reader=battles", "location=x.csv")]) == 1
     assert "Nothing was written" in capsys.readouterr().err

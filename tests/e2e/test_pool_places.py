@@ -15,7 +15,7 @@ import postgres
 import pytest
 import sqlalchemy
 
-from assets.judging import asking as pool
+from assets.judging import pools as pool
 from assets.judging.pools import claimed
 from pipelines.instance.homes import open_instance
 

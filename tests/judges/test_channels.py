@@ -9,7 +9,6 @@ from typing import Any
 
 import dagster as dg
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from answering import annotate, answered
 from batch_server import BatchServer
@@ -17,7 +16,6 @@ from buyer_process import numbered, store_in
 from channels import (
     CHANNELS,
     NOWHERE,
-    PROMPT,
     SHOWN,
     TEMPLATE,
     always,
@@ -488,31 +486,6 @@ def test_a_table_of_an_older_version_is_checked_as_before() -> None:
     assert result_of(VERDICTS, "verdicts_are_well_formed", old).passed
     assert judging.answers_name_one_model(old, ANY).passed
     assert "transport 2" in str(result_of(VERDICTS, "nearly_all_answers_parse", old).description)
-
-
-def test_a_second_run_sends_nothing_and_another_prompt_sends_all(ask, tmp_path: Path) -> None:
-    store = store_in(tmp_path)
-
-    def bought(judge: ServedJudge) -> pd.DataFrame:
-        return annotate(judge, BATTLES, slug="j", buyer=Buyer(store))
-
-    with serving(BatchServer()) as server:
-        asked = ask(server, tmp_path, log_probabilities="auto", endpoint_name="here")
-        first = bought(asked)
-        n_asked = len(server.presentations) + server.submitted.total()
-        pd.testing.assert_frame_equal(bought(asked), first)
-        for shard in (tmp_path / "verdicts" / judge_key(asked)).glob("*.parquet"):
-            pq.write_table(pq.read_table(shard).drop_columns(SAID), shard)  # an older version's
-        old = bought(asked)
-        assert old["reply_model"].isna().all()
-        assert len(server.presentations) + server.submitted.total() == n_asked == 4
-        asked = ask(server, tmp_path, log_probabilities="auto", endpoint_name="here")
-        asked._prompt = PROMPT._replace(template=TEMPLATE + "\nBe strict.")
-        other = bought(asked)
-    assert set(old["status"]) == set(first["status"]) == {"ok"}
-    assert set(first["reply_model"]) == {"tiny"}
-    assert first["said"].isna().all()
-    assert not set(other["identity"]) & set(first["identity"])
 
 
 # identity

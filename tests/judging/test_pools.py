@@ -85,18 +85,6 @@ def test_two_threads_are_never_inside_together(folder, instance, runs):
     assert holders(instance) == set()
 
 
-def test_two_processes_are_never_inside_together(folder, instance):
-    fork = multiprocessing.get_context("spawn")
-    processes = [fork.Process(target=work, args=(folder, f"run-{n}", 3)) for n in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-        assert process.exitcode == 0
-    require_apart(inside(folder), 6)
-    assert holders(instance) == set()
-
-
 def test_the_pool_has_one_slot_whatever_the_default_limit_is(instance):
     with claimed(instance, "run-1", "gpu", limit=1, tell=lambda text: None):
         info = instance.event_log_storage.get_concurrency_info("gpu")

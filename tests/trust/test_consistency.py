@@ -209,21 +209,6 @@ def test_rows_in_any_order_and_direction_give_the_same_counts(matrix: np.ndarray
 # ------------------------------------------------------------------ scores against comparisons
 
 
-@pytest.mark.parametrize(
-    ("gap", "conflicts"),  # against a win of A, a tie, a win of B
-    [
-        (2.0, [False, True, True]),
-        (1.0, [True, False, True]),  # within the tolerance: equal
-        (0.0, [True, False, True]),
-        (-1.0, [True, False, True]),
-        (-2.0, [True, True, False]),
-    ],
-)
-def test_conflicts_by_hand(gap: float, conflicts: list[bool]) -> None:
-    found = score_conflicts([5 + gap] * 3, [5.0] * 3, [1, 0.5, 0], tolerance=1.0)
-    assert found.tolist() == conflicts
-
-
 PAIRS = st.lists(
     st.tuples(st.integers(1, 5), st.integers(1, 5), st.sampled_from([1, 0.5, 0])),
     min_size=1,

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
+from test_rank import simulated_battles
 
 from judgeline.cli import CHECKOUT_COMMANDS, _entry_points, app, main
 
@@ -25,19 +26,9 @@ Capture = pytest.CaptureFixture[str]
 
 def write_battles(path: Path, *, judge_sign: int = 1) -> Path:
     """Write 400 battles of 10 models; a judge of sign -1 prefers what people reject."""
-    rng = np.random.default_rng(11)
-    first = rng.integers(10, size=400)
-    second = (first + rng.integers(1, 10, size=400)) % 10
-    gap = (first - second) / 5
-    votes = rng.random(400) < 1 / (1 + np.exp(-gap))
-    pd.DataFrame(
-        {
-            "model_a": [f"m{code}" for code in first],
-            "model_b": [f"m{code}" for code in second],
-            "score_difference": judge_sign * np.rint(6 * (gap + rng.normal(size=400))) / 6,
-            "human_outcome": votes.astype(int),
-        }
-    ).to_csv(path, index=False)
+    table = simulated_battles(n_models=10, n_battles=400)
+    table["score_difference"] *= judge_sign
+    table.to_csv(path, index=False)
     return path
 
 
@@ -176,7 +167,7 @@ def test_bad_settings_exit_with_1(options, told, tmp_path, capsys):
 def test_quarantined_rows_are_counted_by_reason(tmp_path: Path, capsys: Capture) -> None:
     battles = write_battles(tmp_path / "battles.csv")
     with battles.open("a") as file:
-        file.write("m1,m1,1,1\nm1,m2,1,both\nm1,m2,1,neither\n")
+        file.write("one,one,1,1\none,two,1,both\none,two,1,neither\n")
     assert rank(battles, tmp_path / "out") == 0
     shown = capsys.readouterr().out
     assert "400 battles of battles.csv, judged by the judge of battles.csv; 3 rows" in shown

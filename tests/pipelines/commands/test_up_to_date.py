@@ -247,18 +247,6 @@ def test_force_makes_all_again(finished):
     assert len(made(finished, force=True, select=["beta_folds", "judge_gate"])) == 2
 
 
-def test_a_gate_that_failed_fails_again_and_stops_the_same(workshop):
-    first = workshop.run("mumbler", select=TO_THE_BOARD)
-    again = workshop.run("mumbler", select=TO_THE_BOARD)
-    assert (first.exit_code, again.exit_code) == (2, 2)
-    for one in (first, again):
-        gates = [check.check for check in one.failed_checks if check.is_gate]
-        assert gates == ["most_answers_parse"]
-    assert "Gate: most answers parse (verdicts, tiny|mumbler)" in workshop.printed
-    assert len(again.made) == 1
-    assert workshop.stored("scored_battles", "tiny", "mumbler") is None
-
-
 FILE = "battle_id,model_a,model_b,winner,instruction,completion_a,completion_b\n"
 
 

@@ -1,5 +1,7 @@
 """The verdict store under runs of the lineage: nothing asked twice, budgets kept, misses told."""
 
+import shutil
+
 import pandas as pd
 import pytest
 
@@ -14,34 +16,39 @@ N_CALLS = 600
 BUY = ["+verdicts"]
 
 
-def test_verdicts_made_again_ask_nothing_and_are_the_same(workshop, shown):
-    workshop.run("careful", select=BUY)
-    first = workshop.stored("verdicts", "tiny", "careful")
+def test_verdicts_made_again_ask_nothing_and_are_the_same(finished_workshop, shown):
+    workshop = finished_workshop
+    workshop.run("noise", select=BUY)
+    first = workshop.stored("verdicts", "tiny", "noise")
     assert len(shown) == N_CALLS
     seen = workshop.metadata("verdicts")
     assert (seen["n_asked"], seen["n_resumed"], seen["n_retried"]) == (N_CALLS, 0, 0)
-    assert workshop.run("careful", select=["verdicts"], force=True).exit_code == 0
+    assert workshop.run("noise", select=["verdicts"], force=True).exit_code == 0
     assert len(shown) == N_CALLS
-    pd.testing.assert_frame_equal(workshop.stored("verdicts", "tiny", "careful"), first)
+    pd.testing.assert_frame_equal(workshop.stored("verdicts", "tiny", "noise"), first)
     seen = workshop.metadata("verdicts")
     assert (seen["n_asked"], seen["n_resumed"]) == (0, N_CALLS)
     assert seen["failures"] == {}
     assert seen["damaged_files"] == []
 
 
-def test_dry_run_counts_what_is_missing(workshop, shown):
-    workshop.run("careful", select=BUY)
+def test_dry_run_counts_what_is_missing(finished_workshop, shown):
+    workshop = finished_workshop
+    before = workshop.stored("sampled_battles", "tiny")["battle_id"].tolist()
     workshop.tiny["sample_size"] = 350
-    outcome = workshop.run("careful", "hasty", dry_run=True)
+    outcome = workshop.run("careful", "noise", dry_run=True)
     assert [(step.n_calls, step.n_stored) for step in outcome.plan] == [(100, N_CALLS), (700, 0)]
     assert "tiny|careful: 100 calls (600 answered already)" in workshop.printed
     workshop.run("careful", select=BUY)
-    assert len(shown) == N_CALLS + 100
+    assert len(shown) == 100
+    after = workshop.stored("sampled_battles", "tiny")["battle_id"].tolist()
+    assert (after[:300], len(after)) == (before, 350)
     workshop.run("careful", dry_run=True)
     assert "tiny|careful: no calls (700 answered already)" in workshop.printed
 
 
-def test_dry_run_counts_no_failure_that_the_run_would_leave(workshop, shown):
+def test_dry_run_counts_no_failure_that_the_run_would_leave(finished_workshop, shown):
+    workshop = finished_workshop
     workshop.run("sloppy", select=BUY)
     assert workshop.stored("verdicts", "tiny", "sloppy")["status"].ne("ok").any()
     for force in (False, True):
@@ -52,21 +59,23 @@ def test_dry_run_counts_no_failure_that_the_run_would_leave(workshop, shown):
         assert (step.n_calls > 0) == force
 
 
-def test_a_budget_is_a_cap_in_the_run_too(workshop, shown):
-    outcome = workshop.run("careful", "hasty", select=BUY, budget=Budget(650))
+def test_a_budget_is_a_cap_in_the_run_too(finished_workshop, shown):
+    workshop = finished_workshop
+    outcome = workshop.run("noise", "contrary", select=BUY, budget=Budget(650))
     assert outcome.exit_code == 1
     assert len(shown) == 650
     (error,) = outcome.errors
     assert "budget of 650 calls is spent" in error
-    assert "550 of the 600 calls to judge 'hasty' are missing" in error
-    assert workshop.stored("verdicts", "tiny", "hasty") is None
-    plan = workshop.run("careful", "hasty", dry_run=True).plan
+    assert "550 of the 600 calls to judge 'contrary' are missing" in error
+    assert workshop.stored("verdicts", "tiny", "contrary") is None
+    plan = workshop.run("noise", "contrary", dry_run=True).plan
     assert [step.n_calls for step in plan] == [0, 550]
-    assert workshop.run("careful", "hasty", select=BUY, budget=Budget(550)).exit_code == 0
+    assert workshop.run("noise", "contrary", select=BUY, budget=Budget(550)).exit_code == 0
     assert len(shown) == 2 * N_CALLS
 
 
-def test_failures_are_asked_for_again_and_counted(workshop, shown):
+def test_failures_are_asked_for_again_and_counted(finished_workshop, shown):
+    workshop = finished_workshop
     workshop.run("mumbler", select=BUY)
     n_failed = workshop.stored("verdicts", "tiny", "mumbler")["status"].ne("ok").sum()
     workshop.run("mumbler", select=["verdicts"])
@@ -75,9 +84,12 @@ def test_failures_are_asked_for_again_and_counted(workshop, shown):
     assert workshop.metadata("verdicts")["failures"] == {"parse_error": n_failed}
 
 
-def test_the_store_can_lie_elsewhere(workshop, tmp_path, monkeypatch):
+def test_the_store_can_lie_elsewhere(finished_workshop, shown, tmp_path, monkeypatch):
+    workshop = finished_workshop
+    shutil.rmtree(workshop.home / "verdicts")
     monkeypatch.setenv("JUDGELINE_VERDICTS", f"memory://{tmp_path.name}")
-    workshop.run("careful", select=BUY)
+    workshop.run("careful", select=["verdicts"], force=True)
+    assert len(shown) == N_CALLS
     assert not (workshop.home / "verdicts").exists()
     workshop.run("careful", dry_run=True)
     assert "no calls (600 answered already)" in workshop.printed
