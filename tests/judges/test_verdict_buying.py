@@ -276,6 +276,18 @@ def test_many_shards_are_merged_at_the_end(store: VerdictStore) -> None:
     assert len(statuses(store, key)) == 140
 
 
+def test_an_answer_left_out_is_an_error_and_no_matter_of_money(store: VerdictStore) -> None:
+    class Idle(Counting):
+        def replies(
+            self, presentations: Sequence[Presentation], budget: Budget
+        ) -> Iterator[tuple[int, Answer]]:
+            yield from list(super().replies(presentations, budget))[:-2]
+
+    with pytest.raises(RuntimeError, match="2 of 12 presentations without an answer"):
+        annotate(Idle(), BATTLES, slug="s", buyer=Buyer(store))
+    assert asked(store) == _calls()[-2:]
+
+
 @pytest.mark.parametrize("failure", ["truncated", "parse_error", "echo"])
 def test_what_fails_dearly_is_tried_twice_and_then_on_request(store, failure):
     failing = {"b0AB0": failure}
