@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any
+from zlib import crc32
 
 import dagster as dg
 
@@ -116,7 +117,7 @@ def table_asset(
         made: dg.AssetsDefinition = dg.asset(
             **TABLE,
             partitions_def=partitions_of(name),
-            code_version=code_version,
+            code_version=with_columns(code_version, name),
             automation_condition=condition(optional) if callable(condition) else condition,
             ins=ins,
             **options,
@@ -124,6 +125,12 @@ def table_asset(
         return made
 
     return declare
+
+
+def with_columns(code_version: str, name: str) -> str:
+    """Return a code version that changes with the declared columns of a table."""
+    columns = TABLES[name].columns if name in TABLES else []
+    return f"{code_version}.{crc32(repr(columns).encode()):08x}"
 
 
 def table_check(

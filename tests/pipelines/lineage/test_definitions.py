@@ -1,17 +1,19 @@
 """The lineage as it is defined: assets, inputs, checks and jobs; and the page that lists it."""
 
 import re
+from dataclasses import replace
 
 import dagster as dg
 import pytest
 
-from assets import provenance
+from assets import conditions, provenance
 from assets.judging import budgets
 from assets.partitions import CORPUS, CORPUS_JUDGE, OF_CORPUS
 from judgeline.paths import ROOT
 from pipelines.definitions import SCHEDULES, SENSORS, build_definitions, defs
 from resources.config.corpora import CorpusDefinition
 from resources.config.options import CandidateOptions, DriftOptions, RefreshOptions
+from resources.tables.declared import TABLES
 from resources.tables.store import ParquetTables
 
 JOB_NAMES = (
@@ -221,6 +223,14 @@ def test_every_asset_and_check_says_what_it_is(graph):
         assert len(graph.get_check_spec(key).description or "") > 40, key
         expected = graph.get(key.asset_key).partitions_def
         assert graph.get_check_spec(key).partitions_def == expected, key
+
+
+def test_a_new_column_makes_a_table_again(graph, monkeypatch):
+    before = graph.get(dg.AssetKey("leaderboard")).code_version
+    assert conditions.with_columns(before.partition(".")[0], "leaderboard") == before
+    wider = replace(TABLES["leaderboard"], fields=[*TABLES["leaderboard"].columns, "kappa"])
+    monkeypatch.setitem(TABLES, "leaderboard", wider)
+    assert conditions.with_columns(before.partition(".")[0], "leaderboard") != before
 
 
 def made_by(job):
