@@ -117,7 +117,7 @@ def table_asset(
         made: dg.AssetsDefinition = dg.asset(
             **TABLE,
             partitions_def=partitions_of(name),
-            code_version=with_columns(code_version, name),
+            code_version=versioned(code_version, TABLES[name].columns if name in TABLES else ()),
             automation_condition=condition(optional) if callable(condition) else condition,
             ins=ins,
             **options,
@@ -127,10 +127,9 @@ def table_asset(
     return declare
 
 
-def with_columns(code_version: str, name: str) -> str:
-    """Return a code version that changes with the declared columns of a table."""
-    columns = TABLES[name].columns if name in TABLES else []
-    return f"{code_version}.{crc32(repr(columns).encode()):08x}"
+def versioned(code_version: str, names: Collection[str]) -> str:
+    """Return a code version that changes with names, such as the columns of a table."""
+    return f"{code_version}.{crc32(' '.join(names).encode()):08x}"
 
 
 def table_check(

@@ -1,14 +1,15 @@
 """The lineage as it is defined: assets, inputs, checks and jobs; and the page that lists it."""
 
 import re
-from dataclasses import replace
 
 import dagster as dg
 import pytest
 
-from assets import conditions, provenance
+from assets import provenance
+from assets.conditions import versioned
 from assets.judging import budgets
 from assets.partitions import CORPUS, CORPUS_JUDGE, OF_CORPUS
+from judgeline.elo import JUDGE_METHODS
 from judgeline.paths import ROOT
 from pipelines.definitions import SCHEDULES, SENSORS, build_definitions, defs
 from resources.config.corpora import CorpusDefinition
@@ -225,12 +226,15 @@ def test_every_asset_and_check_says_what_it_is(graph):
         assert graph.get_check_spec(key).partitions_def == expected, key
 
 
-def test_a_new_column_makes_a_table_again(graph, monkeypatch):
-    before = graph.get(dg.AssetKey("leaderboard")).code_version
-    assert conditions.with_columns(before.partition(".")[0], "leaderboard") == before
-    wider = replace(TABLES["leaderboard"], fields=[*TABLES["leaderboard"].columns, "kappa"])
-    monkeypatch.setitem(TABLES, "leaderboard", wider)
-    assert conditions.with_columns(before.partition(".")[0], "leaderboard") != before
+@pytest.mark.parametrize(
+    "name", ["leaderboard", "candidate_ratings", "pooled_leaderboard", "heldout_ratings"]
+)
+def test_a_table_is_made_again_for_a_new_column_or_method(graph, name):
+    own, columns = graph.get(dg.AssetKey(name)).code_version, TABLES[name].columns
+    version = own.rpartition(".")[0]
+    assert own == versioned(version, columns) != versioned(version, [*columns, "kappa"])
+    if name == "heldout_ratings":
+        assert version == versioned(version.partition(".")[0], JUDGE_METHODS)
 
 
 def made_by(job):
