@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any
+from zlib import crc32
 
 import dagster as dg
 
@@ -117,7 +118,7 @@ def table_asset(
         optional = [name for name, how in ins.items() if "allow_missing_partitions" in how.metadata]
         made: dg.AssetsDefinition = dg.asset(
             partitions_def=partitions_of(name),
-            code_version=code_version,
+            code_version=versioned(code_version, TABLES[name].columns if name in TABLES else ()),
             automation_condition=condition(optional) if callable(condition) else condition,
             ins=ins,
             **{**TABLE, **options},
@@ -125,6 +126,11 @@ def table_asset(
         return made
 
     return declare
+
+
+def versioned(code_version: str, names: Collection[str]) -> str:
+    """Return a code version that changes with names, such as the columns of a table."""
+    return f"{code_version}.{crc32(' '.join(names).encode()):08x}"
 
 
 def table_check(

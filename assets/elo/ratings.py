@@ -8,10 +8,10 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import AFTER_THE_BOARD, table_check
+from assets.conditions import AFTER_THE_BOARD, table_check, versioned
 from assets.engine import step_asset
 from assets.provenance import BEFORE_RATINGS, sources_of
-from judgeline.elo import HEADLINE, HeldOutRatings, summarise
+from judgeline.elo import HEADLINE, JUDGE_METHODS, HeldOutRatings, summarise
 from judgeline.io import as_table, votes_that_wait
 from judgeline.steps import elo, methods
 from judgeline.steps.coding import coded
@@ -60,7 +60,9 @@ def _ratings_tell(
     }
 
 
-heldout_ratings = step_asset(elo.heldout_ratings, "6", tells=_ratings_tell)
+heldout_ratings = step_asset(
+    elo.heldout_ratings, versioned("6", JUDGE_METHODS), tells=_ratings_tell
+)
 
 
 @table_check(heldout_ratings, blocking=True)

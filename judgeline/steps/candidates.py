@@ -17,6 +17,7 @@ from judgeline.steps.coding import coded, of_own_family, ranking_options, rating
 from judgeline.steps.intervals import board_of
 from judgeline.steps.step import Made, as_columns, step, with_newcomer
 from judgeline.tables.candidates import CANDIDATE_RATINGS
+from judgeline.tables.elo import HELDOUT_RATINGS
 from judgeline.tables.ids import is_among
 from judgeline.tables.judging import MIN_PARSED, SCORED_COLUMNS
 
@@ -61,9 +62,10 @@ def place_newcomer(
 
 def unrated_row(model: str, method: str) -> HeldOutRatings:
     """Return a row without numbers for a newcomer that is not placed."""
-    words = (np.array([text]) for text in (model, method, ""))
-    columns = [*words, *np.full((10, 1), np.nan), *np.zeros((2, 1), dtype=np.int64)]
-    return HeldOutRatings._make([*columns, np.array(["no-votes"])])
+    said = {"model": model, "method": method, "flags": "no-votes"}
+    nothing = {"str": "", "float64": np.nan, "int64": 0}
+    kinds = HELDOUT_RATINGS.dtypes.items()
+    return HeldOutRatings(**{n: np.array([said.get(n, nothing[kind])]) for n, kind in kinds})
 
 
 def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> HeldOutRatings:

@@ -6,12 +6,15 @@ import dagster as dg
 import pytest
 
 from assets import provenance
+from assets.conditions import versioned
 from assets.judging import budgets
 from assets.partitions import CORPUS, CORPUS_JUDGE, OF_CORPUS
+from judgeline.elo import JUDGE_METHODS
 from judgeline.paths import ROOT
 from pipelines.definitions import SCHEDULES, SENSORS, build_definitions, defs
 from resources.config.corpora import CorpusDefinition
 from resources.config.options import CandidateOptions, DriftOptions, RefreshOptions
+from resources.tables.declared import TABLES
 from resources.tables.store import ParquetTables
 
 JOB_NAMES = (
@@ -225,6 +228,17 @@ def test_every_asset_and_check_says_what_it_is(graph):
         assert len(graph.get_check_spec(key).description or "") > 40, key
         expected = graph.get(key.asset_key).partitions_def
         assert graph.get_check_spec(key).partitions_def == expected, key
+
+
+@pytest.mark.parametrize(
+    "name", ["leaderboard", "candidate_ratings", "pooled_leaderboard", "heldout_ratings"]
+)
+def test_a_table_is_made_again_for_a_new_column_or_method(graph, name):
+    own, columns = graph.get(dg.AssetKey(name)).code_version, TABLES[name].columns
+    version = own.rpartition(".")[0]
+    assert own == versioned(version, columns) != versioned(version, [*columns, "kappa"])
+    if name == "heldout_ratings":
+        assert version == versioned(version.partition(".")[0], JUDGE_METHODS)
 
 
 def made_by(job):
