@@ -15,8 +15,9 @@ from filelock import FileLock, Timeout
 from upath import UPath
 
 from judgeline.atomic import make_durable_folder, write_whole
+from judgeline.judges.store.journal import NO_ROW, Journal
 
-_LOCK = ".lock"
+_LOCK, _JOURNAL = ".lock", ".journal"
 _SMALL_BYTES = 1 << 20
 _ATTEMPTS = 20
 
@@ -50,7 +51,8 @@ class KeyedStore:
     def exclusive(self, key: str, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
         """Hold the lock of a key, so that no other process of this machine buys under it.
 
-        The lock goes with the process, however it ends. Object storage has none.
+        The lock goes with the process, however it ends; rows that it had not stored are stored now.
+        Object storage has neither.
         """
         if not is_local(self.base):
             yield
@@ -64,7 +66,19 @@ class KeyedStore:
                 on_wait()
             held = lock.acquire()
         with held:
+            self._store_journal(key)
             yield
+
+    def journal(self, key: str) -> Journal:
+        """Return the journal of a key, which outlives a kill on a local disk alone."""
+        folder = self.base / key
+        return Journal(Path(folder.path) / _JOURNAL if is_local(folder) else None, self.schema)
+
+    def _store_journal(self, key: str) -> None:
+        journal = self.journal(key)
+        if (left := journal.rows()).num_rows:
+            write_shard(self.base / key, left)
+        journal.clear()
 
     @contextlib.contextmanager
     def buying(
@@ -107,7 +121,7 @@ class KeyedStore:
         """Store rows; when this returns, no kill of the process can lose them."""
         try:
             table = pa.Table.from_pylist(list(rows), self.schema)
-        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        except NO_ROW:
             self._append_singly(key, rows)
             raise
         return write_shard(self.base / key, table)
@@ -115,7 +129,7 @@ class KeyedStore:
     def _append_singly(self, key: str, rows: Sequence[Mapping[str, Any]]) -> None:
         fitting = []
         for row in rows:
-            with contextlib.suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
+            with contextlib.suppress(*NO_ROW):
                 fitting.append(pa.Table.from_pylist([row], self.schema))
         if fitting:
             write_shard(self.base / key, pa.concat_tables(fitting))

@@ -74,7 +74,8 @@ class VerdictWriter:
     bought. Where space runs out later, smaller shards are written, and what they do not take up is
     held in memory and tried again; leaving the context raises then.
 
-    An answer waits for at most so many `rows` or `seconds`. `on_full` is called when space runs
+    An answer waits for at most so many `rows` or `seconds`, and on a local disk stands in a journal
+    meanwhile, which outlives a kill. `on_full` is called when space runs
     out, and should let no more be asked; without it `add` raises.
     """
 
@@ -89,6 +90,7 @@ class VerdictWriter:
     ) -> None:
         self._store, self._key, self._on_full = store, judge_key, on_full
         self._room, self._is_out_of_space = Room(store, judge_key), False
+        self._journal = store.journal(judge_key)
         self._most, self._seconds = rows, seconds
         self._waiting: list[Mapping[str, Any]] = []
         self._lock, self._writing = threading.Lock(), threading.Lock()
@@ -133,6 +135,8 @@ class VerdictWriter:
         if self._is_out_of_space and self._on_full is None:
             raise self._full()
         with self._lock:
+            if not self._is_out_of_space:
+                self._journal.add(row)
             self._waiting.append(row)
             n_waiting = len(self._waiting)
         if n_waiting >= self._most:
@@ -150,6 +154,8 @@ class VerdictWriter:
                     del rows[:n_stored]
                     with self._lock:
                         del self._waiting[:n_stored]
+                        if not self._waiting:
+                            self._journal.clear()
                 if self._n_shards >= MANY_SHARDS:
                     self._n_shards = 0
                     self._store.compact(self._key, min_shards=MANY_SHARDS)
@@ -175,7 +181,9 @@ class VerdictWriter:
         """Let no more be asked if space has run out; raise any other error."""
         if error.errno not in FULL:
             raise error
-        self._is_out_of_space = True
+        with self._lock:
+            self._is_out_of_space = True
+            self._journal.clear()  # shards need its space more
         if self._on_full is not None:
             self._on_full()
 
