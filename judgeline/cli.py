@@ -117,10 +117,6 @@ Votes = Annotated[
 CorpusName = Annotated[
     str | None, option("Compare on the leaderboard that `judgeline run` made of a corpus.")
 ]
-Votes = Annotated[
-    list[Path] | None,
-    option("File of votes that a page of `judgeline vote` saved; repeat for more, or a folder."),
-]
 Level = Annotated[
     float | None,
     option(f"As for rank; by default {RatingOptions.miscoverage}, or as the corpus was made."),

@@ -300,8 +300,9 @@ def _vote_of(line: str, place: str) -> dict[str, Any]:
     if not 0 < given["probability"] <= 1 or not 1 <= given["place"] <= given["n_possible"]:
         raise ValueError(f"{place}: probability or place of the draw is out of range")
     seconds = given.get("seconds")
-    is_known = isinstance(seconds, (int, float)) and _can_be_stored(seconds)
-    more = {"seconds": float(seconds) if is_known else math.nan}
+    more = {"seconds": math.nan}
+    if isinstance(seconds, (int, float)) and _can_be_stored(seconds):
+        more = {"seconds": float(seconds)}
     number = json.dumps(given.get("rater_number", ""))
     return {name: given[name] for name in _NEEDED} | {"rater_number": number, **more}
 
@@ -310,7 +311,7 @@ def _can_be_stored(value: Any) -> bool:
     """Return whether a text has no half of a character, and a number fits a column."""
     if isinstance(value, str):
         return value.isascii() or value.encode("utf-8", "ignore").decode("utf-8") == value
-    return abs(value) < 2**53
+    return bool(abs(value) < 2**53)
 
 
 class WithVotes(NamedTuple):

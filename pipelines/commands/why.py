@@ -236,7 +236,7 @@ class _Rating:
         )
         none = pd.DataFrame({"battle_id": []})
         known = (none if table is None else table for table in found)
-        return evidence_of(chosen, *known, self._read("scored_battles"))
+        return evidence_of(chosen, *known, scored=self._read("scored_battles"))
 
     def every_rating(self) -> dict[str, float]:
         found = self._read("heldout_ratings")
