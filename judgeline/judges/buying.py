@@ -192,10 +192,10 @@ class Buyer:
     ) -> Iterator[Reading]:
         """Return a reading per presentation, in their order, once all answers are stored.
 
-        Each call is asked for at most once. A local disk has its answer as soon as it is read, object
-        storage within seconds. Of several processes on one machine only one at a time buys from a
-        judge. A call whose texts let no answer count fails without being made, at no cost, and is
-        not stored.
+        Each call is asked for at most once. A local disk has its answer as soon as it is read,
+        object storage within seconds. Of several processes on one machine only one at a time buys
+        from a judge. A call whose texts let no answer count fails without being made, at no cost,
+        and is not stored.
         """
         named, key = Calls(judge), judge_key(judge)
         identities = list(map(named.identity, presentations))

@@ -235,8 +235,8 @@ class _Rating:
             for name in tables
         )
         none = pd.DataFrame({"battle_id": []})
-        known = (none if table is None else table for table in found)
-        return evidence_of(chosen, *known, scored=self._read("scored_battles"))
+        battles, verdicts = (none if table is None else table for table in found)
+        return evidence_of(chosen, battles, verdicts, self._read("scored_battles"))
 
     def every_rating(self) -> dict[str, float]:
         found = self._read("heldout_ratings")
