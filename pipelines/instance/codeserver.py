@@ -19,14 +19,12 @@ PRELOADED = [
     "great_expectations.expectations",
 ]
 """What a worker needs: the lineage, its storage, and what its first check imports."""
-_THIS = "pipelines.instance.codeserver"
 
 
 class ForkingServer(server.DagsterApiServer):
     """Dagster's server of definitions and runs; its workers come from Python's fork server.
 
-    The fork server is a process of its own without threads, begun by the first run; a reload of
-    the code begins another.
+    The fork server is a process of its own without threads, begun by the first run.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -39,7 +37,6 @@ def main() -> None:
     """Run a command of Dagster, with our server in the place of its code server."""
     compute_in_one_thread()
     server.DagsterApiServer = ForkingServer
-    server.get_python_environment_entry_point = lambda python: [python, "-m", _THIS]
     dagster_main()
 
 

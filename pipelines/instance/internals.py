@@ -20,7 +20,6 @@ from dagster._core.definitions.data_version import (
     get_input_data_version_tag,
 )
 from dagster._core.definitions.events import AssetKeyPartitionKey
-from dagster._core.errors import DagsterUserCodeProcessError, DagsterUserCodeUnreachableError
 from dagster._core.execution.backfill import (
     BULK_ACTION_TERMINAL_STATUSES as BULK_ACTION_TERMINAL_STATUSES,
 )
@@ -32,33 +31,14 @@ from dagster._core.execution.backfill import (
     BulkActionStatus as BulkActionStatus,
 )
 from dagster._core.utils import make_new_backfill_id
-from dagster._grpc.client import DagsterGrpcClient
+from dagster._grpc import server_watcher
 
 _NO_VERSION = {DEFAULT_DATA_VERSION.value, hashlib.sha256(b"").hexdigest()}
 
 
-def code_answers(address: str) -> bool:
-    """Return whether the code behind a code server's socket answers, if only with an error in it.
-
-    The code is a process of its own, which the code server asks, and does not miss when it dies.
-    """
-    client = DagsterGrpcClient(socket=address)
-    try:
-        client.ping("")
-    except DagsterUserCodeUnreachableError:
-        return _has_told_error(client)
-    return True
-
-
-def _has_told_error(client: DagsterGrpcClient) -> bool:
-    """Return whether a code server says why it has no code, which the interface shows."""
-    try:
-        client.list_repositories()
-    except DagsterUserCodeUnreachableError:
-        return False
-    except DagsterUserCodeProcessError:
-        return True  # the interface shows the error's words
-    return True
+def watch_seldom() -> None:
+    """Have this process ask every ten seconds, not each, whether the code server is another one."""
+    server_watcher.WATCH_INTERVAL = 10
 
 
 def launch_backfill(

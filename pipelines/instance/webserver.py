@@ -20,6 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from judgeline.paths import REPORT_PAGES, home
 from pipelines.instance.guard import Guard, Refusal, allowed_hosts
+from pipelines.instance.internals import watch_seldom
 
 _GRACE_S = 3  # for requests under way when the server is stopped
 REQUEST_S = 10.0  # for a request to be there, with its headers and body
@@ -138,6 +139,7 @@ def main() -> None:
         allowed_hosts()
     except ValueError as error:
         sys.exit(str(error))
+    watch_seldom()
     cli.host_dagster_ui_with_workspace_process_context = serve
     cli.main()
 
