@@ -17,17 +17,24 @@ import yaml
 from rich.console import Console
 
 from assets.judging.budgets import default_cap_text
-from judgeline.paths import REPORT_PAGES, ROOT, home, readable_home_message, tables_uri
+from judgeline.paths import (
+    GROUPS_PAGE,
+    REPORT_PAGES,
+    ROOT,
+    home,
+    readable_home_message,
+    tables_uri,
+)
 from judgeline.terminal import plain
 from pipelines.instance import owned
 from pipelines.instance.guard import allowed_hosts
 from pipelines.instance.homes import open_instance, prepare_home, recover
+from pipelines.instance.internals import LOCATION, MODULE
 from pipelines.sensors.durations import sensor_seconds
 from resources.webhook import who_is_told
 
 HOST = "127.0.0.1"  # there is no login: never listen to the network
-MODULE, LOCATION = "pipelines.definitions", "judgeline"
-BOARDS, GROUPS = "/assets/leaderboard", "/asset-groups"
+BOARDS = "/assets/leaderboard"
 _N_REPORTS = 3  # the newest
 _PATIENCE_S = 10.0  # that the servers get to stop in their own way
 _BEGINS_EVERY_S, _LOOK_EVERY_S = 0.2, 1.0  # whether a server listens, or has ended
@@ -75,7 +82,7 @@ def pages() -> list[tuple[str, str]]:
     """Return the pages to open first, and their paths: reports, boards, and tables by group."""
     reports = sorted((home() / "reports").glob("*.html"), key=lambda file: -file.stat().st_mtime)
     named = [("Report", f"{REPORT_PAGES}/{file.name}") for file in reports[:_N_REPORTS]]
-    return [*named, ("Boards", BOARDS), ("Groups", GROUPS)]
+    return [*named, ("Boards", BOARDS), ("Groups", GROUPS_PAGE)]
 
 
 def raise_descriptor_limit() -> None:
@@ -130,7 +137,7 @@ def _running(port: int) -> Iterator[_Running]:
         server = {"socket": str(address), "location_name": LOCATION}
         places = yaml.safe_dump({"load_from": [{"grpc_server": server}]})
         workspace.write_text(places, encoding="utf-8")
-        code = ("--module-name", MODULE, "--location-name", LOCATION)  # as in workspace.yaml
+        code = ("--module-name", MODULE, "--location-name", LOCATION)
         at = ("--working-directory", str(ROOT), "--socket", str(address))
         how = ("--inject-env-vars-from-instance", "--lazy-load-user-code", "--log-level", "warning")
         using = ("--workspace", str(workspace), "--log-level", "warning")

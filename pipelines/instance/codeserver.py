@@ -6,6 +6,10 @@ A worker that starts anew imports for seconds before it does anything.
 """
 
 import multiprocessing
+import os
+import signal
+from contextlib import suppress
+from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
 from dagster._cli import main as dagster_main
@@ -31,6 +35,29 @@ class ForkingServer(server.DagsterApiServer):
         super().__init__(*arguments, **options)
         self._mp_ctx = multiprocessing.get_context("forkserver")
         self._mp_ctx.set_forkserver_preload(PRELOADED)
+
+    def _check_for_orphaned_runs(self) -> None:
+        """Name a helper that was killed, and begin it anew, before runs are looked after.
+
+        Workers of a fork server that was killed live on, but Dagster fails their runs.
+        """
+        if _ended_and_began(forkserver._forkserver, "_forkserver_pid"):
+            self._logger.warning("The fork server ended by itself, and the runs that it served.")
+            for worker, _ in [*self._executions.values()]:
+                with suppress(ProcessLookupError):
+                    os.kill(worker.pid, signal.SIGKILL)
+        if _ended_and_began(resource_tracker._resource_tracker, "_pid"):
+            self._logger.warning("The resource tracker ended by itself; it begins anew.")
+        super()._check_for_orphaned_runs()
+
+
+def _ended_and_began(helper: Any, pid: str) -> bool:
+    """Return whether a helper of Python's, begun before, had ended; then there is another."""
+    before = getattr(helper, pid)
+    if before is None:
+        return False
+    helper.ensure_running()
+    return bool(getattr(helper, pid) != before)
 
 
 def main() -> None:

@@ -5,7 +5,10 @@
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph as AssetGraph
@@ -20,6 +23,7 @@ from dagster._core.definitions.data_version import (
     get_input_data_version_tag,
 )
 from dagster._core.definitions.events import AssetKeyPartitionKey
+from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 from dagster._core.execution.backfill import (
     BULK_ACTION_TERMINAL_STATUSES as BULK_ACTION_TERMINAL_STATUSES,
 )
@@ -30,10 +34,33 @@ from dagster._core.execution.backfill import (
 from dagster._core.execution.backfill import (
     BulkActionStatus as BulkActionStatus,
 )
+from dagster._core.remote_origin import InProcessCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.utils import make_new_backfill_id
 from dagster._grpc import server_watcher
 
+MODULE, LOCATION = "pipelines.definitions", "judgeline"
+"""The code that is served, and its name there; as in workspace.yaml."""
+
 _NO_VERSION = {DEFAULT_DATA_VERSION.value, hashlib.sha256(b"").hexdigest()}
+
+
+@contextmanager
+def shown_with_jobs(instance: dg.DagsterInstance, job: str) -> Iterator[None]:
+    """Have runs of a job that this process makes belong to it on all pages of the interface.
+
+    Those pages ask for the runs of a repository, which a run executed in a process lacks.
+    """
+    target = LoadableTargetOrigin(module_name=MODULE)
+    place = InProcessCodeLocationOrigin(target, location_name=LOCATION)
+    origin = RemoteRepositoryOrigin(place, SINGLETON_REPOSITORY_NAME).get_job_origin(job)
+    create: Any = instance.create_run_for_job
+    placed: Any = instance
+    placed.create_run_for_job = partial(create, remote_job_origin=origin)
+    try:
+        yield
+    finally:
+        del placed.create_run_for_job
 
 
 def watch_seldom() -> None:

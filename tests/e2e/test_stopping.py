@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ pytestmark = [
 
 JOB = "prune_logs"
 LAUNCH = "mutation($p: ExecutionParams!) { launchRun(executionParams: $p) { __typename } }"
-KILLED_SECONDS, STOPPED_SECONDS = 5, 15
+KILLED_SECONDS, STOPPED_SECONDS, NAMED_SECONDS = 5, 15, 20
 
 
 @contextmanager
@@ -81,24 +81,53 @@ def test_servers_and_runs_end_with_the_interface(living, number, seconds, code):
         living.server.wait(30)
 
 
-def test_a_dead_web_server_begins_anew_and_dead_code_ends_everything(living: Living) -> None:
-    """The code is a process that the code server started, and does not miss."""
+def of(place: Living, mark: str) -> int:
+    """The process below the interface whose command line holds a mark."""
+    assert place.server is not None
+    (found,) = (pid for pid in below(place.server.pid) if mark in command(pid))
+    return found
+
+
+def worker_of(place: Living) -> int:
+    """The process of a new run, which is stopped so that it does not end by itself."""
+    begin_a_run(place)
+    fork_server = of(place, "forkserver")
+    (worker,) = below(fork_server)
+    os.kill(worker, signal.SIGSTOP)
+    return worker
+
+
+def kill(place: Living, pid: int, named: Callable[[], bool]) -> None:
+    """Kill a process, after which its death is named in time."""
+    os.kill(pid, signal.SIGKILL)
+    place.wait("a death to be named", named, NAMED_SECONDS, 0.2)
+    assert not is_alive(pid)
+
+
+def test_whatever_is_killed_is_named_and_begins_anew_or_ends_it_all(living: Living) -> None:
+    """Every process below the interface in turn; those that end it all are the last."""
     living.start()
     assert living.server is not None
-    begin_a_run(living)
-    started = below(living.server.pid)
-    (web,) = (pid for pid in started if "instance.webserver" in command(pid))
-    (code,) = (pid for pid in started if " api grpc " in command(pid))
+    seen: set[int] = set()
     try:
-        os.kill(web, signal.SIGKILL)
+        worker = worker_of(living)
+        started = below(living.server.pid)
+        (run,) = (run["runId"] for run in living.runs(statuses=["STARTED", "STARTING"]))
+        kill(living, worker, lambda: run in ids(living, "FAILURE"))
+        tracker, fork_server = of(living, "resource_tracker"), of(living, "forkserver")
+        kill(living, tracker, lambda: "resource tracker ended by itself" in living.told())
+        worker = worker_of(living)
+        kill(living, fork_server, lambda: "fork server ended by itself" in living.told())
+        assert left_after({worker}, KILLED_SECONDS) == set()
+        assert of(living, "forkserver") != fork_server
+        web, daemon = of(living, "instance.webserver"), of(living, "instance.daemon")
+        kill(living, web, lambda: "The web server ended by itself; it begins" in living.told())
         living.wait("the web server to answer again", living.answers, 90)
-        assert "The web server ended by itself; it begins anew" in living.told()
-        assert code in below(living.server.pid)
-        started |= below(living.server.pid)
-        os.kill(code, signal.SIGKILL)
-        assert living.server.wait(20 + STOPPED_SECONDS) == 1, living.told()
-        assert "process of the code server ended by itself" in living.told()
-        assert [command(pid)[:120] for pid in left_after(started, KILLED_SECONDS)] == []
+        worker = worker_of(living)
+        code = of(living, "instance.codeserver")
+        assert started - {worker, tracker, fork_server, web, daemon, code} <= {*below(worker)}
+        ended_by(living, code, "The code server ended by itself", seen)
+        living.start()
+        ended_by(living, of(living, "instance.daemon"), "The daemon ended by itself", seen)
     finally:
-        end_all(started | {living.server.pid})
-        living.server.wait(30)
+        end_all(seen)

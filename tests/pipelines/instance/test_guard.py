@@ -322,7 +322,7 @@ def many_files() -> Iterator[None]:
 def test_the_interface_prints_reports_boards_and_groups(door: Door, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("JUDGELINE_HOME", str(tmp_path))
     (tmp_path / "reports").mkdir()
-    assert [path for _, path in ui.pages()] == ["/assets/leaderboard", "/asset-groups"]
+    assert [path for _, path in ui.pages()] == ["/assets/leaderboard", "/groups"]
     (tmp_path / "reports" / "arena.html").write_text("")
     assert ui.pages()[0] == ("Report", "/reports/arena.html")
     for _, path in ui.pages():
