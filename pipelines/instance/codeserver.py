@@ -5,17 +5,15 @@ A worker that starts anew imports for seconds before it does anything.
     python -m pipelines.instance.codeserver api grpc --module-name pipelines.definitions ...
 """
 
-import multiprocessing
-import os
-import signal
-from contextlib import suppress
 from multiprocessing import forkserver, resource_tracker
+from multiprocessing.context import ForkServerContext
 from typing import Any
 
 from dagster._cli import main as dagster_main
 from dagster._grpc import server
 
 from pipelines.instance.homes import compute_in_one_thread
+from pipelines.instance.owned import Worker
 
 PRELOADED = [
     "pipelines.definitions",
@@ -23,6 +21,12 @@ PRELOADED = [
     "great_expectations.expectations",
 ]
 """What a worker needs: the lineage, its storage, and what its first check imports."""
+
+
+class Workers(ForkServerContext):
+    """The fork server, with workers that end with it."""
+
+    Process = Worker  # type: ignore[assignment]
 
 
 class ForkingServer(server.DagsterApiServer):
@@ -33,21 +37,15 @@ class ForkingServer(server.DagsterApiServer):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._mp_ctx = multiprocessing.get_context("forkserver")
+        self._mp_ctx = Workers()
         self._mp_ctx.set_forkserver_preload(PRELOADED)
 
     def _check_for_orphaned_runs(self) -> None:
-        """Name a helper that was killed, and begin it anew, before runs are looked after.
-
-        Workers of a fork server that was killed live on, but Dagster fails their runs.
-        """
-        if _ended_and_began(forkserver._forkserver, "_forkserver_pid"):
-            self._logger.warning("The fork server ended by itself, and the runs that it served.")
-            for worker, _ in [*self._executions.values()]:
-                with suppress(ProcessLookupError):
-                    os.kill(worker.pid, signal.SIGKILL)
+        """Name a helper that was killed, and begin it anew, before runs are looked after."""
         if _ended_and_began(resource_tracker._resource_tracker, "_pid"):
             self._logger.warning("The resource tracker ended by itself; it begins anew.")
+        if _ended_and_began(forkserver._forkserver, "_forkserver_pid"):
+            self._logger.warning("The fork server ended by itself, with its runs; it begins anew.")
         super()._check_for_orphaned_runs()
 
 
