@@ -36,26 +36,25 @@ class ForkingServer(server.DagsterApiServer):
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._pids: dict[str, int | None] = {}
         super().__init__(*arguments, **options)
         self._mp_ctx = Workers()
         self._mp_ctx.set_forkserver_preload(PRELOADED)
 
     def _check_for_orphaned_runs(self) -> None:
         """Name a helper that was killed, and begin it anew, before runs are looked after."""
-        if _ended_and_began(resource_tracker._resource_tracker, "_pid"):
+        if self._is_another("_pid", resource_tracker._resource_tracker):
             self._logger.warning("The resource tracker ended by itself; it begins anew.")
-        if _ended_and_began(forkserver._forkserver, "_forkserver_pid"):
+        if self._is_another("_forkserver_pid", forkserver._forkserver):
             self._logger.warning("The fork server ended by itself, with its runs; it begins anew.")
         super()._check_for_orphaned_runs()
 
-
-def _ended_and_began(helper: Any, pid: str) -> bool:
-    """Return whether a helper of Python's, begun before, had ended; then there is another."""
-    before = getattr(helper, pid)
-    if before is None:
-        return False
-    helper.ensure_running()
-    return bool(getattr(helper, pid) != before)
+    def _is_another(self, pid: str, helper: Any) -> bool:
+        """Return whether a helper of Python's is another than before; if it ended, begin it."""
+        if getattr(helper, pid) is not None:
+            helper.ensure_running()
+        before, self._pids[pid] = self._pids.get(pid), getattr(helper, pid)
+        return before not in (None, self._pids[pid])
 
 
 def main() -> None:

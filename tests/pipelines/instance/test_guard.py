@@ -236,7 +236,7 @@ def test_nothing_else_takes_what_is_posted() -> None:
     """A new way in of a later Dagster would show here, under a prefix too."""
     from pipelines.instance.webserver import GuardedWebserver
 
-    _, mounted, _ = GuardedWebserver(None, "/prefix").build_routes()
+    _, _, mounted, _ = GuardedWebserver(None, "/prefix").build_routes()
     posted = [r.path for r in mounted.routes if isinstance(r, Route) and "POST" in r.methods]
     reports = [path for path in posted if path.startswith("/report_asset_")]
     assert sorted(posted) == sorted(["/graphql", *reports])
