@@ -24,6 +24,9 @@ DEFAULT_CAP = "1000calls 2Mtokens"
 NO_CAP = "none"
 """What the variable, or the tag, says where there is to be no cap."""
 
+IN_PROCESS = "InProcessCodeLocationOrigin"
+"""Dagster's class for the place of code that a process runs itself; no public name tells it."""
+
 _UNTYPED = "Runs of sensors, schedules and the web interface"
 _BACKFILL, _ROOT = "dagster/backfill", "dagster/root_run_id"
 _BY_ITSELF = {"dagster/schedule_name", "dagster/sensor_name"}
@@ -213,4 +216,12 @@ def is_transient(error: BaseException | None) -> bool:
 
 def is_watched(context: dg.AssetExecutionContext) -> bool:
     """Return whether a run was started in a process of its own, as `judgeline run` does."""
-    return context.run.remote_job_origin is None
+    return is_typed(context.run)
+
+
+def is_typed(run: dg.DagsterRun) -> bool:
+    """Return whether a command executes a run itself, rather than a server of the code."""
+    if run.remote_job_origin is None:
+        return True
+    place = run.remote_job_origin.repository_origin.code_location_origin
+    return type(place).__name__ == IN_PROCESS

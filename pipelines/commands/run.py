@@ -59,6 +59,7 @@ from pipelines.commands.plan import (
 from pipelines.commands.up_to_date import LineageRecord, first_wave
 from pipelines.definitions import build_definitions
 from pipelines.instance.homes import HOST_TAG, open_instance, recover
+from pipelines.instance.internals import shown_with_jobs
 from pipelines.instance.processes import this_host
 from pipelines.sensors.candidates import PLACES_TAG, has_candidates, has_votes, placing_of
 from resources.config.catalog import Catalog
@@ -71,6 +72,7 @@ from resources.tables.store import ParquetStore, ParquetTables
 _BOARD, _REPORT = dg.AssetKey("leaderboard"), dg.AssetKey("report")
 _ASKED_ABOUT_THEM = dg.AssetKey("candidate_verdicts")
 _LOCAL = ("builtin", "recorded")  # kinds of judges that no endpoint limits, and nobody waits for
+_NOT_RETRIED = {"dagster/max_retries": "0"}  # by the daemon: who typed a run types it again
 _STOPS = {signal.SIGINT, signal.SIGTERM}  # Dagster handles both alike
 
 
@@ -388,13 +390,13 @@ class _Lineage:
         }
         title = f"{job.name.replace('_', ' ')} {partition}"
         self.reporter.begin(title, len(steps), partial(self._show_board, partition, keys))
-        with interrupts_raised():
+        with interrupts_raised(), shown_with_jobs(self.record.instance, job.name):
             result = job.execute_in_process(
                 asset_selection=sorted(keys),
                 partition_key=partition,
                 instance=self.record.instance,
                 raise_on_error=False,
-                tags={HOST_TAG: this_host(), **tags},
+                tags={HOST_TAG: this_host(), **_NOT_RETRIED, **tags},
                 run_config={"loggers": {"console": {"config": {}}}},
             )
         self.reporter.end(title)

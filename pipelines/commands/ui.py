@@ -4,7 +4,6 @@ import os
 import resource
 import signal
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,22 +17,27 @@ import yaml
 from rich.console import Console
 
 from assets.judging.budgets import default_cap_text
-from judgeline.paths import REPORT_PAGES, ROOT, home, readable_home_message, tables_uri
+from judgeline.paths import (
+    GROUPS_PAGE,
+    REPORT_PAGES,
+    ROOT,
+    home,
+    readable_home_message,
+    tables_uri,
+)
 from judgeline.terminal import plain
 from pipelines.instance import owned
 from pipelines.instance.guard import allowed_hosts
 from pipelines.instance.homes import open_instance, prepare_home, recover
-from pipelines.instance.internals import code_answers
+from pipelines.instance.internals import LOCATION, MODULE
 from pipelines.sensors.durations import sensor_seconds
 from resources.webhook import who_is_told_text
 
 HOST = "127.0.0.1"  # there is no login: never listen to the network
-MODULE, LOCATION = "pipelines.definitions", "judgeline"
-BOARDS, GROUPS = "/assets/leaderboard", "/asset-groups"
+BOARDS = "/assets/leaderboard"
 _N_REPORTS = 3  # the newest
 _PATIENCE_S = 10.0  # that the servers get to stop in their own way
-_LOOK_EVERY_S = 0.2
-_ASK_EVERY_S, _MISSES = 5.0, 2  # whether the code answers
+_BEGINS_EVERY_S, _LOOK_EVERY_S = 0.2, 1.0  # whether a server listens, or has ended
 _DESCRIPTORS = 65_536
 _WEB = "web server"
 
@@ -78,7 +82,7 @@ def pages() -> list[tuple[str, str]]:
     """Return the pages to open first, and their paths: reports, boards, and tables by group."""
     reports = sorted((home() / "reports").glob("*.html"), key=lambda file: -file.stat().st_mtime)
     named = [("Report", f"{REPORT_PAGES}/{file.name}") for file in reports[:_N_REPORTS]]
-    return [*named, ("Boards", BOARDS), ("Groups", GROUPS)]
+    return [*named, ("Boards", BOARDS), ("Groups", GROUPS_PAGE)]
 
 
 def raise_descriptor_limit() -> None:
@@ -91,18 +95,16 @@ def raise_descriptor_limit() -> None:
 
 @dataclass
 class _Running:
-    """The servers by name, how to start the web server, and where the code server listens."""
+    """The servers by name, how to start the web server, and where it listens."""
 
     servers: dict[str, owned.Process]
     start_web: Callable[[], owned.Process]
-    code: Path
     port: int
 
     def first_ended(self, console: Console) -> str:
         """Wait until a server ends, and return its name; a web server that served begins anew."""
-        is_lost, has_served = threading.Event(), False
-        threading.Thread(target=self._watch_code, args=(is_lost,), daemon=True).start()
-        while not is_lost.is_set():
+        has_served = False
+        while True:
             has_served = has_served or _listens(socket.AF_INET, (HOST, self.port))
             ended = [name for name, one in self.servers.items() if one.poll() is not None]
             if ended == [_WEB] and has_served:
@@ -111,17 +113,6 @@ class _Running:
             elif ended:
                 return ended[0]
             time.sleep(_LOOK_EVERY_S)
-        return "process of the code server"
-
-    def _watch_code(self, is_lost: threading.Event) -> None:
-        """Set the event when the code, a process of the code server's own, is silent twice."""
-        n_missed, has_answered = 0, False
-        while n_missed < _MISSES:
-            time.sleep(_ASK_EVERY_S)
-            answers = code_answers(str(self.code))
-            has_answered |= answers
-            n_missed = n_missed + 1 if has_answered and not answers else 0
-        is_lost.set()
 
 
 def _listens(family: int, address: Any) -> bool:
@@ -146,21 +137,21 @@ def _running(port: int) -> Iterator[_Running]:
         server = {"socket": str(address), "location_name": LOCATION}
         places = yaml.safe_dump({"load_from": [{"grpc_server": server}]})
         workspace.write_text(places, encoding="utf-8")
-        code = ("--module-name", MODULE, "--location-name", LOCATION)  # as in workspace.yaml
+        code = ("--module-name", MODULE, "--location-name", LOCATION)
         at = ("--working-directory", str(ROOT), "--socket", str(address))
-        with_logs = ("--inject-env-vars-from-instance", "--log-level", "warning")
+        how = ("--inject-env-vars-from-instance", "--lazy-load-user-code", "--log-level", "warning")
         using = ("--workspace", str(workspace), "--log-level", "warning")
         serving = ("--host", HOST, "--port", str(port), "--dagster-log-level", "warning")
         try:
-            server_of_code = ("pipelines.instance.codeserver", "code-server", "start")
-            servers["code server"] = start(*server_of_code, *code, *at, *with_logs)
+            server_of_code = ("pipelines.instance.codeserver", "api", "grpc")
+            servers["code server"] = start(*server_of_code, *code, *at, *how)
             while servers["code server"].poll() is None and not _listens(
                 socket.AF_UNIX, str(address)
             ):
-                time.sleep(_LOOK_EVERY_S)
+                time.sleep(_BEGINS_EVERY_S)
             start_web = partial(start, "pipelines.instance.webserver", *serving, *using)
             servers[_WEB] = start_web()
-            servers["daemon"] = start("dagster._daemon", "run", *using)
-            yield _Running(servers, start_web, address, port)
+            servers["daemon"] = start("pipelines.instance.daemon", "run", *using)
+            yield _Running(servers, start_web, port)
         finally:
             owned.stop(servers.values(), _PATIENCE_S)

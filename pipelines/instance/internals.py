@@ -5,7 +5,10 @@
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph as AssetGraph
@@ -20,7 +23,7 @@ from dagster._core.definitions.data_version import (
     get_input_data_version_tag,
 )
 from dagster._core.definitions.events import AssetKeyPartitionKey
-from dagster._core.errors import DagsterUserCodeProcessError, DagsterUserCodeUnreachableError
+from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 from dagster._core.execution.backfill import (
     BULK_ACTION_TERMINAL_STATUSES as BULK_ACTION_TERMINAL_STATUSES,
 )
@@ -31,34 +34,38 @@ from dagster._core.execution.backfill import (
 from dagster._core.execution.backfill import (
     BulkActionStatus as BulkActionStatus,
 )
+from dagster._core.remote_origin import InProcessCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.utils import make_new_backfill_id
-from dagster._grpc.client import DagsterGrpcClient
+from dagster._grpc import server_watcher
+
+MODULE, LOCATION = "pipelines.definitions", "judgeline"
+"""The code that is served, and its name there; as in workspace.yaml."""
 
 _NO_VERSION = {DEFAULT_DATA_VERSION.value, hashlib.sha256(b"").hexdigest()}
 
 
-def code_answers(address: str) -> bool:
-    """Return whether the code behind a code server's socket answers, if only with an error in it.
+@contextmanager
+def shown_with_jobs(instance: dg.DagsterInstance, job: str) -> Iterator[None]:
+    """Have runs of a job that this process makes belong to it on all pages of the interface.
 
-    The code is a process of its own, which the code server asks, and does not miss when it dies.
+    Those pages ask for the runs of a repository, which a run executed in a process lacks.
     """
-    client = DagsterGrpcClient(socket=address)
+    target = LoadableTargetOrigin(module_name=MODULE)
+    place = InProcessCodeLocationOrigin(target, location_name=LOCATION)
+    origin = RemoteRepositoryOrigin(place, SINGLETON_REPOSITORY_NAME).get_job_origin(job)
+    create: Any = instance.create_run_for_job
+    placed: Any = instance
+    placed.create_run_for_job = partial(create, remote_job_origin=origin)
     try:
-        client.ping("")
-    except DagsterUserCodeUnreachableError:
-        return _has_told_error(client)
-    return True
+        yield
+    finally:
+        del placed.create_run_for_job
 
 
-def _has_told_error(client: DagsterGrpcClient) -> bool:
-    """Return whether a code server says why it has no code, which the interface shows."""
-    try:
-        client.list_repositories()
-    except DagsterUserCodeUnreachableError:
-        return False
-    except DagsterUserCodeProcessError:
-        return True  # the interface shows the error's words
-    return True
+def watch_seldom() -> None:
+    """Have this process ask every ten seconds, not each, whether the code server is another one."""
+    server_watcher.WATCH_INTERVAL = 10
 
 
 def launch_backfill(

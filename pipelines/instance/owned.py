@@ -6,6 +6,7 @@ the owner holds open: where that ends, the process kills itself with all that it
     python -m pipelines.instance.owned MODULE ARGUMENTS...
 """
 
+import ctypes
 import os
 import runpy
 import signal
@@ -15,9 +16,11 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 Process = subprocess.Popen[bytes]
+_PR_SET_PDEATHSIG = 1
 
 
 def start(module: str, *arguments: str, folder: Path, environment: Mapping[str, str]) -> Process:
@@ -26,6 +29,18 @@ def start(module: str, *arguments: str, folder: Path, environment: Mapping[str, 
     return subprocess.Popen(  # noqa: S603 - our own interpreter, arguments that are not a shell's
         wrapped, cwd=folder, env=environment, stdin=subprocess.PIPE, start_new_session=True
     )
+
+
+class Worker(ForkServerProcess):
+    """A process that Linux kills when the one that it was forked from ends, however that ends."""
+
+    def run(self) -> None:
+        """Do the work."""
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() == 1:  # it has ended since
+                os.kill(os.getpid(), signal.SIGKILL)
+        super().run()
 
 
 def stop(processes: Collection[Process], patience_s: float) -> None:

@@ -1,8 +1,8 @@
-"""Runs and events in SQLite over kept connections.
+"""Runs, events and schedules in SQLite over kept connections.
 
 Dagster opens a connection for every event and every question, and closes it again, which writes
 the whole journal back each time. Here the event log keeps one connection to each of the files
-that were used last.
+that were used last, and runs and schedules keep theirs.
 """
 
 import os
@@ -20,6 +20,8 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
     SqliteEventLogStorage,
 )
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
+from dagster._core.storage.runs import SqliteRunStorage
+from dagster._core.storage.schedules import SqliteScheduleStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
@@ -35,10 +37,12 @@ OPEN_FILES = 8
 
 
 class SqliteStorage(DagsterSqliteStorage):
-    """Dagster's SQLite files, at Dagster's places, with an event log that keeps connections."""
+    """Dagster's SQLite files, at Dagster's places, over connections that are kept."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(base_dir, inst_data)
+        self._run_storage = KeptRuns(self._run_storage._conn_string)
+        self._schedule_storage = KeptSchedules(self._schedule_storage._conn_string)
         self._event_log_storage = PooledEventLog(self._event_log_storage._base_dir)
 
     @classmethod
@@ -47,6 +51,37 @@ class SqliteStorage(DagsterSqliteStorage):
     ) -> "SqliteStorage":
         """Return the storage that an instance file describes."""
         return cls.from_local(in_home(config_value["base_dir"]), inst_data=inst_data)
+
+
+class _Kept:
+    """A file of Dagster's over connections that are kept; a fork leaves them to its parent."""
+
+    def __init__(self, conn_string: str) -> None:
+        self._pid, self._of_parents = os.getpid(), list[Engine]()
+        self._engine = _engine(conn_string)
+        super().__init__(conn_string)  # type: ignore[call-arg]
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """Give a connection in a transaction."""
+        if self._pid != os.getpid():
+            self._of_parents.append(self._engine)
+            self._pid, self._engine = os.getpid(), _engine(str(self._engine.url))
+        with self._engine.begin() as connection:
+            yield connection
+
+    def dispose(self) -> None:
+        """Close the connections of this process."""
+        if self._pid == os.getpid():
+            self._engine.dispose()
+
+
+class KeptRuns(_Kept, SqliteRunStorage):
+    """Dagster's file of runs."""
+
+
+class KeptSchedules(_Kept, SqliteScheduleStorage):
+    """Dagster's file of sensors, schedules and their ticks."""
 
 
 class ComputeLogs(LocalComputeLogManager):

@@ -4,6 +4,7 @@ python -m pipelines.instance.webserver --host 127.0.0.1 --port 3000 --workspace 
 """
 
 import asyncio
+import json
 import resource
 import sys
 from typing import Any
@@ -14,13 +15,22 @@ from dagster_webserver import cli
 from dagster_webserver.webserver import DagsterWebserver
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from judgeline.paths import REPORT_PAGES, home
+from judgeline.paths import GROUPS_PAGE, REPORT_PAGES, home
 from pipelines.instance.guard import Guard, Refusal, allowed_hosts
+from pipelines.instance.internals import watch_seldom
 
+_MAIN_PATH = ("corpus", "judging", "elo", "intervals", "comparison")
+_GROUPS = f"""<!doctype html><title>Groups</title><script>
+localStorage["asset-graph-direction"] ??= '"vertical"';
+location.replace("asset-groups~" + encodeURIComponent(
+  {json.dumps(" or ".join(f'group:"{name}"' for name in _MAIN_PATH))}));
+</script>"""
+"""Opens the graph of the groups on the way to a board: downwards, or its labels are too small to
+read. The direction is a setting of the browser that no address holds; one that is set stays."""
 _GRACE_S = 3  # for requests under way when the server is stopped
 REQUEST_S = 10.0  # for a request to be there, with its headers and body
 
@@ -37,9 +47,14 @@ class GuardedWebserver(DagsterWebserver):
         return {**super().make_security_headers(), "X-Frame-Options": "SAMEORIGIN"}
 
     def build_routes(self) -> list[BaseRoute]:
-        """Return Dagster's routes, and the reports."""
+        """Return Dagster's routes, the reports, and the way to the groups."""
         reports = Route(f"{self._app_path_prefix}{REPORT_PAGES}/{{corpus}}.html", self._report)
-        return [reports, *super().build_routes()]
+        groups = Route(f"{self._app_path_prefix}{GROUPS_PAGE}", self._groups)
+        return [reports, groups, *super().build_routes()]
+
+    async def _groups(self, _request: Request) -> Response:
+        own = {"Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'"}
+        return HTMLResponse(_GROUPS, headers={**self.make_security_headers(), **own})
 
     async def _report(self, request: Request) -> Response:
         """Show a report as a page of no site: nothing in it can ask this server for anything."""
@@ -138,6 +153,7 @@ def main() -> None:
         allowed_hosts()
     except ValueError as error:
         sys.exit(str(error))
+    watch_seldom()
     cli.host_dagster_ui_with_workspace_process_context = serve
     cli.main()
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 from dagster import DefaultRunLauncher
 
+from assets.judging.budgets import is_typed
 from pipelines.instance.homes import ENDED, recover
 from pipelines.instance.storage import delete_logs_of_ticks
 from pipelines.sensors.durations import sensor_seconds, whole_number
@@ -55,17 +56,12 @@ def ask_again(instance: dg.DagsterInstance, before: datetime) -> list[str]:
     forgotten = []
     for run in instance.get_runs(promised):
         is_asked = run.tags.get(ASKED_TAG) == run.run_id
-        if is_asked or "dagster/auto_retry_run_id" in run.tags or not _is_launched(run):
+        if is_asked or "dagster/auto_retry_run_id" in run.tags or is_typed(run):
             continue
         instance.add_run_tags(run.run_id, {ASKED_TAG: run.run_id})
         instance.report_run_failed(run, "The attempt that was to follow did not: it is due again.")
         forgotten.append(run.run_id)
     return forgotten
-
-
-def _is_launched(run: dg.DagsterRun) -> bool:
-    """Return whether the daemon could start a run, and not a terminal alone."""
-    return run.remote_job_origin is not None
 
 
 @dg.op(description="Deletes what steps of runs printed that ended long ago.")

@@ -2,8 +2,8 @@
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ pytestmark = [
 
 JOB = "prune_logs"
 LAUNCH = "mutation($p: ExecutionParams!) { launchRun(executionParams: $p) { __typename } }"
-KILLED_SECONDS, STOPPED_SECONDS = 5, 15
+KILLED_SECONDS, STOPPED_SECONDS, NAMED_SECONDS = 5, 15, 20
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def begin_a_run(place: Living) -> None:
     def forked() -> bool:
         return any("forkserver" in command(parent_of(pid) or 0) for pid in below(owner))
 
-    place.wait("a run", forked, 90, 0.1)
+    place.wait("a run", forked, 90, 0.02)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_servers_and_runs_end_with_the_interface(living, number, seconds, code):
     assert living.server is not None
     begin_a_run(living)
     started = below(living.server.pid)
-    # web server, daemon, code server, the code's process, the fork server, and the run's
+    # web server, daemon, code server, the fork server with its resource tracker, and the run's
     assert len(started) >= 6
     try:
         living.server.send_signal(number)
@@ -81,24 +81,70 @@ def test_servers_and_runs_end_with_the_interface(living, number, seconds, code):
         living.server.wait(30)
 
 
-def test_a_dead_web_server_begins_anew_and_dead_code_ends_everything(living: Living) -> None:
-    """The code is a process that the code server started, and does not miss."""
+def of(place: Living, mark: str) -> int:
+    """The process whose command line holds a mark, which its parent's lacks."""
+    assert place.server is not None
+    (found,) = (
+        pid
+        for pid in below(place.server.pid)
+        if mark in command(pid) and mark not in command(parent_of(pid) or 0)
+    )
+    return found
+
+
+def worker_of(place: Living) -> int:
+    """The process of a new run, which is held so that it does not end by itself."""
+    begin_a_run(place)
+    (worker,) = below(of(place, "forkserver"))
+    os.kill(worker, signal.SIGSTOP)
+    return worker
+
+
+def failed_runs(place: Living) -> int:
+    return len(place.runs(statuses=["FAILURE"]))
+
+
+def kill(place: Living, pid: int, named: Callable[[], bool]) -> None:
+    """Kill a process; its death is named in time."""
+    os.kill(pid, signal.SIGKILL)
+    place.wait("a death to be named", named, NAMED_SECONDS, 0.2)
+    assert not is_alive(pid)
+
+
+def ends_by(place: Living, pid: int, named: str) -> None:
+    """Kill a process; its death is named in time, and ends all the others."""
+    assert place.server is not None
+    started = below(place.server.pid)
+    try:
+        os.kill(pid, signal.SIGKILL)
+        assert place.server.wait(NAMED_SECONDS) == 1, place.told()
+        assert f"The {named} ended by itself" in place.told()
+        assert [command(one)[:120] for one in left_after(started, KILLED_SECONDS)] == []
+    finally:
+        end_all(started | {place.server.pid})
+        place.server.wait(30)
+
+
+def test_whatever_is_killed_is_named_and_begins_anew_or_ends_it_all(living: Living) -> None:
+    """Every process below the interface in turn; those that end it all are the last."""
     living.start()
     assert living.server is not None
-    begin_a_run(living)
-    started = below(living.server.pid)
-    (web,) = (pid for pid in started if "instance.webserver" in command(pid))
-    (code,) = (pid for pid in started if " api grpc " in command(pid))
-    try:
-        os.kill(web, signal.SIGKILL)
-        living.wait("the web server to answer again", living.answers, 90)
-        assert "The web server ended by itself; it begins anew" in living.told()
-        assert code in below(living.server.pid)
-        started |= below(living.server.pid)
-        os.kill(code, signal.SIGKILL)
-        assert living.server.wait(20 + STOPPED_SECONDS) == 1, living.told()
-        assert "process of the code server ended by itself" in living.told()
-        assert [command(pid)[:120] for pid in left_after(started, KILLED_SECONDS)] == []
-    finally:
-        end_all(started | {living.server.pid})
-        living.server.wait(30)
+    worker, failed = worker_of(living), failed_runs(living)
+    tracker, fork_server = of(living, "resource_tracker"), of(living, "forkserver")
+    web, daemon = of(living, "instance.webserver"), of(living, "instance.daemon")
+    code = of(living, "instance.codeserver")
+    assert below(living.server.pid) == {worker, tracker, fork_server, web, daemon, code}
+    kill(living, worker, lambda: failed_runs(living) > failed)
+    kill(living, tracker, lambda: "resource tracker ended by itself" in living.told())
+    worker = worker_of(living)
+    kill(living, fork_server, lambda: "fork server ended by itself" in living.told())
+    with suppress(ProcessLookupError):
+        os.kill(worker, signal.SIGCONT)
+    assert left_after({worker}, KILLED_SECONDS) == set()
+    kill(living, web, lambda: "The web server ended by itself; it begins" in living.told())
+    living.wait("the web server to answer again", living.answers, 90)
+    assert {daemon, code} < below(living.server.pid)
+    worker_of(living)
+    ends_by(living, code, "code server")
+    living.start()
+    ends_by(living, of(living, "instance.daemon"), "daemon")

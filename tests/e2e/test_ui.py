@@ -30,6 +30,13 @@ def test_asset_graph_shows_the_chain(browser: Browser, served: Living, tmp_path:
     browser.photograph("lineage", tmp_path)
 
 
+def test_runs_of_the_terminal_stand_on_the_overview_and_groups_can_be_read(browser, served):
+    browser.open(f"{served.url}/overview", "corpus_job", "judge_job", "comparison_job")
+    browser.open(f"{served.url}/groups", "corpus", "judging", "comparison", "Materialize all")
+    names = browser.driver.find_elements("xpath", '//*[@data-tooltip="judging"]')
+    assert max(name.rect["height"] for name in names) >= 11  # pixels
+
+
 def test_leaderboard_page_shows_what_was_made(browser, served, tmp_path):
     board = json.loads(served.command("leaderboard", "--corpus", "arena", "--format", "json"))
     best, n_models = board[0]["model"], str(len({row["model"] for row in board}))

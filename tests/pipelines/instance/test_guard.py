@@ -236,7 +236,7 @@ def test_nothing_else_takes_what_is_posted() -> None:
     """A new way in of a later Dagster would show here, under a prefix too."""
     from pipelines.instance.webserver import GuardedWebserver
 
-    _, mounted, _ = GuardedWebserver(None, "/prefix").build_routes()
+    _, _, mounted, _ = GuardedWebserver(None, "/prefix").build_routes()
     posted = [r.path for r in mounted.routes if isinstance(r, Route) and "POST" in r.methods]
     reports = [path for path in posted if path.startswith("/report_asset_")]
     assert sorted(posted) == sorted(["/graphql", *reports])
@@ -322,7 +322,7 @@ def many_files() -> Iterator[None]:
 def test_the_interface_prints_reports_boards_and_groups(door: Door, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("JUDGELINE_HOME", str(tmp_path))
     (tmp_path / "reports").mkdir()
-    assert [path for _, path in ui.pages()] == ["/assets/leaderboard", "/asset-groups"]
+    assert [path for _, path in ui.pages()] == ["/assets/leaderboard", "/groups"]
     (tmp_path / "reports" / "arena.html").write_text("")
     assert ui.pages()[0] == ("Report", "/reports/arena.html")
     for _, path in ui.pages():

@@ -34,7 +34,7 @@ def test_only_the_instance_imports_them() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("dagster._")
     }
-    places = ("codeserver", "internals", "storage")
+    places = ("codeserver", "daemon", "internals", "storage")
     assert found == {f"pipelines/instance/{name}.py" for name in places}
 
 
@@ -46,11 +46,9 @@ def test_workers_are_forked_from_a_process_that_has_imported_all(monkeypatch, tm
     told: list[Any] = []
 
     def serve() -> None:
-        from dagster._grpc.server import DagsterApiServer, open_server_process
+        from dagster._grpc.server import DagsterApiServer
 
         assert DagsterApiServer is codeserver.ForkingServer
-        names = open_server_process.__globals__
-        told.append(names["get_python_environment_entry_point"](sys.executable))
         server = DagsterApiServer(
             threading.Event(),
             logging.getLogger("test"),
@@ -61,12 +59,10 @@ def test_workers_are_forked_from_a_process_that_has_imported_all(monkeypatch, tm
 
     monkeypatch.setattr(codeserver, "dagster_main", serve)
     monkeypatch.setattr(codeserver.server, "DagsterApiServer", codeserver.server.DagsterApiServer)
-    name = "get_python_environment_entry_point"
-    monkeypatch.setattr(codeserver.server, name, getattr(codeserver.server, name))
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     codeserver.main()
     assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
-    assert told == [[sys.executable, "-m", codeserver.__name__], "forkserver"]
+    assert told == ["forkserver"]
     for module in codeserver.PRELOADED:
         assert importlib.util.find_spec(module)
 

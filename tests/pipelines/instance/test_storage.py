@@ -16,7 +16,7 @@ from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 
 from pipelines.instance.homes import open_instance
-from pipelines.instance.storage import OPEN_FILES, PooledEventLog
+from pipelines.instance.storage import OPEN_FILES, PooledEventLog, SqliteStorage
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -61,14 +61,34 @@ def test_the_installation_keeps_its_connections(tmp_path, monkeypatch, connectio
         log = instance.event_log_storage
         log.store_event(line("run", "first"))
         instance.add_dynamic_partitions("corpus", ["tiny"])
+        assert [*instance.get_runs(), *instance.all_instigator_state()] == []
         assert instance.has_dynamic_partition("corpus", "tiny")
         connections.clear()
         for number in range(20):
             log.store_event(line("run", str(number)))
             assert instance.has_dynamic_partition("corpus", "tiny")
+            assert [*instance.get_runs(), *instance.all_instigator_state()] == []
         assert len(connections) == 0
         assert texts(log, "run") == ["first", *map(str, range(20))]
     assert (tmp_path / "storage" / "history" / "runs" / "run.db").exists()
+
+
+def test_a_fork_reads_runs_over_connections_of_its_own(tmp_path):
+    runs = SqliteStorage(str(tmp_path)).run_storage
+    runs.set_cursor_values({"a": "parent"})
+    child = os.fork()
+    if not child:  # pragma: no cover  in a process of its own
+        try:
+            seen = runs.get_cursor_values({"a"})
+            runs.set_cursor_values({"a": "child"})
+            runs.dispose()
+            os._exit(seen != {"a": "parent"})
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert runs.get_cursor_values({"a"}) == {"a": "child"}
+    runs.dispose()
+    assert not [name for name in open_files(tmp_path) if name.startswith("runs.db")]
 
 
 REPLACED = {

@@ -95,7 +95,7 @@ def test_a_forgotten_attempt_is_asked_for_again_once(instance, monkeypatch):
     forgotten, retried = run(), run(**{"dagster/auto_retry_run_id": "another"})
     soon = datetime.now(UTC) + timedelta(minutes=1)
     assert ask_again(instance, soon) == []  # a terminal's: the daemon could not start them
-    monkeypatch.setattr("pipelines.sensors.upkeep._is_launched", lambda run: True)
+    monkeypatch.setattr("pipelines.sensors.upkeep.is_typed", lambda run: False)
     assert ask_again(instance, datetime.now(UTC) - timedelta(minutes=1)) == []  # not yet
     assert ask_again(instance, soon) == [forgotten]
     failures = instance.get_records_for_run(
