@@ -18,7 +18,7 @@ from dagster._core.scheduler.instigation import InstigatorState, InstigatorType
 from dagster._daemon import asset_daemon, controller, sensor
 from dagster._daemon.cli import main as daemon_main
 
-from judgeline.paths import candidates_uri, config_dir
+from judgeline.paths import candidates_uri, config_dir, votes_uri
 from pipelines.instance.homes import UNFINISHED
 from pipelines.instance.internals import backfill_at_work, watch_seldom
 from pipelines.sensors.durations import sensor_seconds
@@ -58,7 +58,7 @@ def looked_at(instance: dg.DagsterInstance) -> Any:
         instance.event_log_storage.get_maximum_record_id(),
         [instance.get_dynamic_partitions(name) for name in ("corpus", "judge")],
         backfill_at_work(instance),
-        [stamps(folder) for folder in (config_dir(), candidates_uri())],
+        [stamps(folder) for folder in (config_dir(), candidates_uri(), votes_uri())],
         {state.instigator_name: _of_sensor(state) for state in states},
     )
 
