@@ -23,7 +23,6 @@ from judgeline.io.formats import read_columns
 from judgeline.reliability import rater_agreement
 from judgeline.report import inert, write_voting_page
 from judgeline.sampling import draw_battles, draw_weights, vote_information
-from judgeline.tables.ids import FURTHER_VOTE
 
 TEXTS = ("instruction", "completion_a", "completion_b")
 IDENTIFIED = (*TEXTS, "battle_id")
@@ -322,10 +321,9 @@ class WithVotes(NamedTuple):
 
 
 def join_votes(battles: JudgedBattles, votes: pd.DataFrame) -> WithVotes:
-    """Return judged battles with a row for each vote, and the votes by battle.
+    """Return judged battles with the votes that count on them, and all votes by battle.
 
-    A battle that nobody had voted on has its first vote in its own row; each further vote is a row
-    of its own, as in files with a row for each vote. Skipped battles have no vote.
+    A battle counts one vote: see `count_votes`. Skipped battles have no vote.
 
     Raises
     ------
@@ -362,25 +360,24 @@ class Counted(NamedTuple):
 
 
 def count_votes(scored: pd.DataFrame, votes: pd.DataFrame) -> Counted:
-    """Return scored battles with a row for each vote of `of_battles`; others have no row.
+    """Return scored battles with votes of `of_battles`: the first one on each that had none.
 
-    The first vote on a battle that nobody had voted on stands in its own row.
+    Further votes on a battle tell how far raters agree, and count no more: people who see the same
+    two answers are no independent witnesses of two models, and the judge is asked about them once.
     """
     votes = votes[votes["battle_id"].isin(scored["battle_id"])]
-    cast = votes[votes["human_outcome"].notna()]
-    own_question = scored["question_id"].fillna(scored["battle_id"])
-    is_asked = scored["battle_id"].isin(votes["battle_id"])
-    # votes of one battle share its question, and are drawn together
-    scored = scored.assign(question_id=scored["question_id"].mask(is_asked, own_question))
-    once = scored.drop_duplicates("battle_id").set_index("battle_id")
-    rows = once.loc[cast["battle_id"]].reset_index()
-    further = rows.groupby("battle_id").cumcount() + rows["human_outcome"].notna()
-    ids = rows["battle_id"].astype("str")
-    rows["battle_id"] = ids.mask(further > 0, ids + FURTHER_VOTE + further.astype("str"))
-    rows = rows.assign(human_outcome=cast["human_outcome"].to_numpy(dtype=float))
-    is_open = scored["battle_id"].isin(cast["battle_id"]) & scored["human_outcome"].isna()
-    joined = pd.concat([scored[~is_open], rows[scored.columns]], ignore_index=True)
-    return Counted(joined, *_agreement_notes(votes, once))
+    cast = votes[votes["human_outcome"].notna()].sort_values(["time", "rater"], kind="stable")
+    first = cast.drop_duplicates("battle_id").set_index("battle_id")["human_outcome"]
+    battles = scored.drop_duplicates("battle_id").set_index("battle_id")
+    is_open = scored["battle_id"].map(battles["human_outcome"].isna())
+    is_open &= ~scored["battle_id"].duplicated() & scored["battle_id"].isin(first.index)
+    outcome = scored["human_outcome"].mask(is_open, scored["battle_id"].map(first))
+    joined = scored.assign(human_outcome=outcome)
+    notes, at_random = _agreement_notes(votes, battles)
+    n_further = len(cast) - int(is_open.sum())
+    if n_further:
+        notes.insert(1, f"{n_further:,} of them on battles with a vote, for agreement alone")
+    return Counted(joined, notes, at_random)
 
 
 def _weighted(votes: pd.DataFrame) -> pd.DataFrame:

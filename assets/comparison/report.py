@@ -50,7 +50,6 @@ from judgeline.steps.reference import DIAGNOSTICS
 from judgeline.steps.reliability import withheld_judges
 from judgeline.steps.step import as_columns
 from judgeline.steps.winrate import adjustment_coverage, label_plan
-from judgeline.tables.ids import battles_of
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
@@ -108,7 +107,6 @@ def battles_behind(
     found = []
     for is_candidate, own in influences.groupby("is_candidate", sort=True):
         chosen = strongest(own, MOST_PER_SIDE)
-        chosen = chosen.assign(battle_id=battles_of(chosen["battle_id"]))
         battles, verdicts = _TEXTS[bool(is_candidate)]
         ids = set(chosen["battle_id"])
         texts = store.matching(battles, corpus, column="battle_id", among=ids)

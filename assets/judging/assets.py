@@ -150,7 +150,8 @@ def scored_battles(
     """One battle whose both orders parsed, with the judge's score difference and outcome.
 
     Score differences are A minus B in rubric points, -9 to 9, or 1, 0 and -1 of plain verdicts;
-    outcomes are A's share of the win. A further vote that was dropped has a row of its own.
+    outcomes are A's share of the win. A battle that nobody had voted on counts the
+    first vote on it in the folder of votes.
     """
     counted = Counted(score_battles(sampled_battles, verdicts), [], [])
     n_left_out = len(sampled_battles) - len(counted.battles)

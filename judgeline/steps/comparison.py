@@ -23,7 +23,6 @@ from judgeline.steps.intervals import board_of, calibrated
 from judgeline.steps.reliability import skill_measurements
 from judgeline.steps.step import as_columns, with_newcomer
 from judgeline.tables.comparison import JUDGE_COMPARISON, POOLED_LEADERBOARD
-from judgeline.tables.ids import battles_of
 from judgeline.verdict import POOLED
 
 Tables = Mapping[str, pd.DataFrame]
@@ -81,7 +80,7 @@ def pooled_board(
     rated = [as_table(one).query("method == @POOLED") for one in (ratings, *new)]
     of_ratings = pd.concat(rated).assign(new=_are_new)[["model", "new", *_OF_RATINGS]]
     table = as_table(board).assign(new=_are_new).merge(of_ratings, on=["model", "new"])
-    n_scored, judges = _n_battles(next(iter(common.values()))), ", ".join(sorted(common))
+    n_scored, judges = len(next(iter(common.values()))), ", ".join(sorted(common))
     return table.drop(columns="new").assign(judges=judges, n_scored=n_scored), {
         "evidence": "\n".join(text for text, _ in beyond_lines(as_table(board))),
         "not_placed": {name: why for name, (_, why) in placed.items() if why},
@@ -128,13 +127,9 @@ def compare(
         kappa=kappa.iloc[0] if len(kappa) else np.nan,
         n_verdicts=len(verdicts),
         n_failed=int(verdicts["status"].ne("ok").sum()),
-        n_scored=_n_battles(scored_battles),
+        n_scored=len(scored_battles),
     )
     return table[JUDGE_COMPARISON.columns]
-
-
-def _n_battles(scored_battles: pd.DataFrame) -> int:
-    return battles_of(scored_battles["battle_id"]).nunique() if len(scored_battles) else 0
 
 
 def heldout_of(pooled: pd.DataFrame) -> pd.DataFrame:

@@ -26,7 +26,7 @@ from judgeline.quantitative import (
 )
 from judgeline.steps.outcomes import completion_ids
 from judgeline.steps.step import Made, step
-from judgeline.tables.ids import battles_of, is_among
+from judgeline.tables.ids import is_among
 from judgeline.tables.judging import SCORE_VERDICTS
 from judgeline.tables.quantitative import QUANTITATIVE_JUDGES, QUANTITATIVE_OUTCOMES
 from judgeline.tables.schema import Table
@@ -84,7 +84,7 @@ def single_material(
     if rows.empty:  # such as of battles without texts
         raise TooLittleToLearnError(_NO_SCORES)
     group, known = pd.factorize(rows["completion_id"])
-    texts = sampled_battles.set_index("battle_id").loc[battles_of(scored_battles["battle_id"])]
+    texts = sampled_battles.set_index("battle_id").loc[scored_battles["battle_id"]]
     places = [pd.Index(known).get_indexer(completion_ids(texts, side)) for side in "ab"]
     has_both = (places[0] >= 0) & (places[1] >= 0)
     if not has_both.any():

@@ -7,15 +7,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-FURTHER_VOTE = "#vote-"
-"""What parts the id of a battle from the number of a further vote on it, in a row of its own."""
-
-
-def battles_of(battle_id: pd.Series) -> pd.Series:
-    """Return the battle of each row of scored battles, of which a further vote is one too."""
-    battles: pd.Series = battle_id.str.split(FURTHER_VOTE, regex=False).str[0]
-    return battles
-
 
 def is_among(column: pd.Series | pd.Index, ids: pd.Series | pd.Index) -> np.ndarray[Any, Any]:
     """Return which ids of a column, (n,), are among others; a null is among none."""

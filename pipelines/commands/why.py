@@ -30,7 +30,6 @@ from judgeline.steps.intervals import by_judge_alone
 from judgeline.steps.missing import ANSWERED, FOUGHT, account_for
 from judgeline.steps.step import as_columns
 from judgeline.suggest import unknown_name
-from judgeline.tables.ids import battles_of
 from judgeline.tables.intervals import with_judge_columns
 from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_leaderboard, no_pooled
@@ -226,7 +225,6 @@ class _Rating:
         return leads_beside(self._model, battles, ratings, options, self.method, half_width)
 
     def evidence(self, chosen: pd.DataFrame) -> list[Evidence]:
-        chosen = chosen.assign(battle_id=battles_of(chosen["battle_id"]))
         ids, tables = chosen["battle_id"].tolist(), ("sampled_battles", "verdicts")
         if self._is_candidate:
             tables = ("candidate_battles", "candidate_verdicts")

@@ -79,7 +79,8 @@ def test_votes_of_a_page_bring_the_model_within_its_goal(file, battles, tmp_path
     assert "votes of 3 raters joined" in capsys.readouterr().out
     row = pd.read_csv(out / "leaderboard.csv").set_index("model").loc[NEW]
     n_votes = sum(len(order) for order in data["raters"])
-    assert row["evidence"] == f"judge and {n_votes} votes"
+    n_counted = len({one["key"] for order in data["raters"] for one in order})
+    assert row["evidence"] == f"judge and {n_counted} votes"
     assert (row["upper"] - row["lower"]) / 2 <= 55
     kept = pd.read_csv(out / "votes.csv")
     assert len(kept) == n_votes
@@ -87,7 +88,7 @@ def test_votes_of_a_page_bring_the_model_within_its_goal(file, battles, tmp_path
     assert set(kept["battle_id"]) <= set(battles["battle_id"])
     gate = ["gate", str(file), "--new", NEW, "--current", "model-00", "--margin", "400"]
     assert main([*gate, "--votes", str(tmp_path / "votes")]) in (0, 2, 3)
-    assert f"{NEW}: judge and {n_votes} votes" in capsys.readouterr().out
+    assert f"{NEW}: judge and {n_counted} votes" in capsys.readouterr().out
     same = judgeline.rank(file, FAST, votes=files).leaderboard.set_index("model").loc[NEW]
     assert same["rating"] == pytest.approx(row["rating"])
 
@@ -219,18 +220,32 @@ def test_the_last_vote_of_a_rater_counts_and_strange_battles_are_refused(battles
         judgeline.rank(battles, FAST, votes=[path])
 
 
-def test_votes_on_one_battle_share_its_question(battles, tmp_path) -> None:
+def test_the_first_vote_on_a_battle_counts_and_others_tell_agreement(battles, tmp_path) -> None:
     page = judgeline.vote(battles, f"place {NEW} within 45", tmp_path / "p.html", FAST, n_raters=3)
-    files = voted(page.path, lambda number, sides: "first", tmp_path)
-    plain = battles.drop(columns="question_id", errors="ignore").assign(question_id=None)
-    read = readable(plain, None, None, None, allow_quarantine=False, with_votes=False)
-    joined = join_votes(read, read_votes(files)).battles.scored
-    is_new = joined["model_a"].eq(NEW) | joined["model_b"].eq(NEW)
-    own = joined[is_new & joined["human_outcome"].notna()]
-    assert own["battle_id"].is_unique
-    shared = own.groupby("question_id").size()
-    assert shared.max() == 3
-    assert own["question_id"].notna().all()
+    files = voted(page.path, lambda number, sides: "first" if number == 2 else "tie", tmp_path)
+    second = files[1].read_text("utf-8")
+    files[1].write_text(second.replace("T01:00:00Z", "T00:59:00Z"), "utf-8")  # saved first
+    read = readable(battles, None, None, None, allow_quarantine=False, with_votes=False)
+    counted = join_votes(read, read_votes(files))
+    joined = counted.battles.scored.set_index("battle_id")
+    assert joined.index.tolist() == read.scored["battle_id"].tolist()
+    votes = counted.votes
+    of_second = votes[votes["rater"].eq("r2")].set_index("battle_id")["human_outcome"]
+    assert (joined.loc[of_second.index, "human_outcome"] == of_second).all()
+    by_others = set(votes["battle_id"]) - set(of_second.index)
+    assert joined.loc[sorted(by_others), "human_outcome"].eq(0.5).all()
+    told = f"{2 * page.n_shared} of them on battles with a vote"
+    assert [note for note in counted.battles.notes if told in note]
+
+
+def test_votes_leave_the_judge_s_rating_as_it_was(file, battles, tmp_path) -> None:
+    page = judgeline.vote(battles, f"place {NEW} within 45", tmp_path / "p.html", FAST, n_raters=3)
+    files = voted(page.path, lambda number, sides: "first", tmp_path / "votes")
+    alone, all_three = (judgeline.rank(file, FAST, votes=some) for some in (files[:1], files))
+    own = [board.leaderboard.set_index("model").loc[NEW] for board in (alone, all_three)]
+    assert own[0]["n_battles"] == own[1]["n_battles"]
+    again = judgeline.rank(file, FAST, votes=[*files, *files])
+    pd.testing.assert_frame_equal(again.leaderboard, all_three.leaderboard)
 
 
 def test_two_people_of_one_name_are_two_raters(battles, tmp_path) -> None:
@@ -261,9 +276,7 @@ def test_gate_and_compare_count_votes_as_rank_does(file, battles, tmp_path, caps
     assert main([*gate, *votes, "--json", str(answer)]) in (0, 2, 3)
     found = json.loads(answer.read_text("utf-8"))["comparison"]
     own = board.compare(NEW, "model-03")
-    assert (
-        found["evidence_a"] == own.evidence_a == f"judge and {page.n_battles + page.n_shared} votes"
-    )
+    assert found["evidence_a"] == own.evidence_a == f"judge and {page.n_battles} votes"
     assert found["difference"] == pytest.approx(own.difference)
     by_api = judgeline.gate(board, new=NEW, current="model-03", margin=50).comparison
     assert by_api.difference == pytest.approx(own.difference)
