@@ -99,9 +99,11 @@ class Rest:
 class RestingAutomation(asset_daemon.AssetDaemon):
     """Dagster's daemon of automation conditions, which rests as sensors do."""
 
-    def _run_iteration_impl(self, context: Any, *arguments: Any, **options: Any) -> None:
-        if REST.is_over(context.instance):
-            super()._run_iteration_impl(context, *arguments, **options)
+    def _run_iteration_impl(
+        self, workspace_process_context: Any, *arguments: Any, **options: Any
+    ) -> None:
+        if REST.is_over(workspace_process_context.instance):
+            super()._run_iteration_impl(workspace_process_context, *arguments, **options)
 
 
 REST = Rest()
@@ -116,8 +118,10 @@ def iteration(context: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
 
 def main() -> None:
     """Run a command of Dagster's daemon, with sensors that rest."""
-    sensor.execute_sensor_iteration = iteration
-    controller.AssetDaemon = RestingAutomation
+    over_sensors: Any = sensor
+    over_all: Any = controller
+    over_sensors.execute_sensor_iteration = iteration
+    over_all.AssetDaemon = RestingAutomation
     controller.RELOAD_WORKSPACE_INTERVAL = RELOAD_S
     watch_seldom()
     daemon_main()
