@@ -20,6 +20,8 @@ from resources.corpora.locations import content_revision
 
 SETTINGS = "settings"
 """Metadata of a table: by name, the settings that its code reads."""
+CONTENTS = "contents"
+"""Metadata of a table that was read from a folder: a hash of the files it was made of."""
 CONTENT = "content"
 """Name of what a corpus publishes; see `content_revision`."""
 FILES = "candidate files"

@@ -7,10 +7,9 @@ import dagster as dg
 import pandas as pd
 from upath import UPath
 
-from assets.candidates.assets import CONTENTS
 from assets.conditions import table_asset
 from assets.partitions import CORPUS, previews_silenced
-from assets.settings import SETTINGS, VOTES, stated
+from assets.settings import CONTENTS, SETTINGS, VOTES, stated
 from judgeline.tables.corpus import VOTES as TABLE
 from judgeline.voting import last_votes, of_battles, vote_key, vote_rows
 from resources.candidates.folder import (

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 FURTHER_VOTE = "#vote-"
-"""What parts the id of a battle from the number of a further vote on it, in a row of its own."""
+"""Separator of a battle's id and a vote's number in the id of a further vote."""
 
 
 def battles_of(battle_id: pd.Series) -> pd.Series:
-    """Return the battle of each row of scored battles, of which a further vote is one too."""
+    """Return the battle's id of each row; a further vote's row has the id of its battle."""
     battles: pd.Series = battle_id.str.split(FURTHER_VOTE, regex=False).str[0]
     return battles
 

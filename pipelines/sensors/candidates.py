@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple
 import dagster as dg
 
 from assets.candidates.accepting import contents
-from assets.candidates.assets import CONTENTS, FINGERPRINT
+from assets.candidates.assets import FINGERPRINT
 from assets.partitions import corpus_judge_key
 from assets.provenance import latest, metadata_of
-from assets.settings import BUDGET_TAG
+from assets.settings import BUDGET_TAG, CONTENTS
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.opening import missing_variable
 from pipelines.instance.homes import ENDED, UNFINISHED, is_gone, is_here
