@@ -12,6 +12,7 @@ from judgeline.io import schema
 from judgeline.io.layout import Layout, Stated, read_layout
 from judgeline.io.published import names
 from judgeline.tables.corpus import BATTLE_DTYPES, VERDICT_DTYPES
+from judgeline.tables.ids import FURTHER_VOTE
 from judgeline.verdict import readable
 
 T = TypeVar("T")
@@ -49,16 +50,21 @@ def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> sch
     return schema.CorpusRead(clean, quarantine, schema.empty(VERDICT_DTYPES))
 
 
+_RESERVED = "{battle_id!r} has {mark!r}, which marks further votes; give it an id without it"
+
+
 def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return battles with unique ids, the first sound one of each, and the quarantined others."""
     table = raw.reset_index(drop=True)
     origin = table.assign(row=table.get("row", table.index), file=table.get("file", ""))
     nameless = table["battle_id"].isna()
     alone = table["model_a"].eq(table["model_b"]).fillna(value=False)
-    sound = table.loc[~(nameless | alone), "battle_id"]
+    taken = table["battle_id"].astype("str").str.contains(FURTHER_VOTE, regex=False) & ~nameless
+    sound = table.loc[~(nameless | taken | alone), "battle_id"]
     again = table.index.isin(sound.index[sound.duplicated()])
     faults = [
         schema.fault(table, nameless, "missing-battle-id", "the id of the battle is empty"),
+        schema.fault(table, taken, "reserved-battle-id", _RESERVED, mark=FURTHER_VOTE),
         schema.fault(table, alone, "self-battle", "{model_a!r} is compared with itself"),
         schema.fault(table, again, "duplicate-battle", "battle {battle_id!r} came before"),
     ]

@@ -32,6 +32,13 @@ def test_clean_battles_keep_the_first_sound_one() -> None:
     assert none.empty
 
 
+def test_an_id_that_looks_like_that_of_a_further_vote_is_refused() -> None:
+    clean, quarantine = clean_battles(battles(battle_id=["x#vote-1", "x"]))
+    assert clean["battle_id"].tolist() == ["x"]
+    assert quarantine["reason"].tolist() == ["reserved-battle-id"]
+    assert "'x#vote-1' has '#vote-'" in quarantine["detail"].item()
+
+
 @pytest.mark.parametrize(
     ("filters", "kept", "dropped"),
     [
