@@ -24,7 +24,33 @@ _CHANGED = (
     dg.AutomationCondition.data_version_changed()
     & ~dg.AutomationCondition.executed_with_root_target()
 ).with_label("changed its content")
-_EAGER = dg.AutomationCondition.eager().replace("newly_updated_without_root", _CHANGED)
+# An input may change between a run's reading it and its end: whether the run read the change is
+# not known where one tick sees both, or saw the table in progress before.
+_CHANGES = dg.AutomationCondition.any_deps_match(_CHANGED)
+_IN_PROGRESS = dg.AutomationCondition.in_progress()
+_WAS_BEING_MADE = (
+    dg.AutomationCondition.newly_requested()
+    | dg.AutomationCondition.newly_updated()
+    | (_IN_PROGRESS & ~_IN_PROGRESS.newly_true())
+    | (~_IN_PROGRESS).newly_true()
+)
+_OUTRUN = (_CHANGES & _WAS_BEING_MADE).since(
+    (dg.AutomationCondition.newly_requested() & ~_CHANGES)
+    | dg.AutomationCondition.initial_evaluation()
+)
+_EAGER = (
+    (
+        dg.AutomationCondition.newly_missing()
+        | dg.AutomationCondition.any_deps_match(
+            _CHANGED | dg.AutomationCondition.will_be_requested()
+        )
+    ).since_last_handled()
+    | _OUTRUN.with_label("an input changed while it was being made")
+) & (
+    ~dg.AutomationCondition.any_deps_missing()
+    & ~dg.AutomationCondition.any_deps_in_progress()
+    & ~_IN_PROGRESS
+)
 """Content made again that is the same, as by a run that failed further on, moves nothing."""
 
 _ASKED_APART = dg.AssetSelection.assets(

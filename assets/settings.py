@@ -13,13 +13,15 @@ from assets.partitions import corpus_and_judge
 from judgeline.rating_options import RatingOptions
 from judgeline.settings import Restricted
 from judgeline.verdict import identity_hash
-from resources.candidates.folder import folder_of, hash_of, list_files
+from resources.candidates.folder import folder_of, hash_of, list_files, list_votes
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.locations import content_revision
 
 SETTINGS = "settings"
 """Metadata of a table: by name, the settings that its code reads."""
+CONTENTS = "contents"
+"""Metadata of a table that was read from a folder: a hash of the files it was made of."""
 CONTENT = "content"
 """Name of what a corpus publishes; see `content_revision`."""
 FILES = "candidate files"
@@ -82,7 +84,7 @@ def value(catalog: Catalog, corpus: str, judge: str | None, name: str) -> Any:
     if name == CONTENT:
         return content_revision(definition)
     if name == VOTES:
-        return hash_of(list_files(folder_of(corpus, "votes")))
+        return hash_of(list_votes(corpus))
     if name == FILES:
         return contents(list_files(folder_of(corpus)), definition.candidates)
     if name == EVERY_JUDGE:

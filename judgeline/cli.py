@@ -772,12 +772,10 @@ def vote(
 
 def _files_of_votes(given: Sequence[Path]) -> list[Path]:
     """Return files, and those of folders whose names end in .jsonl."""
-    found = [
-        one for path in given for one in (sorted(path.glob("*.jsonl")) if path.is_dir() else [path])
-    ]
-    if given and not found:
-        raise ValueError(f"no file of votes (*.jsonl) in {', '.join(map(str, given))}")
-    return found
+    held = {one: sorted(one.glob("*.jsonl")) if one.is_dir() else [one] for one in given}
+    if empty := [str(one) for one, files in held.items() if not files]:
+        raise ValueError(f"no file of votes (*.jsonl) in {', '.join(empty)}")
+    return [file for files in held.values() for file in files]
 
 
 @app.command(

@@ -8,7 +8,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from judgeline.io.formats import read_columns
 from judgeline.reliability import rater_agreement
 from judgeline.report import inert, write_voting_page
 from judgeline.sampling import draw_battles, draw_weights, vote_information
+from judgeline.verdict.message import quoted
 
 TEXTS = ("instruction", "completion_a", "completion_b")
 IDENTIFIED = (*TEXTS, "battle_id")
@@ -35,6 +37,10 @@ SHARED = 20
 _SPARE = 1.25  # times the votes that are needed: ties tell less, and some battles are skipped
 _NEEDED = {"key": str, "rater": str, "shown_first": str, "choice": str, "probability": float,
            "place": int, "n_possible": int, "time": str, "page": str}  # fmt: skip
+_LONGEST = 100
+"""Most characters of a text of a vote, such as the rater's name."""
+_LEAST = 1e-9
+"""Least probability of a draw; one that is less likely does not come up."""
 _GOAL = re.compile(
     r"\s*place\s+(?P<model>.+?)\s+within\s+(?P<points>\d+(\.\d+)?)(\s*elo)?\s*", re.I
 )
@@ -262,7 +268,7 @@ def read_votes(paths: Sequence[Path | str]) -> pd.DataFrame:
 def vote_rows(content: bytes, name: str) -> list[dict[str, Any]]:
     """Return the votes of a file; ValueError names the line of one that is none."""
     try:
-        lines = content.decode("utf-8").split("\n")
+        lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{name}: byte {error.start} is not UTF-8; save the votes again"
@@ -287,23 +293,40 @@ def _vote_of(line: str, place: str) -> dict[str, Any]:
         vote = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{place}: no JSON ({error}); save the votes again") from error
-    given = {"page": "", **(vote if isinstance(vote, dict) else {})}
-    for name, kind in _NEEDED.items():
-        value = given.get(name)
-        fits = isinstance(value, (int, float) if kind is float else kind)
-        if not fits or isinstance(value, bool) or not _can_be_stored(value):
-            raise ValueError(f"{place}: {name} is {value!r}; expected a vote that a page saved")
-    for name, known in (("choice", OUTCOMES), ("shown_first", ("a", "b"))):
-        if given[name] not in known:
-            raise ValueError(f"{place}: {name} is {given[name]!r}; expected {', '.join(known)}")
-    if not 0 < given["probability"] <= 1 or not 1 <= given["place"] <= given["n_possible"]:
-        raise ValueError(f"{place}: probability or place of the draw is out of range")
+    given = {"page": "", "rater_number": "", **(vote if isinstance(vote, dict) else {})}
+    for told in chain(_unfit(given), _out_of_range(given)):
+        raise ValueError(f"{place}: {told}")
     seconds = given.get("seconds")
     more = {"seconds": math.nan}
     if isinstance(seconds, (int, float)) and _can_be_stored(seconds):
         more = {"seconds": float(seconds)}
-    number = json.dumps(given.get("rater_number", ""))
+    number = json.dumps(given["rater_number"])
     return {name: given[name] for name in _NEEDED} | {"rater_number": number, **more}
+
+
+def _unfit(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is no value of a vote."""
+    for name, kind in {**_NEEDED, "rater_number": (int, str)}.items():
+        value = given.get(name)
+        fits = isinstance(value, (int, float) if kind is float else kind)
+        if not fits or isinstance(value, bool) or not _can_be_stored(value):
+            yield f"{name} is {quoted(value)}; expected a vote that a page saved"
+        if isinstance(value, str) and len(value) > _LONGEST:
+            yield (
+                f"{name} is {quoted(value)}, of {len(value):,} characters; expected at most "
+                f"{_LONGEST}: give it a shorter one"
+            )
+
+
+def _out_of_range(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which values of the right types a page cannot have saved."""
+    for name, known in (("choice", OUTCOMES), ("shown_first", ("a", "b"))):
+        if given[name] not in known:
+            yield f"{name} is {quoted(given[name])}; expected {', '.join(known)}"
+    if not _LEAST <= given["probability"] <= 1:
+        yield f"probability is {given['probability']:g}; expected {_LEAST:g} to 1"
+    if not 1 <= given["place"] <= given["n_possible"]:
+        yield f"place is {given['place']}; expected 1 to {given['n_possible']} (n_possible)"
 
 
 def _can_be_stored(value: Any) -> bool:

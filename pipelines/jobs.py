@@ -62,7 +62,7 @@ ratings_job = dg.define_asset_job(
 votes_job = dg.define_asset_job(
     "votes_job",
     VOTE_ASSETS,
-    description="Reads what people voted on a corpus and was dropped; asks nobody.",
+    description="Reads the files in a corpus' folder of votes.",
 )
 JOBS = (
     *(corpus_job, judge_job, comparison_job, candidate_job, placing_job, drift_job, ratings_job),

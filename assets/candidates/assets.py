@@ -27,7 +27,7 @@ from assets.candidates.choosing import (
 from assets.conditions import ASKS, table_asset, table_check
 from assets.judging.asking import ask_judge, releasing, why_not_asked
 from assets.partitions import CORPUS, by_judge, corpus_and_judge, previews_silenced
-from assets.settings import EVERY_JUDGE, FILES, JUDGE, SETTINGS, corpus_of, stated
+from assets.settings import CONTENTS, EVERY_JUDGE, FILES, JUDGE, SETTINGS, corpus_of, stated
 from judgeline.elo import FEW_BATTLES
 from judgeline.judges.budget import Budget, JointBudget
 from judgeline.judges.buying import BudgetError
@@ -42,8 +42,8 @@ from resources.stores import StoredVerdicts
 from resources.tables.expectations import check_result, evaluate
 from resources.tables.store import ParquetStore, empty_result
 
-CONTENTS, FINGERPRINT = "contents", "fingerprint"
-"""Metadata that say which candidates a table was made of, and which battles it holds."""
+FINGERPRINT = "fingerprint"
+"""Metadata that say which battles a table holds."""
 MOST_OF_A_BAND = 2.0
 MOST_OFF_LANGUAGES = 0.25
 _CHOSEN_BY = ("candidates.half_width", "candidates.max_battles", "candidates.controls")

@@ -138,8 +138,8 @@ with previews_silenced():
         "raters_vote_with_care",
         asset="scored_battles",
         partitions_def=CORPUS_JUDGE,
-        description="Of those whose votes were dropped, nobody agrees with others, or with the "
-        "judge, as if by chance. Votes count all the same.",
+        description="No rater whose file lies in the folder of votes agrees with other raters, or "
+        "with the judge, only as often as by chance. Votes count all the same.",
     )
 
 
@@ -150,8 +150,8 @@ def scored_battles(
     """One battle whose both orders parsed, with the judge's score difference and outcome.
 
     Score differences are A minus B in rubric points, -9 to 9, or 1, 0 and -1 of plain verdicts;
-    outcomes are A's share of the win. A battle that nobody had voted on counts the
-    first vote on it in the folder of votes.
+    outcomes are A's share of the win. A battle that nobody had voted on counts the first vote on it
+    in the folder of votes.
     """
     counted = Counted(score_battles(sampled_battles, verdicts), [], [])
     n_left_out = len(sampled_battles) - len(counted.battles)

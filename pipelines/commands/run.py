@@ -265,8 +265,7 @@ class _Lineage:
         judges = self.outcome.judges = tuple(judge.slug for judge in chosen)
         register(self.record.instance, judges=judges)
         if is_read:
-            if has_votes(corpus, self.record.store):
-                self._job("votes_job", corpus)
+            self._read_votes(corpus)
             parts = {
                 j: supported_part(self.record.graph, self.record.store, corpus, j) for j in judges
             }
@@ -334,6 +333,14 @@ class _Lineage:
                 key = corpus_judge_key(corpus, judge)
                 again = frozenset() if placing.is_done else frozenset({_ASKED_ABOUT_THEM})
                 self._job("placing_job", key, tags=placing.tags, again=again)
+
+    def _read_votes(self, corpus: str) -> None:
+        """Read the files of votes; a file in the place of their folder leaves the votes as read."""
+        try:
+            if has_votes(corpus, self.record.store):
+                self._job("votes_job", corpus)
+        except NotADirectoryError as error:
+            self.reporter.line("warn", str(error))
 
     def _job(
         self,

@@ -13,17 +13,17 @@ from typing import Any, Literal, NamedTuple
 import dagster as dg
 
 from assets.candidates.accepting import contents
-from assets.candidates.assets import CONTENTS, FINGERPRINT
+from assets.candidates.assets import FINGERPRINT
 from assets.partitions import corpus_judge_key
 from assets.provenance import latest, metadata_of
-from assets.settings import BUDGET_TAG
+from assets.settings import BUDGET_TAG, CONTENTS
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.opening import missing_variable
 from pipelines.instance.homes import ENDED, UNFINISHED, is_gone, is_here
 from pipelines.jobs import candidate_job, placing_job, votes_job
 from pipelines.sensors.activity import active_or_why, identity_now, rated_by
 from pipelines.sensors.durations import RUNNING
-from resources.candidates.folder import Seen, folder_of, hash_of, list_files
+from resources.candidates.folder import Seen, folder_of, hash_of, list_files, list_votes
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.tables.store import ParquetStore
@@ -200,7 +200,7 @@ def _folder(
 def _votes_folder(
     instance: dg.DagsterInstance, _: Catalog, corpus: CorpusDefinition, known: dict[str, Seen]
 ) -> Folder:
-    files = list_files(folder_of(corpus.slug, "votes"), known)
+    files = list_votes(corpus.slug, known)
     made = str(metadata_of(latest(instance, "votes", corpus.slug)).get(CONTENTS, ""))
     folder = Folder(corpus.slug, hash_of(files), files, made, kind="votes")
     if folder.contents == made:
@@ -243,7 +243,7 @@ def has_candidates(corpus: CorpusDefinition, tables: ParquetStore) -> bool:
 def has_votes(corpus: str, tables: ParquetStore) -> bool:
     """Return whether a corpus has dropped files of votes, or votes of before."""
     before = tables.stored("votes", corpus)
-    return before is not None or bool(list_files(folder_of(corpus, "votes")))
+    return before is not None or bool(list_votes(corpus))
 
 
 # ---------------------------------------------------------------- placing them

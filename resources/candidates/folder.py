@@ -50,18 +50,35 @@ def list_files(
 ) -> list[Seen]:
     """Return the files of a folder by name; a file of unchanged size and time is not read again."""
     if not folder.exists():
-        if known and folder.protocol in ("", "file") and not folder.parent.exists():
-            raise OSError(
-                f"{folder.parent} is not there, and held files of {folder.name} before: is it "
-                f"mounted? Nothing is withdrawn; to withdraw them all, leave {folder.parent} there "
-                "and empty"
-            )
+        if known:
+            require_mounted(folder)
         return []
     names = sorted(path.name for path in folder.iterdir())
     paths = [folder / name for name in names if not is_passed_over(name)]
     moment, before = time.time() if now is None else now, known or {}
     seen = [look(path, before.get(path.name), now=moment) for path in paths if path.is_file()]
     return [one for one in seen if one is not None]
+
+
+def list_votes(corpus: str, known: Mapping[str, Seen] | None = None) -> list[Seen]:
+    """Return the files of votes on a corpus, whose names end in .jsonl; others are passed over."""
+    folder = folder_of(corpus, "votes")
+    if folder.is_file():
+        raise NotADirectoryError(
+            f"{folder} is a file, and should be the folder of votes on {corpus}: no new votes are "
+            "read; give it another name, and move it into a folder of this name"
+        )
+    return [one for one in list_files(folder, known) if one.name.lower().endswith(".jsonl")]
+
+
+def require_mounted(folder: UPath) -> None:
+    """Raise an OSError if a folder that held files before has gone with the one that it is in."""
+    if folder.protocol in ("", "file") and not folder.parent.exists():
+        raise OSError(
+            f"{folder.parent} is not there, and held files of {folder.name} before: is it "
+            f"mounted? Nothing is withdrawn; to withdraw them all, leave {folder.parent} there "
+            "and empty"
+        )
 
 
 def wait_until_settled(folder: UPath) -> None:

@@ -90,3 +90,47 @@ def test_rows_that_are_stored_and_written_down_count_once(tmp_path):
     with store.exclusive("key"):
         pass
     assert store.find("key", ["i0"])[0]["n_attempts"].tolist() == [1]
+
+
+def test_a_bad_line_and_a_short_write_cost_no_other_row(file):
+    journal = Journal(file, SCHEMA)
+    journal.add(ROWS[0])
+    journal.add(ROWS[1])
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-7] + b'\n{"identity": "no time"}\n' + b"[" * 100_000)
+    journal.add(ROWS[2])
+    assert Journal(file, SCHEMA).rows()["identity"].to_pylist() == ["i0", "i2"]
+
+
+def test_under_steady_load_a_journal_has_what_is_not_stored(tmp_path, monkeypatch):
+    store, (first, *others) = VerdictStore(UPath(tmp_path)), ROWS
+    real, rest = store.append, iter(others)
+    kept = []
+
+    def slow(key, rows):
+        real(key, rows)
+        for row in rest:
+            writer.add(row)  # another answer comes while these are stored
+            break
+
+    monkeypatch.setattr(store, "append", slow)
+    with VerdictWriter(store, "key", seconds=3600) as writer:
+        writer.add(first)
+        for _ in others:
+            writer._flush()
+            kept.append(store.journal("key").rows()["identity"].to_pylist())
+    assert kept == [["i1"], ["i2"], ["i3"], ["i4"]]
+    assert list((tmp_path / "key").glob(".journal*")) == []
+    assert len(store.find("key", [row["identity"] for row in ROWS])[0]) == len(ROWS)
+
+
+def test_a_kill_while_rows_are_stored_leaves_them_and_those_that_came_since(file):
+    journal = written(file)
+    journal.turn()
+    journal.add(ROWS[0] | {"identity": "since"})
+    journal.turn()  # as after a place that could not be written to: nothing is written over
+    assert Journal(file, SCHEMA).rows()["identity"].to_pylist() == [
+        *(row["identity"] for row in ROWS), "since"
+    ]  # fmt: skip
+    Journal(file, SCHEMA).clear()
+    assert list(file.parent.iterdir()) == []

@@ -16,7 +16,9 @@ NO_ROW = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
 
 class Journal:
-    """Rows as lines of JSON under a key, whose lock its only writer holds; none without a `file`.
+    """Rows as lines of JSON.
+
+    Its only writer holds the lock of its key; without a `file` it keeps nothing.
 
     A row that was added is with the operating system: it outlives the process, but no power cut.
     What cannot be added, for want of space or as no JSON, is left to the shards.
@@ -24,6 +26,7 @@ class Journal:
 
     def __init__(self, file: Path | None, schema: pa.Schema) -> None:
         self._file, self._schema = file, schema
+        self._before = file and file.with_name(f"{file.name}-before")
         self._open: io.FileIO | None = None
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -31,24 +34,41 @@ class Journal:
         if self._file is None:
             return
         with contextlib.suppress(OSError, TypeError, ValueError):
-            line = json.dumps(dict(row), default=_plain).encode() + b"\n"
+            line = json.dumps(dict(row), default=_plain).encode()
             self._open = self._open or io.FileIO(self._file, "a")
-            self._open.write(line)
+            self._open.write(b"\n" + line)  # after one that was cut off too
+
+    def turn(self) -> None:
+        """Part the rows so far, which are about to be stored, from those that follow."""
+        self._close()
+        if self._file and self._before and not self._before.exists():
+            with contextlib.suppress(OSError):  # none yet
+                self._file.rename(self._before)
+
+    def forget(self) -> None:
+        """Forget the rows before the last turn: they are stored."""
+        if self._before is not None:
+            self._before.unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Forget all rows: they are stored."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+        self._close()
+        self.forget()
         if self._file is not None:
             self._file.unlink(missing_ok=True)
 
+    def _close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
     def rows(self) -> pa.Table:
-        """Return the rows that a killed process left; a line that was cut off is none."""
+        """Return the rows that a killed process left; a line that is no row is passed over."""
         tables = [self._schema.empty_table()]
-        if self._file is not None and self._file.exists():
-            for line in self._file.read_bytes().split(b"\n"):
-                with contextlib.suppress(*NO_ROW):
+        for file in (self._before, self._file):
+            lines = file.read_bytes().split(b"\n") if file and file.exists() else []
+            for line in lines:
+                with contextlib.suppress(*NO_ROW, KeyError, RecursionError):
                     tables.append(self._table(json.loads(line)))
         return pa.concat_tables(tables)
 

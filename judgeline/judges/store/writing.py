@@ -147,7 +147,10 @@ class VerdictWriter:
     def _flush(self) -> None:
         """Store the rows that wait now; one leaves the queue when it is stored, and not before."""
         with self._writing:
-            rows = self._waiting[:]
+            with self._lock:
+                rows = self._waiting[:]
+                if rows:
+                    self._journal.turn()
             try:
                 while rows:
                     n_stored = self._append(rows)
@@ -156,6 +159,7 @@ class VerdictWriter:
                         del self._waiting[:n_stored]
                         if not self._waiting:
                             self._journal.clear()
+                self._journal.forget()
                 if self._n_shards >= MANY_SHARDS:
                     self._n_shards = 0
                     self._store.compact(self._key, min_shards=MANY_SHARDS)

@@ -109,6 +109,13 @@ def test_a_folder_without_votes_is_told(file, tmp_path, capsys) -> None:
     for command in (["rank", "--out", str(tmp_path / "o")], ["compare", "model-00", NEW]):
         assert main([command[0], *read, *command[1:]]) == 1
         assert "no file of votes (*.jsonl) in" in " ".join(capsys.readouterr().err.split())
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "v.jsonl").write_text(json.dumps(LINE), "utf-8")
+    both = ["--votes", str(tmp_path / "some"), "--votes", str(tmp_path / "none")]
+    assert main(["rank", str(file), "--out", str(tmp_path / "o"), *both]) == 1
+    told = "".join(capsys.readouterr().err.split())
+    assert told.count("".join(str(tmp_path).split())) == 1
+    assert "none" in told
     corpus = ["gate", "--corpus", "c", "--new", NEW, "--current", "model-00", "--margin", "1"]
     assert main([*corpus, "--votes", str(tmp_path)]) == 1
     assert "--votes is for files" in " ".join(capsys.readouterr().err.split())
@@ -191,9 +198,13 @@ LINE = {"key": "k", "rater": "r", "shown_first": "a", "choice": "tie", "probabil
     ("changed", "told"),
     [
         ({"choice": "A"}, "line 2: choice is 'A'; expected first"),
-        ({"probability": 0}, "line 2: probability or place"),
+        ({"probability": 0}, "line 2: probability is 0; expected 1e-09 to 1"),
+        ({"probability": 5e-324}, "line 2: probability is 4.94066e-324; expected 1e-09 to 1"),
+        ({"rater": "r" * 101}, "line 2: rater is 'rrr.{1,80}', of 101 characters"),
+        ({"choice": "x" * 10**6}, "^.{1,300}$"),
+        ({"rater_number": ["x" * 10**6]}, "^.{1,300}$"),
         ({"probability": None}, "line 2: probability is None"),
-        ({"place": 4}, "line 2: probability or place"),
+        ({"place": 4}, "line 2: place is 4; expected 1 to 3"),
         ({"rater": 7}, "line 2: rater is 7"),
     ],
 )

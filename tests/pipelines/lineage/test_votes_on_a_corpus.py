@@ -17,9 +17,9 @@ import judgeline
 from assets.voting.assets import read_files
 from judgeline.cli import main
 from judgeline.tables.corpus import VOTES
-from judgeline.voting import join_votes, read_votes, vote_key
+from judgeline.voting import join_votes, last_votes, of_battles, read_votes, vote_key, vote_rows
 from pipelines.sensors.candidates import new_votes
-from resources.candidates.folder import list_files
+from resources.candidates.folder import list_files, list_votes
 
 ASKED = ("verdicts", "choice_verdicts", "score_verdicts", "reliability_panel", "sampled_battles")
 
@@ -87,14 +87,15 @@ def test_dropped_votes_count_as_in_rank_and_are_withdrawn_with_their_file(
     shutil.copy(files[0], folder / "again.jsonl")
     (folder / "broken.jsonl").write_text(files[1].read_text("utf-8")[:-9] + "\n", "utf-8")
     (folder / "growing.jsonl.part").write_text("{", "utf-8")
+    (folder / "README.txt").write_text("what raters saved", "utf-8")
     drop(workshop)
     assert requested(workshop, monkeypatch) == ["tiny"]
 
     outcome = workshop.run("careful")
     assert outcome.errors == []
-    (failed,) = [one for one in outcome.failed_checks if one.is_gate]
-    assert failed.check == "vote_files_are_readable"
-    assert "broken.jsonl, line" in failed.description
+    assert not any(one.is_gate for one in outcome.failed_checks)
+    (left_out,) = [one for one in outcome.failed_checks if one.check == "vote_files_are_readable"]
+    assert "broken.jsonl, line" in left_out.description
     (warned,) = [one for one in outcome.failed_checks if one.check == "raters_vote_with_care"]
     assert "r2 votes as if at random" in warned.description
     assert "r1 votes" not in warned.description
@@ -149,12 +150,57 @@ def test_only_whole_files_on_battles_of_the_corpus_count(tmp_path) -> None:
     save("later.jsonl", "b1", choice="second", time="2026-11-29")
     found = read_files(UPath(tmp_path), list_files(UPath(tmp_path)), pd.Series(["b1", "b2", "b3"]))
     assert found.n_foreign == 1
-    assert sorted(found.refused) == ["foreign.jsonl", "half.jsonl"]
+    assert sorted(found.refused) == ["foreign.jsonl", "half.jsonl", "just-now.jsonl"]
+    assert "just-now.jsonl: it is not complete yet" in found.refused["just-now.jsonl"]
     assert "none of its 1 votes is on a battle of this corpus" in found.refused["foreign.jsonl"]
     rows = found.votes.set_index("battle_id")
     assert rows["human_outcome"].to_dict() == {"b1": 1.0, "b2": 0.0}
     assert rows["weight"].notna().all()
     assert rows["seconds"].isna().all()
+
+
+def test_a_file_in_the_place_of_the_folder_stops_no_run(
+    finished_workshop, monkeypatch, shown
+) -> None:
+    workshop = finished_workshop
+    workshop.install(monkeypatch)
+    (workshop.home / "votes").mkdir()
+    (workshop.home / "votes" / "tiny").write_text("{}\n", "utf-8")
+    outcome = workshop.run("careful", select=["+leaderboard"])
+    assert (outcome.exit_code, outcome.errors, shown) == (0, [], [])
+    assert "is a file, and should be the folder of votes on tiny" in " ".join(
+        workshop.printed.split()
+    )
+
+
+def test_a_folder_that_is_not_mounted_withdraws_nothing(finished_workshop, monkeypatch) -> None:
+    workshop = finished_workshop
+    workshop.install(monkeypatch)
+    store = workshop.tables.create_io_manager(None)
+    lines = [{**LINE, "key": vote_key("b1"), "place": 1, "rater_number": 1}]
+    told = "".join(json.dumps(one) + "\n" for one in lines).encode()
+    known = of_battles(last_votes(vote_rows(told, "v")), pd.Series(["b1"]))
+    path = store._path_of("votes", "tiny")
+    path.parent.mkdir(parents=True)
+    VOTES.typed(known).to_parquet(path.path)
+    before = workshop.files()
+    outcome = workshop.run("careful", select=["votes"])
+    assert "Nothing is withdrawn" in " ".join(outcome.errors)
+    assert workshop.files() == before
+
+
+def test_only_names_of_votes_are_read_and_a_byte_order_mark_is_none_of_them(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("JUDGELINE_VOTES", str(tmp_path))
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    line = json.dumps({**LINE, "key": vote_key("b1"), "place": 1}) + "\n"
+    (folder / "v.jsonl").write_text(line, "utf-8-sig")
+    (folder / "README.txt").write_text("what raters saved\n", "utf-8")
+    os.utime(folder / "v.jsonl", (time.time() - 1000,) * 2)
+    found = read_files(UPath(folder), list_votes("tiny"), pd.Series(["b1"]))
+    assert (len(found.votes), found.refused) == (1, {})
 
 
 def test_a_corpus_without_a_folder_of_votes_makes_no_table_of_them(finished) -> None:

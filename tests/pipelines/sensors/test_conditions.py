@@ -1,5 +1,7 @@
 """Cheap tables follow their inputs by themselves; nothing that asks or reads outside ever does."""
 
+from contextlib import contextmanager
+
 import dagster as dg
 import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
@@ -8,7 +10,12 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 )
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.definitions.partitions.subset.default import DefaultPartitionsSubset
-from dagster._core.events import DagsterEvent
+from dagster._core.events import (
+    AssetMaterializationPlannedData,
+    DagsterEvent,
+    StepMaterializationData,
+)
+from dagster._core.test_utils import create_run_for_test
 from dagster._core.utils import make_new_run_id
 
 from assets.partitions import CORPUS, corpus_judge_key, register
@@ -46,18 +53,48 @@ class World:
         self.instance, self.graph = instance, graph
         self.cursor, self.ever, self.version = None, set(), 0
 
-    def make(self, keys, judge="old", *, changed=True):
+    def partition(self, key, judge):
+        of_corpus = self.graph.get(key).partitions_def == CORPUS
+        return "c" if of_corpus else corpus_judge_key("c", judge)
+
+    @contextmanager
+    def run(self, keys, judge="old"):
+        """A run that is about to make tables of a corpus or judge, and has ended afterwards."""
+        run = create_run_for_test(
+            self.instance, asset_selection=frozenset(keys), status=dg.DagsterRunStatus.STARTED
+        )
+        for key in keys:
+            planned = AssetMaterializationPlannedData(key, self.partition(key, judge))
+            self.instance.report_dagster_event(
+                DagsterEvent(
+                    dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value,
+                    "a run",
+                    event_specific_data=planned,
+                ),
+                run.run_id,
+            )
+        yield run
+        ended = DagsterEvent(dg.DagsterEventType.RUN_SUCCESS.value, "a run")
+        self.instance.report_dagster_event(ended, run.run_id)
+
+    def make(self, keys, judge="old", *, changed=True, version=None, run_id=None):
         """Say that tables of a corpus and a judge were made and passed their checks."""
         self.version += changed
         ordered = [key for level in self.graph.toposorted_asset_keys_by_level for key in level]
         for key in (key for key in ordered if key in keys):
-            of_corpus = self.graph.get(key).partitions_def == CORPUS
-            partition = "c" if of_corpus else corpus_judge_key("c", judge)
-            self.instance.report_runless_asset_event(
-                dg.AssetMaterialization(
-                    key, partition=partition, tags={DATA_VERSION_TAG: str(self.version)}
-                )
+            partition = self.partition(key, judge)
+            made = dg.AssetMaterialization(
+                key, partition=partition, tags={DATA_VERSION_TAG: str(version or self.version)}
             )
+            if run_id is None:
+                self.instance.report_runless_asset_event(made)
+            else:
+                event = DagsterEvent(
+                    dg.DagsterEventType.ASSET_MATERIALIZATION.value,
+                    "a run",
+                    event_specific_data=StepMaterializationData(made),
+                )
+                self.instance.report_dagster_event(event, run_id)
             for check in self.graph.get_check_keys_for_assets({key}):
                 self._pass(check, partition)
 
@@ -101,7 +138,7 @@ class World:
         self.ever |= named(found)
         return found
 
-    def follow(self):
+    def follow(self, version=None):
         """Make whatever is asked for until nothing more is; return all that was."""
         followed = set()
         for _ in range(20):
@@ -109,7 +146,12 @@ class World:
             if not asked:
                 return named(followed)
             followed |= set(asked)
-            self.make(set(asked))
+            for of_corpus in (True, False):
+                keys = {
+                    k for k in asked if (self.graph.get(k).partitions_def == CORPUS) == of_corpus
+                }
+                with self.run(keys) as run:
+                    self.make(keys, version=version, run_id=run.run_id)
         raise AssertionError(f"conditions never come to rest: {named(asked)}")
 
 
@@ -189,3 +231,34 @@ def test_gate_and_board_wait_for_no_panel_and_follow_one(world, graph):
     assert {"judge_gate", "leaderboard"} <= world.follow()
     world.make({panel})
     assert {"judge_gate", "leaderboard", "predictions", "candidate_ratings"} <= world.follow()
+
+
+def test_votes_that_are_withdrawn_leave_the_board(world, graph):
+    """Contents of before are made again: those that lie between were on the board."""
+    world.make(graph.executable_asset_keys)
+    world.tick()
+    for version in ("without", "with", "without", "with"):
+        world.make({dg.AssetKey("votes")}, version=version)
+        assert "leaderboard" in world.follow(version), version
+
+
+@pytest.mark.parametrize("n_ticks", [0, 1])
+def test_votes_that_are_withdrawn_while_boards_are_made_leave_them(world, graph, n_ticks):
+    """A run that read the votes ends after the tables before the board were made without them."""
+    votes, scored, board = map(dg.AssetKey, ("votes", "scored_battles", "leaderboard"))
+    world.make(graph.executable_asset_keys, version="without")
+    world.tick()
+    world.make({votes}, version="with")
+    asked = {key for key in world.tick() if graph.get(key).partitions_def != CORPUS}
+    assert {scored, board} <= asked
+    with world.run(asked) as run:
+        world.make({scored}, version="with", run_id=run.run_id)
+        world.make({votes}, version="without")
+        again = set(world.tick())
+        assert scored in again
+        assert board not in again
+        world.make(again, version="without")
+        for _ in range(n_ticks):
+            world.tick()
+        world.make(asked - {scored}, version="with", run_id=run.run_id)
+    assert "leaderboard" in world.follow("without")
