@@ -306,7 +306,8 @@ def _vote_of(line: str, place: str) -> dict[str, Any]:
 
 def _unfit(given: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is no value of a vote."""
-    for name, kind in {**_NEEDED, "rater_number": (int, str)}.items():
+    kinds: dict[str, Any] = {**_NEEDED, "rater_number": (int, str)}
+    for name, kind in kinds.items():
         value = given.get(name)
         fits = isinstance(value, (int, float) if kind is float else kind)
         if not fits or isinstance(value, bool) or not _can_be_stored(value):
