@@ -33,6 +33,7 @@ _SIDE = re.compile(
 )
 _LABEL = (
     r"label|gold|human|target|expert|majority|expected|annot|people|user|preference|rater|coder"
+    r"|crowd"
 )
 _JUDGE = r"verdict|judge|pred|winner|gpt|llm|auto|feedback|decision|result|evaluator|score"
 _WINNER = r"winner|verdict|vote|outcome|better|preference|result|decision"
