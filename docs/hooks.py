@@ -115,10 +115,6 @@ def arrows_table(graph: str) -> str:
     return _table("package | imports", rows)
 
 
-def _python_path(title: str) -> str:
-    return f"python/{title.removeprefix('judgeline.').replace(' ', '-').lower()}.md"
-
-
 def _members(module: str, names: str = "") -> str:
     """Return the directive that documents names of a module; all public ones where none is told."""
     options = f"    options:\n      members: [{', '.join(names.split())}]\n" if names else ""

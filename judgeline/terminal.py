@@ -378,8 +378,9 @@ def show_splits(console: Console, splits: "pd.DataFrame", n_labels: int) -> None
     title = f"{n_labels:,} labels of each system in all, and the half-width of 'corrected'"
     console.print(plain_table(title, (*names, *widths), rows))
     for row in splits[splits["status"].eq("ok")].to_dict("records"):
-        worth = paying_text(row["pays_from"], row["pays_to"])
-        console.print(f"{plain(row['system'])}: {worth}", soft_wrap=True)
+        fewer = min(row["n_passed"], row["n_failed"])
+        if worth := paying_text(row["pays_from"], row["pays_to"], fewer):
+            console.print(f"{plain(row['system'])}: {worth}", soft_wrap=True)
     for row in splits[splits["note"].ne("")].to_dict("records"):
         noted = f"[yellow]Note[/], {plain(row['system'])}: {plain(row['note'])}"
         console.print(noted, soft_wrap=True)

@@ -197,15 +197,23 @@ def _possible(
 ) -> pd.DataFrame:
     """Return the battles that people can vote on for a model, with its opponent's human rating."""
     if absent := [name for name in TEXTS if name not in table]:
-        raise ValueError(
+        raise ArgumentError(
             f"a page shows the texts of battles, and the file has no column {absent[0]}: add "
-            f"{', '.join(TEXTS)}, or name your columns with columns={absent[0]}=NAME"
+            f"{', '.join(TEXTS)}, or name your columns with columns={absent[0]}=NAME",
+            "columns",
         )
     texts = table.drop_duplicates("battle_id").set_index("battle_id")
     known = scored.drop_duplicates("battle_id")
     known = known.assign(**{name: known["battle_id"].map(texts[name]) for name in TEXTS})
     voted = scored.loc[scored["human_outcome"].notna(), "battle_id"]
     is_a, is_b = known["model_a"].eq(model), known["model_b"].eq(model)
+    if not (is_a | is_b).any():
+        raise ArgumentError(
+            f"{model!r} is a candidate, and the page has battles of the corpus alone, none of "
+            "which is its: add its battles, with texts, to the corpus and have the judge score "
+            "them, or make the page of a file that has them (judgeline vote FILE)",
+            "goal",
+        )
     opponent = known["model_b"].where(is_a, known["model_a"])
     people = board.set_index("model")["human_rating"]
     known = known.assign(

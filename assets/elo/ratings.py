@@ -119,7 +119,8 @@ def headline_is_near_people(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResul
     voted = heldout_ratings[heldout_ratings["residual"].notna()]
     error = voted.assign(error=voted["residual"].abs()).groupby("method")["error"].mean()
     error = error.reindex(RANKED)
-    table = pd.DataFrame({"comparison": ["mean absolute residual"], **error.to_dict()})
+    told = ", ".join(f"{method} {one:.1f}" for method, one in error.items())
+    table = pd.DataFrame({"errors": [f"mean absolute residual of {told}"], **error.to_dict()})
     note = (
         f"the mean absolute residual of the headline is at most {WORSE_BY:g} times that of the "
         "better of hard and soft, in Elo points"
@@ -127,7 +128,7 @@ def headline_is_near_people(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResul
     return evaluate(
         table.assign(most=WORSE_BY * error[["hard", "soft"]].min()),
         [at_least("most", HEADLINE, note)],
-        ids=["comparison", *RANKED],
+        ids=["errors"],
         remedy="Set 'rating.method' of this corpus to the method with the least error in "
         "judge_comparison, before you look at the models that it ranks.",
         severity=dg.AssetCheckSeverity.WARN,

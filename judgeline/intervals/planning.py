@@ -100,8 +100,8 @@ class Frontier(NamedTuple):
     `n_target_votes` stand behind the human rating that a model without votes is promised;
     `threshold` is half its interval in spreads, `reach` that of a model with votes in standard
     errors. `prior` is the judge's variance as a prior of votes, and `n_usual` the battles of the
-    models that it was measured on. Votes count as many times less as `design_effect` says, that of
-    these models' shared questions, as on a leaderboard. `worth` is that of the judge.
+    models that it was measured on. N votes count as ``N / design_effect``, the median design
+    effect of the voted models. `worth` is that of the judge.
     """
 
     judge_noise: float

@@ -1,6 +1,7 @@
 """Columns of a file that is none of ours: kind, coverage, examples, and what they may hold.
 
-A guess is proposed to a user and never read by itself; a vote of people is never guessed.
+A guess is proposed to a user and never read by itself; a vote of people is guessed beside the
+scores of a judge alone.
 """
 
 import re
@@ -32,13 +33,19 @@ _SIDE = re.compile(
 )
 _LABEL = (
     r"label|gold|human|target|expert|majority|expected|annot|people|user|preference|rater|coder"
+    r"|crowd"
 )
 _JUDGE = r"verdict|judge|pred|winner|gpt|llm|auto|feedback|decision|result|evaluator|score"
 _WINNER = r"winner|verdict|vote|outcome|better|preference|result|decision"
-_VOTES = r"label|gold|human|expert|annot|people|user|rater|coder|vote"
+_VOTES = r"label|gold|human|expert|annot|people|user|rater|coder|vote|crowd"
 _VOTE = "{name} may be votes: if people decided, state human_outcome={name} as well."
+_BESIDE = (
+    "{name} is taken as votes of people, beside scores of a judge: if a judge decided, state "
+    "judge_winner={name} in place of human_outcome and of the scores."
+)
+_QUESTION = r"(?i)(question|prompt)[ _-]?(key|id|idx|index|number)?"
 _GAP = r"delta|diff|margin|gap"
-_MACHINE = r"verdict|judge|pred|gpt|llm|auto"
+_MACHINE = r"verdict|judge|pred|gpt|llm|auto|model"
 _MODEL = r"model|generator|system|assistant|provider|agent|candidate"
 _SCORE = r"score|rating|mark|grade|value|points"
 _ITEM = r"question|prompt|item|instruction|input|sample|session|task|idx|query|example|id$"
@@ -144,10 +151,14 @@ def _battles(columns: Sequence[Column], codes: Collection[str]) -> Guess | None:
         return None
     models = {"model_a": pair[0].name, "model_b": pair[1].name}
     others = [one for one in columns if one not in pair]
+    models |= _question(others)
     few = [one for one in others if 2 <= len(one.different) <= _MOST_CODES]
     votes = [one.name for one in few if re.search(_VOTES, one.name, re.I) and not _is_machine(one)]
-    others = [one for one in others if one.name not in votes]
     known = {*pair[0].different, *pair[1].different, *codes}
+    if found := _scored_and_voted(others, known):
+        beside = _BESIDE.format(name=found[0]["human_outcome"])
+        return Guess("battles", beside, "battles", {**models, **found[0]}, found[1])
+    others = [one for one in others if one.name not in votes]
     lacks = "".join(_VOTE.format(name=name) for name in votes[:1])
     if found := _judged(others, known):
         columns_found, outcomes = found
@@ -158,13 +169,39 @@ def _battles(columns: Sequence[Column], codes: Collection[str]) -> Guess | None:
     return None
 
 
+def _question(columns: Sequence[Column]) -> dict[str, str]:
+    """Return the column that names the questions, as ours, if rows share them."""
+    for one in columns:
+        if re.fullmatch(_QUESTION, one.name) and 1 < len(one.different) < one.n_known == one.n_rows:
+            return {"question_id": one.name}
+    return {}
+
+
+def _scored_and_voted(
+    columns: Sequence[Column], known: set[Any]
+) -> tuple[dict[str, str], str] | None:
+    """Return a judge's scores and the votes beside them, by ours, and the codes of the votes."""
+    scores = _scores(columns)
+    verdict = _verdict([one for one in columns if not _is_machine(one)], known)
+    if not scores or not verdict or verdict[0] in scores.values():
+        return None
+    return {"human_outcome": verdict[0], **scores}, verdict[1]
+
+
+def _scores(columns: Sequence[Column]) -> dict[str, str]:
+    """Return the columns of a judge's scores of both sides, by ours."""
+    for x, y in combinations(columns, 2):
+        if _are_sides(x, y) and _is_score(x, y):
+            return {"judge_score_a": x.name, "judge_score_b": y.name}
+    return {}
+
+
 def _judged(columns: Sequence[Column], known: set[Any]) -> tuple[dict[str, str], str] | None:
     """Return the columns of a judge's verdict or scores, by ours, and the codes to state."""
     if verdict := _verdict(columns, known):
         return {"judge_winner": verdict[0]}, verdict[1]
-    for x, y in combinations(columns, 2):
-        if _are_sides(x, y) and _is_score(x, y):
-            return {"judge_score_a": x.name, "judge_score_b": y.name}, ""
+    if scores := _scores(columns):
+        return scores, ""
     for one in columns:
         if one.kind == "number" and re.search(_GAP, one.name, re.I):
             return {"score_difference": one.name}, ""

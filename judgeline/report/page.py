@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
-from judgeline.elo import FEW_BATTLES
 from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.companions import cost_grid
 from judgeline.report.grid import sort_key
@@ -32,7 +31,6 @@ from judgeline.report.sections import (
 from judgeline.report.wording import (
     count,
     number,
-    of_many_battles,
     span,
     status_words,
     unvoted_text,
@@ -126,9 +124,6 @@ def _verdict(judges: Sequence[JudgeTables]) -> str:
         return ""
     nearest, *others = judges
     board = nearest.leaderboard
-    best = of_many_battles(board).iloc[0]
-    is_first = best["model"] == board["model"].iloc[0]
-    leads = "leads" if is_first else f"leads those of {FEW_BATTLES} battles or more"
     also = ", ".join(
         f"{one.display_name} {number(_error(one), 0)}" for one in others if _error(one) < math.inf
     )
@@ -136,10 +131,16 @@ def _verdict(judges: Sequence[JudgeTables]) -> str:
         f"{unvoted_text(board)} "
         f"Ratings by {nearest.display_name} are {number(_error(nearest), 0)} Elo points from those "
         f"of people on average, each model rated without its own votes"
-        f"{f' ({also})' if also else ''}. "
-        f"{best['model']} {leads}: {number(best['rating'])}, {span(best['lower'], best['upper'])}, "
-        f"by {best['evidence']}."
-    ).lstrip()
+        f"{f' ({also})' if also else ''}. {_leader(board.iloc[0])}"
+    ).strip()
+
+
+def _leader(first: pd.Series) -> str:
+    """Return who leads, by what evidence; nothing where that is a model of few battles."""
+    if "few-battles" in first["flags"]:
+        return ""
+    interval = span(first["lower"], first["upper"])
+    return f"{first['model']} leads: {number(first['rating'])}, {interval}, by {first['evidence']}."
 
 
 def _environment() -> "jinja2.Environment":

@@ -115,12 +115,6 @@ def unvoted_text(leaderboard: pd.DataFrame) -> str:
     return f"Not voted on: {', '.join([*named, *more])}."
 
 
-def of_many_battles(leaderboard: pd.DataFrame) -> pd.DataFrame:
-    """Return the models that a sentence may name first: those not flagged few-battles, if any."""
-    many = leaderboard[~leaderboard["flags"].str.contains("few-battles")]
-    return leaderboard if many.empty else many
-
-
 def basis_text(leaderboard: pd.DataFrame) -> str:
     """Return the rating method of a leaderboard and its basis; every basis if models differ.
 

@@ -377,8 +377,13 @@ def plan_text(plan: LabelPlan, *, said_by: str, won: str, lost: str) -> str:
     )
 
 
-def paying_text(pays_from: float, pays_to: float) -> str:
-    """Return the range of `paying_rates` as a sentence about the rows of pass rates."""
+def paying_text(pays_from: float, pays_to: float, n_labels: int) -> str:
+    """Return the range of `paying_rates` as a sentence about the rows of pass rates.
+
+    It is empty where `n_labels`, those of the class with fewer, are so few that smoothing decides.
+    """
+    if n_labels < _FEWEST_TOLD:
+        return ""
     narrower = "With this judge, labels alone are narrower than 'corrected'"
     if math.isnan(pays_from):
         return f"{narrower} at every rate."
@@ -390,6 +395,7 @@ _WAYS: dict[str, tuple[Callable[..., LabelPlan], str]] = {
     "verdict": (plan_by_verdict, "the judge"),
 }
 """By what divides the battles: the planner, and whose outcomes these are."""
+_FEWEST_TOLD = 10  # labels of a class whose share of right verdicts says where labels pay
 _ANY_WIDTH = 1e6  # so wide that no label is needed: such a plan tells the width at hand
 _OWN = (
     f"votes on its own battles calibrate without that, from {MIN_OWN_VOTES} won and as many lost, "

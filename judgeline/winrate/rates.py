@@ -101,10 +101,10 @@ class LabelSplits(NamedTuple):
     """One row per system: labels at hand, and further ones by what people will say of the answer.
 
     `half_width`, a share of answers, is what the interval of `corrected` is to be expected to have
-    then, and `half_width_now` what the labels at hand give it. `corrected` is narrower than as many
-    random labels alone for rates from `pays_from` to `pays_to`, NaN where for none. Plans are NaN
-    where `status` is not ok, and `note` says why: ``class-absent``, ``chance``. Of a plan that
-    needs more answers than the system has, it says how many.
+    then, and `half_width_now` what the labels at hand give it. Between `pays_from`
+    and `pays_to`, `corrected` is narrower than as many random labels averaged alone; both are NaN
+    if it never is. Plans are NaN where `status` is not ok, and `note` says why: ``class-absent``,
+    ``chance``. Of a plan that needs more answers than the system has, it says how many.
     """
 
     system: NDArray[np.str_]

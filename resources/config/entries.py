@@ -118,6 +118,11 @@ class EntryKind(Generic[M]):
     verify: Callable[[M], None] = lambda _: None
 
     @property
+    def shared_file(self) -> Path:
+        """The file of the folder of the configuration, beside which one's own entries stand."""
+        return config_dir() / f"{self.plural}.yaml"
+
+    @property
     def own_file(self) -> Path:
         """The file of one's own entries, which no update of judgeline touches."""
         return config_dir() / "local" / f"{self.plural}.yaml"
@@ -132,8 +137,9 @@ class EntryKind(Generic[M]):
     def load(self, path: Path | None = None, text: str | None = None) -> dict[str, M]:
         """Return the checked entries of a file, or of a text for it; by default all there are."""
         if path is None:
-            return {**self.load(config_dir() / f"{self.plural}.yaml"), **self.load(self.own_file)}
-        if text is None and path == self.own_file:  # which may be missing, or of comments alone
+            return {**self.load(self.shared_file), **self.load(self.own_file)}
+        own = (self.own_file, self.shared_file)  # may be of comments alone, or the first missing
+        if text is None and (path == own[0] or (path == own[1] and path.is_file())):
             lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
             if not any(line.split("#")[0].strip() for line in lines):
                 return {}

@@ -12,6 +12,7 @@ from judgeline.suggest import unknown_name
 from resources.config.entries import EntryKind, read_entries
 
 _OWN = "# Entries of one's own; they stand beside those of ../{name}.\n"
+_NONE = "# No {plural} yet; `judgeline {plural} add NAME` writes one into local/{name}.\n"
 
 
 def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> Path:
@@ -20,7 +21,7 @@ def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> 
     if slug in kind.load(file):
         remedy = f"edit it there, or take it out first (judgeline {kind.plural} remove {slug})"
         raise ValueError(f"{kind.what} {slug!r} stands in {file} already; {remedy}")
-    if slug in kind.load(None):
+    if kind.shared_file.is_file() and slug in kind.load(None):
         raise ValueError(f"{kind.what} {slug!r} comes with judgeline; take another name")
     if slug not in examples and not settings:
         where = f"config/local with --set KEY=VALUE ({kind.expected})"
@@ -41,6 +42,7 @@ def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> 
             whole = f"{before.rstrip()}\n\n{text.strip()}\n"
             kind.load(file, whole)
             write_whole(file, whole.encode())
+        _begin(kind.shared_file.parent)
     except ValueError as error:
         raise ValueError(f"{error}.\nNothing was written.") from None
     except OSError as error:
@@ -49,6 +51,13 @@ def add_entry(kind: EntryKind[Any], slug: str, settings: Sequence[str] = ()) -> 
             "that can be written"
         ) from None
     return file
+
+
+def _begin(folder: Path) -> None:
+    """Make the files of a configuration that a folder lacks, without an entry."""
+    for name in ("judges.yaml", "corpora.yaml"):
+        if not (folder / name).exists():
+            write_whole(folder / name, _NONE.format(name=name, plural=name[:-5]).encode())
 
 
 def remove_entry(kind: EntryKind[Any], slug: str) -> Path:

@@ -47,6 +47,25 @@ def test_every_example_can_be_added_and_is_copied_with_its_comments(own: Path, k
     assert kind.own_file.is_file()  # of comments alone: what a person wrote there stays
 
 
+@pytest.mark.parametrize("kind", [CORPORA, JUDGES])
+def test_a_folder_begins_with_the_entry_that_is_added(
+    tmp_path: Path, monkeypatch, capsys, kind
+) -> None:
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(tmp_path / "fresh"))
+    slug = next(iter(kind.examples()))
+    assert main([kind.plural, "add", slug]) == 0
+    assert slug in kind.load(None)
+    for one in (CORPORA, JUDGES):
+        one.load(None)
+        assert f"judgeline {one.plural} add NAME" in one.shared_file.read_text("utf-8")
+    kind.own_file.unlink()
+    kind.shared_file.write_text("")
+    assert kind.load(None) == {}
+    capsys.readouterr()
+    assert main([kind.plural]) == 0
+    assert f"To add: judgeline {kind.plural} add SLUG" in capsys.readouterr().out
+
+
 def test_a_corpus_brings_the_judges_that_it_names(own: Path, capsys) -> None:
     assert main(["corpora", "add", "softelo-annotations"]) == 0
     assert set(CORPORA.load(None)["softelo-annotations"].judges) <= set(JUDGES.load(None))

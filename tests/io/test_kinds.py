@@ -451,6 +451,43 @@ def test_columns_are_guessed_and_every_option_is_repeated(tmp_path: Path) -> Non
     assert table.next.startswith("judgeline.plain(battles, columns={'model_a': 'left'")
 
 
+def test_votes_beside_scores_of_both_sides_are_proposed(tmp_path: Path, capsys) -> None:
+    rng, strengths = np.random.default_rng(3), np.linspace(-1, 1, 9)
+    a = rng.integers(9, size=800)
+    b = (a + rng.integers(1, 9, size=800)) % 9
+    gap = strengths[a] - strengths[b] + rng.normal(size=800)
+    crowd = np.select([gap > 0.3, gap < -0.3], ["left", "right"], "tie").astype(object)
+    rows = pd.DataFrame(
+        {
+            "prompt_key": [f"p{place % 100}" for place in range(800)],
+            "left_model": [f"m{model}" for model in a],
+            "right_model": [f"m{model}" for model in b],
+            "crowd": np.where(rng.random(800) < 0.6, crowd, None),
+            "gpt_score_left": 5 + 2 * strengths[a] + rng.normal(size=800),
+            "gpt_score_right": 5 + 2 * strengths[b] + rng.normal(size=800),
+            "lang": ["en", "de"] * 400,
+        }
+    )
+    path = tmp_path / "mine.csv"
+    rows.to_csv(path, index=False)
+    found = judgeline.doctor(path)
+    columns = {
+        **{"model_a": "left_model", "model_b": "right_model", "question_id": "prompt_key"},
+        **{"human_outcome": "crowd", "judge_score_a": "gpt_score_left"},
+        "judge_score_b": "gpt_score_right",
+    }
+    guessed = ", ".join(f"{ours}={own}" for ours, own in columns.items())
+    assert f"guessed by their names and values: {guessed}." in found.concerns[0]
+    assert "crowd is taken as votes of people" in found.concerns[1]
+    assert found.n_votes == rows["crowd"].notna().sum()
+    assert found.next.startswith("judgeline rank ")
+    command = shlex.split(found.next.replace("--out ratings", f"--out {tmp_path / 'ratings'}"))
+    assert main(command[1:]) == 0
+    assert "m8" in capsys.readouterr().out
+    rows.rename(columns={"crowd": "gpt_verdict"}).to_csv(path, index=False)
+    assert "judge_winner=gpt_verdict" in judgeline.doctor(path).next
+
+
 def test_failed_verdicts_are_no_ties_and_are_stated_in_the_command(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     rows = pd.DataFrame(FOOD)

@@ -209,8 +209,9 @@ def test_the_range_is_that_of_the_worth_of_a_label() -> None:
 
 
 def test_the_range_of_a_judge_is_a_sentence() -> None:
-    assert paying_text(0.123, 0.878).endswith("for rates below 12% or above 88%.")
-    assert paying_text(math.nan, math.nan).endswith("than 'corrected' at every rate.")
+    assert paying_text(0.123, 0.878, 10).endswith("for rates below 12% or above 88%.")
+    assert paying_text(math.nan, math.nan, 10).endswith("than 'corrected' at every rate.")
+    assert paying_text(math.nan, math.nan, 9) == ""
 
 
 # ------------------------------------------------------------------ errors

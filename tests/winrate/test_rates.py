@@ -324,7 +324,10 @@ def test_the_half_width_now_is_that_of_the_corrected_rate() -> None:
 
 
 def test_the_command_divides_labels(tmp_path) -> None:
-    table = pd.concat([counted("ant", PILOT), counted("bee", {(1, 1): 5, (0, NAN): 5})])
+    right = {(1, 1): 4, (0, 0): 4, (1, NAN): 50, (0, NAN): 50}  # all, by luck perhaps
+    table = pd.concat(
+        [counted("ant", PILOT), counted("bee", {(1, 1): 5, (0, NAN): 5}), counted("cat", right)]
+    )
     table.to_csv(tmp_path / "answers.csv", index=False)
     runner = CliRunner(env={"COLUMNS": "200"})
     shown = runner.invoke(app, ["rates", str(tmp_path / "answers.csv"), "--labels", "200"])
@@ -335,6 +338,7 @@ def test_the_command_divides_labels(tmp_path) -> None:
     assert "Note, ant: 180 more labels are planned" in shown.output
     assert "ant: With this judge, labels alone are narrower than 'corrected' at ev" in shown.output
     assert "bee: With" not in shown.output
+    assert "cat: With" not in shown.output
     few = runner.invoke(app, ["rates", str(tmp_path / "answers.csv"), "--labels", "3"])
     assert "system 'ant' has 20 labels already" in str(few.exception)
     assert "n_labels" not in str(few.exception)

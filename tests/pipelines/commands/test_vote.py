@@ -12,8 +12,20 @@ from voters import embedded, voted
 import judgeline
 from judgeline.api import Settings
 from judgeline.cli import main
+from judgeline.paths import ROOT
+from judgeline.planning import Rated, frontier_of
 from judgeline.usable import readable
-from judgeline.voting import join_votes, parse_goal, read_votes, vote_key, write_page
+from judgeline.voting import (
+    OUTCOMES,
+    Goal,
+    join_votes,
+    last_votes,
+    parse_goal,
+    read_votes,
+    vote_key,
+    vote_rows,
+    write_page,
+)
 
 FAST = Settings(n_resamples=0)
 NEW = "model-11"
@@ -181,13 +193,49 @@ def test_goals_may_name_any_model() -> None:
     assert parse_goal("Place 'a within 3 b' within 40 Elo") == ("a within 3 b", 40.0)
 
 
-def test_a_file_without_texts_or_battles_is_told(battles, tmp_path) -> None:
+def test_a_file_without_texts_or_battles_is_told(battles, tmp_path, capsys) -> None:
     goal, page = f"place {NEW} within 40", tmp_path / "p.html"
     with pytest.raises(ValueError, match="no column completion_b"):
         judgeline.vote(battles.drop(columns="completion_b"), goal, page, FAST)
     with pytest.raises(ValueError, match="no battle of 'model-02' is left"):
         judgeline.vote(battles, "place model-02 within 10", page, FAST)
     assert not page.exists()
+    path = tmp_path / "texts.csv"
+    battles.drop(columns="completion_b").to_csv(path, index=False)
+    assert main(["vote", str(path), "--goal", goal, "--out", str(page)]) == 1
+    assert "--columns completion_b=NAME" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_candidate_is_told_what_to_do(battles, tmp_path) -> None:
+    board = judgeline.rank(battles, FAST)
+    other = board.leaderboard.iloc[[-1]].assign(model="newcomer")
+    frontier = frontier_of(Rated(board.ranking.heldout_ratings, board.leaderboard), FAST)
+    with pytest.raises(ValueError, match=r"'newcomer' is a candidate, .*judgeline vote FILE"):
+        write_page(
+            tmp_path / "p.html", battles, board.battles.scored,
+            pd.concat([board.leaderboard, other]), frontier, Goal("newcomer", 40.0),
+            n_raters=1, seed=1,
+        )  # fmt: skip
+
+
+def test_a_plan_of_what_is_no_battles_is_refused_in_a_sentence(battles) -> None:
+    with pytest.raises(ValueError, match="battles is of type Board; expected a path, a DataFrame"):
+        judgeline.plan(judgeline.rank(battles, FAST))
+
+
+def test_the_documented_line_is_what_a_page_saves(tmp_path) -> None:
+    text = (ROOT / "docs" / "voting.md").read_text("utf-8").split("### A file of votes")[1]
+    text = text.split("### ")[0]
+    line = re.search(r"```json\n(.*)\n```", text)[1]
+    [vote] = vote_rows(line.encode(), "docs")
+    documented = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    assert {*json.loads(line)} == {*documented} == {*vote}
+    script = (ROOT / "judgeline" / "report" / "templates" / "vote.js").read_text("utf-8")
+    saved = script.split("votes.push({")[1].split("});")[0]
+    assert re.findall(r"(\w+)(?=:|, time)", saved) == documented
+    [choices] = re.findall(r"^\| `choice` \| (.*?);", text, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", choices) == [*OUTCOMES]
+    assert last_votes([vote])["share"].tolist() == [0.0]  # B was shown first, and chosen
 
 
 LINE = {"key": "k", "rater": "r", "shown_first": "a", "choice": "tie", "probability": 0.5,
