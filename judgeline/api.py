@@ -1142,9 +1142,9 @@ def plan(
     QualityGateError
         As of `rank`.
     """
-    is_several = isinstance(battles, Sequence) and not isinstance(battles, str)
-    is_records = is_several and {*map(type, battles)} == {dict}
-    sources = [*battles] if is_several and not is_records else [table_or_path(battles)]
+    several = list(battles) if isinstance(battles, list | tuple) else []
+    is_records = {*map(type, several)} == {dict}
+    sources = several if several and not is_records else [table_or_path(battles)]
     names = [judge] if judge is None or isinstance(judge, str) else list(judge)
     rated: dict[str, Rated] = {}
     for source in sources:
