@@ -11,6 +11,7 @@ from assets.judging import assets as judging
 from assets.judging.asking import PROGRESS, why_not_asked
 from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
+from assets.voting import assets as voting
 from judgeline.judges.annotation import recorded_choices
 from judgeline.judges.budget import Budget
 from judgeline.tables.corpus import SCORE_COLUMNS
@@ -61,7 +62,7 @@ class Lineage:
 
     def _run(self, wanted: dg.AssetSelection, partition) -> None:
         dg.materialize(
-            dg.load_assets_from_modules([corpus, judging, module]),
+            dg.load_assets_from_modules([corpus, voting, judging, module]),
             selection=wanted.without_checks(),
             partition_key=partition,
             instance=self.instance,

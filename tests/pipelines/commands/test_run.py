@@ -16,9 +16,9 @@ from resources.tables.declared import TABLES
 
 APART = {
     *("drift_answers", "judge_drift", "candidates", "candidate_battles", "candidate_verdicts"),
-    "learnt_ratings",
+    *("learnt_ratings", "votes"),
 }
-"""Tables that a run without candidates and drift watch does not make, on battles."""
+"""Tables that a run on battles without candidates, drift watch and votes does not make."""
 
 
 def report_of(workshop):
