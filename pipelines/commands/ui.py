@@ -36,7 +36,8 @@ from resources.webhook import who_is_told_text
 HOST = "127.0.0.1"  # there is no login: never listen to the network
 BOARDS = "/assets/leaderboard"
 _N_REPORTS = 3  # the newest
-_PATIENCE_S = 10.0  # that the servers get to stop in their own way
+_PATIENCE_S = 5.0  # that the servers get to stop in their own way; a container's stop waits ten
+_REQUEST_SECONDS = "180"  # a busy machine may take over a minute to start a run, Dagster's limit
 _BEGINS_EVERY_S, _LOOK_EVERY_S = 0.2, 1.0  # whether a server listens, or has ended
 _DESCRIPTORS = 65_536
 _WEB = "web server"
@@ -125,6 +126,7 @@ def _running(port: int) -> Iterator[_Running]:
     """Start the servers, the one of the code first; stop them all in the end."""
     servers: dict[str, owned.Process] = {}
     environment = {
+        "DAGSTER_GRPC_TIMEOUT_SECONDS": _REQUEST_SECONDS,
         **os.environ,
         "DAGSTER_HOME": str(prepare_home().absolute()),
         "DAGSTER_DISABLE_TELEMETRY": "1",

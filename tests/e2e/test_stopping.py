@@ -95,7 +95,8 @@ def of(place: Living, mark: str) -> int:
 def worker_of(place: Living) -> int:
     """The process of a new run, which is held so that it does not end by itself."""
     begin_a_run(place)
-    (worker,) = below(of(place, "forkserver"))
+    server = of(place, "forkserver")
+    (worker,) = (pid for pid in below(server) if parent_of(pid) == server)
     os.kill(worker, signal.SIGSTOP)
     return worker
 

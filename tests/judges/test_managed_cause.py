@@ -48,6 +48,10 @@ OF_A_RANK = "[rank0]:[W1127 13:51:02 ProcessGroupNCCL.cpp:1575] Warning: destroy
 NO_GPU = "RuntimeError: Failed to infer device type, please set the environment variable"
 NO_OPTION = "api_server.py: error: unrecognized arguments: --no-such-option"
 IN_USE = "OSError: [Errno 98] Address already in use"
+NO_FOLDER = (
+    "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or "
+    "'namespace/repo_name': '/models/nothing'. Use `repo_type` argument if needed."
+)
 NOT_THERE = "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find an appropriate snapshot"
 UNKNOWN = (
     "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
@@ -139,6 +143,7 @@ def test_a_log_without_an_error_has_none():
         (IN_USE, "run again"),
         (NO_OPTION, "vllm.extra_args"),
         (NOT_THERE, "HF_TOKEN"),
+        (NO_FOLDER, "no folder of this machine"),
         (UNKNOWN, "a newer one"),
     ],
 )

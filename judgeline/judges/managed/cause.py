@@ -62,6 +62,7 @@ _REMEDIES = {
         "the model cannot be fetched: look at its name, accept its terms, set HF_TOKEN, and leave "
         "HF_HUB_OFFLINE unset until it is on disk"
     ),
+    r"HFValidationError": "'model' is no folder of this machine, and no name of a model on the hub",
     r"not recognize this architecture|architectures .* are not supported": (
         "this vLLM does not know the model; install a newer one"
     ),
