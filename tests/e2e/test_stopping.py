@@ -42,17 +42,26 @@ def command(pid: int) -> str:
         return ""
 
 
-def begin_a_run(place: Living) -> None:
-    """Launch a job, and wait until the process of its run is there."""
+def fork_servers(place: Living) -> set[int]:
+    """Those that run below the interface; what they fork has their command line too."""
+    assert place.server is not None
+    found = {pid for pid in below(place.server.pid) if "forkserver" in command(pid)}
+    return {pid for pid in found if parent_of(pid) not in found}
+
+
+def begin_a_run(place: Living) -> int:
+    """Launch a job, and return the process of its run as soon as it is there."""
     launched = place.ask(LAUNCH, p={"mode": "default", "selector": {**REPOSITORY, "jobName": JOB}})
     assert launched["launchRun"]["__typename"] == "LaunchRunSuccess"
-    assert place.server is not None
-    owner = place.server.pid
 
-    def forked() -> bool:
-        return any("forkserver" in command(parent_of(pid) or 0) for pid in below(owner))
+    def forked() -> int | None:
+        servers = fork_servers(place)
+        own = (pid for one in servers for pid in below(one) if parent_of(pid) == one)
+        return next(own, None)
 
-    place.wait("a run", forked, 90, 0.02)
+    worker = place.wait("a run", forked, 90, 0.02)
+    assert worker is not None
+    return worker
 
 
 @pytest.mark.parametrize(
@@ -94,9 +103,7 @@ def of(place: Living, mark: str) -> int:
 
 def worker_of(place: Living) -> int:
     """The process of a new run, which is held so that it does not end by itself."""
-    begin_a_run(place)
-    server = of(place, "forkserver")
-    (worker,) = (pid for pid in below(server) if parent_of(pid) == server)
+    worker = begin_a_run(place)
     os.kill(worker, signal.SIGSTOP)
     return worker
 
@@ -131,7 +138,7 @@ def test_whatever_is_killed_is_named_and_begins_anew_or_ends_it_all(living: Livi
     living.start()
     assert living.server is not None
     worker, failed = worker_of(living), failed_runs(living)
-    tracker, fork_server = of(living, "resource_tracker"), of(living, "forkserver")
+    tracker, (fork_server,) = of(living, "resource_tracker"), fork_servers(living)
     web, daemon = of(living, "instance.webserver"), of(living, "instance.daemon")
     code = of(living, "instance.codeserver")
     assert below(living.server.pid) == {worker, tracker, fork_server, web, daemon, code}
