@@ -53,7 +53,9 @@ def test_services_share_an_image_without_privileges(compose: Any) -> None:
 def pins(name: str) -> dict[str, str]:
     """Return the versions that a file of requirements pins, by normal names."""
     found = re.findall(
-        r"^([\w.-]+)==([\w.]+)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE
+        r"^([\w.-]+)(?:\[[\w,-]+\])?==([\w.]+)",
+        (ROOT / name).read_text(encoding="utf-8"),
+        re.MULTILINE,
     )
     return {re.sub(r"[-_.]+", "-", package).lower(): version for package, version in found}
 
