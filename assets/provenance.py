@@ -146,6 +146,7 @@ UP_TO_LEADERBOARD = (
 """What leads to a judge's leaderboard; its blocking checks settle whether the judge is compared."""
 COLUMNS = ("asset", "name", "status", "blocking", "passed", "observed", "remedy", "run_id")
 _ENDED = ("SUCCEEDED", "FAILED")
+_N_BEFORE = 10
 
 
 def check_records(
@@ -166,10 +167,34 @@ def judge_checks(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.Da
     older than that run.
     """
     specs = _specs()
-    keys = [spec.key for spec in specs]
-    records = check_records(instance, keys, corpus_judge_key(corpus, judge))
-    rows = [_row(spec, records[spec.key]) for spec in specs if spec.key in records]
+    partition = corpus_judge_key(corpus, judge)
+    records = check_records(instance, [spec.key for spec in specs], partition)
+    rows = [
+        _row(spec, _before_work(instance, records[spec.key], partition))
+        for spec in specs
+        if spec.key in records
+    ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _before_work(instance: dg.DagsterInstance, record: Any, partition: str) -> Any:
+    """Return the last execution of a check by a run that is not at work; else this one."""
+    if record.status.value in _ENDED or not _is_at_work(instance, record.run_id):
+        return record
+    history = instance.event_log_storage.get_asset_check_execution_history(
+        record.key, limit=_N_BEFORE, partition_filter=PartitionKeyFilter(key=partition)
+    )
+    ended = (
+        one
+        for one in history
+        if one.status.value in _ENDED or not _is_at_work(instance, one.run_id)
+    )
+    return next(ended, record)
+
+
+def _is_at_work(instance: dg.DagsterInstance, run_id: str) -> bool:
+    run = instance.get_run_by_id(run_id)
+    return run is not None and not run.is_finished
 
 
 @functools.cache

@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+import tomllib
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,46 @@ def test_services_share_an_image_without_privileges(compose: Any) -> None:
         assert service["command"][0] in ("dagster", "python", "dagster-daemon")
     dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     assert re.search(r"^USER judgeline$", dockerfile, re.MULTILINE)
-    assert "-c constraints.txt" in dockerfile
+
+
+def pins(name: str) -> dict[str, str]:
+    """Return the versions that a file of requirements pins, by normal names."""
+    found = re.findall(
+        r"^([\w.-]+)(?:\[[\w,-]+\])?==([\w.]+)",
+        (ROOT / name).read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    return {re.sub(r"[-_.]+", "-", package).lower(): version for package, version in found}
+
+
+def test_the_image_installs_tested_versions_by_their_hashes() -> None:
+    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    installs = re.findall(r"pip install (.*)", dockerfile)
+    assert installs == [
+        "--require-hashes -r requirements.lock",
+        "--no-deps --no-build-isolation -e .",
+    ]
+    locked, tested = pins("requirements.lock"), pins("constraints.txt")
+    builds = {"editables", "hatchling", "setuptools", "trove-classifiers"}  # no part of any closure
+    assert locked.keys() - builds == locked.keys() & tested.keys()
+    differs = {name: one for name, one in locked.items() if tested.get(name, one) != one}
+    assert differs == {}
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    for entry in re.split(r"\n(?=\w)", text.strip()):
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry.splitlines()[0]
+    assert "://" not in text
+
+
+def test_the_lock_has_what_the_image_needs() -> None:
+    """Each package that the extras of the image name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    needed = [
+        *project["dependencies"],
+        *chain(*map(extras.get, ("judges", "app", "postgres", "kubernetes"))),
+    ]
+    names = {re.match(r"[\w.-]+", one)[0] for one in needed} - {"judgeline"}
+    assert names <= pins("requirements.lock").keys()
 
 
 def test_the_host_of_the_runs_keeps_its_name(compose: Any) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo import HeldOutRatings, summarise
-from judgeline.intervals import Leaderboard, join_newcomers, rank_models, rate_pooled, withhold
+from judgeline.intervals import join_newcomers, rank_models, rate_pooled, withhold
 from judgeline.io import (
     as_coded,
     as_table,
@@ -22,19 +22,13 @@ from judgeline.steps.coding import ranking_options, rating_settings, units
 from judgeline.steps.intervals import board_of, calibrated
 from judgeline.steps.reliability import skill_measurements
 from judgeline.steps.step import as_columns, with_newcomer
-from judgeline.tables.comparison import JUDGE_COMPARISON, POOLED_LEADERBOARD
+from judgeline.tables.comparison import JUDGE_COMPARISON, OF_RATINGS, POOLED_LEADERBOARD
 from judgeline.verdict import POOLED
 
 Tables = Mapping[str, pd.DataFrame]
 
 BY_SOME = "not-by-all-judges"
 """Flag of a candidate that only some of the pooled judges have rated."""
-
-_OF_RATINGS = [
-    name
-    for name in POOLED_LEADERBOARD.columns
-    if name in HeldOutRatings._fields and name not in Leaderboard._fields
-]
 
 
 def candidate_tables(boards: Tables, scores: Tables) -> dict[str, Tables]:
@@ -78,7 +72,7 @@ def pooled_board(
     if reason:
         board = withhold(board, reason, miscoverage=settings.miscoverage)
     rated = [as_table(one).query("method == @POOLED") for one in (ratings, *new)]
-    of_ratings = pd.concat(rated).assign(new=_are_new)[["model", "new", *_OF_RATINGS]]
+    of_ratings = pd.concat(rated).assign(new=_are_new)[["model", "new", *OF_RATINGS]]
     table = as_table(board).assign(new=_are_new).merge(of_ratings, on=["model", "new"])
     n_scored, judges = len(next(iter(common.values()))), ", ".join(sorted(common))
     return table.drop(columns="new").assign(judges=judges, n_scored=n_scored), {

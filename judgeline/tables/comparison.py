@@ -1,5 +1,6 @@
 """Declared tables of the judges of a corpus side by side."""
 
+from judgeline.tables.elo import HELDOUT_RATINGS
 from judgeline.tables.intervals import LEADERBOARD
 from judgeline.tables.rules import at_least, has_columns, n_rows, unique, within
 from judgeline.tables.schema import Table, stops, table
@@ -28,5 +29,10 @@ JUDGE_COMPARISON = table(
         at_least("n_verdicts", "n_failed", "no more verdicts failed than there are"),
     ),
 )
-_MORE = ("residual", "std_error_analytic", "design_effect", "outward", "judges", "n_scored")
-POOLED_LEADERBOARD = Table("pooled_leaderboard", [*LEADERBOARD.columns, *_MORE], key=["model"])
+OF_RATINGS = [name for name in HELDOUT_RATINGS.columns if name not in LEADERBOARD.columns]
+"""Columns of a pooled board that are of its held-out ratings alone."""
+POOLED_LEADERBOARD = Table(
+    "pooled_leaderboard",
+    [*LEADERBOARD.columns, *OF_RATINGS, "judges", "n_scored"],
+    key=["model"],
+)

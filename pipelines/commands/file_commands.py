@@ -251,7 +251,10 @@ def _group(what: str, plural: str) -> typer.Typer:
         if context.invoked_subcommand is not None:
             return
         kind, fields = _kind(plural), _LISTED[plural]
-        known, columns = kind.load(), [name.removeprefix("display_") for name in fields]
+        shared = kind.shared_file  # a folder of one's own is empty before the first is added
+        is_new = shared.parent.is_dir() and not shared.exists()
+        known = kind.load(kind.own_file if is_new else None)
+        columns = [name.removeprefix("display_") for name in fields]
         rows = [[_cell(entry, name) for name in fields] for entry in known.values()]
         open_console().print(plain_table(plural.capitalize(), columns, rows))
         others = ", ".join(sorted(kind.examples().keys() - known))

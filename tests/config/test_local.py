@@ -66,6 +66,20 @@ def test_a_folder_begins_with_the_entry_that_is_added(
     assert f"To add: judgeline {kind.plural} add SLUG" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("kind", [CORPORA, JUDGES])
+def test_an_empty_folder_lists_none_and_a_folder_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch, capsys, kind
+) -> None:
+    folder = tmp_path / "empty"
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(folder))
+    assert main([kind.plural]) == 1
+    assert f"no {kind.plural} file at {folder}" in " ".join(capsys.readouterr().err.split())
+    folder.mkdir()
+    assert main([kind.plural]) == 0
+    assert f"To add: judgeline {kind.plural} add SLUG" in capsys.readouterr().out
+    assert list(folder.iterdir()) == []
+
+
 def test_a_corpus_brings_the_judges_that_it_names(own: Path, capsys) -> None:
     assert main(["corpora", "add", "softelo-annotations"]) == 0
     assert set(CORPORA.load(None)["softelo-annotations"].judges) <= set(JUDGES.load(None))

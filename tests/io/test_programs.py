@@ -192,6 +192,33 @@ def test_thumbs_on_both_outputs_of_a_test_are_a_vote(tmp_path: Path) -> None:
     assert len(judgeline.rank(path, judge="tone").leaderboard) == 3
 
 
+def test_thumbs_that_a_second_file_repeats_count_once_and_are_refused_where_they_differ(
+    tmp_path: Path,
+) -> None:
+    names = ("large", "middle", "small")
+    rows = [
+        (test, at, name, (test * 7 + at) % 3 != 0)
+        for test in range(90)
+        for at, name in enumerate(names)
+    ]
+    scored = [output(*row, tone=(test * 5 % 11) / 11) for test, row in enumerate(rows)]
+    only_rated = [output(*row) for row in rows[:30]]
+    for one, (*_, thumb) in zip(only_rated, rows, strict=False):
+        one["gradingResult"]["componentResults"] = [
+            {"pass": thumb, "score": int(thumb), "assertion": {"type": "human"}}
+        ]
+    (tmp_path / "whole.json").write_text(evaluation(*scored), encoding="utf-8")
+    before = read_judged_battles(tmp_path, judge="tone").scored
+    (tmp_path / "rated.json").write_text(evaluation(*only_rated), encoding="utf-8")
+    both = read_judged_battles(tmp_path, judge="tone").scored
+    pd.testing.assert_series_equal(both["human_outcome"], before["human_outcome"])
+    (part,) = only_rated[4]["gradingResult"]["componentResults"]
+    part["pass"] = not part["pass"]
+    (tmp_path / "rated.json").write_text(evaluation(*only_rated), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"ratings by people of model 'middle' on test e/1: move"):
+        read_judged_battles(tmp_path, judge="tone")
+
+
 def test_a_score_of_zero_is_asked_about_in_the_words_of_promptfoo(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     outputs = (

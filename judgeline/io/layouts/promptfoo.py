@@ -4,8 +4,9 @@ promptfoo/promptfoo, `src/types/index.ts`: `OutputFile`, `EvaluateSummaryV3`, `G
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -37,15 +38,33 @@ def _battles(given: Given) -> pd.DataFrame:
 
 
 def _voted(battles: pd.DataFrame, thumbs: Sequence[Score]) -> pd.DataFrame:
-    """Return battles with a vote where people rated both outputs: alike they tie."""
+    """Return battles with a vote where people rated both outputs: alike they tie.
+
+    Ratings that two files of one evaluation have alike count once. ValueError if they differ.
+    """
+    by_output: dict[tuple[str, str], dict[str, list[Score]]] = defaultdict(dict)
+    for one in thumbs:
+        by_output[one.question_id, one.model].setdefault(one.file, []).append(one)
     try:
-        votes = paired(thumbs, "people", "")
+        votes = paired(chain.from_iterable(map(_rated_once, by_output.values())), "people", "")
     except OneModelError:
         return battles
     ahead = np.sign(votes["score_a"] - votes["score_b"])
     sides = ["question_id", "model_a", "model_b"]
     votes = votes.assign(human_outcome=(1 + ahead) / 2)[[*sides, "human_outcome"]]
     return battles.merge(votes, on=sides, how="left")
+
+
+def _rated_once(by_file: Mapping[str, list[Score]]) -> list[Score]:
+    """Return the ratings of one output by one of the files that have any, all being alike."""
+    (name, first), *others = by_file.items()
+    for other, ratings in others:
+        if Counter(one.score for one in ratings) != Counter(one.score for one in first):
+            raise ValueError(
+                f"{name} and {other} have other ratings by people of model {first[0].model!r} on "
+                f"test {first[0].question_id}: move the older export out of the folder"
+            )
+    return first
 
 
 def _scores(

@@ -213,6 +213,28 @@ def test_a_run_cut_short_at_a_table_without_gates_leaves_its_judge_out(make_work
     assert settled_judges(instance, "tiny", ["careful"]) == judged[::-1]
 
 
+def test_a_judge_at_work_anew_stands_by_its_last_run(finished):
+    """A comparison made meanwhile would leave it out, and nothing would make that one again."""
+    instance, job = finished.instance, build_definitions().resolve_job_def("judge_job")
+
+    def begin():
+        return instance.create_run_for_job(
+            job,
+            tags={"dagster/partition": "tiny|careful"},
+            asset_selection={dg.AssetKey("beta_folds")},
+        )
+
+    judged = (["careful"], [])
+    stopped = begin()
+    assert settled_judges(instance, "tiny", ["careful"]) == judged
+    instance.report_run_failed(stopped)
+    begin()
+    assert settled_judges(instance, "tiny", ["careful"]) == judged[::-1]
+    assert made(finished) == ["beta_folds"]
+    begin()
+    assert settled_judges(instance, "tiny", ["careful"]) == judged
+
+
 @pytest.mark.parametrize(
     ("later", "is_due"),
     [((), False), ((("a", "ok", "one"),), True), ((("a", "transport", None),), True)],
