@@ -1126,8 +1126,8 @@ def plan(
         Votes behind the human rating that an interval without votes promises to hold; the median
         of the models with votes by default, divided by their design effect.
     **reading
-        ``outcomes``, ``columns``, ``allow_quarantine``, ``component``, ``missing`` and
-        ``same_names`` as for `rank`.
+        ``outcomes``, ``columns``, ``allow_quarantine``, ``component``, ``missing``,
+        ``same_names`` and ``votes`` as for `rank`.
 
     Returns
     -------
@@ -1171,6 +1171,7 @@ def vote(
     allow_quarantine: bool = False,
     missing: Any = None,
     same_names: bool = False,
+    votes: Sequence[Path | str] = (),
 ) -> VotePage:
     """Write the page on which people vote, for the battles that a goal needs.
 
@@ -1189,8 +1190,8 @@ def vote(
         How to rate.
     n_raters : int
         How many people vote: each has battles of its own, and some that all see.
-    judge, outcomes, columns, allow_quarantine, missing, same_names
-        As for `rank`; `columns` names the columns of texts too.
+    judge, outcomes, columns, allow_quarantine, missing, same_names, votes
+        As for `rank`; `columns` names the columns of texts too, and what has a vote is not asked.
 
     Returns
     -------
@@ -1210,7 +1211,8 @@ def vote(
     if n_raters < 1:
         raise ArgumentError(f"n_raters is {n_raters}; expected 1 or more", "n_raters")
     table, named = _identified(battles, columns)
-    told = {"missing": missing, "same_names": same_names, "allow_quarantine": allow_quarantine}
+    told: dict[str, Any] = {"missing": missing, "same_names": same_names, "votes": votes}
+    told |= {"allow_quarantine": allow_quarantine}
     board = rank(table, settings, judge=judge, outcomes=outcomes, columns=named, **told)
     rated = Rated(board.ranking.heldout_ratings, board.leaderboard)
     frontier = frontier_of(rated, settings)

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from voters import embedded, voted
 
 import judgeline
 from judgeline.api import Settings
-from judgeline.cli import main
+from judgeline.cli import VOTED, app, main
 from judgeline.paths import ROOT
 from judgeline.planning import Rated, frontier_of
 from judgeline.usable import readable
@@ -103,6 +104,39 @@ def test_votes_of_a_page_bring_the_model_within_its_goal(file, battles, tmp_path
     assert f"{NEW}: judge and {n_counted} votes" in capsys.readouterr().out
     same = judgeline.rank(file, FAST, votes=files).leaderboard.set_index("model").loc[NEW]
     assert same["rating"] == pytest.approx(row["rating"])
+
+
+def test_votes_reach_every_command_that_reads_battles(file, tmp_path, capsys) -> None:
+    page = judgeline.vote(file, f"place {NEW} within 55", tmp_path / "vote.html", FAST)
+    (votes,) = voted(page.path, lambda *_: "first", tmp_path / "votes")
+    lines = votes.read_text("utf-8").splitlines(keepends=True)[:30]
+    votes.write_text("".join(lines), encoding="utf-8")
+    joined = ["--votes", str(tmp_path / "votes")]
+    for more, n_models in ([], 11), (joined, 12):
+        assert main(["plan", str(file), *more]) == 0
+        assert f"by {n_models} models with votes" in " ".join(capsys.readouterr().out.split())
+    again = ["vote", str(file), "--goal", f"place {NEW} within 30", "--out"]
+    assert main([*again, str(tmp_path / "again.html"), *joined]) == 0
+    asked = {*embedded(tmp_path / "again.html")["battles"]}
+    assert asked
+    assert not asked & {json.loads(line)["key"] for line in lines}
+    seal = tmp_path / "sealed" / "a.json"
+    seal.parent.mkdir()
+    assert main(["seal", str(file), "--out", str(seal), *joined]) == 0
+    assert "0 of them without votes" in capsys.readouterr().out
+    assert main(["verify", str(seal)]) == 0
+    assert "1 of votes, byte by byte" in " ".join(capsys.readouterr().out.split())
+    votes.write_text("")
+    capsys.readouterr()
+    assert main(["verify", str(seal)]) == 2
+    assert "votes-1.jsonl are not what was sealed" in " ".join(capsys.readouterr().out.split())
+
+
+def test_commands_on_a_file_of_battles_share_the_options_that_read_it() -> None:
+    commands = typer.main.get_command(app).commands
+    reading = {one.name for one in VOTED}
+    for name in ("rank", "compare", "gate", "seal", "plan", "vote"):
+        assert reading <= {one.name for one in commands[name].params}, name
 
 
 def test_a_page_is_the_same_for_a_seed_and_sides_are_even(battles, tmp_path) -> None:
