@@ -81,7 +81,7 @@ __all__ = [
     "compare_models", "conformal_quantile", "effective_judges", "evidence_against",
     "interval_frontier", "join_newcomers", "judge_skill", "judge_variance", "judge_worth",
     "leading_evidence_text", "leads_apart", "least_miscoverage", "level_of_look", "may_be_best",
-    "models_needed", "nonconformity_scores", "origin_shift", "rank_models", "rate_by_votes", "rate_pooled",
-    "rate_with_votes", "refit_errors", "require_miscoverage", "running_coverage",
+    "models_needed", "nonconformity_scores", "origin_shift", "rank_models", "rate_by_votes",
+    "rate_pooled", "rate_with_votes", "refit_errors", "require_miscoverage", "running_coverage",
     "sampling_half_width", "tail_ratio", "variance_by_source", "withheld_reason", "withhold",
 ]  # fmt: skip

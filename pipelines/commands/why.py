@@ -55,9 +55,9 @@ class Why:
     the judge over it and over the next model, with the battles that they rest on; `missing` counts
     those without a score by class of failure, and `withheld` says why ratings of this judge are
     not shown. `beyond` warns of a model beyond all that people have rated, else it is empty. A
-    `candidate` has its file and content hash. `origin` is what materialisations say the rating was made of, `made`
-    those in the order of the lineage, and `note` why there are none. Of a pooled rating `judges`
-    have their own rating, weight, and the command that explains it.
+    `candidate` has its file and content hash. `origin` is what materialisations say the rating was
+    made of, `made` those in the order of the lineage, and `note` why there are none. Of a pooled
+    rating `judges` have their own rating, weight, and the command that explains it.
     """
 
     model: str
