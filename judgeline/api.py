@@ -70,6 +70,7 @@ from judgeline.reliability import STRONG_JUDGE, hold_to
 from judgeline.report import (
     JudgeTables,
     Picture,
+    changes_text,
     in_csv,
     interval_figure,
     picture,
@@ -1275,9 +1276,11 @@ def rank_file(
     lenient = {"allow_quarantine": allow_quarantine, "counted": plain is None}
     told = {"missing": missing, "same_names": same_names}
     cast: pd.DataFrame | None = None
+    without: JudgedBattles | None = None
     if votes:
         named = judge, outcomes, columns
-        battles, cast = _joined(path, votes, *named, allow_quarantine=allow_quarantine, **told)
+        joined = _joined(path, votes, *named, allow_quarantine=allow_quarantine, **told)
+        battles, cast, without = joined
     else:
         battles = readable(path, judge, outcomes, columns, **lenient, **told)
     if counts and not battles.is_counted:
@@ -1287,8 +1290,11 @@ def rank_file(
             "counts",
         )
     if component is not None:
-        battles = _connected(battles, component)
+        battles, without = _connected(battles, component), None
     ranking = _rank_or_explain(battles, settings, out)
+    since = "With these votes" if without else "Since the board that this replaces"
+    changed = changes_text(_board_before(out, without, settings), ranking.leaderboard, since)
+    battles = battles._replace(notes=(*battles.notes, *filter(None, [changed.removesuffix(".")])))
     source, digest = _source(path.name, component), _digest(path)
     board = Board(ranking, battles, settings, source, digest, command=command)
     tables = {
@@ -1313,6 +1319,18 @@ def rank_file(
         raise _is_taken(
             f"another run wrote a leaderboard into {out} since this one began"
         ) from error
+
+
+def _board_before(
+    out: Path, without: JudgedBattles | None, settings: Settings
+) -> pd.DataFrame | None:
+    """Return the board of battles without further votes, or that of a folder; None of neither."""
+    try:
+        if without is not None:
+            return rank_battles(without.scored, settings, judge=without.judge).leaderboard
+        return pd.read_csv(out / LEADERBOARD)
+    except (ValueError, QualityGateError, OSError):
+        return None
 
 
 def _joined(

@@ -100,6 +100,7 @@ def findings_of(tables: JudgeTables) -> list[tuple[str, bool]]:
             "of those models are missing."
         )
     warnings += [] if tables.withheld else _threshold_warnings(tables)
+    warnings += [tables.changed] * bool(tables.changed)
     if tables.withheld:
         said = [
             (

@@ -132,6 +132,48 @@ def test_votes_reach_every_command_that_reads_battles(file, tmp_path, capsys) ->
     assert "votes-1.jsonl are not what was sealed" in " ".join(capsys.readouterr().out.split())
 
 
+def test_what_votes_on_one_more_model_do_to_the_others_is_told(battles, tmp_path, capsys) -> None:
+    def hidden(first: int) -> pd.DataFrame:
+        """Return the battles with votes between the first models alone."""
+        late = battles[["model_a", "model_b"]].ge(f"model-{first:02d}").any(axis=1)
+        return battles.assign(human_outcome=battles["human_outcome"].mask(late))
+
+    file, out = tmp_path / "battles.csv", tmp_path / "out"
+    told, boards = [], []
+    for first in (9, 10, 10):
+        hidden(first).to_csv(file, index=False)
+        arguments = ["--out", str(out), "--no-report", "--n-resamples", "0", "--force"]
+        assert main(["rank", str(file), *arguments]) == 0
+        told.append(" ".join(capsys.readouterr().out.split()))
+        boards.append(pd.read_csv(out / "leaderboard.csv").set_index("model"))
+    assert "moves most" not in told[0]  # no board before
+    moved = boards[1]["rating"] - boards[0]["rating"]
+    name = moved.abs().idxmax()
+    assert "by judge and votes, and was by votes for 9 of" in told[1]
+    assert "by judge and votes, and was by judge for 1 of" in told[1]
+    assert f"{name} moves most: {boards[0].loc[name, 'rating']:.0f} before" in told[1]
+    assert f"({moved[name]:+.0f} Elo)" in told[1]
+    assert "moves most" not in told[2]  # the same board again
+    hidden(9).to_csv(file, index=False)
+    late = battles["model_a"].eq("model-09") | battles["model_b"].eq("model-09")
+    votes = tmp_path / "votes.jsonl"
+    lines = [
+        {
+            "page": "p", "key": vote_key(row.battle_id), "rater": "r", "rater_number": 1,
+            "shown_first": "a", "choice": "first" if row.human_outcome else "second",
+            "probability": 0.5, "place": place, "n_possible": 99999,
+            "time": "2026-11-28T01:00:00Z", "seconds": 4.0,
+        }
+        for place, row in enumerate(battles[late].dropna().itertuples(), 1)
+    ]  # fmt: skip
+    votes.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    more = ["--out", str(tmp_path / "joined"), "--no-report", "--n-resamples", "0"]
+    assert main(["rank", str(file), "--votes", str(votes), *more]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "With these votes, the rating is by" in said
+    assert "by judge and votes, and was by votes for 9 of" in said
+
+
 def test_commands_on_a_file_of_battles_share_the_options_that_read_it() -> None:
     commands = typer.main.get_command(app).commands
     reading = {one.name for one in VOTED}
