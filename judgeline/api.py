@@ -40,6 +40,7 @@ from judgeline.intervals import (
 )
 from judgeline.io import (
     COUNT,
+    OF_A_TABLE,
     ArgumentError,
     JudgedBattles,
     as_coded,
@@ -1344,6 +1345,8 @@ def _joined(
     """Return battles with the votes of files joined."""
     table, named = _identified(source, columns)
     read = readable(table, judge, outcomes, named, with_votes=False, **reading)
+    if read.judge == OF_A_TABLE and not isinstance(source, pd.DataFrame):
+        read = read._replace(judge=f"the judge of {Path(source).name}")
     return join_votes(read, read_votes(votes))
 
 

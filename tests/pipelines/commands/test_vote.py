@@ -89,7 +89,9 @@ def test_votes_of_a_page_bring_the_model_within_its_goal(file, battles, tmp_path
     files = voted(page, fair, tmp_path / "votes")
     told = ["rank", str(file), "--votes", str(tmp_path / "votes"), "--out", str(out)]
     assert main([*told, "--no-report", "--n-resamples", "0"]) == 0
-    assert "votes of 3 raters joined" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "votes of 3 raters joined" in said
+    assert "judged by the judge of battles.csv" in said
     row = pd.read_csv(out / "leaderboard.csv").set_index("model").loc[NEW]
     n_votes = sum(len(order) for order in data["raters"])
     n_counted = len({one["key"] for order in data["raters"] for one in order})
