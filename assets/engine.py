@@ -19,7 +19,7 @@ from judgeline.elo.smoothing import SMOOTHING_LEVELS
 from judgeline.settings import Restricted
 from judgeline.steps import Step
 from resources.config.catalog import Catalog
-from resources.tables.store import preview
+from resources.tables.store import ParquetStore, preview
 
 PLACES = {
     "controls": "candidates.controls",
@@ -50,19 +50,22 @@ def step_asset(
     tells: Tells | None = None,
     needs: Collection[str] = (),
     beside: Collection[str] = (),
+    remembers: bool = False,
     columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     **options: Any,
 ) -> dg.AssetsDefinition:
     """Return the asset of a step.
 
     `needs` names inputs that have to be there, though the step could do without them; `beside`
-    names further inputs, which only `tells` reads.
+    names further inputs, which only `tells` reads. One that `remembers` finds the table as it was
+    under ``before``, None where there was none.
     """
     kinds = {
         name: pd.DataFrame if has_to else pd.DataFrame | None for name, has_to in step.takes.items()
     }
     kinds |= dict.fromkeys((*needs, *beside), pd.DataFrame)
     types = {"context": dg.AssetExecutionContext, **kinds, "catalog": Catalog}
+    types |= {"io_manager": dg.ResourceParam[ParquetStore]} if remembers else {}
     declared = inspect.Signature(
         [
             inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind)
@@ -74,9 +77,12 @@ def step_asset(
         given = declared.bind(*positional, **named).arguments
         context, catalog = given.pop("context"), given.pop("catalog")
         settings = recorded(context, catalog, step)
+        store = given.pop("io_manager", None)
         made = step.make(given, settings)
         for name, why in made.notes.get("not_placed", {}).items():
             context.log.warning(f"{name!r} could not be placed: {why}")
+        if store:
+            given["before"] = store.stored(step.name, *corpus_and_judge(context))
         told = tells(context, {**given, step.name: made.table}, settings) if tells else {}
         notes = {name: as_metadata(note) for name, note in made.notes.items()}
         return dg.MaterializeResult(value=made.table, metadata={**notes, **told})

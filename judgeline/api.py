@@ -40,6 +40,7 @@ from judgeline.intervals import (
 )
 from judgeline.io import (
     COUNT,
+    OF_A_TABLE,
     ArgumentError,
     JudgedBattles,
     as_coded,
@@ -70,6 +71,7 @@ from judgeline.reliability import STRONG_JUDGE, hold_to
 from judgeline.report import (
     JudgeTables,
     Picture,
+    changes_text,
     in_csv,
     interval_figure,
     picture,
@@ -1126,8 +1128,8 @@ def plan(
         Votes behind the human rating that an interval without votes promises to hold; the median
         of the models with votes by default, divided by their design effect.
     **reading
-        ``outcomes``, ``columns``, ``allow_quarantine``, ``component``, ``missing`` and
-        ``same_names`` as for `rank`.
+        ``outcomes``, ``columns``, ``allow_quarantine``, ``component``, ``missing``,
+        ``same_names`` and ``votes`` as for `rank`.
 
     Returns
     -------
@@ -1171,6 +1173,7 @@ def vote(
     allow_quarantine: bool = False,
     missing: Any = None,
     same_names: bool = False,
+    votes: Sequence[Path | str] = (),
 ) -> VotePage:
     """Write the page on which people vote, for the battles that a goal needs.
 
@@ -1189,8 +1192,8 @@ def vote(
         How to rate.
     n_raters : int
         How many people vote: each has battles of its own, and some that all see.
-    judge, outcomes, columns, allow_quarantine, missing, same_names
-        As for `rank`; `columns` names the columns of texts too.
+    judge, outcomes, columns, allow_quarantine, missing, same_names, votes
+        As for `rank`; `columns` names the columns of texts too, and what has a vote is not asked.
 
     Returns
     -------
@@ -1210,7 +1213,8 @@ def vote(
     if n_raters < 1:
         raise ArgumentError(f"n_raters is {n_raters}; expected 1 or more", "n_raters")
     table, named = _identified(battles, columns)
-    told = {"missing": missing, "same_names": same_names, "allow_quarantine": allow_quarantine}
+    told: dict[str, Any] = {"missing": missing, "same_names": same_names, "votes": votes}
+    told |= {"allow_quarantine": allow_quarantine}
     board = rank(table, settings, judge=judge, outcomes=outcomes, columns=named, **told)
     rated = Rated(board.ranking.heldout_ratings, board.leaderboard)
     frontier = frontier_of(rated, settings)
@@ -1273,9 +1277,11 @@ def rank_file(
     lenient = {"allow_quarantine": allow_quarantine, "counted": plain is None}
     told = {"missing": missing, "same_names": same_names}
     cast: pd.DataFrame | None = None
+    without: JudgedBattles | None = None
     if votes:
         named = judge, outcomes, columns
-        battles, cast = _joined(path, votes, *named, allow_quarantine=allow_quarantine, **told)
+        joined = _joined(path, votes, *named, allow_quarantine=allow_quarantine, **told)
+        battles, cast, without = joined
     else:
         battles = readable(path, judge, outcomes, columns, **lenient, **told)
     if counts and not battles.is_counted:
@@ -1285,8 +1291,11 @@ def rank_file(
             "counts",
         )
     if component is not None:
-        battles = _connected(battles, component)
+        battles, without = _connected(battles, component), None
     ranking = _rank_or_explain(battles, settings, out)
+    since = "With these votes" if without else "Since the board that this replaces"
+    changed = changes_text(_board_before(out, without, settings), ranking.leaderboard, since)
+    battles = battles._replace(notes=(*battles.notes, *filter(None, [changed.removesuffix(".")])))
     source, digest = _source(path.name, component), _digest(path)
     board = Board(ranking, battles, settings, source, digest, command=command)
     tables = {
@@ -1313,6 +1322,18 @@ def rank_file(
         ) from error
 
 
+def _board_before(
+    out: Path, without: JudgedBattles | None, settings: Settings
+) -> pd.DataFrame | None:
+    """Return the board of battles without further votes, or that of a folder; None of neither."""
+    try:
+        if without is not None:
+            return rank_battles(without.scored, settings, judge=without.judge).leaderboard
+        return pd.read_csv(out / LEADERBOARD)
+    except (ValueError, QualityGateError, OSError):
+        return None
+
+
 def _joined(
     source: pd.DataFrame | Path | str,
     votes: Sequence[Path | str],
@@ -1324,6 +1345,8 @@ def _joined(
     """Return battles with the votes of files joined."""
     table, named = _identified(source, columns)
     read = readable(table, judge, outcomes, named, with_votes=False, **reading)
+    if read.judge == OF_A_TABLE and not isinstance(source, pd.DataFrame):
+        read = read._replace(judge=f"the judge of {Path(source).name}")
     return join_votes(read, read_votes(votes))
 
 

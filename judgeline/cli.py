@@ -81,6 +81,13 @@ Columns = Annotated[
     str | None,
     option("Columns that the file calls otherwise, such as human_outcome=label,model_a=left."),
 ]
+Outcomes = Annotated[
+    str | None,
+    option(
+        "Codes of outcomes, human and judge's: A's, then B's, then any of ties, such as 1/-1/0, "
+        "1/2 or model_a/model_b/tie/both_bad; by default 1/0/0.5."
+    ),
+]
 Missing = Annotated[
     list[str] | None,
     option(
@@ -123,7 +130,7 @@ Level = Annotated[
 ]
 READING = (
     shared("judge", JudgeName),
-    shared("outcomes", Annotated[str | None, option("Codes of outcomes, as for rank.")]),
+    shared("outcomes", Outcomes),
     shared("columns", Columns),
     shared("missing", Missing),
     shared("same_names", SameNames, False),
@@ -157,6 +164,7 @@ def _front_door(
         "rank --counts counts.parquet --out ratings",
     )
 )
+@with_options(*VOTED)
 @with_settings(*STATED)
 def rank(
     context: typer.Context,
@@ -170,18 +178,6 @@ def rank(
             "by auto where it is among them, else by the first."
         ),
     ] = None,
-    judge: JudgeName = None,
-    outcomes: Annotated[
-        str | None,
-        option(
-            "Codes of outcomes, human and judge's: A's, then B's, then any of ties, such as "
-            "1/-1/0, 1/2 or model_a/model_b/tie/both_bad; by default 1/0/0.5."
-        ),
-    ] = None,
-    columns: Columns = None,
-    allow_quarantine: AllowQuarantine = False,
-    missing: Missing = None,
-    same_names: SameNames = False,
     counts: Annotated[
         bool,
         option(
@@ -206,9 +202,8 @@ def rank(
             min=0,
         ),
     ] = None,
-    votes: Votes = None,
     force: Annotated[bool, option("Replace the results that the folder holds.", "--force")] = False,
-    **settings: Any,
+    **options: Any,
 ) -> None:
     """Rate the models of one file of judged battles; no server, no configuration.
 
@@ -232,7 +227,7 @@ def rank(
     from judgeline.io.counting import is_large
     from judgeline.io.formats import files_of
 
-    folder = _folder(out)
+    folder, settings = _folder(out), {name: options.pop(name) for name in STATED}
     if plain_ties and is_large(files_of(file)):
         said = "--plain needs single battles: this large file is read row by row, in minutes and GB"
         complain("Note", said, style="yellow")
@@ -240,18 +235,12 @@ def rank(
         file,
         folder,
         Settings(**settings, methods=tuple(method or ())),
-        judge=judge,
         report=report,
-        outcomes=outcomes,
-        columns=_mapping(columns),
-        allow_quarantine=allow_quarantine,
         force=force,
         counts=counts,
         plain=plain_ties,
         component=component,
-        missing=missing or None,
-        same_names=same_names,
-        votes=_files_of_votes(votes or []),
+        **_stated(options),
         command=shlex.join(["judgeline", *(context.obj or [])]),
     )
     show_ranked(open_console(), board)
@@ -511,7 +500,7 @@ def _rank_of_corpus(names: Sequence[str], corpus: str, judge: str | None) -> _Ra
         "score release-7.seal.json --votes battles-with-votes.csv",
     )
 )
-@with_options(*READING)
+@with_options(*VOTED)
 @with_settings(*STATED)
 def seal(
     file: FileArgument,
@@ -608,9 +597,11 @@ def _of_lineage(group: str, otherwise: str) -> Any:
     epilog=examples(
         "plan battles.csv --half-width 40",
         "plan by-one.csv by-other.csv --half-width 40 --call-price 0.002 --vote-price 0.5",
+        "plan battles.csv --votes votes/",
         "plan --corpus arena --judge careful",
     )
 )
+@with_options(*VOTED[1:])
 def plan(
     files: Annotated[
         list[Path] | None,
@@ -639,10 +630,9 @@ def plan(
             min=1,
         ),
     ] = None,
-    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
-    columns: Columns = None,
     miscoverage: Level = None,
     form: Form = "text",
+    **reading: Any,
 ) -> None:
     """Say what a judge is worth in votes, and what narrows an interval: calls, votes, more judges.
 
@@ -662,13 +652,12 @@ def plan(
     options: dict[str, Any] = {"half_width": half_width, "n_target_votes": target_votes}
     labels: Any = None
     if corpus:
-        _require_of_files(outcomes=outcomes, columns=columns, miscoverage=miscoverage)
+        _require_of_files(**reading, miscoverage=miscoverage)
         rated, rating, labels = _of_lineage(_PLANS, "plan FILE")(corpus, judge or [])
         bought = Prices(*(float("nan") if one is None else one for one in (call_price, vote_price)))
         found = plan_of(rated, rating, prices=bought, **options)
     else:
-        options |= {"outcomes": outcomes, "columns": _mapping(columns)}
-        options |= {"call_price": call_price, "vote_price": vote_price}
+        options |= {"call_price": call_price, "vote_price": vote_price, **_stated(reading)}
         found = plan_file(files or [], _at_level(miscoverage), judge=judge or None, **options)
     if form == "json":
         typer.echo(in_json(json_value(found.as_record())))
@@ -722,7 +711,7 @@ def rates(
         'vote --corpus mine --judge careful --goal "place new-model within 40" --out vote.html',
     )
 )
-@with_options(*READING)
+@with_options(*VOTED)
 @with_settings("seed")
 def vote(
     goal: Annotated[str, option("What the votes are for: 'place MODEL within POINTS' (Elo).")],
@@ -781,20 +770,15 @@ def _files_of_votes(given: Sequence[Path]) -> list[Path]:
 @app.command(
     name="plain", epilog=examples("plain verdicts.csv", "plain 'runs/*.json' --judge tone")
 )
+@with_options(*READING)
 @with_settings("miscoverage")
 def plain_ratings(
     file: FileArgument,
-    judge: JudgeName = None,
-    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
-    columns: Columns = None,
-    missing: Missing = None,
-    same_names: SameNames = False,
-    allow_quarantine: AllowQuarantine = False,
     ties: Annotated[
         Literal["half", "davidson"], option("Ties as half a win, or modelled after Davidson.")
     ] = "half",
     form: Rows = "text",
-    **settings: Any,
+    **options: Any,
 ) -> None:
     """Rate models by verdicts or votes as they are: Bradley-Terry over all battles.
 
@@ -805,13 +789,9 @@ def plain_ratings(
     from judgeline.alone import rate_plain, read_plain
     from judgeline.terminal import machine_readable, show_plain
 
-    told = {
-        "missing": missing or None,
-        "same_names": same_names,
-        "allow_quarantine": allow_quarantine,
-    }
-    read = read_plain(file, judge=judge, outcomes=outcomes, columns=_mapping(columns), **told)
-    ratings = rate_plain(read, ties=ties, **settings)
+    level = options.pop("miscoverage")
+    read = read_plain(file, **_stated(options))
+    ratings = rate_plain(read, ties=ties, miscoverage=level)
     if form == "text":
         show_plain(open_console(), read, ratings, file.name)
     else:
@@ -823,7 +803,7 @@ def plain_ratings(
 def agreement(
     file: FileArgument,
     columns: Columns = None,
-    outcomes: Annotated[str | None, option("Codes of outcomes, as for rank.")] = None,
+    outcomes: Outcomes = None,
     missing: Missing = None,
     form: Rows = "text",
     **settings: Any,

@@ -39,7 +39,7 @@ def compare_on(
     miscoverage : float
         Tolerated share of misses with which the leaderboard was made.
     options : float
-        `margin` and `widening` as of `judgeline.intervals.compare_models`.
+        `margin`, `widening` and `later` as of `judgeline.intervals.compare_models`.
 
     Returns
     -------

@@ -79,10 +79,23 @@ class ReleaseGate:
             *[f"{found.reason[:1].upper()}{found.reason[1:]}."] * bool(found.reason),
         ]
         if self.decision == "cannot tell yet":
-            lines += [found.votes_text(), *self._calls_lines()]
+            lines += [found.votes_text(), *self._margin_lines(), *self._calls_lines()]
         if family_of(self.judge) not in MAKERS.values():
             lines.append("The judge's maker is unknown: nobody checked that it is not the model's.")
         return [*lines, *[found.note] * bool(found.note), self._look_text()]
+
+    def _margin_lines(self) -> list[str]:
+        """Return which margins can be told where votes for this one exceed all that were cast."""
+        found = self.comparison
+        if math.isnan(found.margin_then):
+            return []
+        text = (
+            f"The whole board has {found.n_cast:,.0f} votes. As many more on these two would pass "
+            f"a margin of {found.margin_then:g} Elo, if the difference stays"
+        )
+        if math.isfinite(found.margin_now):
+            text += f"; without any, the next look would pass one of {found.margin_now:g}"
+        return [f"{text}."]
 
     def _calls_lines(self) -> list[str]:
         calls = self.comparison.calls
@@ -194,8 +207,11 @@ def gate_on(
     looked, repeated = _looks(ledger, own, plan)
     look = int(repeated["look"]) if repeated else looked + 1
     level = level_of_look(error, look, planned)
-    widening = tail_ratio(level, miscoverage=miscoverage, n_calibrating=n_voted)
-    found = compare_on(leaderboard, new, current, widening=widening, **options)
+    levels = [level, level_of_look(error, min(look + 1, planned or look + 1), planned)]
+    widening, later = (
+        tail_ratio(one, miscoverage=miscoverage, n_calibrating=n_voted) for one in levels
+    )
+    found = compare_on(leaderboard, new, current, widening=widening, later=later, **options)
     gate = ReleaseGate(
         _DECISIONS[found.answer], found, margin, error, level, look, planned,
         judge, str(ledger or ""), ledger is not None and not looked,

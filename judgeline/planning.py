@@ -91,7 +91,8 @@ class Plan:
 
     def lines(self) -> list[str]:
         """Return what to know, a sentence each."""
-        lines = [_worth_text(row) for row in self.judges.to_dict("records")]
+        rows = self.judges.to_dict("records")
+        lines = [_worth_text(row, self.frontiers[row["judge"]]) for row in rows]
         if self.n_effective == self.n_effective:
             count = len(self.judges)
             lines.append(
@@ -181,7 +182,7 @@ def _told(mix: Mix, calls: int, prices: Prices) -> tuple[float, float, float, fl
     return mix.n_battles * calls, mix.n_votes, cost, mix.half_width
 
 
-def _worth_text(row: Mapping[str, Any]) -> str:
+def _worth_text(row: Mapping[str, Any], frontier: Frontier) -> str:
     worth, least, calls = row["worth"], row["at_least"], row["enough_calls"]
     limit = f"at least {least:.0f}"
     known = f"{worth:.0f} votes a model ({limit})"
@@ -191,7 +192,11 @@ def _worth_text(row: Mapping[str, Any]) -> str:
     text = f"{row['judge']} is worth {text}, by {row['n_models']} models with votes"
     if math.isfinite(calls):
         text += f"; beyond {calls:,.0f} calls a model nothing narrows"
-    return f"{text}."
+    if not math.isfinite(worth):
+        return f"{text}."
+    error, together = frontier.vote_noise / math.sqrt(worth), worth * frontier.design_effect
+    text += f". Its own error, {error:.0f} Elo, is that of {worth:.0f} votes on as many questions"
+    return f"{text}; of votes that share questions as these do it takes {together:.0f}."
 
 
 def _mix_text(row: Mapping[str, Any]) -> str:
@@ -203,9 +208,14 @@ def _mix_text(row: Mapping[str, Any]) -> str:
     )
 
 
-def frontier_note() -> str:
-    """Return what the columns of a frontier assume, as a sentence."""
+def frontier_note(frontiers: Mapping[str, Frontier]) -> str:
+    """Return what the columns of frontiers assume, as sentences."""
+    targets = sorted({round(one.n_target_votes) for one in frontiers.values()})
     return (
+        "A half-width without votes is that of an interval which has to hold a rating by "
+        f"{' or '.join(f'{votes:,}' for votes in targets)} votes, whose noise is in it. One with "
+        "votes has to hold the rating that unlimited votes would give, and is calibrated apart: "
+        "the first votes need not narrow. Neither is the judge's own error, which is in its worth. "
         f"Calls count as narrowing while they are worth {100 * (NARROWEST - 1):.0f} %; votes count "
         "less by the design effect of shared questions, as on a board."
     )

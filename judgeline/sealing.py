@@ -62,7 +62,7 @@ def seal(file: Path, out: Path, settings: Settings, reading: Mapping[str, Any]) 
     settings : Settings
         How to rate.
     reading : mapping of str to object
-        Options of `judgeline.api.rank` that say how the file is read.
+        Options of `judgeline.api.rank` that say how the file is read, files of votes too.
 
     Returns
     -------
@@ -78,14 +78,17 @@ def seal(file: Path, out: Path, settings: Settings, reading: Mapping[str, Any]) 
     if out.exists():
         raise ValueError(f"{out} exists, and a seal is never replaced: name another with --out")
     board, now = rank(file, settings, **reading), _now()
+    plain = {name: value for name, value in reading.items() if name != "votes"}
+    votes = [Path(one) for one in reading.get("votes", ())]
     document: Document = {
         "format": _FORMAT,
         "sealed_at": now,
         "code": code_version(),
         "settings": {name: getattr(settings, name) for name in STATED},
-        "reading": dict(reading),
+        "reading": plain,
         "source": os.path.relpath(file, out.parent),
         "inputs": input_digests(file),
+        "votes": {os.path.relpath(one, out.parent): _digest_of_file(one) for one in votes},
         "board": [_rounded(row) for row in stated_rows(board.leaderboard)],
         "predictions": _predictions(board, now),
     }
@@ -127,10 +130,11 @@ def digest_of(document: Document) -> str:
 def input_digests(file: Path) -> Document:
     """Return the SHA-256 of each file of a source, by its path from there."""
     folder = file if file.is_dir() else file.parent
-    return {
-        os.path.relpath(path, folder): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files_of(file)
-    }
+    return {os.path.relpath(path, folder): _digest_of_file(path) for path in files_of(file)}
+
+
+def _digest_of_file(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def code_version() -> Document:
@@ -217,12 +221,12 @@ def verify(path: Path, file: Path | None = None, *, expect: str | None = None) -
     else:
         problems.append(f"its digest is {document['digest']}, and {expect} was expected")
     source = file or path.parent / document["source"]
-    if changed := changed_inputs(document["inputs"], source):
-        problems += changed
-    else:
-        verified.append(f"inputs: {len(document['inputs'])} of {source}, byte by byte")
-        differing = _differing_rows(document, source)
-        problems += differing
+    votes = {path.parent / name: digest for name, digest in document.get("votes", {}).items()}
+    changed = changed_inputs(document["inputs"], source) + _changed_votes(votes)
+    problems += (differing := changed or _differing_rows(document, source, [*votes]))
+    if not changed:
+        more = f" and {len(votes)} of votes" * bool(votes)
+        verified.append(f"inputs: {len(document['inputs'])} of {source}{more}, byte by byte")
         told = f"the board: {len(document['board'])} models, recomputed to 0.1 Elo"
         verified += [told] * (not differing)
     used = code_version()
@@ -240,9 +244,16 @@ def changed_inputs(sealed: Mapping[str, str], source: Path) -> list[str]:
     return [f"input {name} is not what was sealed" for name in wrong]
 
 
-def _differing_rows(document: Document, source: Path) -> list[str]:
+def _changed_votes(sealed: Mapping[Path, str]) -> list[str]:
+    """Return which files of votes are gone or not those that were sealed."""
+    wrong = [one for one, digest in sealed.items()
+             if not one.is_file() or _digest_of_file(one) != digest]  # fmt: skip
+    return [f"votes {one} are not what was sealed" for one in wrong]
+
+
+def _differing_rows(document: Document, source: Path, votes: Sequence[Path]) -> list[str]:
     """Return the models whose numbers, made again, differ by more than a seal promises."""
-    board = rank(source, Settings(**document["settings"]), **document["reading"])
+    board = rank(source, Settings(**document["settings"]), **document["reading"], votes=votes)
     rows = {row["model"]: json_value(row) for row in stated_rows(board.leaderboard)}
     problems = []
     for row in document["board"]:

@@ -272,7 +272,7 @@ def show_plan(console: Console, found: "Plan", labels: Any = None) -> None:
         for row in found.frontier.itertuples()
     ]
     console.print(plain_table("What narrows one model's interval", columns, rows))
-    console.print(frontier_note(), soft_wrap=True)
+    console.print(frontier_note(found.frontiers), soft_wrap=True)
     if labels is not None:
         title = "Labels for shorter intervals of win rates"
         console.print(plain_table(title, ("of", "chosen by", "plan"), labels[0]))

@@ -346,10 +346,11 @@ def _can_be_stored(value: Any) -> bool:
 
 
 class WithVotes(NamedTuple):
-    """Battles with people's votes joined, and the votes with their battles and weights."""
+    """Battles with people's votes joined, the votes with their weights, and battles without."""
 
     battles: JudgedBattles
     votes: pd.DataFrame
+    without: JudgedBattles
 
 
 def join_votes(battles: JudgedBattles, votes: pd.DataFrame) -> WithVotes:
@@ -371,7 +372,7 @@ def join_votes(battles: JudgedBattles, votes: pd.DataFrame) -> WithVotes:
         )
     counted = count_votes(battles.scored, told)
     notes = (*battles.notes, *counted.notes, *counted.at_random)
-    return WithVotes(battles._replace(scored=counted.battles, notes=notes), told)
+    return WithVotes(battles._replace(scored=counted.battles, notes=notes), told, battles)
 
 
 def of_battles(votes: pd.DataFrame, battle_id: pd.Series) -> pd.DataFrame:

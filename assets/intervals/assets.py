@@ -11,13 +11,14 @@ import pandas as pd
 from assets import thumbnails
 from assets.conditions import follows, table_check
 from assets.engine import step_asset
+from assets.judging.asking import PROGRESS
 from assets.partitions import corpus_and_judge
-from assets.provenance import BEFORE_RATINGS, MADE_FROM, sources_of
+from assets.provenance import BEFORE_RATINGS, CHANGED, MADE_FROM, sources_of
 from judgeline.elo import HeldOutRatings, is_baseline, summarise
 from judgeline.intervals import refit_errors, variance_by_source
 from judgeline.io import as_table
 from judgeline.reliability import failures
-from judgeline.report import evidence_lines, in_markdown, with_texts
+from judgeline.report import changes_text, evidence_lines, in_markdown, with_texts
 from judgeline.steps import intervals
 from judgeline.steps.coding import coded, units
 from judgeline.steps.reliability import gate_of
@@ -58,8 +59,11 @@ def _board_tells(
     sources = sources_of(context, *_MADE_FROM)
     own = {name: getattr(settings, name) for name in intervals.leaderboard.reads}
     origin = {**sources, "rating_settings": {**sources.get("rating_settings", {}), **own}}
+    changed = changes_text(tables["before"], table)
+    if changed:
+        context.log.warning(f"{PROGRESS}{changed}")
     if reason := failures(gate_of(tables["judge_gate"]), withholding=True):
-        return {"withheld": reason, MADE_FROM: origin}
+        return {"withheld": reason, CHANGED: changed, MADE_FROM: origin}
     variance = _variance(tables["scored_battles"], heldout, settings)
     shown = with_texts(table[_SHOWN].round(0), in_markdown)
     lines = evidence_lines(table, tables["conformal_calibration"], as_table(summarise(heldout)))
@@ -71,12 +75,17 @@ def _board_tells(
         "variance_of_intervals": _in_words(variance),
         "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
         "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
+        CHANGED: changed,
         MADE_FROM: origin,
     }
 
 
 leaderboard = step_asset(
-    intervals.leaderboard, "7", tells=_board_tells, beside=["conformal_calibration"]
+    intervals.leaderboard,
+    "7",
+    tells=_board_tells,
+    beside=["conformal_calibration"],
+    remembers=True,
 )
 
 

@@ -1,6 +1,6 @@
 """Diagnostics of a judge: its biases, influential battles, and missing verdicts."""
 
-from judgeline.diagnostics.influence import fewest_to_overtake, fit_influences
+from judgeline.diagnostics.influence import fewest_to_overtake, fit_influences, influence_of
 from judgeline.diagnostics.judge import (
     Diagnostics,
     diagnose_biases,
@@ -24,6 +24,6 @@ from judgeline.diagnostics.missing import (
 __all__ = [
     "MAX_WIDTH", "SCORED", "Diagnostics", "battle_status", "bound_missing", "diagnose_biases",
     "diagnose_judge", "excess_p_values", "expected_calibration_error", "fewest_to_overtake",
-    "fit_beta_with_ties", "fit_influences", "label_calibration", "length_bins", "reliability_curve",
-    "sides_agree", "width_limit",
+    "fit_beta_with_ties", "fit_influences", "influence_of", "label_calibration", "length_bins",
+    "reliability_curve", "sides_agree", "width_limit",
 ]  # fmt: skip

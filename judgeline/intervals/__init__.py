@@ -21,6 +21,7 @@ from judgeline.intervals.conformal import (
     Skill,
     calibrate_intervals,
     calibrating_models,
+    chosen_std_error,
     conformal_quantile,
     judge_skill,
     least_miscoverage,
@@ -38,6 +39,7 @@ from judgeline.intervals.differences import (
 from judgeline.intervals.judge_and_votes import (
     JudgeAndVotes,
     VotedRatings,
+    judge_variance,
     rate_by_votes,
     rate_with_votes,
 )
@@ -75,11 +77,11 @@ __all__ = [
     "Calibrating", "ConformalCalibration", "Difference", "Frontier",
     "JudgeAndVotes", "Leaderboard", "Mix", "RatedModels", "RefitErrors",
     "RunningCoverage", "Skill", "VarianceShares", "VotedRatings", "Worth", "base_of",
-    "calibrate_intervals", "calibrating_models", "cheapest_mix", "compare_models",
-    "conformal_quantile", "effective_judges", "evidence_against",
-    "interval_frontier", "join_newcomers", "judge_skill", "judge_worth", "leading_evidence_text",
-    "leads_apart", "least_miscoverage", "level_of_look", "may_be_best", "models_needed",
-    "nonconformity_scores", "origin_shift", "rank_models", "rate_by_votes", "rate_pooled",
-    "rate_with_votes", "refit_errors", "require_miscoverage", "running_coverage",
+    "calibrate_intervals", "calibrating_models", "cheapest_mix", "chosen_std_error",
+    "compare_models", "conformal_quantile", "effective_judges", "evidence_against",
+    "interval_frontier", "join_newcomers", "judge_skill", "judge_variance", "judge_worth",
+    "leading_evidence_text", "leads_apart", "least_miscoverage", "level_of_look", "may_be_best",
+    "models_needed", "nonconformity_scores", "origin_shift", "rank_models", "rate_by_votes",
+    "rate_pooled", "rate_with_votes", "refit_errors", "require_miscoverage", "running_coverage",
     "sampling_half_width", "tail_ratio", "variance_by_source", "withheld_reason", "withhold",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ not: ranks of all models at once (`judgeline.intervals.board`).
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ Answer = Literal["a above", "b above", "cannot tell"]
 LEAST_VOTED = 8
 """Models with votes below which two models without votes are not compared."""
 
+_WIDEST = 4096.0  # Elo points: no margin that anybody states is that large
 MOST_VOTES = 1_000_000
 """Votes beyond which no plan is made."""
 
@@ -84,8 +85,11 @@ class Difference:
     else NaN; `n_calibrating` models with votes made it. `votes_a` and `votes_b` more votes on the
     models would tell which is above, if the difference stays: 0 where that is told, infinite where
     no number below `MOST_VOTES` would. `calls` more judged battles on each would: infinite where
-    none would, NaN where a model has votes. `reason` says why there is no interval, and `note` adds
-    a caveat about the two models. A model is above if it is by more than minus the `margin`.
+    none would, NaN where a model has votes. Where no such number is found or it is above `n_cast`,
+    the votes of the whole board, `margin_then` is the least margin that as many more votes would
+    tell, and `margin_now` that which the next look tells without; else both are NaN. `reason` says
+    why there is no interval, and `note` adds a caveat about the two models. A model is above if it
+    is by more than minus the `margin`.
     """
 
     model_a: str
@@ -105,6 +109,9 @@ class Difference:
     note: str = ""
     calls: float = math.nan
     margin: float = 0.0
+    n_cast: float = 0.0
+    margin_then: float = math.nan
+    margin_now: float = math.nan
 
     def lines(self) -> list[str]:
         """Return the answer, what it rests on, and what would tell, a sentence each."""
@@ -153,6 +160,7 @@ def compare_models(
     miscoverage: float = 0.1,
     margin: float = 0.0,
     widening: float = 1.0,
+    later: float | None = None,
 ) -> Difference:
     """Return the difference of two models' ratings with an interval that holds the true one.
 
@@ -171,6 +179,8 @@ def compare_models(
         Elo points by which a may be below b and still count as above.
     widening : float
         Factor on the interval's two parts, for another error (`judgeline.intervals.looks`).
+    later : float, optional
+        Factor at the next look, at which more votes, calls or another margin tell; the same.
 
     Returns
     -------
@@ -197,21 +207,51 @@ def compare_models(
             )
     difference = float(models.rating[a] - models.rating[b])
     lower, upper, threshold, n_calibrating, reason = _bounds(models, a, b, miscoverage)
+    difference_below = difference - lower
     if widening != 1:
         lower, upper = (difference + widening * (end - difference) for end in (lower, upper))
     answer: Answer = (
         "a above" if lower > -margin else "b above" if upper < -margin else "cannot tell"
     )
-    votes, calls = (0.0, 0.0), math.nan
+    further: dict[str, Any] = {}
     if answer == "cannot tell":
-        options = {"miscoverage": miscoverage, "margin": margin, "widening": widening}
-        votes = votes_that_tell(models, a, b, **options)
-        calls = calls_that_tell(models, a, b, reach=abs(difference + margin) / widening / threshold)
+        later = widening if later is None else later
+        options = {"miscoverage": miscoverage, "margin": margin, "widening": later}
+        further = _what_tells(models, a, b, later * difference_below, threshold, options)
     evidence = str(models.evidence[a]), str(models.evidence[b])
     return Difference(
         *names, difference, lower, upper, answer, *evidence, threshold, n_calibrating, miscoverage,
-        *votes, reason, calls=calls, margin=margin,
+        reason=reason, margin=margin, **further,
     )  # fmt: skip
+
+
+def _what_tells(
+    models: RatedModels, a: int, b: int, below: float, threshold: float, options: dict[str, float]
+) -> dict[str, float]:
+    """Return the votes, calls and margins that would tell, by their names in `Difference`.
+
+    `below` is how far the next look's interval reaches below the difference.
+    """
+    difference, margin = float(models.rating[a] - models.rating[b]), options["margin"]
+    votes = votes_that_tell(models, a, b, **options)
+    reach = abs(difference + margin) / options["widening"] / threshold
+    n_cast = float(models.n_votes.sum()) / 2
+    told = {"votes_a": votes[0], "votes_b": votes[1], "n_cast": n_cast,
+            "calls": calls_that_tell(models, a, b, reach=reach)}  # fmt: skip
+    if sum(votes) <= n_cast:
+        return told
+    now = math.floor(below - difference) + 1.0 if math.isfinite(below) else math.inf
+    low = float(math.floor(max(margin, -difference)))
+    high = min(now, low + _WIDEST)
+
+    def is_told(at: float) -> bool:
+        return sum(votes_that_tell(models, a, b, **{**options, "margin": at})) <= n_cast
+
+    while is_told(high) and high - low > 1:  # votes tell more of a larger margin
+        middle = float((low + high) // 2)
+        low, high = (low, middle) if is_told(middle) else (middle, high)
+    then = high if is_told(high) else math.nan
+    return {**told, "margin_then": then, "margin_now": now}
 
 
 class _Bounds(NamedTuple):

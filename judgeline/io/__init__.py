@@ -6,6 +6,7 @@ from judgeline.io.files import write_together
 from judgeline.io.formats import SUFFIXES, file_columns, files_of
 from judgeline.io.judged import (
     LENGTHS,
+    OF_A_TABLE,
     JudgedBattles,
     MissingColumnsError,
     read_judged_battles,
@@ -47,9 +48,9 @@ from judgeline.io.scoring import (
 from judgeline.suggest import ArgumentError
 
 __all__ = [
-    "COUNT", "LEAST_SHARE", "LENGTHS", "ONE_SYSTEM", "ORDERS", "PLAIN", "RANKS", "READERS",
-    "SUFFIXES", "ArgumentError", "CorpusRead", "JudgedBattles", "MissingColumnsError", "Stated",
-    "are_plain", "as_coded", "as_numbers", "as_outcome_tables", "as_table", "battles_by",
+    "COUNT", "LEAST_SHARE", "LENGTHS", "OF_A_TABLE", "ONE_SYSTEM", "ORDERS", "PLAIN", "RANKS",
+    "READERS", "SUFFIXES", "ArgumentError", "CorpusRead", "JudgedBattles", "MissingColumnsError",
+    "Stated", "are_plain", "as_coded", "as_numbers", "as_outcome_tables", "as_table", "battles_by",
     "by_question", "by_score", "common_battles", "each_category", "empty", "family_of",
     "file_columns", "files_of", "language_code", "n_battles_of", "parse_codes", "parse_missing",
     "plain_ratings", "questions_of", "read_answers", "read_files", "read_judged_battles",

@@ -133,6 +133,8 @@ _FAILED = "missing-verdict"
 _NO_FAILURE = "a verdict, not a failure"
 FEW_JUDGES = 20  # more in one column look like voters
 _BASELINE = "baseline"  # of files that do not name it
+OF_A_TABLE = "the judge of the table"
+"""Name of the judge of a table that came without any."""
 _GIVEN = Path("table")  # how messages name a table that came as one
 
 

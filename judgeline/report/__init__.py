@@ -14,7 +14,7 @@ from judgeline.report.battles import (
 )
 from judgeline.report.companions import COMPANIONS, COST_COLUMNS
 from judgeline.report.drawing import Chart
-from judgeline.report.evidence import beyond_lines, evidence_lines
+from judgeline.report.evidence import beyond_lines, changes_text, evidence_lines
 from judgeline.report.figures import Illustration, Picture, interval_figure, picture
 from judgeline.report.inert import (
     in_csv,
@@ -42,6 +42,7 @@ __all__ = [
     "Picture",
     "Reading",
     "beyond_lines",
+    "changes_text",
     "evidence_lines",
     "evidence_of",
     "in_csv",

@@ -241,7 +241,7 @@ def browser_of(battles: Sequence[Evidence], *, room: int = MOST_PER_PAGE) -> Bro
     models = sorted({one.model for one in kept}, key=str.casefold)
     kept.sort(key=lambda one: (models.index(one.model), one.influence <= 0))
     told = [
-        "Of each model the battles that raise its rating most and those that lower it most, with "
+        "Of each model the battles that raise the judge's rating of it most or lower it most, with "
         "what it would lose without each (by one Newton step, the other models and the slope as "
         f"they are). Texts end after {count(MOST_TEXT)} characters."
     ]

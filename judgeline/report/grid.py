@@ -70,7 +70,8 @@ lower: from | Elo ~one; made_at: Made | UTC; mae: Mean absolute error | Elo ~one
 mae_rescaled: the same, on a fitted ruler | Elo ~one;
 mean_absolute_error: Mean absolute error | share ~three;
 mean_beta: Mean beta | logits per rubric point ~three; mean_width: Mean width | share ~three;
-measure ~status; median_width: Median width | Elo ~whole; method ~method; metric: Measure ~status;
+measure ~status; median_width: Median width | Elo, over splits ~whole; method ~method;
+metric: Measure ~status;
 moved ~yes; n: Rows ~count; n_battles: Battles | judged ~count;
 n_bought: Bought | by the last run ~count; n_calls: Calls | answered ~count;
 n_failed: Failed | verdicts ~count; n_labelled: Labelled | battles ~count;

@@ -54,6 +54,8 @@ class JudgeTables:
         Prompt, judge, corpus and seeds behind the ratings.
     runs : DataFrame or None
         One row per table: `asset`, `made_at`, `run_id` and `code_version`.
+    changed : str
+        What ratings rest on since the board before; empty if on what they did.
 
     Raises
     ------
@@ -78,6 +80,7 @@ class JudgeTables:
     leads: Sequence[Lead] = ()
     origin: Mapping[str, str] = field(default_factory=dict)
     runs: pd.DataFrame | None = None
+    changed: str = ""
 
     def __post_init__(self) -> None:
         for name, columns in COLUMNS.items():

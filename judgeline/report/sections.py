@@ -36,6 +36,7 @@ from judgeline.report.wording import (
     span,
     status_words,
     surrogacy_text,
+    widths_text,
 )
 
 _ERRORS = "n_models; mae; bias; stretch; spearman; kendall; mean_beta"
@@ -100,6 +101,7 @@ def findings_of(tables: JudgeTables) -> list[tuple[str, bool]]:
             "of those models are missing."
         )
     warnings += [] if tables.withheld else _threshold_warnings(tables)
+    warnings += [tables.changed] * bool(tables.changed)
     if tables.withheld:
         said = [
             (
@@ -158,6 +160,7 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
         slug=tables.judge,
         coverage=coverage,
         basis=basis_text(board),
+        widths=widths_text(board),
         findings=findings_of(tables),
         details=details_of(tables),
         standings=standings_of(board),
@@ -273,8 +276,15 @@ def _judge_headline(tables: JudgeTables) -> list[tuple[str, str, str]]:
     return said
 
 
+def _without_untried(table: pd.DataFrame) -> pd.DataFrame:
+    """Return thresholds without widths where random halves have too few models to try them."""
+    is_untried = np.isinf(table["median_width"].astype(float)) & np.isfinite(table["threshold"])
+    widths = [name for name in ("median_width", "width_min", "width_max") if name in table]
+    return table.assign(**{name: table[name].mask(is_untried) for name in widths})
+
+
 def _conformal(tables: JudgeTables) -> Grid:
-    table = tables.conformal_calibration
+    table = _without_untried(tables.conformal_calibration)
     widths = zip(table["width_min"], table["width_max"], strict=True)
     splits = zip(table["n_splits"], table["n_calibration"], table["n_test"], strict=True)
     table = table.assign(
@@ -303,6 +313,7 @@ def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> SimpleNamespace:
     return SimpleNamespace(
         key="pooled",
         basis=basis_text(board),
+        widths=widths_text(board),
         coverage=percent(1 - miscoverage),
         standings=standings_of(board),
         lines=[text for text, _ in beyond_lines(board)],
@@ -334,7 +345,9 @@ def comparison_grids(comparison: pd.DataFrame, judges: Sequence[JudgeTables]) ->
     A row is a judge and method; without smoothed methods the second grid is left out.
     """
     names = {tables.judge: tables.display_name for tables in judges}
-    named = comparison.assign(judge=[names.get(slug, slug) for slug in comparison["judge"]])
+    named = _without_untried(comparison).assign(
+        judge=[names.get(slug, slug) for slug in comparison["judge"]]
+    )
     is_smoothed = named["method"].str.startswith("smoothed")
     parts = (named[~is_smoothed], named[is_smoothed])
     caption = "One row per judge and method"

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from judgeline.elo import surrogacy_finding
@@ -101,6 +102,14 @@ def rating_text(row: Mapping[str, Any]) -> str:
     low, high = row["lower"], row["upper"]
     ends = UNBOUNDED if math.isinf(high - low) else f"{number(low)} to {number(high)}"
     return f"{number(row['rating'])} ({ends})"
+
+
+def widths_text(leaderboard: pd.DataFrame) -> str:
+    """Return how many intervals of a leaderboard have ends, and their median width, as a clause."""
+    width = (leaderboard["upper"] - leaderboard["lower"]).dropna().astype(float)
+    finite = width[np.isfinite(width)]
+    text = f"{len(finite)} of {len(width)} have ends"
+    return f"{text}, {number(finite.median())} Elo apart in the median" if len(finite) else text
 
 
 def unvoted_text(leaderboard: pd.DataFrame) -> str:

@@ -6,9 +6,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.diagnostics import diagnose_judge, fewest_to_overtake, fit_influences
-from judgeline.elo import BetaFolds, HeldOutRatings, fit_beta_folds
-from judgeline.intervals import leads_apart
+from judgeline.diagnostics import (
+    diagnose_judge,
+    fewest_to_overtake,
+    fit_influences,
+    influence_of,
+)
+from judgeline.elo import (
+    BetaFolds,
+    HeldOutRatings,
+    fit_beta_folds,
+    human_anchors,
+    rating_to_strength,
+)
+from judgeline.intervals import chosen_std_error, judge_variance, leads_apart
 from judgeline.io import as_numbers, as_table
 from judgeline.report import Lead
 from judgeline.steps.candidates import score_candidates
@@ -113,6 +124,50 @@ def influence_table(
     by = ["is_candidate", "model", "size", "battle_id"]
     table = table.assign(size=-table["influence"].abs()).sort_values(by, kind="stable")
     return table[BATTLE_INFLUENCES.columns].reset_index(drop=True)
+
+
+def vote_influences(
+    scored_battles: pd.DataFrame,
+    heldout: HeldOutRatings,
+    settings: Any,
+    model: str,
+    rating: float,
+    *,
+    by_votes: bool = False,
+) -> tuple[pd.DataFrame, float]:
+    """Return the influence of each vote on a model's rating by judge and votes, strongest first.
+
+    The second number is the judge's share: what the rating moves by, an Elo point of the judge's.
+    Both are of the posterior of `combine_with_votes`, by one Newton step. `by_votes` says that the
+    rating is made of votes alone, where the share is 0.
+    """
+    votes = coded(scored_battles, settings, every_vote=True)
+    penalty = settings.l2 if by_votes else _penalty_of_judge(heldout, settings, model)
+    voted, anchors = human_anchors(coded(scored_battles, settings), l2=settings.l2)
+    code = votes.models.index(model)
+    is_a, is_b = votes.model_a == code, votes.model_b == code
+    opponent = np.where(is_a, votes.model_b, votes.model_a)
+    row = np.flatnonzero((is_a | is_b) & (votes.human_outcome >= 0) & voted[opponent])
+    outcome, opponent = votes.human_outcome[row] / 2, opponent[row]
+    outcome = np.where(is_a[row], outcome, 1 - outcome)
+    fixed, strength = anchors[code, (np.cumsum(voted) - 1)[opponent]], rating_to_strength(rating)
+    expected, influence = influence_of(outcome, float(strength), fixed, l2=penalty)
+    table = pd.DataFrame({
+        "model": model, "opponent": np.array(votes.models)[opponent],
+        "battle_id": scored_battles["battle_id"].to_numpy()[row], "influence": influence,
+        "outcome": outcome, "expected": expected,
+    })  # fmt: skip
+    held = 0.0 if by_votes else 2 * penalty / (2 * penalty + (expected * (1 - expected)).sum())
+    return table.sort_values("influence", key=abs, ascending=False, kind="stable"), held
+
+
+def _penalty_of_judge(heldout: HeldOutRatings, settings: Any, model: str) -> float:
+    """Return the judge's rating as a penalty on a model's strength, ``d / (2 v)``, by others."""
+    own = heldout.take((heldout.method == settings.method) & np.isfinite(heldout.rating))
+    is_own, error = own.model == model, chosen_std_error(own, settings.std_error)
+    others = ~is_own & np.isfinite(own.residual + own.human_std_error + error)
+    judge = judge_variance(own.residual[others], own.human_std_error[others], error[others])
+    return float(own.design_effect[is_own][0]) / (2 * judge.of(float(error[is_own][0])))
 
 
 def leads_beside(

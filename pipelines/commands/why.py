@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import (
+    BY_JUDGE,
     OF_THE_JUDGE,
     base_of,
     calibrating_models,
@@ -25,7 +26,7 @@ from judgeline.paths import home
 from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, json_value, strongest
 from judgeline.steps.candidates import score_candidates
 from judgeline.steps.comparison import heldout_of
-from judgeline.steps.diagnostics import influence_table, leads_beside
+from judgeline.steps.diagnostics import influence_table, leads_beside, vote_influences
 from judgeline.steps.intervals import by_judge_alone
 from judgeline.steps.missing import ANSWERED, FOUGHT, account_for
 from judgeline.steps.step import as_columns
@@ -49,13 +50,14 @@ class Why:
 
     `rating` has its interval, threshold, spread and what that is made of, ranks, votes and flags;
     `fold` the slope of the fold that held the model out. `raises` and `lowers` are the battles
-    that move it most, of `n_battles` that count; `leads` are those over it and over the next model,
-    with the battles that they rest on; `missing` counts those without a score by class
-    of failure, and `withheld` says why ratings of this judge are not shown. `beyond` warns of a
-    model beyond all that people have rated, else it is empty. A `candidate` has its
-    file and content hash. `origin` is what materialisations say the rating was made of, `made`
-    those in the order of the lineage, and `note` why there are none. Of a pooled rating `judges`
-    have their own rating, weight, and the command that explains it.
+    that move the judge's rating most, of `n_battles` that count, and of that `judge_share` reaches
+    a rating by judge and votes; `votes` move it most among the model's own. `leads` are those of
+    the judge over it and over the next model, with the battles that they rest on; `missing` counts
+    those without a score by class of failure, and `withheld` says why ratings of this judge are
+    not shown. `beyond` warns of a model beyond all that people have rated, else it is empty. A
+    `candidate` has its file and content hash. `origin` is what materialisations say the rating was
+    made of, `made` those in the order of the lineage, and `note` why there are none. Of a pooled
+    rating `judges` have their own rating, weight, and the command that explains it.
     """
 
     model: str
@@ -72,6 +74,8 @@ class Why:
     raises: list[Evidence] = field(default_factory=list)
     lowers: list[Evidence] = field(default_factory=list)
     n_battles: int = 0
+    votes: list[Mapping[str, Any]] = field(default_factory=list)
+    judge_share: float | None = None
     leads: list[Lead] = field(default_factory=list)
     origin: Mapping[str, Any] = field(default_factory=dict)
     made: list[Made] = field(default_factory=list)
@@ -113,7 +117,9 @@ def explain_rating(
     if judge == POOLED:
         return replace(why, n_battles=int(found.row["n_battles"]), judges=found.own_ratings())
     influences = found.influences()
+    votes, share = found.votes(top)
     why = replace(why, n_battles=len(influences), missing=found.missing())
+    why = replace(why, votes=votes, judge_share=share)
     if found.withheld:
         return why
     evidence = found.evidence(strongest(influences, top))
@@ -210,6 +216,22 @@ class _Rating:
             )
         is_own = found["model"].eq(self._model) & found["is_candidate"].eq(self._is_candidate)
         return found[is_own]
+
+    def votes(self, most: int) -> tuple[list[Mapping[str, Any]], float | None]:
+        """Return the votes that move the board's rating most, and the share of the judge in it."""
+        evidence, heldout = str(self.row["evidence"]), self._read("heldout_ratings")
+        is_of_votes = not self._is_candidate and evidence not in ("", BY_JUDGE)
+        if heldout is None or not is_of_votes or self.method != self.row["method"]:
+            return [], None
+        found, share = vote_influences(
+            self._need("scored_battles"),
+            as_columns(HeldOutRatings, heldout),
+            self._definition.rating,
+            self._model,
+            float(self.row["rating"]),
+            by_votes=not evidence.startswith("judge"),
+        )
+        return strongest(found, most).to_dict("records"), share
 
     def leads(self) -> list[Lead]:
         """Return the leads beside the model's place and their battles; none of a candidate."""

@@ -52,11 +52,14 @@ def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
         lines.append(Line(0, "battles without a score", counts))
     if why.withheld:
         lines.append(Line(0, "ratings withheld", f"{why.withheld}; so no battle has an influence"))
-    lines += [Line(0, "what holds its place", lead_text(lead)) for lead in why.leads]
+    held = "what holds its place" + " by the judge alone" * bool(why.votes)
+    lines += [Line(0, held, lead_text(lead)) for lead in why.leads]
+    lines += _votes(why)
+    whose = "the judge's rating" if why.votes else "the rating"
     for sign, battles in (("raise", why.raises), ("lower", why.lowers)):
         if battles:
             of = f"{len(battles)} of {why.n_battles} that count"
-            lines.append(Line(2, f"Battles that {sign} the rating most ({of})"))
+            lines.append(Line(2, f"Battles that {sign} {whose} most ({of})"))
         for evidence in battles:
             lines += _battle(evidence, full_text)
     return [Line(one.level, inert(one.label), inert(one.value)) for one in [*lines, *_origin(why)]]
@@ -75,11 +78,16 @@ def _rating(why: Why) -> Iterator[Line]:
         yield Line(0, "evidence", str(own["evidence"]))
     if own["judge_rating"] is not None and own["evidence"] != BY_JUDGE:
         alone = f"{own['judge_rating']:.1f} Elo, as if nobody had voted on it"
-        yield Line(0, "by the judge alone", alone)
+        yield Line(0, "by the judge alone", alone + _share_text(why.judge_share))
     if own["judge_lower"] is not None:
         yield Line(0, "its interval", _interval(own))
     if why.by_method:
         yield Line(0, "by method", _by_method(why))
+
+
+def _share_text(share: float | None) -> str:
+    """Return how far the judge's rating moves the board's, if its votes count too."""
+    return "" if share is None else f"; a point more of it moves the rating by {share:.2f}"
 
 
 def _human(why: Why) -> Iterator[Line]:
@@ -166,6 +174,17 @@ def _judges(why: Why) -> Iterator[Line]:
             rating = f"{own['judge_rating']:.1f} Elo ({ends}) by {own['method']}"
         weight = f"weight {own['weight']:.2f} in both means"
         yield Line(0, judge, f"{rating}; {weight}; next: {own['next']}")
+
+
+def _votes(why: Why) -> Iterator[Line]:
+    """Return the votes that move a rating by judge and votes most, a line each."""
+    if why.votes:
+        of = f"{len(why.votes)} of {why.rating['n_votes']}"
+        yield Line(2, f"Votes that move the rating most ({of})")
+    for vote in why.votes:
+        share = f"counts as {vote['outcome']:.2f} of a win, {vote['expected']:.2f} expected"
+        label = f"{vote['influence']:+.2f} Elo against {vote['opponent']}"
+        yield Line(0, label, f"{share}; battle {vote['battle_id']}")
 
 
 def _battle(evidence: Evidence, full_text: bool) -> Iterator[Line]:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,11 @@ def test_the_worth_of_real_judges(name: str, worth: int, crossing: int) -> None:
     assert round(votes) == worth
     assert 0.5 < votes / crossing < 2
     assert f"is worth {worth} votes a model (at least " in found.lines()[0]
+    (frontier,) = found.frontiers.values()
+    told = re.search(r"own error, (\d+) Elo, .* it takes (\d+)\.", found.lines()[0])
+    error, together = (int(part) for part in told.groups())
+    shared = frontier.vote_noise * math.sqrt(frontier.design_effect / together)
+    assert error == pytest.approx(shared, rel=0.05)  # one error, by either kind of votes
 
 
 @real

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from report_examples import HOSTILE
 
-from judgeline.report import beyond_lines, evidence_lines
+from judgeline.report import beyond_lines, changes_text, evidence_lines
 
 NAN = math.nan
 GOOD = {"miscoverage": 0.1, "skill": 0.81, "skill_lower": 0.4, "skill_upper": 0.95, "floor": 10.4}
@@ -53,6 +53,24 @@ def test_a_good_judge_has_five_sentences_and_no_warning() -> None:
     assert len(said) == 5
     # a count of intervals that calibrated one another is n less a tenth of n for any judge
     assert not [text for text, _ in said if re.search("interval.*hold|hold.*interval", text)]
+
+
+def test_a_board_says_what_its_ratings_rest_on_since_the_one_before() -> None:
+    now = board(*VOTED, NEW).assign(evidence="judge and 30 votes", basis="average: 20 others")
+    was = now.assign(evidence="judge and 12 votes", basis="average: 21 others", rating=1.0)
+    assert changes_text(was, now) == ""  # more votes, other ratings, the same method
+    assert changes_text(None, now) == ""
+    by_votes = was.assign(evidence=["12 votes", "12 votes", "judge and 1 vote", "judge"])
+    by_votes["rating"] = now["rating"] - [3.0, -8.0, 2.0, 1.0]
+    assert changes_text(by_votes, now) == (
+        "Since the board before, the rating is by judge and votes, and was by votes for 2 of 4; "
+        "the rating is by judge and votes, and was by judge for 1 of 4 models. bee moves most: "
+        "1508 before, 1500 now (-8 Elo)."
+    )
+    gap = was.assign(basis="gap: 19 others", rating=now["rating"]).iloc[1:]
+    assert "the judge's rating is by average, and was by gap for 3 of 3 models" in changes_text(
+        gap, now
+    )
 
 
 def test_the_ledger_counts_scored_predictions_of_the_method_with_ends() -> None:

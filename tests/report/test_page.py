@@ -7,6 +7,7 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from report_examples import (
@@ -184,6 +185,18 @@ def test_the_leader_is_the_first_of_the_board_or_none(tmp_path: Path) -> None:
     assert f"{escape(first)} leads: " in usual
 
 
+def test_widths_that_no_half_could_try_are_not_called_unbounded(tmp_path: Path) -> None:
+    tables = example_judge()
+    widths = dict.fromkeys(["median_width", "width_min", "width_max"], np.inf)
+    counts = []
+    for more in ({}, widths, {**widths, "threshold": np.inf}):
+        conformal = tables.conformal_calibration.assign(**more)
+        found = judge(conformal_calibration=conformal)
+        page = write(tmp_path / f"{len(counts)}.html", [found], comparison=None)
+        counts.append(page.count("unbounded"))
+    assert counts[0] == counts[1] < counts[2]
+
+
 def test_tables_of_an_earlier_version_are_shown(tmp_path: Path) -> None:
     tables = example_judge()
     splits = ["excess_sd", "n_structured", "structured_coverage", "structured", "structured_below"]
@@ -193,7 +206,11 @@ def test_tables_of_an_earlier_version_are_shown(tmp_path: Path) -> None:
     conformal = tables.conformal_calibration.drop(columns=splits)
     old = judge(leaderboard=board, conformal_calibration=conformal)
     html = write(tmp_path / "old.html", [old], comparison=None)
-    assert "90 % intervals. By the judge alone they are rated by soft. " in html
+    said = re.search(r"90 % intervals: (\d+) of (\d+) have ends, (\d+) Elo apart", html)
+    finite = (board["upper"] - board["lower"]).replace(np.inf, np.nan).dropna()
+    known = [len(finite), len(board), round(finite.median())]
+    assert [int(part) for part in said.groups()] == known
+    assert "By the judge alone they are rated by soft. " in html
     assert "Skill: not measured, with 13 models that have votes." in html
     assert "Missing verdicts" not in html
     assert "simulation" not in html.split("</style>")[1].lower()

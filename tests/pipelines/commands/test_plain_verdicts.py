@@ -228,7 +228,7 @@ def test_a_run_rates_plain_verdicts_on_battles_with_votes(
     assert set(scored["score_difference"]) == {-1.0, -0.5, 0.5, 1.0}
     board = workshop.stored("leaderboard", "tiny", "recorded")
     assert board["rating"].notna().all()
-    origin, _ = runs_behind(workshop.instance, "tiny", "recorded")
+    origin, *_ = runs_behind(workshop.instance, "tiny", "recorded")
     assert origin["score basis"] == SAID  # which the report shows
     assert re.match(r"\d+% from the judge.s verdicts .* Elo\); ", origin["variance of intervals"])
     tables = workshop.tables.create_io_manager(None)

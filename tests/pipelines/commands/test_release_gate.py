@@ -54,6 +54,30 @@ def test_three_answers_have_three_codes(home, capsys, new, current, margin, code
     assert f"a new ledger: {home / 'arena.gate.jsonl'}" in " ".join(shown.split())
 
 
+def test_beyond_the_votes_of_a_board_margins_are_named_that_can_be_told(tmp_path) -> None:
+    board, ledger = hand_made_board(14), tmp_path / "looks.jsonl"
+    pair = {"new": "voted-2", "current": "voted-3"}
+
+    def look(margin: float, book=ledger):
+        return gate_on(board, **pair, margin=margin, ledger=book, **LEVEL)
+
+    near = look(101.0)  # 1 Elo from the difference
+    found = near.comparison
+    assert sum((found.votes_a, found.votes_b)) > found.n_cast == board["n_votes"].sum() / 2
+    said = " ".join(near.lines())
+    assert f"would pass a margin of {found.margin_then:g} Elo, if the difference stays" in said
+    assert f"the next look would pass one of {found.margin_now:g}." in said
+    for margin, is_within in ((found.margin_then, True), (found.margin_then - 1, False)):
+        other = look(margin, tmp_path / f"{margin}.jsonl").comparison
+        assert (other.votes_a + other.votes_b <= other.n_cast) is is_within
+    assert look(found.margin_now).look == 2
+    assert look(found.margin_now).passes
+    again = tmp_path / "again.jsonl"
+    look(101.0, again)
+    assert not look(found.margin_now - 1.1, again).passes
+    assert "The whole board has" not in " ".join(look(100 + 35.0, again).lines())
+
+
 def test_the_interval_is_that_of_the_look() -> None:
     found = gate_on(hand_made_board(14), **PAIR, margin=20, **LEVEL)
     half = half_of(0.05, 12)  # no ledger: one look

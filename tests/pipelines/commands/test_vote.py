@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from voters import embedded, voted
 
 import judgeline
 from judgeline.api import Settings
-from judgeline.cli import main
+from judgeline.cli import VOTED, app, main
 from judgeline.paths import ROOT
 from judgeline.planning import Rated, frontier_of
 from judgeline.usable import readable
@@ -88,7 +89,9 @@ def test_votes_of_a_page_bring_the_model_within_its_goal(file, battles, tmp_path
     files = voted(page, fair, tmp_path / "votes")
     told = ["rank", str(file), "--votes", str(tmp_path / "votes"), "--out", str(out)]
     assert main([*told, "--no-report", "--n-resamples", "0"]) == 0
-    assert "votes of 3 raters joined" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "votes of 3 raters joined" in said
+    assert "judged by the judge of battles.csv" in said
     row = pd.read_csv(out / "leaderboard.csv").set_index("model").loc[NEW]
     n_votes = sum(len(order) for order in data["raters"])
     n_counted = len({one["key"] for order in data["raters"] for one in order})
@@ -103,6 +106,81 @@ def test_votes_of_a_page_bring_the_model_within_its_goal(file, battles, tmp_path
     assert f"{NEW}: judge and {n_counted} votes" in capsys.readouterr().out
     same = judgeline.rank(file, FAST, votes=files).leaderboard.set_index("model").loc[NEW]
     assert same["rating"] == pytest.approx(row["rating"])
+
+
+def test_votes_reach_every_command_that_reads_battles(file, tmp_path, capsys) -> None:
+    page = judgeline.vote(file, f"place {NEW} within 55", tmp_path / "vote.html", FAST)
+    (votes,) = voted(page.path, lambda *_: "first", tmp_path / "votes")
+    lines = votes.read_text("utf-8").splitlines(keepends=True)[:30]
+    votes.write_text("".join(lines), encoding="utf-8")
+    joined = ["--votes", str(tmp_path / "votes")]
+    for more, n_models in ([], 11), (joined, 12):
+        assert main(["plan", str(file), *more]) == 0
+        assert f"by {n_models} models with votes" in " ".join(capsys.readouterr().out.split())
+    again = ["vote", str(file), "--goal", f"place {NEW} within 30", "--out"]
+    assert main([*again, str(tmp_path / "again.html"), *joined]) == 0
+    asked = {*embedded(tmp_path / "again.html")["battles"]}
+    assert asked
+    assert not asked & {json.loads(line)["key"] for line in lines}
+    seal = tmp_path / "sealed" / "a.json"
+    seal.parent.mkdir()
+    assert main(["seal", str(file), "--out", str(seal), *joined]) == 0
+    assert "0 of them without votes" in capsys.readouterr().out
+    assert main(["verify", str(seal)]) == 0
+    assert "1 of votes, byte by byte" in " ".join(capsys.readouterr().out.split())
+    votes.write_text("")
+    capsys.readouterr()
+    assert main(["verify", str(seal)]) == 2
+    assert "votes-1.jsonl are not what was sealed" in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_votes_on_one_more_model_do_to_the_others_is_told(battles, tmp_path, capsys) -> None:
+    def hidden(first: int) -> pd.DataFrame:
+        """Return the battles with votes between the first models alone."""
+        late = battles[["model_a", "model_b"]].ge(f"model-{first:02d}").any(axis=1)
+        return battles.assign(human_outcome=battles["human_outcome"].mask(late))
+
+    file, out = tmp_path / "battles.csv", tmp_path / "out"
+    told, boards = [], []
+    for first in (9, 10, 10):
+        hidden(first).to_csv(file, index=False)
+        arguments = ["--out", str(out), "--no-report", "--n-resamples", "0", "--force"]
+        assert main(["rank", str(file), *arguments]) == 0
+        told.append(" ".join(capsys.readouterr().out.split()))
+        boards.append(pd.read_csv(out / "leaderboard.csv").set_index("model"))
+    assert "moves most" not in told[0]  # no board before
+    moved = boards[1]["rating"] - boards[0]["rating"]
+    name = moved.abs().idxmax()
+    assert "by judge and votes, and was by votes for 9 of" in told[1]
+    assert "by judge and votes, and was by judge for 1 of" in told[1]
+    assert f"{name} moves most: {boards[0].loc[name, 'rating']:.0f} before" in told[1]
+    assert f"({moved[name]:+.0f} Elo)" in told[1]
+    assert "moves most" not in told[2]  # the same board again
+    hidden(9).to_csv(file, index=False)
+    late = battles["model_a"].eq("model-09") | battles["model_b"].eq("model-09")
+    votes = tmp_path / "votes.jsonl"
+    lines = [
+        {
+            "page": "p", "key": vote_key(row.battle_id), "rater": "r", "rater_number": 1,
+            "shown_first": "a", "choice": "first" if row.human_outcome else "second",
+            "probability": 0.5, "place": place, "n_possible": 99999,
+            "time": "2026-11-28T01:00:00Z", "seconds": 4.0,
+        }
+        for place, row in enumerate(battles[late].dropna().itertuples(), 1)
+    ]  # fmt: skip
+    votes.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    more = ["--out", str(tmp_path / "joined"), "--no-report", "--n-resamples", "0"]
+    assert main(["rank", str(file), "--votes", str(votes), *more]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "With these votes, the rating is by" in said
+    assert "by judge and votes, and was by votes for 9 of" in said
+
+
+def test_commands_on_a_file_of_battles_share_the_options_that_read_it() -> None:
+    commands = typer.main.get_command(app).commands
+    reading = {one.name for one in VOTED}
+    for name in ("rank", "compare", "gate", "seal", "plan", "vote"):
+        assert reading <= {one.name for one in commands[name].params}, name
 
 
 def test_a_page_is_the_same_for_a_seed_and_sides_are_even(battles, tmp_path) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from browsing import fits, opened, show
 from rich.console import Console
+from scipy.optimize import brentq
 
 from assets.provenance import MADE_FROM
 from judgeline.cli import main
@@ -94,6 +95,40 @@ def test_a_rating_is_that_of_the_board_with_everything_behind_it(ask, finished, 
     assert all('"response_1"' in reading.answer for reading in strongest.readings)
     assert strongest.instruction
     assert strongest.completion != strongest.opponent_completion
+
+
+def test_votes_are_among_what_moves_a_rating_by_judge_and_votes(ask, finished, best):
+    why, share = ask(best, top=1000), ask(best, top=1).judge_share
+    votes, row = pd.DataFrame(why.votes), why.rating
+    scored = finished.stored("scored_battles", "tiny", "careful").set_index("battle_id")
+    own = scored[scored["human_outcome"].notna()]
+    own = own[own["model_a"].eq(best) | own["model_b"].eq(best)]
+    assert {*votes["battle_id"]} == {*own.index}
+    told = own["human_outcome"].where(own["model_a"].eq(best), 1 - own["human_outcome"])
+    votes = votes.set_index("battle_id")
+    assert votes["outcome"].to_dict() == told.to_dict()
+    chance = votes["expected"]
+    pull = share / (1 - share) * (chance * (1 - chance)).sum()  # d / v of the posterior
+    moved = (row["rating"] - row["judge_rating"]) * np.log(10) / 400
+    assert (votes["outcome"] - chance).sum() == pytest.approx(pull * moved, rel=1e-6)
+    strongest = votes["influence"].abs().idxmax()
+    anchors = np.log(1 / chance - 1)  # below the rating, in logits
+
+    def left(step):
+        kept = votes.index != strongest
+        fresh = 1 / (1 + np.exp(-(step - anchors[kept])))
+        return (votes["outcome"][kept] - fresh).sum() - pull * (moved + step)
+
+    without = brentq(left, -1, 1) * 400 / np.log(10)
+    assert -without == pytest.approx(votes.loc[strongest, "influence"], rel=0.02)
+    text = printed(ask(best, top=1))
+    assert f"a point more of it moves the rating by {share:.2f}" in text
+    assert "Votes that move the rating most (2 of" in text
+    assert "Battles that raise the judge's rating most (1 of" in text
+    assert "what holds its place by the judge alone" in text
+    alone = printed(ask(best, top=1, method="soft"))
+    assert "Votes that move" not in alone
+    assert "Battles that raise the rating most" in alone
 
 
 def test_what_holds_a_place_is_few_battles_of_the_corpus(ask, finished, best):

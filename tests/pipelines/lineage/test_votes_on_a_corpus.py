@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import time
+from html import unescape
 from pathlib import Path
 
 import dagster as dg
@@ -14,6 +15,8 @@ from upath import UPath
 from voters import embedded, voted
 
 import judgeline
+from assets.partitions import corpus_judge_key
+from assets.provenance import latest, metadata_of
 from assets.voting.assets import read_files
 from judgeline.cli import main
 from judgeline.tables.corpus import VOTES
@@ -39,6 +42,12 @@ def drop(workshop, *files: Path) -> Path:
     return folder
 
 
+def changes(workshop) -> str:
+    """Return what the newest leaderboard says of the one before it."""
+    made = latest(workshop.instance, "leaderboard", corpus_judge_key("tiny", "careful"))
+    return str(metadata_of(made)["changed"])
+
+
 def requested(workshop, monkeypatch) -> list[str]:
     """Return the corpora whose folder of votes the sensor has read."""
     monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
@@ -62,7 +71,9 @@ def test_dropped_votes_count_as_in_rank_and_are_withdrawn_with_their_file(
     workshop.install(monkeypatch)
     before, page = workshop.files(), tmp_path / "vote.html"
     scored = workshop.stored("scored_battles", "tiny", "careful")
-    new = unvoted(workshop.stored("leaderboard", "tiny", "careful"))
+    was = workshop.stored("leaderboard", "tiny", "careful")
+    assert changes(workshop) == ""
+    new = unvoted(was)
     ask = ["vote", "--corpus", "tiny", "--goal", f"place {new} within 60", "--out", str(page)]
     assert main([*ask, "--raters", "3"]) == 1
     assert "careful, hasty; name one with --judge" in capsys.readouterr().err
@@ -107,6 +118,13 @@ def test_dropped_votes_count_as_in_rank_and_are_withdrawn_with_their_file(
     } == set()
     ranked = as_ranked(scored, workshop, files)
     board = workshop.stored("leaderboard", "tiny", "careful")
+    changed = changes(workshop)
+    assert changed.startswith("Since the board before, the rating is by judge and votes, and was")
+    assert "and was by judge for 1 of" in changed
+    moved = board.set_index("model")["rating"] - was.set_index("model")["rating"]
+    assert f"{moved.abs().idxmax()} moves most: " in changed
+    page_of_judges = (workshop.home / "reports" / "tiny.html").read_text("utf-8")
+    assert changed.split(": ")[0] in unescape(page_of_judges)
     n_votes = len({one["key"] for order in embedded(page)["raters"] for one in order})
     assert board.set_index("model").loc[new, "evidence"] == f"judge and {n_votes} votes"
     pd.testing.assert_frame_equal(
