@@ -103,7 +103,8 @@ def read_due(folder: Folder, now: float) -> tuple[str, str]:
         return "", why
     if any(seen.content_hash for seen in waiting):  # it is being replaced, not withdrawn
         return "", why
-    wanted = f":{folder.contents or _NONE}"
+    # a file exchanged for another under a new name is no repetition: the contents made differ
+    wanted = f":{folder.made or _NONE}:{folder.contents or _NONE}"
     if why := _why_not_again(folder, wanted, now) or folder.hindrance:
         return "", why
     return f"{folder.kind}:{folder.corpus}:{last.run_id if last else 'first'}{wanted}", ""

@@ -128,14 +128,14 @@ def _wanted(
 
 
 def in_use(instance: dg.DagsterInstance, catalog: Catalog) -> tuple[set[str], set[str]]:
-    """Return the corpora that were read, and the judges that were asked or that those name."""
+    """Return the corpora that were read, and the judges that were asked, named there, or added."""
     read = {
         corpus
         for asset in ("raw_battles", "learnt_ratings")
         for corpus in instance.get_materialized_partitions(dg.AssetKey(asset))
     }
     asked = instance.get_materialized_partitions(dg.AssetKey("verdicts"))
-    judges = {judge for pair in asked for judge in pair.split("|")[1:]}
+    judges = {judge for pair in asked for judge in pair.split("|")[1:]} | {*catalog.own_judges()}
     known = catalog.corpora()
     for corpus in (known[slug] for slug in read & set(known)):
         with suppress(ValueError):  # a corpus that nobody can judge names nobody

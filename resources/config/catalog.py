@@ -1,5 +1,6 @@
 """The corpora, judges and embeddings that a person has configured, looked up by slug."""
 
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,10 @@ class Catalog(dg.ConfigurableResource):  # type: ignore[type-arg]
     def judges(self) -> dict[str, JudgeDefinition]:
         """Return the configured judges by slug."""
         return self._known(JUDGES)
+
+    def own_judges(self) -> Collection[str]:
+        """Return the slugs of the judges that a person has added to `config/local`."""
+        return () if self.judges_file else JUDGES.load(JUDGES.own_file)
 
     def corpus(self, slug: str) -> CorpusDefinition:
         """Return one corpus; ValueError with close matches if nothing is configured under it."""

@@ -57,9 +57,11 @@ def read(
     *runs: tuple[dg.DagsterRunStatus, str], contents: str = "A", ago: float = 60, **found: Any
 ) -> Folder:
     """A folder, and runs to read contents, newest first; the newest ended so many seconds ago."""
+    made = found.get("made") or "none"
+    keys = [of and f"candidates:c:x:{of if ':' in of else f'{made}:{of}'}" for _, of in runs]
     records = [
-        Run(f"r{len(runs) - place}", status, ended=NOW - ago, key=of and f"candidates:c:x:{of}")
-        for place, (status, of) in enumerate(runs)
+        Run(f"r{len(runs) - place}", status, ended=NOW - ago, key=keys[place])
+        for place, (status, _) in enumerate(runs)
     ]
     return Folder("c", contents, **{"files": [COMPLETE], "runs": records, **found})
 
@@ -76,6 +78,10 @@ READ_DUE = {
     "left out twice": (read((SUCCESS, "A"), (SUCCESS, "A")), "r2:A"),
     "left out thrice, not in a row": (read(*[(SUCCESS, "A"), (SUCCESS, "")] * 3), "r6:A"),
     "read by hand after it was cancelled": (read((SUCCESS, ""), (CANCELED, "A")), "r2:A"),
+    "withdrawn after it was exchanged under new names": (
+        read(*[(SUCCESS, f"{one}:none") for one in "ABA"], contents="", files=[], made="B"),
+        "r3:none",
+    ),
     "another file grows": (read(files=[COMPLETE, GROWING]), "first:A"),
 }
 READ_NOT_DUE = {
@@ -99,7 +105,9 @@ READ_NOT_DUE = {
 @pytest.mark.parametrize("case", READ_DUE)
 def test_what_is_to_be_read(case: str) -> None:
     folder, key = READ_DUE[case]
-    assert read_due(folder, NOW) == (f"candidates:c:{key}", "")
+    run, contents = key.split(":")
+    expected = f"candidates:c:{run}:{folder.made or 'none'}:{contents}"
+    assert read_due(folder, NOW) == (expected, "")
 
 
 @pytest.mark.parametrize("case", READ_NOT_DUE)

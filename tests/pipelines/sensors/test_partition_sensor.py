@@ -103,6 +103,19 @@ def test_only_what_is_in_use_is_a_partition(office):
     assert office.instance.get_dynamic_partitions("corpus") == ["c"]
 
 
+def test_a_judge_added_before_the_first_look_is_a_partition(office, monkeypatch):
+    """As by `judgeline judges add` and then `judgeline ui` for the first time."""
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(office.folder))
+    monkeypatch.setattr(Office, "catalog", property(lambda _: Catalog()))
+    office.configure(judges=["one"], paid=["never-asked"])
+    (office.folder / "local").mkdir()
+    (office.folder / "local" / "judges.yaml").write_text(f"added: {PAID}")
+    office.look()
+    assert office.judges == ["added", "one"]
+    office.look()
+    assert office.judges == ["added", "one"]
+
+
 def test_a_recorded_judge_is_a_partition_where_its_verdicts_came(office):
     recorded = "{display_name: R, family: f, kind: recorded}"
     (office.folder / "judges.yaml").write_text(f"came: {recorded}\nelsewhere: {recorded}")
