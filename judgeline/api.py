@@ -391,15 +391,10 @@ def rank(
         cannot be used.
     """
     told: dict[str, Any] = {"missing": missing, "same_names": same_names}
-    told |= {"allow_quarantine": allow_quarantine}
+    told |= {"allow_quarantine": allow_quarantine, "counted": True}
     settings = _settled(settings, miscoverage=miscoverage, seed=seed, method=method)
     battles = table_or_path(battles)
-    if votes:
-        read = _joined(battles, votes, judge, outcomes, columns, **told).battles
-    else:
-        read = readable(battles, judge, outcomes, columns, counted=True, **told)
-    if component is not None:
-        read = _connected(read, component)
+    read = _read(battles, votes, component, judge, outcomes, columns, **told).battles
     ranking = rank_battles(read.scored, settings, judge=read.judge)
     if isinstance(battles, pd.DataFrame):
         return Board(ranking, read, settings, _source("a table", component))
@@ -1274,24 +1269,15 @@ def rank_file(
     line as it was typed.
     """
     _require_writable(out, force=force)
-    lenient = {"allow_quarantine": allow_quarantine, "counted": plain is None}
-    told = {"missing": missing, "same_names": same_names}
-    cast: pd.DataFrame | None = None
-    without: JudgedBattles | None = None
-    if votes:
-        named = judge, outcomes, columns
-        joined = _joined(path, votes, *named, allow_quarantine=allow_quarantine, **told)
-        battles, cast, without = joined
-    else:
-        battles = readable(path, judge, outcomes, columns, **lenient, **told)
+    told: dict[str, Any] = {"missing": missing, "same_names": same_names}
+    told |= {"allow_quarantine": allow_quarantine, "counted": plain is None}
+    battles, cast, without = _read(path, votes, component, judge, outcomes, columns, **told)
     if counts and not battles.is_counted:
         raise ArgumentError(
             f"{path} has no column {COUNT}, which says how many battles stand in each row; rename "
             f"yours to {COUNT}, or leave out 'counts' if each row is one battle",
             "counts",
         )
-    if component is not None:
-        battles, without = _connected(battles, component), None
     ranking = _rank_or_explain(battles, settings, out)
     since = "With these votes" if without else "Since the board that this replaces"
     changed = changes_text(_board_before(out, without, settings), ranking.leaderboard, since)
@@ -1320,6 +1306,24 @@ def rank_file(
         raise _is_taken(
             f"another run wrote a leaderboard into {out} since this one began"
         ) from error
+
+
+def _read(
+    source: pd.DataFrame | Path,
+    votes: Sequence[Path | str],
+    component: int | None,
+    *named: Any,
+    counted: bool,
+    **reading: Any,
+) -> WithVotes:
+    """Return battles as `rank` takes them, with votes joined, those of one component alone."""
+    if votes:
+        found = _joined(source, votes, *named, **reading)
+    else:
+        found = WithVotes(readable(source, *named, counted=counted, **reading))
+    if component is None:
+        return found
+    return WithVotes(_connected(found.battles, component), found.votes)
 
 
 def _board_before(

@@ -349,8 +349,8 @@ class WithVotes(NamedTuple):
     """Battles with people's votes joined, the votes with their weights, and battles without."""
 
     battles: JudgedBattles
-    votes: pd.DataFrame
-    without: JudgedBattles
+    votes: pd.DataFrame | None = None
+    without: JudgedBattles | None = None
 
 
 def join_votes(battles: JudgedBattles, votes: pd.DataFrame) -> WithVotes:

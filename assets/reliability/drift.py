@@ -122,7 +122,7 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
     return dg.MaterializeResult(value=before, metadata={"n_asked": 0, "note": note})
 
 
-@table_asset("4", follows)
+@table_asset("5", follows)
 def judge_drift(
     drift_answers: pd.DataFrame,
     sampled_battles: pd.DataFrame,
@@ -166,15 +166,15 @@ def drift_table(
 ) -> pd.DataFrame:
     """Return the change of each statistic in each epoch since the baseline, and the evidence.
 
-    Only answers by the version of the judge that answered last, on sampled `battles`, count; fresh
-    battles are those of `verdicts` outside the panel, at the `times` of the verdict store.
+    Only answers by the version of the judge that answered last count; fresh battles are those of
+    `verdicts` outside the panel, at the `times` of the verdict store.
     """
     own = answers[answers["judge_version"].eq(version_of(answers))]
     epochs = sorted(own["epoch"].unique())
     if len(epochs) < 2 or epochs[0] != 0:
         return JUDGE_DRIFT.empty()
     asked = own.groupby("epoch")["asked_at"]
-    panel = battles[battles["battle_id"].isin(own.loc[own["epoch"].eq(0), "battle_id"])]
+    panel = _watched(battles, own.loc[own["epoch"].eq(0), "battle_id"])
     judged = [_judgement(panel, own[own["epoch"].eq(epoch)]) for epoch in epochs]
     fresh = None
     if verdicts is not None and times is not None and not times.empty:
@@ -185,6 +185,16 @@ def drift_table(
     table = as_table(drift)
     table["epoch"] = np.array(epochs)[table["epoch"]]
     return JUDGE_DRIFT.typed(table.assign(asked_at=table["epoch"].map(asked.max())))
+
+
+def _watched(battles: pd.DataFrame, answered: pd.Series) -> pd.DataFrame:
+    """Return the battles of the panel; of one that has left the sample its id alone is known.
+
+    Its answers still count in the epochs that had them: evidence that was read is not revised.
+    """
+    there = battles[battles["battle_id"].isin(answered)].set_index("battle_id")
+    gone = pd.Index(answered.drop_duplicates()).difference(there.index, sort=False)
+    return there.reindex(there.index.append(gone).rename("battle_id")).reset_index()
 
 
 def moved_since(drift: pd.DataFrame) -> dict[str, tuple[int, str]]:

@@ -28,11 +28,6 @@ _ORIGIN = {
     "judge_identity": "judge's identity",
     "rating_settings": "rating settings and seed",
 }
-_VOTES: dict[float | None, str] = {
-    1.0: "people preferred it",
-    0.5: "people called a tie",
-    0.0: "people preferred the other",
-}
 
 
 class Line(NamedTuple):
@@ -192,8 +187,8 @@ def _battle(evidence: Evidence, full_text: bool) -> Iterator[Line]:
         shown = "(the corpus has no text)" if value is None else inert(value)
         return Line(-1, label, shown if full_text else shortened(shown, SHORT))
 
-    vote = _VOTES.get(evidence.human_outcome, "nobody voted")
-    counts = f"counts as {evidence.outcome:.2f} of a win, {evidence.expected:.2f} expected; {vote}"
+    counts = f"counts as {evidence.outcome:.2f} of a win, {evidence.expected:.2f} expected; "
+    counts += evidence.vote
     language = f" ({evidence.language})" if evidence.language else ""
     yield Line(_BATTLE, f"{evidence.influence:+.2f} Elo against {evidence.opponent}")
     yield Line(0, "battle", f"{evidence.battle_id}{language}")

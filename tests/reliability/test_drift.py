@@ -256,6 +256,20 @@ def test_a_battle_that_leaves_the_sample_draws_no_tie_of_the_others_again():
     np.testing.assert_allclose(drift_table(panel, BATTLES[::-1])["e_value"], whole)
 
 
+def test_a_battle_that_leaves_the_sample_leaves_past_evidence_as_it_was():
+    panel = pd.concat([answers(0, seed=0), *(answers(e, seed=e, level=1) for e in (1, 2, 3))])
+    panel = panel.reset_index(drop=True)
+    before = drift_table(panel, BATTLES)
+    whole = before.set_index(["epoch", "statistic"])["e_value"]
+    left = panel[panel["epoch"].lt(3) | panel["battle_id"].ne("b3")]  # asked no longer
+    after = drift_table(left, BATTLES[BATTLES["battle_id"].ne("b3")])
+    after = after.set_index(["epoch", "statistic"])["e_value"]
+    of_votes = ["margin", "agreement"]  # whose votes left with the battle
+    past = [key for key in whole.index if key[0] < 3 and key[1] not in of_votes]
+    np.testing.assert_allclose(after[past], whole[past])
+    assert whole[past].max() > 10
+
+
 def test_every_epoch_is_held_against_the_baseline():
     later = [answers(epoch, seed=epoch, level=2) for epoch in (2, 3)]
     table = table_of(answers(0, seed=0), answers(1, seed=1), *later)
