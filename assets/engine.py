@@ -15,7 +15,7 @@ import pandas as pd
 from assets.conditions import follows, table_asset
 from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of, value
-from judgeline.elo.smoothing import SMOOTHING_LEVELS
+from judgeline.elo.targets import SMOOTHING_LEVELS
 from judgeline.settings import Restricted
 from judgeline.steps import Step
 from resources.config.catalog import Catalog

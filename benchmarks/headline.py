@@ -29,7 +29,6 @@ from judgeline.elo.battles import OwnBattles
 from judgeline.elo.gap import fit_weights, gap_features, standardised
 from judgeline.elo.placements import Placements, place
 from judgeline.elo.strengths import place_models
-from judgeline.elo.sums import tally_outcomes
 from judgeline.intervals import (
     calibrate_intervals,
     calibrating_models,
@@ -165,7 +164,7 @@ def methods_table(sets: Mapping[str, Judged]) -> None:
 def fold_misfits(found: Placements, base: str, scale: np.ndarray) -> np.ndarray:
     """Return the mean squared distance of a base's anchors from people's in every fold, (M,)."""
     human, own = found.placed["human"].anchors, found.placed[base].anchors
-    n_others = found.voted.sum() - found.voted
+    n_others = found.sums.voted.sum() - found.sums.voted
     return ((scale[:, None] * own - human) ** 2).sum(axis=1) / n_others
 
 
@@ -175,7 +174,7 @@ def rules_of(battles: CodedBattles) -> dict[str, float]:
     No rule sees a vote on the model: misfits are those of the other models in its fold.
     """
     found = place(battles, fit_beta_folds(battles), l2=0.01)
-    voted = found.voted
+    voted = found.sums.voted
     at = {name: found.placed[name].strength[voted] for name in ("human", "hard", "soft", "gap")}
     slope = {name: found.mixtures[f"{name}-rescaled"][name] for name in ("hard", "soft")}
     one = np.ones(voted.size)
@@ -298,7 +297,7 @@ def regressed(battles: CodedBattles, features: np.ndarray, penalty: float) -> np
     found = place(battles, fit_beta_folds(battles), l2=0.01)
     voted, anchors = battles.human_outcome >= 0, found.placed["human"].anchors
     rating = np.empty(len(battles.models))
-    for model, own in enumerate(OwnBattles.of_all(battles, found.voted, None)):
+    for model, own in enumerate(OwnBattles.of_all(battles, found.sums.voted, None)):
         fitted = voted & (battles.model_a != model) & (battles.model_b != model)
         used = np.ones(features.shape[1], dtype=bool)
         weights = np.zeros(used.size)
@@ -322,7 +321,7 @@ def pooled_of(judges: list[CodedBattles]) -> dict[str, float]:
     ratings = np.array([one.rating[one.method == "auto"] for one in rated])
     human = rated[0].human_rating[rated[0].method == "auto"]
     residual, battles = ratings - human, judges[0]
-    parts = [gap_features(one, tally_outcomes(one)).values for one in judges]
+    parts = [gap_features(one).values for one in judges]
     score, gap = np.array(parts).transpose(2, 1, 0)
     every = np.hstack([score, gap])
     together = rate_pooled({str(k): one for k, one in enumerate(judges)}, SETTINGS)

@@ -26,7 +26,7 @@ from judgeline.elo import (
     strength_to_rating,
 )
 from judgeline.elo.strengths import place_models
-from judgeline.elo.sums import tally_outcomes
+from judgeline.elo.sums import Sums
 from judgeline.intervals.judge_and_votes import (
     CalibratingModels,
     calibrate_votes,
@@ -58,7 +58,7 @@ def rate_by_judge(battles: CodedBattles) -> CalibratingModels:
         battles.models,
         own.rating,
         human_anchors(battles, l2=L2)[1],
-        tally_outcomes(battles).human,
+        Sums.of(battles).human,
         own.residual,
         own.human_std_error,
         own.std_error_analytic,

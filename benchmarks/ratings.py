@@ -31,8 +31,9 @@ from judgeline.elo import (
     rate,
 )
 from judgeline.elo.gap import fit_gap, gap_features
-from judgeline.elo.sums import tally_outcomes
-from judgeline.elo.targets import fold_anchors, own_target, soft_target
+from judgeline.elo.placements import fold_anchors
+from judgeline.elo.sums import Sums
+from judgeline.elo.targets import by_slope, own_target
 
 SIZES = ("25000x55", "1000000x55", "1000000x200", "10000000x200")
 QUICK = ("25000x55", "1000000x55")
@@ -121,17 +122,15 @@ def extra_peak_memory(task: Callable[[], Any]) -> int:
 
 def soft_alone(battles: CodedBattles) -> Any:
     """Compute soft ratings alone: slopes, their target, and the anchors of every fold."""
-    voted, tally = battles.voted_models(), tally_outcomes(battles)
-    beta = fit_beta_folds(battles).beta
-    target = soft_target(battles, tally.judge[:, voted], beta, voted)
-    return fold_anchors(target, voted, 0.01, np.array(battles.models)[voted])
+    sums = Sums.of(battles)
+    soft = by_slope(battles, sums, fit_beta_folds(battles).beta)
+    return fold_anchors(soft.target, sums, 0.01)
 
 
 def gap_alone(battles: CodedBattles) -> Any:
     """Compute gap ratings alone: the regression of votes, and its target."""
-    voted, tally = battles.voted_models(), tally_outcomes(battles)
-    fit = fit_gap(battles, gap_features(battles, tally))
-    return own_target(battles, tally.judge[:, voted], fit.of_both(battles), voted)
+    fit = fit_gap(battles, gap_features(battles))
+    return own_target(battles, Sums.of(battles), fit.of_both(battles))
 
 
 def core_rows(made: Made, repeats: int) -> Iterator[dict[str, Any]]:
@@ -244,7 +243,7 @@ PEERS = (
 
 def plain_fit(battles: CodedBattles) -> np.ndarray:
     """Return strengths of one fit to all votes, without penalty as the peers fit it."""
-    votes = tally_outcomes(battles).human
+    votes = Sums.of(battles).human
     wins = (votes @ np.array([0.0, 0.5, 1.0])).sum(axis=1)
     return fit_strengths(votes.sum(axis=2), wins, l2=0.0)
 

@@ -42,7 +42,7 @@ from judgeline.elo import (
     rate_outcomes,
     summarise,
 )
-from judgeline.elo.sums import tally_outcomes
+from judgeline.elo.sums import Sums
 from judgeline.intervals import (
     BEYOND,
     calibrate_intervals,
@@ -303,7 +303,7 @@ def mean_of(values: Floats) -> float:
 def later_ratings(arena: Arena, battles: CodedBattles | None = None) -> Floats:
     """Return new models' ratings by votes alone, among the voted models."""
     voted, anchors = human_anchors(arena.before, l2=0.01)
-    votes = tally_outcomes(battles or arena.later).human[:, voted]
+    votes = Sums.of(battles or arena.later).human[:, voted]
     return np.array(
         [
             rate_by_votes(votes[k] @ [0, 0.5, 1], votes[k].sum(axis=1), anchors[k]).rating

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from judgeline.elo import JUDGE_METHODS
-from judgeline.elo.smoothing import levels_in
+from judgeline.elo.targets import levels_in
 from judgeline.rating_options import RatingOptions, ReferenceFactors
 from judgeline.suggest import ArgumentError, near_names
 

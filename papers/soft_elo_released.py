@@ -27,11 +27,11 @@ def with_released_errors(battles: CodedBattles, heldout: HeldOutRatings) -> Held
     """
     found, rng = place(battles, l2=SETTINGS.l2), np.random.default_rng(SEED)
     error = np.full(heldout.std_error.shape, np.nan)
-    for model, own in enumerate(OwnBattles.of_all(battles, found.voted, None)):
+    for model, own in enumerate(OwnBattles.of_all(battles, found.sums.voted, None)):
         in_file = np.argsort(own.rows)
-        column = (np.cumsum(found.voted) - 1)[own.opponent[in_file]]
+        column = (np.cumsum(found.sums.voted) - 1)[own.opponent[in_file]]
         for method in METHODS if column.size >= _LEAST_BATTLES else ():
-            share = found.shares[method](model, own)[in_file].clip(_ROOM, 1 - _ROOM)
+            share = found.bases[method].shares(model, own)[in_file].clip(_ROOM, 1 - _ROOM)
             anchors = found.placed[method].anchors[model]
             row = (heldout.model == battles.models[model]) & (heldout.method == method)
             error[row] = _spread(share, column, anchors, rng)

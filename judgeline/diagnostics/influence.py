@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.arrays import Floats, Ints, alike_floats
-from judgeline.elo.battles import CodedBattles, OwnBattles, require_single
+from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.beta import BetaFolds
 from judgeline.elo.placements import Mixture, Placements, place
-from judgeline.elo.smoothing import levels_in
 from judgeline.elo.strengths import ELO_PER_LOGIT
+from judgeline.elo.targets import levels_in
 
 _ROUNDING = 1e-12  # of a battle's own information: what a difference of sums may leave of nothing
 
@@ -81,8 +81,8 @@ def fit_influences(
     `method` is ``human``, or a judge method of `judgeline.elo.rate`; ValueError if it is unknown or
     battles are counted. `models` are all by default.
     """
-    require_single(battles, "influences")
-    placements = place(battles, beta_folds, l2=l2, smoothing_levels=levels_in([method]))
+    battles.require_single("influences")
+    placements = place(battles, beta_folds, l2=l2, levels=levels_in([method]))
     return _influences(battles, placements, placements.mixture(method), l2, models)
 
 
@@ -124,14 +124,14 @@ def fewest_to_overtake(
     T. Broderick, R. Giordano and R. Meager (2020), "An Automatic Finite-Sample Robustness
     Metric", arXiv:2011.14999, for the choice by influence and the check by a second fit.
     """
-    require_single(battles, "battles that hold a lead")
+    battles.require_single("battles that hold a lead")
     first, second = (battles.models.index(name) for name in (model, rival))
 
     def lead_of(left: Ints) -> tuple[float, Floats]:
         """Return the lead in Elo points by the battles left, and each one's influence on it."""
         kept = battles.take(left)
         try:
-            placements = place(kept, l2=l2, smoothing_levels=levels_in([method]))
+            placements = place(kept, l2=l2, levels=levels_in([method]))
         except (ValueError, RuntimeError):  # what is left ties no human scale together, or no fit
             return np.nan, np.zeros(left.size)
         rating = placements.strength(method)
@@ -173,7 +173,7 @@ def _influences(
     kinds = (str, np.int64, str, float, float, float)
     parts = [BattleInfluences(*(np.array([], dtype=kind) for kind in kinds))]
     names, is_wanted = np.array(battles.models), np.isin(battles.models, list(models or ()))
-    for model, own in enumerate(OwnBattles.of_all(battles, placements.voted, None)):
+    for model, own in enumerate(OwnBattles.of_all(battles, placements.sums.voted, None)):
         weights = {name: float(weight[model]) for name, weight in mixture.items() if weight[model]}
         strengths = [placements.placed[base].strength[model] for base in weights]
         known = np.isfinite([*weights.values(), *strengths]).all()
@@ -192,15 +192,15 @@ def _of_one(
     A battle moves a rating by gap twice: by the vote that it predicts, and by the strength by hard
     outcomes with which all of the model's votes are predicted.
     """
-    shares = np.array([placements.shares[base](model, own) for base in weights])
+    shares = np.array([placements.bases[base].shares(model, own) for base in weights])
     counted = np.flatnonzero(np.isfinite(shares).all(axis=0))
     counted = counted[np.argsort(own.rows[counted], kind="stable")]
     opponent = own.opponent[counted]
-    column = (np.cumsum(placements.voted) - 1)[opponent]
+    column = (np.cumsum(placements.sums.voted) - 1)[opponent]
 
     def of_base(base: str) -> tuple[Floats, Floats]:
         """Return expected shares of the win and influences by one base method."""
-        fit, share = placements.placed[base], placements.shares[base](model, own)[counted]
+        fit, share = placements.placed[base], placements.bases[base].shares(model, own)[counted]
         return influence_of(share, float(fit.strength[model]), fit.anchors[model][column], l2=l2)
 
     expected, influence = (np.array(parts) for parts in zip(*map(of_base, weights), strict=True))

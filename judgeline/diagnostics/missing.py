@@ -175,7 +175,7 @@ def bound_missing(
     n_battles = np.zeros((names.size, len(most)), dtype=np.int64)
     n_missing, own = counted.sum(axis=1), counted[rated]
     for row, (method, share) in enumerate(most.items()):
-        target, fit = found.targets[method], found.placed[method]
+        target, fit = found.bases[method].target, found.placed[method]
         wins = np.where(np.isfinite(fit.strength), target.own_wins.sum(axis=1), np.nan)
         strengths = [fit.strength]  # as it stands, at worst, at best
         for end in (1 - share, share):

@@ -18,7 +18,7 @@ from judgeline.elo.beta import (
     fit_beta,
     fit_beta_folds,
 )
-from judgeline.elo.placements import HEADLINE, JUDGE_METHODS, ScoringMethod, human_anchors
+from judgeline.elo.placements import HEADLINE, JUDGE_METHODS, human_anchors
 from judgeline.elo.plain import LEAST_BATTLES, Ties, rate_outcomes, style_difference
 from judgeline.elo.ratings import (
     FEW_BATTLES,
@@ -30,7 +30,6 @@ from judgeline.elo.ratings import (
     summarise,
 )
 from judgeline.elo.resampling import RatingSettings, keyed_rng
-from judgeline.elo.smoothing import is_baseline
 from judgeline.elo.strengths import (
     ELO_ORIGIN,
     ELO_PER_LOGIT,
@@ -39,6 +38,7 @@ from judgeline.elo.strengths import (
     strength_to_rating,
 )
 from judgeline.elo.surrogacy import fit_surrogacy, surrogacy_finding
+from judgeline.elo.targets import ScoringMethod, is_baseline
 
 __all__ = [
     "CONSTANT", "ELO_ORIGIN", "ELO_PER_LOGIT", "FEW_BATTLES", "HEADLINE", "JUDGE_METHODS",

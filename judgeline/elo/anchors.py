@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import Bools, Ints
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.sums import tally_outcomes
+from judgeline.elo.sums import Sums
 
 ENOUGH_VOTES = 20
 """Votes from which on a model is an anchor, however many the others have."""
@@ -62,7 +62,7 @@ def with_settled_votes(battles: CodedBattles) -> CodedBattles:
     model_a, model_b, size = battles.model_a, battles.model_b, len(battles.models)
     first, second, each = model_a[voted], model_b[voted], None
     if battles.count is not None:  # by pair: of counted battles there may be millions of rows
-        votes = np.triu(tally_outcomes(battles).human.sum(axis=2))
+        votes = np.triu(Sums.of(battles).human.sum(axis=2))
         first, second = np.nonzero(votes)
         each = votes[first, second]
     settled = settled_models(first, second, size, each)
@@ -73,21 +73,12 @@ def with_settled_votes(battles: CodedBattles) -> CodedBattles:
     return replace(battles, human_outcome=outcome)
 
 
-def require_votes(battles: CodedBattles) -> Bools:
-    """Return which models have votes, (M,); ValueError if none has."""
-    voted = battles.voted_models()
-    if not voted.any():
-        raise ValueError("nobody voted on any battle: there is no human scale to calibrate to")
-    return voted
-
-
 def require_connected(battles: CodedBattles) -> None:
     """Raise ValueError, with the models outside the largest part, unless battles tie them all."""
     size = len(battles.models)
     linked = np.zeros((size, size), dtype=bool)
     linked[battles.model_a, battles.model_b] = True
-    remedy = "add battles that connect them, or rank one connected set (component=0, --component 0)"
-    require_chains(linked, battles.models, "", remedy)
+    require_chains(linked, battles.models, "", "add battles that connect them")
 
 
 def require_chains(linked: NDArray[Any], models: Sequence[str], kind: str, remedy: str) -> None:
@@ -96,13 +87,9 @@ def require_chains(linked: NDArray[Any], models: Sequence[str], kind: str, remed
     if stray:
         raise ValueError(
             f"{len(stray)} of {len(models)} models have no chain of battles {kind}to the others: "
-            f"{', '.join(stray[:10])}{', ...' * (len(stray) > 10)}; {remedy}"
+            f"{', '.join(stray[:10])}{', ...' * (len(stray) > 10)}; {remedy}, or rank one "
+            "connected set (component=0, --component 0)"
         )
-
-
-def other_anchors(voted: Bools) -> Bools:
-    """Return which of the A anchors are other models than each of the M, shape (M, A)."""
-    return np.asarray(np.flatnonzero(voted) != np.arange(voted.size)[:, None])
 
 
 def connected_components(n_battles: ArrayLike) -> NDArray[np.intp]:

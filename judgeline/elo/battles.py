@@ -40,7 +40,7 @@ class CodedBattles:
     denominator: int  # of the numerators; 0 where score differences are rubric points already
     count: NDArray[Any] | None = None  # of battles alike in each row; None where each is one
     made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """Results that several fits of these battles share, such as the anchors of people's votes."""
+    """Results that several fits of these battles share: sums, and the anchors of people's votes."""
 
     def __len__(self) -> int:
         """Return the number of rows, which are battles where none is counted."""
@@ -61,15 +61,18 @@ class CodedBattles:
 
     def take(self, rows: NDArray[Any]) -> "CodedBattles":
         """Return the chosen battles (boolean mask or positions) over the same models."""
-        columns = (
-            "model_a", "model_b", "human_outcome", "judge_outcome", "score_difference",
-        )  # fmt: skip
+        columns = ("model_a", "model_b", "human_outcome", "judge_outcome", "score_difference")
         taken = {name: getattr(self, name)[rows] for name in columns}
         return replace(self, **taken, count=self.weights(rows))
 
     def rubric_points(self, rows: Any = slice(None)) -> Floats:
         """Return the score differences of some rows in rubric points, shape (n,)."""
         return np.asarray(self.score_difference[rows].astype(float) / (self.denominator or 1))
+
+    def require_single(self, what: str) -> None:
+        """Raise ValueError if battles are counted where an estimator needs single ones."""
+        if self.count is not None:
+            raise ValueError(f"{what} need single battles, and these are counted: pass one a row")
 
     def voted_models(self) -> Bools:
         """Return which models have at least one battle with a human vote, shape (M,)."""
@@ -231,12 +234,6 @@ def _code_scores(score: NDArray[Any]) -> tuple[NDArray[Any], int]:
     return (numerators, RUBRIC_DENOMINATOR) if on_grid else (values, 0)
 
 
-def require_single(battles: CodedBattles, what: str) -> None:
-    """Raise ValueError if battles are counted where an estimator needs single ones."""
-    if battles.count is not None:
-        raise ValueError(f"{what} need single battles, and these are counted: pass one a row")
-
-
 @dataclass(frozen=True)
 class OwnBattles:
     """One model's battles against anchors, turned so that the model comes first."""
@@ -247,14 +244,13 @@ class OwnBattles:
     score: Floats  # rubric points
     judge: Ints  # quarters
     human: Ints  # halves; -1 where nobody voted
-    cluster: NDArray[np.intp] | None
+    question: Ints | None
 
     @classmethod
     def of_all(
-        cls, battles: CodedBattles, voted: Bools, cluster: ArrayLike | None
+        cls, battles: CodedBattles, voted: Bools, question: Ints | None
     ) -> Iterator["OwnBattles"]:
         """Yield every model's own battles, in the order of ``battles.models``."""
-        codes = None if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
         side = np.concatenate([battles.model_a, battles.model_b])
         opponents = np.concatenate([battles.model_b, battles.model_a])
         order = np.argsort(side, kind="stable")
@@ -262,18 +258,12 @@ class OwnBattles:
         for own in np.split(order, ends[:-1]):
             own = own[voted[opponents[own]]]
             rows, as_b = own % len(battles), own >= len(battles)
-            points = battles.rubric_points(rows)
-            judge = battles.judge_outcome[rows].astype(int)
+            points, judge = battles.rubric_points(rows), battles.judge_outcome[rows].astype(int)
+            score, judge = np.where(as_b, -points, points), np.where(as_b, 4 - judge, judge)
             human = battles.human_outcome[rows].astype(int)
-            yield cls(
-                rows,
-                as_b,
-                opponents[own].astype(np.intp),
-                np.where(as_b, -points, points),
-                np.where(as_b, 4 - judge, judge),
-                np.where(as_b & (human >= 0), 2 - human, human),
-                None if codes is None else codes[rows],
-            )
+            human = np.where(as_b & (human >= 0), 2 - human, human)
+            asked = None if question is None else question[rows]
+            yield cls(rows, as_b, opponents[own].astype(np.intp), score, judge, human, asked)
 
     def turned(self, share_of_a: Floats) -> Floats:
         """Return the model's share of the win in each, from A's share in all n battles."""

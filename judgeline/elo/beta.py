@@ -1,7 +1,6 @@
 """The slope of a judge, from score difference to the log-odds of a vote, for every fold."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,8 @@ from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, Ints, alike_floats, require
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.sums import FEW, chebyshev_nodes, interpolation, model_sums, tally_scores
+from judgeline.elo.fast import FEW, Derivatives, derivatives_near, sums_without
+from judgeline.elo.sums import Sums
 
 CONSTANT = "constant-scores"
 """Status of folds of a judge whose scores tell nothing of the models: they never differ."""
@@ -23,9 +23,6 @@ _TOLERANCE = 1e-13  # of beta, or of ten standard errors where beta is lost in t
 _TINY = np.finfo(float).tiny
 _LARGEST = 1e60  # beta
 _LEVEL = 1e-12  # of the likelihood's slope at zero, relative to its largest possible value
-
-Derivatives = Callable[[Floats], tuple[Floats, Floats]]
-"""Slope and information of every fold's log-likelihood at its beta."""
 
 
 class BetaFit(NamedTuple):
@@ -126,7 +123,8 @@ def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
     ----------
     Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1.
     """
-    folds = _folds_on_grid(battles) if battles.denominator else _folds_of_continuous(battles)
+    on_grid = battles.denominator > 0
+    folds = _folds_on_grid(Sums.of(battles)) if on_grid else _folds_of_continuous(battles)
     scores = battles.score_difference
     constant = (scores == scores[:1]).all() & (folds.n_battles > 0)
     return folds._replace(
@@ -207,9 +205,9 @@ def _newton(derivatives: Derivatives, fit: Bools, low: Floats, high: Floats) -> 
     )
 
 
-def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
+def _folds_on_grid(sums: Sums) -> BetaFolds:
     """Fit all folds on counts of the margin ``s * (2 y - 1)``, the same whichever model is A."""
-    counts, differences = tally_scores(battles)
+    counts, differences = sums.scores, sums.differences
     reach = differences.size // 2
     margins = counts[:, :, 2] + counts[:, ::-1, 0]
     folds = margins.sum(axis=0) // 2 - margins  # every battle stands in two models' rows
@@ -227,7 +225,7 @@ def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
     slope, error = _slopes(derivatives, *sides, share)
     status = _statuses(*sides, slope, error)
     beta, std_error = (np.where(status == "ok", part, np.nan) for part in (slope, error))
-    return BetaFolds(np.array(battles.models), beta, std_error, folds.sum(axis=1), status)
+    return BetaFolds(sums.names, beta, std_error, folds.sum(axis=1), status)
 
 
 def _folds_of_continuous(battles: CodedBattles) -> BetaFolds:
@@ -251,51 +249,17 @@ def _by_interpolation(
     decided: CodedBattles, margin: Floats, pooled: BetaFit
 ) -> tuple[Floats, Floats, Ints, NDArray[np.str_]] | None:
     """Fit all folds around the pooled slope; None where one has none or lies too far from it."""
-
-    def without(values: Floats, of: Callable[[float, Floats], Floats], slopes: Floats) -> Floats:
-        """Sum a function of slope and values over the battles without each model, (M, K)."""
-        own = model_sums(decided, values, slopes, lambda slope, part: (of(slope, part),) * 2)
-        rest: Floats = own.sum(axis=0) / 2 - own
-        return rest
-
-    def sums_at(slopes: Floats) -> tuple[Floats, Floats]:
-        """Return slope and information of every fold's log-likelihood, each (M, K)."""
-        return without(margin, _slope_term, slopes), without(margin, _information_term, slopes)
-
     terms = margin > 0, margin < 0, np.ones(margin.size), margin, np.abs(margin)
-    at_zero = (without(term.astype(float), lambda _, part: part, np.zeros(1)) for term in terms)
+    at_zero = (
+        sums_without(decided, term.astype(float), lambda _, part: part, np.zeros(1))
+        for term in terms
+    )
     *counts, total, largest = (sums[:, 0] for sums in at_zero)
     n_agree, n_against, n_battles = (np.rint(sums).astype(np.int64) for sums in counts)
     rises = total > _LEVEL * np.maximum(largest, _TINY)
     if pooled.status != "ok" or not (rises & (n_agree > 0) & (n_against > 0)).all():
         return None
-    # an interval that holds every fold's slope: one Newton step each, and a margin
-    slope, information = (sums[:, 0] for sums in sums_at(np.array([pooled.beta])))
-    estimates = pooled.beta + slope / information
-    spread = max(float(np.ptp(estimates)), 1e-3 * pooled.beta)
-    low = max(float(estimates.min()) - spread, pooled.beta / 100)
-    high = float(estimates.max()) + spread
-    try:
-        nodes = chebyshev_nodes(low, high, reach=float(np.abs(margin).max()))
-    except ValueError:
+    if (near := derivatives_near(decided, margin, pooled.beta)) is None:
         return None
-    slopes, informations = sums_at(nodes)
-
-    def derivatives(beta: Floats) -> tuple[Floats, Floats]:
-        weights = interpolation(nodes, beta)
-        return (weights * slopes).sum(axis=1), (weights * informations).sum(axis=1)
-
-    ends = [derivatives(np.full(rises.size, end))[0] for end in (low, high)]
-    if (ends[0] <= 0).any() or (ends[1] >= 0).any():
-        return None
-    beta, std_error = _solve(derivatives, rises, low, high)
+    beta, std_error = _solve(near[0], rises, *near[1:])
     return beta, std_error, n_battles, np.full(rises.size, "ok")
-
-
-def _slope_term(slope: float, margin: Floats) -> Floats:
-    return np.asarray(margin * expit(-slope * margin))
-
-
-def _information_term(slope: float, margin: Floats) -> Floats:
-    hit = expit(slope * margin)
-    return np.asarray(margin**2 * hit * (1 - hit))

@@ -5,36 +5,28 @@ apart it sees the two models. Both together predict votes without over-compressi
 Several judges of the same battles are one judge here: their scores and views are averaged.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.polynomial import Polynomial
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Floats
+from judgeline.arrays import Floats, Ints
 from judgeline.elo.battles import CodedBattles, OwnBattles, chunks
-from judgeline.elo.questions import question_codes, squared_sums
+from judgeline.elo.fast import FEW_VOTES, weights_near
+from judgeline.elo.questions import squared_sums
 from judgeline.elo.strengths import fit_strengths
-from judgeline.elo.sums import OutcomeTally
+from judgeline.elo.sums import Sums
 from judgeline.elo.targets import OwnOutcomes
-from judgeline.verdict.outcomes import exact_share
 
 QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-FEW = 200_000
-"""Votes times models up to which each fold is fitted by itself."""
-
 PENALTY = 1.0
 """On half the squared weights, which are in logits per standard deviation."""
 
 _GRID = 2.0**-30  # logits; the last bits of a fold's weights depend on where Newton began
 _MAX_ITERATIONS = 60
 _TOLERANCE = 1e-10
-_MOST_ORDERS = 10  # of the power series, where a fold lies as far away as `_REACH`
-_REACH = 0.5  # logits of any vote that the series holds for; it ends at pi
-_LEFT_OUT = 1e-12  # what later orders may add to the likeliest vote's slope: lost on the grid
 _START = 50_000  # votes among which the search for the weights of all votes begins
 _DEFAULT_L2 = 0.01  # of the judge's own strengths, where ratings have no penalty
 
@@ -74,43 +66,44 @@ class GapFit(NamedTuple):
             score, gap = self.features.values[part].T
             of_a, of_b = (self.weights[side[part]].T for side in (battles.model_a, battles.model_b))
             ahead = score * of_a[0] + gap * of_a[1], -(score * of_b[0] + gap * of_b[1])
-            return exact_share(expit(ahead[0])), exact_share(expit(ahead[1]))
+            return expit(ahead[0]), expit(ahead[1])
 
         return own
 
 
 def gap_features(
-    battles: CodedBattles,
-    tally: OutcomeTally,
-    *,
-    l2: float = 0.01,
-    cluster: ArrayLike | None = None,
+    battles: CodedBattles, *, l2: float = 0.01, question: Ints | None = None
 ) -> GapFeatures:
     """Return a judge's score difference and strength gap in every battle.
 
     Each in standard deviations over all judged battles; strengths are from the judge's hard
-    outcomes on all of them, and no vote enters. `cluster` (n,) is the question of each battle, all
-    of whose outcomes go together in the errors of strengths.
+    outcomes on all of them, and no vote enters. `question` (n,) numbers the question of each
+    battle, all of whose outcomes go together in the errors of strengths.
     """
-    counts, penalty = tally.judge, l2 or _DEFAULT_L2
-    wins = (counts @ QUARTERS).sum(axis=1)
-    strength = fit_strengths(counts.sum(axis=2), wins, l2=penalty)
+    strength, error = _by_judge(battles, l2 or _DEFAULT_L2, question)
     raw = np.empty((2, len(battles)))
     for part in chunks(len(battles)):
         raw[0, part] = battles.rubric_points(part)
         raw[1, part] = strength[battles.model_a[part]] - strength[battles.model_b[part]]
     values, spread = standardised(raw.T, battles.count)
+    return GapFeatures(values, strength / spread[1], error / spread[1], 1 / spread[1])
+
+
+def _by_judge(battles: CodedBattles, l2: float, question: Ints | None) -> tuple[Floats, Floats]:
+    """Return strengths by hard outcomes and their errors, in closed form, the others held (M,)."""
+    counts = Sums.of(battles).judge
+    met, wins = counts.sum(axis=2), (counts @ QUARTERS).sum(axis=1)
+    strength = fit_strengths(met, wins, l2=l2)
     chance = expit(strength[:, None] - strength)
-    information = (counts.sum(axis=2) * chance * (1 - chance)).sum(axis=1) + 2 * penalty
-    if cluster is None:
+    information = (met * chance * (1 - chance)).sum(axis=1) + 2 * l2
+    if question is None:
         squares = (counts * (QUARTERS - chance[:, :, None]) ** 2).sum(axis=(1, 2))
     else:
         model = np.concatenate([battles.model_a, battles.model_b]).astype(np.int64)
         residual = battles.judge_outcome / 4 - chance[battles.model_a, battles.model_b]
-        signed, asked = np.concatenate([residual, -residual]), np.tile(question_codes(cluster), 2)
+        signed, asked = np.concatenate([residual, -residual]), np.tile(question, 2)
         squares = squared_sums(model, asked, signed, strength.size)
-    error = np.sqrt(squares) / information / spread[1]  # closed form, the others held
-    return GapFeatures(values, strength / spread[1], error, 1 / spread[1])
+    return strength, np.sqrt(squares) / information
 
 
 def standardised(features: Floats, count: NDArray[Any] | None = None) -> tuple[Floats, Floats]:
@@ -170,8 +163,9 @@ def _fold_maxima(votes: CodedBattles, features: Floats, strength: Floats) -> Flo
     start = fit_weights(features[thinned], outcome[thinned], count=votes.weights(thinned))
     everybody = fit_weights(features, outcome, start=start, count=votes.count)
     weights, near = np.tile(everybody, (size, 1)), np.zeros(size, dtype=bool)
-    if len(votes) * size > FEW:
-        weights, near = _by_expansion(votes, features, strength, everybody)
+    if len(votes) * size > FEW_VOTES:
+        around = votes, features, strength, everybody
+        weights, near = weights_near(*around, reach=_extent(features), penalty=PENALTY)
     for model in np.flatnonzero(votes.voted_models() & ~near).tolist():
         kept = (votes.model_a != model) & (votes.model_b != model)
         weights[model] = fit_weights(
@@ -205,78 +199,3 @@ def fit_weights(
         f"the weights of score and strength gap did not converge after {_MAX_ITERATIONS} "
         f"iterations (last step {np.abs(step).max():.1e} logits)"
     )
-
-
-def _by_expansion(
-    votes: CodedBattles, features: Floats, strength: Floats, centre: Floats
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return folds' weights by a power series around those of all votes, and which are close."""
-    reach = _extent(features)
-
-    def newton(orders: list[Floats], step: Floats) -> Floats:
-        # each fold's weights, less those of all votes, after one more step, (2, M)
-        slope, bend = np.empty_like(step), np.empty((2, *step.shape))
-        for p in (0, 1):
-            slope[p] = -_taylor(orders, step, p) - PENALTY * (centre[p] + step[p])
-            for q in (0, 1):
-                bend[p, q] = _taylor(orders[1:], step, p + q) + PENALTY * (p == q)
-        change = np.linalg.solve(bend.transpose(2, 0, 1), slope.T[..., None])[..., 0]
-        return np.asarray(step + change.T)
-
-    step = np.zeros((2, strength.size))
-    first = reach @ np.abs(newton(_fold_moments(votes, features, strength, centre, 2), step))
-    distance = first.max(where=first < _REACH, initial=1e-9)
-    n_orders = math.ceil(math.log(_LEFT_OUT) / math.log(distance / math.pi))
-    orders = _fold_moments(votes, features, strength, centre, max(2, min(n_orders, _MOST_ORDERS)))
-    near = first < _REACH
-    for _ in range(_MAX_ITERATIONS):
-        moved = newton(orders, step)
-        near &= reach @ np.abs(moved) < _REACH
-        moved[:, ~near] = 0.0
-        if np.abs(moved - step).max(initial=0.0) <= _TOLERANCE:
-            return (centre[:, None] + moved).T, near
-        step = moved
-    raise RuntimeError("the weights of score and strength gap of a fold did not converge")
-
-
-def _fold_moments(
-    votes: CodedBattles, features: Floats, strength: Floats, centre: Floats, n_orders: int
-) -> list[Floats]:
-    """Return the derivatives of every fold's slope: ``sum f^(k)(z . w) z1^(k+1-i) z2^i``.
-
-    Entry k has its values by i and fold, (k + 2, M), from ``f = p - y`` on. Battles of a pair
-    share the strength gap z2, so that battles are only summed by pair and power of the score z1.
-    """
-    size = strength.size
-    has_score, has_gap = bool(features[:, 0].any()), bool(strength.any())
-    gaps = [np.ones((size, size))]
-    for _ in range(n_orders):
-        gaps.append(gaps[-1] * (strength[:, None] - strength))
-    own = [np.zeros((order + 2, size)) for order in range(n_orders)]
-    for part in chunks(len(votes), size * size):
-        pair = votes.model_a[part].astype(np.int64) * size + votes.model_b[part]
-        score, chance = features[part, 0], expit(features[part] @ centre)
-        slope = votes.weighted(chance - votes.human_outcome[part] / 2, part)
-        curve = Polynomial([0.0, 1.0])
-        for moment in own:
-            term = slope
-            for power in range(len(moment) - 1, -1, -1):
-                if (has_gap or power == 0) and (has_score or power == len(moment) - 1):
-                    table = np.bincount(pair, term, size * size).reshape(size, size) * gaps[power]
-                    moment[power] += table.sum(axis=0) + table.sum(axis=1)
-                term = term * score
-            curve = curve.deriv() * Polynomial([0.0, 1.0, -1.0])  # of p, whose slope is p - p^2
-            slope = votes.weighted(np.asarray(curve(chance), dtype=float), part)
-    return [moment.sum(axis=1, keepdims=True) / 2 - moment for moment in own]
-
-
-def _taylor(moments: list[Floats], step: Floats, power: int) -> Floats:
-    """Return ``sum_k (step . z)^k / k!`` times moments whose second feature has a power more."""
-    return np.asarray(
-        sum(
-            math.comb(k, i) / math.factorial(k) * step[0] ** (k - i) * step[1] ** i
-            * moment[power + i]
-            for k, moment in enumerate(moments)
-            for i in range(k + 1)
-        )
-    )  # fmt: skip

@@ -1,32 +1,32 @@
 """Placements of every model by every method, and the ratings that are mixed of them."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.arrays import Bools, Floats, require
-from judgeline.elo.anchors import other_anchors, require_chains, require_votes
-from judgeline.elo.battles import CodedBattles, OwnBattles
+from judgeline.arrays import Bools, Floats, Ints, require
+from judgeline.elo.anchors import cut_models
+from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFolds, fit_beta_folds
 from judgeline.elo.gap import QUARTERS, GapFit, fit_gap, gap_features
-from judgeline.elo.resampling import OwnShares
-from judgeline.elo.smoothing import SMOOTHING_LEVELS, baseline
-from judgeline.elo.sums import OutcomeTally, tally_outcomes
+from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
+from judgeline.elo.strengths import analytic_std_error, place_models
+from judgeline.elo.sums import Sums
 from judgeline.elo.targets import (
-    FoldOutcomes,
+    SMOOTHING_LEVELS,
+    Base,
     Placed,
+    ScoringMethod,
     Target,
-    fold_anchors,
-    linear_target,
-    outcome_target,
+    baseline,
+    by_method,
+    by_outcome,
+    by_people,
+    by_slope,
     own_target,
-    place_targets,
-    soft_target,
 )
 from judgeline.rating_options import RatingOptions
 from judgeline.verdict.outcomes import smooth_outcome
@@ -39,6 +39,11 @@ AVERAGE_FROM = 20
 
 _RULED = ("hard", "soft")  # base methods beside which there is one on the ruler
 
+_ROUNDING = 1e-9  # a slope that sums of strengths cannot tell from zero
+
+Mixture = Mapping[str, Floats]
+"""Coefficient (M,) of each base's strength in a mixture's; they add up."""
+
 JUDGE_METHODS: tuple[str, ...] = (
     *_RULED,
     *map(baseline, SMOOTHING_LEVELS),
@@ -49,63 +54,36 @@ JUDGE_METHODS: tuple[str, ...] = (
 )
 """Methods that rate by a judge, at the paper's smoothing levels."""
 
-_HALVES = np.array([0.0, 0.5, 1.0])
-_ROUNDING = 1e-9  # a slope that sums of strengths cannot tell from zero
-
-Mixture = Mapping[str, Floats]
-"""Coefficient (M,) of each base's strength in a mixture's; they add up."""
-
-
-@dataclass(frozen=True)
-class ScoringMethod:
-    """A scoring method of battles, by outcomes or by score differences.
-
-    Attributes
-    ----------
-    outcome : ndarray or None
-        A's share of the win in [0, 1]: shape (n,), or (M, n) if it was learnt from votes, where
-        row m saw none of model m's. Models without votes share one row's values.
-    score_difference : ndarray or None
-        Score of A minus B, shape (n,), on any scale; its slope is fitted in every fold to the
-        votes on battles without the model held out, and the outcome is ``sigmoid(beta_m * s)``.
-    """
-
-    outcome: Floats | None = None
-    score_difference: Floats | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse both ways at once, and neither."""
-        if (self.outcome is None) == (self.score_difference is None):
-            raise ValueError("a scoring method has either outcomes or score differences")
-
 
 class Placements(NamedTuple):
     """Strengths of every model by every base method, on the judge's scale, before any ruler.
 
-    `targets`, `placed` and `shares` are by base method: ``human``, ``hard``, ``soft``, smoothed
-    ones, ``gap`` and others that were given. `beta` has the slopes (M,) of those that have them.
-    `mixtures` are the ratings made of bases, `gaps` the fits of the bases that predict votes.
-    `voted` (M,) says which models are anchors, `tally` counts all battles by outcome.
+    `bases` and `placed` are by base method: ``human``, ``hard``, ``soft``, smoothed ones, ``gap``
+    and others that were given. `mixtures` are the ratings made of bases, `gaps` the fits of the
+    bases that predict votes, `basis` (M,) says in words what a method that chooses stands for.
     """
 
-    tally: OutcomeTally
-    voted: Bools
-    targets: Mapping[str, Target]
+    sums: Sums
+    bases: Mapping[str, Base]
     placed: Mapping[str, Placed]
-    shares: Mapping[str, OwnShares]
-    beta: Mapping[str, Floats]
     mixtures: Mapping[str, Mixture]
     gaps: Mapping[str, GapFit]
+    basis: Mapping[str, NDArray[np.str_]]
+
+    @property
+    def beta(self) -> dict[str, Floats]:
+        """Slopes (M,) of the bases that have them."""
+        return {name: base.beta for name, base in self.bases.items() if base.beta is not None}
 
     @property
     def judged(self) -> Target:
         """Target of all judged battles: the first that is not people's."""
-        return next(target for name, target in self.targets.items() if name != "human")
+        return next(base.target for name, base in self.bases.items() if name != "human")
 
     def mixture(self, method: str) -> Mixture:
         """Return the coefficients of a method's bases; ValueError names the known methods."""
         if method in self.placed:
-            return {method: np.ones(self.voted.size)}
+            return {method: np.ones(self.sums.voted.size)}
         if method not in self.mixtures:
             known = ", ".join((*self.placed, *self.mixtures))
             raise ValueError(f"no ratings by method {method!r}; there are {known}")
@@ -122,129 +100,131 @@ class Placements(NamedTuple):
         return self.mixed(method, {name: fit.strength for name, fit in self.placed.items()})
 
 
-def human_anchors(battles: CodedBattles, *, l2: float) -> tuple[Bools, Floats]:
-    """Return which models are anchors, (M,), and people's strengths of them by fold, (M, A)."""
-    voted, made = require_votes(battles), battles.made
-    if ("human", l2) not in made:
-        target = linear_target(tally_outcomes(battles).human[:, voted], _HALVES, voted)
-        names = np.array(battles.models)[voted]
-        made["human", l2] = fold_anchors(target, voted, l2, names)
-    return voted, made["human", l2]
-
-
 def place(
     battles: CodedBattles,
     beta_folds: BetaFolds | None = None,
     *,
     l2: float,
-    smoothing_levels: tuple[float, ...] = (),
+    levels: tuple[float, ...] = (),
     methods: Mapping[str, ScoringMethod] | None = None,
-    cluster: ArrayLike | None = None,
+    question: Ints | None = None,
 ) -> Placements:
     """Return the placements that ratings are made from: by votes, and by the judge.
 
-    `cluster` (n,) is the question of each battle, which matters to errors alone.
+    `levels` are of the smoothed methods; `question` (n,) numbers battles' questions, for errors.
     """
-    voted, tally = require_votes(battles), tally_outcomes(battles)
+    sums = Sums.of(battles)
+    people, anchors = by_people(sums), human_anchors(battles, l2=l2)[1]
     folds = fit_beta_folds(battles) if beta_folds is None else beta_folds
     held_out = tuple(folds.held_out_model)
     remedy = f"those of the battles, {battles.models}; fit the folds on these battles"
     require(held_out == battles.models, "the models of the beta folds", held_out, remedy)
-    gap = fit_gap(battles, gap_features(battles, tally, l2=l2, cluster=cluster))
-    judge, beta = tally.judge[:, voted], {"soft": folds.beta}
-    targets = {"human": human_target(battles, tally, voted)}
-    shares: dict[str, OwnShares] = {"human": human_shares}
-
-    def by_outcomes(name: str, count: Callable[[Floats], Floats]) -> None:
-        """Add a method that counts the judge's outcomes, from 0 to 1, as shares of the win."""
-        targets[name] = linear_target(judge, count(QUARTERS), voted)
-        shares[name] = lambda _, own: count(own.judge / 4)
-
-    by_outcomes("hard", np.asarray)
-    targets["soft"] = soft_target(battles, judge, folds.beta, voted)
-    shares["soft"] = lambda model, own: expit(folds.beta[model] * own.score)
-    for level in smoothing_levels:
-        by_outcomes(baseline(level), partial(smooth_outcome, level=level))
-    targets["gap"] = own_target(battles, judge, gap.of_both(battles), voted)
-    shares["gap"] = gap.of_own
+    gap = fit_gap(battles, gap_features(battles, l2=l2, question=question))
+    smoothed = {baseline(level): smooth_outcome(QUARTERS, level) for level in levels}
+    bases = {
+        "human": people,
+        "hard": by_outcome(sums, QUARTERS),
+        "soft": by_slope(battles, sums, folds.beta),
+        **{name: by_outcome(sums, share) for name, share in smoothed.items()},
+        "gap": Base(own_target(battles, sums, gap.of_both(battles)), gap.of_own),
+    }
     for name, method in (methods or {}).items():
-        outcomes, slopes = _outcomes(name, method, battles)
-        targets[name] = outcome_target(battles, judge, outcomes, voted)
-        shares[name] = _turned(outcomes)
-        beta |= {} if slopes is None else {name: slopes}
-    human = human_anchors(battles, l2=l2)[1]
-    placed = place_targets(targets, voted, l2, np.array(battles.models)[voted], human)
-    mixed = mixtures(placed, voted, (*_RULED, *(methods or {})))
-    return Placements(tally, voted, targets, placed, shares, beta, mixed, {"gap": gap})
+        if name in ("human", *JUDGE_METHODS):
+            raise ValueError(
+                f"a method is called {name!r}, which is made from the battles themselves"
+            )
+        bases[name] = by_method(name, method, battles, sums)
+    placed = place_bases(bases, sums, anchors, l2=l2)
+    mixed = mixtures(placed, sums, (*_RULED, *(methods or {})))
+    basis = {HEADLINE: basis_of(sums.voted)}
+    return Placements(sums, bases, placed, mixed, {"gap": gap}, basis)
 
 
-def human_target(battles: CodedBattles, tally: OutcomeTally, voted: Bools) -> Target:
-    """Return the target of people's votes; ValueError unless they connect the voted models."""
-    target = linear_target(tally.human[:, voted], _HALVES, voted)
-    names = np.array(battles.models)[voted].tolist()
-    remedy = (
-        "have people vote on battles that connect them, or rank one connected set (component=0, "
-        "--component 0)"
-    )
-    require_chains(target.n_battles[voted], names, "with a vote ", remedy)
-    return target
+def human_anchors(battles: CodedBattles, *, l2: float) -> tuple[Bools, Floats]:
+    """Return which models are anchors, (M,), and people's strengths of them by fold, (M, A)."""
+    sums, made = Sums.of(battles), battles.made
+    if ("human", l2) not in made:
+        made["human", l2] = fold_anchors(by_people(sums).target, sums, l2)
+    return sums.voted, made["human", l2]
 
 
-def human_shares(_: int, own: OwnBattles) -> Floats:
-    """Return a model's share of the vote in each of its own battles; NaN where nobody voted."""
-    return np.where(own.human >= 0, own.human / 2, np.nan)
+def fold_anchors(target: Target, sums: Sums, l2: float) -> Floats:
+    """Return anchors' strengths by fold, (M, A) logits, a model's own 0; NaN without a fold."""
+    voted, fold_wins = sums.voted, np.asarray(target.fold_wins)
+    among, anchors = target.n_battles[voted], np.full(fold_wins.shape, np.nan)
+    whole = fold_wins[voted] + among - target.own_wins[voted]
+    whole = whole[np.isfinite(whole).all(axis=1)]
+    start = whole.mean(axis=0) if len(whole) else np.full(len(among), np.nan)
+    start += (among.sum() / 2 - start.sum()) / start.size
+    names = sums.names[voted]
+    anchors[voted] = fit_leave_one_out(among, fold_wins[voted], start, l2=l2, names=names)
+    unvoted = np.flatnonzero(~voted & np.isfinite(fold_wins).all(axis=1))
+    if unvoted.size:
+        anchors[unvoted] = fit_anchors(among, fold_wins[unvoted[0]], l2=l2)
+    anchors[np.flatnonzero(voted)[cut_models(among)]] = np.nan  # others fall apart without them
+    return anchors
 
 
-def _turned(outcomes: FoldOutcomes) -> OwnShares:
-    return lambda model, own: own.turned(outcomes(model))
+def place_bases(
+    bases: Mapping[str, Base], sums: Sums, human: Floats, *, l2: float
+) -> dict[str, Placed]:
+    """Fit every fold's anchors by a judge, then place models, by people among those of `human`.
+
+    By a judge no vote on a model changes a bit of its place.
+    """
+    targets = {name: base.target for name, base in bases.items()}
+    fitted = {"human": human} | {
+        name: fold_anchors(target, sums, l2)
+        for name, target in targets.items()
+        if target.fold_wins is not None and name != "human"
+    }
+    anchors = np.array([fitted.get(name, human) for name in targets])
+    counts, wins = (np.array([target[field] for target in targets.values()]) for field in (0, 1))
+    squares = np.array([target.own_squares for target in targets.values()])
+    strength = np.full(squares.shape, np.nan)
+    error = strength.copy()
+    for model, others in enumerate(sums.others):
+        met = others & (counts[:, model] > 0).any(axis=0)  # no vote is on a battle without verdict
+        n, won, fixed = (part[:, model][:, met] for part in (counts, wins, anchors))
+        is_placed = np.isfinite(squares[:, model]) & np.isfinite(fixed).all(axis=1)
+        total = np.where(is_placed, won.sum(axis=1), np.nan)
+        strength[:, model] = place_models(total, n, fixed, l2=l2)
+        chance = expit(strength[:, model, None] - fixed)
+        expected = n * chance
+        error[:, model] = analytic_std_error(
+            (won - expected).sum(axis=1),
+            squares[:, model] - ((2 * won - expected) * chance).sum(axis=1),
+            (expected * (1 - chance)).sum(axis=1) + 2 * l2,
+            n.sum(axis=1),
+        )
+    rows = zip(targets, strength, error, anchors, strict=True)
+    return {name: Placed(*columns) for name, *columns in rows}
 
 
-def _outcomes(
-    name: str, method: ScoringMethod, battles: CodedBattles
-) -> tuple[FoldOutcomes, Floats | None]:
-    """Return a method's outcomes by fold, and the slopes (M,) behind them if there are any."""
-    if name in ("human", *JUDGE_METHODS):
-        raise ValueError(f"a method is called {name!r}, which is made from the battles themselves")
-    shapes = (len(battles),), (len(battles.models), len(battles))
-    if method.score_difference is not None:
-        score = np.asarray(method.score_difference, dtype=float)
-        require(score.shape == shapes[0], f"the shape of {name!r}", score.shape, f"{shapes[0]}")
-        remedy = "a finite score; leave out battles that a method did not score"
-        require(np.isfinite(score), f"score_difference of {name!r}", score, remedy)
-        beta = fit_beta_folds(replace(battles, score_difference=score, denominator=0)).beta
-        return lambda model: expit(beta[model] * score), beta
-    outcome = np.asarray(method.outcome, dtype=float)
-    expected = f"{shapes[0]} or {shapes[1]}"
-    require(outcome.shape in shapes, f"the shape of {name!r}", outcome.shape, expected)
-    return (lambda _: outcome) if outcome.ndim == 1 else (lambda model: outcome[model]), None
-
-
-def ruler_slopes(base: Placed, human: Placed, voted: Bools) -> Floats:
+def ruler_slopes(base: Placed, human: Placed, others: Bools) -> Floats:
     """Return the slope from a base's strengths to human ones in every model's fold, (M,).
 
     ``sum u t / sum u^2`` over the anchors other than the model, whose strengths ``u`` by the base
     and ``t`` by people were both fitted without it and centred.
     """
-    slopes = np.full(voted.size, np.nan)
-    for model, others in enumerate(other_anchors(voted)):
-        judged, people = base.anchors[model][others], human.anchors[model][others]
+    slopes = np.full(len(others), np.nan)
+    for model, own in enumerate(others):
+        judged, people = base.anchors[model][own], human.anchors[model][own]
         product, square = float(judged @ people), float(judged @ judged)
-        if others.sum() >= 2 and product > _ROUNDING * square > 0:
+        if own.sum() >= 2 and product > _ROUNDING * square > 0:
             slopes[model] = product / square
     return slopes
 
 
-def mixtures(
-    placed: Mapping[str, Placed], voted: Bools, ruled: Iterable[str]
-) -> dict[str, Mixture]:
+def mixtures(placed: Mapping[str, Placed], sums: Sums, ruled: Iterable[str]) -> dict[str, Mixture]:
     """Return the coefficients of every rating that combines base methods.
 
     ``X-rescaled`` is method X of those `ruled`, on the ruler; ``average`` the mean of hard and soft
     on theirs; ``auto`` the headline: ``average`` for a model beside which `AVERAGE_FROM` others
     have votes, ``gap`` for any other. Neither a model's own votes nor its own rating choose.
     """
-    slopes = {name: ruler_slopes(placed[name], placed["human"], voted) for name in ruled}
-    many = averaged(voted)
+    slopes = {name: ruler_slopes(placed[name], placed["human"], sums.others) for name in ruled}
+    many = averaged(sums.voted)
     halves = {name: slopes[name] / 2 for name in _RULED}
     rescaled: dict[str, Mixture] = {f"{name}-rescaled": {name: slopes[name]} for name in slopes}
     headline = {name: np.where(many, half, 0.0) for name, half in halves.items()}

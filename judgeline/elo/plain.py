@@ -17,8 +17,8 @@ from scipy.special import expit
 
 from judgeline.arrays import Floats, Ints, alike, model_pairs, require
 from judgeline.elo.anchors import connected_components
+from judgeline.elo.questions import question_codes
 from judgeline.elo.ratings import FEW_BATTLES
-from judgeline.elo.resampling import require_clusters
 from judgeline.elo.strengths import ELO_ORIGIN, ELO_PER_LOGIT
 
 LEAST_BATTLES = 100
@@ -119,8 +119,8 @@ def rate_outcomes(
     first, second = model_pairs(model_a=model_a, model_b=model_b)
     columns = {name: np.asarray(values, float) for name, values in (covariates or {}).items()}
     label = np.full(first.size, "") if group is None else np.asarray(group, dtype=str)
-    require_clusters(cluster, first.size)
-    units = np.arange(first.size) if cluster is None else np.asarray(cluster)
+    question = question_codes(cluster, first.size)
+    units = np.arange(first.size) if question is None else question
     share = np.asarray(outcome, float)
     named = {f"covariate {name}": values for name, values in columns.items()}
     alike(model_a=first, outcome=share, group=label, **named)

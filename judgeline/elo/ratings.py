@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, Ints
-from judgeline.elo.anchors import cut_models, other_anchors
-from judgeline.elo.battles import CodedBattles, require_single
+from judgeline.elo.anchors import cut_models
+from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFolds
-from judgeline.elo.placements import HEADLINE, Placements, ScoringMethod, basis_of, place
-from judgeline.elo.questions import design_effects
-from judgeline.elo.resampling import RatingSettings, require_clusters, std_errors
+from judgeline.elo.placements import Placements, place
+from judgeline.elo.questions import design_effects, question_codes
+from judgeline.elo.resampling import RatingSettings, std_errors
 from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
+from judgeline.elo.targets import ScoringMethod
 
 FEW_BATTLES = 20
 """Battles against anchors below which a model is flagged: its standard error is a guess."""
@@ -111,42 +112,36 @@ def rate(
     Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1, for ``hard`` and ``soft``. The
     penalty here is ``l2 * |strength|^2``, not half of it.
     """
-    require_clusters(cluster, len(battles))
+    question = question_codes(cluster, len(battles))
     if methods or cluster is not None or settings.n_resamples:
-        require_single(battles, "resamples, clusters and further methods")
+        battles.require_single("resamples, clusters and further methods")
     wanted = np.isin(battles.models, list(battles.models if models is None else models))
-    found = place(
-        battles,
-        beta_folds,
-        l2=settings.l2,
-        smoothing_levels=settings.smoothing_levels,
-        methods=methods,
-        cluster=cluster,
-    )
-    return tabulate(battles, found, settings, cluster, wanted)
+    l2, levels = settings.l2, settings.smoothing_levels
+    found = place(battles, beta_folds, l2=l2, levels=levels, methods=methods, question=question)
+    return tabulate(battles, found, settings, question, wanted)
 
 
 def tabulate(
     battles: CodedBattles,
     found: Placements,
     settings: RatingSettings,
-    cluster: ArrayLike | None,
+    question: Ints | None,
     wanted: Bools,
 ) -> HeldOutRatings:
     """Return the ratings by every base method and mixture, rows by model, then method."""
-    errors = std_errors(battles, found.voted, found.placed, found.shares, settings, cluster, wanted)
+    outward, flags = ELO_PER_LOGIT * outward_shift(found), _flags(found)
+    errors = std_errors(battles, found, settings, question, wanted)
     for name, fit in found.gaps.items():
         by_judge = fit.weights[:, 1] * fit.features.own_error
         for kind in errors:
             kind[name] = np.where(kind[name] > 0, np.hypot(kind[name], by_judge), kind[name])
     bootstrap, closed = errors
+    design = design_effects(battles, found.sums.voted, found.placed["human"], question)
     human = strength_to_rating(found.strength("human"))
-    design = design_effects(battles, found.voted, found.placed["human"], cluster)
-    outward = ELO_PER_LOGIT * outward_shift(found)
-    votes = found.targets["human"].n_battles.sum(axis=1).astype(np.int64)
+    votes = found.bases["human"].target.n_battles.sum(axis=1).astype(np.int64)
     judged = found.judged.n_battles.sum(axis=1).astype(np.int64)
-    flags, names = _flags(found), np.array(battles.models)
-    nothing, basis = np.full(names.size, np.nan), basis_of(found.voted)
+    names = found.sums.names
+    nothing, unsaid = np.full(names.size, np.nan), np.full(names.size, "")
     tables: list[HeldOutRatings] = []
     for method in (*found.placed, *found.mixtures):
         strength, of_people = found.strength(method), method == "human"
@@ -154,7 +149,7 @@ def tabulate(
         table = HeldOutRatings(
             model=names,
             method=np.full(names.size, method),
-            basis=basis if method == HEADLINE else np.full(names.size, ""),
+            basis=found.basis.get(method, unsaid),
             rating=rating,
             human_rating=human,
             residual=rating - human,
@@ -169,7 +164,7 @@ def tabulate(
             n_votes=votes,
             flags=flags,
         )
-        tables.append(table.take(wanted & found.voted if of_people else wanted))
+        tables.append(table.take(wanted & found.sums.voted if of_people else wanted))
     joined = HeldOutRatings._make(np.concatenate(parts) for parts in zip(*tables, strict=True))
     return joined.take(np.argsort(joined.model, kind="stable"))
 
@@ -187,11 +182,11 @@ def outward_shift(found: Placements) -> Floats:
     """
     human = found.placed["human"].anchors
     hard = found.placed.get("hard")
-    shift = np.full(found.voted.size, np.nan)
-    for model, others in enumerate(other_anchors(found.voted)):
+    shift = np.full(found.sums.voted.size, np.nan)
+    for model, others in enumerate(found.sums.others):
         if hard is None:  # several judges: their mean strengths, to which no vote contributes
             mean = next(iter(found.gaps.values())).features.strength
-            judged, own = mean[found.voted], mean[model]
+            judged, own = mean[found.sums.voted], mean[model]
         else:
             judged, own = hard.anchors[model], hard.strength[model]
         u, t = judged[others], human[model][others]
@@ -207,10 +202,9 @@ def outward_shift(found: Placements) -> Floats:
 
 def _vote_std_error(found: Placements, strength: Floats) -> Floats:
     """Return the standard error of a placement by one vote on every judged battle, logits (M,)."""
-    others = other_anchors(found.voted)
     anchors, counts = found.placed["human"].anchors, found.judged.n_battles
     information = np.full(strength.size, np.nan)
-    for model, own in enumerate(others):
+    for model, own in enumerate(found.sums.others):
         chance = expit(strength[model] - anchors[model][own])
         information[model] = (counts[model][own] * chance * (1 - chance)).sum()
     return np.asarray(1 / np.sqrt(np.where(information > 0, information, np.nan)))
@@ -218,13 +212,14 @@ def _vote_std_error(found: Placements, strength: Floats) -> Floats:
 
 def _flags(found: Placements) -> NDArray[np.str_]:
     """Return each model's flags, such as ``no-votes``, joined by semicolons (M,)."""
-    voted, judge = found.voted, found.judged
+    voted, judge = found.sums.voted, found.judged
     cut = np.zeros(voted.size, dtype=bool)
-    for target in (found.targets["human"], judge):
+    for target in (found.bases["human"].target, judge):
         cut[voted] |= cut_models(target.n_battles[voted])
     met, won = judge.n_battles.sum(axis=1), judge.own_wins.sum(axis=1)
-    votes, zeros = found.tally.human.sum(axis=1), np.zeros(voted.size)
-    squares = (fit.own_squares for fit in found.targets.values() if fit.fold_wins is None)
+    votes, zeros = found.sums.human.sum(axis=1), np.zeros(voted.size)
+    targets = [base.target for base in found.bases.values()]
+    squares = (fit.own_squares for fit in targets if fit.fold_wins is None)
     raised = {
         "no-votes": ~voted,
         "no-battles-with-anchors": met == 0,

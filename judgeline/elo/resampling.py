@@ -1,20 +1,19 @@
 """Standard errors of placements: closed forms, and resamples of a model's own battles."""
 
 import hashlib
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, Ints, require
 from judgeline.elo.battles import CodedBattles, OwnBattles
-from judgeline.elo.smoothing import SMOOTHING_LEVELS, is_baseline
+from judgeline.elo.fast import chebyshev_nodes, interpolation
+from judgeline.elo.placements import Placements
 from judgeline.elo.strengths import analytic_std_error, place_models
-from judgeline.elo.sums import chebyshev_nodes, interpolation
-from judgeline.elo.targets import Placed
+from judgeline.elo.targets import SMOOTHING_LEVELS, OwnShares, Placed, is_baseline
 from judgeline.rating_options import N_RESAMPLES, FitOptions, bounded
 from judgeline.verdict.outcomes import smooth_outcome
 
@@ -24,10 +23,6 @@ _MOST_STEPS = 6  # towards a resample's placement
 _FAR = 3.0  # logits from the sample's placement; a resample farther away is placed by itself
 _DRAWN_AT_ONCE = 1 << 15  # battles of resamples: 256 KiB stay in the cache
 _BLOCK_CELLS = 1 << 22  # resamples times units drawn at a time: 32 MiB
-
-OwnShares = Callable[[int, OwnBattles], Floats]
-"""Gives model number m's share of the win in each of its n own battles, (n,); NaN where a battle
-does not count."""
 
 
 def keyed_rng(seed: int, *names: str) -> np.random.Generator:
@@ -83,15 +78,15 @@ class _OwnFit(NamedTuple):
         anchors: Floats,
         opponent: NDArray[np.intp],
         share: Floats,
-        cluster: NDArray[np.intp] | None,
+        question: Ints | None,
     ) -> "_OwnFit":
         """Return battles as units, by opponents' columns (n,) and shares of the win (n, K)."""
         order = np.argsort(share[:, 0])  # the first kind determines the others
         narrow = opponent[order].astype(np.min_scalar_type(anchors.shape[1]))  # few bits to sort
         order = order[np.argsort(narrow, kind="stable")]
         opponent, share = opponent[order], share[order]
-        if cluster is not None:
-            _, unit = np.unique(cluster[order], return_inverse=True)
+        if question is not None:
+            _, unit = np.unique(question[order], return_inverse=True)
             wins: Floats = np.column_stack([np.bincount(unit, kind) for kind in share.T])
             return cls(strengths, anchors, opponent, unit, wins, np.ones(len(wins), np.int64))
         fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share[:, 0]) != 0)]
@@ -176,18 +171,17 @@ class _OwnFit(NamedTuple):
 
 def std_errors(
     battles: CodedBattles,
-    voted: Bools,
-    placed: Mapping[str, Placed],
-    shares: Mapping[str, OwnShares],
+    found: Placements,
     settings: RatingSettings,
-    cluster: ArrayLike | None,
+    question: Ints | None,
     models: Bools,
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Return bootstrap and closed-form standard errors by method, each (M,) logits.
+    """Return bootstrap and closed-form standard errors by base method, each (M,) logits.
 
-    With clusters both are of drawing them, but for the closed form of people's votes, which takes
+    With questions both are of drawing them, but for the closed form of people's votes, which takes
     them as independent: `judgeline.elo.questions.design_effects` says how far they are not.
     """
+    placed, voted = found.placed, found.sums.voted
     closed = np.array([fit.std_error for fit in placed.values()])
     bootstrap = np.full(closed.shape, np.nan)
     families: dict[str, list[int]] = {}  # rows by the method that names the random stream
@@ -196,16 +190,16 @@ def std_errors(
             families.setdefault("hard" if is_baseline(name) else name, []).append(row)
         elif name != "human":  # without draws there is one stream, of closed forms
             families.setdefault("", []).append(row)
-    kinds = [(fit, shares[name]) for name, fit in placed.items()]
-    resampled = settings.n_resamples > 0 or cluster is not None
-    for model, own in enumerate(OwnBattles.of_all(battles, voted, cluster)) if resampled else ():
+    kinds = [(fit, found.bases[name].shares) for name, fit in placed.items()]
+    resampled = settings.n_resamples > 0 or question is not None
+    for model, own in enumerate(OwnBattles.of_all(battles, voted, question)) if resampled else ():
         for stream, rows in families.items() if models[model] else ():
             fit = _own_fit(model, own, voted, [kinds[row] for row in rows])
             if fit is None:
                 continue
             rng = keyed_rng(settings.seed, *settings.stream, battles.models[model], stream)
             bootstrap[rows, model] = fit.bootstrap_errors(settings, rng)
-            if cluster is not None and stream != "human":
+            if question is not None and stream != "human":
                 closed[rows, model] = fit.closed_errors(settings.l2)
     return dict(zip(placed, bootstrap, strict=True)), dict(zip(placed, closed, strict=True))
 
@@ -222,16 +216,6 @@ def _own_fit(
     anchors = np.flatnonzero(voted)
     others = anchors[anchors != model]
     column = np.searchsorted(others, own.opponent[kept])
-    clusters = None if own.cluster is None else own.cluster[kept]
+    questions = None if own.question is None else own.question[kept]
     placed = np.array([fit.anchors[model][anchors != model] for fit, _ in kinds])
-    return _OwnFit.of(strengths, placed, column, share[kept], clusters)
-
-
-def require_clusters(cluster: ArrayLike | None, n_battles: int) -> None:
-    """Raise ValueError unless there is a cluster for every battle, or none at all."""
-    if cluster is not None:
-        labels, shape = np.asarray(cluster, dtype=object), (n_battles,)
-        require(labels.shape == shape, "the shape of cluster", labels.shape, f"{shape}")
-        # NaN alone differs from itself
-        given = [label is not None and label == label for label in labels.tolist()]
-        require(given, "cluster", labels, "a cluster of every battle, or its id")
+    return _OwnFit.of(strengths, placed, column, share[kept], questions)

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats
-from judgeline.elo.battles import CodedBattles, require_single
+from judgeline.elo.battles import CodedBattles
 from judgeline.elo.leave_one_out import centred, expected_wins
 from judgeline.elo.strengths import curvature, fit_strengths, solver
-from judgeline.elo.sums import tally_outcomes
+from judgeline.elo.sums import Sums
 
 _PARTS = 5
 _LEAST_VOTES = 10
@@ -48,7 +48,7 @@ class _TrainingSet(NamedTuple):
     @classmethod
     def of(cls, battles: CodedBattles, l2: float) -> "_TrainingSet":
         """Count the votes on battles and fit the strengths; NaN for a model without."""
-        votes = tally_outcomes(battles).human
+        votes = Sums.of(battles).human
         counts, wins = votes.sum(axis=2).astype(float), votes @ np.array([0.0, 0.5, 1.0])
         strength = fit_strengths(counts, wins.sum(axis=1), l2=l2)
         return cls(counts, wins, np.where(battles.voted_models(), strength, np.nan))
@@ -103,7 +103,7 @@ def fit_surrogacy(
     T. A. B. Snijders and S. P. Borgatti (1999), "Non-Parametric Standard Errors and Tests for
     Network Statistics", Connections 22(2), on the jackknife over the ends of pairs.
     """
-    require_single(battles, "fifths of battles")
+    battles.require_single("fifths of battles")
     rows = np.flatnonzero(battles.human_outcome >= 0)
     if rows.size > _MOST_VOTES:
         rows = rng.choice(rows, _MOST_VOTES, replace=False)

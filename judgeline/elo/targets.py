@@ -1,25 +1,57 @@
 """Targets: battles and wins, overall and per held-out model, to which ratings are fitted."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, Ints, require
-from judgeline.elo.anchors import cut_models, other_anchors
-from judgeline.elo.battles import CodedBattles, chunks
-from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
-from judgeline.elo.strengths import analytic_std_error, place_models
-from judgeline.elo.sums import soft_totals
-from judgeline.verdict.outcomes import exact_share
+from judgeline.elo.anchors import require_chains
+from judgeline.elo.battles import CodedBattles, OwnBattles, chunks
+from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo.fast import sums_at
+from judgeline.elo.sums import Sums
+
+SMOOTHING_LEVELS: tuple[float, ...] = (0.55, 0.65, 0.75, 0.85, 0.95)
+"""Label-smoothing baselines of the paper: what a decisive judge outcome counts as."""
+
+_HALVES = np.array([0.0, 0.5, 1.0])
 
 FoldOutcomes = Callable[[int], Floats]
 """Gives A's share of the win in every battle, shape (n,), while model number m is held out."""
 
+OwnShares = Callable[[int, OwnBattles], Floats]
+"""Gives model number m's share of the win in each of its n own battles, (n,); NaN where a battle
+does not count."""
+
 OwnOutcomes = Callable[[slice], tuple[Floats, Floats]]
 """Gives A's share of the win with A held out, and B's with B held out, in a part of the battles."""
+
+
+@dataclass(frozen=True)
+class ScoringMethod:
+    """A scoring method of battles, by outcomes or by score differences.
+
+    Attributes
+    ----------
+    outcome : ndarray or None
+        A's share of the win in [0, 1]: shape (n,), or (M, n) if it was learnt from votes, where
+        row m saw none of model m's. Models without votes share one row's values.
+    score_difference : ndarray or None
+        Score of A minus B, shape (n,), on any scale; its slope is fitted in every fold to the
+        votes on battles without the model held out, and the outcome is ``sigmoid(beta_m * s)``.
+    """
+
+    outcome: Floats | None = None
+    score_difference: Floats | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse both ways at once, and neither."""
+        if (self.outcome is None) == (self.score_difference is None):
+            raise ValueError("a scoring method has either outcomes or score differences")
 
 
 class Target(NamedTuple):
@@ -37,6 +69,14 @@ class Target(NamedTuple):
     fold_wins: Floats | None
 
 
+class Base(NamedTuple):
+    """A base method: its target, shares of the win in own battles, and any slopes (M,)."""
+
+    target: Target
+    shares: OwnShares
+    beta: Floats | None = None
+
+
 class Placed(NamedTuple):
     """Strengths (M,) in logits, their closed-form errors (M,), and each one's anchors (M, A).
 
@@ -48,8 +88,49 @@ class Placed(NamedTuple):
     anchors: Floats
 
 
+def baseline(level: float) -> str:
+    """Return the name of the method that smooths hard outcomes to a level."""
+    return f"smoothed-{level!r}"
+
+
+def levels_in(methods: Collection[str]) -> tuple[float, ...]:
+    """Return the smoothing levels that methods name: each is a fit of its own."""
+    return tuple(level for level in SMOOTHING_LEVELS if baseline(level) in methods)
+
+
+def is_baseline(method: str) -> bool:
+    """Return whether a method smooths hard outcomes, whose random stream it shares."""
+    return method.startswith("smoothed-")
+
+
+def exact_share(share: ArrayLike) -> Floats:
+    """Return shares of a win as multiples of ``2**-30``: sums of up to 8 million are then exact.
+
+    A sum without rounding depends on no order, and is the same whether the battles of a model
+    were left out of it or subtracted from it.
+    """
+    return np.asarray(np.rint(np.asarray(share, dtype=float) * 2.0**30) / 2.0**30)
+
+
+def by_people(sums: Sums) -> Base:
+    """Return the votes as a base method; ValueError unless they connect the voted models."""
+    if not sums.voted.any():
+        raise ValueError("nobody voted on any battle: there is no human scale to calibrate to")
+    target = linear_target(sums.human, _HALVES, sums.voted)
+    remedy = "have people vote on battles that connect them"
+    names = sums.names[sums.voted].tolist()
+    require_chains(target.n_battles[sums.voted], names, "with a vote ", remedy)
+    return Base(target, lambda _, own: np.where(own.human >= 0, own.human / 2, np.nan))
+
+
+def by_outcome(sums: Sums, share: Floats) -> Base:
+    """Return the method that counts the judge's 0 to 4 quarters of the win as `share` (5,)."""
+    return Base(linear_target(sums.judge, share, sums.voted), lambda _, own: share[own.judge])
+
+
 def linear_target(counts: Ints, share: Floats, voted: Bools) -> Target:
     """Return the target under which each outcome counts as a fixed share of the win."""
+    counts = counts[:, voted]
     own_wins = counts @ exact_share(share)
     among = own_wins[voted]
     fold_wins = np.tile(among.sum(axis=1), (voted.size, 1))
@@ -58,24 +139,69 @@ def linear_target(counts: Ints, share: Floats, voted: Bools) -> Target:
     return Target(counts.sum(axis=2).astype(float), own_wins, squares, fold_wins)
 
 
-def soft_target(battles: CodedBattles, counts: Ints, beta: Floats, voted: Bools) -> Target:
-    """Return the target of ``sigmoid(beta_m * s)``, at the slope of each fold."""
+def by_slope(battles: CodedBattles, sums: Sums, beta: Floats) -> Base:
+    """Return the method of ``sigmoid(beta_m * s)``, at the slope of each fold."""
 
-    def own(part: slice) -> tuple[Floats, Floats]:
+    def both(part: slice) -> tuple[Floats, Floats]:
         """Return the shares of A and of B in some battles, each at the slope without the model."""
         score = battles.rubric_points(part)
         slope_a, slope_b = beta[battles.model_a[part]], beta[battles.model_b[part]]
-        return exact_share(expit(slope_a * score)), exact_share(expit(-slope_b * score))
+        return expit(slope_a * score), expit(-slope_b * score)
 
-    target = own_target(battles, counts, own, voted)
-    return _with_folds(target, soft_totals(battles, beta, voted), voted)
+    totals = _soft_totals(battles, sums, beta)
+    target = _with_folds(own_target(battles, sums, both), totals, sums.voted)
+    return Base(target, lambda model, own: expit(beta[model] * own.score), beta)
 
 
-def outcome_target(
-    battles: CodedBattles, counts: Ints, outcomes: FoldOutcomes, voted: Bools
-) -> Target:
+def _soft_totals(battles: CodedBattles, sums: Sums, beta: Floats) -> Floats:
+    """Return the soft wins of every model over its battles with anchors, at each fold's slope.
+
+    Row m (M, M) is at the slope of model m, NaN where it has none.
+    """
+    if battles.denominator:
+        chance = exact_share(expit(beta[:, None] * sums.differences))
+        return np.asarray(chance @ sums.scores.sum(axis=2).T)
+    score, known = battles.rubric_points(), np.isfinite(beta)
+    inner = sums.voted[battles.model_a] & sums.voted[battles.model_b]
+    totals = np.full((beta.size, beta.size), np.nan)
+    if known.any():
+        kept, reach = battles.take(inner), float(np.abs(score).max())
+        totals[known] = sums_at(kept, score[inner], beta[known], _exact_chances, reach=reach)
+    return totals
+
+
+def _exact_chances(slope: float, score: Floats) -> tuple[Floats, Floats]:
+    return exact_share(expit(slope * score)), exact_share(expit(-slope * score))
+
+
+def by_method(name: str, method: ScoringMethod, battles: CodedBattles, sums: Sums) -> Base:
+    """Return a further scoring of the battles as a base method."""
+    outcomes, beta = _outcomes(name, method, battles)
+    target = _outcome_target(battles, sums, outcomes)
+    return Base(target, lambda model, own: own.turned(outcomes(model)), beta)
+
+
+def _outcomes(
+    name: str, method: ScoringMethod, battles: CodedBattles
+) -> tuple[FoldOutcomes, Floats | None]:
+    """Return a method's outcomes by fold, and the slopes (M,) behind them if there are any."""
+    shapes = (len(battles),), (len(battles.models), len(battles))
+    if method.score_difference is not None:
+        score = np.asarray(method.score_difference, dtype=float)
+        require(score.shape == shapes[0], f"the shape of {name!r}", score.shape, f"{shapes[0]}")
+        remedy = "a finite score; leave out battles that a method did not score"
+        require(np.isfinite(score), f"score_difference of {name!r}", score, remedy)
+        beta = fit_beta_folds(replace(battles, score_difference=score, denominator=0)).beta
+        return lambda model: expit(beta[model] * score), beta
+    outcome = np.asarray(method.outcome, dtype=float)
+    expected = f"{shapes[0]} or {shapes[1]}"
+    require(outcome.shape in shapes, f"the shape of {name!r}", outcome.shape, expected)
+    return (lambda _: outcome) if outcome.ndim == 1 else (lambda model: outcome[model]), None
+
+
+def _outcome_target(battles: CodedBattles, sums: Sums, outcomes: FoldOutcomes) -> Target:
     """Return the target of any outcomes, which may differ from fold to fold."""
-    size = voted.size
+    voted, size = sums.voted, sums.voted.size
     own_wins, totals, own_squares = *np.zeros((2, size, size)), np.zeros(size)
     among = voted[battles.model_a] & voted[battles.model_b]
     for model in range(size):
@@ -90,23 +216,24 @@ def outcome_target(
         opponent = np.concatenate([battles.model_b[first], battles.model_a[second]])
         own_wins[model] = np.bincount(opponent, own, size)
         own_squares[model] = exact_share(own**2)[voted[opponent]].sum()
-    n_battles = counts.sum(axis=2).astype(float)
+    n_battles = sums.judge[:, voted].sum(axis=2).astype(float)
     return _with_folds(Target(n_battles, own_wins[:, voted], own_squares, None), totals, voted)
 
 
-def own_target(battles: CodedBattles, counts: Ints, own: OwnOutcomes, voted: Bools) -> Target:
+def own_target(battles: CodedBattles, sums: Sums, own: OwnOutcomes) -> Target:
     """Return the target of outcomes that place a model among the anchors of people's votes."""
-    size = voted.size
+    voted, size = sums.voted, sums.voted.size
     wins, squares = np.zeros((2, size * size))
     for part in chunks(len(battles), size * size):
         row, column = (side[part].astype(np.int64) for side in (battles.model_a, battles.model_b))
         pairs = row * size + column, column * size + row
         for pair, share in zip(pairs, own(part), strict=True):
+            share = exact_share(share)
             squared = exact_share(share**2)
             wins += np.bincount(pair, battles.weighted(share, part), wins.size)
             squares += np.bincount(pair, battles.weighted(squared, part), wins.size)
-    own_wins, own_squares = (sums.reshape(size, size)[:, voted] for sums in (wins, squares))
-    n_battles = counts.sum(axis=2).astype(float)
+    own_wins, own_squares = (of.reshape(size, size)[:, voted] for of in (wins, squares))
+    n_battles = sums.judge[:, voted].sum(axis=2).astype(float)
     return Target(n_battles, own_wins, own_squares.sum(axis=1), None)
 
 
@@ -116,58 +243,3 @@ def _with_folds(target: Target, totals: Floats, voted: Bools) -> Target:
     # in fold m the anchor i loses what it won against m at the outcomes of m: n_im - own_wins_mi
     fold_wins[voted] -= target.n_battles[voted] - target.own_wins[voted]
     return target._replace(fold_wins=fold_wins)
-
-
-def place_targets(
-    targets: Mapping[str, Target],
-    voted: Bools,
-    l2: float,
-    names: NDArray[np.str_],
-    human: Floats,
-) -> dict[str, Placed]:
-    """Fit every fold's anchors by a judge, then place models, by people among those of `human`.
-
-    By a judge no vote on a model changes a bit of its place.
-    """
-    fitted = {"human": human} | {
-        name: fold_anchors(target, voted, l2, names)
-        for name, target in targets.items()
-        if target.fold_wins is not None and name != "human"
-    }
-    anchors = np.array([fitted.get(name, human) for name in targets])
-    counts, wins = (np.array([target[field] for target in targets.values()]) for field in (0, 1))
-    squares = np.array([target.own_squares for target in targets.values()])
-    strength = np.full(squares.shape, np.nan)
-    error = strength.copy()
-    for model, others in enumerate(other_anchors(voted)):
-        met = others & (counts[:, model] > 0).any(axis=0)  # no vote is on a battle without verdict
-        n, won, fixed = (part[:, model][:, met] for part in (counts, wins, anchors))
-        is_placed = np.isfinite(squares[:, model]) & np.isfinite(fixed).all(axis=1)
-        total = np.where(is_placed, won.sum(axis=1), np.nan)
-        strength[:, model] = place_models(total, n, fixed, l2=l2)
-        chance = expit(strength[:, model, None] - fixed)
-        expected = n * chance
-        error[:, model] = analytic_std_error(
-            (won - expected).sum(axis=1),
-            squares[:, model] - ((2 * won - expected) * chance).sum(axis=1),
-            (expected * (1 - chance)).sum(axis=1) + 2 * l2,
-            n.sum(axis=1),
-        )
-    rows = zip(targets, strength, error, anchors, strict=True)
-    return {name: Placed(*columns) for name, *columns in rows}
-
-
-def fold_anchors(target: Target, voted: Bools, l2: float, names: NDArray[np.str_]) -> Floats:
-    """Return anchors' strengths by fold, (M, A) logits, a model's own 0; NaN without a fold."""
-    fold_wins = np.asarray(target.fold_wins)
-    among, anchors = target.n_battles[voted], np.full(fold_wins.shape, np.nan)
-    whole = fold_wins[voted] + among - target.own_wins[voted]
-    whole = whole[np.isfinite(whole).all(axis=1)]
-    start = whole.mean(axis=0) if len(whole) else np.full(len(among), np.nan)
-    start += (among.sum() / 2 - start.sum()) / start.size
-    anchors[voted] = fit_leave_one_out(among, fold_wins[voted], start, l2=l2, names=names)
-    unvoted = np.flatnonzero(~voted & np.isfinite(fold_wins).all(axis=1))
-    if unvoted.size:
-        anchors[unvoted] = fit_anchors(among, fold_wins[unvoted[0]], l2=l2)
-    anchors[np.flatnonzero(voted)[cut_models(among)]] = np.nan  # others fall apart without them
-    return anchors

@@ -23,7 +23,7 @@ from judgeline.elo.strengths import (
     rating_to_strength,
     strength_to_rating,
 )
-from judgeline.elo.sums import tally_outcomes
+from judgeline.elo.sums import Sums
 from judgeline.intervals.conformal import chosen_std_error, conformal_quantile
 from judgeline.rating_options import StdErrorKind
 
@@ -369,7 +369,7 @@ def rate_with_votes(
         In the order of ``battles.models``; intervals are infinite where too few models calibrate.
     """
     voted, anchors = human_anchors(settled, l2=l2)
-    votes = tally_outcomes(battles).human[:, voted]
+    votes = Sums.of(battles).human[:, voted]
     own = heldout.take((heldout.method == method) & np.isfinite(heldout.rating))
     own = own.take(np.argsort(own.model))
     code = {name: place for place, name in enumerate(battles.models)}
@@ -382,8 +382,8 @@ def rate_with_votes(
     models = CalibratingModels(
         tuple(own.model[kept].tolist()), *(column[kept] for column in columns)
     )
-    if cluster is not None:
-        found = votes_by_question(battles, voted, cluster)
+    if (question := question_codes(cluster, len(battles))) is not None:
+        found = votes_by_question(battles, voted, question)
         models = models._replace(by_question=tuple(found[code] for code in place[kept].tolist()))
     met = votes.sum(axis=2)
     placed = (np.isfinite(anchors) | (met == 0)).all(axis=1)
@@ -413,11 +413,11 @@ def rate_with_votes(
 
 
 def votes_by_question(
-    battles: CodedBattles, voted: NDArray[np.bool_], cluster: ArrayLike
+    battles: CodedBattles, voted: NDArray[np.bool_], question: NDArray[np.int64]
 ) -> list[QuestionVotes]:
     """Return every model's votes against anchors, by question."""
     has_vote = battles.human_outcome >= 0
-    codes, column = question_codes(cluster)[has_vote], np.cumsum(voted) - 1
+    codes, column = question[has_vote], np.cumsum(voted) - 1
     first, second = battles.model_a[has_vote], battles.model_b[has_vote]
     outcome = battles.human_outcome[has_vote].astype(np.int64)
     model = np.concatenate([first, second]).astype(np.int64)

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from judgeline.arrays import require
-from judgeline.elo.anchors import require_votes
-from judgeline.elo.battles import CodedBattles, require_single
+from judgeline.elo.battles import CodedBattles
 from judgeline.elo.gap import fit_gap, gap_features, mean_features
-from judgeline.elo.placements import Placements, human_anchors, human_shares, human_target
+from judgeline.elo.placements import Placements, human_anchors, place_bases
+from judgeline.elo.questions import question_codes
 from judgeline.elo.ratings import HeldOutRatings, tabulate
-from judgeline.elo.resampling import RatingSettings, require_clusters
-from judgeline.elo.sums import tally_outcomes
-from judgeline.elo.targets import own_target, place_targets
+from judgeline.elo.resampling import RatingSettings
+from judgeline.elo.sums import Sums
+from judgeline.elo.targets import Base, by_people, own_target
 from judgeline.verdict.identity import POOLED
 
 
@@ -64,29 +64,20 @@ def rate_pooled(
     _require_same_battles(judges)
     names = sorted(judges)
     battles = next(iter(judges.values()))
-    require_single(battles, "pooled judges")
-    require_clusters(cluster, len(battles))
-    tallies = [tally_outcomes(judges[name]) for name in names]
-    features = mean_features(
-        [
-            gap_features(judges[name], tally, l2=settings.l2, cluster=cluster)
-            for name, tally in zip(names, tallies, strict=True)
-        ]
-    )
-    voted, tally = require_votes(battles), tallies[0]
-    gap = fit_gap(battles, features)
-    targets = {
-        "human": human_target(battles, tally, voted),
-        POOLED: own_target(battles, tally.judge[:, voted], gap.of_both(battles), voted),
+    battles.require_single("pooled judges")
+    question = question_codes(cluster, len(battles))
+    views = [gap_features(judges[name], l2=settings.l2, question=question) for name in names]
+    gap, sums = fit_gap(battles, mean_features(views)), Sums.of(battles)
+    bases = {
+        "human": by_people(sums),
+        POOLED: Base(own_target(battles, sums, gap.of_both(battles)), gap.of_own),
     }
-    human = human_anchors(battles, l2=settings.l2)[1]
-    placed = place_targets(targets, voted, settings.l2, np.array(battles.models)[voted], human)
-    shares = {"human": human_shares, POOLED: gap.of_own}
-    found = Placements(tally, voted, targets, placed, shares, {}, {}, {POOLED: gap})
+    placed = place_bases(bases, sums, human_anchors(battles, l2=settings.l2)[1], l2=settings.l2)
+    text = f"regression of votes on the mean score and gap of {', '.join(names)}"
+    basis = {POOLED: np.full(sums.names.size, text)}
+    found = Placements(sums, bases, placed, {}, {POOLED: gap}, basis)
     wanted = np.isin(battles.models, list(battles.models if models is None else models))
-    ratings = tabulate(battles, found, settings, cluster, wanted)
-    basis = f"regression of votes on the mean score and gap of {', '.join(names)}"
-    return ratings._replace(basis=np.where(ratings.method == POOLED, basis, ""))
+    return tabulate(battles, found, settings, question, wanted)
 
 
 def _require_same_battles(judges: Mapping[str, CodedBattles]) -> None:

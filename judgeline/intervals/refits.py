@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import Floats, require
-from judgeline.elo.battles import CodedBattles, require_single
+from judgeline.elo.battles import CodedBattles
 from judgeline.elo.placements import place
+from judgeline.elo.questions import question_codes
 from judgeline.elo.ratings import HeldOutRatings
-from judgeline.elo.resampling import keyed_rng, require_clusters
+from judgeline.elo.resampling import keyed_rng
 from judgeline.elo.strengths import strength_to_rating
 from judgeline.intervals.conformal import calibrating_models
 from judgeline.rating_options import StdErrorKind
@@ -83,11 +84,10 @@ def refit_errors(
     B. Efron and R. J. Tibshirani (1993), An Introduction to the Bootstrap, chapter 8, on drawing
     the units that are independent.
     """
-    require_single(battles, "refits")
-    require_clusters(cluster, len(battles))
+    battles.require_single("refits")
+    question = question_codes(cluster, len(battles))
     require(n_refits >= 2, "n_refits", n_refits, "at least 2, for a spread")
-    units = np.arange(len(battles)) if cluster is None else np.asarray(cluster)
-    unit = np.unique(units, return_inverse=True)[1]
+    unit = np.arange(len(battles)) if question is None else question
     size = int(unit.max()) + 1
     place(battles, l2=l2).mixture(method)  # what is wrong is said once
     drawn = []

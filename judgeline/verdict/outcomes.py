@@ -71,12 +71,3 @@ def smooth_outcome(outcome: ArrayLike, level: float) -> Floats:
     """Return outcomes in [0, 1] as `level` for a win of A, ``1 - level`` for one of B, else 0.5."""
     require(0.5 < level <= 1, "smoothing level", level, "above 0.5, at most 1")
     return 0.5 + (level - 0.5) * np.sign(_without_nan(outcome, "outcome") - 0.5)
-
-
-def exact_share(share: ArrayLike) -> Floats:
-    """Return shares of a win as multiples of ``2**-30``: sums of up to 8 million are then exact.
-
-    A sum without rounding depends on no order, and is the same whether the battles of a model
-    were left out of it or subtracted from it.
-    """
-    return np.asarray(np.rint(np.asarray(share, dtype=float) * 2.0**30) / 2.0**30)

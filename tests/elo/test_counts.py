@@ -20,7 +20,7 @@ from judgeline.elo import (
     with_settled_votes,
 )
 from judgeline.elo.battles import MOST_BATTLES
-from judgeline.elo.sums import tally_outcomes, tally_scores
+from judgeline.elo.sums import Sums
 from judgeline.intervals import rate_pooled, rate_with_votes
 
 QUICK = RatingSettings(n_resamples=0)
@@ -80,8 +80,8 @@ def test_a_count_is_so_many_rows_where_folds_are_near_the_whole(
     continuous: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fast paths of many battles: slopes by interpolation, gap weights by expansion."""
-    for module in ("judgeline.elo.gap", "judgeline.elo.beta", "judgeline.elo.sums"):
-        monkeypatch.setattr(f"{module}.FEW", 100)
+    for few in ("gap.FEW_VOTES", "beta.FEW", "fast.FEW"):
+        monkeypatch.setattr(f"judgeline.elo.{few}", 100)
     counted, single = arena(4, continuous=continuous, n_models=12, n_battles=3000)
     same(fit_beta_folds(counted), fit_beta_folds(single))
     same(rate(counted, QUICK), rate(single, QUICK))
@@ -99,8 +99,8 @@ def test_counts_are_exact_up_to_the_largest() -> None:
         count=np.array([MOST_BATTLES - 3, 1, 2]),
     )
     assert counted.n_battles == MOST_BATTLES
-    assert tally_outcomes(counted).human[0, 1].tolist() == [0, 0, MOST_BATTLES - 3]
-    assert tally_scores(counted)[0].sum() == 2 * MOST_BATTLES
+    assert Sums.of(counted).human[0, 1].tolist() == [0, 0, MOST_BATTLES - 3]
+    assert Sums.of(counted).scores.sum() == 2 * MOST_BATTLES
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from judgeline.elo import (
 from judgeline.elo import rate as rate_battles
 from judgeline.elo.gap import GapFit, fit_gap, fit_weights, gap_features
 from judgeline.elo.placements import AVERAGE_FROM, place
-from judgeline.elo.sums import tally_outcomes
 from judgeline.intervals import rank_models
 
 PLAINLY = RatingSettings(n_resamples=0, smoothing_levels=())
@@ -91,7 +90,7 @@ def test_ratings_of_real_battles_are_those_of_an_independent_program(file, data_
 
 def gap_of(battles: list[Battle]) -> GapFit:
     coded = code(battles)
-    return fit_gap(coded, gap_features(coded, tally_outcomes(coded)))
+    return fit_gap(coded, gap_features(coded))
 
 
 def features(seed: int, n: int = 300) -> tuple[np.ndarray, np.ndarray]:
@@ -124,12 +123,12 @@ def test_the_series_for_many_votes_agrees_with_a_fit_of_each_fold(monkeypatch, w
     battles = [battle for pair in pairs for battle in pair]
     each = gap_of(battles).weights
     assert np.ptp(each, axis=0).min() > 1e-3
-    monkeypatch.setattr(gap, "FEW", 0)
+    monkeypatch.setattr(gap, "FEW_VOTES", 0)
     assert np.abs(gap_of(battles).weights - each).max() < 2e-9  # one step of their grid
 
 
 def test_no_vote_on_a_model_moves_its_weights_by_a_bit_however_many_there_are(monkeypatch, many):
-    monkeypatch.setattr(gap, "FEW", 0)
+    monkeypatch.setattr(gap, "FEW_VOTES", 0)
     battles = follow_scores(many[:10_000], np.random.default_rng(11))
     weights = gap_of(battles).weights
     for model in range(3):

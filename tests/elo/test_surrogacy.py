@@ -12,7 +12,7 @@ from judgeline.elo import (
     fit_surrogacy,
     surrogacy_finding,
 )
-from judgeline.elo.sums import tally_outcomes
+from judgeline.elo.sums import Sums
 from judgeline.elo.surrogacy import _TrainingSet
 
 SIZE = 12
@@ -116,7 +116,7 @@ def slopes_of(battles: CodedBattles, part: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def strengths_of(battles: CodedBattles) -> np.ndarray:
-    votes = tally_outcomes(battles).human
+    votes = Sums.of(battles).human
     strength = fit_strengths(votes.sum(axis=2), (votes @ [0, 0.5, 1]).sum(axis=1))
     return np.where(battles.voted_models(), strength, np.nan)
 
