@@ -106,7 +106,7 @@ def test_no_vote_on_a_model_moves_its_pooled_rating(model, expanded, monkeypatch
     settings = RatingSettings(n_resamples=0 if expanded else 20, smoothing_levels=())
     exact = of(rate_pooled(judges, settings), "pooled").tolist()
     if expanded:
-        monkeypatch.setattr(gap, "FEW", 0)
+        monkeypatch.setattr(gap, "FEW_VOTES", 0)
     before = rate_pooled(judges, settings)
     assert of(before, "pooled").tolist() == exact
     one = judges["judge-0"]
