@@ -57,8 +57,8 @@ def step_asset(
     """Return the asset of a step.
 
     `needs` names inputs that have to be there, though the step could do without them; `beside`
-    names further inputs, which only `tells` reads. One that `remembers` finds the table as it was
-    under ``before``, None where there was none.
+    names further inputs, which only `tells` reads. With `remembers`, it gets the stored
+    table as ``before`` too, or None.
     """
     kinds = {
         name: pd.DataFrame if has_to else pd.DataFrame | None for name, has_to in step.takes.items()

@@ -40,13 +40,13 @@ OF_ALL_JUDGES = ("pooled_leaderboard",)
 """Assets between a corpus and a rating, in the order in which they are made."""
 
 SAID = ("content_revision", "sample_seed", "score_basis", "votes", "rating_settings", *ORIGIN)
-"""Metadata of theirs that say what a rating was made of."""
+"""Metadata of these assets that say what a rating was made of."""
 
 BEFORE_RATINGS = ("raw_battles", "sampled_battles", "verdicts", "scored_battles", "beta_folds")
 """Assets between a corpus and its held-out ratings, as these name their sources."""
 
 CHANGED = "changed"
-"""Metadata of a leaderboard: what ratings rest on now, and did not before; empty if nothing."""
+"""Metadata of a leaderboard: the sentence of `changes_text`, or empty."""
 
 MADE_FROM = "made_from"
 """Metadata of a leaderboard that holds all of these."""
@@ -167,7 +167,8 @@ def judge_checks(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.Da
 
     ``status`` is ``"SUCCEEDED"``, ``"FAILED"``, or another word where the run that planned the
     check never came to it because something before it failed: the table that it guards is then
-    older than that run.
+    older than that run. While a run at work has not come to a check, its last result before that
+    run stands; a run that died counts as at work until it is found lost.
     """
     specs = _specs()
     partition = corpus_judge_key(corpus, judge)

@@ -1329,12 +1329,15 @@ def _read(
 def _board_before(
     out: Path, without: JudgedBattles | None, settings: Settings
 ) -> pd.DataFrame | None:
-    """Return the board of battles without further votes, or that of a folder; None of neither."""
+    """Return the board to compare with: without the joined votes, else that of the folder.
+
+    None where there is neither.
+    """
     try:
         if without is not None:
             return rank_battles(without.scored, settings, judge=without.judge).leaderboard
-        return pd.read_csv(out / LEADERBOARD)
-    except (ValueError, QualityGateError, OSError):
+        return pd.read_csv(out / LEADERBOARD, dtype={"model": str})
+    except (ValueError, RuntimeError, QualityGateError, OSError):
         return None
 
 

@@ -86,14 +86,19 @@ class ReleaseGate:
 
     def _margin_lines(self) -> list[str]:
         """Return which margins can be told where votes for this one exceed all that were cast."""
-        found = self.comparison
+        found, is_last = self.comparison, self.planned is not None and self.look >= self.planned
         if math.isnan(found.margin_then):
             return []
+        if found.margin_then == found.margin_now:
+            text = (
+                f"Without more votes the next look would pass a margin of {found.margin_now:g} Elo"
+            )
+            return [f"{text}."] * (not is_last)
         text = (
             f"The whole board has {found.n_cast:,.0f} votes. As many more on these two would pass "
             f"a margin of {found.margin_then:g} Elo, if the difference stays"
         )
-        if math.isfinite(found.margin_now):
+        if math.isfinite(found.margin_now) and not is_last:
             text += f"; without any, the next look would pass one of {found.margin_now:g}"
         return [f"{text}."]
 

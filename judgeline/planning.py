@@ -192,11 +192,14 @@ def _worth_text(row: Mapping[str, Any], frontier: Frontier) -> str:
     text = f"{row['judge']} is worth {text}, by {row['n_models']} models with votes"
     if math.isfinite(calls):
         text += f"; beyond {calls:,.0f} calls a model nothing narrows"
-    if not math.isfinite(worth):
+    if not (math.isfinite(worth) and worth >= 1):
         return f"{text}."
     error, together = frontier.vote_noise / math.sqrt(worth), worth * frontier.design_effect
-    text += f". Its own error, {error:.0f} Elo, is that of {worth:.0f} votes on as many questions"
-    return f"{text}; of votes that share questions as these do it takes {together:.0f}."
+    text += f". Its own error, {error:.0f} Elo, is that of {worth:.0f} votes on a model"
+    if round(together) > round(worth):
+        text += ", each on a question of its own; of votes that share questions as these do it "
+        text += f"takes {together:.0f}"
+    return f"{text}."
 
 
 def _mix_text(row: Mapping[str, Any]) -> str:
@@ -212,10 +215,10 @@ def frontier_note(frontiers: Mapping[str, Frontier]) -> str:
     """Return what the columns of frontiers assume, as sentences."""
     targets = sorted({round(one.n_target_votes) for one in frontiers.values()})
     return (
-        "A half-width without votes is that of an interval which has to hold a rating by "
-        f"{' or '.join(f'{votes:,}' for votes in targets)} votes, whose noise is in it. One with "
-        "votes has to hold the rating that unlimited votes would give, and is calibrated apart: "
-        "the first votes need not narrow. Neither is the judge's own error, which is in its worth. "
+        "Without votes, a half-width is of an interval that must hold a human rating made of "
+        f"{' or '.join(f'{votes:,}' for votes in targets)} votes, so it includes their noise. With "
+        "votes, it must hold the rating that unlimited votes would give, by another calibration, "
+        "so that the first votes may not narrow it. The judge's own error stands in its worth. "
         f"Calls count as narrowing while they are worth {100 * (NARROWEST - 1):.0f} %; votes count "
         "less by the design effect of shared questions, as on a board."
     )

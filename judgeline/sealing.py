@@ -246,9 +246,13 @@ def changed_inputs(sealed: Mapping[str, str], source: Path) -> list[str]:
 
 def _changed_votes(sealed: Mapping[Path, str]) -> list[str]:
     """Return which files of votes are gone or not those that were sealed."""
-    wrong = [one for one, digest in sealed.items()
-             if not one.is_file() or _digest_of_file(one) != digest]  # fmt: skip
-    return [f"votes {one} are not what was sealed" for one in wrong]
+    gone = "are not there: put them where they lay, beside the seal as it was"
+    told = {
+        one: gone if not one.is_file() else "are not what was sealed"
+        for one, digest in sealed.items()
+        if not one.is_file() or _digest_of_file(one) != digest
+    }
+    return [f"votes {one} {words}" for one, words in told.items()]
 
 
 def _differing_rows(document: Document, source: Path, votes: Sequence[Path]) -> list[str]:

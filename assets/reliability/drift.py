@@ -188,9 +188,9 @@ def drift_table(
 
 
 def _watched(battles: pd.DataFrame, answered: pd.Series) -> pd.DataFrame:
-    """Return the battles of the panel; of one that has left the sample its id alone is known.
+    """Return the battles of the panel; of one that has left the sample its id alone.
 
-    Its answers still count in the epochs that had them: evidence that was read is not revised.
+    Its past answers still count, except in `margin` and `agreement`, which need its vote.
     """
     there = battles[battles["battle_id"].isin(answered)].set_index("battle_id")
     gone = pd.Index(answered.drop_duplicates()).difference(there.index, sort=False)

@@ -42,7 +42,7 @@ _RULED = ("hard", "soft")  # base methods beside which there is one on the ruler
 _ROUNDING = 1e-9  # a slope that sums of strengths cannot tell from zero
 
 Mixture = Mapping[str, Floats]
-"""Coefficient (M,) of each base's strength in a mixture's; they add up."""
+"""Coefficient (M,) of each base: the mixture's strength is the sum of coefficient x strength."""
 
 JUDGE_METHODS: tuple[str, ...] = (
     *_RULED,
@@ -60,7 +60,7 @@ class Placements(NamedTuple):
 
     `bases` and `placed` are by base method: ``human``, ``hard``, ``soft``, smoothed ones, ``gap``
     and others that were given. `mixtures` are the ratings made of bases, `gaps` the fits of the
-    bases that predict votes, `basis` (M,) says in words what a method that chooses stands for.
+    bases that predict votes, `basis` (M,) says in words what ``auto`` stands for, and why.
     """
 
     sums: Sums
@@ -90,7 +90,7 @@ class Placements(NamedTuple):
         return self.mixtures[method]
 
     def mixed(self, method: str, values: Mapping[str, Floats]) -> Floats:
-        """Return values of bases as a method mixes them, (M,); without weight none is needed."""
+        """Return a method's ``sum(weight * value)`` over bases, (M,); a weight of 0 hides NaN."""
         mixture = self.mixture(method).items()
         parts = [np.where(weight == 0, 0.0, weight * values[name]) for name, weight in mixture]
         return np.asarray(sum(parts))
@@ -168,9 +168,10 @@ def fold_anchors(target: Target, sums: Sums, l2: float) -> Floats:
 def place_bases(
     bases: Mapping[str, Base], sums: Sums, human: Floats, *, l2: float
 ) -> dict[str, Placed]:
-    """Fit every fold's anchors by a judge, then place models, by people among those of `human`.
+    """Fit every fold's anchors by every base, then place each model among them.
 
-    By a judge no vote on a model changes a bit of its place.
+    Votes, and bases without fold wins, use the anchors `human`. By a judge's base no vote on a
+    model changes a bit of its place.
     """
     targets = {name: base.target for name, base in bases.items()}
     fitted = {"human": human} | {

@@ -1,4 +1,4 @@
-"""Sums over battles: what fits need of them, counted once."""
+"""Counts of battles by pair and outcome, and by model and score, which all fits read."""
 
 import math
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ _JUDGE_CODES = 5  # quarters 0 to 4
 class Sums(NamedTuple):
     """Battles counted once for all fits: by pair and outcome, and by model and score.
 
-    `names` (M,) of the models; `voted` (M,) says which have votes, and are the A anchors of the
-    others. `human` (M, M, 3) counts votes by the row model's halves of the win, `judge` (M, M, 5)
-    all judged battles by its quarters: every battle twice, once each way. `scores` (M, K, 4) counts
-    a model's battles with anchors by score difference and vote, from its side, at the
-    `differences` (K,), in rubric points; K is 0 where scores are on no grid.
+    `names` (M,) are the models; `voted` (M,) marks the A models with votes, the anchors.
+    ``human[i, j, h]`` counts the votes on i and j in which i won h halves, and ``judge[i, j, q]``
+    all judged battles in which i won q quarters; each battle stands in [i, j] and in [j, i].
+    ``scores[i, k, h]`` counts battles of i with anchors in which its score is ``differences[k]``
+    rubric points higher; h = 3 means no vote. K is 0 where scores are on no grid.
     """
 
     names: NDArray[np.str_]
@@ -43,7 +43,7 @@ class Sums(NamedTuple):
 
     @property
     def others(self) -> Bools:
-        """Which of the anchors are other models than each of the models, shape (M, A)."""
+        """Entry [m, a] is false only where anchor a is model m itself, shape (M, A)."""
         return np.asarray(np.flatnonzero(self.voted) != np.arange(self.voted.size)[:, None])
 
 

@@ -99,15 +99,15 @@ def levels_in(methods: Collection[str]) -> tuple[float, ...]:
 
 
 def is_baseline(method: str) -> bool:
-    """Return whether a method smooths hard outcomes, whose random stream it shares."""
+    """Return whether a method smooths hard outcomes; it uses the random stream of ``hard``."""
     return method.startswith("smoothed-")
 
 
 def exact_share(share: ArrayLike) -> Floats:
-    """Return shares of a win as multiples of ``2**-30``: sums of up to 8 million are then exact.
+    """Round shares of a win to multiples of ``2**-30``, so that sums of up to 2**23 are exact.
 
-    A sum without rounding depends on no order, and is the same whether the battles of a model
-    were left out of it or subtracted from it.
+    Then neither the order of battles, nor whether a model's battles are left out or subtracted,
+    changes a bit.
     """
     return np.asarray(np.rint(np.asarray(share, dtype=float) * 2.0**30) / 2.0**30)
 

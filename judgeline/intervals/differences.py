@@ -247,10 +247,10 @@ def _what_tells(
     def is_told(at: float) -> bool:
         return sum(votes_that_tell(models, a, b, **{**options, "margin": at})) <= n_cast
 
-    while is_told(high) and high - low > 1:  # votes tell more of a larger margin
-        middle = float((low + high) // 2)
-        low, high = (low, middle) if is_told(middle) else (middle, high)
-    then = high if is_told(high) else math.nan
+    then = high if high == now or is_told(high) else math.nan
+    while then - low > 1:  # votes tell more of a larger margin
+        middle = float((low + then) // 2)
+        low, then = (low, middle) if is_told(middle) else (middle, then)
     return {**told, "margin_then": then, "margin_now": now}
 
 

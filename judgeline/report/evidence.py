@@ -45,14 +45,14 @@ def evidence_lines(
 def changes_text(
     before: pd.DataFrame | None, after: pd.DataFrame, since: str = "Since the board before"
 ) -> str:
-    """Return what ratings rest on now and did not on the board before, and the largest move.
+    """Return the changes of evidence and method between two boards, and the largest move.
 
     Empty where each model that both boards rate rests on the same kinds of evidence, by the same
     method.
     """
-    if before is None or not {"evidence", "basis", "method"} <= {*before}:  # of earlier versions
-        return ""
     names = ["evidence", "basis", "rating"]
+    if before is None or not {"model", "method", *names} <= {*before}:  # of earlier versions
+        return ""
     now, was = (
         table.assign(basis=table["basis"].mask(table["basis"].fillna("").eq(""), table["method"]))
         for table in (after, before)
@@ -61,17 +61,21 @@ def changes_text(
     both = now[columns].merge(was[columns], on="model", suffixes=("", "_was")).set_index("model")
     both = both[both["rating"].notna() & both["rating_was"].notna()]
     parts = []
-    for name, words in (("evidence", "rating is"), ("basis", "judge's rating is")):
+    for name, words in (
+        ("evidence", "{} models are rated"),
+        ("basis", "the judge rates {} models"),
+    ):
         by, by_before = (_kinds(both[column]) for column in (name, f"{name}_was"))
-        counts = (by + ", and was by " + by_before)[by.ne(by_before)].value_counts(sort=False)
-        parts += [f"the {words} by {kinds} for {n} of {len(both)}" for kinds, n in counts.items()]
+        counts = (by + ", before by " + by_before)[by.ne(by_before)].value_counts(sort=False)
+        told = counts.astype(str) + f" of {len(both)}"
+        parts += [f"{words.format(of)} by {kinds}" for kinds, of in told.items()]
     if not parts:
         return ""
     moved = (both["rating"] - both["rating_was"]).astype(float)
     name = moved.abs().idxmax()
     ends = [number(both.loc[name, column]) for column in ("rating_was", "rating")]
     return (
-        f"{since}, {'; '.join(parts)} models. {name} moves most: {ends[0]} before, {ends[1]} now "
+        f"{since}: {'; '.join(parts)}. {name} moves most: {ends[0]} before, {ends[1]} now "
         f"({moved[name]:+.0f} Elo)."
     )
 

@@ -55,7 +55,7 @@ class JudgeTables:
     runs : DataFrame or None
         One row per table: `asset`, `made_at`, `run_id` and `code_version`.
     changed : str
-        What ratings rest on since the board before; empty if on what they did.
+        Sentence on ratings whose evidence or method is not that of the board before; or empty.
 
     Raises
     ------

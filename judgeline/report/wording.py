@@ -105,11 +105,11 @@ def rating_text(row: Mapping[str, Any]) -> str:
 
 
 def widths_text(leaderboard: pd.DataFrame) -> str:
-    """Return how many intervals of a leaderboard have ends, and their median width, as a clause."""
+    """Return how many intervals of a leaderboard are finite, and their median width."""
     width = (leaderboard["upper"] - leaderboard["lower"]).dropna().astype(float)
     finite = width[np.isfinite(width)]
-    text = f"{len(finite)} of {len(width)} have ends"
-    return f"{text}, {number(finite.median())} Elo apart in the median" if len(finite) else text
+    text = f"{len(finite)} of {len(width)} are finite"
+    return f"{text}, median width {number(finite.median())} Elo" if len(finite) else text
 
 
 def unvoted_text(leaderboard: pd.DataFrame) -> str:

@@ -112,7 +112,8 @@ def read_due(folder: Folder, now: float) -> tuple[str, str]:
 
 def _why_not_again(folder: Folder, wanted: str, now: float) -> str:
     """Return the reason why a folder's contents are not read again now; empty if they are."""
-    repeated = list(takewhile(lambda run: run.key.endswith(wanted), folder.runs))
+    contents = f":{folder.contents or _NONE}"
+    repeated = list(takewhile(lambda run: run.key.endswith(contents), folder.runs))
     if not repeated:
         return ""
     last = repeated[0]
@@ -122,7 +123,8 @@ def _why_not_again(folder: Folder, wanted: str, now: float) -> str:
     )
     if last.status == dg.DagsterRunStatus.CANCELED:
         return f"{run} was cancelled; to have it read, {by_hand}"
-    if last.status == dg.DagsterRunStatus.SUCCESS and len(repeated) >= MOST_READS:
+    alike = sum(run.key.endswith(wanted) for run in repeated)
+    if last.status == dg.DagsterRunStatus.SUCCESS and alike >= MOST_READS:
         return (
             f"run {last.run_id} left out what was dropped, as did those before it: see in its log "
             f"what it found there and who may read it; then {by_hand}"

@@ -30,6 +30,7 @@ from judgeline.tables.intervals import LEADERBOARD
 from judgeline.tables.judging import SCORED_COLUMNS
 from resources.stores import StoredVerdicts
 from resources.tables.expectations import result_of
+from resources.tables.store import open_store
 
 OF_SCORES = [*SCORED_COLUMNS, *WHOSE]
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -49,6 +50,8 @@ def made(tmp_path, monkeypatch):
             register(instance, corpora=["c"], judges=[judge])
             key = corpus_judge_key("c", judge)
             context = dg.build_asset_context(partition_key=key, instance=instance)
+            if asset is intervals.leaderboard:
+                tables["io_manager"] = open_store(str(tmp_path / "tables"))
             return asset(context, catalog=catalog, **tables)
 
     return make

@@ -208,14 +208,17 @@ def test_thumbs_that_a_second_file_repeats_count_once_and_are_refused_where_they
             {"pass": thumb, "score": int(thumb), "assertion": {"type": "human"}}
         ]
     (tmp_path / "whole.json").write_text(evaluation(*scored), encoding="utf-8")
-    before = read_judged_battles(tmp_path, judge="tone").scored
+    before = read_judged_battles(tmp_path, judge="tone")
     (tmp_path / "rated.json").write_text(evaluation(*only_rated), encoding="utf-8")
-    both = read_judged_battles(tmp_path, judge="tone").scored
-    pd.testing.assert_series_equal(both["human_outcome"], before["human_outcome"])
+    both = read_judged_battles(tmp_path, judge="tone")
+    pd.testing.assert_series_equal(both.scored["human_outcome"], before.scored["human_outcome"])
+    assert both.notes == before.notes  # on how many outputs people have rated
     (part,) = only_rated[4]["gradingResult"]["componentResults"]
     part["pass"] = not part["pass"]
     (tmp_path / "rated.json").write_text(evaluation(*only_rated), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"ratings by people of model 'middle' on test e/1: move"):
+    with pytest.raises(
+        ValueError, match=r"differ in people's ratings of model 'middle' on test e/1"
+    ):
         read_judged_battles(tmp_path, judge="tone")
 
 

@@ -143,7 +143,7 @@ def test_a_log_without_an_error_has_none():
         (IN_USE, "run again"),
         (NO_OPTION, "vllm.extra_args"),
         (NOT_THERE, "HF_TOKEN"),
-        (NO_FOLDER, "no folder of this machine"),
+        (NO_FOLDER, "neither a folder of this machine"),
         (UNKNOWN, "a newer one"),
     ],
 )

@@ -63,14 +63,12 @@ def test_a_board_says_what_its_ratings_rest_on_since_the_one_before() -> None:
     by_votes = was.assign(evidence=["12 votes", "12 votes", "judge and 1 vote", "judge"])
     by_votes["rating"] = now["rating"] - [3.0, -8.0, 2.0, 1.0]
     assert changes_text(by_votes, now) == (
-        "Since the board before, the rating is by judge and votes, and was by votes for 2 of 4; "
-        "the rating is by judge and votes, and was by judge for 1 of 4 models. bee moves most: "
+        "Since the board before: 2 of 4 models are rated by judge and votes, before by votes; "
+        "1 of 4 models are rated by judge and votes, before by judge. bee moves most: "
         "1508 before, 1500 now (-8 Elo)."
     )
     gap = was.assign(basis="gap: 19 others", rating=now["rating"]).iloc[1:]
-    assert "the judge's rating is by average, and was by gap for 3 of 3 models" in changes_text(
-        gap, now
-    )
+    assert "the judge rates 3 of 3 models by average, before by gap" in changes_text(gap, now)
 
 
 def test_the_ledger_counts_scored_predictions_of_the_method_with_ends() -> None:

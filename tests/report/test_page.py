@@ -206,7 +206,7 @@ def test_tables_of_an_earlier_version_are_shown(tmp_path: Path) -> None:
     conformal = tables.conformal_calibration.drop(columns=splits)
     old = judge(leaderboard=board, conformal_calibration=conformal)
     html = write(tmp_path / "old.html", [old], comparison=None)
-    said = re.search(r"90 % intervals: (\d+) of (\d+) have ends, (\d+) Elo apart", html)
+    said = re.search(r"90 % intervals: (\d+) of (\d+) are finite, median width (\d+) Elo", html)
     finite = (board["upper"] - board["lower"]).replace(np.inf, np.nan).dropna()
     known = [len(finite), len(board), round(finite.median())]
     assert [int(part) for part in said.groups()] == known

@@ -19,7 +19,7 @@ BOARD = Table(
         Check("rated", "Ratings are high.", [within("rating", 9, note="9 or more")], "Rate."),
         Check("voted", "Each model has votes.", [holds("has_votes", None, "a model has votes")],
          remedy=lambda board: f"Vote on {len(board)} models.", rows=lambda board,
-         votes: board.assign(has_votes=board["model"].isin(votes["model"])), beside="votes"),
+         ballots: board.assign(has_votes=board["model"].isin(ballots["model"])), beside="ballots"),
     ],
 )  # fmt: skip
 
@@ -30,7 +30,7 @@ def board() -> pd.DataFrame:
 
 
 @dg.asset(partitions_def=CORPUS_JUDGE)
-def votes() -> pd.DataFrame:
+def ballots() -> pd.DataFrame:
     return pd.DataFrame({"model": ["ant"]})
 
 
@@ -40,12 +40,12 @@ def evaluated(tmp_path_factory):
     folder, step = tmp_path_factory.mktemp("tables"), checks_of(BOARD)
     alone = (dg.AssetCheckKey(dg.AssetKey("board"), check.name) for check in BOARD.checks)
     selections = {
-        "tables": dg.AssetSelection.assets("board", "votes").without_checks(),
+        "tables": dg.AssetSelection.assets("board", "ballots").without_checks(),
         "all_checks": dg.AssetSelection.checks(step),
         **{key.name: dg.AssetSelection.checks(key) for key in alone},
     }
     defs = dg.Definitions(
-        [board, votes],
+        [board, ballots],
         asset_checks=[step],
         resources={"io_manager": ParquetTables(base_uri=str(folder))},
         jobs=[dg.define_asset_job(name, selection) for name, selection in selections.items()],

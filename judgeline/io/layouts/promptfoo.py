@@ -30,10 +30,11 @@ def _battles(given: Given) -> pd.DataFrame:
     scores = (score for row in outputs for score in _scores(*row))
     remedy = "compare several providers or prompts in one evaluation"
     battles = paired(scores, f"the results in {given.path}", remedy)
-    thumbs = [one for row in outputs for one in _scores(*row, people=True)]
-    battles = _voted(battles, [one for one in thumbs if one.score is not None])
+    rated = [one for row in outputs for one in _scores(*row, people=True)]
+    thumbs = [one for one in rated if one.score is not None]
+    battles = _voted(battles, thumbs)
     every = [own for _, _, own in outputs]
-    battles.attrs["notes"] = [note for note in (_repeats(every), _thumbs(every)) if note]
+    battles.attrs["notes"] = [note for note in (_repeats(every), _thumbs(thumbs)) if note]
     return battles
 
 
@@ -61,7 +62,7 @@ def _rated_once(by_file: Mapping[str, list[Score]]) -> list[Score]:
     for other, ratings in others:
         if Counter(one.score for one in ratings) != Counter(one.score for one in first):
             raise ValueError(
-                f"{name} and {other} have other ratings by people of model {first[0].model!r} on "
+                f"{name} and {other} differ in people's ratings of model {first[0].model!r} on "
                 f"test {first[0].question_id}: move the older export out of the folder"
             )
     return first
@@ -113,10 +114,11 @@ def _repeats(every: Sequence[Outputs]) -> str:
     return text * bool(count)
 
 
-def _thumbs(every: Sequence[Outputs]) -> str:
-    """Return how many outputs people have rated in the viewer."""
-    rated = [_parts(one, people=True) for outputs in every for one in outputs]
-    count = sum(map(bool, rated))
+def _thumbs(thumbs: Sequence[Score]) -> str:
+    """Return how many outputs people have rated in the viewer, those of several files once."""
+    by_file = Counter((one.question_id, one.model, one.file) for one in thumbs)
+    once = {(question, model): n for (question, model, _), n in by_file.items()}
+    count = sum(once.values())
     text = (
         f"{count:,} outputs have a person's rating (type 'human'): two on one test are a vote for "
         "the output that passed, or a tie, and one alone is none. As labels beside the judge's "

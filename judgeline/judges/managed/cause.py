@@ -62,7 +62,10 @@ _REMEDIES = {
         "the model cannot be fetched: look at its name, accept its terms, set HF_TOKEN, and leave "
         "HF_HUB_OFFLINE unset until it is on disk"
     ),
-    r"HFValidationError": "'model' is no folder of this machine, and no name of a model on the hub",
+    r"HFValidationError": (
+        "'model' is neither a folder of this machine nor a model's name on the hub (OWNER/NAME); "
+        "correct it"
+    ),
     r"not recognize this architecture|architectures .* are not supported": (
         "this vLLM does not know the model; install a newer one"
     ),

@@ -106,7 +106,7 @@ def test_an_older_home_goes_on(older: Workshop, capsys: pytest.CaptureFixture[st
     assert best in capsys.readouterr().out
     assert main(["why", best, "--corpus", "tiny", "--judge", "hasty"]) == 0
     told = capsys.readouterr().out
-    assert "Battles that raise the rating most" in told
+    assert "Battles that raise the judge's rating most" in told
     assert after["leaderboard", "tiny|hasty"][1] in told
     assert main(["run", "--corpus", "tiny"]) == 0
     assert made(older.instance) == after

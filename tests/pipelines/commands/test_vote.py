@@ -151,8 +151,8 @@ def test_what_votes_on_one_more_model_do_to_the_others_is_told(battles, tmp_path
     assert "moves most" not in told[0]  # no board before
     moved = boards[1]["rating"] - boards[0]["rating"]
     name = moved.abs().idxmax()
-    assert "by judge and votes, and was by votes for 9 of" in told[1]
-    assert "by judge and votes, and was by judge for 1 of" in told[1]
+    assert "9 of 12 models are rated by judge and votes, before by votes" in told[1]
+    assert "1 of 12 models are rated by judge and votes, before by judge" in told[1]
     assert f"{name} moves most: {boards[0].loc[name, 'rating']:.0f} before" in told[1]
     assert f"({moved[name]:+.0f} Elo)" in told[1]
     assert "moves most" not in told[2]  # the same board again
@@ -172,8 +172,8 @@ def test_what_votes_on_one_more_model_do_to_the_others_is_told(battles, tmp_path
     more = ["--out", str(tmp_path / "joined"), "--no-report", "--n-resamples", "0"]
     assert main(["rank", str(file), "--votes", str(votes), *more]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "With these votes, the rating is by" in said
-    assert "by judge and votes, and was by votes for 9 of" in said
+    assert "With these votes: " in said
+    assert "9 of 12 models are rated by judge and votes, before by votes" in said
 
 
 def test_commands_on_a_file_of_battles_share_the_options_that_read_it() -> None:

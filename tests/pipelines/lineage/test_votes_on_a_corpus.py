@@ -119,8 +119,8 @@ def test_dropped_votes_count_as_in_rank_and_are_withdrawn_with_their_file(
     ranked = as_ranked(scored, workshop, files)
     board = workshop.stored("leaderboard", "tiny", "careful")
     changed = changes(workshop)
-    assert changed.startswith("Since the board before, the rating is by judge and votes, and was")
-    assert "and was by judge for 1 of" in changed
+    assert changed.startswith("Since the board before: ")
+    assert "models are rated by judge and votes, before by judge" in changed
     moved = board.set_index("model")["rating"] - was.set_index("model")["rating"]
     assert f"{moved.abs().idxmax()} moves most: " in changed
     page_of_judges = (workshop.home / "reports" / "tiny.html").read_text("utf-8")

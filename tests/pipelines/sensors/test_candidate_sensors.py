@@ -97,6 +97,8 @@ READ_NOT_DUE = {
         read((CANCELED, "A")),
         "cancelled; to have it read, start candidate_job of c, or",
     ),
+    "cancelled when half was made": (read((CANCELED, "B:A"), made=None), "was cancelled; to have"),
+    "failed when half was made": (read((FAILURE, "B:A"), made=None), "failed; another follows"),
     "left out thrice": (read(*[(SUCCESS, "A")] * 3), "run r3 left out what was dropped"),
     "nobody to place it": (read(hindrance="run a judge"), "run a judge"),
 }
