@@ -290,6 +290,7 @@ def show_rates(console: Console, rates: "pd.DataFrame", miscoverage: float) -> N
     from judgeline.winrate import RATE_RULE, RATES
 
     def cell(row: dict[str, Any]) -> str:
+        """Return a rate with its interval; a dash where there is none."""
         if row["status"] != "ok":
             return "-"
         return f"{row['rate']:.1%} ({row['lower']:.1%} to {row['upper']:.1%})"
@@ -347,6 +348,7 @@ def show_agreement(console: Console, found: "pd.DataFrame", source: str) -> None
     """Print how far a judge agrees with gold labels."""
 
     def cell(row: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return a measure's name, value, interval and number of rows."""
         numbers = [row[name] for name in ("value", "lower", "upper")]
         is_share = row["measure"] not in ("kappa", "rank correlation")
         texts = ["-" if math.isnan(x) else f"{x:.1%}" if is_share else f"{x:.2f}" for x in numbers]

@@ -35,6 +35,7 @@ def settled_models(
     each = np.ones(first.size, dtype=np.int64) if count is None else np.asarray(count)
 
     def votes_of(rows: Any) -> Ints:
+        """Return how many votes of some rows each model has, (M,)."""
         sides = (np.bincount(side[rows], each[rows], n_models) for side in (first, second))
         return np.asarray(sum(side.astype(np.int64) for side in sides), dtype=np.int64)
 

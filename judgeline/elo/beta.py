@@ -103,6 +103,7 @@ def _fit_margins(margin: Floats, n_alike: Ints) -> BetaFit:
     turn = _turns(share)
 
     def derivatives(size: Floats) -> tuple[Floats, Floats]:
+        """Return slope and information of the log-likelihood at sizes of beta."""
         miss = expit(-size[0] * turn * margin)
         bent = miss * (1 - miss)
         return turn * (margin @ (n_alike * miss)), np.array([margin**2 @ (n_alike * bent)])
@@ -218,6 +219,7 @@ def _folds_on_grid(sums: Sums) -> BetaFolds:
     first = np.where(turn[:, None] > 0, agree, against)
 
     def derivatives(size: Floats) -> tuple[Floats, Floats]:
+        """Return slope and information of the log-likelihood at sizes of beta."""
         hit = expit(size[:, None] * step)
         return (first - both * hit) @ step, (both * hit * (1 - hit)) @ step**2
 

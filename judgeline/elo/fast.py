@@ -88,6 +88,7 @@ def derivatives_near(
     at_nodes = sums(nodes)
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
+        """Return slope and information of each fold's log-likelihood at its beta, (M,)."""
         weights = interpolation(nodes, beta)
         slopes, informations = at_nodes
         return (weights * slopes).sum(axis=1), (weights * informations).sum(axis=1)
@@ -146,7 +147,7 @@ def weights_near(
     """
 
     def newton(orders: list[Floats], step: Floats) -> Floats:
-        # each fold's weights, less those of all votes, after one more step, (2, M)
+        """Return each fold's weights, less those of all votes, after one more step, (2, M)."""
         slope, bend = np.empty_like(step), np.empty((2, *step.shape))
         for p in (0, 1):
             slope[p] = -_taylor(orders, step, p) - penalty * (centre[p] + step[p])

@@ -63,6 +63,7 @@ class GapFit(NamedTuple):
         """Return the share of the win of both models of a battle, each at its own weights."""
 
         def own(part: slice) -> tuple[Floats, Floats]:
+            """Return the shares of A and of B in some battles, at the weights without each."""
             score, gap = self.features.values[part].T
             of_a, of_b = (self.weights[side[part]].T for side in (battles.model_a, battles.model_b))
             ahead = score * of_a[0] + gap * of_a[1], -(score * of_b[0] + gap * of_b[1])

@@ -245,6 +245,7 @@ def _what_tells(
     high = min(now, low + _WIDEST)
 
     def is_told(at: float) -> bool:
+        """Return whether as many more votes as were cast tell a margin (Elo points)."""
         return sum(votes_that_tell(models, a, b, **{**options, "margin": at})) <= n_cast
 
     then = high if high == now or is_told(high) else math.nan

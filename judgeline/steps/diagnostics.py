@@ -106,6 +106,7 @@ def influence_table(
     method = method or settings.method
 
     def influences(battles: pd.DataFrame, candidate: str | None = None) -> pd.DataFrame:
+        """Return the influences on all models, or on one candidate by folds of its own."""
         coded_own = coded(battles, settings)
         folds, models = as_columns(BetaFolds, beta_folds), None
         if candidate is not None:
