@@ -24,8 +24,7 @@ import yaml
 from judgeline.paths import ROOT
 from judgeline.verdict import CRITERIA
 
-sys.path.append(str(ROOT / "tests" / "e2e"))
-sys.path.append(str(ROOT / "tests" / "helpers"))
+sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("e2e", "helpers")]
 
 from living import Living
 
