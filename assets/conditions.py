@@ -1,17 +1,15 @@
 """Automation conditions, owner and partitions of the tables, and the steps of their checks."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial, wraps
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 from zlib import crc32
 
 import dagster as dg
 
-from assets.partitions import OF_CORPUS, inputs_of, partitions_of, previews_silenced, read_as
-from judgeline.tables.schema import Table
+from assets.partitions import inputs_of, partitions_of
 from resources.tables.declared import TABLES
-from resources.tables.expectations import results_of
 
 _Condition = Any
 """An automation condition; Dagster types no `allow`, `ignore` or `without` of labelled ones."""
@@ -157,100 +155,3 @@ def table_asset(
 def versioned(code_version: str, names: Collection[str]) -> str:
     """Return a code version that changes with names, such as the columns of a table."""
     return f"{code_version}.{crc32(' '.join(names).encode()):08x}"
-
-
-def table_check(
-    asset: dg.AssetsDefinition | dg.AssetKey,
-    *,
-    blocking: bool = False,
-    columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> Callable[[Callable[..., dg.AssetCheckResult]], dg.AssetChecksDefinition]:
-    """Declare a check of each partition of an asset; its docstring says what it guards.
-
-    Further tables that it takes are read as those of an asset are. A blocking check that fails
-    with severity ERROR stops what follows in the same run. Without its own partitions a check
-    would read every partition of the table at once.
-    """
-    name = (asset if isinstance(asset, dg.AssetKey) else asset.key).path[-1]
-
-    def declare(function: Callable[..., dg.AssetCheckResult]) -> dg.AssetChecksDefinition:
-        with previews_silenced():
-            return dg.asset_check(
-                asset=asset,
-                partitions_def=partitions_of(name),
-                blocking=blocking,
-                additional_ins=inputs_of(function, columns, name),
-            )(function)
-
-    return declare
-
-
-def checks_together(
-    asset: str,
-    checks: Iterable[tuple[str, str, bool]],
-    *,
-    columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    beside: Iterable[str] = (),
-) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
-    """Declare checks of an asset as one step, which reads its tables once.
-
-    A check is its name, what it guards, and whether it is blocking. The step reads the tables that
-    the function takes, or those `beside` the asset's.
-    """
-    key, is_judged = dg.AssetKey(asset), asset not in OF_CORPUS
-
-    def declare(
-        function: Callable[..., Iterator[dg.AssetCheckResult]],
-    ) -> dg.AssetChecksDefinition:
-        ins = inputs_of(function, columns, asset)
-        ins |= {name: read_as(of_corpus=is_judged and name in OF_CORPUS) for name in beside}
-        deps = [
-            dg.AssetDep(name, partition_mapping=how.partition_mapping, metadata=how.metadata)
-            for name, how in ins.items()
-        ]
-
-        @wraps(function)
-        def selected(
-            context: dg.AssetCheckExecutionContext, **tables: Any
-        ) -> Iterator[dg.AssetCheckResult]:
-            names = {one.name for one in context.selected_asset_check_keys}
-            for result in function(context, **tables):
-                if result.check_name in names:
-                    yield result._replace(asset_key=key)
-
-        with previews_silenced():
-            specs = [
-                dg.AssetCheckSpec(
-                    name,
-                    asset=key,
-                    description=guards,
-                    blocking=blocking,
-                    partitions_def=partitions_of(asset),
-                    additional_deps=deps,
-                )
-                for name, guards, blocking in checks
-            ]
-            return dg.multi_asset_check(
-                name=function.__name__,
-                specs=specs,
-                ins={name: dg.AssetIn(name) for name in (asset, *ins)},
-                can_subset=True,
-            )(selected)
-
-    return declare
-
-
-def checks_of(table: Table) -> dg.AssetChecksDefinition:
-    """Return the declared checks of a table as one step, which reads the table once."""
-
-    def declared(
-        _context: dg.AssetCheckExecutionContext, **tables: Any
-    ) -> Iterator[dg.AssetCheckResult]:
-        yield from results_of(table, tables.pop(table.name), **tables)
-
-    declared.__name__ = f"checks_of_{table.name}"
-    checks = [(check.name, check.guards, check.blocking) for check in table.checks]
-    return checks_together(table.name, checks, beside=sorted(table.beside))(declared)
-
-
-declared_checks = [checks_of(table) for table in TABLES.values() if table.checks]

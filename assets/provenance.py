@@ -12,6 +12,7 @@ import dagster as dg
 import pandas as pd
 from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
 
+from assets.checks import steps_of_checks
 from assets.partitions import CORPUS_JUDGE, corpus_and_judge, corpus_judge_key
 from judgeline.judges.judge import ORIGIN
 from resources.tables.declared import TABLES
@@ -206,8 +207,8 @@ def _specs() -> list[dg.AssetCheckSpec]:
     """Return the checks of every table of a judge; found when asked, since some of them ask."""
     specs = [
         spec
-        for check in dg.load_asset_checks_from_package_name("assets")
-        for spec in check.check_specs
+        for step in steps_of_checks()
+        for spec in step.check_specs
         if spec.partitions_def == CORPUS_JUDGE and spec.asset_key.to_user_string() not in _APART
     ]
     place = {name: i for i, name in enumerate(TABLES)}

@@ -26,7 +26,7 @@ from judgeline.verdict import CRITERIA
 
 sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("e2e", "helpers")]
 
-from living import Living
+from living import Living  # noqa: E402
 
 SAMPLE = "softelo_lmarena100k_sample.csv"
 ARENA = {"n_prompts": 60, "n_battles": 800, "n_voted": 12, "n_new": 1}

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 import assets
+from assets.checks import steps_of_checks
 from judgeline.judges.budget import Budget
 from pipelines.instance.homes import in_process_on_named_host
 from pipelines.jobs import JOBS
@@ -51,8 +52,7 @@ def _lineage() -> dict[str, Any]:
     folders = [folder.name for folder in iter_modules(assets.__path__) if folder.ispkg]
     load = dg.load_assets_from_package_name
     loaded = chain.from_iterable(load(f"assets.{name}", group_name=name) for name in folders)
-    checks = dg.load_asset_checks_from_package_module(assets)
-    return {"assets": [*loaded], "asset_checks": checks}
+    return {"assets": [*loaded], "asset_checks": steps_of_checks()}
 
 
 def build_definitions(

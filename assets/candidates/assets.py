@@ -24,7 +24,8 @@ from assets.candidates.choosing import (
     fingerprint,
     needs_of,
 )
-from assets.conditions import ASKS, table_asset, table_check
+from assets.checks import table_check
+from assets.conditions import ASKS, table_asset
 from assets.judging.asking import ask_judge, releasing, why_not_asked
 from assets.partitions import CORPUS, by_judge, corpus_and_judge, previews_silenced
 from assets.settings import CONTENTS, EVERY_JUDGE, FILES, JUDGE, SETTINGS, corpus_of, stated
@@ -241,7 +242,7 @@ def _warned(
     return evaluate(table, rules, ids=["candidate"], remedy=remedy, severity=level)
 
 
-@table_check(candidate_battles, columns={"candidates": ("model",)})
+@table_check(candidate_battles)
 def candidates_have_enough_battles(
     candidate_battles: pd.DataFrame, candidates: pd.DataFrame
 ) -> dg.AssetCheckResult:

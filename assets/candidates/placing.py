@@ -3,7 +3,8 @@
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import follows_judged_candidates, table_check
+from assets.checks import table_check
+from assets.conditions import follows_judged_candidates
 from assets.engine import step_asset
 from judgeline.reliability import failures
 from judgeline.steps import candidates

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import AFTER_THE_BOARD, follows, table_asset, table_check
+from assets.checks import table_check
+from assets.conditions import AFTER_THE_BOARD, follows, table_asset
 from assets.partitions import corpus_and_judge
 from assets.settings import rating_of
 from judgeline.intervals import Leaderboard

@@ -7,7 +7,8 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import TABLE, follows, table_asset, table_check
+from assets.checks import table_check
+from assets.conditions import TABLE, follows, table_asset
 from assets.partitions import CORPUS
 from assets.settings import CONTENT, SAMPLE_TAG, SETTINGS, corpus_of, stated, tag_of
 from judgeline.sampling import appearances, balanced_sample, tiebreak_keys

@@ -7,7 +7,8 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import AFTER_THE_BOARD, follows_judged_candidates, table_check
+from assets.checks import table_check
+from assets.conditions import AFTER_THE_BOARD, follows_judged_candidates
 from assets.engine import step_asset
 from assets.partitions import corpus_and_judge
 from judgeline.elo import HEADLINE, rating_to_strength

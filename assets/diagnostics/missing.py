@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import checks_together
+from assets.checks import checks_together
 from assets.partitions import corpus_and_judge
 from judgeline.diagnostics import (
     MAX_WIDTH,
@@ -15,7 +15,7 @@ from judgeline.diagnostics import (
     excess_p_values,
     width_limit,
 )
-from judgeline.steps.missing import ANSWERED, FOUGHT, account_for, missing_bounds
+from judgeline.steps.missing import account_for, missing_bounds
 from judgeline.tables.ids import is_among
 from judgeline.tables.rules import among, at_least, holds, unique, within
 from resources.config.catalog import Catalog
@@ -41,10 +41,8 @@ MAX_DISAGREEMENT = 1e-6
          "Battles of one model missing more often than chance allows may be missing for a reason.",
          False),
     ],
-    columns={"sampled_battles": FOUGHT, "verdicts": ANSWERED},
 )  # fmt: skip
 def missing_battles(
-    _context: dg.AssetCheckExecutionContext,
     scored_battles: pd.DataFrame,
     sampled_battles: pd.DataFrame,
     verdicts: pd.DataFrame,
@@ -135,11 +133,9 @@ def chance_result(missingness: pd.DataFrame) -> dg.AssetCheckResult:
          "Bounds wider than half the interval: missing battles outweigh the uncertainty.",
          False),
     ],
-    columns={"sampled_battles": ("battle_id", "model_a", "model_b")},
 )  # fmt: skip
 def bounds_from_missing_battles(
     context: dg.AssetCheckExecutionContext,
-    conformal_calibration: pd.DataFrame,  # noqa: ARG001
     heldout_ratings: pd.DataFrame,
     sampled_battles: pd.DataFrame,
     scored_battles: pd.DataFrame,

@@ -8,7 +8,8 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import AFTER_THE_BOARD, table_check, versioned
+from assets.checks import table_check
+from assets.conditions import AFTER_THE_BOARD, versioned
 from assets.engine import step_asset
 from assets.provenance import BEFORE_RATINGS, sources_of
 from judgeline.elo import HEADLINE, JUDGE_METHODS, HeldOutRatings, summarise

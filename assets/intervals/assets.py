@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from assets import thumbnails
-from assets.conditions import follows, table_check
+from assets.checks import table_check
+from assets.conditions import follows
 from assets.engine import step_asset
 from assets.judging.asking import PROGRESS
 from assets.partitions import corpus_and_judge

@@ -8,7 +8,8 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import ASKS, follows, table_asset, table_check
+from assets.checks import table_check
+from assets.conditions import ASKS, follows, table_asset
 from assets.judging.asking import account_of, ask_judge, releasing, why_not_asked
 from assets.partitions import (
     CORPUS_JUDGE,

@@ -6,7 +6,8 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import AFTER_THE_BOARD, ASKS, table_asset, table_check
+from assets.checks import table_check
+from assets.conditions import AFTER_THE_BOARD, ASKS, table_asset
 from assets.judging.pools import hosting_of
 from assets.partitions import corpus_and_judge
 from assets.settings import EMBEDDER, corpus_of

@@ -3,7 +3,8 @@
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import AFTER_THE_BOARD, table_check
+from assets.checks import table_check
+from assets.conditions import AFTER_THE_BOARD
 from assets.engine import step_asset
 from assets.partitions import corpus_and_judge, corpus_judge_key
 from assets.provenance import latest, metadata_of

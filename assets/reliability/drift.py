@@ -10,7 +10,8 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import ASKS, follows, table_asset, table_check
+from assets.checks import table_check
+from assets.conditions import ASKS, follows, table_asset
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge, releasing
 from assets.partitions import corpus_and_judge

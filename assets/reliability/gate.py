@@ -6,7 +6,8 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import ASKS, table_asset, table_check
+from assets.checks import table_check
+from assets.conditions import ASKS, table_asset
 from assets.corpus.assets import choose
 from assets.engine import step_asset
 from assets.judging.asking import ask_judge, releasing

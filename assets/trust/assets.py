@@ -3,7 +3,7 @@
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import table_check
+from assets.checks import table_check
 from assets.engine import step_asset
 from judgeline.steps import trust
 from judgeline.tables.rules import within

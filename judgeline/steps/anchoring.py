@@ -96,12 +96,12 @@ def rate_against(
 
 def gaps_against(met: pd.DataFrame, reference: str) -> "pd.Series[float]":
     """Return the gap of every model that met a reference, in Elo points, by name."""
-    table = against(met, reference)
-    if table.empty:
-        return pd.Series(dtype=float)
-    wins = table.sum(axis=1).to_numpy()
-    losses = (1 - table).sum(axis=1).to_numpy()
-    return pd.Series(anchored_elo(wins, np.zeros_like(wins), losses).gap, index=table.index)
+    own = met[met["opponent"].eq(reference)]
+    codes, models = pd.factorize(own["model"], sort=True)
+    preference = own["preference"].to_numpy(dtype=float)
+    wins, losses = (np.bincount(codes, weights=share) for share in (preference, 1 - preference))
+    gaps = anchored_elo(wins, np.zeros_like(wins), losses).gap if len(own) else wins
+    return pd.Series(gaps, index=models, dtype=float)
 
 
 def _rated(

@@ -4,7 +4,7 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from assets.conditions import checks_of
+from assets.checks import declared, step_of
 from assets.partitions import CORPUS_JUDGE, register
 from judgeline.tables.rules import holds, known, within
 from judgeline.tables.schema import Check, Table
@@ -37,7 +37,7 @@ def ballots() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory):
     """Evaluations of the selected checks by name, of tables that were made before."""
-    folder, step = tmp_path_factory.mktemp("tables"), checks_of(BOARD)
+    folder, step = tmp_path_factory.mktemp("tables"), step_of("board", [declared(BOARD)])
     alone = (dg.AssetCheckKey(dg.AssetKey("board"), check.name) for check in BOARD.checks)
     selections = {
         "tables": dg.AssetSelection.assets("board", "ballots").without_checks(),

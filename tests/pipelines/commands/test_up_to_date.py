@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
-from assets.conditions import table_check
-from assets.partitions import corpus_judge_key, register
+from assets.partitions import CORPUS_JUDGE, corpus_judge_key, register
 from assets.provenance import MADE_FROM, check_records, latest, settled_judges
 from pipelines.commands import run as run_module
 from pipelines.commands.up_to_date import LineageRecord, _left_out
@@ -182,7 +181,7 @@ def test_a_table_whose_check_was_cut_off_is_made_again(finished):
 
 
 def test_a_table_with_a_new_check_is_made_again(finished, monkeypatch):
-    @table_check(dg.AssetKey("beta_folds"))
+    @dg.asset_check(asset="beta_folds", partitions_def=CORPUS_JUDGE)
     def is_new():
         return dg.AssetCheckResult(passed=True)
 

@@ -1,0 +1,161 @@
+"""Checks of the tables: what each guards, and one step for all those of a table."""
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import dagster as dg
+
+import assets
+from assets.partitions import OF_CORPUS, inputs_of, partitions_of, previews_silenced, read_as
+from judgeline.tables.schema import Table
+from resources.tables.declared import TABLES
+from resources.tables.expectations import results_of
+
+
+class Checks(NamedTuple):
+    """Checks of an asset, made by one function of the tables that it takes.
+
+    `guards` has a check's name, what it guards, and whether it is blocking.
+    """
+
+    asset: str
+    guards: Sequence[tuple[str, str, bool]]
+    function: Callable[..., Any]
+    ins: Mapping[str, dg.AssetIn]
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Return what the function makes of these tables."""
+        return self.function(*given, **named)
+
+    @property
+    def takes(self) -> set[str]:
+        """Names that the function takes: tables, and perhaps `context` and `catalog`."""
+        named = {*inspect.signature(self.function).parameters} - {"tables"}
+        return named or {self.asset, *self.ins}
+
+    def results(self, given: Mapping[str, Any]) -> Iterator[dg.AssetCheckResult]:
+        """Yield the result of each check, named."""
+        made = self.function(**{name: given[name] for name in self.takes})
+        for result in [made] if isinstance(made, dg.AssetCheckResult) else made:
+            name = result.check_name or self.guards[0][0]
+            yield result._replace(check_name=name, asset_key=dg.AssetKey(self.asset))
+
+
+def table_check(
+    asset: dg.AssetsDefinition | dg.AssetKey,
+    *,
+    blocking: bool = False,
+) -> Callable[[Callable[..., dg.AssetCheckResult]], Checks]:
+    """Declare a check of each partition of an asset; its docstring says what it guards.
+
+    Further tables that it takes are read as those of an asset are. A blocking check that fails
+    with severity ERROR stops what follows in the same run.
+    """
+    name = (asset if isinstance(asset, dg.AssetKey) else asset.key).path[-1]
+
+    def declare(function: Callable[..., dg.AssetCheckResult]) -> Checks:
+        guards = (function.__name__, inspect.getdoc(function) or "", blocking)
+        return Checks(name, [guards], function, inputs_of(function, {}, name))
+
+    return declare
+
+
+def checks_together(
+    asset: str, guards: Sequence[tuple[str, str, bool]]
+) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], Checks]:
+    """Declare checks of an asset that one function makes, each named in its result."""
+    return lambda function: Checks(asset, guards, function, inputs_of(function, {}, asset))
+
+
+def declared(table: Table) -> Checks:
+    """Return the declared checks of a table, which read it and the tables beside it."""
+
+    def results(**tables: Any) -> Iterator[dg.AssetCheckResult]:
+        yield from results_of(table, tables.pop(table.name), **tables)
+
+    guards = [(check.name, check.guards, check.blocking) for check in table.checks]
+    is_judged = table.name not in OF_CORPUS
+    ins = {name: read_as(of_corpus=is_judged and name in OF_CORPUS) for name in table.beside}
+    return Checks(table.name, guards, results, ins)
+
+
+def step_of(asset: str, groups: Sequence[Checks]) -> dg.AssetChecksDefinition:
+    """Return all checks of an asset as one step, which reads each table once.
+
+    Checks that die fail the step when all others have been made.
+    """
+    takes = set[str]().union(*(group.takes for group in groups))
+    ins = {name: how for group in groups for name, how in group.ins.items()}
+
+    def selected(
+        context: dg.AssetCheckExecutionContext, **tables: Any
+    ) -> Iterator[dg.AssetCheckResult]:
+        names = {one.name for one in context.selected_asset_check_keys}
+        catalog = context.resources.catalog if "catalog" in takes else None
+        given, died = {**tables, "context": context, "catalog": catalog}, list[Exception]()
+        for group in groups:
+            if names.isdisjoint(name for name, _, _ in group.guards):
+                continue
+            try:
+                results = [*group.results(given)]
+            except Exception as error:
+                died.append(error)
+            else:
+                yield from (one for one in results if one.check_name in names)
+        if died:
+            raise died[0]
+
+    with previews_silenced():
+        specs = [
+            dg.AssetCheckSpec(
+                name,
+                asset=asset,
+                description=guards,
+                blocking=blocking,
+                partitions_def=partitions_of(asset),
+                additional_deps=[
+                    dg.AssetDep(other, partition_mapping=how.partition_mapping)
+                    for other, how in ins.items()
+                ],
+            )
+            for group in groups
+            for name, guards, blocking in group.guards
+        ]
+        return dg.multi_asset_check(
+            name=f"checks_of_{asset}",
+            specs=specs,
+            ins={name: dg.AssetIn(name) for name in takes & {asset, *ins}},
+            required_resource_keys={"catalog"} & takes,
+            can_subset=True,
+        )(selected)
+
+
+def _alone(one: Checks) -> dg.AssetChecksDefinition:
+    """Return a check as a step: those of several cannot read the tables of all judges."""
+    ((_, _, blocking),) = one.guards
+    partitions = partitions_of(one.asset)
+    with previews_silenced():
+        return dg.asset_check(
+            asset=one.asset, partitions_def=partitions, blocking=blocking, additional_ins=one.ins
+        )(one.function)
+
+
+@functools.cache
+def steps_of_checks() -> list[dg.AssetChecksDefinition]:
+    """Return a step for each table with checks: those declared, and those of the modules here."""
+    modules = pkgutil.walk_packages(assets.__path__, f"{assets.__name__}.")
+    members = chain.from_iterable(
+        vars(importlib.import_module(one.name)).values() for one in modules
+    )
+    found = {id(value): value for value in members if isinstance(value, Checks)}
+    together: dict[str, list[Checks]] = {}
+    for one in (*(declared(table) for table in TABLES.values() if table.checks), *found.values()):
+        if not any(how.metadata for how in one.ins.values()):
+            together.setdefault(one.asset, []).append(one)
+    apart = [one for one in found.values() if one not in together[one.asset]]
+    return [step_of(asset, own) for asset, own in together.items()] + [*map(_alone, apart)]
