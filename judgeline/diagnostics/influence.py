@@ -82,7 +82,7 @@ def fit_influences(
     battles are counted. `models` are all by default.
     """
     battles.require_single("influences")
-    placements = place(battles, beta_folds, l2=l2, levels=levels_in([method]))
+    placements = place(battles, beta_folds, l2=l2, levels=levels_in([method]), by=[method])
     return _influences(battles, placements, placements.mixture(method), l2, models)
 
 
@@ -131,7 +131,9 @@ def fewest_to_overtake(
         """Return the lead in Elo points by the battles left, and each one's influence on it."""
         kept = battles.take(left)
         try:
-            placements = place(kept, l2=l2, levels=levels_in([method]))
+            placements = place(
+                kept, l2=l2, levels=levels_in([method]), by=[method], models=(model, rival)
+            )
         except (ValueError, RuntimeError):  # what is left ties no human scale together, or no fit
             return np.nan, np.zeros(left.size)
         rating = placements.strength(method)

@@ -1,6 +1,6 @@
 """Placements of every model by every method, and the ratings that are mixed of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -108,49 +108,75 @@ def place(
     levels: tuple[float, ...] = (),
     methods: Mapping[str, ScoringMethod] | None = None,
     question: Ints | None = None,
+    by: Collection[str] | None = None,
+    models: Collection[str] | None = None,
 ) -> Placements:
     """Return the placements that ratings are made from: by votes, and by the judge.
 
     `levels` are of the smoothed methods; `question` (n,) numbers battles' questions, for errors.
+    Where `by` names the methods asked for, only what they are mixed of is fitted; where `models`
+    are named, all others have no place. What is fitted is the same to the last bit.
     """
     sums = Sums.of(battles)
-    people, anchors = by_people(sums), human_anchors(battles, l2=l2)[1]
+    people, anchors = by_people(sums), human_anchors(battles, l2=l2, models=models)[1]
     folds = fit_beta_folds(battles) if beta_folds is None else beta_folds
     held_out = tuple(folds.held_out_model)
     remedy = f"those of the battles, {battles.models}; fit the folds on these battles"
     require(held_out == battles.models, "the models of the beta folds", held_out, remedy)
-    gap = fit_gap(battles, gap_features(battles, l2=l2, question=question))
+    needed = bases_of(by, sums.voted)
     smoothed = {baseline(level): smooth_outcome(QUARTERS, level) for level in levels}
-    bases = {
-        "human": people,
-        "hard": by_outcome(sums, QUARTERS),
-        "soft": by_slope(battles, sums, folds.beta),
-        **{name: by_outcome(sums, share) for name, share in smoothed.items()},
-        "gap": Base(own_target(battles, sums, gap.of_both(battles)), gap.of_own),
-    }
+    bases = {"human": people, "hard": by_outcome(sums, QUARTERS)}
+    if needed is None or "soft" in needed:
+        bases["soft"] = by_slope(battles, sums, folds.beta)
+    bases |= {name: by_outcome(sums, share) for name, share in smoothed.items()}
+    gaps = {}
+    if needed is None or "gap" in needed:
+        gap = fit_gap(battles, gap_features(battles, l2=l2, question=question))
+        bases["gap"] = Base(own_target(battles, sums, gap.of_both(battles)), gap.of_own)
+        gaps["gap"] = gap
     for name, method in (methods or {}).items():
         if name in ("human", *JUDGE_METHODS):
             raise ValueError(
                 f"a method is called {name!r}, which is made from the battles themselves"
             )
         bases[name] = by_method(name, method, battles, sums)
-    placed = place_bases(bases, sums, anchors, l2=l2)
+    placed = place_bases(bases, sums, anchors, l2=l2, models=models)
     mixed = mixtures(placed, sums, (*_RULED, *(methods or {})))
     basis = {HEADLINE: basis_of(sums.voted)}
-    return Placements(sums, bases, placed, mixed, {"gap": gap}, basis)
+    return Placements(sums, bases, placed, mixed, gaps, basis)
 
 
-def human_anchors(battles: CodedBattles, *, l2: float) -> tuple[Bools, Floats]:
+def bases_of(methods: Collection[str] | None, voted: Bools) -> set[str] | None:
+    """Return the base methods that these methods are mixed of; None for all, or an unknown one."""
+    if methods is None or not {*methods} <= {"human", *JUDGE_METHODS}:
+        return None
+    many = averaged(voted)
+    mixed = {"average": {*_RULED}, HEADLINE: {*_RULED} if many.all() else {*_RULED, "gap"}}
+    own = (mixed.get(name, {name.removesuffix("-rescaled")}) for name in methods)
+    return set[str]().union(*own)
+
+
+def human_anchors(
+    battles: CodedBattles, *, l2: float, models: Collection[str] | None = None
+) -> tuple[Bools, Floats]:
     """Return which models are anchors, (M,), and people's strengths of them by fold, (M, A)."""
     sums, made = Sums.of(battles), battles.made
-    if ("human", l2) not in made:
-        made["human", l2] = fold_anchors(by_people(sums).target, sums, l2)
-    return sums.voted, made["human", l2]
+    key = "human", l2, None if models is None else frozenset(models)
+    if key not in made:
+        made[key] = fold_anchors(by_people(sums).target, sums, l2, models)
+    return sums.voted, made[key]
 
 
-def fold_anchors(target: Target, sums: Sums, l2: float) -> Floats:
-    """Return anchors' strengths by fold, (M, A) logits, a model's own 0; NaN without a fold."""
+def fold_anchors(
+    target: Target, sums: Sums, l2: float, models: Collection[str] | None = None
+) -> Floats:
+    """Return anchors' strengths by fold, (M, A) logits, a model's own 0; NaN without a fold.
+
+    Only the folds of `models` are fitted, where they are named.
+    """
     voted, fold_wins = sums.voted, np.asarray(target.fold_wins)
+    if models is not None:
+        fold_wins = np.where(np.isin(sums.names, [*models])[:, None], fold_wins, np.nan)
     among, anchors = target.n_battles[voted], np.full(fold_wins.shape, np.nan)
     whole = fold_wins[voted] + among - target.own_wins[voted]
     whole = whole[np.isfinite(whole).all(axis=1)]
@@ -166,7 +192,12 @@ def fold_anchors(target: Target, sums: Sums, l2: float) -> Floats:
 
 
 def place_bases(
-    bases: Mapping[str, Base], sums: Sums, human: Floats, *, l2: float
+    bases: Mapping[str, Base],
+    sums: Sums,
+    human: Floats,
+    *,
+    l2: float,
+    models: Collection[str] | None = None,
 ) -> dict[str, Placed]:
     """Fit every fold's anchors by every base, then place each model among them.
 
@@ -175,7 +206,7 @@ def place_bases(
     """
     targets = {name: base.target for name, base in bases.items()}
     fitted = {"human": human} | {
-        name: fold_anchors(target, sums, l2)
+        name: fold_anchors(target, sums, l2, models)
         for name, target in targets.items()
         if target.fold_wins is not None and name != "human"
     }
@@ -222,14 +253,19 @@ def mixtures(placed: Mapping[str, Placed], sums: Sums, ruled: Iterable[str]) -> 
 
     ``X-rescaled`` is method X of those `ruled`, on the ruler; ``average`` the mean of hard and soft
     on theirs; ``auto`` the headline: ``average`` for a model beside which `AVERAGE_FROM` others
-    have votes, ``gap`` for any other. Neither a model's own votes nor its own rating choose.
+    have votes, ``gap`` for any other. Neither a model's own votes nor its own rating choose. A
+    rating of which a base is not `placed` has none.
     """
-    slopes = {name: ruler_slopes(placed[name], placed["human"], sums.others) for name in ruled}
+    fitted = [name for name in ruled if name in placed]
+    slopes = {name: ruler_slopes(placed[name], placed["human"], sums.others) for name in fitted}
     many = averaged(sums.voted)
-    halves = {name: slopes[name] / 2 for name in _RULED}
-    rescaled: dict[str, Mixture] = {f"{name}-rescaled": {name: slopes[name]} for name in slopes}
+    halves = {name: slopes[name] / 2 for name in _RULED if name in slopes}
     headline = {name: np.where(many, half, 0.0) for name, half in halves.items()}
-    return {**rescaled, "average": halves, HEADLINE: {**headline, "gap": np.where(many, 0.0, 1.0)}}
+    if not many.all():
+        headline["gap"] = np.where(many, 0.0, 1.0)
+    mixed: dict[str, Mixture] = {f"{name}-rescaled": {name: slopes[name]} for name in slopes}
+    mixed |= {"average": halves, HEADLINE: headline} if len(halves) == len(_RULED) else {}
+    return {name: of_bases for name, of_bases in mixed.items() if of_bases.keys() <= placed.keys()}
 
 
 def averaged(voted: Bools) -> Bools:

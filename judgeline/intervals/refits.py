@@ -89,7 +89,7 @@ def refit_errors(
     require(n_refits >= 2, "n_refits", n_refits, "at least 2, for a spread")
     unit = np.arange(len(battles)) if question is None else question
     size = int(unit.max()) + 1
-    place(battles, l2=l2).mixture(method)  # what is wrong is said once
+    place(battles, l2=l2, by=[method]).mixture(method)  # what is wrong is said once
     drawn = []
     for number in range(n_refits):
         rng = keyed_rng(seed, "refits", str(number))
@@ -155,7 +155,7 @@ class _Fold(NamedTuple):
 def fold_of(battles: CodedBattles, methods: set[str], l2: float, *, may_fail: bool = True) -> _Fold:
     """Return the placement of every model in the fold without its own votes; NaN if it may fail."""
     try:
-        found = place(battles, l2=l2)
+        found = place(battles, l2=l2, by=methods)
     except (ValueError, RuntimeError):  # votes tie nothing together, or a fit has no end
         if not may_fail:
             raise

@@ -181,6 +181,21 @@ def test_the_headline_rests_on_how_many_other_models_have_votes(n_voted: int) ->
         assert {rows[model, method]["basis"] for method in methods} == {""}
 
 
+@pytest.mark.parametrize("n_voted", [5, AVERAGE_FROM, AVERAGE_FROM + 3])
+def test_one_method_for_two_models_is_fitted_to_the_last_bit_of_all(n_voted: int) -> None:
+    rng = np.random.default_rng(n_voted)
+    pairs = random_pairs(rng, n_voted + 1, 20 * n_voted)
+    battles = code(play(rng, pairs, rng.normal(0, 1, n_voted + 1), unvoted=[n_voted]))
+    whole = place(battles, l2=0.01)
+    two = [1, n_voted]
+    for method in ("human", "hard", "soft", "gap", "soft-rescaled", "average", "auto"):
+        part = place(battles, l2=0.01, by=[method], models=[battles.models[i] for i in two])
+        strength = part.strength(method)
+        assert np.array_equal(strength[two], whole.strength(method)[two], equal_nan=True)
+        assert np.isnan(np.delete(strength, two)).all()
+        assert method != "hard" or part.placed.keys() == {"human", "hard"}
+
+
 # ------------------------------------------------------------------ bad input
 
 CAUSES = {
