@@ -112,7 +112,7 @@ def folded_height(browser: webdriver.Chrome) -> int:
 
 @pytest.mark.parametrize("n_judges", [1, 2])
 def test_a_page_is_short_until_a_reader_unfolds_it(browser, tmp_path, n_judges):
-    """A board of 14 models, some figures of space for each section, and no section open."""
+    """Below the board there is less than three screens while all sections are folded."""
     page = tmp_path / "report.html"
     write(page, example_judges()[:n_judges])
     show(browser, page, width=1440)
@@ -131,11 +131,13 @@ def test_a_link_unfolds_what_it_leads_to_each_time(browser, report):
         link, target = (browser.find_element(By.CSS_SELECTOR, one) for one in (selector, place))
         for _ in range(2):  # the second time the address stays as it is
             assert not target.is_displayed()
-            link.click()
+            link.send_keys(Keys.ENTER)
             WebDriverWait(browser, 30).until(lambda _, target=target: target.is_displayed())
-            assert 0 <= browser.execute_script(
-                "return arguments[0].getBoundingClientRect().top", target
-            ) < browser.execute_script("return innerHeight")
+            assert (
+                0
+                <= browser.execute_script("return arguments[0].getBoundingClientRect().top", target)
+                < browser.execute_script("return innerHeight")
+            )
             browser.execute_script(
                 "for (let d = arguments[0]; d; d = d.parentElement) d.open = false;", target
             )
@@ -156,7 +158,7 @@ def test_one_button_unfolds_all_but_battles_and_paper_has_what_is_unfolded(brows
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     shown = browser.execute_script("return document.querySelector('main').innerText").splitlines()
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    titles = "Careful judge: everything", "Methods", "Diagnostics", "Smoothed methods: "
+    titles = "Careful judge: everything", "Methods", "Diagnostics", "Board against board: "
     for title in titles:
         assert any(line.startswith(title) for line in shown), title
 

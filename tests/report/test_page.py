@@ -118,7 +118,7 @@ def test_ids_are_unique_and_every_reference_has_a_target(html: str) -> None:
         (TOO_FEW, 1),
         ('soft (calibrated), auto (headline): <a href="#j2-findings">why, stands beside', 1),
         ("Beta has no value in 1 of 14 folds (separable)", 1),
-        (">1 of 2 quality checks failed</a>: parse rate high.", 1),
+        (">1 of 2 quality checks failed</a>: parse rate.", 1),
         ("Raise the judge&#39;s token limit", 1),
         ("1 of 2 checks passed, with what each saw", 1),
         ('<span class="badge">no human votes</span>', 2),
@@ -148,11 +148,6 @@ def test_summaries_of_folded_sections_say_what_is_in_them(html: str) -> None:
     assert said["Provenance"] == "2 settings and versions."
     assert said["Coverage and width of the intervals"] == (
         "Intervals by auto (headline) are unbounded."  # of the noisy judge, which comes last
-    )
-    assert html.count('<details class="fold"') == html.count("</details>") - html.count(
-        '<details class="whole'
-    ) - html.count('<details class="battle"') - html.count("<details>") - html.count(
-        '<details class="reading"'
     )
 
 

@@ -277,6 +277,7 @@ def test_boards_stand_side_by_side_where_two_judges_have_ratings() -> None:
     first, second = example_judges()
     pooled = first.leaderboard.assign(judge_rating=first.leaderboard["judge_rating"] + 1)
     grid, finding = boards_beside([first, second], pooled)
+    assert finding.startswith("Board against board: they differ most on ")
     names = ["Model", "Careful judge", "Noisy judge <b>", "All judges", "People"]
     assert [column.label for column in grid.columns] == names
     assert len(grid.rows) == first.leaderboard["model"].nunique()
