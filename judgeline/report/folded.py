@@ -18,7 +18,6 @@ from judgeline.report.wording import (
     number,
     percent,
     rating_text,
-    significant,
     status_words,
 )
 

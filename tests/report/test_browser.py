@@ -102,6 +102,7 @@ def test_print_has_board_and_comparison_on_three_pages(browser, report):
     shown = browser.execute_script("return document.querySelector('main').innerText")
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert [line for line in shown.splitlines() if line in PRINTED] == PRINTED
+    assert "9f2c" * 16 in shown  # provenance is printed though it is folded
     assert "Smoothed" not in shown
     assert "everything" not in shown
 

@@ -18,7 +18,6 @@ from pipelines.commands.console import (
     print_outcome,
 )
 
-
 REASON = "[b] 3 of 4 are even"
 
 
