@@ -10,6 +10,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 REPORT_PAGES = "/reports"
 """Where the interface shows reports, a page for each corpus."""
+BOARD_PLACE = "j1-board"
+"""Where in a report the board of the judge nearest to people stands, after ``#``."""
 GROUPS_PAGE = "/groups"
 """Where the interface shows the groups of tables on the way to a board."""
 

@@ -211,7 +211,7 @@ with previews_silenced():
     partitions_def=CORPUS,
     kinds={"html"},
     owners=["team:evaluation"],
-    code_version="5",
+    code_version="6",
     automation_condition=REPORTS,
     check_specs=[SELF_CONTAINED],
     ins={

@@ -11,8 +11,9 @@ import pandas as pd
 
 from judgeline.diagnostics import MAX_WIDTH, SCORED, width_limit
 from judgeline.report.figures import Illustration
+from judgeline.report.folded import companion_finding
 from judgeline.report.grid import FORMATS, Grid, make_grid
-from judgeline.report.wording import count, method_words, number, percent, status_words
+from judgeline.report.wording import count, method_words, number, status_words
 from judgeline.winrate import HEADLINE_RULE
 
 FOLDED_FROM = 15
@@ -35,12 +36,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Companion:
-    """Section on one companion method of calibrated Elo; figures stand before tables."""
+    """Section on one companion method of calibrated Elo; figures stand before tables.
+
+    One with tables is folded, and `finding` is what its summary says of them.
+    """
 
     title: str
     sentences: Sequence[str] = ()
     tables: Sequence[Table] = ()
     figures: Sequence[Illustration] = ()
+    finding: str = ""
 
 
 class _Part(NamedTuple):
@@ -282,12 +287,14 @@ def companions_of(
                 grid = make_grid(rows, part.caption, part.columns, marked=part.marked, mark="warns")
                 grids.append(Table(name, grid))
         if grids:
-            shown.append(Companion(section.title, _sentences(section, tables), grids))
+            finding = companion_finding([part.asset for part in section.parts], tables)
+            said = _sentences(section, tables)
+            shown.append(Companion(section.title, said, grids, finding=finding))
     return shown
 
 
 def _sentences(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return the sentence of a section, the tables it lacks, and how this corpus fared."""
+    """Return the sentence of a section, the tables it lacks, and its reference."""
     said, table = [section.sentence], tables.get(section.parts[0].asset)
     missing = dict.fromkeys(part.asset for part in section.parts if part.asset not in tables)
     if missing:
@@ -295,22 +302,7 @@ def _sentences(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[st
     if table is not None and section.title == "Against a reference":
         names = ", ".join(table["reference_model"].unique())
         said.append(f"The reference is {names}; another one gives other gaps.")
-    if table is not None and section.title == "Predictions kept":
-        by_method = table.groupby("method", sort=True)
-        said.append(" ".join(_coverage_by(method_words(str(n)), rows) for n, rows in by_method))
     return said
-
-
-def _coverage_by(method: str, table: pd.DataFrame) -> str:
-    scored, by = table[table["covered"].notna()], f"By {method}"
-    if scored.empty:
-        return f"{by}: none of {count(len(table))} predictions could be held against votes yet."
-    held, asked = scored["covered"].astype(bool).mean(), 1 - scored["miscoverage"].astype(float)
-    return (
-        f"{by}: {count(len(scored))} of {count(len(table))} predictions could be held against "
-        f"votes: {percent(held)} of their intervals held the human rating, "
-        f"{percent(asked.mean())} was asked for."
-    )
 
 
 def cost_grid(costs: pd.DataFrame | None) -> Grid | None:
@@ -350,10 +342,13 @@ def missing_section(
         said = f"Every one of the {count(n_battles)} sampled battles has a score"
         stood_in = f"; {count(n_failed)} verdicts failed and another replicate stood in"
         return [Companion(_TITLE, [f"{said}{stood_in if n_failed else ''}."])]
-    told = [
+    finding = (
         f"{count(n_missing)} of {count(n_battles)} sampled battles "
-        f"({FORMATS['share'](n_missing / n_battles)}) have no score. They count as nothing, "
-        "neither a tie nor a loss; a battle takes the class of its first order that failed."
+        f"({FORMATS['share'](n_missing / n_battles)}) have no score."
+    )
+    told = [
+        "They count as nothing, neither a tie nor a loss; a battle takes the class of its first "
+        "order that failed."
     ]
     absent = {"language", "length"} - set(missingness["grouping"])
     if absent:
@@ -379,7 +374,7 @@ def missing_section(
         )
         tables.append(Table(f"{key}-bounds", grid))
     tables.append(Table(f"{key}-missing-levels", _levels(missingness)))
-    return [Companion(_TITLE, told, tables)]
+    return [Companion(_TITLE, told, tables, finding=finding)]
 
 
 def _levels(missingness: pd.DataFrame) -> Grid:

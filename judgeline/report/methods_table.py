@@ -8,6 +8,7 @@ import pandas as pd
 from judgeline.report.companions import Companion, Table
 from judgeline.report.drawing import Chart
 from judgeline.report.figures import Illustration
+from judgeline.report.folded import scoring_finding
 from judgeline.report.grid import make_grid
 from judgeline.report.wording import count, method_words, number
 from judgeline.tables.elo import MEANINGS
@@ -45,7 +46,8 @@ def methods_section(comparison: pd.DataFrame, names: Mapping[str, str]) -> Compa
         caption = "One row per scoring method without numbers"
         tables.append(Table("methods-absent", make_grid(absent, caption, _ABSENT)))
     figures = [_figure(rated)] if len(rated) else []
-    return Companion("Scoring methods", _sentences(rated), tables, figures)
+    finding = scoring_finding(rated)
+    return Companion("Scoring methods", _sentences(rated), tables, figures, finding)
 
 
 def _sentences(rated: pd.DataFrame) -> list[str]:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.companions import cost_grid
+from judgeline.report.folded import costs_finding, provenance_finding
 from judgeline.report.grid import sort_key
 from judgeline.report.inert import inert, shortened
 from judgeline.report.judge_tables import JudgeTables, require_columns
@@ -103,7 +104,9 @@ def write_report(
         if methods is None
         else methods_section(methods, {one.judge: one.display_name for one in judges}),
         costs=cost_grid(costs),
+        costs_finding="" if costs is None or costs.empty else costs_finding(costs),
         provenance=dict(provenance),
+        provenance_finding=provenance_finding(provenance),
         policy=policy(script),
         style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704
         script=Markup(script),  # noqa: S704

@@ -22,6 +22,17 @@ from judgeline.report.figures import (
     residual_figure,
     ruler_figure,
 )
+from judgeline.report.folded import (
+    battles_finding,
+    board_finding,
+    boards_finding,
+    coverage_finding,
+    diagnostics_finding,
+    methods_finding,
+    residual_finding,
+    section_finding,
+    smoothed_finding,
+)
 from judgeline.report.grid import Grid, make_grid
 from judgeline.report.inert import inert
 from judgeline.report.judge_tables import JudgeTables
@@ -163,6 +174,8 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
         widths=widths_text(board),
         findings=findings_of(tables),
         details=details_of(tables),
+        finding=_section_finding(tables),
+        diagnosed=diagnostics_finding(tables.judge_diagnostics),
         standings=standings_of(board),
         intervals=interval_figure(board, key=f"{key}-intervals", coverage=coverage)
         if has_ratings
@@ -176,6 +189,14 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
         **_checks(tables),
         **({"headline": [], "browser": None} if withheld else _rated(tables, key, room)),
     )
+
+
+def _section_finding(tables: JudgeTables) -> str:
+    """Return the sentence on the folded section of a judge."""
+    errors = tables.summary.set_index("method")["mae"]
+    error = float(errors.get(tables.ranking_method, math.nan))
+    n_failed = 0 if tables.checks is None else int((~tables.checks["passed"].astype(bool)).sum())
+    return section_finding(tables.leaderboard, error, n_failed, tables.withheld)
 
 
 def _coverage_text(tables: JudgeTables) -> str:
@@ -203,22 +224,22 @@ def _diagnostics(table: pd.DataFrame) -> dict[str, Grid]:
     }
 
 
-def _checks(tables: JudgeTables) -> dict[str, Grid]:
-    """Return all quality checks and the failed ones as grids; withheld ratings are hidden."""
+def _checks(tables: JudgeTables) -> dict[str, Any]:
+    """Return failed and passed quality checks as grids, and the names of the failed ones.
+
+    Withheld ratings are hidden.
+    """
     checks = pd.DataFrame({"passed": []}) if tables.checks is None else tables.checks
     if tables.withheld and "asset" in checks:
         hidden = checks["observed"].mask(checks["asset"].isin(PLACING), "ratings are withheld")
         checks = checks.assign(observed=hidden)
-    failed = checks[~checks["passed"].astype(bool)]
+    passed = checks["passed"].astype(bool)
+    failed = checks[~passed]
     return {
-        "checks": make_grid(
-            checks,
-            "One row per quality check; failed ones are marked",
-            _CHECKS,
-            marked=lambda row: not row.passed,
-            mark="warns",
-        ),
+        "n_checks": len(checks),
+        "failed_names": ", ".join(map(status_words, failed["name"])) if len(failed) else "",
         "failed": make_grid(failed, "One row per check that failed", _CHECKS),
+        "passed": make_grid(checks[passed], "One row per check that passed", _CHECKS),
     }
 
 
@@ -232,9 +253,14 @@ def _rated(tables: JudgeTables, key: str, room: int) -> dict[str, Any]:
     """Return the parts of a section that hold ratings by the judge."""
     conformal, ranking = tables.conformal_calibration, tables.ranking_method
     noted = conformal[conformal["note"] != ""].groupby("note", sort=False)["method"]
+    said_above = "".join(_threshold_warnings(tables))
     return {
         "headline": _judge_headline(tables),
         "illustrations": _illustrations(tables, key),
+        "illustrated": residual_finding(tables.heldout_ratings, ranking),
+        "compared": methods_finding(tables.summary, ranking),
+        "covered": coverage_finding(conformal, ranking),
+        "fought": battles_finding(tables.battles) if tables.battles else "",
         "methods": make_grid(
             tables.summary,
             "One row per way to rate; the marked one ranks the leaderboard",
@@ -242,7 +268,10 @@ def _rated(tables: JudgeTables, key: str, room: int) -> dict[str, Any]:
             marked=lambda row: row.method == ranking,
         ),
         "conformal": _conformal(tables),
-        "notes": [f"{', '.join(map(method_words, names))}: {note}." for note, names in noted],
+        "notes": [
+            (", ".join(map(method_words, names)), "" if note in said_above else f"{note}.")
+            for note, names in noted
+        ],
         "browser": browser_of(tables.battles, room=room),
     }
 
@@ -312,6 +341,7 @@ def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> SimpleNamespace:
     miscoverage = float(judge.conformal_calibration["miscoverage"].iloc[0])
     return SimpleNamespace(
         key="pooled",
+        finding=board_finding(board),
         basis=basis_text(board),
         widths=widths_text(board),
         coverage=percent(1 - miscoverage),
@@ -320,8 +350,13 @@ def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> SimpleNamespace:
     )
 
 
-def boards_beside(judges: Sequence[JudgeTables], pooled: pd.DataFrame | None) -> Grid | None:
-    """Return each model's rating by every judge, all together and people; None of one judge."""
+def boards_beside(
+    judges: Sequence[JudgeTables], pooled: pd.DataFrame | None
+) -> tuple[Grid, str] | None:
+    """Return each model's rating by every judge, all together and people, and its main finding.
+
+    None where fewer than two judges have ratings.
+    """
     boards = [(one.display_name, one.leaderboard) for one in judges if not one.withheld]
     if len(boards) < 2:
         return None
@@ -336,13 +371,17 @@ def boards_beside(judges: Sequence[JudgeTables], pooled: pd.DataFrame | None) ->
         for place, (name, _) in enumerate(boards)
     ]
     listed = "; ".join(["model", *shown, "human_rating: People | Elo ~whole"])
-    return make_grid(table.reset_index(), "One row per model: its rating on each board", listed)
+    grid = make_grid(table.reset_index(), "One row per model: its rating on each board", listed)
+    return grid, boards_finding(table, list(columns))
 
 
-def comparison_grids(comparison: pd.DataFrame, judges: Sequence[JudgeTables]) -> list[Grid]:
+def comparison_grids(
+    comparison: pd.DataFrame, judges: Sequence[JudgeTables]
+) -> list[tuple[Grid, str]]:
     """Return the comparison of judges by their names: all methods but the smoothed ones, and these.
 
-    A row is a judge and method; without smoothed methods the second grid is left out.
+    A row is a judge and method; without smoothed methods the second grid is left out. Each grid
+    has its main finding beside it.
     """
     names = {tables.judge: tables.display_name for tables in judges}
     named = _without_untried(comparison).assign(
@@ -351,4 +390,6 @@ def comparison_grids(comparison: pd.DataFrame, judges: Sequence[JudgeTables]) ->
     is_smoothed = named["method"].str.startswith("smoothed")
     parts = (named[~is_smoothed], named[is_smoothed])
     caption = "One row per judge and method"
-    return [make_grid(part, caption, _COMPARED) for part in parts if len(part)]
+    return [
+        (make_grid(part, caption, _COMPARED), smoothed_finding(part)) for part in parts if len(part)
+    ]

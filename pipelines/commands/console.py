@@ -155,8 +155,11 @@ class RunReporter(logging.Handler):
             found = event.asset_check_evaluation_data
             gate = found.severity == dg.AssetCheckSeverity.ERROR
             mark = "ok" if found.passed else "FAIL" if gate else "warn"
-            name = f"{found.asset_key.to_user_string()}: {found.check_name}"
-            self.line(mark, name.replace("_", " "), found.description)
+            name = f"{found.asset_key.to_user_string()}: {found.check_name}".replace("_", " ")
+            if found.passed:
+                self.line(mark, name, found.description)
+            else:  # `print_outcome` has the reason
+                self.line(mark, f"{name}; why, stands at the end")
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
             self._materialization(event.step_materialization_data.materialization)
         elif event.is_step_failure and error_name(event) not in (BLOCKED, INTERRUPTED):

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from assets.judging.budgets import default_cap_text
 from judgeline.paths import (
+    BOARD_PLACE,
     GROUPS_PAGE,
     REPORT_PAGES,
     ROOT,
@@ -34,7 +35,6 @@ from pipelines.sensors.durations import sensor_seconds
 from resources.webhook import who_is_told_text
 
 HOST = "127.0.0.1"  # there is no login: never listen to the network
-BOARDS = "/assets/leaderboard"
 _N_REPORTS = 3  # the newest
 _PATIENCE_S = 5.0  # that the servers get to stop in their own way; a container's stop waits ten
 _REQUEST_SECONDS = "180"  # a busy machine may take over a minute to start a run, Dagster's limit
@@ -80,10 +80,18 @@ def serve(port: int, console: Console) -> int:
 
 
 def pages() -> list[tuple[str, str]]:
-    """Return the pages to open first, and their paths: reports, boards, and tables by group."""
+    """Return the pages to open first, and their paths: reports, their boards, tables by group.
+
+    A report of scoring methods alone has no board.
+    """
     reports = sorted((home() / "reports").glob("*.html"), key=lambda file: -file.stat().st_mtime)
-    named = [("Report", f"{REPORT_PAGES}/{file.name}") for file in reports[:_N_REPORTS]]
-    return [*named, ("Boards", BOARDS), ("Groups", GROUPS_PAGE)]
+    named = []
+    for file in reports[:_N_REPORTS]:
+        page = f"{REPORT_PAGES}/{file.name}"
+        named.append(("Report", page))
+        if f'id="{BOARD_PLACE}"' in file.read_text(encoding="utf-8"):
+            named.append(("Its board", f"{page}#{BOARD_PLACE}"))
+    return [*named, ("Groups", GROUPS_PAGE)]
 
 
 def raise_descriptor_limit() -> None:

@@ -1,6 +1,7 @@
 """The web interface as a person meets it: a real run, a real server, a real browser."""
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,19 @@ def test_leaderboard_page_shows_what_was_made(browser, served, tmp_path):
     browser.photograph("leaderboard-asset", tmp_path)
     browser.click('(//*[normalize-space(text())="[Show Markdown]"])[2]')  # the board is first
     browser.find('//div[@role="dialog"]//img[starts-with(@src, "data:image/svg+xml")]')
+
+
+def test_each_address_of_a_board_shows_it_in_the_first_screen(browser, served):
+    browser.driver.set_window_size(1440, 900)
+    addresses = re.findall(r"(?i)^.*\bboards?\b.* (http\S+)$", served.log.read_text(), re.M)
+    assert addresses
+    for address in addresses:
+        browser.open(address, "Leaderboard", "sim-")
+        first = browser.driver.execute_script(
+            "return document.querySelector('.board tbody tr').getBoundingClientRect().bottom"
+            " / innerHeight"
+        )
+        assert 0 < first < 0.5  # with some rows below it
 
 
 def _partition() -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from browsing import fits, opened, show, violations
-from report_examples import example_comparison, example_judges
+from report_examples import example_comparison, example_judges, write
 
 from judgeline.report import write_report
 
@@ -43,8 +43,10 @@ PRINTED = ["Leaderboard", "Judges side by side", "Provenance"]
 
 
 def unfold(browser: webdriver.Chrome) -> None:
-    """Open the section of each judge, and of all together."""
-    browser.execute_script("for (const part of document.querySelectorAll('.whole')) part.open = 1")
+    """Open each section, but no table or battle in it."""
+    browser.execute_script(
+        "for (const part of document.querySelectorAll('.whole, .fold')) part.open = 1"
+    )
 
 
 def column(browser: webdriver.Chrome, place: int) -> list[str]:
@@ -100,8 +102,66 @@ def test_print_has_board_and_comparison_on_three_pages(browser, report):
     shown = browser.execute_script("return document.querySelector('main').innerText")
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert [line for line in shown.splitlines() if line in PRINTED] == PRINTED
+    assert "9f2c" * 16 in shown  # provenance is printed though it is folded
     assert "Smoothed" not in shown
     assert "everything" not in shown
+
+
+def folded_height(browser: webdriver.Chrome) -> int:
+    return browser.execute_script("return document.documentElement.scrollHeight")
+
+
+@pytest.mark.parametrize("n_judges", [1, 2])
+def test_a_page_is_short_until_a_reader_unfolds_it(browser, tmp_path, n_judges):
+    """Below the board there is less than three screens while all sections are folded."""
+    page = tmp_path / "report.html"
+    write(page, example_judges()[:n_judges])
+    show(browser, page, width=1440)
+    board = browser.execute_script("return document.querySelector('#j1').offsetHeight")
+    assert board < folded_height(browser) < board + 2_500
+    unfold(browser)
+    assert folded_height(browser) > board + 5_000
+
+
+def test_a_link_unfolds_what_it_leads_to_each_time(browser, report):
+    show(browser, report)
+    for selector, place in (
+        ("#j1 a[href='#j1-quality']", "#j1-quality"),
+        ("nav a[href='#provenance']", "#provenance dl"),
+    ):
+        link, target = (browser.find_element(By.CSS_SELECTOR, one) for one in (selector, place))
+        for _ in range(2):  # the second time the address stays as it is
+            assert not target.is_displayed()
+            link.send_keys(Keys.ENTER)
+            WebDriverWait(browser, 30).until(lambda _, target=target: target.is_displayed())
+            assert (
+                0
+                <= browser.execute_script("return arguments[0].getBoundingClientRect().top", target)
+                < browser.execute_script("return innerHeight")
+            )
+            browser.execute_script(
+                "for (let d = arguments[0]; d; d = d.parentElement) d.open = false;", target
+            )
+
+
+def test_one_button_unfolds_all_but_battles_and_paper_has_what_is_unfolded(browser, report):
+    show(browser, report)
+    press = browser.find_element(By.CSS_SELECTOR, "nav button.unfold")
+    for label, is_open in (("Fold all", True), ("Unfold all", False), ("Fold all", True)):
+        press.click()
+        assert press.text == label
+        assert browser.execute_script(
+            "return [...document.querySelectorAll('main details:not(.battle)')]"
+            ".every(part => part.open === arguments[0])",
+            is_open,
+        )
+    assert not browser.find_elements(By.CSS_SELECTOR, ".battle[open]")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = browser.execute_script("return document.querySelector('main').innerText").splitlines()
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    titles = "Careful judge: everything", "Methods", "Diagnostics", "Board against board: "
+    for title in titles:
+        assert any(line.startswith(title) for line in shown), title
 
 
 def test_the_console_and_the_network_stay_silent(browser: webdriver.Chrome, report: Path) -> None:
@@ -128,6 +188,7 @@ def test_battles_are_found_by_model_and_by_text(browser: webdriver.Chrome, repor
     assert not part.get_property("open")
     browser.find_element(By.CSS_SELECTOR, "nav a[href='#j1-all']").click()
     WebDriverWait(browser, 30).until(lambda _: part.get_property("open"))
+    browser.find_element(By.CSS_SELECTOR, "#j1-battles > summary").click()
     battles = browser.find_elements(By.CSS_SELECTOR, "#j1-all .battle")
     told = browser.find_element(By.CSS_SELECTOR, "#j1-all output")
     assert told.text == f"{len(battles)} of {len(battles)} battles" == "12 of 12 battles"

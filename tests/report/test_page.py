@@ -115,10 +115,12 @@ def test_ids_are_unique_and_every_reference_has_a_target(html: str) -> None:
         ("random halves: near its target by design", None),
         ("(gamma 0.50, SE 0.16)", 2),
         (f"Intervals are unbounded: {TOO_FEW}.", 1),
-        (f"soft (calibrated), auto (headline): {TOO_FEW}.", 1),
+        (TOO_FEW, 1),
+        ('soft (calibrated), auto (headline): <a href="#j2-findings">why, stands beside', 1),
         ("Beta has no value in 1 of 14 folds (separable)", 1),
-        (">1 of 2 quality checks failed</a>", 1),
-        ("Raise the judge&#39;s token limit", None),
+        (">1 of 2 quality checks failed</a>: parse rate.", 1),
+        ("Raise the judge&#39;s token limit", 1),
+        ("1 of 2 checks passed, with what each saw", 1),
         ('<span class="badge">no human votes</span>', 2),
         ("the judge always prefers it", None),
         ("coverage on held-back models", 0),
@@ -128,6 +130,25 @@ def test_ids_are_unique_and_every_reference_has_a_target(html: str) -> None:
 )
 def test_the_page_says(html: str, said: str, times: int | None) -> None:
     assert said in html if times is None else html.count(said) == times
+
+
+def test_what_the_first_sentence_says_of_a_board_is_not_said_beside_it_again(html: str) -> None:
+    """Each board says once whom nobody has voted on, the first one in the sentence above it."""
+    assert html.count("Not voted on: ") == 2
+
+
+def test_summaries_of_folded_sections_say_what_is_in_them(html: str) -> None:
+    summaries = re.findall(
+        r"<summary><(h[23])>(.*?)</\1> <span class=\"said\">(.*?)</span></summary>", html
+    )
+    said = {re.sub("<.*?>", "", title): finding for _, title, finding in summaries}
+    assert said["Careful judge: everything"] == (
+        "19.5 Elo from people on average over 13 models; 1 quality check failed."
+    )
+    assert said["Provenance"] == "2 settings and versions."
+    assert said["Coverage and width of the intervals"] == (
+        "Intervals by auto (headline) are unbounded."  # of the noisy judge, which comes last
+    )
 
 
 def test_the_first_screen_holds_no_ids_and_no_parameters(html: str) -> None:

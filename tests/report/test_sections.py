@@ -146,7 +146,7 @@ def test_nothing_missing_is_one_sentence_and_no_table(missingness, said) -> None
 def test_totals_groups_and_bounds_are_those_of_the_account() -> None:
     [section] = missing_section(MISSINGNESS, BOUNDS, "j1")
     of_classes, of_bounds, of_levels = (table.grid for table in section.tables)
-    said = " ".join(section.sentences)
+    said = " ".join([section.finding, *section.sentences])
     for words in (
         "10 of 1\u2009000 sampled battles (1.0 %) have no score.",
         "The corpus publishes no length to count them by.",
@@ -269,14 +269,15 @@ def test_of_a_watch_the_latest_answers_are_shown_and_of_predictions_how_many_hel
     predictions, watch = companions_of({"judge_drift": drift, "predictions": kept}, "j1")
     assert [row.marked for row in watch.tables[0].grid.rows] == [False, True]
     assert [row.marked for row in predictions.tables[0].grid.rows] == [False, True, False]
-    assert "2 of 3 predictions could be held against votes: 50 %" in predictions.sentences[1]
+    assert "2 of 3 predictions could be held against votes: 50 %" in predictions.finding
+    assert watch.finding == "1 of 1 statistics moved."
 
 
 def test_boards_stand_side_by_side_where_two_judges_have_ratings() -> None:
     first, second = example_judges()
     pooled = first.leaderboard.assign(judge_rating=first.leaderboard["judge_rating"] + 1)
-    grid = boards_beside([first, second], pooled)
-    assert grid is not None
+    grid, finding = boards_beside([first, second], pooled)
+    assert finding.startswith("Board against board: they differ most on ")
     names = ["Model", "Careful judge", "Noisy judge <b>", "All judges", "People"]
     assert [column.label for column in grid.columns] == names
     assert len(grid.rows) == first.leaderboard["model"].nunique()

@@ -45,5 +45,21 @@
     target?.scrollIntoView();
   };
   addEventListener("hashchange", unfold);
+  addEventListener("click", (event) => {
+    const link = event.target.closest?.('a[href^="#"]');
+    if (link?.hash === location.hash) unfold(); // the same link once more changes no hash
+  });
   if (location.hash) unfold();
+})();
+
+// Unfolds all sections and tables, such as for paper; battles stay folded, there are too many.
+(() => {
+  const button = document.querySelector("button.unfold");
+  const parts = document.querySelectorAll("main details:not(.battle)");
+  button.addEventListener("click", () => {
+    const unfolds = Array.from(parts).some((part) => !part.open);
+    for (const part of parts) part.open = unfolds;
+    button.textContent = unfolds ? "Fold all" : "Unfold all";
+  });
+  button.hidden = parts.length === 0;
 })();

@@ -10,7 +10,15 @@ import pytest
 
 from assets.judging.asking import _log
 from judgeline.terminal import open_console
-from pipelines.commands.console import RunOutcome, RunReporter, cause
+from pipelines.commands.console import (
+    RunOutcome,
+    RunReporter,
+    cause,
+    failed_check,
+    print_outcome,
+)
+
+REASON = "[b] 3 of 4 are even"
 
 
 def _ran(asset) -> tuple[dg.ExecuteInProcessResult, str]:
@@ -48,7 +56,7 @@ def works() -> dg.MaterializeResult:
 @dg.asset(check_specs=[dg.AssetCheckSpec("is_odd", asset="checked")])
 def checked() -> dg.MaterializeResult:
     result = dg.AssetCheckResult(
-        check_name="is_odd", passed=False, severity=dg.AssetCheckSeverity.WARN, description="[b]"
+        check_name="is_odd", passed=False, severity=dg.AssetCheckSeverity.WARN, description=REASON
     )
     return dg.MaterializeResult(check_results=[result])
 
@@ -117,8 +125,14 @@ def test_a_board_below_the_bar_gives_way_to_the_final_one_unless_there_is_none(
         assert "model-a" in last.split("\x1b[2K")[-1]
 
 
-def test_a_warning_is_told_as_one():
-    assert "warn checked: is odd" in _ran(checked)[1]
+def test_a_failed_check_is_named_when_it_fails_and_explained_once_at_the_end():
+    result, printed = _ran(checked)
+    assert "warn checked: is odd; why, stands at the end" in printed
+    (found,) = result.get_asset_check_evaluations()
+    out = io.StringIO()
+    outcome = RunOutcome("c", failed_checks=[failed_check(found, "c|j")])
+    print_outcome(outcome, open_console(file=out, width=60))
+    assert (printed + out.getvalue()).count(REASON) == 1
 
 
 def test_names_are_text_and_never_markup():

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 from ports import free_port
 from processes import wait_for
+from report_examples import write
 from starlette.routing import Route
 
 from judgeline.paths import ROOT
@@ -322,11 +323,15 @@ def many_files() -> Iterator[None]:
 def test_the_interface_prints_reports_boards_and_groups(door: Door, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("JUDGELINE_HOME", str(tmp_path))
     (tmp_path / "reports").mkdir()
-    assert [path for _, path in ui.pages()] == ["/assets/leaderboard", "/groups"]
-    (tmp_path / "reports" / "arena.html").write_text("")
-    assert ui.pages()[0] == ("Report", "/reports/arena.html")
+    groups = ("Groups", "/groups")
+    assert ui.pages() == [groups]  # no board is promised where there is none
+    report, page = ("Report", "/reports/arena.html"), tmp_path / "reports" / "arena.html"
+    page.write_text("")
+    assert ui.pages() == [report, groups]
+    write(page)
+    assert ui.pages() == [report, ("Its board", "/reports/arena.html#j1-board"), groups]
     for _, path in ui.pages():
-        assert door.status(path, door.own())[0] == 200
+        assert door.status(path.partition("#")[0], door.own())[0] == 200
 
 
 def test_the_interface_lets_its_servers_open_as_many_files_as_the_system_allows() -> None:
