@@ -770,7 +770,7 @@ def ask(
 
 
 def score(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return battles with what a judge's verdicts make of them, ready for `rank`.
+    """Return battles with the scores and outcomes of a judge's verdicts, ready for `rank`.
 
     Parameters
     ----------

@@ -276,7 +276,7 @@ def example(
 @app.command(epilog=examples("doctor battles.csv"))
 @with_options(*READING[:-1])
 def doctor(file: FileArgument, form: Form = "text", **reading: Any) -> None:
-    """Say what a file of battles is, what it supports and what is missing for more.
+    """Diagnose a file of battles: its layout, the analyses it supports, and missing columns.
 
     Nothing is rated or written. Exit code 2 says that the judge would fail the quality gate.
     """

@@ -84,7 +84,7 @@ def promised(value: Any) -> Any:
 
 
 def stated_rows(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return what a leaderboard says of each model, by name: evidence, ratings and errors."""
+    """Return the evidence, ratings and standard errors of each model of a leaderboard, by name."""
     table = leaderboard[list(RatedModels._fields)].astype({"n_battles": int, "n_votes": int})
     return sorted(table.to_dict("records"), key=lambda row: str(row["model"]))
 

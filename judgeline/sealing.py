@@ -174,7 +174,7 @@ def read_seal(path: Path) -> Document:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was recomputed of a seal, what differs, and what nobody can recompute."""
+    """Parts of a seal that were recomputed alike, that differ, and that cannot be recomputed."""
 
     digest: str
     verified: tuple[str, ...]
@@ -182,7 +182,7 @@ class Verification:
     unverified: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """Return a sentence for each."""
+        """Return a sentence for each part."""
         heads = ("Verified", "Differs", "Not verified")
         parts = zip(heads, (self.verified, self.problems, self.unverified), strict=True)
         return [f"{head}: {text}." for head, texts in parts for text in texts]

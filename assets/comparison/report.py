@@ -185,7 +185,7 @@ def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd
 def runs_behind(
     instance: dg.DagsterInstance, corpus: str, judge: str
 ) -> tuple[dict[str, str], pd.DataFrame, str]:
-    """Return what ratings are made of, the run behind each table, and what changed, a sentence."""
+    """Return the inputs of ratings, the run behind each table, and a sentence on changed inputs."""
     made = last_made(instance, corpus, judge, (*OF_CORPUS, *OF_JUDGE))
     runs = [[one.asset, one.made_at, one.run_id, one.code_version] for one in made]
     columns = ["asset", "made_at", "run_id", "code_version"]

@@ -12,7 +12,7 @@ from judgeline.tables.corpus import QUARANTINE_DTYPES
 
 
 class CorpusRead(NamedTuple):
-    """What a corpus holds: battles, rows that fit no rule, and verdicts that came with it."""
+    """A corpus as read: its battles, quarantined rows, and published verdicts."""
 
     battles: pd.DataFrame
     quarantine: pd.DataFrame
