@@ -76,6 +76,16 @@ def in_file_order(quarantines: Iterable[pd.DataFrame], paths: Sequence[Path]) ->
     return typed(both.loc[order.sort_values(["file", "row"]).index], QUARANTINE_DTYPES)
 
 
+SELF_BATTLE = "self-battle", "{model_a!r} is compared with itself"
+"""Reason and sentence of a battle whose two models are one: every reader sets it aside."""
+
+
+def self_battles(table: pd.DataFrame) -> Fault:
+    """Return the fault of battles of a model against itself."""
+    same = table["model_a"].astype(object).eq(table["model_b"].astype(object))
+    return fault(table, same, *SELF_BATTLE)
+
+
 def missing_models(table: pd.DataFrame) -> list[Fault]:
     """Return the faults of battles without the name of a model."""
     return [
