@@ -33,11 +33,7 @@ from judgeline.elo import (
     with_settled_votes,
 )
 from judgeline.gating import ReleaseGate, gate_on
-from judgeline.intervals import (
-    Difference,
-    Leaderboard,
-    withheld_reason,
-)
+from judgeline.intervals import Difference, Leaderboard, withheld_reason
 from judgeline.io import (
     COUNT,
     OF_A_TABLE,
@@ -88,13 +84,7 @@ from judgeline.steps.reliability import repeated_measurements, weakness
 from judgeline.steps.step import as_columns
 from judgeline.suggest import QualityGateError
 from judgeline.tables.corpus import SCORE_COLUMNS
-from judgeline.usable import (
-    UnusableJudgeError,
-    printable,
-    readable,
-    require_usable,
-    table_or_path,
-)
+from judgeline.usable import UnusableJudgeError, printable, readable, require_usable, table_or_path
 from judgeline.voting import (
     IDENTIFIED,
     VotePage,

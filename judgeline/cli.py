@@ -197,10 +197,7 @@ def rank(
     ] = None,
     component: Annotated[
         int | None,
-        option(
-            "Rate one set of models, where votes tie them to several: 0 is the largest.",
-            min=0,
-        ),
+        option("Rate one set of models, where votes tie them to several: 0 is the largest.", min=0),
     ] = None,
     force: Annotated[bool, option("Replace the results that the folder holds.", "--force")] = False,
     **options: Any,
@@ -676,8 +673,7 @@ def rates(
         option("Columns that the file calls otherwise, such as verdict=grade,label=reviewed."),
     ] = None,
     labels: Annotated[
-        int | None,
-        option("Divide so many labels of each system, in place of the rates.", min=1),
+        int | None, option("Divide so many labels of each system, in place of the rates.", min=1)
     ] = None,
     form: Rows = "text",
     **settings: Any,

@@ -14,12 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.intervals import (
-    Difference,
-    RatedModels,
-    compare_models,
-    withheld_reason,
-)
+from judgeline.intervals import Difference, RatedModels, compare_models, withheld_reason
 from judgeline.report import beyond_lines, json_value
 
 _TEXTS = ("model", "evidence")

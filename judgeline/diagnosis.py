@@ -235,10 +235,7 @@ def _abilities(
     finite_now = f"; {1 - wider:.0%} is finite now (miscoverage {wider:g})" if wider < 1 else ""
     leads = leading_evidence_text(n_counted, miscoverage)
     supports = [
-        (
-            is_single and not apart,
-            "ratings of all models by the judge alone (judgeline plain)",
-        ),
+        (is_single and not apart, "ratings of all models by the judge alone (judgeline plain)"),
         (not people_apart, "ratings of the voted models by people"),
         (not gate, "ratings on the human scale"),
         (not gate and n_lacking <= 0, f"finite {1 - miscoverage:.0%} intervals"),

@@ -27,12 +27,7 @@ from judgeline.io import files_of
 from judgeline.io.ledgers import Entry, extend_ledger, read_ledger
 from judgeline.rating_options import STATED
 from judgeline.report import json_value
-from judgeline.steps.predictions import (
-    PEOPLE,
-    score_predictions,
-    state_predictions,
-    typed_record,
-)
+from judgeline.steps.predictions import PEOPLE, score_predictions, state_predictions, typed_record
 from judgeline.suggest import QualityGateError
 
 _PACKAGE = Path(__file__).parent
@@ -362,11 +357,7 @@ def score_seals(
 
 
 def _scored(
-    document: Document,
-    left: Sequence[Document],
-    votes: Path,
-    reading: Mapping[str, Any],
-    now: str,
+    document: Document, left: Sequence[Document], votes: Path, reading: Mapping[str, Any], now: str
 ) -> list[Entry]:
     settings = Settings(**document["settings"])
     board = rank(votes, settings, **(reading or document["reading"])).leaderboard
