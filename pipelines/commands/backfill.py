@@ -130,11 +130,10 @@ def _run_here(pairs: Iterable[Pair], **options: Any) -> int:
     judges: dict[str, list[str]] = {}
     for corpus, judge in pairs:
         judges.setdefault(corpus.slug, []).append(judge.slug)
-    runs = (
-        run_lineage(corpus=slug, judges=own, select=[WITHOUT_CORPUS], **options)
+    codes = [
+        run_lineage(corpus=slug, judges=own, select=[WITHOUT_CORPUS], **options).exit_code
         for slug, own in judges.items()
-    )
-    codes = [run.exit_code for run in runs]
+    ]
     return COULD_NOT_RUN if COULD_NOT_RUN in codes else max(codes)
 
 
